@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Trackers of other modules: what include/latency_tracker.h promises, in safe Rust.
+//! Trackers of other modules: implements include/latency_tracker.h in safe Rust.
 //!
 //! ```text
 //!   a module in C or Rust
@@ -16,12 +16,12 @@
 //!
 //! A key of up to 16 bytes whose size is fixed is one or two words; any other is eight words and
 //! its length, so that keys of different lengths differ. The last word of an event's data is its
-//! own timeout, 0 for the tracker's. The class is found by comparing, not by a call through a table
-//! of functions, which costs a retpoline.
+//! own timeout; 0 means the tracker's. The class is found by comparisons, not by a call through a
+//! table of functions, which costs a retpoline.
 //!
 //! # Contexts
 //!
-//! As the header says: any for events, sleeping for the others.
+//! As in the header: any for events; all other functions sleep.
 
 use crate::{
     alert::{
@@ -53,32 +53,32 @@ use instances::ModuleTracker;
 
 type Guard = <Kernel as Platform>::Guard;
 
-/// The most data, in bytes.
+/// Maximum size of an event's data, in bytes.
 pub(crate) const DATA_MAX: usize = 256;
 
-/// The longest key of two words, in bytes.
+/// Maximum length of a key of two words, in bytes.
 const SHORT_KEY: usize = 16;
 
 /// An event's own timeout that never expires.
 const NEVER: u64 = u64::MAX;
 
-/// The configuration of a module's tracker, checked.
+/// The configuration of a module's tracker, after its checks.
 pub(crate) struct Config {
     pub(crate) callback: Callback,
     pub(crate) key_size: usize,
     pub(crate) data_size: usize,
-    /// The shortest timeout that events may have of their own; 0 if they have none.
+    /// Minimum timeout that events may have of their own; 0 if they have none.
     pub(crate) min_event_timeout: u64,
-    /// A key is live once.
+    /// A key can be live only once.
     pub(crate) unique: bool,
-    /// Keys may be shorter.
+    /// Keys may be shorter than `key_size`.
     pub(crate) variable_keys: bool,
     /// Keys are shown unchanged.
     pub(crate) show_keys: bool,
 }
 
-/// Creates a tracker for a module, not enabled; returns the address that the module passes, and its
-/// instance. `EINVAL`, `ENOMEM`. Sleeps.
+/// Creates a tracker for a module, not enabled; returns the address for the module, and its
+/// instance. Sleeps; fails with `EINVAL` or `ENOMEM`.
 pub(crate) fn create(
     name: Name,
     owner: Owner,
@@ -130,7 +130,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         Ok(())
     }
 
-    /// The words and the length of a key.
+    /// Returns the words and the length of a key.
     fn split<'a>(&self, key: &'a [u64; K]) -> (&'a [u64], usize) {
         if Self::HAS_LENGTH {
             (&key[..K - 1], key[K - 1] as usize)
@@ -152,7 +152,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         Ok(())
     }
 
-    /// The guard and the time of the begin, if the tracker is on.
+    /// Returns the guard and the time of the start, if the tracker is on.
     #[inline(always)]
     fn enter(&self, start: u64) -> Result<(Guard, u64)> {
         let guard = Kernel::guard();
@@ -163,7 +163,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         Ok((guard, or_now(start)))
     }
 
-    // The functions that begin and end events are not inlined: otherwise all classes of `Any` would
+    // The functions that start and end events are not inlined: otherwise all classes of `Any` would
     // have the frame of the largest one.
 
     #[inline(never)]
@@ -317,7 +317,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         self.core.engine().set_threshold(ns);
     }
 
-    /// The visible form of a key.
+    /// Returns the visible form of a key.
     fn shown<'a>(&self, key: &'a [u64; K]) -> module::Key<'a> {
         if self.config.show_keys {
             let (words, len) = self.split(key);
@@ -329,8 +329,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
 
     /// Reports a late event to the module, and as an alert. Any context.
     ///
-    /// A callback may come back here, so this path uses as little stack as possible: the alert has
-    /// a frame of its own.
+    /// A callback may call back into this function, so this path uses as little stack as possible:
+    /// the alert has a frame of its own.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<K, D>, id: u64) {
         let Some(threshold) = self.core.raise_threshold(late) else {
@@ -408,12 +408,12 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 }
 
-/// When an event ended, or its timeout was found; its start, if it ended before that.
+/// Returns when an event ended, or its timeout was found; its start, if it ended before that.
 fn end_of<const K: usize, const D: usize>(late: &Late<K, D>) -> u64 {
     late.start.wrapping_add(late.delay)
 }
 
-/// Why a begin is lost.
+/// Returns the error for a lost start.
 #[cold]
 fn lost_by(begun: Begin) -> Error {
     match begun {

@@ -2,10 +2,10 @@
 
 //! The one-line language of instances: `NAME TRACKER [key=value ...]`, `-NAME`.
 //!
-//! Nearly every parameter is a number inside: nanoseconds, 0 or 1, a count, the index of a word, a
-//! device, the letters of a short name; a long name remains text. A [`Param`] defines how it is
-//! written and which values it takes; a whole line is checked before anything is done, and an error
-//! is a [`Fault`] that quotes the word.
+//! Internally, nearly every parameter is a number: nanoseconds, 0 or 1, a count, the index of a
+//! word, a device, the letters of a short name; a long name remains text. A [`Param`] defines its
+//! notation and its valid values. A whole line is checked before it takes effect, and an error is a
+//! [`Fault`] that quotes the word.
 
 use crate::{alert::record::NAME_MAX, text::Quoted};
 use kernel::{
@@ -36,7 +36,7 @@ pub(crate) use {
     values::Device,
 };
 
-/// How the values of a parameter are written.
+/// The notation of a parameter's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// `10ms`, `500us`, `2s`; a bare number is nanoseconds. Up to [`DURATION_MAX`].
@@ -58,22 +58,23 @@ pub(crate) enum Kind {
     /// first the lowest. Bytes that cannot be typed in a line are written as `\xHH`.
     Comm,
     /// Some of these names, separated by commas, with `!` before them for all but these, or `all`,
-    /// which is 0; at most [`names::MAX`] of them. Each name has a code below 1023, and two may
-    /// have the same one. [`names::is_listed`] checks a code against the value.
+    /// which is 0; at most [`names::MAX`] of them. Each name has a code below 1023, which two names
+    /// may share. [`names::is_listed`] checks a code against the value.
     Names(&'static [(&'static str, u16)]),
-    /// The name of a network device, written in the same way, which does not have to exist.
+    /// The name of a network device, in the notation of [`Kind::Comm`]; the device need not exist.
     NetDevice,
     /// A cgroup of version 2: its path below the root of the hierarchy, with a leading slash, its
     /// number, or `all`. The value is the number, or [`ALL`].
     Cgroup,
-    /// The name of a function of the kernel or a module. It is a text, and is required.
+    /// The name of a function of the kernel or a module. A required text.
     Function,
     /// A [`Kind::Function`], or `all`, which is no text and not required.
     FunctionOrAll,
-    /// A point that is hit: `tracepoint:NAME`, of the kernel proper, `function:NAME`, at its call,
-    /// or `return:NAME`, at its return. As [`Kind::Function`].
+    /// A point that can be hit: `tracepoint:NAME`, of the kernel proper, `function:NAME`, at its
+    /// call, or `return:NAME`, at its return. A required text.
     Point,
-    /// The values to take at a point, see [`fields`]. `empty` is the word for none, if allowed.
+    /// The values to take at a point, see [`fields`]. `empty` is the word for no values, if
+    /// allowed.
     Fields { empty: Option<&'static str> },
 }
 
@@ -83,7 +84,7 @@ impl Kind {
         self.is_required() || matches!(self, Kind::FunctionOrAll) && text != ALL_FUNCTIONS
     }
 
-    /// Whether it must be given at creation.
+    /// Whether the parameter must be given at creation.
     pub(crate) fn is_required(self) -> bool {
         matches!(self, Kind::Function | Kind::Point)
     }
@@ -95,13 +96,13 @@ const ALL_FUNCTIONS: &[u8] = b"all";
 /// The value of a parameter. Only names need the upper half.
 pub(crate) type Number = u128;
 
-/// The value of a [`Kind::Id`] or [`Kind::Cgroup`] parameter that is not limited to one.
+/// The value of a [`Kind::Id`] or [`Kind::Cgroup`] parameter without a limit.
 pub(crate) const ALL: u64 = u64::MAX;
 
-/// The longest duration, a year in nanoseconds.
+/// Maximum duration: a year, in nanoseconds.
 pub(crate) const DURATION_MAX: u64 = 365 * 24 * 3600 * 1_000_000_000;
 
-/// The value of a [`Kind::Disk`] parameter that is not limited to one.
+/// The value of a [`Kind::Disk`] parameter without a limit.
 pub(crate) const ALL_DEVICES: u64 = u64::MAX;
 
 const MINOR_BITS: u32 = 20;
@@ -109,10 +110,10 @@ const MINOR_BITS: u32 = 20;
 /// One parameter of a tracker.
 #[derive(Clone, Copy)]
 pub(crate) struct Param {
-    /// As it is written in a line.
+    /// The name in a line.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// The value if it is not given.
+    /// The default value.
     pub(crate) default: u64,
     /// Whether it can only be given at creation.
     pub(crate) fixed: bool,
@@ -129,7 +130,7 @@ pub(crate) struct Fault<'a> {
     pub(crate) expected: &'static str,
     /// The word at fault.
     pub(crate) word: &'a [u8],
-    /// The parameter that has this value, and how its values are written.
+    /// The parameter with this value, and its kind.
     pub(crate) param: Option<(&'static str, Kind)>,
 }
 
@@ -174,7 +175,7 @@ fn fault<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> 
     }
 }
 
-/// A line that is well-formed; whether its names exist is not known yet.
+/// A well-formed line; its names may not exist.
 #[derive(Debug)]
 pub(crate) enum Line<'a> {
     /// Nothing, or a comment that starts with `#`.
@@ -194,7 +195,7 @@ pub(crate) enum Line<'a> {
 pub(crate) struct Settings<'a>(&'a [u8]);
 
 impl<'a> Settings<'a> {
-    /// The first value of a key.
+    /// Returns the first value of a key.
     pub(crate) fn value_of(&self, key: &str) -> Option<&'a [u8]> {
         let mut words = self.clone().flatten();
         let (_, value) = words.find(|(name, _)| *name == key.as_bytes())?;
@@ -301,7 +302,7 @@ pub(crate) fn below<'a>(param: &Param, min: u64, word: &'a [u8]) -> Fault<'a> {
     }
 }
 
-/// Reports what was wrong with a name that is well-formed but unknown here.
+/// Reports a name that is well-formed but unknown here.
 pub(crate) fn unknown<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> {
     fault(error, expected, word)
 }

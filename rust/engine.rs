@@ -54,14 +54,14 @@
 //!
 //! Each crate includes the engine with one line, and a new file changes none of them: the kernel
 //! module, its tests and benchmarks (tests/module, tests/bench/module), and user/engine and
-//! user/bench on the host. It uses nothing of the kernel but its error codes and
-//! allocation flags; the rest is behind [`platform`], `crate::sys::atomic` and
-//! `crate::sys::memory`, which each crate supplies.
+//! user/bench on the host. Of the kernel it uses only error codes and allocation flags directly;
+//! all else is behind [`platform`], `crate::sys::atomic` and `crate::sys::memory`, which each crate
+//! supplies.
 //!
-//! A file that is compiled by its path looks for its children next to itself: hence the paths
-//! here, and in the files of rust/engine that have children.
+//! The compiler looks for the children of a file that is included by path next to that file: hence
+//! the paths here, and in the files of rust/engine that have children.
 //!
-//! Documentation/design/engine.md has the argument that it is correct.
+//! Documentation/design/engine.md argues why it is correct.
 
 use crate::{
     engine::{
@@ -83,7 +83,8 @@ pub(crate) mod event;
 pub(crate) mod freelist;
 #[path = "engine/hash.rs"]
 pub(crate) mod hash;
-// The models do not look at it, and an array of loom's atomics does not fit on a thread's stack.
+// Left out of the models: they do not use it, and an array of loom's atomics does not fit on a
+// thread's stack.
 #[path = "engine/draft.rs"]
 pub(crate) mod draft;
 #[path = "engine/expiry.rs"]
@@ -121,31 +122,31 @@ pub(crate) struct Engine<const K: usize, const D: usize, P: Platform> {
     stats: Stats,
     seed: Seed,
     /// The threshold, at most [`NO_THRESHOLD`]. One word, so that the path and the reports compare
-    /// with the same value, and of two changes at the same time one wins.
+    /// with the same value, and one of two concurrent changes wins.
     threshold: Atomic<u64>,
 }
 
-/// The longest delay: none is above it, and delays below 0 are, as unsigned numbers.
+/// The longest possible delay: none exceeds it, except delays below 0, as unsigned numbers.
 const NO_THRESHOLD: u64 = i64::MAX as u64;
 
-/// The result of a begin.
+/// The result of a start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Begin {
-    /// It is tracked.
+    /// The event is tracked.
     Started,
-    /// It is lost, the pool was full.
+    /// The event is lost: the pool was full.
     Full,
-    /// It is lost, too many events of its key are live.
+    /// The event is lost: too many events of its key are live.
     Crowded,
 }
 
-/// The state after an end whose begin was known.
+/// The state after an end whose start was known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// No report of the event's timeout is running, or will begin.
+    /// No report of the event's timeout is running, and none will start.
     Over,
-    /// The report of its timeout is running, or about to begin: on another CPU, or in the code that
-    /// this end interrupts or is called by.
+    /// The report of the event's timeout is running or about to start: on another CPU, or in the
+    /// code that this end interrupts or is called by.
     Reporting,
 }
 
@@ -163,16 +164,16 @@ impl Ended {
 /// An event that is to be reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Late<const K: usize, const D: usize> {
-    /// Why it is reported.
+    /// Why the event is reported.
     pub(crate) why: Why,
-    /// When it began, in nanoseconds.
+    /// When the operation began, in nanoseconds.
     pub(crate) start: u64,
-    /// Its duration, so far if it has not ended, in nanoseconds.
+    /// Duration in nanoseconds; so far, if the operation has not ended.
     pub(crate) delay: u64,
-    /// Whether the operation was found under way: `start` is when it was seen, and it took at least
-    /// `delay`.
+    /// Whether the operation was found in flight: `start` is when it was first seen, and it took at
+    /// least `delay`.
     pub(crate) found: bool,
-    /// The threshold or timeout that it is reported for, in nanoseconds.
+    /// The threshold or timeout that it exceeded, in nanoseconds.
     pub(crate) threshold: u64,
     pub(crate) key: [u64; K],
     pub(crate) data: [u64; D],
@@ -216,11 +217,11 @@ impl<F: FnOnce() -> u64> When for F {
 /// Why an event is reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Why {
-    /// It took longer than the threshold.
+    /// The operation took longer than the threshold.
     Threshold,
-    /// Its end has not come within the timeout.
+    /// The operation did not end within the timeout.
     Timeout,
-    /// Its end has come after all, after its timeout.
+    /// The operation ended after its timeout.
     LateEnd,
 }
 
@@ -229,7 +230,7 @@ pub(crate) enum Why {
 struct Won<'a> {
     found: Candidate<'a>,
     life: Life,
-    /// The home of the cell.
+    /// The cell's home.
     home: Home,
 }
 
@@ -241,12 +242,12 @@ pub(crate) struct Open<'a, const K: usize, const D: usize> {
 /// The next action of [`Engine::update`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// It continues.
+    /// The operation continues.
     Keep,
     /// The operation ceased to exist; counted as `gone`.
     Gone,
-    /// It was another operation, whose end was not seen; this is a new one with the same key.
-    /// The old one is counted as `replaced`, the new one as `started`.
+    /// The event stood for an earlier operation, whose end was not seen, and now stands for a new
+    /// one with the same key. The old one is counted as `replaced`, the new one as `started`.
     Renewed,
 }
 
@@ -257,7 +258,7 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
         Open { event: self.event }
     }
 
-    /// The data.
+    /// Returns the data.
     pub(crate) fn data(&self) -> [u64; D] {
         self.event.data()
     }
@@ -274,17 +275,17 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
         self.event.set_words(AT, words);
     }
 
-    /// When it began, in nanoseconds.
+    /// Returns when the operation began, in nanoseconds.
     pub(crate) fn start(&self) -> u64 {
         self.event.start()
     }
 
-    /// Whether it was found under way: it began at its start or before.
+    /// Whether the operation was found in flight: it began at its start or before.
     pub(crate) fn was_found(&self) -> bool {
         self.event.was_found()
     }
 
-    /// Moves the begin, not to an earlier time: the search for timeouts may rely on the old one.
+    /// Moves the start, never to an earlier time: the search for timeouts may rely on the old one.
     pub(crate) fn set_start(&mut self, start: u64) {
         self.event.set_start(start);
     }
@@ -304,10 +305,10 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         })
     }
 
-    /// An operation begins at `start`.
+    /// Tracks an operation that begins at `start`.
     ///
-    /// A key may begin more than once; each end then takes one of them. About 200 events of one key
-    /// can be live at a time; more are refused ([`Begin::Crowded`]).
+    /// A key may be live more than once; each end then takes one of its events. About 200 events of
+    /// one key can be live at a time; more are refused ([`Begin::Crowded`]).
     #[inline(always)]
     pub(crate) fn event_in(
         &self,
@@ -317,8 +318,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         data: &[u64; D],
     ) -> Begin {
         self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
-        // Rare cases are handled out of line, completely, so that nothing has to be kept in
-        // registers across a call here.
+        // Rare cases are handled completely out of line, so that nothing must be kept in registers
+        // across a call here.
         let Some(index) = self.pool.get_hot(guard) else {
             return self.event_in_colder(guard, key, start, data);
         };
@@ -327,7 +328,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.event_in_cell(guard, key, index, event)
     }
 
-    /// Files and publishes a filled cell, that of `event`.
+    /// Inserts and publishes `event`, in a filled cell.
     #[inline(always)]
     fn event_in_cell(
         &self,
@@ -344,7 +345,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.begun(guard, Begin::Started)
     }
 
-    /// Begins an event when this CPU has no hot cell.
+    /// Starts an event when this CPU has no hot cell.
     #[inline(never)]
     fn event_in_colder(
         &self,
@@ -358,7 +359,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.begun(guard, became(&begun))
     }
 
-    /// Files and publishes a filled cell when its home bucket is full.
+    /// Inserts and publishes a filled cell when its home bucket is full.
     #[cold]
     #[inline(never)]
     fn event_in_beyond(&self, guard: &P::Guard, hash: u64, index: Index) -> Begin {
@@ -366,7 +367,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.begun(guard, became(&begun))
     }
 
-    /// Counts the result of an attempt.
+    /// Counts the result of a start.
     #[inline(always)]
     fn begun(&self, guard: &P::Guard, begun: Begin) -> Begin {
         let stats = self.stats.here::<P>(guard);
@@ -378,8 +379,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         begun
     }
 
-    /// Creates a new event, and makes it findable by `publish`. Counts nothing; fails with the
-    /// result of the begin.
+    /// Creates a new event and makes it findable by `publish`. Counts nothing; fails with the
+    /// result of the start.
     #[inline(always)]
     fn insert<R, const W: usize>(
         &self,
@@ -395,7 +396,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.file(guard, hash, index, publish)
     }
 
-    /// Enters a new event in the table, and makes it findable by `publish`, or returns its cell.
+    /// Inserts a new event into the table and makes it findable by `publish`, or returns its cell.
     #[inline(always)]
     fn file<R>(
         &self,
@@ -413,7 +414,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         }
     }
 
-    /// An operation ends. Returns whether it was known; else it is counted as `unmatched`. See
+    /// Ends an operation. Returns whether it was known; if not, it is counted as `unmatched`. See
     /// [`Engine::event_out_if_known`].
     #[inline]
     pub(crate) fn event_out(
@@ -445,19 +446,19 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         ended
     }
 
-    /// An end without a begin.
+    /// Counts an end without a start.
     #[inline]
     pub(crate) fn unmatched(&self, guard: &P::Guard) {
         self.stats.here::<P>(guard).count(Counter::UNMATCHED);
     }
 
-    /// An operation ends. Returns whether it was known; else nothing is counted.
+    /// Ends an operation. Returns whether it was known; if not, nothing is counted.
     ///
     /// `end` returns the time; a closure that reads the clock is called only if the event is known.
-    /// `is_end` checks the event first and may decide that it has not ended but ceased to exist; it
-    /// is then counted as `gone`. `late` is called for a delay above the threshold, and for any
-    /// delay of an event that had timed out, after the event has ended and its memory is free
-    /// again. A negative delay is counted, and is 0 for `late`.
+    /// `is_end` checks the event first, and may decide that the operation did not end but ceased to
+    /// exist; the event is then counted as `gone`. `late` is called for a delay above the
+    /// threshold, and for any delay of an event that had timed out, after the event has ended and
+    /// its memory is free again. A negative delay is counted, and passed to `late` as 0.
     #[inline]
     pub(crate) fn event_out_if_known(
         &self,
@@ -481,7 +482,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         late: impl FnOnce(&Late<K, D>),
     ) -> Option<Ended> {
         let hash = self.seed.hash(key);
-        // Out of line: an end without a begin should not pay for what an end needs.
+        // Out of line: an end without a start should not pay for what a matched end needs.
         let hits = self.table.look(guard, hash)?;
         self.event_out_hit(guard, hash, hits, key, end, is_end, late)
     }
@@ -527,10 +528,10 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some(self.finish(guard, hash, won, event, end, is_end, late))
     }
 
-    /// All operations of this key end at `end`, each reported as by [`Engine::event_out`].
-    /// Returns how many there were; 0 is counted as `unmatched`.
+    /// Ends all operations of this key at `end`, each reported as by [`Engine::event_out`]. Returns
+    /// their number; 0 is counted as `unmatched`.
     ///
-    /// Events that begin meanwhile may be among them.
+    /// Events that start meanwhile may be included.
     pub(crate) fn event_out_all(
         &self,
         guard: &P::Guard,
@@ -552,7 +553,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         ended
     }
 
-    /// The consequences of the end of an event, for the winner.
+    /// Counts and reports the end of an event, for the caller that won it.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "it is in line")]
     fn finish(
@@ -586,14 +587,14 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         stats.count(Counter::ENDED);
         stats.record(delay);
         self.release(guard, hash, won, event);
-        // It had not timed out.
+        // The event had not timed out.
         Ended::Over
     }
 
-    /// The end of an event that took too long, or had timed out, or had a negative delay, or was
-    /// found under way.
+    /// Handles the end of an event that took too long, had timed out, had a negative delay, or was
+    /// found in flight.
     ///
-    /// The threshold may have been raised since it was compared: what is reported is above the
+    /// The threshold may have been raised since the comparison: a reported delay exceeds the
     /// threshold that it is reported with.
     #[cold]
     #[inline(never)]
@@ -608,7 +609,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     ) -> Ended {
         let event = self.pool.cell(found.cell);
         let timed_out = life.has_timed_out();
-        // The copies are made in place: this may be one of several frames of this kind.
+        // The copies are made in place: several frames of this function may be on one stack.
         let mut report = Late {
             why: if timed_out {
                 Why::LateEnd
@@ -631,10 +632,10 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         }
         if (delay as i64) < 0 {
             stats.count(Counter::NEGATIVE);
-            // No threshold is below it. Where the timeout was reported the end is, too.
+            // No threshold is below 0. If the timeout was reported, so is the end.
             report.delay = 0;
         } else if life.was_found() {
-            // It took at least this long: not a delay to count among exact ones.
+            // A lower bound, which is not counted among exact delays.
             stats.count(Counter::BEFORE_START_ENDED);
         } else {
             stats.record(delay);
@@ -661,7 +662,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.update_hit(guard, hash, hits, key, change)
     }
 
-    /// Changes an event that may be live.
+    /// Changes an event that may be live. See [`Engine::update`].
     #[inline(never)]
     fn update_hit(
         &self,
@@ -684,7 +685,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some(verdict)
     }
 
-    /// Publishes an event that was changed, and continues according to the verdict.
+    /// Publishes an event that was changed; a renewed one is counted as `replaced` and as
+    /// `started`.
     #[inline(always)]
     fn again(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>, verdict: Verdict) {
         let renewed = verdict == Verdict::Renewed;
@@ -696,22 +698,22 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         }
     }
 
-    /// A begin that the instance's filter refused.
+    /// Counts a start that the instance's filter refused.
     #[inline]
     pub(crate) fn filtered(&self, guard: &P::Guard) {
         self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         self.stats.here::<P>(guard).count(Counter::FILTERED);
     }
 
-    /// A begin that came while the instance was off.
+    /// Counts a start that came while the instance was off.
     #[inline]
     pub(crate) fn off(&self, guard: &P::Guard) {
         self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         self.stats.here::<P>(guard).count(Counter::OFF);
     }
 
-    /// Drops all live events and returns how many there were. Safe against running probes: events
-    /// that begin meanwhile may stay.
+    /// Drops all live events and returns their number. Safe against running probes: events that
+    /// start meanwhile may stay.
     pub(crate) fn clear(&self) -> u64 {
         let mut cleared = 0;
         for (index, event) in self.pool.cells() {
@@ -738,18 +740,18 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Ok(())
     }
 
-    /// Number of live events, counted one by one.
+    /// Counts the live events, one by one.
     pub(crate) fn pending_count(&self) -> u64 {
         let live = |(_, event): &(Index, &Event<K, D>)| event.life().is_some();
         self.pool.cells().filter(live).count() as u64
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub(crate) fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// The threshold in nanoseconds; `u64::MAX` if no delay is above it.
+    /// Returns the threshold in nanoseconds; `u64::MAX` if no delay exceeds it.
     #[inline(always)]
     pub(crate) fn threshold(&self) -> u64 {
         // Relaxed: a threshold that changes now applies from about now.
@@ -757,20 +759,21 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Raises the threshold to the delay of an end, so that only a longer one is late afterwards.
-    /// Returns whether the event is still to be reported; then its threshold is the one that it has
-    /// raised, if any.
+    /// Returns whether the event must still be reported; if so, `late` has the threshold that this
+    /// call raised, if any.
     ///
-    /// Several ends at the same time each raise the threshold above all delays before it, or are
-    /// not reported: the reported ones form a chain, in which the threshold of each is the delay of
-    /// the one before. Events that have timed out are reported in any case; only an end raises.
+    /// Of several concurrent ends, each either raises the threshold above all earlier delays or is
+    /// not reported: the reported ends form a chain, in which the threshold of each is the delay of
+    /// its predecessor. Events that have timed out are reported in any case; only an end raises the
+    /// threshold.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
         let threshold = self.raise_threshold(late);
         late.threshold = threshold.unwrap_or(late.threshold);
         threshold.is_some()
     }
 
-    /// Raises the threshold, as [`Engine::keep_worst`], and returns the one that the event is
-    /// reported with, or `None` if it is not to be reported.
+    /// Raises the threshold, as [`Engine::keep_worst`], and returns the threshold to report the
+    /// event with, or `None` if it must not be reported.
     pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
         if late.why == Why::Timeout {
             return Some(late.threshold);
@@ -792,7 +795,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.threshold.store(threshold.min(NO_THRESHOLD), Relaxed);
     }
 
-    /// A number that stands for a key while this engine lives, and reveals nothing about it.
+    /// Returns a number that stands for a key while this engine lives, and reveals nothing about
+    /// it.
     pub(crate) fn pseudonym(&self, key: &[u64; K]) -> u32 {
         (self.seed.hash(key) >> 32) as u32
     }
@@ -836,22 +840,22 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some((Won { found, life, home }, event))
     }
 
-    /// The event in a cell, claimed in another way.
+    /// Describes the event in a cell that was claimed by other means.
     fn won<'a>(&self, found: Candidate<'a>, life: Life) -> Won<'a> {
         let home = self.pool.home(found.cell);
         Won { found, life, home }
     }
 
-    /// Takes a claimed event out of the table and returns its cell, or leaves it to the holders of
-    /// references.
+    /// Removes a claimed event from the table and returns its cell, or leaves the cell to the
+    /// holders of references.
     #[inline(always)]
     fn release(&self, guard: &P::Guard, hash: u64, won: Won<'_>, event: &Event<K, D>) {
         self.table.remove(guard, hash, event.link(), won.found);
         self.recycle(guard, won, event);
     }
 
-    /// Returns the cell of an event that is no longer in the table, or leaves it to the holders of
-    /// references.
+    /// Returns the cell of an event that is no longer in the table, or leaves the cell to the
+    /// holders of references.
     #[inline(always)]
     fn recycle(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>) {
         if !won.life.is_held() || event.abandon() {
@@ -860,7 +864,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 }
 
-/// The result of a begin, from the new event or the lack of it.
+/// Returns the result of a start, from the new event or the lack of it.
 #[inline(always)]
 fn became<T>(begun: &Result<T, Begin>) -> Begin {
     begun
@@ -868,7 +872,7 @@ fn became<T>(begun: &Result<T, Begin>) -> Begin {
         .map_or_else(|begun| *begun, |_| Begin::Started)
 }
 
-/// The threshold that is stored as `word`, as it was set.
+/// Converts the stored `word` to the threshold as it was set.
 #[inline(always)]
 fn as_set(word: u64) -> u64 {
     match word {

@@ -15,55 +15,55 @@
 //!
 //! Cells are named by an index and never leave the pool while it lives, so a stale index always
 //! points to a cell, perhaps a recycled one: a caller that follows it decides by the cell's own
-//! state (see event.rs). Free cells sit on stacks linked through the cells themselves. A stack is one
-//! 64-bit word, `{tag: 40, index + 1: 24}`, changed only by compare-and-swap; each change
-//! increments the tag, so a word that is met again unchanged means that nothing happened in
-//! between (no ABA). 2^40 changes of one stack take hours; a compare-and-swap would have to stall
-//! for that long. `hot` is a word of the same form that holds one cell or none, so that
-//! it needs no link; its tag counts what was put in, which is enough, see below.
+//! state (see event.rs). Free cells sit on stacks linked through the cells themselves. A stack is
+//! one 64-bit word, `{tag: 40, index + 1: 24}`, changed only by compare-and-swap; each change
+//! increments the tag, so a word that is found unchanged means that nothing happened in between (no
+//! ABA). 2^40 changes of one stack take hours; a compare-and-swap would have to stall for that
+//! long. `hot` is a word of the same form that holds at most one cell, so that it needs no link;
+//! its tag counts the cells put in, which is enough, see below.
 //!
-//! [`Freelist::get`] takes the CPU's hot cell, then from its stack, then from the node's, then
+//! [`Freelist::get`] takes the CPU's hot cell, then one from its stack, then from the node's, then
 //! from the stacks of that node's other CPUs, then from the other nodes, nearest first.
 //! [`Freelist::put`] gives a cell of this CPU's home to this CPU, up to a limit, and any other cell
 //! to the pool of its own home. The home of a CPU is its node, or the nearest one with memory.
-//! Cells move one at a time, never in batches: a batch on its way would be invisible to searches,
+//! Cells move one at a time, never in batches: a batch in transit would be invisible to searches,
 //! and a pool of N must serve N.
 //!
 //! # Full means full
 //!
-//! Stacks are looked at one after another, so "all were empty when I looked" does not mean that
-//! all were empty at once: a cell may have come back to a stack that was read already. Therefore
-//! [`Freelist::get`] adds up the tags of the stacks it found empty, and fails only when two
-//! passes in a row give the same sum. Tags only grow, so the same sum means the same tags: no
-//! stack changed between its reading in the first pass and its reading in the second (a hot
-//! word found empty twice with the same tag had nothing put in meanwhile, so it stayed empty),
-//! and in the moment between the passes all of them were empty. Every further pass is caused by
-//! the get or put of another party (lock-free). [`PASSES`] and [`LOOKS`] end a search that others keep
-//! disturbing: a pool that this many passes found exhausted is called full without the proof.
+//! Stacks are read one after another, so finding all of them empty does not prove that all were
+//! empty at once: a cell may have come back to a stack that was read already. Therefore
+//! [`Freelist::get`] adds up the tags of the stacks it found empty, and fails only when two passes
+//! in a row give the same sum. Tags only grow, so the same sum means the same tags: no stack
+//! changed between its reading in the first pass and its reading in the second (a hot word found
+//! empty twice with the same tag had nothing put in meanwhile, so it stayed empty), and in the
+//! moment between the passes all of them were empty. Every further pass is caused by the get or put
+//! of another party (lock-free). [`PASSES`] and [`LOOKS`] bound a search that other CPUs keep
+//! disturbing: a pool that this many passes found exhausted is reported full without the proof.
 //!
-//! What a search has proved it notes (exhausted.rs), so that the next ones need not search; a put
-//! that finds the note takes it away.
+//! A search that has proved the pool exhausted notes it (exhausted.rs), so that the next ones need
+//! not search; a put that finds the note clears it.
 //!
 //! # Growing
 //!
-//! A search that empties its node's pool below the low-water mark, has to steal, or finds nothing
-//! sets `wanted` and calls [`Platform::queue_memory_work`], once. A worker, which may sleep, then
-//! calls [`Freelist::grow`], which adds chunks: first the directory entry is filled, then the new
-//! cells are pushed, one by one. Chunks are freed with the pool only.
+//! A search that empties its node's pool below the low watermark, must steal, or finds nothing sets
+//! `wanted` and calls [`Platform::queue_memory_work`], once. A worker, which may sleep, then calls
+//! [`Freelist::grow`], which adds chunks: first the directory entry is filled, then the new cells
+//! are pushed, one by one. Chunks are freed only with the pool.
 //!
 //! # Contexts
 //!
 //! `get` and `put` may run anywhere, NMI included: an interrupt in the middle of a
-//! compare-and-swap loop changes the tag, and the loop goes round again. `new` and `grow` sleep.
+//! compare-and-swap loop changes the tag, and the loop retries. `new` and `grow` sleep.
 //!
 //! # Orderings
 //!
 //! `put` releases what its caller did with the cell, `get` acquires it. A `get` is a full barrier
-//! also as a writer: a CPU that sees a stack emptied by it also sees all that this CPU had seen
-//! before, which the argument about passes needs (Documentation/design/engine.md). A `put` is one,
-//! too, before it looks at the note of a search. A party that has an index sees its chunk: pushing
-//! releases the directory, and indices are passed on with release and acquire (here, and by the
-//! table).
+//! as a writer, too: a CPU that sees a stack emptied by it also sees all that this CPU had seen
+//! before, which the argument about passes needs (Documentation/design/engine.md). A `put` is also
+//! a full barrier, before it reads the note of a search. A party that has an index sees its chunk:
+//! pushing releases the directory, and indices are passed on with release and acquire (here, and by
+//! the table).
 
 use crate::{
     engine::platform::Platform,
@@ -92,40 +92,40 @@ const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 const TAG_ONE: u64 = 1 << INDEX_BITS;
 
-/// The most cells a pool can hold. Half of what 24 bits can name, since the last chunk that each
+/// Maximum number of cells of a pool. Half of what 24 bits can name, since the last chunk that each
 /// growth adds to a node may leave indices unused.
 pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 
-/// The most cells a CPU keeps to itself before its node's pool gets them; fewer in a small pool,
-/// so that the caches of all CPUs together hold half of it, or one each.
+/// Maximum number of cells that a CPU caches before its node's pool gets them. Fewer in a small
+/// pool, so that the caches of all CPUs together hold at most half of it, or one cell each.
 const CACHE: u64 = 64;
 
-/// How many times an exhausted pool is searched while others keep changing it: fewer times the more
-/// places there are, so that the search of a large machine ends, too.
+/// Number of passes over an exhausted pool that other CPUs keep changing. The more places there
+/// are, the fewer passes, so that the search of a large machine ends, too.
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
 
-/// The places that are looked at by a search that others disturb, if these are enough for
+/// Number of places that a disturbed search reads in all its passes, if that is enough for
 /// [`PASSES_MIN`].
 const LOOKS: usize = 2048;
 
-/// The most cells in one chunk, the unit of allocation, and its logarithm.
+/// Logarithm of the maximum number of cells in one chunk, the unit of allocation.
 const CHUNK_BITS: u32 = 12;
 const CHUNK: u32 = 1 << CHUNK_BITS;
 
-/// The most chunks that indices can name, if one more than each index has to fit, too.
+/// Maximum number of chunks that indices can name, where one more than each index must fit, too.
 const MAX_CHUNKS: u32 = (1 << (INDEX_BITS - CHUNK_BITS)) - 1;
 const _: () = assert!((MAX_CHUNKS as u64) << CHUNK_BITS <= INDEX_MASK);
 
 /// Growth is wanted when fewer than one in `LOW_WATER` of a node's cells are left.
 const LOW_WATER: u32 = 8;
 
-/// Cells of a [`Freelist`].
+/// A cell of a [`Freelist`].
 pub(crate) trait Cell: Sized {
     /// Makes a free cell.
     fn new() -> Self;
 
-    /// The cell's link: always the same one, which is no other cell's.
+    /// Returns the cell's link: always the same one, which no other cell shares.
     fn link(&self) -> &Link;
 }
 
@@ -151,15 +151,15 @@ impl Stack {
 ///
 /// # Invariants
 ///
-/// The low [`INDEX_BITS`] of `hot` are as those of a stack's head.
+/// The low [`INDEX_BITS`] of `hot` are 0, or one more than the index of a cell of the pool.
 #[repr(align(64))]
 struct Cache {
-    /// A cell that was given back lately.
+    /// A recently returned cell.
     hot: Atomic<u64>,
     stack: Stack,
     /// The CPU's home, whose cells it may hold.
     home: Home,
-    /// The CPU's node, from which it searches. They differ if this node has no memory.
+    /// The CPU's node, from which it searches; not its home if this node has no memory.
     node: usize,
 }
 
@@ -176,7 +176,7 @@ struct Chunk<T> {
     used: Used,
 }
 
-/// A place in the directory, for a chunk that comes with growth.
+/// A directory entry, for a chunk that is added by growth.
 ///
 /// # Invariants
 ///
@@ -193,7 +193,7 @@ unsafe impl<T: Send + Sync> Sync for Entry<T> {}
 unsafe impl<T: Send> Send for Entry<T> {}
 
 impl<T> Entry<T> {
-    /// The chunk, if it is there.
+    /// Returns the chunk, if it exists.
     #[inline(always)]
     fn get(&self) -> Option<&Chunk<T>> {
         // Acquire: the chunk is read next.
@@ -205,7 +205,7 @@ impl<T> Entry<T> {
     }
 }
 
-/// The pool. See the head of this file.
+/// The pool of cells. See the head of this file.
 ///
 /// # Invariants
 ///
@@ -216,28 +216,28 @@ impl<T> Entry<T> {
 pub(crate) struct Freelist<T: Cell, P: Platform> {
     directory: NodeSlice<Entry<T>>,
     caches: PerCpu<Cache>,
-    /// The most cells a CPU keeps to itself beside the hot one.
+    /// Maximum number of cells that a CPU caches besides the hot one.
     cache: u64,
     pools: NodeSlice<Pool>,
     /// For each node, all stacks in the order in which its CPUs search them.
     search: NodeSlice<NodeSlice<Place>>,
-    /// Limit of the number of searches.
+    /// Maximum number of passes of a search.
     passes: usize,
     exhausted: Exhausted,
     /// Number of filled entries of the directory.
     used: Atomic<u32>,
     capacity: Atomic<u32>,
-    /// How large it may grow.
+    /// Maximum capacity.
     max: u32,
-    /// How many cells of a node may be left before growth is wanted; 0 when it cannot grow.
+    /// Number of free cells of a node below which growth is wanted; 0 if the pool cannot grow.
     low: Atomic<u64>,
-    /// Whether growth is wanted and was requested.
+    /// Whether growth has been requested.
     wanted: Atomic<u32>,
     busy: Atomic<u32>,
     platform: PhantomData<P>,
 }
 
-/// A node with memory, as that of a cell or as the home of a CPU.
+/// A node with memory: the home of a cell or of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Home(usize);
 
@@ -245,8 +245,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     /// Makes a pool of exactly `capacity` cells that may grow to `max`, spread over the nodes
     /// that have memory.
     ///
-    /// Fails with `EINVAL` when `capacity` is 0 or above `max`, or `max` above [`MAX_CELLS`],
-    /// with `ENOMEM` when memory is short; nothing is left behind. Sleeps.
+    /// Sleeps. Fails with `EINVAL` if `capacity` is 0 or above `max`, or `max` is above
+    /// [`MAX_CELLS`], and with `ENOMEM` if memory is short; a failure leaves nothing allocated.
     pub(crate) fn new(capacity: u32, max: u32) -> Result<Self> {
         if capacity == 0 || capacity > max || max > MAX_CELLS {
             return Err(EINVAL);
@@ -258,7 +258,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         let chunks = (max / CHUNK + partial).min(MAX_CHUNKS);
         let share = u64::from(capacity).checked_div(2 * P::cpus() as u64);
         let search = NodeSlice::try_new(nodes, None, |node| search_order::<P>(node))?;
-        // INVARIANT: No entry is filled, no cell is anywhere.
+        // INVARIANT: No entry is filled, and no stack has a cell.
         let pool = Self {
             directory: NodeSlice::try_new(chunks as usize, None, |_| {
                 Ok(Entry {
@@ -297,13 +297,13 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         Ok(pool)
     }
 
-    /// Number of cells, free or not.
+    /// Returns the number of cells, free or not.
     pub(crate) fn capacity(&self) -> u32 {
-        // Relaxed: a number for people and for planning.
+        // Relaxed: a number for readers and for planning.
         self.capacity.load(Relaxed)
     }
 
-    /// Limit of the number of cells.
+    /// Returns the maximum capacity.
     pub(crate) fn max(&self) -> u32 {
         self.max
     }
@@ -314,28 +314,27 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.wanted.load(Relaxed) != 0
     }
 
-    /// Adds cells until there are `capacity`, if there are fewer and it may grow so large, and
-    /// returns how many were added.
+    /// Adds cells until there are `capacity`, if there are fewer and `capacity` is at most `max`.
+    /// Returns the number of cells added.
     ///
-    /// Sleeps. Fails with `ENOMEM`, and then nothing was added and it still wants to grow: it does
-    /// not ask again. (A chunk for each part that memory was there for would use up the
-    /// directory, which is as large as doublings need.) Fails with `EBUSY` while another call is
-    /// under way.
+    /// Sleeps. Fails with `ENOMEM`, and then adds nothing and leaves growth requested, so that no
+    /// new request is made. (Keeping the chunks that could be allocated would use up the directory,
+    /// which is sized for doublings.) Fails with `EBUSY` while another call is running.
     pub(crate) fn grow(&self, capacity: u32) -> Result<u32> {
-        // Acquire: what the last one did is seen.
+        // Acquire: what the last caller did is seen.
         self.busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
         let before = self.capacity();
         let added = self.add(capacity.min(self.max).saturating_sub(before));
         if added.is_ok() {
-            // Relaxed: requested again by the next search that finds too few.
+            // Relaxed: the next search that finds too few cells requests it again.
             self.wanted.store(0, Relaxed);
         }
-        // Release: the next one sees what we did.
+        // Release: the next caller sees what we did.
         self.busy.store(0, Release);
         added.map(|()| self.capacity() - before)
     }
 
-    /// Adds `count` cells, spread over the nodes, or none. The caller holds `busy`.
+    /// Adds `count` cells, spread over the nodes, or fails and adds none. The caller holds `busy`.
     fn add(&self, count: u32) -> Result {
         // Relaxed: only the caller that holds `busy` writes it.
         let first = self.used.load(Relaxed);
@@ -382,7 +381,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         Ok(())
     }
 
-    /// Hands out the cells of the next entry, which has its chunk. The caller holds `busy`.
+    /// Hands out the cells of the next entry, which already has its chunk. The caller holds `busy`.
     fn publish(&self, number: u32) {
         let entry = &self.directory[number as usize];
         // Release: a CPU that sees it filled sees the chunk.
@@ -401,23 +400,23 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.low.store(low.into(), Relaxed);
         // Downwards, so that cells are handed out upwards: neighbours share pages.
         for offset in (0..len).rev() {
-            // INVARIANT: A cell of a filled entry, which was nowhere yet.
+            // INVARIANT: A cell of a filled entry, on no stack and without an owner.
             let index = first.with_offset(offset as usize);
             self.push(&self.pools[chunk.node.0].stack, index, u64::MAX);
-            // After each, not after the last: what is on the stack already is free.
+            // After each cell, not after the last: those already on the stack are free.
             self.exhausted.end();
         }
     }
 
-    /// Takes a free cell. `None` means that the pool is full.
+    /// Takes a free cell. Returns `None` if the pool is full.
     #[inline(always)]
     pub(crate) fn get(&self, guard: &P::Guard) -> Option<Index> {
         self.get_hot(guard).or_else(|| self.get_colder(guard))
     }
 
-    /// The first part of [`Freelist::get`]: this CPU's hot cell.
+    /// Takes this CPU's hot cell, if there is one.
     ///
-    /// For callers that do the rest out of the way, by [`Freelist::get`].
+    /// For callers that handle failure out of line, with [`Freelist::get`].
     #[inline(always)]
     pub(crate) fn get_hot(&self, guard: &P::Guard) -> Option<Index> {
         let cache = self.caches.this::<P>(guard);
@@ -443,15 +442,15 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Gives a cell back.
+    /// Returns a cell to the pool.
     ///
-    /// The caller got `index` from [`Freelist::get`] and forgets it now.
+    /// The caller got `index` from [`Freelist::get`] and must not use it again.
     #[inline(always)]
     pub(crate) fn put(&self, guard: &P::Guard, index: Index) {
         self.put_home(guard, index, self.home(index));
     }
 
-    /// Gives a cell back, for callers that know its home. See [`Freelist::put`].
+    /// Returns a cell to the pool, for callers that know its home. See [`Freelist::put`].
     #[inline(always)]
     pub(crate) fn put_home(&self, guard: &P::Guard, index: Index, home: Home) {
         let cache = self.caches.this::<P>(guard);
@@ -469,14 +468,15 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.exhausted.end();
     }
 
-    /// Gives what a CPU has cached to the pools: it has gone offline. Any context; a cell on its
-    /// way counts as held.
+    /// Moves the cells that a CPU has cached to the pools: it has gone offline. Any context; a cell
+    /// in transit counts as held.
     pub(crate) fn drain(&self, cpu: usize) {
         let Some(cache) = self.caches.get(cpu) else {
             return;
         };
         loop {
-            // No preemption while a cell is on its way, lest others find the pool full for long.
+            // No preemption while a cell is in transit, lest other CPUs find the pool full for
+            // long.
             let _guard = P::guard();
             let Ok(index) = cool(&cache.hot).or_else(|_| self.pop(&cache.stack)) else {
                 return;
@@ -486,7 +486,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// The cell with an index that this pool once gave out.
+    /// Returns the cell with an index that this pool once handed out.
     #[inline(always)]
     pub(crate) fn cell(&self, index: Index) -> &T {
         let chunk = self.chunk(index);
@@ -495,19 +495,19 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         unsafe { chunk.cells.get_unchecked(index.offset()) }
     }
 
-    /// Returns the cell with an index that this pool once gave out, and its home.
+    /// Returns the cell with an index that this pool once handed out, and its home.
     #[inline(always)]
     pub(crate) fn cell_and_home(&self, index: Index) -> (&T, Home) {
         (self.cell(index), self.home(index))
     }
 
-    /// Home of a cell: the pool that it returns to.
+    /// Returns the home of a cell: the pool that it returns to.
     #[inline(always)]
     pub(crate) fn home(&self, index: Index) -> Home {
         self.chunk(index).node
     }
 
-    /// The index of the cell with this number, if there is one.
+    /// Returns the index of the cell with this number, if there is one.
     pub(crate) fn index_of(&self, number: u32) -> Option<Index> {
         let (chunk, offset) = (
             (number >> CHUNK_BITS) as usize,
@@ -521,7 +521,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         (offset < cells.len()).then(|| Index::first_of(chunk).with_offset(offset))
     }
 
-    /// All cells that have ever been handed out, free or not, with their indices.
+    /// Iterates over all cells that have ever been handed out, free or not, with their indices.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (Index, &T)> {
         self.chunks().flat_map(|(base, cells)| {
             let number = move |(offset, cell)| (base.with_offset(offset), cell);
@@ -529,7 +529,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         })
     }
 
-    /// All cells that have ever been handed out, as slices, each with the index of its first cell.
+    /// Iterates over all cells that have ever been handed out, as slices, each with the index of
+    /// its first cell.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (Index, &[T])> {
         // Acquire: the entries are read next.
         let filled = self.used.load(Acquire) as usize;
@@ -541,11 +542,11 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         })
     }
 
-    /// Number of free cells, approximate while other CPUs take or return some.
+    /// Returns the number of free cells; approximate while other CPUs take or return some.
     pub(crate) fn free(&self) -> u64 {
         let pools = self.pools.iter().map(|pool| &pool.stack);
         let caches = self.caches.iter().map(|cache| &cache.stack);
-        // Relaxed: a number for people.
+        // Relaxed: a number for readers.
         let is_hot = |cache: &&Cache| cache.hot.load(Relaxed) & INDEX_MASK != 0;
         let hot = self.caches.iter().filter(is_hot).count() as u64;
         let depths = Iterator::chain(pools, caches).map(|stack| self.depth(stack));
@@ -564,7 +565,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Takes a cell from a stack or a hot one, or fails with the word that showed its absence.
+    /// Takes a cell from a stack or a hot word, or fails with the word that showed its absence.
     fn take(&self, place: Place) -> core::result::Result<Index, u64> {
         match place {
             Place::Pool(node) => self.pop(&self.pools[node].stack),
@@ -573,7 +574,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Number of cells on a stack.
+    /// Returns the number of cells on a stack.
     fn depth(&self, stack: &Stack) -> u64 {
         loop {
             // Acquire: the link of the cell on top is read next.
@@ -583,8 +584,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 return 0;
             }
             let depth = self.cell(Index::on_top(top)).link().checked_depth();
-            // If the cell was taken in between the link was no link, or another one. Relaxed:
-            // looked at after the link, and changed before it, by a full exchange.
+            // If the cell was taken in between, what was read may be no link, or another one.
+            // Relaxed: read after the link, and changed before it, by a full exchange.
             if stack.head.load(Relaxed) == head {
                 return depth;
             }
@@ -603,8 +604,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             }
             let index = Index::on_top(top);
             let Some(next) = self.cell(index).link().next() else {
-                // The cell was taken and is in the table: the exchange fails. Or its owner was
-                // not its owner.
+                // The cell was taken and is in the table: the exchange fails. Or a caller used a
+                // cell that it did not own.
                 match stack.head.cmpxchg(head, head, Full) {
                     Ok(_) => return Err(head),
                     Err(_) => continue,
@@ -619,7 +620,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Puts a cell on top, unless the stack holds `limit` cells already.
+    /// Pushes a cell, unless the stack already holds `limit` cells.
     #[inline]
     fn push(&self, stack: &Stack, index: Index, limit: u64) -> bool {
         let link = self.cell(index).link();
@@ -637,8 +638,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             }
             link.set(depth + 1, top);
             let above = (head & !INDEX_MASK).wrapping_add(TAG_ONE) | index.as_top();
-            // Full: Release, the next owner sees the link and all that this one did to the cell;
-            // and whether the pool is known to be exhausted is looked up after the cell can be
+            // Full: Release, so that the next owner sees the link and all that this one did to the
+            // cell; and whether the pool is known to be exhausted is read after the cell can be
             // found (exhausted.rs).
             if stack.head.cmpxchg(head, above, Full).is_ok() {
                 return true;
@@ -646,7 +647,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Searches every stack, nearest first, until one gives a cell or all are empty at once.
+    /// Searches every stack, nearest first, until one yields a cell or all are empty at once.
     #[cold]
     fn search(&self, node: usize) -> Option<Index> {
         let mut before = None;
@@ -676,11 +677,11 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         None
     }
 
-    /// Requests growth if the cell that was taken at `place` was one of the last there.
+    /// Requests growth if the cell taken at `place` was one of the last there.
     fn note_low(&self, place: Place) {
         let left = match place {
             Place::Pool(node) => self.depth(&self.pools[node].stack),
-            // It had to be stolen from another CPU.
+            // The cell was stolen from another CPU.
             Place::Cache(_) | Place::Hot(_) => 0,
         };
         // Relaxed: a limit that changes now applies from about now.
@@ -701,7 +702,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     }
 }
 
-/// Keeps a cell as the hot one, if there is none.
+/// Stores a cell as the hot one, if there is none. Returns whether it did.
 #[inline(always)]
 fn warm(hot: &Atomic<u64>, index: Index) -> bool {
     // Relaxed: only whether it is empty matters.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The loop of `bench loop --in-kernel`: reads the clock again and again with interrupts off, and
-//! does nothing else. So what takes time between two readings is neither an interrupt nor a task,
-//! but an NMI, the firmware, the hardware or the host of a virtual machine.
+//! The loop of `bench loop --in-kernel`: reads the clock repeatedly with interrupts off, and does
+//! nothing else. So the cause of a gap between two readings is neither an interrupt nor a task, but
+//! an NMI, the firmware, the hardware or the host of a virtual machine.
 //!
 //! ```text
 //!   a task writes a question  | interrupts off: now, now, now, ..... , now | the answer, and user
@@ -12,9 +12,9 @@
 //!
 //! One question is one slice, of at most a millisecond, on the CPU of the task: the lockup
 //! detectors and RCU's stall detector count in seconds, and a signal, or the unloading of the
-//! module, waits for one slice at most. How much a CPU rests in between is for user space to say.
+//! module, waits for at most one slice. User space decides how long a CPU rests in between.
 //!
-//! Nothing of this exists before a question is asked.
+//! Nothing is allocated or started before a question is asked.
 
 use crate::engine::histogram::{bounds, bucket_of, BUCKETS};
 use kernel::{
@@ -22,27 +22,27 @@ use kernel::{
     prelude::*, //
 };
 
-/// The longest slice, in nanoseconds.
+/// Maximum length of a slice, in nanoseconds.
 pub(crate) const LONGEST: u64 = 1_000_000;
 
-/// This many peaks of a slice are kept; those after are only counted.
+/// Number of peaks of a slice that are kept; later ones are only counted.
 const KEPT: usize = 16;
 
-/// Readings before those that count: the first ones miss the cache.
+/// Number of readings before those that count: the first ones miss the cache.
 const WARM_UP: u64 = 5;
 
-/// What a slice is to do.
+/// The parameters of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Its length, in nanoseconds.
     length: u64,
-    /// From this on a gap is a peak, in nanoseconds.
+    /// Minimum length of a peak, in nanoseconds.
     threshold: u64,
 }
 
 impl Plan {
-    /// From `LENGTH THRESHOLD`, decimal nanoseconds. `EINVAL`, or `ERANGE` for a length that is 0
-    /// or above [`LONGEST`].
+    /// Parses `LENGTH THRESHOLD`, decimal nanoseconds. Fails with `EINVAL`, or `ERANGE` for a
+    /// length that is 0 or above [`LONGEST`].
     pub(crate) fn parse(text: &[u8]) -> Result<Self> {
         let text = core::str::from_utf8(text).map_err(|_| EINVAL)?;
         let (length, threshold) = text.split_once(' ').ok_or(EINVAL)?;
@@ -63,14 +63,14 @@ impl Plan {
     }
 }
 
-/// What a slice has found: gaps between two readings in a row, in nanoseconds.
+/// The results of a slice: gaps between consecutive readings, in nanoseconds.
 pub(crate) struct Found<'a> {
     loops: u64,
     min: u64,
     max: u64,
     sum: u64,
     squares: u128,
-    /// How many gaps were peaks, and the first of them: when each began, and how long it was.
+    /// The number of peaks, and the first of them: start and length.
     peaks: u64,
     kept: [(u64, u64); KEPT],
     bins: &'a mut [u32],
@@ -80,7 +80,7 @@ pub(crate) struct Found<'a> {
 pub(crate) const BINS: usize = BUCKETS;
 
 impl<'a> Found<'a> {
-    /// Nothing yet. `bins` are [`BINS`] zeroes, which the caller has allocated.
+    /// Creates empty results. `bins` are [`BINS`] zeroes, allocated by the caller.
     pub(crate) fn new(bins: &'a mut [u32]) -> Self {
         Self {
             loops: 0,
@@ -94,16 +94,15 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Measures, on this CPU, by this clock, in nanoseconds. It is the caller who turns
-    /// interrupts off.
+    /// Measures, on this CPU, with this clock, in nanoseconds. The caller turns interrupts off.
     pub(crate) fn measure(&mut self, plan: Plan, clock: impl Fn() -> u64) {
         let mut last = clock();
         for _ in 0..WARM_UP {
             last = clock();
         }
         let end = last.saturating_add(plan.length);
-        // A reading takes longer than 4 ns. A clock that stands still, because its own interrupt
-        // is off, must not keep the CPU here for good.
+        // A reading takes longer than 4 ns. A clock that stands still, because its own interrupt is
+        // off, must not trap the CPU here.
         for _ in 0..plan.length / 4 + 1 {
             let now = clock();
             self.add(last, now.saturating_sub(last), plan.threshold);
@@ -133,8 +132,8 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Prints it: `key value` lines, a line for each peak that was kept (begin, length), and one
-    /// for each bin that has gaps (the lowest, how many).
+    /// Prints the results: `key value` lines, a line for each kept peak (start, length), and one
+    /// for each bin that has gaps (lowest value, number).
     pub(crate) fn print(&self, out: &mut dyn Write) -> fmt::Result {
         out.write_fmt(fmt!("loops {}\n", self.loops))?;
         out.write_fmt(fmt!("min {}\n", self.min))?;

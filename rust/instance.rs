@@ -3,8 +3,8 @@
 //! An instance: a tracker with its own name, parameters, counters and readers.
 //!
 //! [`Core`] is what all trackers share: the engine, the parameter values that probes read, the
-//! alerts. [`Instance`] is the view of any of them from the /proc tree; it is not used on a probe's
-//! path.
+//! alerts. [`Instance`] is the view of any tracker's instance from the /proc tree; probes do not
+//! use it.
 
 use crate::{
     alert::{
@@ -53,32 +53,32 @@ pub(crate) use crate::record::Details;
 use kind::{Kind, New};
 use parameters::{Texts, PARAMS_MAX};
 
-/// The creator of an instance that was not created by a line of the control language.
+/// The creator of an instance that did not come from a line of the control language.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MadeBy {
-    /// The handle that the module has for it, an address.
+    /// Address that serves as the module's handle for the instance.
     pub(crate) handle: usize,
-    /// The module, an address.
+    /// Address of the module.
     pub(crate) module: usize,
 }
 
 /// An instance of any tracker, for the /proc tree. All functions sleep.
 pub(crate) trait Instance: Send + Sync {
-    /// Its tracker.
+    /// Returns its tracker.
     fn kind(&self) -> &'static Kind;
 
-    /// The module that created it, if one did.
+    /// Returns the module that created it, if one did.
     fn made_by(&self) -> Option<MadeBy> {
         None
     }
 
-    /// Its alerts.
+    /// Returns its alerts.
     fn alerts(&self) -> Arc<Alerts>;
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     fn value(&self, param: usize) -> Number;
 
-    /// The value of a parameter that is a text.
+    /// Returns the value of a text parameter.
     fn text(&self, _param: usize) -> Option<&CStr> {
         None
     }
@@ -90,20 +90,20 @@ pub(crate) trait Instance: Send + Sync {
     fn shut_down(&self);
 
     /// Maintains the memory for events: allocates more if it runs short. Returns the nanoseconds
-    /// until it should be done again, `None` if only on request.
+    /// until the next call; `None` if only on request.
     fn maintain(&self) -> Option<u64>;
 
-    /// Its profile, if its tracker has one.
+    /// Returns its profile, if its tracker has one.
     fn profile(&self) -> Option<Arc<profile::InstanceProfile>> {
         None
     }
 
-    /// A file of its tracker's own, if that has one: its name, and what prints it.
+    /// Returns the name and the printer of the tracker's own file, if it has one.
     fn table(&self) -> Option<(&'static CStr, Arc<dyn Table>)> {
         None
     }
 
-    /// What takes marks of work, if the instance waits for any.
+    /// Returns the receiver of work marks, if the instance waits for any.
     fn work(&self) -> Option<Arc<dyn work::Work>> {
         None
     }
@@ -114,33 +114,33 @@ pub(crate) trait Instance: Send + Sync {
     /// Prints `histogram`.
     fn show_histogram(&self, out: &SeqFile);
 
-    /// The lines of `pending`, for one open file. `ENOMEM`.
+    /// Returns the lines of `pending`, for one open file. Fails with `ENOMEM`.
     fn pending(&self) -> Result<pending::Lines>;
 }
 
-/// What a file of a tracker's own shows.
+/// The content of a tracker's own file.
 pub(crate) trait Table: Send + Sync {
-    /// Prints it. Sleeps.
+    /// Prints the content. Sleeps.
     fn show(&self, out: &SeqFile);
 }
 
-/// A second engine of an instance, whose events are counted with the others. If there is one, only
-/// its events come to an end.
+/// A second engine of an instance, whose events are counted with those of the first. If there is
+/// one, only its events have an end.
 pub(crate) trait Second {
-    /// Its counters.
+    /// Returns its counters.
     fn stats(&self) -> &Stats;
 
-    /// Number of live events.
+    /// Returns the number of live events.
     fn pending(&self) -> u64;
 
     /// Prints its own lines of `stats`.
     fn show(&self, out: &SeqFile);
 }
 
-/// After how many nanoseconds growth is tried again, or outgrown memory is checked again.
+/// Pause in nanoseconds before growth is retried or outgrown memory is checked again.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// What the instances of all trackers have, with keys of `K` and data of `D` words.
+/// The state common to the instances of all trackers, with keys of `K` and data of `D` words.
 pub(crate) struct Core<const K: usize, const D: usize> {
     name: Name,
     kind: &'static Kind,
@@ -150,17 +150,17 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     values: [Atomic<u64>; PARAMS_MAX],
     /// The upper halves of the values.
     uppers: [Atomic<u64>; PARAMS_MAX],
-    /// Which values are not the default, a bit each.
+    /// A bit for each value that differs from its default.
     changed: Atomic<u64>,
-    /// These never change.
+    /// Texts never change.
     texts: Texts,
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
     measure: Option<Arc<Measure>>,
-    /// Number of times the pool has grown, and number of times it could not for lack of memory.
+    /// Number of times the pool has grown, and number of times growth failed for lack of memory.
     grown: Atomic<u64>,
     grow_failed: Atomic<u64>,
-    /// The number of alerts in this second.
+    /// Number of alerts in the current second.
     rate: raise::Rate,
 }
 
@@ -177,8 +177,8 @@ impl From<&Task> for Owner {
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Creates it, not enabled, in place: it is too large for a kernel's stack, on which memory may
-    /// have to be reclaimed for it. `ENOMEM` or `EINVAL`. Sleeps.
+    /// Creates a core, not enabled, in place: it is too large for a kernel stack on which its
+    /// allocation may trigger reclaim. Sleeps; fails with `ENOMEM` or `EINVAL`.
     pub(crate) fn new<'a>(
         kind: &'static Kind,
         new: New<'a>,
@@ -224,14 +224,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }))
     }
 
-    /// The approximate size of this many events in bytes: for each, a cell and its part of the
-    /// table.
+    /// Returns the approximate size of this many events in bytes: a cell and a share of the table
+    /// each.
     fn bytes(events: u32) -> usize {
         events as usize * (size_of::<Event<K, D>>() + 32)
     }
 
-    /// Makes the pool grow if it has requested that, frees outgrown memory, and takes back what
-    /// offline CPUs had kept. See [`Instance::maintain`]. Sleeps.
+    /// Lets the pool grow if it has requested that, frees outgrown memory, and takes back the cells
+    /// that offline CPUs had cached. See [`Instance::maintain`]. Sleeps.
     pub(crate) fn maintain(&self) -> Option<u64> {
         platform::each_offline_cpu(|cpu| self.engine.cpu_gone(cpu));
         if self.engine.wants_to_grow() {
@@ -258,16 +258,16 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     fn add(&self, counter: &Atomic<u64>) {
-        // Relaxed: the number is only shown.
+        // Relaxed: the number is only displayed.
         counter.add(1, Relaxed);
     }
 
-    /// Adds one to a counter of the tracker's own. Any context.
+    /// Increments one of the tracker's own counters. Any context.
     pub(crate) fn count_extra(&self, guard: &<Kernel as Platform>::Guard, which: usize) {
         self.engine.stats().here::<Kernel>(guard).count_extra(which);
     }
 
-    /// Adds to a counter of the tracker's own. Any context.
+    /// Adds to one of the tracker's own counters. Any context.
     pub(crate) fn add_extra(&self, guard: &<Kernel as Platform>::Guard, which: usize, n: u64) {
         self.engine
             .stats()
@@ -275,7 +275,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .add_extra(which, n);
     }
 
-    /// The engine.
+    /// Returns the engine.
     #[inline(always)]
     pub(crate) fn engine(&self) -> &Engine<K, D, Kernel> {
         &self.engine
@@ -286,7 +286,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.kind
     }
 
-    /// Where the probe at a tracepoint or a function is measured, if it is. Sleeps.
+    /// Returns the meter of the probe at a tracepoint or a function, if it is measured. Sleeps.
     pub(crate) fn meter(&self, hook: &CStr) -> Option<Arc<dyn Meter>> {
         let point = self.measure.as_ref()?.point(self.kind.name, hook)?;
         Some(point)
@@ -297,36 +297,36 @@ impl<const K: usize, const D: usize> Core<K, D> {
         &self.alerts
     }
 
-    /// The value of a parameter. Any context.
+    /// Returns the value of a parameter. Any context.
     #[inline(always)]
     pub(crate) fn value(&self, param: usize) -> u64 {
         // Relaxed: a value that changes now applies from about now.
         self.values[param].load(Relaxed)
     }
 
-    /// Both halves of the value of a parameter, the lower first. During a change they may be of
-    /// different values. Any context.
+    /// Returns both halves of the value of a parameter, the lower first. During a change they may
+    /// belong to different values. Any context.
     #[inline(always)]
     pub(crate) fn halves(&self, param: usize) -> [u64; 2] {
         // Relaxed: as in `value`.
         [self.value(param), self.uppers[param].load(Relaxed)]
     }
 
-    /// Whether all of these parameters, a bit each, have the default: one test for a filter that is
-    /// mostly not used. Any context.
+    /// Whether all of these parameters, a bit each, have their defaults: one test for filters that
+    /// are rarely used. Any context.
     #[inline(always)]
     pub(crate) fn are_default(&self, params: u64) -> bool {
         // Relaxed: as in `value`.
         self.changed.load(Relaxed) & params == 0
     }
 
-    /// The most entries of a stack. Any context.
+    /// Returns the maximum number of entries of a stack. Any context.
     #[inline(always)]
     pub(crate) fn depth(&self) -> usize {
         self.value(common::STACK) as usize
     }
 
-    /// The value of a parameter as it is shown. Any context.
+    /// Returns the value of a parameter as it is shown. Any context.
     pub(crate) fn shown(&self, param: usize) -> Number {
         match param {
             common::THRESHOLD => self.engine.threshold().into(),
@@ -337,7 +337,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
     }
 
-    /// The values of all parameters. `ENOMEM`. Sleeps.
+    /// Returns the values of all parameters. Sleeps; fails with `ENOMEM`.
     pub(crate) fn values(&self) -> Result<Values> {
         Values::new(|at| self.shown(at), &self.texts)
     }
@@ -347,8 +347,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.texts[param].as_ref().map(|text| &***text)
     }
 
-    /// Stores the values of all parameters but `enabled`, as they are after `changes`, or were
-    /// before them.
+    /// Stores the values of all parameters except `enabled`, which may be the new ones of `changes`
+    /// or the old ones again.
     pub(crate) fn set_values(&self, values: &Values, changes: &Changes) {
         for (i, value) in values.numbers().iter().enumerate() {
             if i != common::ENABLED {
@@ -358,7 +358,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
         self.changed
             .store(values.changed(self.kind.params), Relaxed);
-        // Only if it is given: an alert may have raised it since the values were read.
+        // Only if the threshold is given: an alert may have raised it since the values were read.
         if changes.get(common::THRESHOLD).is_some() {
             let threshold = values[common::THRESHOLD] as u64;
             self.engine.set_threshold(threshold);
@@ -367,7 +367,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         notify::set_interval(self.alerts.notifier(), interval);
     }
 
-    /// Whether begins are followed. Any context.
+    /// Whether starts are tracked. Any context.
     #[inline(always)]
     pub(crate) fn is_enabled(&self) -> bool {
         self.value(common::ENABLED) != 0
@@ -378,14 +378,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[common::ENABLED].store(u64::from(enabled), Relaxed);
     }
 
-    /// Prints `stats`, with those of a second engine, if the instance has one.
+    /// Prints `stats`, including a second engine's, if the instance has one.
     pub(crate) fn show_stats(&self, second: Option<&dyn Second>, out: &SeqFile) {
         let stats = self.engine.stats();
         let total = |counter| {
             let more = second.map_or(0, |second| second.stats().total(counter));
             stats.total(counter) + more
         };
-        // At the position of the totals in the file.
+        // Printed later in the file, among the totals.
         let later = [
             Counter::Crowded,
             Counter::AlertsSuppressed,
@@ -405,7 +405,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         let notifier = self.alerts.notifier();
         seq_print!(out, "wakes {}\n", notifier.wakes());
         seq_print!(out, "wakes_suppressed {}\n", notifier.suppressed());
-        // Only the events of a second engine come to an end.
+        // If there is a second engine, only its events have an end.
         let summary = second.map_or(stats, Second::stats).summary();
         seq_print!(
             out,
@@ -417,7 +417,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         seq_print!(out, "capacity {}\n", self.engine.capacity());
         seq_print!(out, "max_capacity {}\n", self.engine.max_capacity());
         seq_print!(out, "free {}\n", self.engine.free());
-        // Relaxed: the numbers are only shown.
+        // Relaxed: the numbers are only displayed.
         seq_print!(out, "grown {}\n", self.grown.load(Relaxed));
         seq_print!(out, "grow_failed {}\n", self.grow_failed.load(Relaxed));
         let suppressed = Counter::AlertsSuppressed;
@@ -434,7 +434,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
     }
 
-    /// Prints the lines of `stats` about operations that were under way before.
+    /// Prints the lines of `stats` about operations that were in flight before the instance.
     pub(crate) fn show_stock(&self, out: &SeqFile) {
         for counter in [Counter::BeforeStart, Counter::BeforeStartEnded] {
             let total = self.engine.stats().total(counter);

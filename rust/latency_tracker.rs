@@ -2,7 +2,7 @@
 
 //! latency-tracker: finds late operations inside the kernel, while they happen, and why.
 //!
-//! Kernel events come in at the probes and are paired in the table; only the late ones reach a
+//! Kernel events arrive at the probes and are paired in the table; only late operations reach a
 //! reader:
 //!
 //! ```text

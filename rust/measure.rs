@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `measure=`: what the probes themselves cost, on the hardware that they run on.
+//! `measure=`: the cost of the probes themselves, on the hardware that they run on.
 //!
 //! ```text
 //!   measure=cycles,branch-misses     a parameter of the module: without it nothing of this exists
@@ -11,8 +11,8 @@
 //!                  +-- none: the others                                   --+
 //! ```
 //!
-//! What a run took is read by sys/measure.rs. That which reading the counters takes is measured,
-//! too, as the probe `empty`, which does nothing.
+//! sys/measure.rs reads the counters around a run. The cost of reading them is measured, too, as
+//! the probe `empty`, which does nothing.
 //!
 //! All functions sleep, except [`Meter::take`].
 
@@ -40,13 +40,13 @@ use tally::{Chosen, Tally, COUNTERS, CYCLES, EVENTS};
 
 const _: () = assert!(COUNTERS == measure::COUNTERS);
 
-/// How many points there are at most: those of `pair` and `func` have the names that are asked for.
+/// Maximum number of points: `pair` and `func` have a point for each name that users choose.
 const POINTS: usize = 512;
 
 /// Number of runs of the empty probe.
 const EMPTY_RUNS: u32 = 1000;
 
-/// A probe that is measured, of all instances of a tracker.
+/// A measured probe, over all instances of a tracker.
 pub(crate) struct Point {
     tracker: &'static str,
     /// The tracepoint or the function.
@@ -77,7 +77,7 @@ impl Point {
                 self.tracker
             );
             if samples > 0 {
-                // It cannot fail: a file that is too small is printed again.
+                // Cannot fail: when a file's buffer is too small, the content is printed again.
                 let _ = tally.print(chosen.names(), &mut Printed(out));
             }
         }
@@ -105,21 +105,21 @@ impl Write for Printed<'_> {
     }
 }
 
-/// All that is measured.
+/// All measurements.
 #[pin_data]
 pub(crate) struct Measure {
     chosen: Chosen,
     counting: Counting,
     empty: Arc<Point>,
-    /// Probes that are not measured, as there was no memory, or there are too many.
+    /// Number of probes that are not measured, for lack of memory, or because there are too many.
     unmeasured: Atomic<u64>,
     #[pin]
     points: Mutex<KVec<Arc<Point>>>,
 }
 
 impl Measure {
-    /// Starts counting what the parameter says; `None` if that is nothing. `EINVAL` for a word that
-    /// is no counter, `ENOMEM`.
+    /// Starts counting the events in the module parameter; `None` if it is empty. Fails with
+    /// `EINVAL` for a word that is no counter, or `ENOMEM`.
     pub(crate) fn start() -> Result<Option<Arc<Self>>> {
         let text = measure::parameter().to_str()?;
         if text.is_empty() {
@@ -153,7 +153,7 @@ impl Measure {
         Ok(Some(this))
     }
 
-    /// Where the probe of a tracker at a tracepoint or a function is measured.
+    /// Returns the point for the probe of a tracker at a tracepoint or a function.
     pub(crate) fn point(&self, tracker: &'static str, hook: &CStr) -> Option<Arc<Point>> {
         let mut points = self.points.lock();
         let is_it = |point: &&Arc<Point>| {

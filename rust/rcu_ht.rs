@@ -13,31 +13,31 @@
 //!
 //! # Idea
 //!
-//! The classic lock-free table links its entries, and then has to keep a removed entry's memory
+//! The classic lock-free table links its entries, and then must keep a removed entry's memory
 //! untouched until every reader has left: a grace period between `event_out` and reuse. Here an
-//! entry has no link. It sits in a *slot*, and it stays in this slot until it is removed; a
-//! reader looks at slots, never at a chain, so recycled memory cannot lead it astray.
+//! entry has no link. It sits in a *slot*, and stays in this slot until it is removed; a reader
+//! looks at slots, never at a chain, so recycled memory cannot lead it astray.
 //!
-//! The table is only an index: it yields *candidates*, cells whose key may be the one asked for.
-//! The caller decides by the cell's own state whether this is the event, and to end it means to
-//! win a compare-and-swap on that state (event.rs). So a tag or index that is stale, because the
-//! slot was emptied or reused during the search, costs a comparison and does no harm.
+//! The table is only an index: it yields *candidates*, cells that may hold the wanted key. The
+//! caller decides by the cell's own state whether this is the event, and ends it by winning a
+//! compare-and-swap on that state (event.rs). So a tag or index that is stale, because the slot was
+//! emptied or reused during the search, costs a comparison and does no harm.
 //!
 //! # Rules
 //!
 //! - [`Table::insert`] claims a free slot by setting its tag (compare-and-swap), then writes the
 //!   index. The caller publishes the event afterwards, by its state; no reader believes a cell
 //!   whose state is not live.
-//! - [`Table::remove`] may be called by the winner only, once: it frees the slot.
-//! - A full bucket sends the event on to the next one, and counts it in `overflow`; `remove`
-//!   takes the count back. A search goes on to the next bucket exactly while `overflow` is not
-//!   zero, so searches for what is not there end at the first bucket, nearly always.
-//! - A table has at least two slots a cell, so keys that differ find one near their home. Events
-//!   of one key share a home and a tag, and pile up behind it: [`CROWD`] of them are taken, and no
-//!   more, however many levels there are (but in a new level's home, which is claimed without a
-//!   look at others). So a crowd takes up few buckets, and neither it nor what lives beside it
-//!   costs more than that. Nor does an event go further than [`REACH`]. What is refused is counted
-//!   as `crowded`.
+//! - [`Table::remove`] is called once, and only by the winner: it frees the slot.
+//! - A full bucket sends the event on to the next one, and counts it in `overflow`; `remove` takes
+//!   the count back. A search goes on to the next bucket exactly while `overflow` is not zero, so a
+//!   search for a missing key usually ends at the first bucket.
+//! - A table has at least two slots a cell, so different keys find a slot near their home. Events
+//!   of one key share a home and a tag, and pile up behind it: at most [`CROWD`] of them are taken,
+//!   however many levels there are (except in a new level's home, where a slot is claimed without a
+//!   look at other levels). So a crowd takes up few buckets, and slows down neither itself nor its
+//!   neighbours beyond that. No event is placed farther than [`REACH`] from its home. A refused
+//!   event is counted as `crowded`.
 //!
 //! # A search
 //!
@@ -57,17 +57,17 @@
 //!
 //! # Growing
 //!
-//! [`Table::grow`] makes a larger array of buckets, a new *level*, and all that begins from then
-//! on goes there. What is in an older level stays where it is until it ends; a search that finds
-//! nothing in the current level looks in the older ones too, as long as there are any (`others`).
-//! That is all that a burst has to wait for. Later, [`Table::reap`] frees the levels that have
-//! become empty, by RCU:
+//! [`Table::grow`] makes a larger array of buckets, a new *level*, and all later events are
+//! inserted there. Events in an older level stay there until they end; a search that finds nothing
+//! in the current level searches the older ones, too, as long as there are any (`others`). A burst
+//! has to wait for nothing else. Later, [`Table::reap`] frees the levels that have become empty, by
+//! RCU:
 //!
-//! - after the switch, a grace period: then no insertion into the old level is still under way,
+//! - after the switch, a grace period: then no insertion into the old level is still in flight,
 //!   and it can only become emptier (`sealed`);
-//! - after an empty level was taken off `others`, a grace period: then no search looks at it.
+//! - after an empty level was removed from `others`, a grace period: then no search reads it.
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! An event that is live during all of a search is among its candidates: its tag and index were
 //! written before it was published, they stay until it is removed, and every full bucket that it
@@ -102,30 +102,31 @@ mod place;
 #[path = "rcu_ht/tags.rs"]
 mod tags;
 
-/// Slots of a bucket: as many as there are tags in a word.
+/// Number of slots of a bucket: one for each tag in a word.
 const SLOTS: usize = 8;
 
-/// Cells for which a bucket is provided: the table is at most half full.
+/// Number of cells per bucket: the table is at most half full.
 const CELLS_PER_BUCKET: u32 = 4;
 
-/// The most levels at a time. Each is at least twice as large as the one before.
+/// Maximum number of levels at a time. Each is at least twice as large as its predecessor.
 const LEVELS: usize = 24;
 
-/// Number of buckets after its home in which an event may sit.
+/// Number of buckets beyond its home in which an event may sit.
 const REACH: usize = 512;
 
-/// How many events with the same tag may sit beyond the home bucket of a hash: of one key more are
-/// not taken.
+/// Maximum number of events with the same tag beyond the home bucket of a hash: further events of
+/// one key are refused.
 const CROWD: u32 = 192;
 
-/// The bytes of a cache line.
+/// Number of bytes of a cache line.
 const LINE: usize = 64;
 
 /// One bucket, one cache line.
 ///
 /// # Invariants
 ///
-/// `cells` hold numbers of indices that were inserted, or 0: the first cell, which every pool has.
+/// `cells` hold numbers of indices that were inserted, or 0, for the first cell, which every pool
+/// has.
 #[repr(C, align(64))]
 struct Bucket {
     /// [`SLOTS`] bytes, slot 0 the lowest: 0 for a free slot, else [`tag`] of the event's hash.
@@ -136,11 +137,11 @@ struct Bucket {
     cells: [Atomic<u32>; SLOTS],
 }
 
-/// The slots of a home bucket that may hold the event that is searched for.
+/// The slots of a home bucket that may hold the wanted event.
 #[derive(Clone, Copy)]
 pub(crate) struct Hits<'a> {
     bucket: &'a Bucket,
-    /// The high bit of the byte of each.
+    /// The slots, as the high bits of their bytes.
     slots: u64,
 }
 
@@ -155,18 +156,18 @@ struct Level {
     offsets: usize,
 }
 
-/// Holds a level that readers may be looking at.
+/// An owner of a level that readers may be using.
 ///
 /// # Invariants
 ///
-/// `address` is 0, or that of the level in `owner`, which is neither moved nor dropped before a
-/// grace period has passed since `address` was anything else.
+/// `address` is 0, or that of the level in `owner`. The level is neither moved nor dropped until a
+/// grace period after `address` became 0.
 struct Holder {
     address: Atomic<u64>,
     owner: UnsafeCell<Option<NodeSlice<Level>>>,
 }
 
-/// The table. See the head of this file.
+/// The hash table. See the head of this file.
 ///
 /// # Invariants
 ///
@@ -177,9 +178,9 @@ pub(crate) struct Table<P: Platform> {
     current: Atomic<u64>,
     /// A bit for each holder whose level is not current and may still have events.
     others: Atomic<u32>,
-    /// [`LEVELS`] of them, allocated separately: large and rarely accessed.
+    /// The [`LEVELS`] holders, allocated separately: large and rarely accessed.
     holders: NodeSlice<Holder>,
-    /// A bit for each of `others` into which nothing is inserted any more.
+    /// A bit for each of `others` into which nothing is inserted any longer.
     sealed: Atomic<u32>,
     busy: Atomic<u32>,
     platform: PhantomData<P>,
@@ -192,7 +193,7 @@ unsafe impl<P: Platform> Sync for Table<P> {}
 unsafe impl<P: Platform> Send for Table<P> {}
 
 impl<P: Platform> Table<P> {
-    /// Makes a table for at most `cells` live events. Sleeps; fails with `ENOMEM`.
+    /// Creates a table for at most `cells` live events. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(cells: u32) -> Result<Self> {
         let table = Self {
             current: Atomic::new(0),
@@ -207,15 +208,15 @@ impl<P: Platform> Table<P> {
             busy: Atomic::new(0),
             platform: PhantomData,
         };
-        // SAFETY: Nobody else has it yet.
+        // SAFETY: No other CPU has it yet.
         let address = unsafe { table.holders[0].fill(Level::new(buckets_for(cells))?) };
         // INVARIANT: A level in a holder. Relaxed: no other CPU has it yet.
         table.current.store(address, Relaxed);
         Ok(table)
     }
 
-    /// Enters a cell under a hash, and notes in its link where. Returns `false`, and leaves no
-    /// trace, if there are [`CROWD`] of this key, or no slot within [`REACH`].
+    /// Inserts a cell under a hash, and stores its place in its link. Returns `false`, and changes
+    /// nothing, if there are [`CROWD`] of this key, or no free slot within [`REACH`].
     ///
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline(always)]
@@ -223,9 +224,9 @@ impl<P: Platform> Table<P> {
         self.insert_at_home(guard, hash, cell, link) || self.insert_beyond(guard, hash, cell, link)
     }
 
-    /// The first part of [`Table::insert`], nearly always all of it: the home bucket.
+    /// Inserts a cell into its home bucket, if that has a free slot.
     ///
-    /// For callers that do the rest out of the way, by [`Table::insert`].
+    /// For callers that handle failure out of line, with [`Table::insert`].
     #[inline(always)]
     pub(crate) fn insert_at_home(
         &self,
@@ -246,13 +247,13 @@ impl<P: Platform> Table<P> {
         !self.is_crowded(guard, level, hash) && level.insert_beyond(hash, cell, link)
     }
 
-    /// Whether there are [`CROWD`] events with this tag behind the home of a hash in the current
-    /// level, and from its home on in the others.
+    /// Whether there are [`CROWD`] events with this tag beyond the home of a hash in the current
+    /// level, and from its home on in the other levels.
     ///
-    /// Others may come and go: then it is so of about now, and there may be as many more as there
-    /// are CPUs.
+    /// Other CPUs may insert and remove events meanwhile: the result is approximate, and the limit
+    /// may be exceeded by the number of CPUs.
     fn is_crowded(&self, guard: &P::Guard, level: &Level, hash: u64) -> bool {
-        // While the table grows, the current one may already be among the others.
+        // While the table grows, the current level may already be among the others.
         let others = || self.others(guard).filter(|other| !ptr::eq(*other, level));
         let at_most: u64 = others()
             .map(|other| other.beyond(hash) + SLOTS as u64)
@@ -267,15 +268,15 @@ impl<P: Platform> Table<P> {
         left == 0
     }
 
-    /// Frees the slot of an event that the caller has won. `link` is its cell's, `found` the
+    /// Frees the slot of an event that the caller has won. `link` is the cell's, `found` the
     /// candidate as which it was found.
     ///
-    /// Of a cell that is not in the table it frees nothing, or the slot of another one.
+    /// For a cell that is not in the table it frees nothing, or the slot of another cell.
     #[inline(always)]
     pub(crate) fn remove(&self, guard: &P::Guard, hash: u64, link: &Link, found: Candidate<'_>) {
         let place = Place::kept_in(link);
-        // It is elsewhere if it is not at home, or was met through a slot that was being given to
-        // another one and still had its old index.
+        // The place differs if the cell is not at home, or was met through a slot that was being
+        // reused and still had its old index.
         match found.bucket_if_at(place) {
             Some(bucket) => bucket.free(hash, place.slot()),
             None => self.remove_beyond(guard, hash, place),
@@ -292,7 +293,7 @@ impl<P: Platform> Table<P> {
         }
     }
 
-    /// Offers the cells that may be filed under `hash`, until `take` accepts one.
+    /// Offers the cells that may be stored under `hash`, until `take` accepts one.
     #[inline(always)]
     pub(crate) fn find<'a, R>(
         &'a self,
@@ -333,7 +334,8 @@ impl<P: Platform> Table<P> {
 
     /// Returns the slots of the home bucket that may have it, or `None` if it is not in the table.
     ///
-    /// For callers that continue out of line, with [`Table::find_among`] or its parts.
+    /// Returns the slots of the home bucket that may hold the event, or `None` if it is not in the
+    /// table.
     #[inline(always)]
     pub(crate) fn look<'a>(&'a self, guard: &'a P::Guard, hash: u64) -> Option<Hits<'a>> {
         let bucket = self.current(guard).home(hash);
@@ -367,7 +369,7 @@ impl<P: Platform> Table<P> {
         bucket.offer(hits.slots, Bucket::seen_at_home, take)
     }
 
-    /// Whether it may be outside its home bucket, where [`Table::find_beyond`] searches.
+    /// Whether the event may be outside its home bucket, where [`Table::find_beyond`] searches.
     #[inline(always)]
     pub(crate) fn is_perhaps_beyond(&self, hits: Hits<'_>) -> bool {
         // Relaxed: an event that was published before this search began was counted before, and
@@ -396,12 +398,12 @@ impl<P: Platform> Table<P> {
             .find_map(|older| older.search(hash, 0, take))
     }
 
-    /// Offers the cells that may be filed under `hash`, each with the slot in which it was seen,
+    /// Offers the cells that may be stored under `hash`, each with the slot in which it was seen,
     /// until `see` accepts one.
     ///
-    /// For callers that may meet an event only once. [`Table::find`] may offer a cell again: if the
-    /// table grows meanwhile, or by the old index of a slot that is being claimed. Here each slot is
-    /// looked at once, and [`Seen::is_place_of`] tells the event's own.
+    /// For callers that must meet an event only once. [`Table::find`] may offer a cell twice: if
+    /// the table grows meanwhile, or by the old index of a slot that is being claimed. Here each
+    /// slot is read once, and [`Seen::is_place_of`] identifies the event's own slot.
     pub(crate) fn visit<R>(
         &self,
         guard: &P::Guard,
@@ -417,10 +419,10 @@ impl<P: Platform> Table<P> {
         })
     }
 
-    /// The levels that are not current and may still have events.
+    /// Iterates over the levels that are not current and may still have events.
     fn others<'a>(&'a self, guard: &'a P::Guard) -> impl Iterator<Item = &'a Level> {
-        // Acquire: with the level that ceased to be current we see its bit, see `find`; with a
-        // bit we see the address.
+        // Acquire: if we see the new current level, we also see the old one's bit, see `find`; if
+        // we see a bit, we also see the address.
         let others = self.others.load(Acquire);
         let holders = self.holders.iter().enumerate();
         let there = holders.filter(move |(number, _)| others & 1 << number != 0);
@@ -428,8 +430,8 @@ impl<P: Platform> Table<P> {
     }
 
     /// Ensures room for `cells` live events, and returns whether the table had to grow for that.
-    /// Sleeps; fails with `ENOMEM`, or with `EBUSY` while another call of this or of `reap` is under
-    /// way, and then all is as before.
+    /// Sleeps. Fails with `ENOMEM`, or with `EBUSY` while another call of this or of `reap` is
+    /// running; then the table is unchanged.
     pub(crate) fn grow(&self, cells: u32) -> Result<bool> {
         let _busy = Busy::enter(&self.busy)?;
         let len = buckets_for(cells);
@@ -456,13 +458,13 @@ impl<P: Platform> Table<P> {
         Ok(true)
     }
 
-    /// Frees the levels that have become empty, and returns how many older ones are left.
-    /// Sleeps; `EBUSY` as for `grow`.
+    /// Frees the levels that have become empty, and returns how many older ones are left. Sleeps;
+    /// fails with `EBUSY` as `grow` does.
     pub(crate) fn reap(&self) -> Result<u32> {
         let _busy = Busy::enter(&self.busy)?;
         let others = self.others.load(Relaxed);
         if others != self.sealed.load(Relaxed) {
-            // Then every insertion has ended that began when the level was current.
+            // After this, every insertion has ended that started when the level was current.
             P::synchronize();
             self.sealed.store(others, Relaxed);
         }
@@ -481,7 +483,7 @@ impl<P: Platform> Table<P> {
             self.others.store(self.others.load(Relaxed) & !bit, Relaxed);
             // Relaxed: nothing is published.
             holder.address.store(0, Relaxed);
-            // Then every search has ended that may have seen the bit.
+            // After this, every search has ended that may have seen the bit.
             P::synchronize();
             // SAFETY: We are busy. The level is empty, so no event needs it to be removed; it
             // is neither current nor among the others, and a grace period has passed since.
@@ -490,7 +492,7 @@ impl<P: Platform> Table<P> {
         Ok(self.others.load(Relaxed).count_ones())
     }
 
-    /// Number of events outside their home bucket now; a measure of crowding.
+    /// Returns the number of events outside their home bucket now; a measure of crowding.
     #[cfg(not(CONFIG_RUST))]
     pub(crate) fn overflowing(&self) -> u64 {
         let overflow = |level: &Level| -> u64 {
@@ -500,16 +502,16 @@ impl<P: Platform> Table<P> {
         self.all_levels().map(overflow).sum()
     }
 
-    /// Whether nothing is in the table: no tag, no overflow.
+    /// Whether the table is empty: no tag, no overflow.
     #[cfg(not(CONFIG_RUST))]
     pub(crate) fn is_empty(&self) -> bool {
         self.all_levels().all(Level::is_empty)
     }
 
-    /// For tests that do not grow the table meanwhile.
+    /// Iterates over all levels, for tests that do not grow the table meanwhile.
     #[cfg(not(CONFIG_RUST))]
     fn all_levels(&self) -> impl Iterator<Item = &Level> {
-        // SAFETY: Nobody changes the owners meanwhile.
+        // SAFETY: No other CPU changes the owners meanwhile.
         let owners = self.holders.iter().map(|h| unsafe { &*h.owner.get() });
         owners.flatten().map(|level| &level[0])
     }
@@ -523,7 +525,7 @@ impl<P: Platform> Table<P> {
         unsafe { &*ptr::with_exposed_provenance(address as usize) }
     }
 
-    /// The level of a place, and the number of the bucket in it.
+    /// Returns the level of a place, and the number of the bucket in it.
     fn level_of<'a>(&'a self, guard: &'a P::Guard, place: Place) -> Option<(&'a Level, usize)> {
         let holders = self.holders.iter();
         let mut levels = holders.filter_map(|holder| holder.get::<P>(guard));
@@ -532,7 +534,7 @@ impl<P: Platform> Table<P> {
 }
 
 impl Holder {
-    /// The level, if there is one.
+    /// Returns the level, if there is one.
     fn get<'a, P: Platform>(&'a self, _: &'a P::Guard) -> Option<&'a Level> {
         // Acquire: the level is read next.
         match self.address.load(Acquire) {
@@ -543,7 +545,7 @@ impl Holder {
         }
     }
 
-    /// Takes a level and returns its address.
+    /// Stores a level and returns its address.
     ///
     /// # Safety
     ///
@@ -559,12 +561,12 @@ impl Holder {
     }
 }
 
-/// While it lives, its holder alone grows or reaps the table.
+/// Permission to grow or reap the table, exclusive until dropped.
 struct Busy<'a>(&'a Atomic<u32>);
 
 impl<'a> Busy<'a> {
     fn enter(busy: &'a Atomic<u32>) -> Result<Self> {
-        // Acquire: what the last one did is seen.
+        // Acquire: what the last holder did is seen.
         busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
         Ok(Self(busy))
     }
@@ -572,18 +574,19 @@ impl<'a> Busy<'a> {
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        // Release: the next one sees what we did.
+        // Release: the next holder sees what we did.
         self.0.store(0, Release);
     }
 }
 
-/// Number of buckets of a table for this many cells.
+/// Returns the number of buckets of a table for this many cells.
 fn buckets_for(cells: u32) -> usize {
     cells.div_ceil(CELLS_PER_BUCKET).next_power_of_two() as usize
 }
 
 impl Level {
-    /// Makes a level of `len` buckets, a power of two. In a slice of one, to have an address.
+    /// Creates a level of `len` buckets, a power of two; in a slice of one, so that it has a fixed
+    /// address.
     fn new(len: usize) -> Result<NodeSlice<Self>> {
         NodeSlice::try_new(1, None, |_| {
             // INVARIANT: `len` is a power of two.
@@ -595,10 +598,10 @@ impl Level {
         })
     }
 
-    /// The bucket with the number `home(hash)`.
+    /// Returns the bucket with the number `home(hash)`.
     #[inline(always)]
     fn home(&self, hash: u64) -> &Bucket {
-        // Models have atomics of another size.
+        // Loom's atomics have another size.
         if size_of::<Bucket>() != LINE {
             return self.bucket(home(hash));
         }
@@ -613,7 +616,7 @@ impl Level {
         unsafe { self.buckets.get_unchecked(number & self.mask) }
     }
 
-    /// The number of the bucket of a place, if it is in this level.
+    /// Returns the number of the bucket of a place, if it is in this level.
     fn number_of(&self, place: Place) -> Option<usize> {
         let offset = place
             .bucket()
@@ -638,19 +641,19 @@ impl Level {
         false
     }
 
-    /// Number of events that sit beyond the home of a hash, or were on their way there.
+    /// Returns the number of events that sit beyond the home of a hash, or are on their way there.
     fn beyond(&self, hash: u64) -> u64 {
-        // Relaxed: a count of about now. Each of them came by its home.
+        // Relaxed: an approximate count. Each of these events passed its home.
         self.home(hash).overflow.load(Relaxed)
     }
 
-    /// How many events with this tag there are from the bucket on that is `step` after the home of
-    /// a hash; `most` at the most.
+    /// Returns the number of events with this tag, at most `most`, from the bucket on that is
+    /// `step` after the home of a hash.
     fn count(&self, hash: u64, step: usize, most: u32) -> u32 {
         let mut seen = 0;
         for step in step..=self.reach() {
             let bucket = self.bucket(home(hash).wrapping_add(step));
-            // Relaxed, here and below: a count of about now.
+            // Relaxed, here and below: an approximate count.
             seen += equal_bytes(bucket.tags.load(Relaxed), tag(hash)).count_ones();
             if seen >= most || bucket.overflow.load(Relaxed) == 0 {
                 break;
@@ -659,7 +662,7 @@ impl Level {
         seen.min(most)
     }
 
-    /// Largest distance of an event from its home.
+    /// Returns the maximum distance of an event from its home.
     fn reach(&self) -> usize {
         self.mask.min(REACH)
     }
@@ -695,9 +698,9 @@ impl Level {
         }
     }
 
-    /// Whether nothing is in it.
+    /// Whether the level is empty.
     fn is_empty(&self) -> bool {
-        // Acquire: the party that emptied it has left it before it is freed.
+        // Acquire: the party that emptied it has finished with it before it is freed.
         let is_empty = |b: &Bucket| b.tags.load(Acquire) == 0 && b.overflow.load(Acquire) == 0;
         self.buckets.iter().all(is_empty)
     }
@@ -724,7 +727,7 @@ impl Bucket {
         Candidate::seen_in(cell, self, slot)
     }
 
-    /// Claims a free slot for a cell, and notes it in its link.
+    /// Claims a free slot for a cell, and stores the place in its link.
     #[inline(always)]
     fn claim(&self, tag: u64, cell: Index, link: &Link) -> bool {
         loop {
@@ -752,13 +755,14 @@ impl Bucket {
         }
     }
 
-    /// The slots with this tag, as the high bits of their bytes; perhaps some more.
+    /// Returns the slots with this tag, as the high bits of their bytes; there may be false
+    /// positives.
     #[inline(always)]
     fn hits(&self, tag: u64) -> u64 {
         equal_bytes(self.tags(), tag)
     }
 
-    /// The tags of all slots, to be searched.
+    /// Returns the tags of all slots, for a search.
     #[inline(always)]
     fn tags(&self) -> u64 {
         // Acquire: the index of a slot is read after its tag.
@@ -776,8 +780,7 @@ impl Bucket {
         while slots != 0 {
             let slot = slots.trailing_zeros() as usize / 8;
             slots &= slots - 1;
-            // Acquire: see `claim`. A stale index names some cell, whose own state tells the
-            // truth.
+            // Acquire: see `claim`. A stale index names some cell, whose own state decides.
             let cell = self.cell(slot).load(Acquire);
             // SAFETY: By the type invariant the number of an index that was inserted, or of the
             // first cell; pool and table go together (`Index`).
@@ -792,15 +795,15 @@ impl Bucket {
     /// Frees the slot of an event with this hash.
     #[inline(always)]
     fn free(&self, hash: u64, slot: u32) {
-        // The byte holds this tag until the winner of the event takes it away. Release, by
+        // The byte holds this tag until the winner of the event clears it. Release, by
         // `clear_byte`: the party that claims the slot next is ordered after our use of it.
         clear_byte(&self.tags, slot, tag(hash));
     }
 }
 
-/// The home bucket of this hash, before it is masked to the size of the table.
+/// Returns the home bucket of this hash, before it is masked to the size of the table.
 ///
-/// Not of the lowest bits, so that a mask makes them an offset.
+/// The lowest bits are not used, so that a mask alone makes the hash an offset in bytes.
 #[inline(always)]
 fn home(hash: u64) -> usize {
     hash as usize / LINE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a tracker says about an event: its fields, declared once by [`record!`].
+//! The fields of a tracker's events, declared once by [`record!`].
 //!
 //! ```text
 //!   record! { struct Detail {                 words of an event, of an alert     pack, unpack
@@ -11,12 +11,12 @@
 //!   } }
 //! ```
 //!
-//! `at WORD:BIT` is where a field begins; it has as many bits as its type says. The order of the
-//! fields is that of the line.
+//! A field starts `at WORD:BIT`, and its type defines its number of bits. The order of the fields
+//! is that of the line.
 //!
 //! # Contexts
 //!
-//! Packing and unpacking: any. Text is generated where it is read.
+//! Packing and unpacking: any. Text is generated only when it is read.
 
 use crate::{
     alert::record::{actor::Actor, Alert, Owner, DETAIL, ID_BITS},
@@ -27,14 +27,14 @@ use kernel::{
     prelude::*, //
 };
 
-// What only the kernel can print; user/engine tests the other fields.
+// Fields that only the kernel can print; user/engine tests the others.
 #[cfg(CONFIG_RUST)]
 #[path = "record/kinds.rs"]
 mod kinds;
 #[cfg(CONFIG_RUST)]
 pub(crate) use kinds::{Address, Func, Location, Policy};
 
-/// About what, and for whom, fields are shown.
+/// The event and the reader for which fields are shown.
 pub(crate) struct How {
     is_alert: bool,
     is_end: bool,
@@ -42,8 +42,8 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// Of an event that has not ended, for `pending`; whether the reader may see addresses of user
-    /// space.
+    /// Returns the value for an event in `pending`, which has not ended; `is_trusted`: the reader
+    /// may see addresses of user space.
     pub(crate) fn of_pending(is_trusted: bool) -> Self {
         Self {
             is_alert: false,
@@ -52,35 +52,35 @@ impl How {
         }
     }
 
-    /// Not of a pending event.
+    /// Whether this is an alert, and not a pending event.
     pub(crate) fn alert(&self) -> bool {
         self.is_alert
     }
 
-    /// Of an event that has ended.
+    /// Whether the event has ended.
     pub(crate) fn end(&self) -> bool {
         self.is_end
     }
 
-    /// Of an event that has not ended, in `pending`.
+    /// Whether this is a pending event.
     pub(crate) fn pending(&self) -> bool {
         !self.is_alert
     }
 
-    /// For fields of the trace event that are in no line.
+    /// Returns `false`: fields of the trace event are in no line.
     pub(crate) fn traced(&self) -> bool {
         false
     }
 
-    /// For those that only an event keeps.
+    /// Returns `false`: fields that only an event keeps are in no line.
     pub(crate) fn kept(&self) -> bool {
         false
     }
 }
 
-/// What a late event adds to the common fields of an alert.
+/// The fields that a late event adds to the common fields of an alert.
 pub(crate) struct Details {
-    /// The task that it belongs to.
+    /// The task that the event belongs to.
     pub(crate) owner: Owner,
     /// The tracker's own words.
     pub(crate) words: [u64; DETAIL],
@@ -88,14 +88,14 @@ pub(crate) struct Details {
 
 /// The fields of a tracker, see [`record!`].
 pub(crate) trait Record: Sized + 'static {
-    /// How many words they take.
+    /// Number of words of the fields.
     const WORDS: usize;
 
-    /// Stores them in words that are 0.
+    /// Stores the fields in words that are 0.
     fn pack(&self, words: &mut [u64]);
     fn unpack(words: &[u64]) -> Self;
 
-    /// The first words of them.
+    /// Returns the first words of the fields.
     #[inline(always)]
     fn words<const N: usize>(&self) -> [u64; N] {
         let mut words = [0; N];
@@ -103,10 +103,10 @@ pub(crate) trait Record: Sized + 'static {
         words
     }
 
-    /// Prints them as fields of a line, each with a space before it.
+    /// Prints the fields as part of a line, each with a space before it.
     fn show(&self, how: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
-    /// Those of an alert, as fields of its line.
+    /// Prints the fields of an alert, as part of its line.
     fn print(alert: &Alert, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = How {
             is_alert: true,
@@ -116,7 +116,7 @@ pub(crate) trait Record: Sized + 'static {
         Self::unpack(&alert.detail).show(&how, f)
     }
 
-    /// The details of an alert.
+    /// Returns the details of an alert.
     fn details(&self, owner: Owner) -> Details {
         let words = self.words();
         Details { owner, words }
@@ -132,14 +132,14 @@ impl<T: Record> fmt::Display for Shown<'_, T> {
     }
 }
 
-/// The task at the start of an event's data.
+/// Returns the task at the start of an event's data.
 #[inline(always)]
 pub(crate) fn owner<const D: usize>(data: &[u64; D]) -> Owner {
     data.first_chunk()
         .map_or_else(Owner::default, |words| Owner::from_words(*words))
 }
 
-/// The data of an event: the task that it belongs to, and the known fields of its alert.
+/// Returns the data of an event: the task that it belongs to, and the known fields of its alert.
 #[inline(always)]
 pub(crate) fn data<const D: usize>(owner: Owner, known: &impl Record) -> [u64; D] {
     let mut data = [0; D];
@@ -150,13 +150,14 @@ pub(crate) fn data<const D: usize>(owner: Owner, known: &impl Record) -> [u64; D
     data
 }
 
-/// The known fields of the alert of an event with such data.
+/// Returns the known fields of the alert of an event with such data.
 #[inline(always)]
 pub(crate) fn known<const D: usize, T: Record>(data: &[u64; D]) -> T {
     T::unpack(data.get(Owner::WORDS..).unwrap_or_default())
 }
 
-/// The known fields of an event that keeps their words, except the first one, which is its key.
+/// Returns the known fields of an event that keeps their words, except the first one, which is its
+/// key.
 pub(crate) fn keyed<T: Record>(key: &[u64; 1], data: &[u64]) -> T {
     let mut words = [0; DETAIL];
     [words[0]] = *key;
@@ -168,16 +169,16 @@ pub(crate) fn keyed<T: Record>(key: &[u64; 1], data: &[u64]) -> T {
 
 /// A field of a record, at a position in words, which is counted in bits.
 pub(crate) trait Field: Copy + Default {
-    /// How many bits: those of one word, or whole words.
+    /// Number of bits: at most a word, or whole words.
     const BITS: usize;
-    /// How many of the highest bits of its first word it leaves to other fields.
+    /// Number of the highest bits of its first word that are left to other fields.
     const SPARE: usize = 0;
 
-    /// Stores it where the words are 0.
+    /// Stores the field where the words are 0.
     fn put(self, words: &mut [u64], at: usize);
     fn take(words: &[u64], at: usize) -> Self;
 
-    /// Prints it as a field of a line.
+    /// Prints the field as part of a line.
     fn show(&self, name: &str, how: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -198,7 +199,7 @@ pub(crate) fn take(words: &[u64], at: usize) -> u64 {
     words.get(at / 64).map_or(0, |word| word >> (at % 64))
 }
 
-/// The bits of a field, and what the compiler reports if they cannot be its own.
+/// The bits of a field, and the compiler's message if they are not free.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) at: usize,
@@ -209,8 +210,9 @@ pub(crate) struct Span {
     pub(crate) overlap: &'static str,
 }
 
-/// Number of words up to the end of the last field. Panics, which is an error of the compiler, if a
-/// field crosses the end of a word or of an alert's details, or uses a bit of an earlier field.
+/// Returns the number of words up to the end of the last field. Panics, which is a compiler error,
+/// if a field crosses the end of a word or of an alert's details, or uses a bit of an earlier
+/// field.
 #[inline] // Only the compiler calls it: no code.
 pub(crate) const fn words_of(fields: &[Span]) -> usize {
     let mut taken = [0u64; DETAIL];
@@ -239,10 +241,10 @@ pub(crate) const fn words_of(fields: &[Span]) -> usize {
     words
 }
 
-/// Makes types fields that are numbers: `TYPE, BITS, its number, the type from a number, what is
-/// shown`. For the trace event, which scripts/trackers writes, a type of C and its format follow; if
-/// the field is not the number itself, its conversion from the word, and its value in the text, in
-/// which `X` is the entry's field.
+/// Makes number types usable as fields: `TYPE, BITS, its number, the type from a number, the shown
+/// value`. For the trace event, which scripts/trackers writes, a C type and its format follow. If
+/// the trace event's field is not the number itself, its conversion from the word follows, and its
+/// value in the text, in which `X` is the entry's field.
 macro_rules! fields {
     ($(
         $type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr
@@ -283,7 +285,7 @@ impl From<U4> for usize {
     }
 }
 
-/// How often something happened: in the trace event a number of 32 bits.
+/// A number of occurrences: 32 bits in the trace event.
 pub(crate) type Times8 = u8;
 pub(crate) type Times16 = u16;
 
@@ -291,7 +293,7 @@ pub(crate) type Times16 = u16;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct U4(pub(crate) u8);
 
-/// 20 bits, which an [`Actor`] leaves.
+/// 20 bits, which an [`Actor`] leaves free.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct U20(pub(crate) u32);
 
@@ -328,7 +330,7 @@ impl<T: fmt::Display> fmt::Display for InQuotes<T> {
 /// A name, padded with NUL.
 pub(crate) type Name16 = [u64; 2];
 pub(crate) type Name32 = [u64; 4];
-/// An address of IPv6 or IPv4, as it is sent.
+/// An IPv6 or IPv4 address, in network byte order.
 pub(crate) type Ip = [u64; 2];
 /// The registers of the first three arguments of a call.
 pub(crate) type Registers = [u64; 3];
@@ -381,20 +383,20 @@ impl Field for Actor {
     }
 }
 
-/// Declares the fields of a tracker, in the order of its line: for each its type, and where it is
-/// `at` in the words, WORD or WORD:BIT. After that it may have, in this order:
+/// Declares the fields of a tracker, in the order of its line: for each its type, and its position
+/// `at` WORD or WORD:BIT. After that it may have, in this order:
 ///
-/// - `in NAMES`: it is a number that is shown as one of these words;
-/// - `as NAME`: it has this name in the line, and the other one in the trace event;
-/// - `if alert`, `if end`, `if pending`, `if traced`, `if kept`: it is in these lines only, or in
-///   none, see [`How`];
-/// - `= |it, how| VALUE`: it is shown as this; without a type it is in the line only;
-/// - `=> FUNCTION`: this prints it, with its name and a space before that.
+/// - `in NAMES`: the field is a number that is shown as one of these words;
+/// - `as NAME`: the field has this name in the line, and its own in the trace event;
+/// - `if alert`, `if end`, `if pending`, `if traced`, `if kept`: the field is only in these lines,
+///   or in none, see [`How`];
+/// - `= |it, how| VALUE`: the field is shown as this value; without a type it is only in the line;
+/// - `=> FUNCTION`: this function prints the field, with its name and a space before it.
 ///
-/// Behind them may be what `tracker!` has there: `stored` and `printed`; and `tail`, the name of
-/// the words of an alert behind these fields, as the trace event has them.
+/// Then the parts of `tracker!` may follow: `stored` and `printed`; and `tail`, the name in the
+/// trace event of an alert's words after these fields.
 ///
-/// A field that has no room, or overlaps an earlier one, does not compile.
+/// A field without room, or one that overlaps an earlier field, does not compile.
 ///
 /// # Examples
 ///
@@ -486,7 +488,7 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// The first of the arguments.
+/// Returns the first of the arguments.
 macro_rules! first {
     ($first:expr $(, $_other:expr)* $(,)?) => {
         $first

@@ -38,7 +38,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Text between quotes that are written elsewhere.
+/// Escapes text whose quotes are written elsewhere.
 pub(crate) struct Escaped<'a, 'b>(pub(crate) &'a mut fmt::Formatter<'b>);
 
 impl Write for Escaped<'_, '_> {
@@ -75,7 +75,7 @@ pub(crate) fn pack<const N: usize>(bytes: &[u8]) -> [u64; N] {
     words
 }
 
-/// The bytes packed in words, up to the first NUL.
+/// Returns the bytes packed in words, up to the first NUL.
 pub(crate) fn unpack(words: &[u64]) -> impl Iterator<Item = u8> + '_ {
     words
         .iter()

@@ -86,8 +86,8 @@ pub(crate) fn is_absent(name: &[u8]) -> bool {
     ABSENT.iter().any(|absent| absent.name.as_bytes() == name)
 }
 
-/// Prints the line of an alert, as a person or a program reads it, without its end; `tail` are the
-/// tracker's own words, and the stack, return addresses, the innermost first.
+/// Prints the line of an alert, without a newline. `tail` has the tracker's own words, and the
+/// stack as return addresses, innermost first.
 pub(crate) fn line(alert: &Alert, tail: &[u64], out: &mut dyn Write) -> fmt::Result {
     let line = Line { alert, tail };
     out.write_fmt(fmt!("{line}"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Wakes the readers of alerts: from any context, at most once an interval, never too seldom.
+//! Wakes the readers of alerts: from any context, at most once per interval, and never too late.
 //!
 //! ```text
 //!   alert --> armed? --yes--> nothing: a wake-up is on its way       (counted as suppressed)
@@ -10,8 +10,8 @@
 //!                                               no --> timer --> wake, not armed
 //! ```
 //!
-//! "Armed" is cleared just before the wake-up, so an alert that finds it armed is recorded before
-//! that wake-up and is seen by it; a later one arms again. No alert waits for the next one to be
+//! `armed` is cleared just before the wakeup, so an alert that finds it set is recorded before that
+//! wakeup and is seen by it; a later alert sets it again. No alert waits for the next one to be
 //! noticed.
 
 use crate::{
@@ -29,19 +29,19 @@ use kernel::{
 /// The state of a [`Notifier`].
 pub(crate) struct State {
     armed: Atomic<bool>,
-    /// When the readers were woken last, in nanoseconds; 0 for never.
+    /// When the readers were last woken, in nanoseconds; 0 for never.
     last: Atomic<u64>,
-    /// The shortest time between two wake-ups in nanoseconds.
+    /// The minimum time between two wakeups, in nanoseconds.
     interval: Atomic<u64>,
     wakes: Atomic<u64>,
     suppressed: Atomic<u64>,
     gone: Atomic<bool>,
 }
 
-/// The readers of one ring, and how to wake them.
+/// The readers of one ring, and the means to wake them.
 pub(crate) type Notifier = Waker<State>;
 
-/// Creates a wake-up with the shortest time between two wake-ups, in nanoseconds.
+/// Creates a notifier with the minimum time between two wakeups, in nanoseconds.
 pub(crate) fn new(interval: u64) -> Result<Notifier> {
     Waker::new(State {
         armed: Atomic::new(false),
@@ -53,9 +53,9 @@ pub(crate) fn new(interval: u64) -> Result<Notifier> {
     })
 }
 
-/// An alert has been recorded. Any context.
+/// Announces an alert that has been recorded. Any context.
 pub(crate) fn raise(notifier: &Notifier) {
-    // Full: the record is visible before it is decided that another context will announce it; pairs
+    // Full: the record is visible before the decision that another context will announce it; pairs
     // with `wake`.
     if notifier.armed.xchg(true, Full) {
         notifier.suppressed.add(1, Relaxed);
@@ -64,8 +64,7 @@ pub(crate) fn raise(notifier: &Notifier) {
     }
 }
 
-/// Makes all readers return for good; they see end-of-file. Returns whether this was the first
-/// time.
+/// Makes all readers return for good; they see end-of-file. Returns whether this is the first call.
 pub(crate) fn release(notifier: &Notifier) -> bool {
     // Full: they check it after they are woken.
     let first = !notifier.gone.xchg(true, Full);
@@ -73,11 +72,11 @@ pub(crate) fn release(notifier: &Notifier) -> bool {
     first
 }
 
-/// Changes the shortest time between two wake-ups, in nanoseconds.
+/// Changes the minimum time between two wakeups, in nanoseconds.
 ///
-/// A wake-up that waits for the old interval to end is rescheduled at once.
+/// A wakeup that waits for the old interval to end is rescheduled at once.
 pub(crate) fn set_interval(notifier: &Notifier, interval: u64) {
-    // Full: an alert that arms after this check, so that we do not queue, sees the new interval.
+    // Full: an alert that sets `armed` after our check of it sees the new interval.
     notifier.interval.xchg(interval, Full);
     if notifier.armed.load(Relaxed) {
         notifier.handle().queue();
@@ -85,12 +84,12 @@ pub(crate) fn set_interval(notifier: &Notifier, interval: u64) {
 }
 
 impl State {
-    /// Number of wakeups of the readers.
+    /// Returns the number of wakeups of the readers.
     pub(crate) fn wakes(&self) -> u64 {
         self.wakes.load(Relaxed)
     }
 
-    /// Number of alerts for which a wakeup was already due.
+    /// Returns the number of alerts for which a wakeup was already due.
     pub(crate) fn suppressed(&self) -> u64 {
         self.suppressed.load(Relaxed)
     }
@@ -103,8 +102,8 @@ impl State {
     fn wake(&self, handle: &Handle, now: u64) {
         self.last.store(now, Relaxed);
         self.wakes.add(1, Relaxed);
-        // Full: what was recorded before an alert found us armed is visible to the readers that we
-        // wake.
+        // Full: an alert that found us armed was recorded before, and is visible to the readers
+        // that we wake.
         self.armed.xchg(false, Full);
         handle.wake();
     }
@@ -112,7 +111,7 @@ impl State {
 
 impl Callbacks for State {
     fn on_irq_work(&self, handle: &Handle) {
-        // Not armed: queued by a change of the interval, and the timer was faster.
+        // Not armed: a change of the interval queued this, and the timer was faster.
         if !self.armed.load(Relaxed) {
             return;
         }
@@ -128,8 +127,8 @@ impl Callbacks for State {
     }
 
     fn on_timer(&self, handle: &Handle) {
-        // Not armed: a shorter interval was faster. If an alert has armed since, its own
-        // irq_work decides, and this wake-up would come too early.
+        // Not armed: a shorter interval was faster. If an alert has armed since, its own irq_work
+        // decides, and this wakeup would come too early.
         let now = Kernel::now();
         let since = now.saturating_sub(self.last.load(Relaxed));
         if self.armed.load(Relaxed) && since >= self.interval.load(Relaxed) {

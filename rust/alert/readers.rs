@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tracks which tasks read alerts, so that trackers of tasks raise no alerts about the readers.
+//! Tracks which tasks read alerts, so that trackers of tasks raise no alerts about these readers.
 //!
-//! A reader sleeps until there is an alert. If that sleep, or the wake-up that ends it, were late
-//! itself, it would raise the next alert, which wakes the reader: an endless loop. So a task that
-//! reads or polls a file of alerts is noted here, before it sleeps, and a tracker checks this
-//! before it raises an alert, which is rare. Readers are still measured.
+//! A reader sleeps until there is an alert. If that sleep, or the wakeup that ends it, were itself
+//! late, it would raise the next alert, which wakes the reader: an endless loop. So a task that
+//! reads or polls a file of alerts is noted here before it sleeps. A tracker checks this before it
+//! raises an alert, which is rare. Readers are still measured.
 //!
 //! The last [`SLOTS`] readers are known, each by its ids and its start time. A slot is one word,
 //! and orders nothing. Any context.
@@ -41,7 +41,7 @@ impl Readers {
     }
 
     fn has(&self, reader: u64) -> bool {
-        // Relaxed, here and below: each slot is a value of its own.
+        // Relaxed, here and below: each slot is an independent value.
         self.slots.iter().any(|slot| slot.load(Relaxed) == reader)
     }
 

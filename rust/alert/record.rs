@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One alert: its fields, their layout in a ring's record, and the line that a person reads.
+//! One alert: its fields, their layout in a ring's record, and its printed line.
 //!
 //! A record is self-contained, so that a line can be printed after its instance was removed. Text
 //! is generated when a reader asks for it, never in a probe.
@@ -20,16 +20,16 @@ pub(crate) mod actor;
 pub(crate) enum Reason {
     /// The delay was longer than the threshold.
     Threshold = 0,
-    /// The operation had not ended within the timeout.
+    /// The operation did not end within the timeout.
     Timeout = 1,
-    /// The end of an event that had timed out.
+    /// The operation ended after its timeout.
     Late = 2,
     /// The operation continues, and its task was switched in, with this stack.
     Stack = 3,
 }
 
 impl Reason {
-    /// The word in the alert line.
+    /// Returns the word in the alert line.
     pub(crate) fn name(self) -> &'static CStr {
         match self {
             Reason::Threshold => c"threshold",
@@ -54,7 +54,7 @@ impl Reason {
     }
 }
 
-/// The task that an operation belongs to, as it was when the operation began.
+/// The task that an operation belongs to, in its state at the start of the operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Owner {
     /// Process (thread group) id in the initial namespace; 0 if unknown.
@@ -68,10 +68,10 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// The words of an owner inside an event's data.
+    /// Number of words of an owner inside an event's data.
     pub(crate) const WORDS: usize = 3;
 
-    /// Packs it into words.
+    /// Packs the owner into words.
     pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
         let ids = u64::from(self.start_mark) << (2 * ID_BITS)
             | u64::from(self.pid & ID_MASK) << ID_BITS
@@ -79,7 +79,7 @@ impl Owner {
         [ids, self.comm[0], self.comm[1]]
     }
 
-    /// The inverse of [`Owner::to_words`].
+    /// Unpacks the result of [`Owner::to_words`].
     pub(crate) fn from_words(words: [u64; Self::WORDS]) -> Self {
         Self {
             pid: (words[0] >> ID_BITS) as u32 & ID_MASK,
@@ -89,9 +89,8 @@ impl Owner {
         }
     }
 
-    /// The value of [`Owner::start_mark`] for a task with start time `time` (nanoseconds):
-    /// approximately microseconds, with as many bits as fit next to the ids, which is about a
-    /// second.
+    /// Returns the [`Owner::start_mark`] of a task with start time `time` (nanoseconds):
+    /// approximately microseconds, in the bits left beside the ids, which hold about a second.
     pub(crate) fn start_mark_of(time: u64) -> u32 {
         (time >> 10) as u32 & START_MARK_MASK
     }
@@ -100,15 +99,15 @@ impl Owner {
     /// began at `began`.
     ///
     /// An id belongs to one task at a time, so a task that has it and started before the operation
-    /// is the owner. `began` may be later than the true start, if it was moved to a later
-    /// step; if the id has passed to another task in just that moment, `start_mark` shows it, except
-    /// in one case in a million.
+    /// is the owner. `began` may be later than the true start, if it was moved to a later step; if
+    /// the id passed to another task in just that moment, `start_mark` shows it, except in one case
+    /// in a million.
     pub(crate) fn is_task_started_at(&self, time: u64, began: u64) -> bool {
         self.tid != 0 && time <= began && Self::start_mark_of(time) == self.start_mark
     }
 }
 
-/// The bits of a process or thread id; the kernel has no more than 2^22 (`PID_MAX_LIMIT`).
+/// Number of bits of a process or thread id; the kernel has at most 2^22 (`PID_MAX_LIMIT`).
 pub(crate) const ID_BITS: u32 = 22;
 const ID_MASK: u32 = (1 << ID_BITS) - 1;
 const START_MARK_MASK: u32 = (1 << (64 - 2 * ID_BITS)) - 1;
@@ -124,19 +123,19 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The words left for the tracker's own fields.
+/// Number of words left for the tracker's own fields.
 pub(crate) const DETAIL: usize = WORDS - 12;
 
-/// The most words of a tail that are the tracker's own; those of the stack follow.
+/// Maximum number of a tracker's own words in a tail; those of the stack follow.
 pub(crate) const OWN_TAIL: usize = 28;
 
-/// The bit of the third word of an alert: the operation was under way before its instance.
+/// The bit of the third word of an alert for an operation that was in flight before its instance.
 const BEFORE: u64 = 1 << 63;
 
-/// The last field of a line about such an operation.
+/// The last field of a line about an operation that was in flight before its instance.
 pub(crate) const BEFORE_START: &str = " since=before-start";
 
-/// The longest name of an instance.
+/// Maximum length of an instance's name.
 pub(crate) const NAME_MAX: usize = 31;
 
 /// An instance's name in words, padded with NUL.
@@ -152,13 +151,13 @@ pub(crate) struct Alert {
     pub(crate) tracker: usize,
     pub(crate) reason: Reason,
     pub(crate) delay: u64,
-    /// Whether the operation was under way before its instance: it took at least `delay`.
+    /// Whether the operation was in flight before its instance: it took at least `delay`.
     pub(crate) before_start: bool,
     pub(crate) threshold: u64,
     pub(crate) cpu: u32,
     pub(crate) owner: Owner,
     pub(crate) detail: [u64; DETAIL],
-    /// How many words the record's tail has: the tracker's own, then the entries of the owner's
+    /// Number of words of the record's tail: the tracker's own, then the entries of the owner's
     /// stack.
     pub(crate) tail: u8,
     /// Whether the reader may see addresses of user space: not part of the record.
@@ -166,7 +165,7 @@ pub(crate) struct Alert {
 }
 
 impl Alert {
-    /// Packs it for a ring.
+    /// Packs the alert for a ring.
     pub(crate) fn to_words(self) -> Words {
         let mut words = [0; WORDS];
         let before = if self.before_start { BEFORE } else { 0 };
@@ -195,7 +194,7 @@ impl Alert {
         words
     }
 
-    /// The inverse of [`Alert::to_words`].
+    /// Unpacks the result of [`Alert::to_words`].
     pub(crate) fn from_words(words: &Words) -> Self {
         let [seq, time, kind, delay, threshold, n0, n1, n2, n3, o0, o1, o2, rest @ ..] = words;
         Self {

@@ -14,10 +14,10 @@
 //!
 //! A writer draws a number, claims that number's slot by compare-and-swap on its version, writes
 //! and completes. The oldest alert is overwritten; each reader has its own cursor and learns how
-//! many it missed. A writer that finds its slot still being written by one a whole lap behind
+//! many it missed. A writer that finds its slot still being written by a writer a whole lap behind
 //! gives up and notes that in the slot, so that no reader waits for a number that never comes.
 //!
-//! Recording is never rate-limited, only the wake-up is (wakeup.rs). Contexts: [`Ring::push`] and
+//! Recording is never rate-limited; only the wakeup is (notify.rs). Contexts: [`Ring::push`] and
 //! [`Ring::read`] any, NMI included; `new` sleeps.
 
 use crate::sys::{
@@ -30,12 +30,12 @@ use kernel::prelude::*;
 /// Number of words of a record, which record.rs defines.
 pub(crate) const WORDS: usize = 32;
 
-/// A record as the ring keeps it.
+/// A record, in words.
 pub(crate) type Words = [u64; WORDS];
 
 struct Slot {
     version: Atomic<u64>,
-    /// The highest number of an alert that was lost because this slot was taken.
+    /// The highest number of an alert that was lost because this slot was in use.
     skipped: Atomic<u64>,
     words: [Atomic<u64>; WORDS],
 }
@@ -62,14 +62,14 @@ pub(crate) struct Ring {
 pub(crate) enum Read {
     /// The alert.
     Ready(Words),
-    /// It has not been raised, or is being written this very moment.
+    /// The alert has not been raised, or is being written at this moment.
     NotYet,
-    /// It was overwritten, or never written.
+    /// The alert was overwritten, or never written.
     Lost,
 }
 
 impl Ring {
-    /// Makes a ring of `len` alerts, a power of two, with tails of `depth` words. Sleeps; fails
+    /// Creates a ring of `len` alerts, a power of two, with tails of `depth` words. Sleeps; fails
     /// with `EINVAL` or `ENOMEM`.
     pub(crate) fn new(len: u32, depth: usize) -> Result<Self> {
         if !len.is_power_of_two() {
@@ -94,8 +94,8 @@ impl Ring {
         })
     }
 
-    /// Records an alert, made by `fill` from its number, with a tail, of which the ring takes
-    /// what fits. Returns the number; `Err` with the number if the alert is lost.
+    /// Records an alert, which `fill` makes from its number, with as much of a tail as the ring
+    /// takes. Returns the number; `Err` with the number if the alert is lost.
     pub(crate) fn push(
         &self,
         fill: impl FnOnce(u64) -> Words,
@@ -113,7 +113,7 @@ impl Ring {
                 .cmpxchg(version, (number << 1) | 1, Acquire)
                 .is_err()
         {
-            // The highest number stays, in whatever order the losers come to write theirs.
+            // The highest number stays, in whatever order the losing writers store theirs.
             // Relaxed: the reader only compares numbers.
             let mut last = slot.skipped.load(Relaxed);
             while last < number {
@@ -140,13 +140,13 @@ impl Ring {
         self.head.load(Relaxed)
     }
 
-    /// The number of the oldest alert that may still be there.
+    /// Returns the number of the oldest alert that may still be in the ring.
     pub(crate) fn tail(&self) -> u64 {
         self.head().saturating_sub(self.mask).max(1)
     }
 
-    /// Looks up an alert by its number, and copies as much of its tail as `tail` takes. What is
-    /// in `tail` is that alert's only if the alert is [`Read::Ready`].
+    /// Looks up an alert by its number, and copies as much of its tail as fits in `tail`. The
+    /// content of `tail` is valid only if the result is [`Read::Ready`].
     pub(crate) fn read(&self, number: u64, tail: &mut [u64]) -> Read {
         let slot = self.slot(number);
         // Acquire: the words are read after the version.
@@ -168,7 +168,7 @@ impl Ring {
         // Acquire: if a word is newer, so is the version read below.
         let words = array::from_fn(|i| slot.words[i].load(Acquire));
         for (copy, word) in tail.iter_mut().zip(self.tail_of(number)) {
-            // Acquire: likewise.
+            // Acquire: as for the words.
             *copy = word.load(Acquire);
         }
         if slot.version.load(Relaxed) == version {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The alerts of one instance, or of all: a ring, its readers, and the two files they read.
+//! The alerts of one instance, or of all: a ring, its readers, and the two files that they read.
 //!
-//! `wakeup` gives, once, the alerts after the last one that any reader of this file was given, and
-//! then the end of the file; `alerts` has no end: each open file continues from its position, or
-//! from the oldest alert in the ring after a seek to its start.
+//! Each read of `wakeup` returns the alerts after the last one that any reader of this file got,
+//! each once, and then end-of-file. `alerts` has no end: each open file continues from its
+//! position, or from the oldest alert in the ring after a seek to its start.
 
 use crate::{
     alert::{
@@ -31,11 +31,11 @@ use kernel::{
     time::{delay::fsleep, Delta}, //
 };
 
-/// The longest tail of an alert, in words.
+/// Maximum length of an alert's tail, in words.
 pub(crate) const TAIL_MAX: usize = OWN_TAIL + DEPTH_MAX;
 
-/// Prints the line of an alert, without its end, given its tail: the tracker's own words, and the
-/// stack, return addresses, the innermost first.
+/// Prints the line of an alert, without a newline, given its tail: the tracker's own words, and the
+/// stack as return addresses, innermost first.
 pub(crate) type Line = fn(&Alert, &[u64], &mut dyn Write) -> fmt::Result;
 
 /// A ring of alerts and its waiting readers.
@@ -43,13 +43,13 @@ pub(crate) struct Alerts {
     ring: Ring,
     line: Line,
     notifier: Notifier,
-    /// The number of the last alert whose text a reader of `wakeup` has.
+    /// The number of the last alert whose text a reader of `wakeup` got.
     given: Atomic<u64>,
-    /// Open files that have not returned the end yet.
+    /// Number of open files that have not returned end-of-file yet.
     listeners: Atomic<u64>,
-    /// Alerts for which there was no place in the ring.
+    /// Number of alerts for which the ring had no free slot.
     lost: Atomic<u64>,
-    /// Missed alerts that were reported to readers, of all readers together.
+    /// Number of missed alerts that were reported to readers, summed over all readers.
     overruns: Atomic<u64>,
 }
 
@@ -58,7 +58,7 @@ const DRAIN_TIMEOUT_MS: i64 = 200;
 
 impl Alerts {
     /// Keeps the last `len` alerts, a power of two, with tails of `depth` words, and wakes at most
-    /// once in `interval` nanoseconds. `ENOMEM` or `EINVAL`. Sleeps.
+    /// once per `interval` nanoseconds. Sleeps; fails with `ENOMEM` or `EINVAL`.
     pub(crate) fn new(len: u32, depth: usize, interval: u64, line: Line) -> Result<Self> {
         Ok(Self {
             ring: Ring::new(len, depth)?,
@@ -71,8 +71,8 @@ impl Alerts {
         })
     }
 
-    /// Records an alert made from its number, with a tail that fits; `Err` if it is lost. Any
-    /// context.
+    /// Records an alert made from its number, with a tail that fits; returns `Err` if the alert is
+    /// lost. Any context.
     ///
     /// The caller announces it with [`Alerts::announce`].
     pub(crate) fn record(
@@ -82,19 +82,19 @@ impl Alerts {
     ) -> core::result::Result<u64, u64> {
         let recorded = self.ring.push(fill, tail);
         if recorded.is_err() {
-            // Relaxed: the number is only shown.
+            // Relaxed: the number is only displayed.
             self.lost.add(1, Relaxed);
         }
         recorded
     }
 
-    /// Missed alerts that were reported to readers: they were overwritten before they were read, or
-    /// had no place. Of all readers together.
+    /// Returns the number of missed alerts that were reported to readers, summed over all readers:
+    /// those overwritten before they were read, or without a slot.
     pub(crate) fn overruns(&self) -> u64 {
         self.overruns.load(Relaxed)
     }
 
-    /// Prints the counters of the ring of all instances.
+    /// Prints the counters of the ring that all instances share.
     pub(crate) fn show_stats(&self, out: &SeqFile) {
         let notifier = &self.notifier;
         for (name, value) in [
@@ -108,20 +108,20 @@ impl Alerts {
         }
     }
 
-    /// How its alerts are printed.
+    /// Returns the function that prints its alerts.
     pub(crate) fn line(&self) -> Line {
         self.line
     }
 
-    /// Wakes the readers, soon. Any context.
+    /// Schedules a wakeup of the readers. Any context.
     pub(crate) fn announce(&self) {
         notify::raise(&self.notifier);
     }
 
     /// Makes all readers return, for good. Sleeps.
     ///
-    /// Once the files are removed, procfs answers any further read with `EIO`. So this waits a
-    /// moment for tasks that are reading, which get what is left and then an end-of-file.
+    /// Once the files are removed, procfs answers any further read with `EIO`. So this waits
+    /// briefly for tasks that are reading, which get the remaining alerts and then end-of-file.
     fn release(&self) {
         if !notify::release(&self.notifier) {
             return;
@@ -134,7 +134,7 @@ impl Alerts {
         }
     }
 
-    /// The wake-up and its counters.
+    /// Returns the notifier and its counters.
     pub(crate) fn notifier(&self) -> &Notifier {
         &self.notifier
     }
@@ -168,7 +168,7 @@ impl Alerts {
 /// An alert read from the ring.
 struct ReadAlert {
     alert: Alert,
-    /// The tail, of as many words as the alert says.
+    /// The tail, with the number of words that the alert records.
     tail: [u64; TAIL_MAX],
 }
 
@@ -179,10 +179,10 @@ impl ReadAlert {
     }
 }
 
-/// The most lines of one read, besides that about a loss.
+/// Maximum number of lines of one read, besides the line about a loss.
 const BATCH: usize = 16;
 
-/// How much text, in bytes, is enough for one read.
+/// Number of bytes of text after which a read stops.
 const SOFT_LIMIT: usize = 8192;
 
 /// Appends lines from alert `number` on; returns whether there were any.
@@ -199,13 +199,13 @@ fn print(alerts: &Alerts, number: &mut u64, is_trusted: bool, out: &mut KVec<u8>
             taken.alert.is_trusted = is_trusted;
         }
         if print_one(alerts.line, &mut Lines(out), taken.as_ref(), lost).is_err() {
-            // The number stays: what cannot be reported now is reported to the next read.
+            // The number stays: a loss that cannot be reported now is reported to the next read.
             out.truncate(told);
             return if told > start { Ok(true) } else { Err(ENOMEM) };
         }
         *number = next;
         if lost > 0 {
-            // Relaxed: the number is only shown.
+            // Relaxed: the number is only displayed.
             alerts.overruns.add(lost, Relaxed);
         }
         if taken.is_none() {
@@ -259,7 +259,7 @@ impl Stream for AlertsFile {
     fn seek(&self, reader: &mut u64, to: Seek) -> Result {
         let ring = &self.0.ring;
         *reader = match to {
-            // An alert that was overwritten before this seek is no loss of this reader.
+            // An alert that was overwritten before this seek is not a loss for this reader.
             Seek::Oldest => ring.tail(),
             Seek::End => ring.head() + 1,
         };
@@ -290,7 +290,7 @@ pub(crate) struct WakeupFile(pub(crate) Arc<Alerts>);
 #[derive(Clone, Copy)]
 pub(crate) struct Sleeper {
     next: u64,
-    /// It was woken; after this alert it has read all.
+    /// The last alert to read, set when the reader is woken.
     until: Option<u64>,
 }
 
@@ -325,7 +325,7 @@ impl Stream for WakeupFile {
             return Ok(Step::End);
         }
         let any = print(&self.0, &mut reader.next, is_trusted, out)?;
-        // Alerts that are being written at this moment are for the next read.
+        // Alerts that are being written at this moment are left to the next read.
         Ok(if any { Step::Data } else { Step::End })
     }
 

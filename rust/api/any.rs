@@ -14,8 +14,8 @@ use kernel::{prelude::*, sync::Arc};
 
 /// A tracker of any class of sizes.
 ///
-/// Its functions are documented in include/latency_tracker.h. In boxes: an engine is too large to
-/// be passed around on the stack.
+/// Its functions are documented in include/latency_tracker.h. The trackers are in boxes: an engine
+/// is too large for the stack.
 pub(crate) enum Any {
     K1D2(KBox<Client<1, 2>>),
     K1D9(KBox<Client<1, 9>>),
@@ -28,7 +28,7 @@ pub(crate) enum Any {
     K9D33(KBox<Client<9, 33>>),
 }
 
-/// Evaluates an expression with the [`Client`] of whichever class it is.
+/// Evaluates an expression with the [`Client`] of the actual class.
 macro_rules! each_class {
     ($any:expr, $client:ident => $body:expr) => {{
         use $crate::api::Any;
@@ -48,7 +48,7 @@ macro_rules! each_class {
 pub(super) use each_class;
 
 impl Any {
-    /// Creates one of the smallest class that is large enough. Sleeps.
+    /// Creates a tracker of the smallest class that is large enough. Sleeps.
     pub(super) fn new(
         name: Name,
         values: &Values,
@@ -112,7 +112,7 @@ forward! {
 }
 
 impl Any {
-    /// The private data of an event, in bytes.
+    /// Returns the size of an event's private data, in bytes.
     pub(crate) fn data_size(&self) -> usize {
         each_class!(self, client => client.config.data_size)
     }

@@ -2,10 +2,10 @@
 
 //! The functions of include/latency_tracker.h, and the callbacks: the raw side of api.rs.
 //!
-//! Pointers become references and slices here, errors become negative numbers and error pointers,
-//! and nothing is decided. Besides `sys` this is where unsafe code is allowed.
+//! Converts pointers to references and slices, and errors to negative numbers and error pointers;
+//! decides nothing. Besides `sys` this is where unsafe code is allowed.
 //!
-//! A `struct latency_tracker` is an [`Any`], which the registry keeps until it is destroyed.
+//! A `struct latency_tracker` is an [`Any`], which the registry keeps until its destruction.
 
 use crate::{
     api::{Any, Config, DATA_MAX},
@@ -44,13 +44,14 @@ kernel::sync::global_lock! {
     unsafe(uninit) static REGISTRY: Mutex<Option<Arc<Registry>>> = None;
 }
 
-/// The functions below work while this lives.
+/// Keeps the functions below usable until dropped.
 pub(crate) struct Exports {
     watch: Option<Watch<Registry>>,
 }
 
 impl Exports {
-    /// Opens, while this module is being loaded. `ENOMEM`; `EBUSY` the second time. Sleeps.
+    /// Enables the functions, while this module is being loaded. Sleeps; fails with `ENOMEM`, or
+    /// `EBUSY` the second time.
     pub(crate) fn new(registry: Arc<Registry>) -> Result<Self> {
         static IS_MADE: Atomic<u32> = Atomic::new(0);
         // Relaxed: the modules that use the lock are loaded after this.
@@ -73,7 +74,7 @@ impl Drop for Exports {
     }
 }
 
-/// The registry, while this module is loaded. Sleeps.
+/// Returns the registry, while this module is loaded. Sleeps.
 fn the_registry() -> Result<Arc<Registry>> {
     REGISTRY.lock().clone().ok_or(ENODEV)
 }
@@ -101,7 +102,7 @@ pub(crate) struct Report<'a> {
 pub(crate) struct Callback {
     function: bindings::latency_tracker_fn,
     private: *mut c_void,
-    /// The address of its tracker.
+    /// Address of the tracker that it belongs to.
     tracker: Atomic<u64>,
 }
 
@@ -111,15 +112,15 @@ unsafe impl Send for Callback {}
 unsafe impl Sync for Callback {}
 
 impl Callback {
-    /// Stores the address of the tracker, before anything can be late.
+    /// Stores the address of the tracker, before any event can be late.
     pub(crate) fn bind(&self, tracker: &Any) {
-        // Relaxed: others get access to the tracker after this.
+        // Relaxed: other CPUs get access to the tracker after this.
         self.tracker
             .store(ptr::from_ref(tracker).expose_provenance() as u64, Relaxed);
     }
 
-    /// Calls it, if there is one. Returns `false` if it must not be called, since too many
-    /// callbacks are nested.
+    /// Calls the callback, if there is one. Returns `false` if it must not be called, since too
+    /// many callbacks are nested.
     pub(crate) fn call(&self, guard: &PreemptGuard, report: &Report<'_>) -> bool {
         let Some(function) = self.function else {
             return true;
@@ -164,7 +165,7 @@ unsafe fn tracker<'a>(raw: *mut RawTracker) -> Result<&'a Any> {
     Ok(unsafe { &*raw.cast::<Any>() })
 }
 
-/// `IS_ERR`.
+/// Whether an address is an error pointer, as `IS_ERR`.
 fn is_error(address: usize) -> bool {
     address as isize >= -4095 && (address as isize) < 0
 }
@@ -199,7 +200,7 @@ unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
     // SAFETY: The function's contract: `size` is the first field of all versions.
     let size = unsafe { (*raw).size };
     let known = size_of::<RawConfig>();
-    // The first version is ours.
+    // This module has the first version.
     if size < known {
         pr_err!("configuration with size={size}: expected at least {known}\n");
         return Err(EINVAL);
@@ -216,7 +217,7 @@ unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
     Ok(config)
 }
 
-/// `EINVAL` unless the condition holds; the log then says what was expected.
+/// Returns `EINVAL` unless the condition holds, and logs what was expected.
 macro_rules! expect {
     ($name:expr, $condition:expr, $($message:tt)+) => {
         if !$condition {
@@ -334,7 +335,7 @@ unsafe extern "C" fn latency_tracker_create(config: *const RawConfig) -> *mut Ra
     unsafe { create(config) }.unwrap_or_else(error_pointer)
 }
 
-/// `EDEADLK` inside a callback, which would wait for itself; then logs that
+/// Fails with `EDEADLK` inside a callback, which would wait for itself, and logs that
 /// `latency_tracker_FUNCTION` was refused.
 fn may_wait(function: &str) -> Result {
     if Inside::is_anywhere(&Kernel::guard()) {
@@ -363,7 +364,7 @@ unsafe extern "C" fn latency_tracker_clear(raw: *mut RawTracker) -> u64 {
     }
     // SAFETY: The contract above.
     let cleared = unsafe { tracker(raw) }.map_or(0, Any::clear);
-    // The timeouts of cleared events may be being reported.
+    // Reports of the timeouts of cleared events may still be running.
     Kernel::synchronize();
     cleared
 }
@@ -373,7 +374,7 @@ unsafe extern "C" fn latency_tracker_synchronize(raw: *mut RawTracker) -> c_int 
     // SAFETY: The contract above.
     or_errno(unsafe { tracker(raw) }.and_then(|_| {
         may_wait("synchronize")?;
-        // Each runs with preemption off, whatever its tracker.
+        // Each callback runs with preemption off, whatever its tracker.
         Kernel::synchronize();
         Ok(())
     }))

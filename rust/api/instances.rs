@@ -2,8 +2,8 @@
 
 //! Trackers of other modules as instances: created, listed, changed and removed.
 //!
-//! Only the module that created one removes it. If it is unloaded without doing so, it is named in
-//! the log, and its trackers are removed for it. All functions sleep.
+//! Only the module that created a tracker removes it. If the module is unloaded without doing so,
+//! the log names it, and its trackers are removed. All functions sleep.
 
 use super::{
     any::{each_class, Any},
@@ -40,7 +40,7 @@ pub(crate) struct ModuleTracker {
     any: Arc<Any>,
     owner: Owner,
     name: Name,
-    /// The lock also serialises changes.
+    /// Serialises changes, too.
     #[pin]
     state: Mutex<State>,
 }
@@ -48,12 +48,12 @@ pub(crate) struct ModuleTracker {
 enum State {
     Off,
     On(PeriodicWork<Any>),
-    /// Removed; this is final.
+    /// Removed, for good.
     Retired,
 }
 
 impl ModuleTracker {
-    /// Creates one, not enabled. `EINVAL`, `ENOMEM`.
+    /// Creates a tracker, not enabled. Fails with `EINVAL` or `ENOMEM`.
     pub(crate) fn new(
         name: Name,
         owner: Owner,
@@ -74,15 +74,15 @@ impl ModuleTracker {
         )
     }
 
-    /// The tracker that the module uses.
+    /// Returns the tracker that the module uses.
     pub(crate) fn any(&self) -> &Arc<Any> {
         &self.any
     }
 
-    /// Waits for its users, and drops pending events.
+    /// Waits for the tracker's users, and drops pending events.
     fn detach(&self, state: &mut State, next: State) {
         each_class!(&*self.any, client => client.core.set_enabled(false));
-        // A user that found it on has preemption off, or is in a probe.
+        // A user that found the tracker on has preemption off, or is in a probe.
         tracepoint::synchronize();
         // Waits for the worker.
         *state = next;
@@ -148,7 +148,7 @@ impl Instance for ModuleTracker {
                 Plain(&self.name),
                 self.owner
             );
-            // Their holder may still use them, or the tracker.
+            // The module may still use these references, or the tracker.
             core::mem::forget(self.any.clone());
             self.owner.pin_forever();
         }
@@ -174,10 +174,10 @@ impl Instance for ModuleTracker {
     }
 }
 
-/// The words of the longest key.
+/// Number of words of the longest key.
 const KEY_WORDS: usize = 1 + KEY_MAX / 8;
 
-/// The line data of an open `pending` file: a key is padded with zeroes, in any class.
+/// The content of an open `pending` file: a key is padded with zeroes, in any class.
 struct Pending {
     any: Arc<Any>,
     batch: Batch<KEY_WORDS, 0>,

@@ -9,7 +9,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// The most bytes of a command's name, without its end.
+/// Maximum length of a command's name in bytes, without its NUL.
 const COMM_MAX: usize = 15;
 
 /// The error for the name of a command, and for that of a network device.
@@ -65,7 +65,7 @@ fn hex(digit: u8) -> Option<u8> {
 
 /// Writes a name as [`parse`] reads it.
 pub(super) fn write(f: &mut fmt::Formatter<'_>, name: Number) -> fmt::Result {
-    // A command that is really called so.
+    // A command whose name really is `all`.
     if name == Number::from(u32::from_le_bytes(*b"all\0")) {
         return f.write_str("\\x61ll");
     }

@@ -11,11 +11,11 @@ use kernel::{
     prelude::*, //
 };
 
-/// How many arguments can be taken, on every architecture: the six that x86-64 passes in registers,
-/// less the probe's own one. arm64 passes eight.
+/// Number of arguments that can be taken, on every architecture: the six that x86-64 passes in
+/// registers, less the probe's own. arm64 passes eight.
 pub(crate) const ARGUMENTS: usize = 5;
 
-/// The most fields of a list.
+/// Maximum number of fields of a list.
 pub(crate) const FIELDS: usize = 2;
 
 /// One field.
@@ -31,7 +31,7 @@ pub(crate) enum Field {
     Argument { nth: u8, width: Width },
 }
 
-/// How many bits of a register count.
+/// The number of bits of a register that count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Width {
     All = 1,
@@ -48,7 +48,7 @@ const WIDTHS: [(Width, &str); 4] = [
 ];
 
 impl Width {
-    /// The part of a register that counts.
+    /// Returns the part of a register that counts.
     #[inline(always)]
     pub(crate) fn of(self, register: u64) -> u64 {
         match self {
@@ -61,7 +61,7 @@ impl Width {
 }
 
 impl Field {
-    /// The list of just the thread.
+    /// The list of only the thread.
     pub(crate) const TID: u64 = 1;
 
     fn to_byte(self) -> u8 {
@@ -122,7 +122,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// The fields of a list.
+/// Returns the fields of a list.
 #[inline(always)]
 pub(crate) fn of(list: u64) -> [Option<Field>; FIELDS] {
     [
@@ -131,7 +131,7 @@ pub(crate) fn of(list: u64) -> [Option<Field>; FIELDS] {
     ]
 }
 
-/// Parses a list; `empty` is the word for one without fields, if that is allowed.
+/// Parses a list; `empty` is the word for a list without fields, if that is allowed.
 pub(super) fn parse<'a>(
     text: &'a [u8],
     empty: Option<&'static str>,

@@ -2,7 +2,7 @@
 
 //! Values that name objects of the kernel: disks, cgroups, functions, tracepoints.
 //!
-//! Only the kernel can resolve these names; the parser of a line is passed a [`Lookup`] for that.
+//! Only the kernel can resolve these names; the parser of a line is passed a [`Lookup`] for this.
 
 use super::{
     fault,
@@ -14,21 +14,21 @@ use kernel::prelude::*;
 /// A name that only the kernel can resolve.
 #[derive(Clone, Copy)]
 pub(crate) enum LookupTarget<'a> {
-    /// A disk: its number in the `MKDEV` encoding. `ENOTBLK` for a partition, `ENOTSUPP` for a disk
-    /// whose driver makes no requests. A number is only checked; the disk does not have to exist
-    /// yet.
+    /// A disk, resolved to its number in the `MKDEV` encoding. `ENOTBLK` for a partition,
+    /// `ENOTSUPP` for a disk whose driver uses no requests. A number is only checked; the disk need
+    /// not exist yet.
     Disk(Disk<'a>),
-    /// A cgroup by its path: its number.
+    /// A cgroup by its path, resolved to its number.
     Cgroup(&'a [u8]),
-    /// A function by its name: whether it can be followed; the number has no meaning. `ENOENT` if
-    /// there is none, `EBUSY` if it is one of ours that may run in a probe, `ENOTSUPP` if this kernel
-    /// cannot follow any, any other error if it cannot be traced.
+    /// A function by its name, checked whether it can be followed; the number has no meaning.
+    /// `ENOENT` if there is none, `EBUSY` for a function of ours that may run in a probe,
+    /// `ENOTSUPP` if this kernel cannot follow functions, any other error if it cannot be traced.
     Function(&'a [u8]),
-    /// A tracepoint by its name: whether it exists; the number has no meaning. `ENOENT`.
+    /// A tracepoint by its name, checked for existence; the number has no meaning. `ENOENT`.
     Tracepoint(&'a [u8]),
 }
 
-/// How a disk is written.
+/// The notation of a disk.
 #[derive(Clone, Copy)]
 pub(crate) enum Disk<'a> {
     /// Its name under /dev.
@@ -101,10 +101,10 @@ pub(super) fn parse_cgroup<'a>(
     }
 }
 
-/// The longest name of a function or a tracepoint.
+/// Maximum length of the name of a function or a tracepoint.
 const SYMBOL_MAX: usize = 127;
 
-/// Whether this can be the name of a function or a tracepoint.
+/// Whether a text can be the name of a function or a tracepoint.
 fn is_symbol(text: &[u8]) -> bool {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_.$".contains(b);
     !text.is_empty() && text.len() <= SYMBOL_MAX && text.iter().all(plain)

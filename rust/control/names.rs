@@ -9,7 +9,7 @@
 //!   +---------+-------+-----+-----+-----+---+-------+-----+-----+-----+-----+------+
 //! ```
 //!
-//! So it is stored and shown as any other value, and a probe compares without a table.
+//! So a list is stored and shown like any other value, and a probe compares without a table.
 
 use super::{fault, Fault, Number};
 use kernel::{
@@ -17,16 +17,15 @@ use kernel::{
     prelude::*, //
 };
 
-/// The most names in a list.
+/// Maximum number of names in a list.
 pub(super) const MAX: usize = 12;
 
-/// For a list: the bits of a name, which are 0 for none, so they are its inverted code; and the
-/// number of names in each half.
+/// The number of bits of a name, which hold its inverted code, so that 0 is no name.
 const CODE_BITS: u32 = 10;
 const CODE_MASK: u64 = (1 << CODE_BITS) - 1;
 const PER_HALF: u32 = 6;
 
-/// The bit of the upper half that means all but these.
+/// The bit of the upper half that inverts the list.
 const ALL_BUT: u64 = 1 << 63;
 
 /// Parses a list.
@@ -60,7 +59,7 @@ pub(super) fn parse<'a>(
     Ok(Number::from(upper) << 64 | Number::from(lower))
 }
 
-/// The codes of a list.
+/// Returns the codes of a list.
 #[inline(always)]
 fn listed([lower, upper]: [u64; 2]) -> impl Iterator<Item = u16> {
     [lower, upper & !ALL_BUT].into_iter().flat_map(|mut half| {
@@ -79,7 +78,7 @@ pub(crate) fn is_listed(list: [u64; 2], code: u16) -> bool {
     is_there != (list[1] & ALL_BUT != 0)
 }
 
-/// Whether a list accepts a code by its name: not by being all, or all but others. Any context.
+/// Whether a list names a code: it is neither `all` nor an inverted list. Any context.
 #[inline]
 pub(crate) fn is_named(list: [u64; 2], code: u16) -> bool {
     list[1] & ALL_BUT == 0 && listed(list).any(|one| one == code)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whole numbers, as they are in values of all kinds.
+//! Whole numbers, used in values of all kinds.
 
 use super::{fault, Fault};
 use kernel::prelude::*;
 
-/// Parses digits only; `ERANGE` when they do not fit.
+/// Parses digits only; `ERANGE` if the number is too large.
 pub(super) fn parse_number<'a>(
     text: &'a [u8],
     word: &'a [u8],
@@ -23,7 +23,7 @@ pub(super) fn parse_number<'a>(
         .ok_or_else(|| fault(ERANGE, expected, word))
 }
 
-/// A number that must be within bounds; `ERANGE` if it is not.
+/// Checks that a number is within bounds; `ERANGE` if it is not.
 pub(super) fn in_range<'a>(
     number: u64,
     min: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Values of parameters: parsing, and showing them as they are written.
+//! Parses values of parameters, and shows them in their notation.
 
 use super::{
     comm, fault, fields,
@@ -38,7 +38,8 @@ fn parse_duration(text: &[u8]) -> core::result::Result<u64, Fault<'_>> {
         .ok_or_else(|| fault(ERANGE, TOO_LONG, text))
 }
 
-/// In place of a text about what was expected: the [`Fault`] has it by the kind of its parameter.
+/// Stands for the description of the expected value, which the [`Fault`] derives from the
+/// parameter's kind.
 const BY_KIND: &str = "";
 
 fn parse_id(text: &[u8], max: u64) -> core::result::Result<u64, Fault<'_>> {
@@ -111,7 +112,7 @@ impl Param {
         }
     }
 
-    /// The canonical text of a value.
+    /// Returns the canonical text of a value.
     pub(crate) fn display(&self, value: Number) -> Value {
         Value {
             kind: self.kind,
@@ -119,13 +120,13 @@ impl Param {
         }
     }
 
-    /// The type, for the `trackers` file.
+    /// Returns the type, for the `trackers` file.
     pub(crate) fn kind_name(&self) -> KindName {
         KindName(self.kind)
     }
 }
 
-/// See [`Param::display`].
+/// A value to be printed, see [`Param::display`].
 pub(crate) struct Value {
     kind: Kind,
     value: Number,
@@ -161,7 +162,7 @@ impl fmt::Display for Device {
     }
 }
 
-/// See [`Param::kind_name`].
+/// A type to be printed, see [`Param::kind_name`].
 pub(crate) struct KindName(pub(super) Kind);
 
 impl fmt::Display for KindName {

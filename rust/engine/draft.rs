@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An event that is made in its cell, before it is known whether it will begin.
+//! An event that is built in its cell, before it is known whether it will start.
 //!
 //! ```text
 //!   draft: a free cell --> words are set --> begin: findable by its key
 //!                                       \--> dropped: the cell is free again
 //! ```
 //!
-//! A begin that is given its data copies them, all of them. Data that have a variable length, or that
-//! show whether the event is wanted at all, are cheaper made where they will be.
+//! A start that is passed its data copies all of them. It is cheaper to build data in place if
+//! their length varies, or if they decide whether the event is wanted at all.
 //!
-//! The cell belongs to the draft, as it belongs to a begin between getting and publishing it
-//! (event.rs): no other party looks at its data as those of an event. What the draft does not set is
-//! what an earlier event of this engine left there, so the data themselves must say what is of
-//! theirs. Any context, including NMI.
+//! The cell belongs to the draft, as it belongs to a start between allocation and publication
+//! (event.rs): no other party reads its data as an event's. Words that the draft does not set keep
+//! what an earlier event of this engine left there, so the data themselves must say which words are
+//! valid. Any context, including NMI.
 
 use super::{Begin, Engine, Open};
 use crate::engine::{event::Event, freelist::Index, platform::Platform, stats::Counter};
 use core::mem::ManuallyDrop;
 
-/// See the head of this file.
+/// An event that is being built in a cell of its own.
 pub(crate) struct Draft<'a, const K: usize, const D: usize, P: Platform> {
     engine: &'a Engine<K, D, P>,
     guard: &'a P::Guard,
@@ -28,8 +28,8 @@ pub(crate) struct Draft<'a, const K: usize, const D: usize, P: Platform> {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
-    /// A cell for an event that may begin. `None` if this CPU has none at hand; then
-    /// [`Engine::event_in`] searches for one, and counts if there is none.
+    /// Returns a cell for an event that may start. `None` if this CPU has none at hand; then
+    /// [`Engine::event_in`] searches for one, and counts the failure if there is none.
     #[inline(always)]
     pub(crate) fn draft<'a>(&'a self, guard: &'a P::Guard) -> Option<Draft<'a, K, D, P>> {
         let index = self.pool.get_hot(guard)?;
@@ -44,13 +44,13 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Draft<'_, K, D, P> {
-    /// The event, to set the words of its data.
+    /// Gives access to the event, to set the words of its data.
     #[inline(always)]
     pub(crate) fn open(&mut self) -> Open<'_, K, D> {
         Open { event: self.event }
     }
 
-    /// The operation begins at `start`; as [`Engine::event_in`].
+    /// Starts the operation at `start`, as [`Engine::event_in`].
     #[inline(always)]
     pub(crate) fn begin(self, key: &[u64; K], start: u64) -> Begin {
         let Draft {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One tracked event: a cell of the pool, findable by its key between its begin and its end.
+//! One tracked event: a cell of the pool, findable by its key between its start and its end.
 //!
 //! ```text
 //!             get                    publish                 claim (one winner)
@@ -24,15 +24,15 @@
 //! ```
 //!
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
-//! which never comes back (2^50 lives). Within a life the other bits change: when the event times
-//! out, and when a reference is taken or returned. Between two lives of one event, while its
-//! owner changes it, `changing` distinguishes it from a free or ended cell. `found` is set from
-//! the first publishing on: the operation was found under way, and has begun at its start or before.
+//! which never recurs (2^50 lives). Within a life the other bits change: when the event times out,
+//! and when a reference is taken or returned. Between two lives of one event, while its owner
+//! changes it, `changing` distinguishes the cell from a free or ended one. `found` is set from the
+//! first publication on: the operation was found in flight, and began at its start or before.
 //!
 //! # Why no grace period is needed
 //!
-//! Any number of readers may look at a cell whose event ends and is replaced by another one
-//! meanwhile. A reader that wants the event:
+//! Any number of readers may look at a cell while its event ends and is replaced by another one. A
+//! reader that wants the event:
 //!
 //! 1. loads the state `s` (acquire) and goes on only if it is live: it sees the key of that life
 //!    or a later one;
@@ -44,33 +44,33 @@
 //!    a later owner got the cell, which is after the winner put it, which is after the winner's
 //!    comparison.
 //!
-//! A caller that only reads ([`Event::peek`]) copies, and then finds the state unchanged.
+//! A caller that only reads ([`Event::peek`]) copies, and then checks that the state is unchanged.
 //!
 //! # Timing out
 //!
-//! [`Event::time_out`] exchanges the state for the same one with `timed_out` set: it succeeds
-//! once in a life, and never after its end, because both are decided by the same word. A caller
-//! that ends the event at that moment sees its exchange fail, finds the same life, and tries again.
-//! A copy by [`Event::peek`] of the life whose exchange then succeeds is what is reported:
-//! it was found sound before, and the exchange tells that the event had not ended.
+//! [`Event::time_out`] exchanges the state for one with `timed_out` set as well: it succeeds once
+//! in a life, and never after its end, because both are decided by the same word. A caller that
+//! ends the event at that moment sees its exchange fail, finds the same life, and tries again. The
+//! report is a copy, made by [`Event::peek`], of the life whose exchange then succeeds: the copy
+//! was consistent, and the exchange proves that the event had not ended.
 //!
-//! The same exchange sets `reporting`, and [`Event::has_reported`] takes it away when the report
-//! is over. So an end learns from the word that it takes whether a report of its event is under
-//! way, about to begin included: if the bit is not there, no report of this event begins or runs
-//! after the end. The bit does not keep the cell: if the event ends meanwhile, its cell goes back
+//! The same exchange sets `reporting`, and [`Event::has_reported`] clears it when the report is
+//! over. So an end learns from the word that it takes whether a report of its event is running or
+//! about to start: if the bit is clear, no report of this event starts or runs after the end. The
+//! bit does not keep the cell: if the event ends meanwhile, its cell is returned
 //! at once, and the searcher finds that the life is over. A change of the event (a new life)
 //! keeps the bit, which then stays until the end.
 //!
-//! A search for events to time out passes over most of the cells, and has to be cheap for each:
-//! [`Event::quick_check`] reads the state, and the start if there is an event. That start is of the
-//! life that was seen, or of a later one, which began later: so if it is too young, so is the event
-//! in the cell. (One that is begun with a start in the past may be passed over, and is found by the
-//! next search.) Only what is old enough is copied and checked.
+//! A search for events to time out passes over most of the cells, and must be cheap for each:
+//! [`Event::quick_check`] reads the state, and, if there is an event, the start. That start is of
+//! the life that was seen, or of a later one, which began later: so if it is too young, so is the
+//! event in the cell. (An event whose start is set in the past may be passed over, and is found by
+//! the next search.) Only events that are old enough are copied and checked.
 //!
 //! # References
 //!
 //! A reference keeps the cell from being recycled, and prevents no party from ending the event. It
-//! is taken of a live event only ([`Event::get_ref`], an exchange that proves its life as `claim`
+//! is taken only to a live event ([`Event::get_ref`], an exchange that proves its life as `claim`
 //! does), so once an event is claimed its references only become fewer, but for copies of those
 //! that exist. The owner that finds references leaves the cell to them ([`Event::abandon`] sets
 //! `orphan`); the holder that returns the last one then gives the cell back ([`Event::put_ref`]).
@@ -79,7 +79,7 @@
 //!
 //! # Contexts
 //!
-//! Any, NMI included. The words are atomics, since readers look while owners write.
+//! Any, including NMI. The words are atomics, since readers look while owners write.
 
 use crate::{
     engine::freelist::{Cell, Link},
@@ -95,11 +95,11 @@ const ORPHAN: u64 = 4;
 const CHANGING: u64 = 8;
 /// One reference.
 const REF: u64 = 16;
-/// All of them.
+/// All references.
 const REFS: u64 = 0xff * REF;
 /// The timeout is being reported, or is about to be.
 const REPORTING: u64 = 1 << 12;
-/// The operation was found under way: its start is when it was seen.
+/// The operation was found in flight: its start is when it was first seen.
 const FOUND: u64 = 1 << 13;
 const GENERATION: u64 = 1 << 14;
 
@@ -115,7 +115,7 @@ const LIFE: u64 = !(GENERATION - 1) | LIVE;
 /// A cell with room for a key of `K` words and `D` words of data.
 #[repr(C)]
 pub(crate) struct Event<const K: usize, const D: usize> {
-    /// See "The state word" above.
+    /// See "The state word" at the head of this file.
     state: Atomic<u64>,
     /// The pool's link while free; the place in the table while live.
     link: Link,
@@ -125,42 +125,43 @@ pub(crate) struct Event<const K: usize, const D: usize> {
     data: [Atomic<u64>; D],
 }
 
-/// A life of a cell, and how the state word was when it was looked at.
+/// A life of a cell, and the state word at the time it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Life(u64);
 
 impl Life {
-    /// Whether the event had timed out when it was looked at.
+    /// Whether the event had timed out when the state was read.
     #[inline(always)]
     pub(crate) fn has_timed_out(self) -> bool {
         self.0 & TIMED_OUT != 0
     }
 
-    /// Whether the operation was found under way: its delay is at least what is measured.
+    /// Whether the operation was found in flight: the measured delay is a lower bound.
     #[inline(always)]
     pub(crate) fn was_found(self) -> bool {
         self.0 & FOUND != 0
     }
 
-    /// Whether its end takes more than counting a delay: it had timed out, or was found under way.
+    /// Whether the end requires more than counting a delay: the event had timed out, or was found
+    /// in flight.
     #[inline(always)]
     pub(crate) fn is_odd(self) -> bool {
         self.0 & (TIMED_OUT | FOUND) != 0
     }
 
-    /// Whether a report of the timeout was under way when it was looked at, or about to begin.
+    /// Whether a report of the timeout was running or about to start when the state was read.
     #[inline(always)]
     pub(crate) fn is_reported_now(self) -> bool {
         self.0 & REPORTING != 0
     }
 
-    /// Whether there was a reference when it was looked at.
+    /// Whether there was a reference when the state was read.
     #[inline(always)]
     pub(crate) fn is_held(self) -> bool {
         self.0 & REFS != 0
     }
 
-    /// Whether `state` is of this life, which is not over.
+    /// Whether `state` is of this life, and the life is not over.
     #[inline(always)]
     fn is_that_of(self, state: u64) -> bool {
         (self.0 ^ state) & LIFE == 0
@@ -170,11 +171,11 @@ impl Life {
 /// The result of [`Event::get_ref`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GetRef {
-    /// The caller has one more.
+    /// The caller has one more reference.
     Taken,
     /// The life is over.
     Over,
-    /// There are [`HOLDERS_MAX`] already.
+    /// There are [`HOLDERS_MAX`] references already.
     TooMany,
 }
 
@@ -183,21 +184,22 @@ pub(crate) enum GetRef {
 pub(crate) enum QuickCheck {
     /// No event, or one that has timed out.
     Nothing,
-    /// An event that its owner changes: it was live, and will be.
+    /// An event that its owner is changing: it was live, and will be.
     Changing,
-    /// A live event that has not timed out, and when it began, or a later one in its cell did.
+    /// A live event that has not timed out, and its start, or the start of a later event in its
+    /// cell.
     Live(Life, u64),
 }
 
-/// The most references to one event.
+/// The maximum number of references to one event.
 #[allow(dead_code, reason = "for tests")]
 pub(crate) const HOLDERS_MAX: u64 = REFS / REF;
 
 /// A copy of a live event.
 pub(crate) struct EventCopy<const K: usize, const D: usize> {
-    /// When it began, in nanoseconds.
+    /// When the operation began, in nanoseconds.
     pub(crate) start: u64,
-    /// Whether it was found under way: it began at `start` or before.
+    /// Whether the operation was found in flight: it began at `start` or before.
     pub(crate) found: bool,
     pub(crate) key: [u64; K],
     pub(crate) data: [u64; D],
@@ -221,7 +223,7 @@ impl<const K: usize, const D: usize> Cell for Event<K, D> {
 }
 
 impl<const K: usize, const D: usize> Event<K, D> {
-    /// The life the cell is in, if it is live.
+    /// Returns the life of the cell, if it is live.
     #[inline(always)]
     pub(crate) fn life(&self) -> Option<Life> {
         // Acquire: pairs with `publish`; what is read next belongs to this life or a later one.
@@ -229,21 +231,22 @@ impl<const K: usize, const D: usize> Event<K, D> {
         (state & LIVE != 0).then_some(Life(state))
     }
 
-    /// A first look at the cell, for searches for events to time out.
+    /// Takes a first look at the cell, for searches for events to time out.
     #[inline(always)]
     pub(crate) fn quick_check(&self) -> QuickCheck {
         // Acquire: as in `life`.
         let seen = self.state.load(Acquire);
         match seen & (LIVE | CHANGING | TIMED_OUT) {
-            // Relaxed: of this life or a later one; callers that need to know check, by `peek_at`.
+            // Relaxed: of this life or a later one; callers that need to know which check with
+            // `peek_at`.
             LIVE => QuickCheck::Live(Life(seen), self.start.load(Relaxed)),
             CHANGING => QuickCheck::Changing,
             _ => QuickCheck::Nothing,
         }
     }
 
-    /// Whether the key is `key`. Sound only together with a later [`Event::claim`] of the life
-    /// that was seen before, or with the check at the end of [`Event::peek`].
+    /// Whether the event has this key. Sound only together with a later [`Event::claim`] of the
+    /// life that was seen before, or with the check at the end of [`Event::peek`].
     #[inline(always)]
     pub(crate) fn has_key(&self, key: &[u64; K]) -> bool {
         // Relaxed: see "Why no grace period is needed", step 2.
@@ -253,14 +256,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
             .all(|(word, wanted)| word.load(Relaxed) == *wanted)
     }
 
-    /// Notes that the event has timed out, and that this is being reported until
-    /// [`Event::has_reported`]. Exactly one caller gets `true` for a life, and none after its end.
+    /// Marks the event as timed out, and as being reported until [`Event::has_reported`]. Exactly
+    /// one caller gets `true` for a life, and none after its end.
     pub(crate) fn time_out(&self, life: Life) -> bool {
         let mut now = life.0;
         while now & TIMED_OUT == 0 && life.is_that_of(now) {
-            // Release: what was looked at before, of the event or of its task, was looked at
-            // while the event was pending. It publishes nothing else, and as a read-modify-write
-            // it goes on with the release of `publish`.
+            // Release: what was read before, of the event or of its task, was read while the event
+            // was pending. It publishes nothing else, and as a read-modify-write it continues the
+            // release of `publish`.
             match self.state.cmpxchg(now, now | IN_REPORT, Release) {
                 Ok(_) => return true,
                 Err(found) => now = found,
@@ -269,17 +272,17 @@ impl<const K: usize, const D: usize> Event<K, D> {
         false
     }
 
-    /// The report of the timeout of this life is over. For the caller that got `true` from
+    /// Marks the report of the timeout of this life as over. For the caller that got `true` from
     /// [`Event::time_out`].
     ///
-    /// If the event has ended meanwhile, or was changed, there is nothing to do: the cell may be
-    /// another event's, and a change has kept the mark.
+    /// If the event has ended meanwhile, or was changed, there is nothing to do: the cell may hold
+    /// another event, and a change has kept the mark.
     pub(crate) fn has_reported(&self, life: Life) {
         // Relaxed: a guess, the exchange checks it.
         let mut now = self.state.load(Relaxed);
         while life.is_that_of(now) {
-            // Release: what the report did comes before what an end that finds the mark gone does
-            // next. As a read-modify-write it goes on with the release of `publish`.
+            // Release: what the report did comes before what an end that finds the mark cleared
+            // does next. As a read-modify-write it continues the release of `publish`.
             match self.state.cmpxchg(now, now & !REPORTING, Release) {
                 Ok(_) => return,
                 Err(found) => now = found,
@@ -294,8 +297,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.take(life, 0)
     }
 
-    /// Claims the event for a caller that publishes it again ([`Event::republish`]), or reports its
-    /// end ([`Event::has_ended`]). See [`Event::claim`].
+    /// Claims the event for a caller that will publish it again ([`Event::republish`]) or report
+    /// its end ([`Event::has_ended`]). See [`Event::claim`].
     #[inline(always)]
     pub(crate) fn claim_to_change(&self, life: Life) -> Option<Life> {
         self.take(life, CHANGING)
@@ -312,7 +315,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.take_again(life, with)
     }
 
-    /// The exchange has failed: the life is over, or only its other bits have changed.
+    /// Retries a claim whose exchange has failed: the life is over, or only its other bits have
+    /// changed.
     #[cold]
     fn take_again(&self, life: Life, with: u64) -> Option<Life> {
         loop {
@@ -329,7 +333,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// The event that was claimed to be changed is not published again. Only for the owner, who has
+    /// Leaves the event, which was claimed to be changed, unpublished. Only for the owner, who has
     /// claimed `life`.
     #[inline(always)]
     pub(crate) fn has_ended(&self, life: Life) {
@@ -340,7 +344,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.state.store(life.0 & !LIVE, Relaxed);
     }
 
-    /// Those who hold references may return them meanwhile.
+    /// Clears the mark of a change when holders may return their references meanwhile.
     #[cold]
     fn has_ended_held(&self) {
         // Relaxed, both: it orders nothing.
@@ -366,7 +370,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         GetRef::Over
     }
 
-    /// Takes one more reference. The caller holds one; the event may have ended.
+    /// Takes one more reference. The caller already holds one; the event may have ended.
     pub(crate) fn get_ref_again(&self) -> GetRef {
         // Relaxed, both: the caller's own reference keeps the cell, and orders its reads.
         let mut now = self.state.load(Relaxed);
@@ -379,21 +383,21 @@ impl<const K: usize, const D: usize> Event<K, D> {
         GetRef::TooMany
     }
 
-    /// Returns a reference. The caller gives the cell back if the result is `true`.
+    /// Returns a reference. If the result is `true`, the caller must return the cell.
     #[must_use]
     pub(crate) fn put_ref(&self) -> bool {
         // Relaxed: a guess, the exchange checks it.
         let mut now = self.state.load(Relaxed);
         loop {
             if now & REFS == 0 {
-                // Returned once too often: the cell is no longer this event's.
+                // Returned once too often: the cell no longer belongs to this event.
                 return false;
             }
             let left = now.wrapping_sub(REF);
             let is_last = left & (REFS | ORPHAN) == ORPHAN;
             let next = if is_last { left & !ORPHAN } else { left };
-            // Full: what we read of the cell precedes its recycling, by any party (Release); if it
-            // is us, so does what the others read (Acquire).
+            // Full: what we read of the cell precedes its recycling, by any party (Release); if we
+            // recycle it, so does what the other holders read (Acquire).
             match self.state.cmpxchg(now, next, Full) {
                 Ok(_) => return is_last,
                 Err(found) => now = found,
@@ -401,8 +405,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// Leaves the cell to those who hold references. The caller gives it back if there is none,
-    /// which the result says. Only for the owner.
+    /// Leaves the cell to the holders of references. Returns `true` if there are none: the caller
+    /// must return the cell. Only for the owner.
     #[cold]
     #[must_use]
     pub(crate) fn abandon(&self) -> bool {
@@ -414,25 +418,25 @@ impl<const K: usize, const D: usize> Event<K, D> {
             if self.state.cmpxchg(now, now | ORPHAN, Release).is_ok() {
                 return false;
             }
-            // Acquire: as above.
+            // Acquire: as for the first load.
             now = self.state.load(Acquire);
         }
         true
     }
 
-    /// Whether the event has not ended. For holders of a reference: the life it is in now.
+    /// Whether the event has not ended. For holders of a reference, in whichever life it is now.
     pub(crate) fn is_live(&self) -> bool {
         self.life().is_some()
     }
 
-    /// Whether the event has not ended. For any caller: it may be inside a change, too, and may end
-    /// in the next instant.
+    /// Whether the event has not ended, even if it is being changed. For any caller: it may end in
+    /// the next instant.
     pub(crate) fn is_live_or_changing(&self) -> bool {
         // Acquire: as in `life`.
         self.state.load(Acquire) & (LIVE | CHANGING) != 0
     }
 
-    /// Whether the operation was found under way. For the owner and holders of a reference.
+    /// Whether the operation was found in flight. For the owner and holders of a reference.
     pub(crate) fn was_found(&self) -> bool {
         // Relaxed: it does not change until there is another event.
         Life(self.state.load(Relaxed)).was_found()
@@ -475,14 +479,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
 
     #[inline(always)]
     fn publish_fully(&self, next: u64) -> Life {
-        // Full: Release as in `publish`; and what the caller looks at next is looked at after
-        // others can see this life.
+        // Full: Release as in `publish`; and what the caller reads next is read after other CPUs
+        // can see this life.
         self.state.xchg(next, Full);
         Life(next)
     }
 
-    /// Makes an event findable again after a change; as another one if it is `renewed`. Only for
-    /// the owner, who has claimed `life`.
+    /// Makes an event findable again after a change; as a new event if `renewed`. Only for the
+    /// owner, who has claimed `life`.
     #[inline(always)]
     pub(crate) fn republish(&self, life: Life, renewed: bool) {
         let forget = if renewed { OF_ONE_EVENT } else { 0 };
@@ -492,7 +496,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.go_live(self.next_life(forget));
     }
 
-    /// Those who hold references may return them meanwhile.
+    /// Publishes again when holders may return their references meanwhile.
     #[cold]
     fn republish_held(&self, forget: u64) {
         loop {
@@ -506,8 +510,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// The state of the life that begins next, without the bits of this one in `forget`: a new
-    /// event has not timed out and is not reported, whatever an earlier one in this cell was.
+    /// Returns the state of the next life, without the bits of this one in `forget`: a new event
+    /// has not timed out and is not reported, whatever its predecessor in this cell left.
     #[inline(always)]
     fn next_life(&self, forget: u64) -> u64 {
         // Relaxed: only owners write a state that is not live and not held, and ownership was
@@ -517,7 +521,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         state.wrapping_add(GENERATION | LIVE)
     }
 
-    /// Fills the cell; what is not given of the data keeps what was there. Only for the owner.
+    /// Fills the cell; data words beyond those given keep their old values. Only for the owner.
     #[inline(always)]
     pub(crate) fn fill(&self, key: &[u64; K], start: u64, data: &[u64]) {
         self.set_key(key);
@@ -525,13 +529,13 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.set_words(0, data);
     }
 
-    /// A consistent copy with its life, if the event is live and stays so while it is copied. The
-    /// life is as it is afterwards.
+    /// Returns a consistent copy and its life, if the event is live and stays so while it is
+    /// copied. The life has the state word as read after the copy.
     pub(crate) fn peek(&self) -> Option<(Life, EventCopy<K, D>)> {
         self.peek_at(self.life()?)
     }
 
-    /// Copies an event if it still is in the life that was looked at before. See [`Event::peek`].
+    /// Copies an event if it is still in the life that was seen before. See [`Event::peek`].
     #[inline(always)]
     pub(crate) fn peek_at(&self, life: Life) -> Option<(Life, EventCopy<K, D>)> {
         // Acquire, each: if a word is of a later life, the end of this one is seen below.
@@ -547,8 +551,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         life.is_that_of(now).then_some((Life(now), copy))
     }
 
-    /// When the event began. For the owner and holders of a reference; for others as sound as
-    /// [`Event::has_key`].
+    /// Returns when the event began. For the owner and holders of a reference; for other callers as
+    /// sound as [`Event::has_key`].
     #[inline(always)]
     pub(crate) fn start(&self) -> u64 {
         self.start.load(Relaxed)
@@ -571,20 +575,20 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// The key. For the owner and holders of a reference.
+    /// Returns the key. For the owner and holders of a reference.
     #[inline(always)]
     pub(crate) fn key(&self) -> [u64; K] {
         array::from_fn(|i| self.key[i].load(Relaxed))
     }
 
-    /// The data. For the owner and holders of a reference; for these it may be a mixture of before
-    /// and after a change.
+    /// Returns the data. For the owner and holders of a reference; a holder may see a mixture of
+    /// the words before and after a change.
     #[inline(always)]
     pub(crate) fn data(&self) -> [u64; D] {
         array::from_fn(|i| self.data[i].load(Relaxed))
     }
 
-    /// A word of the data, as [`Event::data`]; 0 behind it.
+    /// Returns a word of the data, as [`Event::data`]; 0 if there is no such word.
     #[inline(always)]
     pub(crate) fn word(&self, at: usize) -> u64 {
         self.data.get(at).map_or(0, |one| one.load(Relaxed))
@@ -615,7 +619,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// Replaces as many words of the data as there are, from word `at` on. Only for the owner.
+    /// Replaces words of the data from word `at` on, as far as there are any. Only for the owner.
     #[inline(always)]
     pub(crate) fn set_words(&self, at: usize, words: &[u64]) {
         for (word, value) in self.data.iter().skip(at).zip(words) {

@@ -14,7 +14,7 @@
 //! An end between mark and unmark notices it ([`super::Ended`]); an event that ends before is not
 //! reported.
 //!
-//! The path takes no part in this, so all of the cost is here: a worker pays it, about once in a
+//! The path takes no part in this, so all of the cost is here: a worker pays it, about once per
 //! timeout. Runs in a context that may sleep; holds the guard for one event at a time.
 
 use super::{Engine, Late, Why};
@@ -33,7 +33,7 @@ const SLICE: usize = 256;
 /// The result of a search so far.
 struct Search {
     now: u64,
-    /// Events that begin then or later are too young, with any timeout.
+    /// Events that start then or later are too young, with any timeout.
     young: u64,
     /// The start of the oldest event that is too young.
     oldest: u64,
@@ -42,15 +42,15 @@ struct Search {
 }
 
 impl Search {
-    /// Something times out at `time`, or may do so.
+    /// Notes that an event times out at `time`, or may do so.
     fn is_due_at(&mut self, time: u64) {
         self.first = self.first.min(time);
     }
 }
 
-/// Skips the cells without an event that may be due, and returns the first other one.
+/// Skips the cells without an event that may be due, and returns the next one with such an event.
 ///
-/// Not inlined: this is the loop that takes the time, and it has all registers to itself.
+/// Not inlined: this loop takes most of the time, and has all registers to itself.
 #[inline(never)]
 fn pass_over<'a, const K: usize, const D: usize>(
     search: &mut Search,
@@ -77,15 +77,17 @@ fn pass_over<'a, const K: usize, const D: usize>(
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Reports the events that have been live for their timeout at `now`, each once. `timeout`
-    /// returns that of each, in nanoseconds; `u64::MAX` is never. None is less than `shortest`.
+    /// returns the timeout of each, in nanoseconds; `u64::MAX` means never. None is less than
+    /// `shortest`.
     ///
     /// The decision is made while the event is pending; `report` is called immediately afterwards.
-    /// What `look` has found out about an event just before is `report`ed only if the event was
+    /// It is passed what `look` has just found out about the event only if the event was pending
+    /// all the time.
     /// pending all the time.
     ///
-    /// Returns when the first of the events that have not timed out may do so: before that, none of
-    /// the checked ones can. At `now` means soon: an event was inside [`Engine::update`] at that
-    /// moment, or was changed when it timed out. Calls `cond_resched`, which may sleep, now and then,
+    /// Returns when the first of the remaining events may time out: before that, none of the
+    /// checked ones can. `now` means soon: an event was inside [`Engine::update`] at that moment,
+    /// or was changed when it timed out. Calls `cond_resched`, which may sleep, from time to time
     /// and after each report; holds the guard for one event at a time.
     pub(crate) fn expire<T>(
         &self,
@@ -120,7 +122,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         (search.first != u64::MAX).then_some(search.first)
     }
 
-    /// Reports an event if it has timed out. Returns whether it took long.
+    /// Reports an event if it has timed out. Returns whether this took long.
     #[inline(never)]
     fn expire_one<T>(
         &self,
@@ -136,7 +138,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             QuickCheck::Nothing => return false,
         };
         let Some((life, copy)) = seen else {
-            // It is being changed, or was while it was copied; or it has ended.
+            // The event is being changed, or was while it was copied; or it has ended.
             search.is_due_at(search.now);
             return false;
         };
@@ -152,7 +154,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         let seen = look(&copy);
         let guard = P::guard();
         if !event.time_out(life) {
-            // As above.
+            // The event was changed, or has ended.
             search.is_due_at(search.now);
             return true;
         }

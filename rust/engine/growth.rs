@@ -22,7 +22,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.pool.wants_to_grow()
     }
 
-    /// The capacity after the next growth.
+    /// Returns the capacity after the next growth.
     pub(crate) fn next_capacity(&self) -> u32 {
         let capacity = self.pool.capacity();
         capacity.saturating_mul(2).min(self.pool.max())
@@ -42,27 +42,27 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Frees outgrown parts of the table, and returns how many older parts are still in use.
-    /// Sleeps; `EBUSY` as for `grow`.
+    /// Sleeps; `EBUSY` means that another call is running.
     pub(crate) fn reap(&self) -> Result<u32> {
         self.table.reap()
     }
 
-    /// Returns the cells that a CPU that went offline had cached. Any context.
+    /// Returns the cells that a CPU that went offline had cached to the pool. Any context.
     pub(crate) fn cpu_gone(&self, cpu: usize) {
         self.pool.drain(cpu);
     }
 
-    /// The most events that can be live.
+    /// Returns the maximum number of events that can be live now.
     pub(crate) fn capacity(&self) -> u32 {
         self.pool.capacity()
     }
 
-    /// The most events that can ever be live.
+    /// Returns the maximum number of events that can ever be live.
     pub(crate) fn max_capacity(&self) -> u32 {
         self.pool.max()
     }
 
-    /// Approximate number of free cells.
+    /// Returns the approximate number of free cells.
     pub(crate) fn free(&self) -> u64 {
         self.pool.free()
     }

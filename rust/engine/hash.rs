@@ -5,12 +5,12 @@
 //! Keys such as request pointers, tids and sectors are regular: low bits equal, consecutive, or
 //! chosen by an attacker who wants all of them in one bucket. Each step multiplies two words that
 //! are masked with a secret seed and folds the 128-bit product, so that every bit of the key
-//! reaches every bit of the result (the multiply-fold of wyhash). Two multiplications for a key of
-//! one or two words. Any context.
+//! reaches every bit of the result (the multiply-fold of wyhash). A key of one or two words takes
+//! two multiplications. Any context.
 //!
-//! The last multiplication is by a constant, and necessary: one alone, by the seed, takes keys at
-//! equal distances to hashes at equal distances, and one seed in a hundred then puts most requests
-//! of a full table outside of their bucket (user/engine/src/tests/hash.rs).
+//! The last multiplication is by a constant, and necessary: a single multiplication, by the seed,
+//! maps equidistant keys to equidistant hashes, and one seed in a hundred then puts most requests
+//! of a full table outside their home buckets (user/engine/src/tests/hash.rs).
 
 /// The golden ratio, as a fraction of 2^64: odd, and without regularity.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -45,7 +45,7 @@ impl Seed {
     }
 }
 
-/// Both halves of the 128-bit product, combined.
+/// Combines both halves of the 128-bit product.
 #[inline(always)]
 fn fold(x: u64, y: u64) -> u64 {
     let product = u128::from(x) * u128::from(y);

@@ -3,8 +3,8 @@
 //! References to events, and several events of one key.
 //!
 //! A [`Reference`] keeps the cell of one event from being recycled, before and after its end. It
-//! does not prevent others from ending it. Its holder can read the event at any time, and end this
-//! event and no other of the same key. Any context, including NMI.
+//! does not prevent other callers from ending the event. Its holder can read the event at any time,
+//! and can end exactly this event and no other of the same key. Any context, including NMI.
 
 use super::{became, Begin, Ended, Engine, Late, When};
 use crate::{
@@ -25,15 +25,16 @@ use kernel::prelude::*;
 pub(crate) struct Reference(Index);
 
 impl Reference {
-    /// The reference that was taken to the event in a cell.
+    /// Returns the reference that was taken to the event in a cell.
     ///
-    /// For an index to which no reference was taken it is one reference too many, which is an error
-    /// in counting, but does no harm to memory.
+    /// If no reference was taken to this index, the result is one reference too many: an error in
+    /// counting, which does no harm to memory.
     pub(crate) fn of(index: Index) -> Self {
         Self(index)
     }
 
-    /// The cell that it keeps, for callers that cannot store a `Reference`, or only lend it.
+    /// Returns the cell that it keeps, for callers that cannot store a `Reference`, or only lend
+    /// it.
     pub(crate) fn index(&self) -> Index {
         self.0
     }
@@ -43,15 +44,15 @@ impl Reference {
 #[derive(Debug)]
 pub(crate) enum Lookup {
     Found(Reference),
-    /// No such key is live.
+    /// No event of this key is live.
     NotFound,
-    /// It is live, but has [`crate::engine::event::HOLDERS_MAX`] references already.
+    /// The event is live, but has [`crate::engine::event::HOLDERS_MAX`] references already.
     TooMany,
 }
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
-    /// Begins an event, as [`Engine::event_in`], and returns a reference to it. Fails with the
-    /// result of the begin.
+    /// Starts an event, as [`Engine::event_in`], and returns a reference to it. Fails with the
+    /// result of the start.
     pub(crate) fn event_in_held(
         &self,
         guard: &P::Guard,
@@ -66,8 +67,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         begun.map(|(index, _)| Reference(index))
     }
 
-    /// The operation of this very event ends at `end`. Returns `None` if it had ended before, which
-    /// counts nothing.
+    /// Ends exactly this event at `end`. Returns `None` if it had ended before, which counts
+    /// nothing.
     ///
     /// The reference stays with the caller.
     pub(crate) fn event_out_held(
@@ -95,7 +96,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         ))
     }
 
-    /// A reference to a live event of this key.
+    /// Takes a reference to a live event of this key.
     #[inline]
     pub(crate) fn lookup(&self, guard: &P::Guard, key: &[u64; K]) -> Lookup {
         let hash = self.seed.hash(key);
@@ -124,7 +125,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         found.unwrap_or(Lookup::NotFound)
     }
 
-    /// A copy of a live event of this key, if there is one.
+    /// Copies a live event of this key, if there is one.
     pub(crate) fn copy_of(
         &self,
         guard: &P::Guard,
@@ -139,10 +140,10 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Passes each live event of this key to `see`, until it returns `false`, and returns how many
-    /// were passed. The reference belongs to `see` for the call only.
+    /// were passed. `see` may use the reference only during the call.
     ///
-    /// All that are live all the time are passed, each once. An event with too many references
-    /// already is left out.
+    /// Every event that stays live meanwhile is passed exactly once. An event that already has too
+    /// many references is left out.
     pub(crate) fn each_of(
         &self,
         guard: &P::Guard,
@@ -159,8 +160,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             }
             let reference = Reference(found.cell);
             let mut go_on = true;
-            // Each event has one slot. Its cell may be met in another one, too, that has not got
-            // its new index yet.
+            // Each event has one slot. Its cell may also be met in a second slot, whose new index
+            // is not written yet.
             if found.is_place_of(event.link()) {
                 seen += 1;
                 go_on = see(&reference);
@@ -171,26 +172,26 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         seen
     }
 
-    /// Whether an event of this key is live, be it inside a change.
+    /// Whether an event of this key is live, or being changed.
     pub(crate) fn is_known(&self, guard: &P::Guard, key: &[u64; K]) -> bool {
         let hash = self.seed.hash(key);
         let found = self.table.find(guard, hash, |found| {
             let event = self.pool.cell(found.cell);
-            // The key of a cell in the table does not change under a change of the event.
+            // A change of an event does not change the key of its cell in the table.
             (event.is_live_or_changing() && event.has_key(key)).then_some(())
         });
         found.is_some()
     }
 
-    /// This very event was none: drops it, if it has not ended, and counts it as `gone`. Takes the
-    /// reference. Not inside [`Engine::update`] of this event.
+    /// Drops an event that stood for no operation, if it has not ended, and counts it as `gone`.
+    /// Takes the reference. Not inside [`Engine::update`] of this event.
     pub(crate) fn drop_held(&self, event: Reference) {
         let Reference(index) = event;
         let cell = self.pool.cell(index);
         // The cell is not recycled, so a live event in it is this one.
         while cell.is_live_or_changing() {
             let guard = P::guard();
-            // `None` while another CPU changes it, with its preemption off: soon over.
+            // `None` while another CPU changes it, with preemption off there: soon over.
             let Some(life) = cell.life().and_then(|life| cell.claim(life)) else {
                 continue;
             };
@@ -202,7 +203,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.put_ref(&P::guard(), event);
     }
 
-    /// One more reference to the same event; `None` if there are too many.
+    /// Takes one more reference to the same event; `None` if there are too many.
     pub(crate) fn get_ref_again(&self, event: &Reference) -> Option<Reference> {
         match self.pool.cell(event.0).get_ref_again() {
             GetRef::Taken => Some(Reference(event.0)),
@@ -210,8 +211,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         }
     }
 
-    /// The reference with this number, see [`Reference::index`], if there is one: if the event in
-    /// this cell has a holder. Whether that is the caller is not known.
+    /// Returns the reference with this number, see [`Reference::index`], if the event in this cell
+    /// has any holder. Whether that is the caller is not known.
     pub(crate) fn reference(&self, number: u32) -> Option<Reference> {
         let index = self.pool.index_of(number)?;
         let is_held = self.pool.cell(index).holders() != 0;
@@ -223,14 +224,14 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.let_go(guard, event.0);
     }
 
-    /// Returns the reference to the event in a cell.
+    /// Drops the reference to the event in a cell.
     pub(super) fn let_go(&self, guard: &P::Guard, index: Index) {
         if self.pool.cell(index).put_ref() {
             self.pool.put(guard, index);
         }
     }
 
-    /// Begin, key and data of a referenced event, live or ended.
+    /// Returns start, key and data of a referenced event, live or ended.
     pub(crate) fn view(&self, event: &Reference) -> EventCopy<K, D> {
         let event = self.pool.cell(event.0);
         EventCopy {
@@ -246,7 +247,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.pool.cell(event.0).is_live()
     }
 
-    /// Number of references, counted one by one.
+    /// Counts the references, one by one.
     pub(crate) fn holders(&self) -> u64 {
         self.pool.cells().map(|(_, event)| event.holders()).sum()
     }

@@ -3,10 +3,10 @@
 //! Log-linear histogram of delays: eight buckets for each power of two, from 1 ns on.
 //!
 //! Values below 8 ns have a bucket each; above, a bucket is at most one eighth of its lower bound
-//! wide, so a percentile read from it is at most 12.5 % too high. There is one array for each CPU,
+//! wide, so a quantile read from it is at most 12.5 % too high. There is one array for each CPU,
 //! which only that CPU writes, and the reader sums up: no event is ever lost or waited for.
 //!
-//! [`group_of`] is a coarser one for times that are counted by the dozen.
+//! [`group_of`] is coarser, for times that are counted in a few dozen groups.
 
 const SUB_BITS: u32 = 3;
 const SUB: usize = 1 << SUB_BITS;
@@ -15,16 +15,16 @@ const TOP_BIT: u32 = 63;
 /// The number of buckets.
 pub(crate) const BUCKETS: usize = (TOP_BIT - SUB_BITS + 2) as usize * SUB;
 
-/// The bucket of a delay in nanoseconds.
+/// Returns the bucket of a delay in nanoseconds.
 #[inline(always)]
 pub(crate) const fn bucket_of(delay: u64) -> usize {
-    // Without a branch: the leading bit of what is left after the shift counts as the first
-    // bucket of its power of two. Below `SUB` nothing is shifted.
+    // Without a branch: the leading bit that remains after the shift counts as the first bucket of
+    // its power of two. Below `SUB` nothing is shifted.
     let shift = ((delay | SUB as u64).ilog2() - SUB_BITS) as u64;
     (shift as usize * SUB).wrapping_add((delay >> shift) as usize)
 }
 
-/// The bounds of a bucket in nanoseconds: the lowest delay in it, and the lowest above it.
+/// Returns the bounds of a bucket in nanoseconds: the lowest delay in it, and the lowest above it.
 ///
 /// The last bucket has no upper bound, which is returned as `u64::MAX`.
 pub(crate) fn bounds(bucket: usize) -> (u64, u64) {
@@ -43,23 +43,24 @@ pub(crate) fn bounds(bucket: usize) -> (u64, u64) {
     (low(bucket), high)
 }
 
-/// Four groups for each power of two, of the time and this.
+/// Groups for each power of two; also added to each time, so that the smallest has enough bits.
 const GROUPED: u64 = 4;
-/// The first group: without this offset, and its subtraction, it would be 0.
+/// Number of the first group. It is not 0, which would take a subtraction in [`group_of`].
 pub(crate) const FIRST_GROUP: usize = group_of(0);
 
-/// The group of a time in nanoseconds, of less than 146 years: as [`bucket_of`], with fewer
-/// instructions. A group is at most a quarter of its lower bound wide, and 1 ns.
+/// Returns the group of a time in nanoseconds below 146 years, in fewer instructions than
+/// [`bucket_of`]. A group is at most a quarter of its lower bound wide, or 1 ns.
 #[inline(always)]
 pub(crate) const fn group_of(time: u64) -> usize {
     let time = time.saturating_add(GROUPED);
-    // The leading bit, of which there is one, and the two below it.
+    // The leading bit, and the two below it.
     let top = time.leading_zeros() ^ 63;
     let lead = time.wrapping_mul(GROUPED) >> top;
     (top as usize * GROUPED as usize).wrapping_add(lead as usize)
 }
 
-/// The lowest time in a group, from the first one on, and the lowest above it.
+/// Returns the bounds of a group, from [`FIRST_GROUP`] on: the lowest time in it, and the lowest
+/// above it.
 pub(crate) fn group_bounds(group: usize) -> (u64, u64) {
     let low = |group: usize| {
         let (shift, lead) = (group / 4, group % 4);

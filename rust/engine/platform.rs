@@ -24,8 +24,8 @@ use crate::sys::atomic::Atomic;
 /// - A guard is an RCU read-side critical section of [`Platform::synchronize`], which does not
 ///   return before every guard that lived when it was called has been dropped; and what happened
 ///   before such a guard was dropped happens before `synchronize` returns.
-/// - [`Platform::nodes`] and [`Platform::cpus`] return the same numbers all the time, at least 1,
-///   and so do [`Platform::node_of`] and [`Platform::has_memory`] of one argument.
+/// - [`Platform::nodes`] and [`Platform::cpus`] always return the same numbers, at least 1, and so
+///   do [`Platform::node_of`] and [`Platform::has_memory`] for the same argument.
 pub(crate) unsafe trait Platform: 'static {
     /// Keeps the caller on its CPU and inside an RCU read-side critical section until dropped.
     ///
@@ -35,25 +35,25 @@ pub(crate) unsafe trait Platform: 'static {
     /// Takes a [`Platform::Guard`]. Nests.
     fn guard() -> Self::Guard;
 
-    /// The CPU that the guard holds, below [`Platform::cpus`].
+    /// Returns the CPU that the guard holds, below [`Platform::cpus`].
     fn cpu(guard: &Self::Guard) -> usize;
 
-    /// One more than the largest CPU number that can ever exist.
+    /// Returns one more than the largest possible CPU number.
     fn cpus() -> usize;
 
-    /// One more than the largest NUMA node number.
+    /// Returns one more than the largest NUMA node number.
     fn nodes() -> usize;
 
-    /// The node of a CPU, below [`Platform::nodes`]; `None` if there cannot be such a CPU.
+    /// Returns the node of a CPU, below [`Platform::nodes`]; `None` if no such CPU is possible.
     fn node_of(cpu: usize) -> Option<usize>;
 
     /// Whether memory can be allocated on a node. At least one node has memory.
     fn has_memory(node: usize) -> bool;
 
-    /// The distance between two nodes, smaller is nearer, as in the firmware's table.
+    /// Returns the distance between two nodes, as in the firmware's table: smaller is nearer.
     fn distance(from: usize, to: usize) -> u32;
 
-    /// `CLOCK_MONOTONIC` in nanoseconds, by a read that is safe in NMI.
+    /// Returns `CLOCK_MONOTONIC` in nanoseconds, by a read that is safe in NMI.
     fn now() -> u64;
 
     /// Waits until every guard that is held now has been dropped: an RCU grace period. Sleeps.
@@ -68,7 +68,7 @@ pub(crate) unsafe trait Platform: 'static {
     /// in the middle; not with respect to other CPUs, which only read it.
     fn add_local(guard: &Self::Guard, counter: &Atomic<u64>, n: u64);
 
-    /// Adds to the counter at a position that is known, as [`Platform::add_local`] does.
+    /// Adds to the counter at a position known at compile time, as [`Platform::add_local`] does.
     #[inline(always)]
     fn add_word<const AT: usize, const N: usize>(
         guard: &Self::Guard,
@@ -78,14 +78,15 @@ pub(crate) unsafe trait Platform: 'static {
         Self::add_local(guard, &words[AT], n);
     }
 
-    /// Adds one to the counter at a position that is known, as [`Platform::add_local`] does.
+    /// Adds one to the counter at a position known at compile time, as [`Platform::add_local`]
+    /// does.
     #[inline(always)]
     fn count_word<const AT: usize, const N: usize>(guard: &Self::Guard, words: &[Atomic<u64>; N]) {
         Self::add_word::<AT, N>(guard, words, 1);
     }
 
-    /// Adds one to a counter, as [`Platform::add_local`] does: to the `nth` from `FIRST` on, if
-    /// there is one.
+    /// Adds one to the `nth` counter from `FIRST` on, if there is one, as [`Platform::add_local`]
+    /// does.
     #[inline(always)]
     fn count_nth<const FIRST: usize, const N: usize>(
         guard: &Self::Guard,

@@ -12,10 +12,10 @@
 //!                          1, 5, 15 min = now - the snapshot that old
 //! ```
 //!
-//! Nothing is ever reset to zero. A reset takes a snapshot and keeps it; what is shown is the
+//! Nothing is ever reset to zero. A reset takes a snapshot and keeps it; a profile is the
 //! difference of two snapshots. Each operation increments one word once, so whenever a snapshot is
-//! taken, the operation is in it or in the following one: reading and resetting lose nothing, and
-//! no probe waits for either. The reader's view is not of one instant on all CPUs.
+//! taken, the operation is in it or in the next one: reading and resetting lose nothing, and no
+//! probe waits for either. The reader's view is not of one instant on all CPUs.
 //!
 //! # Contexts
 //!
@@ -47,11 +47,11 @@ pub(crate) enum Class {
     Write,
     /// System calls that do both.
     ReadWrite,
-    /// System calls that wait for what was written.
+    /// System calls that wait until written data is on stable storage.
     Sync,
     /// System calls that open a file or a connection.
     Open,
-    /// System calls that close one.
+    /// System calls that close a file or a connection.
     Close,
     /// Reads of the block layer.
     BlockRead,
@@ -60,7 +60,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// All of them.
+    /// All classes.
     pub(crate) const ALL: [Class; CLASSES] = [
         Class::Read,
         Class::Write,
@@ -72,7 +72,7 @@ impl Class {
         Class::BlockWrite,
     ];
 
-    /// The head of its column.
+    /// Returns the heading of the column.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Class::Read => "s_read",
@@ -86,13 +86,13 @@ impl Class {
         }
     }
 
-    /// The class with this number.
+    /// Returns the class with this number.
     pub(crate) fn from_number(number: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 }
 
-/// The row of a delay in nanoseconds. Less than 1 ns is in the first one.
+/// Returns the row of a delay in nanoseconds. A delay below 1 ns is in the first one.
 #[inline(always)]
 pub(crate) fn row_of(delay: u64) -> usize {
     ((delay | 1).ilog2() as usize).min(ROWS - 1)
@@ -104,7 +104,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Creates them, at zero. `ENOMEM`. Sleeps.
+    /// Creates the counters, at zero. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new<P: Platform>() -> Result<Self> {
         let cpus = PerCpu::zeroed::<P>()?;
         Ok(Self { cpus })
@@ -126,11 +126,11 @@ impl Counts {
 
 /// The counters at one moment: a time in nanoseconds, then the cells.
 ///
-/// Atomic because that is what can be changed in shared memory; a lock of the owner's orders all
+/// Atomic, because shared memory can then be changed without `unsafe`; the owner's lock orders all
 /// accesses.
 struct Snapshot<'a>(&'a [Atomic<u64>]);
 
-/// The words of a snapshot.
+/// Number of words of a snapshot.
 const WORDS: usize = 1 + CELLS;
 
 impl Snapshot<'_> {
@@ -156,7 +156,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// A window that ends now, and the snapshots at its possible begins.
+/// A window that ends now, with snapshots at its possible starts.
 struct Window {
     /// Its length in nanoseconds.
     length: u64,
@@ -164,7 +164,7 @@ struct Window {
     taken: usize,
 }
 
-/// The snapshots in the length of a window: they are equally far apart.
+/// Number of snapshots in the length of a window, at equal distances.
 const STEPS: u64 = 12;
 
 /// Number of snapshots of a window: [`STEPS`], and the one at its start.
@@ -200,7 +200,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Begins at `now`, with nothing counted. `ENOMEM`. Sleeps.
+    /// Creates a history that starts at `now`, with nothing counted. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(now: u64) -> Result<Self> {
         let words = NodeSlice::try_new(SNAPSHOTS * WORDS, None, |_| Ok(Atomic::new(0)))?;
         let windows = WINDOWS.map(|minutes| Window {
@@ -218,12 +218,12 @@ impl History {
         Snapshot(&self.words[at * WORDS..][..WORDS])
     }
 
-    /// A snapshot of a window, by its number since the begin.
+    /// Returns a snapshot of a window, by its number since the creation.
     fn slot(&self, window: usize, number: usize) -> Snapshot<'_> {
         self.snapshot(FIRST_SLOT + window * SLOTS + number % SLOTS)
     }
 
-    /// Ends the profile at `now`, and begins the next.
+    /// Ends the profile at `now`, and starts the next.
     pub(crate) fn reset(&mut self, counts: &Counts, now: u64) {
         self.snapshot(PREVIOUS).copy(&self.snapshot(RESET));
         self.snapshot(RESET).take(counts, now);
@@ -248,7 +248,8 @@ impl History {
         next
     }
 
-    /// The snapshot with which a window that ends at `now` begins: the last one that is old enough.
+    /// Returns the snapshot at the start of a window that ends at `now`: the newest that is old
+    /// enough.
     fn first_of(&self, window: usize, now: u64) -> Snapshot<'_> {
         let Window { length, taken } = self.windows[window];
         let oldest = taken.saturating_sub(SLOTS);
@@ -265,7 +266,7 @@ impl History {
         begin
     }
 
-    /// The profile of a span that ends at `now`, unless it has ended before.
+    /// Returns the profile of a span, which ends at `now` unless the span has ended before.
     pub(crate) fn profile(&mut self, counts: &Counts, span: Span, now: u64) -> Profile<'_> {
         if span == Span::Previous {
             return Profile {
@@ -300,7 +301,7 @@ impl Profile<'_> {
         self.end.cell(cell).wrapping_sub(self.begin.cell(cell))
     }
 
-    /// When it begins and ends.
+    /// Returns the start and the end of the profile.
     pub(crate) fn times(&self) -> (u64, u64) {
         (self.begin.time(), self.end.time())
     }
@@ -326,7 +327,7 @@ impl fmt::Display for Profile<'_> {
     }
 }
 
-/// The bounds of a row, as `[1us,2us[`: padded, the unit stands for a power of 1024 ns.
+/// The bounds of a row, as `[1us,2us[`: padded; each unit is 1024 times the one below it.
 struct Range(usize);
 
 impl fmt::Display for Range {
@@ -334,7 +335,7 @@ impl fmt::Display for Range {
         let (low, high) = (Power(self.0), Power(self.0 + 1));
         let (low, low_unit) = low.parts();
         if self.0 + 1 >= ROWS {
-            // As wide as the others.
+            // As wide as the other rows.
             return f.write_fmt(fmt!("[{low}{low_unit},inf[{:<4}", ""));
         }
         let (high, high_unit) = high.parts();
@@ -349,7 +350,7 @@ impl fmt::Display for Range {
 struct Power(usize);
 
 impl Power {
-    /// A number and its unit.
+    /// Returns a number and its unit.
     fn parts(&self) -> (u32, &'static str) {
         const UNITS: [&str; 4] = ["ns", "us", "ms", "s"];
         let unit = (self.0 / 10).min(UNITS.len() - 1);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A new key for an event that continues: when the name of an operation changes while in flight.
+//! A new key for an event that continues: the name of an operation changes while it is in flight.
 //!
 //! ```text
 //!   claim (changing) --> out of the table --> new key, data --> into the table --> publish
 //! ```
 //!
-//! It is [`Engine::update`] with a move in the table in between: the cell remains the same, so the
-//! event keeps its start and its `timed_out`. During the move no other caller can use it, or
-//! find it by either key. Nothing is counted: it is one event all the time.
+//! A rename is an [`Engine::update`] with a move in the table in between: the cell remains the
+//! same, so the event keeps its start and its `timed_out`. During the move no other caller can use
+//! it, or find it by either key. Nothing is counted: it remains one event.
 //!
-//! For the readers of the table the event ends under one key and begins under another one. The life
+//! For the readers of the table the event ends under one key and starts under another one. The life
 //! that they may have seen is over with the claim, and the next one is published after key and
 //! place were written, as for any new event (event.rs, "Why no grace period is needed"). Any
 //! context, including NMI.
@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
-    /// Gives a live event another key, and lets `change` change it, or drop it; then its key does
-    /// not matter. Returns the decision of `change`, if `key` was live.
+    /// Gives a live event another key and calls `change`, which may change or drop it; the key of a
+    /// dropped event does not matter. Returns the decision of `change`, if `key` was live.
     ///
     /// The caller is responsible for the new key: if keys are unique, nothing else is live under
     /// it. If the table has no room for it, which needs about 200 live events of the new key, the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Decides when repeated work is done next and on which CPU, and which CPU takes over if that one
+//! Decides when and on which CPU repeated work is done next, and which CPU takes over if that one
 //! is late.
 //!
 //! ```text
@@ -13,17 +13,17 @@
 //!                      +--> takeover: work --> timer, from now on here
 //! ```
 //!
-//! A CPU with interrupts off runs neither its timers nor its workers, and one that a real-time
-//! thread occupies runs no worker. So work that is watched has a second timer, on a second CPU. As
-//! long as all is well it only looks at the clock, once in a pause or less. The takeover that it
-//! starts if necessary is bound to its own CPU, which runs, as this very timer shows; if a
-//! real-time thread occupies that one, too, the next CPU is asked. And the end of each run makes
-//! sure that the watch is where it should be.
+//! A CPU with interrupts off runs neither its timers nor its workers, and a CPU that a real-time
+//! thread occupies runs no worker. So work that is watched has a second timer, on a second CPU.
+//! While all is well, that timer only reads the clock, at most once per pause. A takeover that it
+//! starts is bound to the timer's own CPU, which runs, as the timer shows; if a real-time thread
+//! occupies that CPU, too, the next CPU is asked. The end of each run ensures that the watch is
+//! where it should be.
 //!
-//! Two CPUs may do the work at the same time: the first may be found overdue while it is only
-//! slow. Then the result of the last one to begin holds, which has seen everything.
+//! Two CPUs may do the work at the same time: the first may be found overdue while it is only slow.
+//! Then the result of the last run to start is used, as it has seen everything.
 //!
-//! Only the decisions are here, so that host tests reach them (user/engine/src/tests/schedule.rs).
+//! Only the decisions are here, where host tests reach them (user/engine/src/tests/schedule.rs).
 //! The timers, the workers and the lock are behind [`Machine`], see sys/periodic.rs: every function
 //! is called under that lock, so nothing here is shared.
 //!
@@ -31,34 +31,35 @@
 //!
 //! Tasks and hard interrupts, with interrupts off. Probes do not use it.
 
-/// Delay of the first CPU, in nanoseconds, after which the second one takes over.
+/// Delay of the first CPU, in nanoseconds, after which the second CPU takes over.
 pub(crate) const OVERDUE: u64 = 10_000_000;
 
 /// Duration of a run, in nanoseconds, up to which no other CPU takes over.
 pub(crate) const RUN: u64 = 100_000_000;
 
-/// The machine, as the CPU sees it that is in a function of [`Schedule`].
+/// The machine, as seen by the CPU that runs a function of [`Schedule`].
 pub(crate) trait Machine {
-    /// In nanoseconds.
+    /// Returns the time in nanoseconds.
     fn now(&self) -> u64;
 
-    /// This CPU.
+    /// Returns the number of this CPU.
     fn cpu(&self) -> usize;
 
-    /// All numbers of CPUs are below this one.
+    /// Returns a number above all CPU numbers.
     fn cpus(&self) -> usize;
 
     /// Whether a CPU is online and may be disturbed.
     fn may_watch(&self, cpu: usize) -> bool;
 
-    /// Has the work queued at this time, on this CPU, and not where it was to be before. One that
-    /// may not be disturbed may leave that to another.
+    /// Queues the work for this time, on this CPU, and cancels its timer elsewhere. A CPU that may
+    /// not be disturbed may leave the timer to another CPU.
     fn start_timer(&self, at: u64);
 
-    /// Has [`Schedule::look`] called at this time, on this CPU, and not where it was to be before.
+    /// Arms the timer that calls [`Schedule::look`] at this time, on this CPU, and cancels it
+    /// elsewhere.
     fn start_watch(&self, at: u64);
 
-    /// Has the takeover begin on a CPU that is online, and cancels it elsewhere.
+    /// Queues the takeover on an online CPU, and cancels it elsewhere.
     fn ask(&self, cpu: usize);
 
     /// Whether a takeover waits for a worker.
@@ -68,29 +69,29 @@ pub(crate) trait Machine {
     fn cancel(&self);
 }
 
-/// The timer that looks whether the work is overdue.
+/// The timer that checks whether the work is overdue.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
-    /// Where it is, or where a takeover was asked for to bring it there.
+    /// The CPU that watches, or the CPU where a takeover was requested in order to start the watch.
     cpu: usize,
-    /// When it looks next, or should have been there.
+    /// When the watch checks next, or when the requested takeover should have started it.
     looks: u64,
 }
 
-/// One run of the work.
+/// A run of the work, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Run(u64);
 
-/// See the head of this file.
+/// The state of one kind of repeated work. See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     is_watched: bool,
     is_stopped: bool,
-    /// Number of runs begun.
+    /// Number of runs started.
     runs: u64,
     /// Whether the last run has not ended.
     is_busy: bool,
-    /// When the work is due, or the run should have ended; `None`: it rests.
+    /// When the work is due, or the run should have ended; `None` if the work rests.
     due: Option<u64>,
     watch: Option<Watch>,
     /// The CPU that was last asked for the takeover.
@@ -98,7 +99,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Work that rests; `is_watched` if another CPU is to take over.
+    /// Creates work that rests; `is_watched` if another CPU must take over when it is late.
     pub(crate) fn new(is_watched: bool) -> Self {
         Self {
             is_watched,
@@ -111,12 +112,12 @@ impl Schedule {
         }
     }
 
-    /// No timer is started, and no takeover asked for, from now on.
+    /// Prevents any further timer or takeover from being started.
     pub(crate) fn stop(&mut self) {
         self.is_stopped = true;
     }
 
-    /// The work begins on this CPU.
+    /// Starts a run of the work on this CPU.
     pub(crate) fn begin(&mut self, machine: &impl Machine) -> Run {
         self.runs += 1;
         self.is_busy = true;
@@ -124,7 +125,8 @@ impl Schedule {
         Run(self.runs)
     }
 
-    /// The work has ended on this CPU, and is due again after `pause` nanoseconds, if at all.
+    /// Ends a run of the work on this CPU; the work is due again after `pause` nanoseconds, if at
+    /// all.
     pub(crate) fn end(&mut self, machine: &impl Machine, run: Run, pause: Option<u64>) {
         // Another CPU has taken over, and has seen everything.
         if run != Run(self.runs) {
@@ -139,8 +141,8 @@ impl Schedule {
         }
     }
 
-    /// Ensures that another CPU watches this one, and looks in time. A CPU that should have looked,
-    /// or have come to watch, and has not, is given up.
+    /// Ensures that another CPU watches this one, and checks in time. A watching CPU that is late
+    /// for its check, or for starting the watch, is given up.
     pub(crate) fn ensure_watched(&mut self, machine: &impl Machine) {
         let (Some(due), true, false) = (self.due, self.is_watched, self.is_stopped) else {
             return;
@@ -156,7 +158,7 @@ impl Schedule {
                 watch.cpu
             }
             Some(watch) if watch.looks <= due.saturating_add(OVERDUE) => return,
-            // It would look too late: a timeout has become shorter.
+            // The next check would be too late: a timeout has become shorter.
             Some(watch) => {
                 self.ask_to_watch(machine, watch.cpu);
                 return;
@@ -167,19 +169,19 @@ impl Schedule {
         }
     }
 
-    /// Whether a takeover, which begins on this CPU, has to do the work, or was only asked for to
-    /// bring the watch here. [`Schedule::after_takeover`] follows in both cases.
+    /// Returns whether the takeover that starts on this CPU must do the work; if not, it was only
+    /// requested to move the watch here. [`Schedule::after_takeover`] follows in both cases.
     pub(crate) fn takes_over(&mut self, machine: &impl Machine) -> bool {
         let takes_over = self.is_overdue(machine);
         if takes_over {
-            // It waits in vain there; the timer will queue it here.
+            // The work waits in vain for the other CPU's worker; the timer will queue it here.
             machine.cancel();
         }
         takes_over
     }
 
-    /// The takeover is over on this CPU, which `has_run` the work, or is to watch from now on. In
-    /// the first case the work remains here, and so the watch must not: both would hang together.
+    /// Ends the takeover on this CPU, which `has_run` the work, or will watch from now on. In the
+    /// first case the work remains here, and so the watch must not: both would hang together.
     pub(crate) fn after_takeover(&mut self, machine: &impl Machine, has_run: bool) {
         if has_run {
             self.ensure_watched(machine);
@@ -188,10 +190,10 @@ impl Schedule {
         }
     }
 
-    /// The watch looks whether the work is overdue.
+    /// Checks whether the work is overdue.
     pub(crate) fn look(&mut self, machine: &impl Machine) {
         if self.is_overdue(machine) {
-            // This CPU runs; if its workers do not, others are next.
+            // This CPU runs; if its workers do not, the next CPU is asked.
             let cpu = match self.asked {
                 Some(asked) if machine.is_asked() => next(machine, asked, None),
                 _ => Some(machine.cpu()),
@@ -203,8 +205,8 @@ impl Schedule {
         self.look_later(machine);
     }
 
-    /// Has this CPU look when the first one would be overdue; soon, if it is, or while it is not
-    /// known when the work is due next.
+    /// Schedules a check on this CPU for when the work would be overdue; soon, if it already is, or
+    /// while its next due time is not known.
     fn look_later(&mut self, machine: &impl Machine) {
         let (Some(due), false) = (self.due, self.is_stopped) else {
             self.watch = None;
@@ -236,7 +238,7 @@ impl Schedule {
     }
 }
 
-/// The first CPU after this one that may be disturbed, and is not `not`.
+/// Returns the first CPU after `after` that may be disturbed, and is not `not`.
 fn next(machine: &impl Machine, after: usize, not: Option<usize>) -> Option<usize> {
     let cpus = machine.cpus();
     (1..=cpus)

@@ -31,7 +31,7 @@ pub(crate) struct At<const POSITION: usize>;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident $position:ident = $name:literal,)*) => {
-        /// What is counted.
+        /// A counter, by what it counts.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Counter {
             $($(#[$doc])* $variant,)*
@@ -44,7 +44,7 @@ macro_rules! counters {
 
             $($(#[$doc])* pub(crate) const $position: At<{ Counter::$variant as usize }> = At;)*
 
-            /// The name in the `stats` file.
+            /// Returns the name in the `stats` file.
             pub(crate) const fn name(self) -> &'static str {
                 match self {
                     $(Counter::$variant => $name,)*
@@ -55,28 +55,28 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Begins that were seen, with any result.
+    /// Starts that were seen, with any result.
     Attempts ATTEMPTS = "attempts",
-    /// Begins that became a tracked event.
+    /// Starts that became a tracked event.
     Started STARTED = "started",
-    /// Begins lost because the pool was full.
+    /// Starts lost because the pool was full.
     Full FULL = "full",
-    /// Begins that the instance's filter refused.
+    /// Starts that the instance's filter refused.
     Filtered FILTERED = "filtered",
-    /// Begins seen while the instance was off.
+    /// Starts seen while the instance was off.
     Off OFF = "off",
-    /// Events that met their end.
+    /// Events whose end was seen.
     Ended ENDED = "ended",
-    /// Events dropped because the same key began again, which is impossible: their end was not
-    /// seen.
+    /// Events dropped because the same key started again before their end, which was therefore
+    /// missed.
     Replaced REPLACED = "replaced",
     /// Events dropped when the instance was disabled.
     Cleared CLEARED = "cleared",
     /// Events whose operation ceased to exist without an end (merged away, owner exited).
     Gone GONE = "gone",
-    /// Ends without a begin: begun before the instance was on, or lost.
+    /// Ends without a start: started before the instance was on, or lost.
     Unmatched UNMATCHED = "unmatched",
-    /// Ends before their begin; counted in `ended`, not in the histogram.
+    /// Ends before their start; counted in `ended`, not in the histogram.
     Negative NEGATIVE = "negative",
     /// Events whose end had not come after the timeout.
     TimedOut TIMED_OUT = "timed_out",
@@ -84,19 +84,19 @@ counters! {
     Late LATE = "late",
     /// Alerts raised.
     Alerts ALERTS = "alerts",
-    /// Alerts whose place in the ring was taken by a writer a whole lap behind.
+    /// Alerts whose slot in the ring was held by a writer a whole lap behind.
     AlertsLost ALERTS_LOST = "alerts_lost",
-    /// Begins lost because too many events of their key were live.
+    /// Starts lost because too many events of their key were live.
     Crowded CROWDED = "crowded",
-    /// Events of operations that were under way when the instance started; also in `started`.
+    /// Events of operations that were in flight when the instance started; also in `started`.
     BeforeStart BEFORE_START = "before_start",
-    /// Operations in flight before the start whose end was seen; in `ended`, not in the histogram.
+    /// Ends of operations that were in flight at the start; in `ended`, not in the histogram.
     BeforeStartEnded BEFORE_START_ENDED = "before_start_ended",
-    /// Alerts that were suppressed, as there were too many in this second.
+    /// Alerts that were suppressed, as there were too many in one second.
     AlertsSuppressed ALERTS_SUPPRESSED = "alerts_suppressed",
 }
 
-/// Limit of the number of counters that a tracker has of its own.
+/// Maximum number of a tracker's own counters.
 pub(crate) const EXTRA: usize = 8;
 
 // The counters of one CPU are one array of words, since a single instruction increments a word of
@@ -136,29 +136,29 @@ impl Stats {
         Ok(Self { cpus })
     }
 
-    /// The counters of the CPU that the guard holds, for more than one use.
+    /// Returns the counters of the CPU that the guard holds, for repeated use.
     #[inline(always)]
     pub(crate) fn here<'a, P: Platform>(&'a self, guard: &'a P::Guard) -> Here<'a, P> {
         let local = self.cpus.this::<P>(guard);
         Here { local, guard }
     }
 
-    /// The total of a counter.
+    /// Returns the total of a counter.
     pub(crate) fn total(&self, counter: Counter) -> u64 {
         self.sum_of(counter as usize)
     }
 
-    /// The total of a counter of the tracker's own.
+    /// Returns the total of one of the tracker's own counters.
     pub(crate) fn total_extra(&self, which: usize) -> u64 {
         self.sum_of(FIRST_EXTRA + which)
     }
 
-    /// Number of delays in a histogram bucket.
+    /// Returns the number of delays in a histogram bucket.
     pub(crate) fn bucket(&self, bucket: usize) -> u64 {
         self.sum_of(FIRST_BUCKET + bucket)
     }
 
-    /// Smallest, mean and largest delay so far, and their sum.
+    /// Returns the smallest, mean and largest delay so far, and their sum.
     pub(crate) fn summary(&self) -> Summary {
         let count: u64 = (0..BUCKETS).map(|bucket| self.bucket(bucket)).sum();
         if count == 0 {
@@ -183,13 +183,13 @@ impl Stats {
         }
     }
 
-    /// The sum of all delays.
+    /// Returns the sum of all delays.
     ///
     /// The word that each CPU adds to wraps: 65,536 sleepers add 65 s in a second, which is 2^64 ns
-    /// after three days. It is the lower half. The upper half follows from the histogram, which
-    /// gives bounds for the sum; they are at most an eighth apart. So the result is exact up to
-    /// 2^67 ns. Above that it is the number with this lower half that is closest to the middle of
-    /// the bounds: at most a sixteenth, plus half of 2^64, from the sum.
+    /// after three days. This word is the lower half. The upper half follows from the histogram,
+    /// whose bounds for the sum are at most an eighth apart. So the result is exact up to 2^67 ns.
+    /// Above that it is the number with this lower half that is closest to the middle of the
+    /// bounds: at most a sixteenth, plus half of 2^64, from the sum.
     fn sum(&self) -> u128 {
         let (mut least, mut most) = (0, 0);
         for bucket in 0..BUCKETS {
@@ -221,7 +221,7 @@ impl<P: Platform> Here<'_, P> {
         P::count_word::<COUNTER, WORDS>(self.guard, self.local);
     }
 
-    /// Counts one in a counter of the tracker's own, below [`EXTRA`].
+    /// Increments one of the tracker's own counters, below [`EXTRA`].
     #[inline]
     pub(crate) fn count_extra(&self, which: usize) {
         if which < EXTRA {
@@ -229,14 +229,14 @@ impl<P: Platform> Here<'_, P> {
         }
     }
 
-    /// Adds to such a counter.
+    /// Adds to one of the tracker's own counters, below [`EXTRA`].
     pub(crate) fn add_extra(&self, which: usize, n: u64) {
         if which < EXTRA {
             P::add_local(self.guard, &self.local[FIRST_EXTRA + which], n);
         }
     }
 
-    /// A number that changes with each event that begins or ends, however it does.
+    /// Returns a number that changes with each start and each end of an event, of whatever kind.
     pub(crate) fn changes(&self) -> u64 {
         let counted = [
             Counter::Started,
@@ -266,14 +266,14 @@ impl<P: Platform> Here<'_, P> {
     }
 }
 
-/// The number closest to `near` with this lower half.
+/// Returns the number closest to `near` with this lower half.
 fn with_lower_half(half: u64, near: u128) -> u128 {
     let difference = half.wrapping_sub(near as u64) as i64;
     let found = near.checked_add_signed(difference.into());
     found.unwrap_or(half.into())
 }
 
-/// The quotient, if it fits in 64 bits. By hand: kernels have no 128-bit division.
+/// Returns the quotient, which must fit in 64 bits. By hand: kernels have no 128-bit division.
 fn quotient(sum: u128, by: u64) -> u64 {
     let (mut rest, low) = ((sum >> 64) as u64, sum as u64);
     if rest >= by {
@@ -291,7 +291,7 @@ fn quotient(sum: u128, by: u64) -> u64 {
     quotient
 }
 
-/// Replaces an extreme, against interrupts of this CPU that do the same.
+/// Replaces an extreme, safe against interrupts of this CPU that do the same.
 #[cold]
 #[inline(never)]
 fn improve(extreme: &Atomic<u64>, value: u64, better: impl Fn(u64, u64) -> bool) {

@@ -8,19 +8,18 @@
 //! ```
 //!
 //! [`Engine::update`] hides an event while it is being changed: a second caller finds nothing then,
-//! and whatever it had to say is lost. So one party, the owner, claims, and the other one notes, in
-//! words that the owner leaves alone while the other may write them. A note hides nothing from the
-//! owner.
+//! and its information is lost. So one party, the owner, claims, and the other one notes, in words
+//! that the owner leaves alone while the other may write them. A note hides nothing from the owner.
 //!
-//! A step may be the last one: to look at the event, and to end it, are then one claim, so there is
-//! no moment in which another event of the same key could be taken instead.
+//! A step may be the last one: one claim covers both the look at the event and its end, so another
+//! event of the same key cannot be taken in between.
 //!
-//! Both choose among the events of a key. The choice is made before the claim or with a reference,
-//! and is sound for the reason that the comparison of the key is (event.rs, step 3), if it looks only
-//! at words that no one notes. Any context, including NMI.
+//! Both choose among the events of a key. The choice is made before the claim or with a reference.
+//! It is sound for the same reason as the comparison of the key (event.rs, step 3), if it reads
+//! only words that are never noted. Any context, including NMI.
 //!
-//! For callers that usually miss, [`Engine::seek`] is the lookup of a step alone, small
-//! enough to be in line; [`Engine::step_sought`] is the rest.
+//! For callers that usually miss, [`Engine::seek`] is the lookup of a step alone, small enough to
+//! be inlined; [`Engine::step_sought`] then makes the step.
 
 use super::{Engine, Late, Open};
 use crate::engine::{
@@ -33,16 +32,16 @@ use crate::engine::{
 /// The next action of [`Engine::step`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// It continues.
+    /// The operation continues.
     Keep,
     /// The operation ceased to exist; counted as `gone`.
     Gone,
-    /// It ends at this time, in nanoseconds.
+    /// The operation ends at this time, in nanoseconds.
     End(u64),
 }
 
 impl<const K: usize, const D: usize> Open<'_, K, D> {
-    /// A word of the data; 0 behind it.
+    /// Returns a word of the data; 0 if there is no such word.
     #[inline(always)]
     pub(crate) fn word(&self, at: usize) -> u64 {
         self.event.word(at)
@@ -56,8 +55,8 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
-    /// An event of this key that `is_meant` makes a step: `change` looks at it, changes it, and
-    /// decides. Returns the decision, if there is such an event.
+    /// Makes a step of an event of this key that `is_meant` accepts: `change` reads it, changes it,
+    /// and decides. Returns the decision, if there is such an event.
     ///
     /// `late` is called as by [`Engine::event_out`]. While `change` runs, no other caller finds the
     /// event.
@@ -91,8 +90,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.step_sought(guard, hash, hits, key, is_meant, change, late)
     }
 
-    /// Where an event of this key may be live, with the hash of the key, for [`Engine::step_sought`];
-    /// `None` if there is none, which most calls find.
+    /// Returns where an event of this key may be live, with the hash of the key, for
+    /// [`Engine::step_sought`]; usually `None`, as there is none.
     #[inline(always)]
     pub(crate) fn seek<'a>(
         &'a self,
@@ -139,11 +138,12 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some(next)
     }
 
-    /// Writes one word of the data of an event of this key that `is_meant`, which remains what it
-    /// is. Returns whether there is such an event: not while its owner changes it.
+    /// Writes one word of the data of an event of this key that `is_meant` accepts; the event stays
+    /// in its life. Returns whether such an event was found, which fails while its owner changes
+    /// it.
     ///
     /// The word must be one that no other caller writes meanwhile. Copies of the event have either
-    /// the old or the new one.
+    /// its old or its new value.
     #[inline]
     pub(crate) fn note(
         &self,
@@ -156,8 +156,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.note_words(guard, key, is_meant, at, |event| [word(event)])
     }
 
-    /// Notes several words from word `at` on, which are written in this order; see
-    /// [`Engine::note`]. A copy made meanwhile may have only some of them.
+    /// Notes several words from word `at` on, in this order; see [`Engine::note`]. A copy made
+    /// meanwhile may have only some of them.
     #[inline]
     pub(crate) fn note_words<const N: usize>(
         &self,
@@ -193,7 +193,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             if !event.has_key(key) || event.get_ref(life) != GetRef::Taken {
                 return None;
             }
-            // From here on it is this event, live or ended.
+            // From here on the cell holds this event, live or ended.
             if is_meant(&Open { event }) {
                 return Some(found.cell);
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Keys that can be live only once: a begin drops what is left of an earlier one.
+//! Keys that can be live only once: a start drops any earlier event of the key.
 //!
 //! ```text
 //!     CPU 0                          CPU 1                 begin of one key, at once
@@ -9,10 +9,10 @@
 //!       look for others                look for others
 //! ```
 //!
-//! With the barriers, at least one of the two sees the other. Events are ordered by their begin,
-//! then by their cell; of two, the earlier one is dropped, whichever of the two notices: either the
-//! later one takes it, or it takes itself. All follow one order, so there is no circle, and the
-//! last one always stays. Any context, including NMI.
+//! With the barriers, at least one of the two sees the other. Events are ordered by their start,
+//! then by their cell; of two, the earlier is dropped, whichever of the two notices: either the
+//! later one takes the earlier one, or the earlier one takes itself. All follow one order, so there
+//! is no cycle, and the last event always stays. Any context, including NMI.
 
 use super::{became, held::Reference, Begin, Engine, Won};
 use crate::{
@@ -27,14 +27,15 @@ use crate::{
 use kernel::prelude::*;
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
-    /// An operation with a key that can be live only once begins at `start`.
+    /// Tracks an operation that begins at `start`, with a key that can be live only once.
     ///
     /// Any other event that is live under this key began earlier, and its end was missed: it is
-    /// dropped and counted as `replaced`. If two begin at once, on two CPUs or one inside the
-    /// other, the one that began later stays; of two that began in the same nanosecond, either.
+    /// dropped and counted as `replaced`. If two start at once, on two CPUs or one inside the
+    /// other, the one with the later start stays; if both start in the same nanosecond, either may
+    /// stay.
     ///
-    /// There may be less data than the event has room for: the rest is that of an earlier event,
-    /// and for callers that know when it is valid.
+    /// `data` may be shorter than the event's: the remaining words keep the values of an earlier
+    /// event, so the caller must know when they are valid.
     #[inline]
     pub(crate) fn event_in_unique<const W: usize>(
         &self,
@@ -47,8 +48,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             .map_or_else(|lost| lost, |_| Begin::Started)
     }
 
-    /// Begins an event, as [`Engine::event_in_unique`], and returns a reference to it. Fails with
-    /// the result of the begin.
+    /// Starts an event, as [`Engine::event_in_unique`], and returns a reference to it. Fails with
+    /// the result of the start.
     pub(crate) fn event_in_unique_held(
         &self,
         guard: &P::Guard,
@@ -60,8 +61,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             .map(Reference::of)
     }
 
-    /// Begins an event for an operation that was found in flight at `start`: it began then, or
-    /// before. As [`Engine::event_in_unique_held`]; see [`Event::publish_found`].
+    /// Starts an event for an operation that was found in flight at `start`: it began then or
+    /// earlier. See [`Engine::event_in_unique_held`] and [`Event::publish_found`].
     pub(crate) fn event_in_found(
         &self,
         guard: &P::Guard,
@@ -97,7 +98,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Ok(index)
     }
 
-    /// There is no room: makes some by dropping an event of this key, if there is one.
+    /// Makes room by dropping an event of this key, if there is one.
     #[cold]
     fn drop_one(&self, guard: &P::Guard, hash: u64, key: &[u64; K]) -> bool {
         let hits = self.table.look(guard, hash);
@@ -152,7 +153,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         life: Life,
     ) -> bool {
         let event = self.pool.cell(index);
-        // A copy, because a later one is not claimed, which would prove key and start.
+        // A copy, because a later event is not claimed, and a claim would prove key and start.
         let Some((life, copy)) = event.peek_at(life) else {
             return true;
         };

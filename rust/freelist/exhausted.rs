@@ -11,11 +11,11 @@
 //!                        end(), by a put
 //! ```
 //!
-//! A search that has found every stack empty notes that it suspects so, or joins in the note of
-//! another search, and searches once more. If nothing has changed then, it was so, and if no cell
-//! has come back since the note (`version`), it still is. Whatever puts a cell on a stack looks
-//! here *after* the cell can be found. Store, full barrier, load on both sides: of the two at
-//! least one sees the other, so either the search finds the cell, or the note goes.
+//! A search that has found every stack empty notes a suspicion, or joins the note of another
+//! search, and searches once more. If nothing has changed then, the pool was exhausted, and if no
+//! cell has come back since the note (`version`), it still is. A CPU that puts a cell on a stack
+//! reads the note *after* the cell can be found. Store, full barrier, load on both sides: at least
+//! one of the two sees the other, so either the search finds the cell, or the note is cleared.
 //! Documentation/design/engine.md has the whole argument. Any context, NMI included.
 
 use crate::sys::atomic::{Atomic, Full, Relaxed, Release};
@@ -25,17 +25,17 @@ const KNOWN: u64 = 2;
 const STATE: u64 = SUSPECTED | KNOWN;
 const VERSION: u64 = 4;
 
-/// `{version: 62, state: 2}`, alone on its cache line: every put reads it, and it is written
-/// while the pool is exhausted only.
+/// The note: `{version: 62, state: 2}`, alone on its cache line, as every put reads it. It is
+/// written only while the pool is exhausted.
 #[repr(align(64))]
 pub(super) struct Exhausted(Atomic<u64>);
 
-/// A note that the pool may be exhausted.
+/// A search's note that the pool may be exhausted.
 #[derive(Clone, Copy)]
 pub(super) struct Note(u64);
 
 impl Exhausted {
-    /// No.
+    /// Creates the state of a pool that is not known to be exhausted.
     pub(super) fn new() -> Self {
         Self(Atomic::new(0))
     }
@@ -43,13 +43,14 @@ impl Exhausted {
     /// Whether no cell has been free since some search.
     #[inline(always)]
     pub(super) fn is_known(&self) -> bool {
-        // Relaxed: a cell whose return the caller knows of has ended an earlier note, and there is
-        // a later one only if a search has seen that return.
+        // Relaxed: a cell whose return the caller knows of has ended any earlier note, and a later
+        // one exists only if a search has seen that return.
         self.0.load(Relaxed) & STATE == KNOWN
     }
 
-    /// Notes that it may be, or joins in the note of another search: one that many searches
-    /// replaced in turn would never be confirmed. `None` if it is known, or if the word changed.
+    /// Notes that the pool may be exhausted, or joins the note of another search: a note that
+    /// several searches kept replacing would never be confirmed. `None` if the pool is known to be
+    /// exhausted, or if the word changed.
     pub(super) fn suspect(&self) -> Option<Note> {
         // Relaxed: a guess, the exchange checks it.
         let word = self.0.load(Relaxed);
@@ -58,21 +59,21 @@ impl Exhausted {
             SUSPECTED => word,
             _ => word.wrapping_add(VERSION) | SUSPECTED,
         };
-        // Full, also for one that joins in: the stacks are looked at once more after others can
-        // see the note.
+        // Full, even when joining: the stacks are read once more after other CPUs can see the note.
         let noted = self.0.cmpxchg(word, note, Full);
         noted.is_ok().then_some(Note(note))
     }
 
-    /// All stacks were empty, before the note and after it, with nothing in between.
+    /// Confirms that all stacks were empty, before the note and after it, with no change in
+    /// between.
     pub(super) fn confirm(&self, note: Note) {
         let known = note.0 ^ STATE;
-        // Release: after the caller has looked. If it fails a cell has come back since the note,
-        // or another search was faster.
+        // Release: after the caller's search. If it fails, a cell has come back since the note, or
+        // another search was faster.
         let _ = self.0.cmpxchg(note.0, known, Release);
     }
 
-    /// It is not, any more: a cell has come back, by a full exchange just before.
+    /// Ends the note: a cell has come back, by a full exchange just before.
     #[inline(always)]
     pub(super) fn end(&self) {
         // Relaxed: after the exchange, which was full.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The index that names a cell, and the word by which a free cell names the next.
+//! The index that names a cell, and the word that links a free cell to the next.
 //!
 //! ```text
 //!   63          32      24                0
@@ -12,89 +12,88 @@
 //! ```
 //!
 //! Only the pool and the table make an [`Index`] and write a [`Link`], so that no other code can
-//! make the pool follow a number that names no cell: not even if it gives back a cell that is not
-//! its own, or enters one in the table that is free. Any context, NMI included.
+//! make the pool follow a number that names no cell: not even a caller that returns a cell that it
+//! does not own, or inserts a free cell into the table. Any context, NMI included.
 
 use super::{CHUNK, CHUNK_BITS, INDEX_MASK};
 use crate::sys::atomic::{Acquire, Atomic, Relaxed};
 
 const DEPTH_SHIFT: u32 = 32;
 
-/// Tells a place in the table from the link of a free cell.
+/// Marks a place in the table; clear in the link of a free cell.
 const KEPT: u64 = 1 << 63;
 
 /// Names a cell of the pool that made it.
 ///
-/// An engine has one pool and one table, which are its own, and gives what it gets from the one
-/// to the other only.
+/// An engine owns one pool and one table, and passes indices only between these two.
 ///
 /// # Invariants
 ///
-/// It is at most [`INDEX_MASK`] - 1, and names a cell of the pool that made it, which stays as
-/// long as the pool.
+/// At most [`INDEX_MASK`] - 1, and names a cell of the pool that made it, which lives as long as
+/// the pool.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Index(u32);
 
 impl Index {
-    /// Back from [`Index::to_raw`].
+    /// Converts a number from [`Index::to_raw`] back.
     ///
     /// # Safety
     ///
-    /// The number is of an index of the pool with which it is used again, or 0.
+    /// The number is that of an index of the pool with which it is used again, or 0.
     #[inline(always)]
     pub(crate) unsafe fn from_raw(raw: u32) -> Self {
         // INVARIANT: The function's contract; a pool has at least one cell.
         Self(raw)
     }
 
-    /// As a number.
+    /// Returns the index as a number.
     #[inline(always)]
     pub(crate) fn to_raw(self) -> u32 {
         self.0
     }
 
-    /// The index that the low bits of a stack's head name, which are not 0.
+    /// Returns the index named by the low bits of a stack's head, which are not 0.
     #[inline(always)]
     pub(super) fn on_top(top: u64) -> Self {
         // INVARIANT: That of `Stack` and `Cache`.
         Self((top as u32).wrapping_sub(1))
     }
 
-    /// The low bits of a stack's head whose top this is.
+    /// Returns the low bits of a stack's head with this cell on top.
     #[inline(always)]
     pub(super) fn as_top(self) -> u64 {
         u64::from(self.0) + 1
     }
 
-    /// The first cell of a filled chunk.
+    /// Returns the index of the first cell of a filled chunk.
     #[inline(always)]
     pub(super) fn first_of(chunk: usize) -> Self {
         // INVARIANT: A chunk has a cell.
         Self((chunk as u32) << CHUNK_BITS)
     }
 
-    /// The cell at an offset in the chunk whose first cell this is; there is one.
+    /// Returns the index of the cell at an offset in the chunk that starts with this one; it
+    /// exists.
     #[inline(always)]
     pub(super) fn with_offset(self, offset: usize) -> Self {
         // INVARIANT: As the caller says.
         Self(self.0 | offset as u32)
     }
 
-    /// The number of its chunk.
+    /// Returns the number of the cell's chunk.
     #[inline(always)]
     pub(super) fn chunk(self) -> usize {
         (self.0 >> CHUNK_BITS) as usize
     }
 
-    /// Its place in the chunk.
+    /// Returns the cell's offset in its chunk.
     #[inline(always)]
     pub(super) fn offset(self) -> usize {
         (self.0 & (CHUNK - 1)) as usize
     }
 }
 
-/// A word of a cell that is the pool's while the cell is free, and the table's while the cell is in
-/// it.
+/// A word of a cell. The pool uses it while the cell is free, the table while the cell is in it.
 ///
 /// # Invariants
 ///
@@ -102,7 +101,7 @@ impl Index {
 pub(crate) struct Link(Atomic<u64>);
 
 impl Link {
-    /// The link of a new cell.
+    /// Creates the link of a new cell.
     pub(crate) fn new() -> Self {
         // INVARIANT: 0.
         Self(Atomic::new(0))
@@ -120,14 +119,15 @@ impl Link {
         self.0.store(word, Relaxed);
     }
 
-    /// The word that was kept, if the cell is in the table.
+    /// Returns the kept word, if the cell is in the table.
     #[inline(always)]
     pub(crate) fn kept(&self) -> u64 {
-        // Relaxed: only owners and holders of a reference ask, and the word came with the cell.
+        // Relaxed: only owners and holders of a reference call this, and got the word with the
+        // cell.
         self.0.load(Relaxed)
     }
 
-    /// Makes a link: to what was on top (low bits of a stack's head), as the cell at this depth.
+    /// Links to the former top of the stack (low bits of its head), with this cell at this depth.
     #[inline(always)]
     pub(super) fn set(&self, depth: u64, top: u64) {
         // INVARIANT: The caller read `top` from the head of a stack. Relaxed: published by the
@@ -135,7 +135,8 @@ impl Link {
         self.0.store(depth << DEPTH_SHIFT | top, Relaxed);
     }
 
-    /// What is below this cell on its stack, as low bits of a head; `None` if it is on none.
+    /// Returns the cell below this one on its stack, as low bits of a head; `None` if this cell is
+    /// in the table.
     #[inline(always)]
     pub(super) fn next(&self) -> Option<u64> {
         // Relaxed: if the cell is taken and its link overwritten meanwhile, the tag has moved and
@@ -144,13 +145,14 @@ impl Link {
         (link & KEPT == 0).then_some(link & INDEX_MASK)
     }
 
-    /// Depth of the cell on its stack, for a caller that checks next whether it is still on top.
+    /// Returns the depth of the cell on its stack, for a caller that then checks whether it is
+    /// still on top.
     pub(super) fn checked_depth(&self) -> u64 {
-        // Acquire: what the caller looks at next is looked at after this.
+        // Acquire: what the caller reads next is read after this.
         self.0.load(Acquire) >> DEPTH_SHIFT
     }
 
-    /// How many cells there are on its stack from this one on; anything if it is on none.
+    /// Returns the number of cells on its stack from this one down; any value if it is on no stack.
     #[inline(always)]
     pub(super) fn depth(&self) -> u64 {
         // Relaxed: as in `next`.

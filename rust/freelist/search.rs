@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where a CPU looks for a free cell, and in which order: nearest first.
+//! Defines where a CPU searches for a free cell, and in which order: nearest first.
 //!
-//! Made once, with the pool. All functions may sleep.
+//! The order is computed once, with the pool. All functions may sleep.
 
 use crate::{engine::platform::Platform, sys::memory::NodeSlice};
 use kernel::prelude::*;
 
-/// Names a stack, or a hot cell.
+/// A stack or a hot word.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     Pool(usize),
@@ -15,13 +15,13 @@ pub(super) enum Place {
     Hot(usize),
 }
 
-/// Number of nodes with memory, at least 1.
+/// Returns the number of nodes with memory, at least 1.
 pub(super) fn populated<P: Platform>() -> u32 {
     (0..P::nodes()).filter(|&n| P::has_memory(n)).count().max(1) as u32
 }
 
-/// The node whose cells a CPU caches: its own, or the nearest one with memory if that has none.
-/// `None` if there cannot be such a CPU.
+/// Returns the node whose cells a CPU caches: its own, or the nearest one with memory if its own
+/// has none. `None` if no such CPU is possible.
 pub(super) fn home_of<P: Platform>(cpu: usize) -> Option<usize> {
     let own = P::node_of(cpu)?;
     if P::has_memory(own) {
@@ -29,12 +29,12 @@ pub(super) fn home_of<P: Platform>(cpu: usize) -> Option<usize> {
     }
     let with_memory = (0..P::nodes()).filter(|&node| P::has_memory(node));
     let nearest = with_memory.min_by_key(|&node| (P::distance(own, node), node));
-    // One has memory, the platform says.
+    // At least one node has memory, by the contract of the platform.
     Some(nearest.unwrap_or(own))
 }
 
-/// All stacks, in the order in which the CPUs of `node` search them: node by node, nearest
-/// first, and of each node its pool before the caches of the CPUs whose home it is.
+/// Returns all stacks, in the order in which the CPUs of `node` search them: node by node, nearest
+/// first, and for each node its pool before the caches of the CPUs whose home it is.
 pub(super) fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>> {
     let (nodes, cpus) = (P::nodes(), P::cpus());
     let nth_nearest = |rank: usize| {
@@ -45,7 +45,7 @@ pub(super) fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>>
             })
             .unwrap_or(node)
     };
-    // What comes next: of the node of this rank the pool, or the caches from this CPU on.
+    // The next place: the pool of the node of this rank, or that node's caches from this CPU on.
     let mut rank = 0;
     let mut from = None;
     let mut cached = None;

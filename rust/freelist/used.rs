@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How far a chunk of cells was ever in use, so that searches need not look at the rest.
+//! Records how much of a chunk was ever in use, so that searches skip the cells beyond.
 //!
-//! The cells of a new chunk lie on their node's stack so that the first one is on top: they are
-//! handed out upwards. Any context, NMI included.
+//! The cells of a new chunk are on their node's stack with the first one on top: they are handed
+//! out upwards. Any context, NMI included.
 
 use crate::sys::atomic::{Atomic, Relaxed};
 
-/// Number of cells, from the first on, that have ever been handed out, or more.
+/// Number of cells, from the first on, that may ever have been handed out.
 pub(super) struct Used(Atomic<u32>);
 
 impl Used {
-    /// None.
+    /// Creates the count of a chunk with no cell handed out.
     pub(super) fn new() -> Self {
         Self(Atomic::new(0))
     }
 
-    /// The number.
+    /// Returns the number of cells.
     pub(super) fn get(&self) -> usize {
         // Relaxed: see `note`.
         self.0.load(Relaxed) as usize
     }
 
-    /// Notes that the cell at `offset` is handed out: for the first time, it may be.
+    /// Notes that the cell at `offset` is being handed out, perhaps for the first time.
     ///
-    /// A CPU that knows of what the caller does with the cell next, by release and acquire, sees
-    /// this, too; others may miss both.
+    /// A CPU that knows, by release and acquire, of what the caller does with the cell next sees
+    /// this note, too; other CPUs may miss both.
     #[inline]
     pub(super) fn note(&self, offset: u32) {
         let with = offset + 1;

@@ -20,18 +20,18 @@ use crate::{
     sys::{periodic, platform::Kernel, stack::Stack},
 };
 
-/// The shortest pause between two searches for timed-out events, in nanoseconds.
+/// Minimum pause between two searches for timed-out events, in nanoseconds.
 const MIN_PAUSE_NS: u64 = 500_000;
 
-/// The nanoseconds until the next search for timed-out events, after one that began at `began` and
-/// returned `first`, with timeouts of `shortest` or more.
+/// Returns the nanoseconds until the next search for timed-out events, after one that began at
+/// `began` and returned `first`, with timeouts of at least `shortest`.
 ///
 /// Half of the time by which an alert may be late, max(1 ms, timeout / 16), is for the pause; the
 /// other half is for the timer, the worker and the search. A long search takes at most half of a
 /// CPU.
 pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
     let done = Kernel::now();
-    // An event that begins after `began` cannot time out before this.
+    // An event that starts after `began` cannot time out before this.
     let unseen = began.saturating_add(shortest);
     let due = first.map_or(unseen, |first| first.min(unseen));
     let pause = (shortest / 32)
@@ -41,12 +41,12 @@ pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Reports timed-out events. Returns the nanoseconds until the next event can time out, `None`
+    /// Reports timed-out events. Returns the nanoseconds until the next event can time out; `None`
     /// if there is no timeout. May sleep.
     ///
-    /// `owner` is the task that an event belongs to: its current stack goes into the alert. An
-    /// event that `can_time_out` refuses is skipped; `settle` completes the copy of one that is due;
-    /// one without `details` is counted but not reported.
+    /// `owner` returns the task that an event belongs to, whose current stack goes into the alert.
+    /// An event that `can_time_out` refuses is skipped; `settle` completes the copy of an event
+    /// that is due; an event without `details` is counted but not reported.
     pub(crate) fn expire(
         &self,
         owner: fn(&[u64; D]) -> Owner,
@@ -65,7 +65,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     /// Searches another engine for timed-out events: `as_own` converts the due ones to events of
-    /// this one.
+    /// this engine.
     pub(crate) fn expire_in<const L: usize>(
         &self,
         engine: &Engine<L, D, Kernel>,
@@ -121,8 +121,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
         Some(until_next_search(now, timeout, first))
     }
 
-    /// The current stack of the owner of an event that began at `start`, as deep as `stack` says.
-    /// Empty if the event has no owner, or if the owner is running or is the caller. May sleep.
+    /// Returns the current stack of the owner of an event that began at `start`, at most `stack`
+    /// entries deep. Empty if the event has no owner, or if the owner is running or is the caller.
+    /// May sleep.
     pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
         let depth = self.depth();
         if depth == 0 || owner.tid == 0 {

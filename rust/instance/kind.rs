@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kind of a tracker: its entry in the list of trackers (trackers.rs), which is all that its
-//! instances, and the code that lists, checks and prints them, use of it.
+//! The kind of a tracker: its entry in the list of trackers (trackers.rs). Its instances, and the
+//! code that lists, checks and prints them, use nothing else of the tracker.
 
 use super::{Instance, Values};
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 use core::ffi::CStr;
 use kernel::{fmt, prelude::*, sync::Arc};
 
-/// What an instance is created from.
+/// The arguments for creating an instance.
 pub(crate) struct New<'a> {
     pub(crate) name: Name,
     /// The position of its tracker in the list of trackers.
@@ -23,7 +23,7 @@ pub(crate) struct New<'a> {
     pub(crate) values: &'a Values,
     /// The alerts of all instances.
     pub(crate) all: Arc<Alerts>,
-    /// Where its probes are measured, if they are.
+    /// The place where its probes are measured, if they are.
     pub(crate) measure: Option<Arc<Measure>>,
 }
 
@@ -35,40 +35,42 @@ pub(crate) struct Kind {
     pub(crate) c_name: &'static CStr,
     /// A one-line description of what it measures.
     pub(crate) help: &'static str,
-    /// Its parameters; the first are those of [`crate::instance`], common to all.
+    /// Its parameters: first those of [`crate::instance`], common to all trackers, then its own.
     pub(crate) params: &'static [Param],
     /// Its own counters, after the common ones in `stats`.
     pub(crate) counters: &'static [&'static str],
-    /// The words of [`Alert::detail`] that it uses.
+    /// Number of words of [`Alert::detail`] that it uses.
     pub(crate) detail_words: usize,
-    /// The words of its own in the tail of a record, if there are any.
+    /// Its own words in the tail of a record, if any.
     pub(crate) tail: Option<Tail>,
     /// Prints its fields of an alert line, each with a space before it.
     pub(crate) detail: fn(&Alert, &mut fmt::Formatter<'_>) -> fmt::Result,
-    /// What is wrong with an instance of these values, each of which is valid alone, if anything:
-    /// the parameter, and why.
+    /// Returns the parameter, and the reason, that makes an instance with these values invalid,
+    /// though each value is valid alone; `None` if there is none.
     pub(crate) check: fn(&Values) -> Option<(usize, &'static str)>,
-    /// What this kernel lacks for it, if anything: mostly the name of a tracepoint.
+    /// Returns what this kernel lacks for the tracker, usually the name of a tracepoint; `None` if
+    /// nothing.
     pub(crate) missing: fn() -> Option<&'static CStr>,
     /// Creates an instance, not enabled yet. Sleeps. `None` if a line of the control language
-    /// cannot create one.
+    /// cannot create an instance.
     pub(crate) create: Option<Create>,
 }
 
-/// What a tracker has in the tail of a record, before the stack.
+/// A tracker's own words in the tail of a record, before the stack.
 pub(crate) struct Tail {
-    /// The part of an event's data that goes there, at most [`crate::alert::record::OWN_TAIL`] words.
+    /// Returns the part of an event's data that goes there, at most
+    /// [`crate::alert::record::OWN_TAIL`] words.
     pub(crate) of: fn(&[u64]) -> &[u64],
-    /// How many words that is in an alert.
+    /// Returns the number of these words in an alert.
     pub(crate) len: fn(&Alert) -> usize,
-    /// Prints them as fields of the alert's line.
+    /// Prints the words as fields of the alert's line.
     pub(crate) show: fn(&Alert, &[u64], &mut fmt::Formatter<'_>) -> fmt::Result,
 }
 
 /// Creates an instance of a tracker.
 pub(crate) type Create = fn(New<'_>) -> Result<Arc<dyn Instance>>;
 
-/// [`Kind::check`] of a tracker whose values are valid together if each of them is.
+/// Serves as [`Kind::check`] of a tracker whose values are valid together if each of them is.
 pub(crate) fn all_right(_: &Values) -> Option<(usize, &'static str)> {
     None
 }

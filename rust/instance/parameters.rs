@@ -11,7 +11,7 @@
 //!
 //! # Contexts
 //!
-//! All may sleep. A probe reads values from its [`super::Core`].
+//! Everything may sleep. A probe reads values from its [`super::Core`].
 
 use super::Instance;
 use crate::{
@@ -24,8 +24,8 @@ use core::{
 };
 use kernel::{fmt, prelude::*, str::CString, sync::Arc};
 
-/// The most parameters a tracker can have, which is what `tree` has: each takes 24 bytes of every
-/// instance.
+/// Maximum number of parameters of a tracker, which is the number that `tree` has: each takes 24
+/// bytes of every instance.
 pub(crate) const PARAMS_MAX: usize = 27;
 
 /// The texts among the values, see [`Kind::is_text`].
@@ -33,8 +33,8 @@ pub(super) type Texts = [Option<Arc<CString>>; PARAMS_MAX];
 
 /// The values of an instance's parameters, in the order of its tracker's list.
 ///
-/// They are not on the stack: enabling an instance goes deep into the kernel, and the probes that
-/// are attached run on top of that.
+/// Not on the stack: enabling an instance goes deep into the kernel, and the probes that are
+/// attached run on top of that.
 pub(crate) struct Values(KBox<Content>);
 
 struct Content {
@@ -43,9 +43,9 @@ struct Content {
 }
 
 impl Values {
-    /// From the number at each position. `ENOMEM`.
+    /// Creates values from the number at each position. Fails with `ENOMEM`.
     ///
-    /// Out of line, so that the copy on the stack goes away with its frame.
+    /// Out of line, so that the copy on the stack is gone with its frame.
     #[inline(never)]
     pub(super) fn new(number: impl Fn(usize) -> Number, texts: &Texts) -> Result<Self> {
         let content = Content {
@@ -55,7 +55,7 @@ impl Values {
         Ok(Self(KBox::new(content, GFP_KERNEL)?))
     }
 
-    /// The values if nothing is given. `ENOMEM`.
+    /// Returns the default values. Fails with `ENOMEM`.
     pub(crate) fn defaults(params: &[Param]) -> Result<Self> {
         let default = |at| {
             params
@@ -65,12 +65,12 @@ impl Values {
         Self::new(default, &Texts::default())
     }
 
-    /// A copy. `ENOMEM`.
+    /// Returns a copy. Fails with `ENOMEM`.
     pub(crate) fn try_clone(&self) -> Result<Self> {
         Self::new(|at| self[at], &self.0.texts)
     }
 
-    /// Those of these parameters whose number is not the default, a bit each.
+    /// Returns a bit for each of these parameters whose number differs from the default.
     pub(super) fn changed(&self, params: &[Param]) -> u64 {
         const { assert!(PARAMS_MAX <= u64::BITS as usize) };
         let is_changed = |&at: &usize| self[at] != Number::from(params[at].default);
@@ -78,17 +78,17 @@ impl Values {
         changed.fold(0, |bits, at| bits | 1 << at)
     }
 
-    /// The numbers.
+    /// Returns the numbers.
     pub(super) fn numbers(&self) -> &[Number; PARAMS_MAX] {
         &self.0.numbers
     }
 
-    /// The texts among them.
+    /// Returns the texts.
     pub(super) fn texts(&self) -> &Texts {
         &self.0.texts
     }
 
-    /// The value of a parameter that is a text, if it is given.
+    /// Returns the value of a text parameter, if it is given.
     pub(crate) fn text(&self, param: usize) -> Option<&CStr> {
         self.0.texts[param].as_ref().map(|text| &***text)
     }
@@ -115,7 +115,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// No change. `ENOMEM`.
+    /// Creates an empty set of changes. Fails with `ENOMEM`.
     pub(crate) fn none() -> Result<Self> {
         Ok(Self {
             given: [false; PARAMS_MAX],
@@ -123,7 +123,7 @@ impl Changes {
         })
     }
 
-    /// Changes of all values. `ENOMEM`.
+    /// Creates a set of changes that gives every value. Fails with `ENOMEM`.
     pub(crate) fn all(values: &Values) -> Result<Self> {
         Ok(Self {
             given: [true; PARAMS_MAX],
@@ -131,7 +131,7 @@ impl Changes {
         })
     }
 
-    /// The new value of a parameter, if there is one.
+    /// Returns the new value of a parameter, if there is one.
     pub(crate) fn get(&self, at: usize) -> Option<Number> {
         self.given[at].then(|| self.values[at])
     }
@@ -142,7 +142,7 @@ impl Changes {
         self.values[at] = value;
     }
 
-    /// Gives a parameter that is a text a new value.
+    /// Gives a text parameter a new value.
     pub(crate) fn set_text(&mut self, at: usize, text: CString) -> Result {
         self.values.0.texts[at] = Some(Arc::new(text, GFP_KERNEL)?);
         self.set(at, 0);
@@ -155,7 +155,7 @@ impl Changes {
         self.given[at] && (self.values[at] != instance.value(at) || new != old)
     }
 
-    /// The new values where there are any, else the old ones.
+    /// Returns the new values where given, and the old ones elsewhere.
     pub(crate) fn over(&self, mut old: Values) -> Values {
         for at in (0..PARAMS_MAX).filter(|&at| self.given[at]) {
             old[at] = self.values[at];
@@ -180,12 +180,12 @@ pub(crate) mod common {
     pub(crate) const WORST: usize = 8;
     pub(crate) const MAX_ALERTS: usize = 9;
 
-    /// The number of them.
+    /// The number of common parameters.
     pub(crate) const COUNT: usize = 10;
 }
 
-/// The parameters of a tracker: the common ones, with its own default threshold in nanoseconds,
-/// and then its own.
+/// Returns the parameters of a tracker: the common ones, with its own default threshold in
+/// nanoseconds, and then its own.
 pub(crate) const fn params<const OWN: usize, const ALL: usize>(
     threshold: u64,
     own: [Param; OWN],
@@ -295,14 +295,14 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
     ]
 }
 
-/// The value of a parameter, as it is written.
+/// The value of a parameter, in the notation of the control language.
 pub(crate) struct Shown<'a>(pub(crate) &'a dyn Instance, pub(crate) usize);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shown(instance, at) = *self;
         match instance.text(at) {
-            // Checked when it was parsed: it contains nothing special.
+            // Checked when it was parsed: it contains no special character.
             Some(text) => f.write_str(text.to_str().unwrap_or("?")),
             None => f.write_fmt(fmt!(
                 "{}",

@@ -8,18 +8,18 @@
 //!   a batch, in order:               x x x x  --> lines; then the next pass
 //! ```
 //!
-//! An open file has only one batch, independent of the pool's size, and each line is generated
-//! once: a reader with a small buffer costs no more than one with a large one. The batch grows with
-//! the pool, so that the number of passes is limited, too. Sleeps.
+//! An open file holds only one batch, independent of the pool's size, and each line is generated
+//! once: a reader with a small buffer costs no more than one with a large buffer. The batch grows
+//! with the pool, so that the number of passes is limited, too. Sleeps.
 
 use crate::{engine::event::EventCopy, sys::procfs::Records};
 use kernel::{alloc::Flags, prelude::*};
 
-/// The fewest and the most events of a full batch; in between it is a 64th of the pool.
+/// Minimum and maximum number of events of a full batch; in between it is a 64th of the pool.
 const LEAST: usize = 256;
 const MOST: usize = 8192;
 
-/// The memory is charged to the reader of the file, if its memory is accounted for.
+/// The memory is charged to the reader's memory cgroup, if it has one.
 const FLAGS: Flags = kernel::alloc::flags::GFP_KERNEL_ACCOUNT;
 
 /// The data of a line.
@@ -28,18 +28,19 @@ type Event<const K: usize, const D: usize> = EventCopy<K, D>;
 /// The batch of an open file.
 pub(crate) struct Batch<const K: usize, const D: usize> {
     events: KVVec<Event<K, D>>,
-    /// The number of events of a full batch.
+    /// Number of events of a full batch.
     limit: usize,
-    /// Where it ended, and how many events with the same begin and key have been in a batch.
+    /// The key and start of the last event of the batch, and how many events that are equal in both
+    /// have been in a batch.
     last: Option<(u64, [u64; K])>,
     equal: usize,
-    /// Events that began later are not shown: else a reader would never reach the end.
+    /// Events that started later are not shown: otherwise a reader might never reach the end.
     until: u64,
     is_last: bool,
 }
 
 impl<const K: usize, const D: usize> Batch<K, D> {
-    /// An empty one, for a pool of this capacity.
+    /// Creates an empty batch, for a pool of this capacity.
     pub(crate) fn new(capacity: u32) -> Self {
         Self {
             events: KVVec::new(),
@@ -51,12 +52,12 @@ impl<const K: usize, const D: usize> Batch<K, D> {
         }
     }
 
-    /// The events of this batch.
+    /// Returns an event of this batch.
     pub(crate) fn get(&self, nth: usize) -> Option<&Event<K, D>> {
         self.events.get(nth)
     }
 
-    /// The next batch is the first one.
+    /// Makes the next batch the first one.
     pub(crate) fn rewind(&mut self) {
         *self = Self {
             events: core::mem::take(&mut self.events),
@@ -66,8 +67,8 @@ impl<const K: usize, const D: usize> Batch<K, D> {
         self.events.clear();
     }
 
-    /// Makes the next batch, from the events that `each` passes to its argument; returns how many
-    /// events it has, 0 at the end. `ENOMEM`.
+    /// Builds the next batch, from the events that `each` passes to its argument. Returns its
+    /// number of events, 0 at the end. Fails with `ENOMEM`.
     pub(crate) fn next(
         &mut self,
         each: impl FnOnce(&mut dyn FnMut(Event<K, D>) -> Result) -> Result,
@@ -121,7 +122,7 @@ impl<const K: usize, const D: usize> Batch<K, D> {
     }
 }
 
-/// The order of lines: oldest first; events that began together differ by their key.
+/// Returns the order of lines: oldest first; events that started together are ordered by key.
 fn place<const K: usize, const D: usize>(event: &Event<K, D>) -> (u64, [u64; K]) {
     (event.start, event.key)
 }
@@ -151,7 +152,8 @@ impl<const K: usize, const D: usize> Sortable for &mut [Event<K, D>] {
     }
 }
 
-/// Not `core`'s sort: that is a kilobyte or two for each type, and has a large stack frame.
+/// Sorts the items. Not with `core`'s sort, which takes a kilobyte or two for each type, and a
+/// large stack frame.
 fn heapsort(items: &mut dyn Sortable) {
     let len = items.len();
     for root in (0..len / 2).rev() {

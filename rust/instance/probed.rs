@@ -56,34 +56,34 @@ use kernel::{
     sync::{Arc, Mutex, UniqueArc}, //
 };
 
-/// The state of an instance of a tracker besides the [`Core`]; mostly none.
+/// The state of a tracker's instance besides the [`Core`]; usually none.
 pub(crate) trait Own: Sized + Send + Sync + 'static {
-    /// Creates it, for a new instance with these values. Sleeps.
+    /// Creates the state of a new instance with these values. Sleeps.
     fn new(values: &Values) -> Result<Self>;
 
-    /// The instance is off, and no probe runs: drops what is pending. Sleeps.
+    /// Drops pending items, after the instance was disabled and no probe runs. Sleeps.
     fn clear(&self) {}
 
-    /// A second engine, if there is one.
+    /// Returns the second engine, if there is one.
     fn second(&self) -> Option<&dyn Second> {
         None
     }
 
-    /// A CPU is offline: what it has left behind is no longer true. Sleeps.
+    /// Drops the state of an offline CPU, which is no longer true. Sleeps.
     fn cpu_gone(&self, _cpu: usize) {}
 
-    /// Does its periodic work while the instance is on. Returns the nanoseconds until the next
-    /// time, `None` for never. Sleeps.
+    /// Does the periodic work while the instance is on. Returns the nanoseconds until the next run;
+    /// `None` for never. Sleeps.
     fn run(&self) -> Option<u64> {
         None
     }
 
-    /// The profile, if it has one.
+    /// Returns the profile, if there is one.
     fn profile(&self) -> Option<Arc<profile::InstanceProfile>> {
         None
     }
 
-    /// A file of its own, see [`Instance::table`].
+    /// Returns the tracker's own file, see [`Instance::table`].
     fn table(&self) -> Option<(&'static CStr, Arc<dyn Table>)> {
         None
     }
@@ -100,23 +100,23 @@ impl Own for () {
 pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     Sized + Send + Sync + 'static
 {
-    /// The probes are called until this is dropped, which waits for running ones.
+    /// Keeps the probes attached; dropping it waits for running probes.
     type Attachment: Send + Unpin;
 
-    /// Its entry in the list of trackers.
+    /// Returns its entry in the list of trackers.
     fn kind() -> &'static Kind;
 
-    /// Attaches the probes. `ENOSYS` if the kernel lacks a tracepoint.
+    /// Attaches the probes. Fails with `ENOSYS` if the kernel lacks a tracepoint.
     fn attach(live: Arc<Live<Self, K, D, O>>) -> Result<Self::Attachment>;
 
     /// Whether [`Probes::take_stock`] does something.
     const TAKES_STOCK: bool = false;
 
-    /// Begins events for what is under way already, as far as that can be seen: the probes are
-    /// attached. Sleeps.
+    /// Starts events for operations that are already in flight, as far as that can be detected.
+    /// Called when the probes are attached. Sleeps.
     fn take_stock(_live: &Live<Self, K, D, O>) {}
 
-    /// The task that an event belongs to.
+    /// Returns the task that an event belongs to.
     fn owner(data: &[u64; D]) -> Owner;
 
     /// Whether an event can time out.
@@ -128,10 +128,11 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     /// made.
     fn settle(_late: &mut Late<K, D>) {}
 
-    /// The details of the alert of a timeout found at `now`; `None` if it must not be raised.
+    /// Returns the details of the alert of a timeout found at `now`; `None` if it must not be
+    /// raised.
     fn details(core: &Core<K, D>, late: &Late<K, D>, now: u64) -> Option<Details>;
 
-    /// Reports the timed-out events of its second engine, if it has one, see [`Core::expire_in`].
+    /// Reports the timed-out events of the second engine, if there is one, see [`Core::expire_in`].
     /// Sleeps.
     fn expire_second(_live: &Live<Self, K, D, O>) -> Option<u64> {
         None
@@ -145,7 +146,7 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
         live.core.engine().each_pending(see)
     }
 
-    /// What takes marks of work, see [`Instance::work`].
+    /// Returns the receiver of work marks, see [`Instance::work`].
     fn work(_live: &Arc<Live<Self, K, D, O>>) -> Option<Arc<dyn Work>> {
         None
     }
@@ -153,12 +154,12 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     /// Counts lost events that only the attachment knows about. Sleeps.
     fn collect_missed(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
 
-    /// Prints an event for `pending`, as fields of a line: its owner, and what else is known of it
-    /// before it ends. The age comes before that, the stack of the owner after it.
+    /// Prints an event for `pending`, as fields of a line: its owner, and what else is known before
+    /// it ends. The caller prints the age before these fields, and the owner's stack after them.
     fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, out: &SeqFile);
 
-    /// Prints an event, as [`Probes::show_fields`], for trackers that hide addresses of user space
-    /// from a reader who is not trusted.
+    /// Prints an event, as [`Probes::show_fields`], for trackers that hide user-space addresses
+    /// from an untrusted reader.
     fn show_fields_to(core: &Core<K, D>, event: &EventCopy<K, D>, _trusted: bool, out: &SeqFile) {
         Self::show_fields(core, event, out);
     }
@@ -201,7 +202,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Periodic for Li
 #[pin_data]
 pub(crate) struct Probed<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own = ()> {
     live: Arc<Live<T, K, D, O>>,
-    /// The lock also serialises changes.
+    /// Serialises changes, too.
     #[pin]
     state: Mutex<State<T, K, D, O>>,
 }
@@ -214,12 +215,12 @@ enum State<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> {
         /// Searches for timed-out events.
         work: PeriodicWork<Live<T, K, D, O>>,
     },
-    /// Removed; this is final.
+    /// Removed, for good.
     Retired,
 }
 
 impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D, O> {
-    /// Creates one, not enabled; for [`Kind::create`].
+    /// Creates an instance, not enabled; for [`Kind::create`].
     pub(crate) fn create(new: New<'_>) -> Result<Arc<dyn Instance>> {
         let values = new.values;
         let core = Core::new(T::kind(), new)?;
@@ -278,8 +279,8 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
         let before = core.values()?;
         let values = &changes.over(before.try_clone()?);
         let enable = values[common::ENABLED] != 0;
-        // Probes run from within `attach` on, and until `detach` returns: new values are set before
-        // the first of them runs, old ones remain until after the last one.
+        // Probes run from the middle of `attach` until `detach` returns: new values are set before
+        // the first probe runs, and old ones remain until after the last.
         match *state {
             State::Retired => return Err(ENODEV),
             State::Off if enable => {
@@ -356,7 +357,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
     }
 }
 
-/// What an open `pending` file reads.
+/// The content of an open `pending` file.
 struct Pending<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> {
     live: Arc<Live<T, K, D, O>>,
     batch: Batch<K, D>,

@@ -19,7 +19,7 @@ use kernel::{
     sync::{Arc, Mutex}, //
 };
 
-/// See the head of this file.
+/// An instance's counters and history.
 #[pin_data]
 pub(crate) struct InstanceProfile {
     counts: Counts,
@@ -28,7 +28,7 @@ pub(crate) struct InstanceProfile {
 }
 
 impl InstanceProfile {
-    /// Creates one that begins now. `ENOMEM`. Sleeps.
+    /// Creates a profile that starts now. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let counts = Counts::new::<Kernel>()?;
         let history = History::new(Kernel::now())?;
@@ -57,13 +57,13 @@ impl InstanceProfile {
         );
     }
 
-    /// Ends the profile and begins the next. Sleeps.
+    /// Ends the profile and starts the next. Sleeps.
     pub(crate) fn reset(&self) {
         self.history.lock().reset(&self.counts, Kernel::now());
     }
 
     /// Takes the snapshots that are due. Returns the nanoseconds until the next is due; a short
-    /// time if another task holds the lock, which may be prevented from running. May sleep.
+    /// time if another task holds the lock, as that task may be kept from running. May sleep.
     pub(crate) fn take_due(&self) -> u64 {
         const MOMENT: u64 = 10_000_000;
         let Some(mut history) = self.history.try_lock() else {

@@ -14,7 +14,7 @@
 //!
 //! # Contexts
 //!
-//! Any, also under the runqueue lock.
+//! Any, including under the runqueue lock.
 
 use super::{common, Core};
 use crate::{
@@ -31,24 +31,24 @@ use crate::{
     }, //
 };
 
-/// A late event, and what its alert has besides.
+/// A late event, and the other content of its alert.
 pub(crate) struct Report<'a, const K: usize, const D: usize> {
     /// The time of the alert, in nanoseconds.
     pub(crate) time: u64,
     pub(crate) late: &'a Late<K, D>,
     pub(crate) details: &'a Details,
-    /// The stack of its task, if there is one: return addresses, the innermost first.
+    /// The stack of its task, if there is one: return addresses, innermost first.
     pub(crate) stack: &'a [u64],
 }
 
-/// The maximum of `max_alerts`.
+/// Maximum value of `max_alerts`.
 pub(super) const MAX_ALERTS: u64 = 1_000_000;
 
-/// The bits of [`Rate`] for the count.
+/// Number of bits of [`Rate`] for the count.
 const COUNT_BITS: u32 = 24;
 const _: () = assert!(MAX_ALERTS < 1 << COUNT_BITS);
 
-/// The number of alerts in this second of the clock: the second and the count, in one word.
+/// The number of alerts in the current second of the clock: the second and the count, in one word.
 pub(super) struct Rate(Atomic<u64>);
 
 impl Rate {
@@ -56,25 +56,25 @@ impl Rate {
         Self(Atomic::new(0))
     }
 
-    /// The word after one more at `now`; `None` if that would be more than `max`.
+    /// Returns the word after one more alert at `now`; `None` if that would exceed `max`.
     fn after(old: u64, now: u64, max: u64) -> Option<u64> {
         let second = now / 1_000_000_000;
         if second > old >> COUNT_BITS {
             return Some(second << COUNT_BITS | 1);
         }
-        // Of this second, or of the next, where a CPU has read the clock a little earlier.
+        // Of this second, or of the next if another CPU's clock read was a little ahead.
         (old & ((1 << COUNT_BITS) - 1) < max).then_some(old + 1)
     }
 
-    /// Whether there may be one more.
+    /// Whether one more alert is allowed.
     fn has_room(&self, now: u64, max: u64) -> bool {
         // Relaxed: a number that orders nothing.
         Self::after(self.0.load(Relaxed), now, max).is_some()
     }
 
-    /// Counts one more, if allowed. Writes nothing in a storm, when it is not.
+    /// Counts one more alert, if allowed. Writes nothing in a storm, when it is not.
     fn take(&self, now: u64, max: u64) -> bool {
-        // Relaxed: as above.
+        // Relaxed: as in `has_room`.
         let mut old = self.0.load(Relaxed);
         while let Some(new) = Self::after(old, now, max) {
             match self.0.cmpxchg(old, new, Relaxed) {
@@ -86,7 +86,7 @@ impl Rate {
     }
 }
 
-/// Calls `see` with one slice and then another; only what has both is copied.
+/// Calls `see` with the two slices joined; copies only if neither is empty.
 fn with_both<R>(first: Option<&[u64]>, second: &[u64], see: impl FnOnce(&[u64]) -> R) -> R {
     if first.is_none_or(<[u64]>::is_empty) {
         return see(second);
@@ -94,7 +94,7 @@ fn with_both<R>(first: Option<&[u64]>, second: &[u64], see: impl FnOnce(&[u64]) 
     see(join(&mut [0; TAIL_MAX], first, second))
 }
 
-/// One slice and then another, as far as there is room.
+/// Joins two slices, as far as there is room.
 fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'a [u64] {
     let Some(first) = first else { return second };
     let words = first.iter().chain(second).copied();
@@ -106,13 +106,13 @@ fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Whether a late event is to be reported: not if only the worst are wanted, and there has been
-    /// a worse one. To be called once for each. Any context.
+    /// Whether to report a late event: false if only the worst ones are wanted, and there has been
+    /// a worse one. Must be called once for each event. Any context.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
         if self.value(common::WORST) == 0 {
             return true;
         }
-        // Before it raises the threshold: else the worst event would be the one that is not
+        // Before it raises the threshold: otherwise the worst event would be the one that is not
         // reported.
         if late.delay > late.threshold && !self.may_raise() {
             self.suppressed(&Kernel::guard());
@@ -122,7 +122,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     /// Whether an alert raised now would be within the limit. For callers whose alert is expensive,
-    /// such as walking a stack. Any context.
+    /// for example because it walks a stack. Any context.
     pub(crate) fn may_raise(&self) -> bool {
         let max = self.value(common::MAX_ALERTS);
         max == 0 || self.rate.has_room(Kernel::now(), max)
@@ -135,8 +135,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .count(Counter::ALERTS_SUPPRESSED);
     }
 
-    /// Returns the threshold that the event is reported with, raised as by [`Core::keep_worst`], or
-    /// `None` if it is not to be reported.
+    /// Returns the threshold to report the event with, raised as by [`Core::keep_worst`], or `None`
+    /// if the event must not be reported.
     pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
         if self.value(common::WORST) == 0 {
             return Some(late.threshold);
@@ -144,7 +144,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.engine.raise_threshold(late)
     }
 
-    /// Raises an alert, unless there has been a worse one, see [`Core::keep_worst`]. Any context, also under the runqueue lock.
+    /// Raises an alert, unless there has been a worse one, see [`Core::keep_worst`]. Any context,
+    /// including under the runqueue lock.
     #[cold]
     pub(crate) fn raise(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
         if self.value(common::WORST) == 0 {
@@ -154,7 +155,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.raise_worst(guard, report);
     }
 
-    /// Raises an alert if it is a new worst one.
+    /// Raises an alert if its event is the worst so far.
     #[inline(never)]
     fn raise_worst(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
         let mut late = *report.late;
@@ -179,9 +180,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.raise_as(reason, guard, report);
     }
 
-    /// Raises an alert for a reason that is not the event's, for an event that is to be reported,
-    /// unless there have been `max_alerts` in this second: then it returns `false`. Any context,
-    /// also under the runqueue lock.
+    /// Raises an alert with a reason other than the event's own. Returns `false` if `max_alerts`
+    /// was already reached in this second. Any context, including under the runqueue lock.
     #[cold]
     pub(crate) fn raise_as(
         &self,
@@ -207,7 +207,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         true
     }
 
-    /// Records an alert with the words of its tail, has it traced, and announces it.
+    /// Records an alert with the words of its tail, emits its trace event, and announces it.
     fn record(
         &self,
         reason: Reason,
@@ -248,7 +248,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             alert.seq = seq;
             stats.here::<Kernel>(guard).count(Counter::ALERTS_LOST);
         }
-        // The readers of all instances see the gap in their own numbering if this one is lost.
+        // If this one is lost, the readers of all instances see the gap in their own numbering.
         let _ = self.all.record(|_| alert.to_words(), tail);
         trace(&alert);
         self.alerts.announce();

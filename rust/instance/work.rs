@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work that programs mark: a cookie when it begins, and the same one when it is done.
+//! Work that programs mark: with a cookie when it begins, and with the same cookie when it is done.
 //!
 //! ```text
 //!   write(2) to /proc ---> Cookie ---> Work: an instance that waits for it
 //! ```
 //!
-//! Only the cookie identifies a work: it may begin in one process, and be done in another one.
+//! Only the cookie identifies a work: it may begin in one process, and be done in another.
 
 use kernel::prelude::*;
 
-/// The longest cookie, in bytes.
+/// Maximum length of a cookie, in bytes.
 pub(crate) const COOKIE_MAX: usize = 64;
 
-/// The identity of a work: 1 to [`COOKIE_MAX`] bytes of any kind.
+/// The identity of a work: 1 to [`COOKIE_MAX`] arbitrary bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Cookie<'a>(&'a [u8]);
 
 impl<'a> Cookie<'a> {
-    /// `EINVAL` if it is empty or too long.
+    /// Creates a cookie. Fails with `EINVAL` if it is empty or too long.
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Self> {
         if bytes.is_empty() || bytes.len() > COOKIE_MAX {
             return Err(EINVAL);
@@ -26,17 +26,18 @@ impl<'a> Cookie<'a> {
         Ok(Self(bytes))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.0
     }
 }
 
-/// An instance that waits for work. In the task that does it.
+/// An instance that waits for work. Called in the task that does the work.
 pub(crate) trait Work: Send + Sync {
-    /// Work begins. `ENODEV` if the instance is off, `ENOSPC` if there is no room for more work.
+    /// Marks the beginning of a work. `ENODEV` if the instance is off, `ENOSPC` if there is no room
+    /// for more work.
     fn begin(&self, cookie: Cookie<'_>) -> Result;
 
-    /// Work is done, perhaps one that is not known. `ENODEV` if the instance is off.
+    /// Marks a work as done, perhaps an unknown one. `ENODEV` if the instance is off.
     fn done(&self, cookie: Cookie<'_>) -> Result;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the runs of a probe took, by each counter: preallocated histograms and sums for each CPU,
+//! Measurements of a probe's runs, for each counter: preallocated histograms and sums for each CPU,
 //! which the reader adds up.
 //!
 //! ```text
@@ -9,9 +9,9 @@
 //!   branch-misses, their sum          7            4            60    <- what the slow ones had
 //! ```
 //!
-//! Beside the histogram of each counter there is, for each bucket of cycles, the sum of each event
-//! of the samples in it: so a reader sees what the slowest runs had more of than the others, and
-//! need not have all samples.
+//! Besides the histogram of each counter, there is the sum of each event for each bucket of cycles,
+//! over the samples in that bucket: so a reader sees which events were more frequent in the slowest
+//! runs, without having all samples.
 
 use crate::{
     engine::{
@@ -41,7 +41,7 @@ pub(crate) const EVENTS: [&str; 6] = [
     "branch-misses",
 ];
 
-/// Limit of the number of counters.
+/// Maximum number of counters.
 pub(crate) const COUNTERS: usize = 1 + EVENTS.len();
 
 /// Some of the [`EVENTS`].
@@ -49,8 +49,8 @@ pub(crate) const COUNTERS: usize = 1 + EVENTS.len();
 pub(crate) struct Chosen(u32);
 
 impl Chosen {
-    /// From words with commas between them, of which [`CYCLES`] is always chosen. Fails with one
-    /// that is unknown.
+    /// Parses words separated by commas; [`CYCLES`] is always chosen. Fails with the first unknown
+    /// word.
     pub(crate) fn parse(text: &str) -> core::result::Result<Self, &str> {
         let mut chosen = 0;
         for word in text.split(',').filter(|&word| word != CYCLES) {
@@ -60,52 +60,52 @@ impl Chosen {
         Ok(Self(chosen))
     }
 
-    /// Their numbers.
+    /// Returns their numbers.
     pub(crate) fn numbers(self) -> impl Iterator<Item = usize> {
         (0..EVENTS.len()).filter(move |nth| self.0 & 1 << nth != 0)
     }
 
-    /// Their names.
+    /// Returns their names.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         self.numbers().map(|nth| EVENTS[nth])
     }
 
-    /// Number of counters, the cycles included.
+    /// Returns the number of counters, including the cycles.
     pub(crate) fn counters(self) -> usize {
         1 + self.numbers().count()
     }
 }
 
-/// The last bucket has all from 2^32 on: a second, by the cycles.
+/// The last bucket has all values from 2^32 on: a second, in cycles.
 const BUCKETS: usize = bucket_of(1 << 32) + 1;
 
-/// Larger values count as this one in squares and products, lest their sums wrap: as outliers they
-/// are beyond doubt.
+/// Larger values count as this one in squares and products, lest their sums wrap: they are clearly
+/// outliers.
 const SQUARED: u64 = (1 << 24) - 1;
 
 // The words of a counter.
 const SUM: usize = 0;
 const SQUARES: usize = 1;
-/// Of the value and the cycles.
+/// Products of the value and the cycles.
 const PRODUCTS: usize = 2;
-/// Inverted, so that it begins as 0.
+/// Inverted, so that the initial value is 0.
 const MIN: usize = 3;
 const MAX: usize = 4;
 const FIRST: usize = 5;
-/// Of an event: its sum, for each bucket of the cycles.
+/// First of an event's sums, one for each bucket of the cycles.
 const FIRST_SUM: usize = FIRST + BUCKETS;
 const WORDS: usize = FIRST_SUM + BUCKETS;
 
-/// What runs took, by each of some counters.
+/// Measurements of runs, by several counters.
 pub(crate) struct Tally {
     counters: usize,
-    /// For each counter its [`WORDS`], of which the cycles have no sums; and how many runs were
-    /// discarded.
+    /// The [`WORDS`] of each counter, though the cycles have no sums; and the number of discarded
+    /// runs.
     cpus: PerCpu<NodeSlice<Atomic<u64>>>,
 }
 
 impl Tally {
-    /// An empty one. `ENOMEM`. Sleeps.
+    /// Creates an empty tally. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new<P: Platform>(counters: usize) -> Result<Self> {
         let len = counters * WORDS + 1;
         let cpus = PerCpu::try_new::<P>(|cpu| {
@@ -114,8 +114,8 @@ impl Tally {
         Ok(Self { counters, cpus })
     }
 
-    /// A run: the cycles, and each event unless it was not counted; `None` if it was interrupted.
-    /// Any context.
+    /// Adds a run: the cycles, and each event unless it was not counted; `None` if the run was
+    /// interrupted. Any context.
     pub(crate) fn take<P: Platform>(
         &self,
         guard: &P::Guard,
@@ -148,12 +148,12 @@ impl Tally {
         }
     }
 
-    /// Number of discarded runs.
+    /// Returns the number of discarded runs.
     pub(crate) fn discarded(&self) -> u64 {
         self.sum(self.counters * WORDS)
     }
 
-    /// Number of runs that were not discarded.
+    /// Returns the number of runs that were not discarded.
     pub(crate) fn samples(&self) -> u64 {
         self.count(0)
     }
@@ -199,15 +199,15 @@ impl Tally {
         out.write_str("\n")
     }
 
-    /// Number of values of a counter.
+    /// Returns the number of values of a counter.
     fn count(&self, nth: usize) -> u64 {
         let base = nth * WORDS + FIRST;
         (base..base + BUCKETS).map(|at| self.sum(at)).sum()
     }
 
-    /// The highest value of the bucket that a percentile is in.
+    /// Returns the highest value of the bucket that contains a percentile.
     fn percentile(&self, nth: usize, count: u64, percent: u64) -> u64 {
-        // Without an overflow.
+        // In this order, so that nothing overflows.
         let whole = count / 100 * percent + (count % 100 * percent).div_ceil(100);
         let mut seen = 0;
         for at in 0..BUCKETS {
@@ -227,7 +227,7 @@ impl Tally {
         self.each(at).max().unwrap_or(0)
     }
 
-    /// A word of each CPU.
+    /// Iterates over the values of a word on all CPUs.
     fn each(&self, at: usize) -> impl Iterator<Item = u64> + '_ {
         // Relaxed: each is exact; together they are a snapshot of about now.
         let word = move |words: &NodeSlice<Atomic<u64>>| words.get(at).map(|w| w.load(Relaxed));
@@ -239,13 +239,13 @@ fn bucket(value: u64) -> usize {
     bucket_of(value).min(BUCKETS - 1)
 }
 
-/// The lowest value of a bucket, and the lowest above it.
+/// Returns the lowest value of a bucket, and the lowest above it.
 fn limits(at: usize) -> (u64, u64) {
     let (low, above) = bounds(at);
     (low, if at == BUCKETS - 1 { u64::MAX } else { above })
 }
 
-/// Replaces an extreme, against NMIs of this CPU that do the same.
+/// Raises an extreme, safe against NMIs of this CPU that do the same.
 fn raise(word: Option<&Atomic<u64>>, value: u64) {
     let Some(word) = word else {
         return;

@@ -31,7 +31,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Creates the files of the module. Sleeps; nothing is left behind if it fails.
+/// Creates the files of the module. Sleeps; a failure leaves nothing behind.
 pub(crate) fn root_files(
     dir: &Arc<Dir>,
     all: &Arc<Alerts>,
@@ -56,7 +56,7 @@ pub(crate) fn root_files(
     Ok(files)
 }
 
-/// Creates the folder of an instance. Sleeps; nothing is left behind if it fails.
+/// Creates the folder of an instance. Sleeps; a failure leaves nothing behind.
 pub(crate) fn instance_files(
     name: &CStr,
     parent: &Arc<Dir>,
@@ -84,7 +84,7 @@ pub(crate) fn instance_files(
     if let Some(profile) = instance.profile() {
         for (name, span) in PROFILES {
             let profile = profile.clone();
-            // A write resets it.
+            // A write to this file resets the profile.
             let resets = span == Span::SinceReset;
             add(dir.text(name, resets, ProfileFile { profile, span }))?;
         }
@@ -106,7 +106,7 @@ fn refuse(fault: &Fault<'_>) -> Error {
     fault.error
 }
 
-/// The written text, without the newline that `echo` adds.
+/// Returns the written text, without the newline that `echo` adds.
 fn line_of(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\n").unwrap_or(text)
 }
@@ -187,7 +187,7 @@ impl Text for TrackersFile {
     }
 }
 
-/// The counters of the ring of all instances.
+/// The file with the counters of the ring that all instances share.
 struct RingFile(Arc<Alerts>);
 
 impl Text for RingFile {
@@ -273,7 +273,7 @@ impl Listing for PendingFile {
     }
 }
 
-/// The file of a tracker's own.
+/// A tracker's own file.
 struct TableFile(Arc<dyn Table>);
 
 impl Text for TableFile {
@@ -283,14 +283,14 @@ impl Text for TableFile {
     }
 }
 
-/// What happens to work.
+/// The kinds of marks of work.
 #[derive(Clone, Copy)]
 enum Mark {
     Begin,
     Done,
 }
 
-/// A file at the top, where work is marked for all instances: the message is the cookie.
+/// A top-level file, where work is marked for all instances: the message is the cookie.
 struct MarkFile(Arc<Works>, Mark);
 
 impl Sink for MarkFile {
@@ -308,7 +308,7 @@ struct WorkFile(Arc<dyn Work>);
 
 const BEGIN: &[u8] = b"begin ";
 const DONE: &[u8] = b"done ";
-// A longer message has too long a cookie.
+// A cookie in a longer message is too long.
 const _: () = assert!(BEGIN.len() + COOKIE_MAX + 1 < MESSAGE_MAX);
 
 impl Sink for WorkFile {
@@ -324,8 +324,8 @@ impl Sink for WorkFile {
     }
 }
 
-/// One slice of the loop with interrupts off: `LENGTH THRESHOLD`, in nanoseconds. Each open file
-/// has a slice of its own, so that several CPUs measure at a time.
+/// Runs one slice of the loop with interrupts off: `LENGTH THRESHOLD`, in nanoseconds. Each open
+/// file has a slice of its own, so that several CPUs can measure at the same time.
 struct HwnoiseFile;
 
 impl Query for HwnoiseFile {
@@ -334,13 +334,13 @@ impl Query for HwnoiseFile {
         let mut bins = KVec::from_elem(0, hwnoise::BINS, GFP_KERNEL)?;
         let mut found = Found::new(&mut bins);
         interrupts::off(|| found.measure(plan, Kernel::now));
-        // What had to wait comes first: tasks, on a kernel that does not preempt itself.
+        // Waiting tasks run first, on a kernel that does not preempt itself.
         periodic::cond_resched();
         found.print(&mut Lines(out)).map_err(|_| ENOMEM)
     }
 }
 
-/// What the probes cost.
+/// The file with the cost of the probes.
 struct MeasureFile(Arc<Measure>);
 
 impl Text for MeasureFile {

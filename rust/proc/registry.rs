@@ -2,8 +2,9 @@
 
 //! All instances by name, and the execution of lines of the control language.
 //!
-//! One lock guards the list. It is not held during long operations: a disk is looked up before, and
-//! an instance that is removed waits for its readers after, while its name is still taken.
+//! One lock guards the list. It is not held during long operations: a disk is looked up before it
+//! is taken. An instance that is removed waits for its readers after it was released, while its
+//! name is still reserved.
 
 use crate::{
     alert::{record::Name, stream::Alerts},
@@ -42,8 +43,8 @@ pub(crate) use works::Works;
 /// Files that are removed together.
 pub(crate) type Files = KVec<File>;
 
-/// Creates the folder of an instance, with this name and open to a group, in another one. Sleeps;
-/// nothing is left behind if it fails.
+/// Creates the folder of an instance in another folder, with this name and group. Sleeps; a failure
+/// leaves nothing behind.
 pub(crate) type MakeFiles = fn(&CStr, &Arc<Dir>, Option<u32>, &Arc<dyn Instance>) -> Result<Files>;
 
 /// An instance and its files.
@@ -52,26 +53,26 @@ struct Entry {
     instance: Arc<dyn Instance>,
     /// Its folder.
     files: Files,
-    /// That it waits for work, if it does.
+    /// Its entry in the list of instances that wait for work, if it does.
     listed: Option<Listed>,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // First nothing new is recorded; then the readers return.
+        // First, recording stops; then the readers return.
         self.instance.shut_down();
         self.listed = None;
         self.files.clear();
     }
 }
 
-/// The list.
+/// The list of instances.
 struct List {
     /// `None` when the module is being unloaded.
     entries: Option<KVec<Entry>>,
-    /// Names that are not free yet: their instances are being removed.
+    /// Names that are still reserved: their instances are being removed.
     leaving: KVec<Name>,
-    /// How many were removed: after a removal the others may have other positions in the list.
+    /// Number of removals: after a removal the other instances may have new positions.
     removed: u64,
 }
 
@@ -89,9 +90,9 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Creates an empty one, whose instances' folders are in `parent` and open to group `gid`, as
-    /// `make_files` makes them, whose alerts also go to `all`, and of which `works` lists those that
-    /// wait for work. Their probes are measured if there is a `measure`.
+    /// Creates an empty registry. `make_files` creates the folders of its instances in `parent`,
+    /// with group `gid`. Their alerts also go to `all`; `works` lists those that wait for work.
+    /// Their probes are measured if there is a `measure`.
     pub(crate) fn new(
         all: Arc<Alerts>,
         parent: Arc<Dir>,
@@ -210,15 +211,16 @@ impl Registry {
         let entry = self
             .create(name, packed, make, &values)
             .map_err(|error| failed(error, name))?;
-        // Reserved by `create`; if it fails nevertheless, the entry is dropped, and all is undone.
+        // Room was reserved by `create`; if the push fails nevertheless, dropping the entry undoes
+        // everything.
         entries
             .push(entry, GFP_KERNEL)
             .map_err(|_| failed(ENOMEM, name))
     }
 
     /// Adds the instance of another module, which `make` creates from its name and the alerts of
-    /// all instances. `EEXIST` if the name is taken, `ENODEV`, `ENOMEM`, or what `make` failed
-    /// with. Sleeps.
+    /// all instances. Sleeps. Fails with `EEXIST` if the name is taken, `ENODEV`, `ENOMEM`, or the
+    /// error of `make`.
     pub(crate) fn adopt(
         &self,
         name: &[u8],
@@ -247,8 +249,8 @@ impl Registry {
             let entries = list.entries.as_mut()?;
             let is_it = |entry: &Entry| entry.instance.made_by().is_some_and(|by| is_it(&by));
             let at = entries.iter().position(is_it)?;
-            // If memory is short, the name is free a little early: then a new instance of this name
-            // may be refused because its folder still exists.
+            // If memory is short, the name becomes free slightly early: then a new instance of this
+            // name may be refused because its folder still exists.
             let is_kept = list.leaving.push(entries[at].name, GFP_KERNEL).is_ok();
             list.removed = list.removed.wrapping_add(1);
             (entries.remove(at).ok()?, is_kept)
@@ -261,7 +263,7 @@ impl Registry {
         Some(name)
     }
 
-    /// The first instance of another module for which `is_it` is true. Sleeps.
+    /// Finds the first instance of another module for which `is_it` is true. Sleeps.
     pub(crate) fn find(&self, is_it: impl Fn(&MadeBy) -> bool) -> Option<Arc<dyn Instance>> {
         let list = self.list.lock();
         let mut all = list.entries.iter().flatten().map(|entry| &entry.instance);
@@ -292,7 +294,7 @@ impl Registry {
         Ok(entry)
     }
 
-    /// An instance by its position, and how many were removed from the list so far.
+    /// Returns an instance by its position, and the number of removals so far.
     fn nth(&self, at: usize) -> (Option<Arc<dyn Instance>>, u64) {
         let list = self.list.lock();
         let entry = list.entries.as_ref().and_then(|entries| entries.get(at));
@@ -354,7 +356,7 @@ impl Watcher for Registry {
     }
 }
 
-/// A C string of a name without NUL.
+/// Returns a name without NUL as a C string.
 fn c_string(name: &[u8]) -> Result<CString> {
     let text = core::str::from_utf8(name).map_err(|_| EINVAL)?;
     CString::try_from_fmt(fmt!("{text}"))
@@ -379,7 +381,7 @@ fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
         Disk::Name(name) => name,
         Disk::Number(dev) => {
             return match block::check(dev) {
-                // There may be one with this number later.
+                // A disk with this number may be added later.
                 Ok(()) => Ok(dev),
                 Err(error) if error == ENXIO => Ok(dev),
                 Err(error) => Err(error),
@@ -405,8 +407,8 @@ fn look_up(target: LookupTarget<'_>) -> Result<u64> {
 
 const KERNEL: Lookup<'static> = &look_up;
 
-/// Checks all settings of a line; one that is given twice is a fault. May sleep for a long time,
-/// when a disk or a cgroup is looked up.
+/// Checks all settings of a line; giving one twice is a fault. May sleep for a long time, when a
+/// disk or a cgroup is looked up.
 fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Changes, Fault<'a>> {
     let mut changes = none(kind)?;
     for setting in settings {
@@ -439,12 +441,12 @@ fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Change
     Ok(changes)
 }
 
-/// No changes for an instance.
+/// Returns an empty set of changes for an instance.
 fn none(kind: &Kind) -> core::result::Result<Changes, Fault<'static>> {
     Changes::none().map_err(|error| failed(error, kind.name.as_bytes()))
 }
 
-/// The default values of an instance.
+/// Returns the default values of an instance.
 fn defaults(kind: &Kind) -> core::result::Result<Values, Fault<'static>> {
     Values::defaults(kind.params).map_err(|error| failed(error, kind.name.as_bytes()))
 }
@@ -477,7 +479,7 @@ fn change<'a>(
     instance.apply(changes).map_err(|error| failed(error, name))
 }
 
-/// The values of a new instance with these settings.
+/// Returns the values of a new instance with these settings.
 fn values_of_new<'a>(
     kind: &'static Kind,
     changes: &Changes,
@@ -499,7 +501,7 @@ fn values_of_new<'a>(
     if values[common::EVENTS] > values[common::MAX_EVENTS] {
         let param = &kind.params[common::MAX_EVENTS];
         if let Some(word) = settings.value_of(param.name) {
-            // Neither is more than there can be cells.
+            // Neither exceeds the maximum number of cells.
             return Err(control::below(param, values[common::EVENTS] as u64, word));
         }
         values[common::MAX_EVENTS] = values[common::EVENTS];
@@ -507,8 +509,8 @@ fn values_of_new<'a>(
     Ok(values)
 }
 
-/// What creates an instance of a tracker, if this kernel has all that the tracker needs, and a line
-/// of the control language can create one.
+/// Returns the constructor of a tracker's instances, if this kernel has all that the tracker needs,
+/// and a line of the control language can create one.
 fn creator<'a>(kind: &Kind, tracker: &'a [u8]) -> core::result::Result<Create, Fault<'a>> {
     if (kind.missing)().is_some() {
         return Err(control::unknown(
@@ -526,7 +528,7 @@ fn creator<'a>(kind: &Kind, tracker: &'a [u8]) -> core::result::Result<Create, F
     })
 }
 
-/// Whether the values go together, see [`Kind::check`].
+/// Checks whether the values are valid together, see [`Kind::check`].
 fn check(kind: &'static Kind, values: &Values) -> core::result::Result<(), Fault<'static>> {
     match (kind.check)(values) {
         Some((at, why)) => {
@@ -547,7 +549,7 @@ pub(crate) fn set_param<'a>(
 ) -> core::result::Result<(), Fault<'a>> {
     let param = &instance.kind().params[at];
     if param.fixed {
-        // Root may write, whatever the mode of the file is.
+        // Root may write, whatever the file mode.
         return Err(control::unknown(EPERM, AT_CREATION, param.name.as_bytes()));
     }
     let kind = instance.kind();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where in the table an event is, as its cell keeps it and as a search has found it.
+//! Place of an event in the table, as its cell keeps it and as a search has found it.
 //!
 //! Pure functions, for any context.
 
@@ -11,12 +11,12 @@ use crate::{
 };
 use core::{marker::PhantomData, ptr};
 
-/// Where an event sits: the address of its bucket, whose low bits are free, and the slot. Made by
-/// the table only, and kept in the cell's link.
+/// The place of an event: the address of its bucket, whose low bits are free, and the slot. Created
+/// only by the table, and kept in the cell's link.
 ///
 /// # Invariants
 ///
-/// The highest bit is set, or it is [`NOWHERE`].
+/// The highest bit is set, or the place is [`NOWHERE`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place(u64);
 
@@ -24,19 +24,19 @@ impl Place {
     #[inline(always)]
     pub(super) fn of(bucket: &Bucket, slot: usize) -> Self {
         let address = ptr::from_ref(bucket).expose_provenance() as u64;
-        // A bucket is aligned to more than there are slots.
+        // The alignment of a bucket is greater than the number of slots.
         // INVARIANT: An address with the mark has the bit.
         Self(address | slot as u64 | ADDRESS_MARK)
     }
 
-    /// Writes it to the link of the cell that is in this place.
+    /// Stores the place in the link of the cell that is there.
     #[inline(always)]
     pub(super) fn keep_in(self, link: &Link) {
         // SAFETY: By the type invariant; only `of` makes what is kept.
         unsafe { link.keep(self.0) };
     }
 
-    /// What a link says. Of a cell that is not in the table that may be anything.
+    /// Returns the place in a link. For a cell that is not in the table it may be anything.
     #[inline(always)]
     pub(super) fn kept_in(link: &Link) -> Self {
         Self(link.kept())
@@ -54,10 +54,10 @@ impl Place {
     }
 }
 
-/// No place: no link says this. The pool's links of cells with a next one have a depth.
+/// No place: no link has this value. The pool's links of cells with a next one have a depth.
 pub(super) const NOWHERE: Place = Place(1);
 
-/// A slot that may hold the event that is searched for.
+/// A slot that may hold the wanted event.
 ///
 /// # Invariants
 ///
@@ -72,7 +72,7 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// A cell of which it is not known where it sits.
+    /// Describes a cell whose slot is not known.
     #[inline(always)]
     pub(crate) fn anywhere(cell: Index) -> Self {
         // INVARIANT: Nowhere.
@@ -83,7 +83,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// A cell that was seen in a slot.
+    /// Describes a cell that was seen in a slot.
     #[inline(always)]
     pub(super) fn seen_in(cell: Index, bucket: &'a Bucket, slot: usize) -> Self {
         // INVARIANT: As the reference says.
@@ -94,10 +94,10 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// The bucket in which it was seen, if that was in this place.
+    /// Returns the bucket in which the cell was seen, if that was in this place.
     #[inline(always)]
     pub(super) fn bucket_if_at(&self, place: Place) -> Option<&'a Bucket> {
-        // SAFETY: By the type invariant; no link says `NOWHERE`, so it is not that.
+        // SAFETY: By the type invariant; no link has the value `NOWHERE`, so `seen` is in a bucket.
         (place == self.seen).then(|| unsafe { &*place.bucket() })
     }
 }
@@ -110,9 +110,9 @@ pub(crate) struct Seen {
     place: Place,
 }
 
-/// How a search that may leave the home bucket offers a cell.
+/// The form in which a search that may leave the home bucket offers a cell.
 pub(super) trait Offered<'a> {
-    /// A cell whose index was seen in a slot.
+    /// Describes a cell whose index was seen in a slot.
     fn offered(bucket: &'a Bucket, slot: usize, cell: Index) -> Self;
 }
 
@@ -132,8 +132,8 @@ impl<'a> Offered<'a> for Seen {
 }
 
 impl Seen {
-    /// Whether the event with this link, that of the cell, is in this slot. Otherwise the index was
-    /// an old one.
+    /// Whether the event with this link, that of the cell, is in this slot. If not, the index was
+    /// stale.
     ///
     /// For holders of a reference to the event.
     pub(crate) fn is_place_of(&self, link: &Link) -> bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Kinds of fields whose text only the kernel can give: names of functions and states.
+//! Fields that only the kernel can print: names of functions and states.
 
 use super::{fields, How, InQuotes};
 use crate::sys::{
@@ -11,18 +11,18 @@ use crate::sys::{
 use kernel::fmt;
 
 impl How {
-    /// Which registers the reader may see.
+    /// Returns which registers the reader may see.
     pub(crate) fn limit(&self) -> Limit {
         Limit::whole(self.is_trusted)
     }
 
-    /// Which parts of registers the reader may see.
+    /// Returns which parts of registers the reader may see.
     pub(crate) fn limit_of_part(&self) -> Limit {
         Limit::part(self.is_trusted)
     }
 }
 
-/// The address of an object of the kernel, shown as a pseudonym.
+/// The address of a kernel object, shown as a pseudonym.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Address(pub(crate) u64);
 

@@ -7,13 +7,13 @@
 //!   -----------------------> fd -------------------> ... ------------------>
 //! ```
 //!
-//! Only the middle one is a tracepoint; the others are functions. C headers:
+//! Only the one in the middle is a tracepoint; the others are functions. C headers:
 //! [`include/linux/net.h`](srctree/include/linux/net.h),
 //! [`include/trace/events/sock.h`](srctree/include/trace/events/sock.h)
 //!
 //! # Contexts
 //!
-//! The task that accepts, sends, or closes. At an accept and at a close preemption is off.
+//! The task that accepts, sends, or closes. Preemption is off at an accept and at a close.
 
 use crate::sys::{
     bindings as helpers,
@@ -37,9 +37,9 @@ use kernel::{
 /// A socket that was accepted.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Socket {
-    /// Identifies it while it is open.
+    /// A number that identifies the socket while it is open.
     pub(crate) id: u64,
-    /// The number of its file.
+    /// The file descriptor.
     pub(crate) fd: u32,
     pub(crate) local: Address,
     pub(crate) remote: Address,
@@ -51,7 +51,7 @@ pub(crate) struct Address {
     /// `AF_...`
     pub(crate) family: u16,
     pub(crate) port: u16,
-    /// The bytes as they are sent.
+    /// The bytes, in network order.
     pub(crate) bytes: [u64; 2],
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The word for a family.
+/// Returns the word for a family.
 pub(crate) fn family_name(family: u16) -> &'static str {
     match family.into() {
         bindings::AF_UNIX => "unix",
@@ -75,13 +75,14 @@ pub(crate) fn family_name(family: u16) -> &'static str {
     }
 }
 
-/// Follows sockets. See "Contexts" above. Sends and closes of all sockets are reported.
+/// Receives the events of sockets. See "Contexts" above. Sends and closes of all sockets are
+/// reported.
 pub(crate) trait Observer: Target {
-    /// The current task has accepted a connection.
+    /// Called when the current task has accepted a connection.
     fn accepted(&self, socket: &Socket);
-    /// The current task has sent this many bytes, at least one.
+    /// Called when the current task has sent this many bytes, at least one.
     fn sent(&self, socket: u64, bytes: u32);
-    /// The last file of the socket is closed.
+    /// Called when the last file of the socket is closed.
     fn closed(&self, socket: u64);
 }
 
@@ -153,12 +154,12 @@ fn probes<T: Observer>() -> [Probe<'static, T>; 1] {
     [unsafe { probe!(sock_send_length: sent::<T>) }]
 }
 
-/// The first required feature that this kernel lacks, if any.
+/// Returns the first required feature that this kernel lacks, if any.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached observer, until dropped; the begin is detached first. Dropping sleeps.
+/// An attached observer, until dropped; the start is detached first. Dropping sleeps.
 pub(crate) struct Attachment<T: Observer> {
     _accepts: Calls<T>,
     _sends: tracepoint::Attachment<T>,
@@ -166,11 +167,11 @@ pub(crate) struct Attachment<T: Observer> {
 }
 
 impl<T: Observer> Attachment<T> {
-    /// Attaches an observer. `ENOSYS` if the kernel lacks the tracepoint, `ENOENT` if it lacks a
-    /// function; nothing is left behind. Sleeps.
+    /// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks the tracepoint, or
+    /// `ENOENT` if it lacks a function, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
         let (argument, result) = (What::Argument, What::Result);
-        // The begin last: nothing begins whose end would be missed.
+        // The start last: no event starts whose end would be missed.
         // SAFETY: The first argument of sock_close() is the inode of a socket.
         let closes =
             unsafe { Calls::new([c"sock_close"], argument, closed::<T>, observer.clone())? };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is assumed about the inside of the kernel, beyond what its headers promise.
+//! Assumptions about the internals of the kernel, beyond the guarantees of its headers.
 //!
 //! ```text
 //!   load: check() -- each self-test, once --> those that failed, a bit each
@@ -8,8 +8,8 @@
 //!   `trackers`, a new instance: Kind::missing --> missing(the assumptions of the tracker)
 //! ```
 //!
-//! A tracker that relies on one names it in its `Kind::missing`:
-//! on a kernel where the self-test fails it is not available, and `trackers` says why.
+//! A tracker that relies on an assumption names it in its `Kind::missing`: on a kernel where the
+//! self-test fails the tracker is not available, and `trackers` shows why.
 //!
 //! | assumption | read from | relied on by |
 //! |---|---|---|
@@ -18,14 +18,14 @@
 //! | [`THROTTLE_WORK`] | `init_cfs_throttle_work`, `task_throttle_setup_work` in kernel/sched/fair.c | [`TaskRef::is_to_be_throttled`] |
 //! | [`TIMER_BASE`] | `__hrtimer_setup`, `hrtimer_update_base` in kernel/time/hrtimer.c | [`HighRes::read`] |
 //!
-//! All were read in Linux 7.2. Two more have no self-test here, because nothing wrong follows where
-//! they do not hold. The members that lead from a work to the name of its workqueue are found by their
-//! types (workqueue.c); where they are not found, works have no queue names. The types of per-CPU
-//! variables of x86 are asserted when this is compiled (helpers.c).
+//! All were verified by reading Linux 7.2. Two more have no self-test here, because they can do no
+//! harm where they fail. The members that lead from a work to the name of its workqueue are found
+//! by their types (workqueue.c); where they are not found, works have no queue names. The types of
+//! per-CPU variables of x86 are asserted at compile time (helpers.c).
 //!
 //! A self-test that cannot see its case, such as a task asleep at that moment, counts as passed: it
-//! has nothing against the assumption. None starts a timer, changes a task, or takes more than 20 ms
-//! and a grace period.
+//! has no evidence against the assumption. None starts a timer, changes a task, or takes more than
+//! 20 ms and a grace period.
 
 use crate::{
     engine::platform::Platform,
@@ -40,18 +40,18 @@ use crate::{
 use core::ffi::CStr;
 use kernel::{bindings, prelude::*};
 
-/// What a self-test has to show.
+/// An assumption and its self-test.
 pub(crate) struct Assumption {
     /// Its bit in [`FAILED`].
     bit: u64,
-    /// The text of it, for people.
+    /// Its text, as shown to users.
     text: &'static CStr,
     /// The self-test. Sleeps.
     holds: fn() -> bool,
 }
 
-/// A task that is runnable has an `on_rq` of 1, and `se.on_rq` if it is of the fair class; one that
-/// sleeps has neither, or `se.sched_delayed`.
+/// A runnable task has an `on_rq` of 1, and `se.on_rq` if it is of the fair class; a sleeping task
+/// has neither, or `se.sched_delayed`.
 pub(crate) static QUEUED: Assumption = Assumption {
     bit: 1,
     text: c"a task that is runnable has on_rq=1",
@@ -74,7 +74,7 @@ pub(crate) static THROTTLE_WORK: Assumption = Assumption {
     holds: || unsafe { helpers::lt_assume_throttle_work() },
 };
 
-/// The base of a timer of high resolution has its clock, and its time minus `CLOCK_MONOTONIC`.
+/// The base of a high-resolution timer has its clock, and its time minus `CLOCK_MONOTONIC`.
 pub(crate) static TIMER_BASE: Assumption = Assumption {
     bit: 8,
     text: c"the base of an hrtimer has its clock and offset",
@@ -84,23 +84,23 @@ pub(crate) static TIMER_BASE: Assumption = Assumption {
 
 static ALL: [&Assumption; 4] = [&QUEUED, &WAKING_LOCK, &THROTTLE_WORK, &TIMER_BASE];
 
-/// Those that do not hold.
+/// Assumptions that failed, a bit each.
 static FAILED: Atomic<u64> = Atomic::new(0);
 
-/// Runs the self-tests, and logs the ones that fail. Sleeps; to be called once, on load, before there
-/// are instances.
+/// Runs the self-tests, and logs those that fail. Sleeps; must be called once, on load, before
+/// there are instances.
 pub(crate) fn check() {
     for assumption in ALL {
         if !(assumption.holds)() {
             let text = assumption.text.to_str().unwrap_or("?");
             pr_warn!("this kernel is not as assumed: {text}; the trackers that need this are unavailable\n");
-            // Relaxed: read by those who find the files of the module, which are made later.
+            // Relaxed: read only by users of the module's files, which are created later.
             FAILED.add(assumption.bit, Relaxed);
         }
     }
 }
 
-/// The first of these assumptions that does not hold, if any.
+/// Returns the first of these assumptions that failed, if any.
 pub(crate) fn missing(needed: &[&'static Assumption]) -> Option<&'static CStr> {
     // Relaxed: as in `check`.
     let failed = FAILED.load(Relaxed);
@@ -113,7 +113,7 @@ pub(crate) fn is_one(missing: &CStr) -> bool {
     ALL.iter().any(|one| one.text == missing)
 }
 
-/// The number at the end of the text of [`QUEUED`]: the self-test compares with what the text says.
+/// Returns the number at the end of the text of [`QUEUED`], which the self-test compares with.
 fn on_rq_of_queued() -> i64 {
     let bytes = QUEUED.text.to_bytes();
     let last = bytes.last().map_or(core::ptr::null(), core::ptr::from_ref);
@@ -125,7 +125,7 @@ fn on_rq_of_queued() -> i64 {
 
 fn is_queued_while_runnable() -> bool {
     let expected = on_rq_of_queued();
-    // More than once: a change of its priority takes the task off its queue for a moment.
+    // Repeated: a change of its priority takes the task off its queue for a moment.
     let is_here = (0..100).any(|_| {
         let _guard = Kernel::guard();
         TaskRef::with_current(|task| {
@@ -145,7 +145,7 @@ unsafe extern "C" fn is_asleep(task: *mut bindings::task_struct) -> bool {
     task.is_asleep() && !task.is_awake()
 }
 
-/// Whether a timer is read as it was set; `clock` is its [`Timer::clock`](super::timer::Timer).
+/// Whether a timer reads as it was set; `clock` is its [`Timer::clock`](super::timer::Timer).
 ///
 /// # Safety
 ///

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kernel::sync::atomic`, inline.
+//! `kernel::sync::atomic`, inlined.
 //!
 //! The `kernel` crate's atomics call C functions: unless the kernel is built with
-//! `CONFIG_RUST_INLINE_HELPERS`, which distributions do not do, each load and each exchange of
-//! the engine would be a call that clobbers all caller-saved registers. Calls were more than a
-//! quarter of all instructions of a pair. The types here have the same names, methods and
-//! orderings, and are the same instructions on x86-64, in place:
+//! `CONFIG_RUST_INLINE_HELPERS`, which distributions do not do, each load and each exchange of the
+//! engine would be a call that clobbers all caller-saved registers. Calls were more than a quarter
+//! of all instructions of a pair. The types here have the same names, methods and orderings, and
+//! compile to the same instructions on x86-64, in place:
 //!
 //! | operation                        | instruction    | C                                    |
 //! |----------------------------------|----------------|--------------------------------------|
@@ -76,19 +76,19 @@ mod x86_64 {
     unsafe impl<T: AtomicWord> Sync for Atomic<T> {}
 
     impl<T> Atomic<T> {
-        /// Creates it with a value.
+        /// Creates an atomic with a value.
         pub(crate) const fn new(value: T) -> Self {
             Self(UnsafeCell::new(value))
         }
 
-        /// Its address.
+        /// Returns its address.
         #[inline(always)]
         pub(crate) const fn as_ptr(&self) -> *mut T {
             self.0.get()
         }
     }
 
-    /// Keeps the compiler from moving memory accesses across.
+    /// Keeps the compiler from moving memory accesses across this call.
     #[inline(always)]
     fn barrier() {
         // SAFETY: No instruction at all.
@@ -96,7 +96,7 @@ mod x86_64 {
     }
 
     impl<T: AtomicWord> Atomic<T> {
-        /// Reads it.
+        /// Reads the value.
         #[inline(always)]
         pub(crate) fn load<O: AcquireOrRelaxed>(&self, _: O) -> T {
             // SAFETY: Valid and aligned, since it is a reference; volatile, so that it is read once
@@ -108,7 +108,7 @@ mod x86_64 {
             value
         }
 
-        /// Writes it.
+        /// Writes the value.
         #[inline(always)]
         pub(crate) fn store<O: ReleaseOrRelaxed>(&self, value: T, _: O) {
             if !matches!(O::TYPE, OrderingType::Relaxed) {
@@ -157,16 +157,16 @@ mod x86_64 {
 
     /// Words that the processor can exchange.
     pub(crate) trait AtomicWord: Copy + PartialEq {
-        /// The value whose addition subtracts this one.
+        /// Returns the value whose addition subtracts this one.
         fn negated(self) -> Self;
 
         /// Replaces the value of `word` by `value`, and returns the old one.
         fn xchg(word: &Atomic<Self>, value: Self) -> Self;
 
-        /// Replaces the value of `word` by `new` if it is `old`, and returns the value before.
+        /// Replaces the value of `word` by `new` if it is `old`, and returns the previous value.
         fn cmpxchg(word: &Atomic<Self>, old: Self, new: Self) -> Self;
 
-        /// Adds `value` to `word`, and returns the value before.
+        /// Adds `value` to `word`, and returns the previous value.
         fn xadd(word: &Atomic<Self>, value: Self) -> Self;
     }
 

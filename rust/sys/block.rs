@@ -47,7 +47,7 @@ pub(crate) enum Transfer {
 }
 
 impl Transfer {
-    /// From the operation and flags of a request, see [`Operation::flags`].
+    /// Returns the direction, from the operation and flags of a request, see [`Operation::flags`].
     pub(crate) fn of(flags: u32) -> Option<Self> {
         match flags & ((1 << bindings::REQ_OP_BITS) - 1) {
             bindings::req_op_REQ_OP_READ => Some(Transfer::Read),
@@ -70,18 +70,18 @@ impl Request<'_> {
         }
     }
 
-    /// Identifies the request while it is in flight.
+    /// Returns a number that identifies the request while it is in flight.
     pub(crate) fn id(&self) -> u64 {
         self.raw.get() as u64
     }
 
-    /// The whole disk it is for, as in [`Operation::dev`].
+    /// Returns the whole disk of the request, as in [`Operation::dev`].
     pub(crate) fn dev(&self) -> u32 {
         // SAFETY: The request is valid, and so is its queue during the tracepoint.
         unsafe { helpers::lt_block_dev(self.raw.get()) }
     }
 
-    /// Its operation, or what is left of it.
+    /// Returns its operation, or the remaining part of it.
     pub(crate) fn operation(&self) -> Operation {
         let mut out = MaybeUninit::<helpers::lt_block_request>::uninit();
         // SAFETY: The request is valid; the function fills the structure.
@@ -97,14 +97,14 @@ impl Request<'_> {
         }
     }
 
-    /// The direction in which it moves data; `None` for a flush or a discard, for example.
+    /// Returns the direction in which it moves data; `None` for a flush or a discard, for example.
     pub(crate) fn transfer(&self) -> Option<Transfer> {
         // SAFETY: The request is valid, and the field is a number.
         let flags = unsafe { addr_of!((*self.raw.get()).cmd_flags).read_volatile() };
         Transfer::of(flags)
     }
 
-    /// The name of its disk, 32 bytes padded with NUL.
+    /// Returns the name of its disk, 32 bytes padded with NUL.
     pub(crate) fn disk_name(&self) -> [u64; 4] {
         let mut name = [0; 4];
         // SAFETY: The request is valid, and so is its disk during the tracepoint.
@@ -112,13 +112,13 @@ impl Request<'_> {
         name
     }
 
-    /// Whether it is a flush; only the block layer itself makes such requests.
+    /// Whether the request is a flush; only the block layer itself creates such requests.
     pub(crate) fn is_flush(&self) -> bool {
         // SAFETY: The request is valid.
         unsafe { helpers::lt_block_is_flush(self.raw.get()) }
     }
 
-    /// Whether completing `bytes` completes it.
+    /// Whether completing `bytes` completes the request.
     pub(crate) fn is_last(&self, bytes: u32) -> bool {
         // SAFETY: The request is valid.
         unsafe { helpers::lt_block_last_bytes(self.raw.get(), bytes) }
@@ -139,10 +139,10 @@ impl fmt::Display for Rwbs {
     }
 }
 
-/// The whole disk behind a path of a block device, as in [`Operation::dev`].
+/// Returns the whole disk behind a path of a block device, as in [`Operation::dev`].
 ///
-/// `ENOTBLK` for a partition, or if it is not a block device; `ENOTSUPP` for a disk whose driver
-/// makes no requests. Sleeps.
+/// Sleeps. Fails with `ENOTBLK` for a partition, or if it is not a block device, and with
+/// `ENOTSUPP` for a disk whose driver uses no requests.
 pub(crate) fn lookup(path: &CStr) -> Result<u32> {
     let mut dev = 0;
     // SAFETY: The path is a C string; the function writes `dev` on success.
@@ -157,7 +157,7 @@ pub(crate) fn check(dev: u32) -> Result {
     to_result(unsafe { helpers::lt_block_look(dev) })
 }
 
-/// Follows requests. Called in any context but NMI, mostly with preemption on.
+/// Receives the events of requests. Called in any context but NMI, usually with preemption on.
 pub(crate) trait Observer: Target {
     /// The submitter has created the request; not called for the block layer's own requests.
     fn created(&self, rq: &Request<'_>);
@@ -165,11 +165,11 @@ pub(crate) trait Observer: Target {
     fn inserted(&self, rq: &Request<'_>);
     /// The request is issued to the driver.
     fn issued(&self, rq: &Request<'_>);
-    /// The driver has returned it; it will be issued again.
+    /// The driver has returned the request; it will be issued again.
     fn requeued(&self, rq: &Request<'_>);
     /// The request has become part of another request and will not complete.
     fn merged(&self, rq: &Request<'_>);
-    /// `bytes` of it are complete.
+    /// Of the request, `bytes` are complete.
     fn completed(&self, rq: &Request<'_>, bytes: u32);
     /// The request is returned to the block layer, usually after its completion.
     fn done(&self, rq: &Request<'_>);
@@ -225,12 +225,13 @@ fn probes<T: Observer>() -> [Probe<'static, T>; 7] {
     }
 }
 
-/// The first tracepoint that this kernel lacks, if any.
+/// Returns the first tracepoint that this kernel lacks, if any.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// Attaches an observer. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+/// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
+/// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Follows what makes tasks run: interrupts, timers, softirqs, wakings, switches.
+//! Follows the causes that make tasks run: interrupts, timers, softirqs, wakings, switches.
 //!
 //! ```text
 //!   irq_handler_entry .. exit       a device interrupt, and the thread of its action after it
@@ -61,42 +61,44 @@ pub(crate) const VECTORS: [&str; 6] = [
     "thermal_apic",
 ];
 
-/// Follows all of these, and those of deferred.rs. See "Contexts" above, and in sys/sched.rs.
+/// Receives the events of all of these, and of deferred.rs. See "Contexts" above, and in
+/// sys/sched.rs.
 ///
-/// `TIMED`: whether the observer wants to know what the CPU spends its time on
-/// ([`Observer::wants_times`]). There are probes for either case, so what is not wanted costs
-/// nothing.
+/// `TIMED`: whether the observer keeps the times of the CPU ([`Observer::wants_times`]). There are
+/// separate probes for both cases, so unwanted times cost nothing.
 pub(crate) trait Observer: sched::Observer + irq::Observer + deferred::Observer {
-    /// A local interrupt begins, by its position in [`VECTORS`].
+    /// Called when a local interrupt begins, by its position in [`VECTORS`].
     fn vector_entered<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
     fn vector_left<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
 
-    /// The function of a timer is about to be called, in a hard interrupt.
+    /// Called when the function of a timer is about to be called, in a hard interrupt.
     fn timer_entered(&self, guard: &PreemptGuard, timer: HighRes<'_>);
     fn timer_left(&self, guard: &PreemptGuard);
 
-    /// The function of a timer is about to be called, in a softirq.
+    /// Called when the function of a timer is about to be called, in a softirq.
     fn soft_timer_entered(&self, guard: &PreemptGuard, timer: HighRes<'_>);
     fn soft_timer_left(&self, guard: &PreemptGuard);
 
-    /// A softirq is to be called on this CPU.
+    /// Called when a softirq is raised on this CPU.
     fn raised(&self, guard: &PreemptGuard, vector: usize);
     fn softirq_entered<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
     fn softirq_left<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
 
-    /// Whether [`Observer::returned`] is called: this slows down all system calls.
+    /// Whether [`Observer::returned`] is called, which slows down all system calls.
     fn wants_returns(&self) -> bool;
 
-    /// Whether the probes are `TIMED`, and the following two are called. Asked once.
+    /// Whether the probes are `TIMED`, and the following two are called. Read once.
     fn wants_times(&self) -> bool;
 
-    /// A handler of an NMI has taken this long. In the NMI, or in what it has interrupted.
+    /// Called when a handler of an NMI has taken this long. In the NMI, or in the code that it
+    /// interrupted.
     fn nmi_left(&self, guard: &PreemptGuard, time: u64);
 
-    /// A task that does not run, and is not switched in meanwhile, will be on another CPU.
+    /// Called when a task that does not run, and is not switched in meanwhile, moves to another
+    /// CPU.
     fn moves(&self, guard: &PreemptGuard, task: TaskRef<'_>, to: u32);
 
-    /// The current task returns from a system call.
+    /// Called when the current task returns from a system call.
     fn returned(&self, guard: &PreemptGuard);
 }
 
@@ -241,7 +243,7 @@ unsafe extern "C" fn moves<T: Observer>(
     observer.moves(&Kernel::guard(), task, to as u32);
 }
 
-/// The probes of what only a `TIMED` observer needs.
+/// The probes that only a `TIMED` observer needs.
 fn of_times<T: Observer>() -> [Probe<'static, T>; 2] {
     // SAFETY: They have the arguments of these tracepoints, and the task is valid.
     unsafe {
@@ -252,7 +254,7 @@ fn of_times<T: Observer>() -> [Probe<'static, T>; 2] {
     }
 }
 
-/// The probes that every machine has, those of an end first.
+/// The probes that exist on every machine, those of an end first.
 fn common<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: They have the arguments of these tracepoints.
     let own = unsafe {
@@ -309,20 +311,22 @@ fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static
     probes.into_iter().flatten()
 }
 
-/// Other machines have no tracepoints of local interrupts.
+/// No local interrupts: other machines have no tracepoints of them.
 #[cfg(not(CONFIG_X86_LOCAL_APIC))]
 fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
     core::iter::empty()
 }
 
-/// The first tracepoint that every observer needs and this kernel lacks, if any. Those of local
-/// interrupts, of deferred.rs and of times are not needed, and only some observers need `sys_exit`.
+/// Returns the first tracepoint that every observer needs and this kernel lacks, if any. The
+/// tracepoints of local interrupts, of deferred.rs and of times are optional, and only some
+/// observers need `sys_exit`.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(common::<T, false>())
 }
 
-/// Attaches an observer, to the tracepoints of local interrupts, of deferred.rs and of times as far
-/// as there are any. `ENOSYS` if the kernel lacks another one; nothing is left behind. Sleeps.
+/// Attaches an observer, including those tracepoints of local interrupts, of deferred.rs and of
+/// times that exist. Sleeps. Fails with `ENOSYS` if the kernel lacks another one, and then leaves
+/// nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     if observer.wants_times() {
         attach_with::<T, true>(observer)
@@ -336,9 +340,10 @@ fn attach_with<T: Observer, const TIMED: bool>(observer: Arc<T>) -> Result<Attac
     Attachment::new(observer.clone(), probes)
 }
 
-/// All probes, those of an end first. `ENOMEM`.
+/// Returns all probes, those of an end first. Fails with `ENOMEM`.
 ///
-/// Out of line: the iterators take up more of the stack than they may while probes run on top of it.
+/// Out of line: the iterators take more of the stack than is available while probes run on top of
+/// it.
 #[inline(never)]
 fn all<T: Observer, const TIMED: bool>(observer: &T) -> Result<KVec<Probe<'_, T>>> {
     // SAFETY: It has the arguments of this tracepoint.
@@ -348,7 +353,7 @@ fn all<T: Observer, const TIMED: bool>(observer: &T) -> Result<KVec<Probe<'_, T>
     let times = TIMED.then(of_times::<T>).into_iter().flatten();
     let mut local = Iterator::chain(local::<T, TIMED>(), times).filter(is_there);
     let mut further = Iterator::chain(deferred::probes(observer), returns);
-    // The name of the whole type would be too long for a symbol.
+    // The full type name would be too long for a symbol.
     let rest: [&mut dyn Iterator<Item = Probe<'_, T>>; 2] = [&mut local, &mut further];
     let mut probes = KVec::new();
     for probe in Iterator::chain(common::<T, TIMED>(), rest.into_iter().flatten()) {

@@ -11,7 +11,8 @@ use crate::sys::bindings;
 use core::ffi::CStr;
 use kernel::{error::to_result, prelude::*};
 
-/// The number of the cgroup at a path below the root that the caller sees. `ENOENT`. Sleeps.
+/// Returns the number of the cgroup at a path below the root that the caller sees. Sleeps; fails
+/// with `ENOENT`.
 pub(crate) fn lookup(path: &CStr) -> Result<u64> {
     let mut id = 0;
     // SAFETY: The path is a C string; the function writes `id` on success.

@@ -2,8 +2,8 @@
 
 //! Differences between the versions of Linux that this module supports: 7.2 and 7.3.
 //!
-//! Where the kernel has a `CONFIG_` for the difference, it decides. The C part sees the types of
-//! the kernel's variables and asserts what is said here about them (rust/sys/helpers.c).
+//! If the kernel has a `CONFIG_` symbol for a difference, that decides. The C part sees the types
+//! of the kernel's variables and asserts the statements made here about them (rust/sys/helpers.c).
 
 use core::borrow::Borrow;
 
@@ -17,7 +17,7 @@ pub(crate) fn parameter<T: Copy>(value: impl Borrow<T>) -> T {
 /// `int` in 7.2. In 7.3 that bit is in an upper half, which leaves 32 bits for the count.
 #[cfg(all(target_arch = "x86_64", not(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS)))]
 pub(crate) type PreemptCount = kernel::ffi::c_int;
-/// As above.
+/// `__preempt_count` of x86, `unsigned long` in 7.3.
 #[cfg(all(target_arch = "x86_64", CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS))]
 pub(crate) type PreemptCount = kernel::ffi::c_ulong;
 

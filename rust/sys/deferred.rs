@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A function call is identified by its `call_single_data_t`, which is in one queue at a time. That
-//! queue has wakings and irq_works, too: they are not passed on here. What is called on the same CPU
-//! at once has no such structure, and is not passed on, either.
+//! queue also has wakings and irq_works: they are not passed on here. A function called at once on
+//! the same CPU has no such structure, and is not passed on, either.
 //!
 //! C headers: [`include/linux/smp.h`](srctree/include/linux/smp.h),
 //! [`include/linux/timer.h`](srctree/include/linux/timer.h),
@@ -20,9 +20,9 @@
 //!
 //! # Contexts
 //!
-//! A call is requested in any context but NMI, with preemption off. It is made with interrupts off,
-//! in an interrupt or by the idle task. A timer's function is called in a softirq, which is
-//! preemptible on PREEMPT_RT.
+//! A call is requested in any context but NMI, with preemption off. The function runs with
+//! interrupts off, in an interrupt or the idle task. A timer's function is called in a softirq,
+//! which is preemptible on PREEMPT_RT.
 
 use crate::{
     engine::platform::Platform,
@@ -41,7 +41,7 @@ use kernel::{
     ffi::{c_ulong, c_void}, //
 };
 
-/// Which of these are followed.
+/// The kinds of deferred work that are followed.
 #[derive(Clone, Copy)]
 pub(crate) struct Followed {
     pub(crate) works: bool,
@@ -49,30 +49,31 @@ pub(crate) struct Followed {
     pub(crate) wheel: bool,
 }
 
-/// Follows those that it says. See "Contexts" above, in workqueue.rs and in kthread_work.rs.
+/// Receives the events of deferred work. See "Contexts" above, in workqueue.rs and in
+/// kthread_work.rs.
 pub(crate) trait Observer: workqueue::Observer + kthread_work::Observer {
-    /// Which ones. Asked once.
+    /// Returns the kinds of work to follow. Called once.
     fn followed(&self) -> Followed;
 
-    /// A function is to be called on another CPU: the address of its `call_single_data_t`, and its
-    /// own.
+    /// Called when a function is to be called on another CPU: the address of its
+    /// `call_single_data_t`, and the function's own.
     fn call_requested(&self, guard: &PreemptGuard, call: u64, function: u64);
 
-    /// It is called. The structure may be used for another call from now on.
+    /// Called when the function is called. The structure may be used for another call from now on.
     fn call_entered(&self, guard: &PreemptGuard, call: u64, function: u64);
     fn call_left(&self, guard: &PreemptGuard);
 
-    /// The function of a timer of the wheel is about to be called.
+    /// Called when the function of a timer of the wheel is about to be called.
     fn wheel_timer_entered(&self, guard: &PreemptGuard, timer: WheelTimer);
     fn wheel_timer_left(&self, guard: &PreemptGuard);
 }
 
-/// A timer of the timer wheel, whose only times are those of ticks: `due` is the start of the tick
-/// that was asked for, `latest` of the one that the wheel has made of that.
+/// A timer of the timer wheel. All of its times are those of ticks: `due` is the start of the
+/// requested tick, `latest` that of the tick to which the wheel rounded it.
 #[derive(Clone, Copy)]
 pub(crate) struct WheelTimer {
     pub(crate) timer: Timer,
-    /// Whether it may be as late as it likes while its CPU is idle.
+    /// Whether the timer may be arbitrarily late while its CPU is idle.
     pub(crate) is_deferrable: bool,
 }
 
@@ -181,14 +182,14 @@ fn calls<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     probes.into_iter()
 }
 
-/// There is no other CPU.
+/// No calls: there is no other CPU.
 #[cfg(not(CONFIG_SMP))]
 fn calls<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     core::iter::empty()
 }
 
-/// The probes of what an observer follows, the last step first, as far as this kernel has the
-/// tracepoints.
+/// Returns the probes of the work that an observer follows, the last step first, as far as this
+/// kernel has the tracepoints.
 pub(super) fn probes<T: Observer>(observer: &T) -> impl Iterator<Item = Probe<'static, T>> {
     let Followed {
         works,

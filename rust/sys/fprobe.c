@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Following functions of the kernel by fprobe, see fprobe.h.
+ * Follows kernel functions by fprobe, see fprobe.h.
  *
  * fprobe hooks the entry by ftrace and, if the return is wanted, replaces the
  * return address by means of the function graph's shadow stack.
@@ -12,8 +12,8 @@
  * call whose return is wanted. A call that is running when the probe is
  * unregistered keeps it until it returns: a server may stay in accept(2), or a
  * reader in read(2), for months. When it returns, fprobe_return() of
- * kernel/trace/fprobe.c compares that address with those
- * of the probes that are registered at that moment:
+ * kernel/trace/fprobe.c compares that address with those of the probes that are
+ * registered at that moment:
  *
  *   none has it           nothing is called, and the struct is not touched
  *   one with an exit      its exit handler is called, with the size of the data
@@ -21,7 +21,7 @@
  *   one without has it    its exit handler, NULL, is called: the kernel dies
  *
  * So an address that was ever registered with an exit handler must never be
- * used for a probe without one, whether ours or of tracefs, BPF or another
+ * used for a probe without one, be it ours or one of tracefs, BPF or another
  * module, while a task may have it on its shadow stack; and there is no
  * notification when that ends. Therefore:
  *
@@ -39,22 +39,22 @@
  *
  * Calls of the former probe may return into a slot that is reused.
  * fprobe_return() reads the struct without an ordering between that and finding
- * its address among the registered ones, so all fields are written, and a grace
+ * its address among the registered ones. So all fields are written, and a grace
  * period has passed, before the slot is registered: an RCU reader that finds
- * the new registration has begun after they were written. And the exit handlers
- * check that the function that returns is one of theirs: lt_calls_exit() here,
- * returned() in fprobe.rs. If it is, it really returns, and only its entry was
- * the former probe's. A tracker that needs the entry finds no event of it (func
- * compares frames); the others count the return like any other. The data on the
- * shadow stack may be those of the other kind of probe, or of a tracer that had
- * the address before us: lt_calls_exit() uses none, and returned() ignores
- * calls without data, and accepts any number.
+ * the new registration has started after they were written. The exit handlers
+ * also check that the function that returns is one of theirs: lt_calls_exit()
+ * here, returned() in fprobe.rs. If it is, it really returns, and only its
+ * entry was the former probe's. A tracker that needs the entry finds no event
+ * of it (func compares frames); other trackers count the return like any other.
+ * The data on the shadow stack may be those of the other kind of probe, or of a
+ * tracer that had the address before us: lt_calls_exit() uses none, and
+ * returned() ignores calls without data, and accepts any number.
  *
- * unregister_fprobe() itself waits for a grace period, and handlers run as
- * readers of it: nothing is called after it. So does register_fprobe() when it
- * fails after calls may have come.
+ * unregister_fprobe() itself waits for a grace period, and handlers run as its
+ * readers: no handler is called after it. register_fprobe() does the same when
+ * it fails after calls may have come.
  *
- * Functions that may run in a probe are notrace, and no others.
+ * Only functions that may run in a probe are notrace.
  */
 #define pr_fmt(fmt) "latency_tracker: " fmt
 
@@ -86,7 +86,7 @@ bool lt_fprobe_possible(void)
 
 #ifdef CONFIG_FPROBE
 
-/* A flag for each of task, softirq, hardirq and NMI, which nest in this order. */
+/* A flag each for task, softirq, hardirq and NMI, which nest in this order. */
 static DEFINE_PER_CPU(bool[4], lt_inside);
 
 notrace bool lt_fprobe_enter(void)
@@ -96,7 +96,7 @@ notrace bool lt_fprobe_enter(void)
 	if (*inside || lt_is_waking())
 		return false;
 	*inside = true;
-	/* Only seen by interrupts of this CPU. */
+	/* Read only by interrupts of this CPU. */
 	barrier();
 	return true;
 }
@@ -118,9 +118,9 @@ notrace u64 lt_fprobe_result(struct ftrace_regs *regs)
 }
 
 /*
- * The module that a function is in, with a reference; NULL for the kernel
- * proper. The functions that find a module by its address or name are not
- * exported, but its name is in that of the symbol, and its folder is in
+ * Returns the module that a function is in, with a reference; NULL for the
+ * kernel proper. The functions that find a module by its address or name are
+ * not exported. But its name is in that of the symbol, and its folder is in
  * /sys/module, as ours is: kset_find_obj() is exported, and the fields are
  * those of <linux/module.h>.
  */
@@ -156,7 +156,7 @@ static void lt_put_modules(struct lt_fprobe *probe)
 	kfree(probe->modules);
 }
 
-/* The modules stay as long as the probe does. */
+/* The modules stay loaded as long as the probe exists. */
 static int lt_get_modules(struct lt_fprobe *probe)
 {
 	struct fprobe_hlist *functions = probe->fp.hlist_array;
@@ -184,7 +184,7 @@ static int lt_get_modules(struct lt_fprobe *probe)
 	return err;
 }
 
-/* Several functions, for which the callback is passed one word. */
+/* Several functions with one callback, which is passed one word. */
 
 struct lt_calls {
 	struct fprobe fp;
@@ -192,16 +192,16 @@ struct lt_calls {
 	void *owner;
 };
 
-/* What is registered, see above. The struct fprobe is first in all of them. */
+/* Memory of a probe, see above. The struct fprobe is first in all of them. */
 struct lt_slot {
 	union {
 		struct fprobe fp;
 		struct lt_fprobe probe;
 		struct lt_calls calls;
 	};
-	/* Was registered before. */
+	/* The slot was registered before. */
 	bool stands;
-	/* In lt_slots. */
+	/* The next slot in lt_slots. */
 	struct lt_slot *next;
 };
 
@@ -238,14 +238,14 @@ static struct lt_slot *lt_slot_new(fprobe_entry_cb entry,
 	return slot;
 }
 
-/* All fields have their values for the time of the registration. */
+/* All fields are set for the registration. */
 static void lt_slot_ready(struct lt_slot *slot)
 {
 	if (slot->stands)
 		synchronize_rcu();
 }
 
-/* Not registered, and no handler is running. */
+/* The slot is not registered, and no handler is running. */
 static void lt_slot_free(struct lt_slot *slot)
 {
 	if (!slot->fp.exit_handler) {
@@ -278,7 +278,7 @@ void lt_fprobe_unload(void)
 			nr, sizeof(*slot));
 }
 
-/* Whether a function is one that a registered probe follows. In a handler. */
+/* Whether a registered probe follows this function. In a handler. */
 static notrace bool lt_is_of(const struct fprobe *fp, unsigned long function)
 {
 	/* Freed after a grace period; NULL if the probe is being removed. */
@@ -319,7 +319,7 @@ struct lt_fprobe *lt_fprobe_new(const char *name,
 		lt_slot_free(slot);
 		return ERR_PTR(err);
 	}
-	/* Until now handlers ask lt_fprobe_follows(). */
+	/* Until now handlers call lt_fprobe_follows(). */
 	WRITE_ONCE(probe->function, probe->fp.hlist_array->array[0].addr);
 	err = lt_get_modules(probe);
 	if (err) {
@@ -395,8 +395,9 @@ static notrace int lt_found_entry(struct fprobe *fp, unsigned long ip,
 }
 
 /*
- * A probe, for a moment: it finds those of modules, and all of one name. It has
- * the addresses where they are followed, which may be behind where they begin.
+ * Finds functions by registering a probe briefly: it covers functions of
+ * modules, and all with one name. It has the addresses where they are traced,
+ * which may be after their first instruction.
  */
 int lt_functions_find(const char *name, u64 *out, u32 max)
 {
@@ -459,7 +460,7 @@ int lt_function_check(const char *name)
 	ops->func = lt_function_stub;
 	err = ftrace_set_filter_ip(ops, (unsigned long)symbol->addr, 0, 0);
 	ftrace_free_filter(ops);
-	/* Ours that may run in a probe are notrace. */
+	/* Functions of ours that may run in a probe are notrace. */
 	if (err && within_module((unsigned long)symbol->addr, THIS_MODULE))
 		err = -EBUSY;
 	unregister_kprobe(symbol);
@@ -495,7 +496,7 @@ int lt_function_check(const char *name)
 	return -ENOTSUPP;
 }
 
-/* Nothing of these is called: there is no probe. */
+/* None of these is called: there is no probe. */
 
 void lt_fprobe_free(struct lt_fprobe *probe)
 {

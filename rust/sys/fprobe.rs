@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Follows functions of the kernel and of its modules, from entry to return.
+//! Follows functions of the kernel and its modules, from entry to return.
 //!
 //! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
 //!
@@ -15,7 +15,7 @@
 //! of two calls of one task that have not returned, including interrupts on top of it, the later
 //! one has the higher frame, and returns first.
 //!
-//! If several functions have the name, all are followed. The modules that contain them stay loaded.
+//! If several functions have the name, all are followed. Their modules stay loaded.
 //!
 //! # What is not followed
 //!
@@ -27,7 +27,7 @@
 //!
 //! # Contexts
 //!
-//! Those of the function: any, including NMI. Preemption is off.
+//! The contexts of the function: any, including NMI. Preemption is off.
 
 use crate::sys::{
     bindings as helpers,
@@ -73,43 +73,45 @@ impl Call<'_> {
         }
     }
 
-    /// At the entry: the register of its `nth` argument, from 0.
+    /// Returns the register of the `nth` argument, from 0, at the entry.
     pub(crate) fn argument(&self, nth: u32) -> u64 {
         // SAFETY: The registers are valid during the call.
         unsafe { helpers::lt_fprobe_argument(self.regs.as_ptr(), nth) }
     }
 
-    /// At the return: the register of the result.
+    /// Returns the register of the result, at the return.
     pub(crate) fn result(&self) -> u64 {
         // SAFETY: The registers are valid during the call.
         unsafe { helpers::lt_fprobe_result(self.regs.as_ptr()) }
     }
 }
 
-/// The address at which a word is kept during a call; 0 if there is none.
+/// The address at which a word is kept during a call; 0 if none is kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Frame(pub(crate) u64);
 
-/// Follows functions. `S` distinguishes the roles of a type that follows several. See "Contexts"
-/// above.
+/// Receives the calls of functions. `S` distinguishes the roles of a type that follows several. See
+/// "Contexts" above.
 pub(crate) trait Observer<S>: Target {
-    /// A function is called. Returns the word to keep, or `None` if its return is not of interest.
+    /// Called at the entry of a function. Returns the word to keep, or `None` if its return is not
+    /// of interest.
     fn entered(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame) -> Option<u64>;
 
-    /// A function for which [`Observer::entered`] kept a word returns. If it was entered before
-    /// this [`Functions`] existed, the word may be from an observer of another one, since removed.
+    /// Called at the return of a function for which [`Observer::entered`] kept a word. If it was
+    /// entered before this [`Functions`] existed, the word may be from an observer of another one,
+    /// since removed.
     fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
 
-    /// A function was called, or returned, on behalf of an observer.
+    /// Called when a function is called, or returns, on behalf of an observer.
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
-/// The events of a function that are followed.
+/// The events of a function that can be followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
-    /// Its calls and its returns.
+    /// Calls and returns.
     Both,
-    /// Its calls: there is no frame.
+    /// Only calls: there is no frame.
     Entry,
 }
 
@@ -206,7 +208,7 @@ type Entry = unsafe extern "C" fn(
     *mut c_void,
 ) -> c_int;
 
-/// And at its return.
+/// The return handler of an fprobe.
 type Exit = unsafe extern "C" fn(
     *mut helpers::fprobe,
     c_ulong,
@@ -216,7 +218,7 @@ type Exit = unsafe extern "C" fn(
 );
 
 /// An observer that is measured. The handlers are called by their addresses, so that their code is
-/// the same as without.
+/// identical to that of unmeasured probes.
 struct Measured<F> {
     observer: Arc<F>,
     entered: Entry,
@@ -287,12 +289,13 @@ unsafe extern "C" fn measured_exit<S, F: Observer<S>>(
     measure::around(&*this.exit, |guard| this.observer.changes(guard), run);
 }
 
-/// All functions of a name, followed until dropped. Dropping sleeps; afterwards nothing is called.
+/// All functions with one name, followed until dropped. Dropping sleeps; afterwards no handler is
+/// called.
 pub(crate) struct Functions<S, F: Observer<S>> {
     raw: NonNull<helpers::lt_fprobe>,
-    /// Number of missed calls that were returned already.
+    /// Number of missed calls that [`Functions::take_missed`] has returned already.
     taken: u64,
-    /// These two are alive until no handler is running.
+    /// Both stay alive until no handler is running.
     _measured: Option<KBox<Measured<F>>>,
     _follower: Arc<F>,
     _as: PhantomData<fn(S)>,
@@ -302,8 +305,8 @@ pub(crate) struct Functions<S, F: Observer<S>> {
 unsafe impl<S, F: Observer<S>> Send for Functions<S, F> {}
 
 impl<S, F: Observer<S>> Functions<S, F> {
-    /// Starts following. `ENOENT` if there is no function of this name that can be followed,
-    /// `ENOMEM`. Sleeps.
+    /// Starts following. Sleeps. Fails with `ENOENT` if no function of this name can be followed,
+    /// or `ENOMEM`.
     pub(crate) fn new(name: &CStr, what: What, observer: Arc<F>) -> Result<Self> {
         let owner = Arc::as_ptr(&observer).cast_mut().cast::<c_void>();
         let measured = Measured::new::<S>(name, &observer)?;
@@ -337,7 +340,7 @@ impl<S, F: Observer<S>> Functions<S, F> {
         })
     }
 
-    /// Returns the number of calls that fprobe missed since the last call of this.
+    /// Returns the number of calls that fprobe missed since the last call of this function.
     pub(crate) fn take_missed(&mut self) -> u64 {
         // SAFETY: Valid until it is freed by `drop`.
         let missed = unsafe { helpers::lt_fprobe_missed(self.raw.as_ptr()) };
@@ -354,23 +357,24 @@ impl<S, F: Observer<S>> Drop for Functions<S, F> {
     }
 }
 
-/// To be called on unload, when no [`Functions`] and no [`calls::Calls`] are left. Sleeps.
+/// Cleans up on unload, when no [`Functions`] and no [`calls::Calls`] exist. Sleeps.
 pub(crate) fn unload() {
     // SAFETY: May sleep. If a probe were left after all, its memory would stay allocated.
     unsafe { helpers::lt_fprobe_unload() };
 }
 
-/// The first feature that this kernel lacks to follow functions, if any.
+/// Returns the first feature that this kernel lacks to follow functions, if any.
 pub(crate) fn missing() -> Option<&'static CStr> {
     // SAFETY: No requirements.
     let is_possible = unsafe { helpers::lt_fprobe_possible() };
     (!is_possible).then_some(c"fprobe")
 }
 
-/// The addresses of the functions of a name that can be followed, at most as many as there is room
-/// for; returns how many. `ENOENT` if there is none, `ENOMEM`, `EOPNOTSUPP`. Sleeps.
+/// Finds the addresses of the functions with one name that can be followed, as many as fit in
+/// `room`; returns their number. Sleeps. Fails with `ENOENT` if there is none, `ENOMEM`, or
+/// `EOPNOTSUPP`.
 ///
-/// They are what they are now: nothing keeps the modules that they are in.
+/// The addresses may become stale: nothing keeps their modules loaded.
 pub(crate) fn find(name: &CStr, room: &mut [u64]) -> Result<usize> {
     // SAFETY: The name is a C string that outlives the call, and there is that much room.
     let found = unsafe {
@@ -384,9 +388,9 @@ pub(crate) fn find(name: &CStr, room: &mut [u64]) -> Result<usize> {
     Ok(found as usize)
 }
 
-/// Whether a function of this name can be followed: `ENOENT` if there is none, `EBUSY` if it is one
-/// of this module that may run in a probe, `ENOTSUPP` if this kernel cannot follow functions,
-/// another error if it cannot be traced. Sleeps.
+/// Checks whether a function of this name can be followed. Sleeps. Fails with `ENOENT` if there is
+/// none, `EBUSY` for a function of this module that may run in a probe, `ENOTSUPP` if this kernel
+/// cannot follow functions, or another error if it cannot be traced.
 pub(crate) fn check(name: &CStr) -> Result {
     // SAFETY: The name is a C string that outlives the call.
     to_result(unsafe { helpers::lt_function_check(name.as_ptr().cast()) })

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Inline functions and macros of the kernel made callable from Rust. No policy
+ * Inline functions and macros of the kernel, made callable from Rust. No policy
  * here: see helpers.h and rust/sys.
  *
- * Functions that may run in a probe, or on the way of an alert to its readers,
+ * Functions that may run in a probe, or on the path of an alert to its readers,
  * are notrace: a tracer that traced them would trace itself. The others can be
  * traced, also by this module (tests/vm/own-functions.sh).
  */
@@ -58,8 +58,8 @@
 /* CPU and nodes */
 
 /*
- * rust/sys/platform.rs, memory.rs and task.rs access these per-CPU variables
- * by instructions of their own, which rust/sys/compat.rs fits to the version.
+ * rust/sys/platform.rs, memory.rs and task.rs access these per-CPU variables by
+ * inline instructions, which rust/sys/compat.rs adapts to the version.
  */
 #if defined(CONFIG_X86_64) && defined(CONFIG_SMP)
 #ifdef CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS
@@ -67,7 +67,7 @@ static_assert(__same_type(__preempt_count, unsigned long));
 #else
 static_assert(__same_type(__preempt_count, int));
 #endif
-/* The need to schedule, inverted, is the sign of the whole. */
+/* The need to reschedule, inverted, is the sign bit of the whole. */
 static_assert((unsigned long)PREEMPT_NEED_RESCHED ==
 	      1UL << (8 * sizeof(__preempt_count) - 1));
 static_assert(__same_type(cpu_number, int));
@@ -171,7 +171,7 @@ bool lt_memory_available(size_t bytes)
 notrace void lt_current(struct lt_task *out)
 {
 	BUILD_BUG_ON(sizeof(out->comm) != TASK_COMM_LEN);
-	/* Owner in rust/alert/record.rs keeps this many bits of them. */
+	/* Owner in rust/alert/record.rs keeps this many bits of an id. */
 	BUILD_BUG_ON(PID_MAX_LIMIT > 1 << 22);
 	out->pid = current->tgid;
 	out->tid = current->pid;
@@ -193,13 +193,13 @@ notrace u32 lt_task_cpu(const struct task_struct *task)
 	return task_cpu(task);
 }
 
-/* the lock that every waking of a task by another one holds */
+/* Whether the lock is held that every waking of a task by another one takes */
 notrace bool lt_task_waking_locked(struct task_struct *task)
 {
 	return raw_spin_is_locked(&task->pi_lock);
 }
 
-/* by the quota of its cgroup, or by its runtime of SCHED_DEADLINE */
+/* throttled by the quota of its cgroup, or by its runtime of SCHED_DEADLINE */
 notrace bool lt_task_throttled(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -209,7 +209,7 @@ notrace bool lt_task_throttled(const struct task_struct *task)
 	return dl_prio(task->prio) && task->dl.dl_throttled;
 }
 
-/* a quota is used up, for which it will be stopped before it is in user space */
+/* whether a quota is used up, for which it will stop before user space */
 notrace bool lt_task_throttles(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -309,7 +309,7 @@ notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
 
 notrace u32 lt_stack_here(u64 *entries, u32 size)
 {
-	/* Ours are the innermost ones. */
+	/* Our own functions are the innermost ones. */
 	unsigned long addresses[LT_STACK_MAX + 8];
 	u32 i = 0, len, n = 0;
 
@@ -321,7 +321,7 @@ notrace u32 lt_stack_here(u64 *entries, u32 size)
 	return n;
 }
 
-/* What has no name is printed as a number. */
+/* A symbol without a name is printed as a number. */
 static u32 lt_symbol_len(const char *out, u32 len)
 {
 	return len >= 2 && out[0] == '0' && out[1] == 'x' ? 0 : len;
@@ -358,7 +358,7 @@ struct lt_waker {
 	void *owner;
 };
 
-/* What a CPU is running, if it is a callback: which task, if any. */
+/* The task that a CPU runs, if it is a callback. */
 enum lt_waking {
 	LT_WAKING_IRQ_WORK,
 	LT_WAKING_TIMER,
@@ -372,10 +372,10 @@ atomic_t lt_callbacks;
 
 /*
  * Both callbacks stay on one CPU, and neither is nested in itself. An irq_work
- * may interrupt a timer, and ends before that continues: one place for both is
+ * may interrupt a timer, and ends before that continues: one slot for both is
  * enough, whose former value is restored. Not so on PREEMPT_RT, where each kind
- * runs in a thread of its own, of which either may run while the other is
- * preempted, or waits for a lock of a wait queue: each has its place.
+ * runs in a thread of its own, and either may run while the other is preempted,
+ * or waits for a lock of a wait queue: each has its slot.
  */
 static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn,
 				  enum lt_waking kind)
@@ -444,7 +444,7 @@ void lt_waker_sync(struct lt_waker *waker)
 	 * function does not run. Then nothing queues the work: no caller in a
 	 * probe is left, and the last run of the timer is over. The other order
 	 * frees the work under irq_work/N on PREEMPT_RT, where the timer's
-	 * function is a thread and so is the work's: the function queues the
+	 * function and the work each run in a thread: the function queues the
 	 * work after irq_work_sync() has seen it idle, and a real-time task may
 	 * keep that thread off its CPU indefinitely.
 	 */
@@ -522,7 +522,7 @@ void *lt_pde_data(const struct inode *inode)
 	return pde_data(inode);
 }
 
-/* Whether the current task is in the group that the entry was given. */
+/* Whether the current task is in the group of the entry. */
 static bool lt_in_group(const struct inode *inode)
 {
 	return !gid_eq(inode->i_gid, GLOBAL_ROOT_GID) &&
@@ -546,9 +546,9 @@ int lt_stream_open(struct inode *inode, struct file *file)
 }
 
 /*
- * A kernel that keeps its memory from root (lockdown=confidentiality) closes
- * tracefs and perf; what our files show, and let the writer observe, is of that
- * kind. Checked last: the refusal is logged.
+ * A kernel that protects its memory from root (lockdown=confidentiality) closes
+ * tracefs and perf; the same applies to the content of our files, and to what
+ * they let the writer observe. Checked last: the refusal is logged.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file)
 {
@@ -653,8 +653,8 @@ void lt_clock_offsets(u64 out[LT_CLOCKS])
 }
 
 /*
- * The first 31 bytes of a string, into words that are 0: for each interrupt, so
- * by words where that is safe at the end of a page.
+ * Copies the first 31 bytes of a string into words that are 0. Called for each
+ * interrupt, so it reads words where that is safe at the end of a page.
  */
 static __always_inline void lt_name_words(const char *name, u64 out[4])
 {
@@ -680,7 +680,7 @@ static __always_inline void lt_name_words(const char *name, u64 out[4])
 
 notrace void lt_irq_action_name(const void *action, u64 out[4])
 {
-	/* As the trackers name them. */
+	/* In the order of the trackers' names. */
 	BUILD_BUG_ON(HI_SOFTIRQ != 0 || TIMER_SOFTIRQ != 1 ||
 		     NET_TX_SOFTIRQ != 2 || NET_RX_SOFTIRQ != 3 ||
 		     BLOCK_SOFTIRQ != 4 || IRQ_POLL_SOFTIRQ != 5 ||
@@ -730,7 +730,7 @@ notrace bool lt_block_is_flush(struct request *rq)
 }
 
 /*
- * Whether the driver of a disk gets bios and makes no requests of them. The
+ * Whether the driver of a disk takes bios and makes no requests of them. The
  * inode is that of a device, and referenced.
  */
 static bool lt_block_is_bio_based(struct inode *inode)
@@ -748,8 +748,8 @@ static bool lt_block_is_bio_based(struct inode *inode)
 }
 
 /*
- * Looks up an existing device and opens nothing: no driver is searched for; a
- * disk does not need a medium, and does not spin up. -ENXIO if there is no such
+ * Looks up an existing device without opening it: no driver is searched for,
+ * and a disk needs no medium, and does not spin up. -ENXIO if there is no such
  * device, -ENOTBLK for a partition, -ENOTSUPP for a disk without requests.
  */
 int lt_block_look(u32 dev)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Interrupts of this CPU, off while a function runs.
+//! Turns the interrupts of this CPU off while a function runs.
 
 use crate::sys::bindings;
 
 /// Calls a function, which does not sleep, with the interrupts of this CPU off, also on PREEMPT_RT;
-/// NMIs come. Where they are off, they stay off afterwards. Any context.
+/// NMIs still come. If interrupts were off before, they stay off. Any context.
 ///
-/// This is no guard that lives in a variable: of two of those, safe code could drop the outer one
+/// Not a guard that lives in a variable: with two of those, safe code could drop the outer one
 /// first, and turn interrupts on under the inner one.
 pub(crate) fn off<R>(function: impl FnOnce() -> R) -> R {
     // SAFETY: They are put back below, on the same CPU, since no task leaves it meanwhile. Calls of

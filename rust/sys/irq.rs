@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Follows the handlers of interrupts.
+//! Follows interrupt handlers.
 //!
 //! ```text
 //!   irq_handler_entry          irq_handler_exit
@@ -46,7 +46,7 @@ pub(crate) struct Action<'a> {
 /// `IRQ_WAKE_THREAD`.
 pub(crate) const WAKE_THREAD: u32 = 2;
 
-/// The words of [`Action::name`].
+/// Number of words of [`Action::name`].
 pub(crate) const NAME_WORDS: usize = 4;
 
 impl Action<'_> {
@@ -62,7 +62,7 @@ impl Action<'_> {
         }
     }
 
-    /// Its name, as in /proc/interrupts, padded with NUL; truncated to 31 bytes.
+    /// Returns its name, as in /proc/interrupts, padded with NUL; truncated to 31 bytes.
     #[inline(always)]
     pub(crate) fn name(&self) -> [u64; NAME_WORDS] {
         let mut name = [0; NAME_WORDS];
@@ -71,8 +71,9 @@ impl Action<'_> {
         name
     }
 
-    /// Passes its name to `see`, in as many words as [`Action::name`] returns. The bytes behind its NUL
-    /// are arbitrary, and a long name has no NUL: for a caller that uses few of the names and cuts those.
+    /// Passes its name to `see`, in as many words as [`Action::name`] returns. The bytes after its
+    /// NUL are arbitrary, and a long name has no NUL: for a caller that uses few of the names and
+    /// cuts those.
     #[inline(always)]
     pub(crate) fn with_uncut_name(&self, see: impl FnOnce([u64; NAME_WORDS])) {
         #[cfg(target_arch = "x86_64")]
@@ -81,7 +82,8 @@ impl Action<'_> {
             const SIZE: usize = NAME_WORDS * size_of::<u64>();
             // SAFETY: Valid by the type invariant; the field is set before the handler may be called.
             let name = unsafe { addr_of!((*self.raw.as_ptr()).name).read() };
-            // All in one page, and not where it begins: nor is NULL among these.
+            // The name must be within one page, and not start at its first byte: this excludes
+            // NULL, too.
             if name.addr().wrapping_sub(1) % PAGE_SIZE < PAGE_SIZE - SIZE {
                 let (n0, n1, n2, n3);
                 // SAFETY: Reads the start of a string and bytes behind it in the same page: if one
@@ -113,7 +115,7 @@ impl Action<'_> {
         see(self.name());
     }
 
-    /// The address of the thread of the action, 0 if it has none: a number, see
+    /// Returns the address of the thread of the action, 0 if it has none: a number, see
     /// [`TaskRef::address`](crate::sys::task::TaskRef::address).
     #[inline(always)]
     pub(crate) fn thread(&self) -> u64 {
@@ -123,13 +125,13 @@ impl Action<'_> {
     }
 }
 
-/// Follows handlers of interrupts. Interrupts are off.
+/// Receives the events of interrupt handlers. Interrupts are off.
 pub(crate) trait Observer: Target {
-    /// A handler is called. `TIMED`: see [`probes`].
+    /// Called when a handler is called. `TIMED`: see [`probes`].
     fn entered<const TIMED: bool>(&self, guard: &PreemptGuard, irq: u32, action: &Action<'_>);
 
-    /// It has returned, with a value of `irqreturn_t`. If that is [`WAKE_THREAD`], the thread of the
-    /// action is woken next.
+    /// Called when the handler has returned, with a value of `irqreturn_t`. If that is
+    /// [`WAKE_THREAD`], the thread of the action is woken next.
     fn left<const TIMED: bool>(
         &self,
         guard: &PreemptGuard,
@@ -170,8 +172,8 @@ unsafe extern "C" fn handler_left<T: Observer, const TIMED: bool>(
     observer.left::<TIMED>(guard, irq as u32, &action, ret as u32);
 }
 
-/// The probes of handlers, the end first: nothing begins whose end would be missed. `TIMED` is
-/// passed on to the observer, which may do more then.
+/// Returns the probes of handlers, the end first: no event starts whose end would be missed.
+/// `TIMED` is passed on to the observer, which may do more then.
 pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>() -> [Probe<'static, T>; 2] {
     // SAFETY: They have the arguments of these tracepoints, whose action is valid.
     unsafe {
@@ -182,13 +184,13 @@ pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>() -> [Probe<'static
     }
 }
 
-/// The first tracepoint of handlers that this kernel lacks, if any.
+/// Returns the first tracepoint of handlers that this kernel lacks, if any.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T, false>())
 }
 
-/// Attaches an observer of handlers. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
-/// behind. Sleeps.
+/// Attaches an observer of handlers. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint,
+/// and then leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes::<T, false>())
 }

@@ -30,22 +30,24 @@ use crate::sys::{
 use kernel::{bindings, ffi::c_void};
 
 /// Whether a work with this function waits for its worker at this moment, as far as the memory at
-/// its address shows: it may have been cancelled, and its memory be used for something else.
+/// its address shows: the work may have been cancelled, and its memory may be used for something
+/// else.
 pub(crate) fn is_queued(work: u64, function: u64) -> bool {
     // SAFETY: Any numbers are valid.
     unsafe { helpers::lt_kthread_work_is_queued(work, function) }
 }
 
-/// Follows works of kthread workers. See "Contexts" above.
+/// Receives the events of works of kthread workers. See "Contexts" above.
 pub(crate) trait Observer: Target {
-    /// A work is queued; a delayed one when its delay is over. Its address identifies it, a multiple
-    /// of 8; and that of its function.
+    /// Called when a work is queued, a delayed one when its delay is over. The work's address, a
+    /// multiple of 8, identifies it; `function` is the address of its function.
     fn kthread_work_queued(&self, guard: &PreemptGuard, work: u64, function: u64);
 
-    /// The current task calls its function. It may be queued again from now on.
+    /// Called when the current task calls the function of a work, which may be queued again from
+    /// now on.
     fn kthread_work_started(&self, work: u64, function: u64);
 
-    /// The function that the current task has called last has returned.
+    /// Called when the function that the current task called last has returned.
     fn kthread_work_ended(&self);
 }
 
@@ -88,7 +90,7 @@ unsafe extern "C" fn ended<T: Observer>(
     observer.kthread_work_ended();
 }
 
-/// The probes, the last step first: nothing begins whose end would be missed.
+/// The probes, the last step first: no event starts whose end would be missed.
 pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
     // SAFETY: They have the arguments of these tracepoints. The work is valid but at the end, where
     // it is not used.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Measures the probes themselves: the processor's counters, before and after each run of one.
+//! Measures the probes themselves with the processor's counters, before and after each run.
 //!
 //! ```text
 //!   attaching, not measured:   tracepoint ---------------------> probe
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Whether a probe is measured is decided when it is attached, by [`Target::meter`]: its tracepoint
-//! then calls a function that measures, which calls the probe. So probes that are not measured
-//! cost nothing more, not even a branch.
+//! then calls a measuring function, which calls the probe. So unmeasured probes have no overhead,
+//! not even a branch.
 //!
 //! C header: [`include/linux/perf_event.h`](srctree/include/linux/perf_event.h)
 
@@ -18,34 +18,34 @@ use crate::sys::{bindings, interrupts, platform::PreemptGuard};
 use core::ffi::CStr;
 use kernel::{bindings as errno, error::to_result, ffi::c_int, prelude::*, sync::Arc};
 
-/// Number of events of the processor to choose from.
+/// Number of processor events to choose from.
 pub(crate) const EVENTS: usize = bindings::LT_MEASURE_EVENTS as usize;
 
 /// Number of counters: the cycles, and the events.
 pub(crate) const COUNTERS: usize = 1 + EVENTS;
 
-/// What a run took by each counter: the cycles, then the chosen events, in their order. `None` was
-/// not counted on this CPU.
+/// Increments of each counter during a run: the cycles, then the chosen events, in their order.
+/// `None` was not counted on this CPU.
 pub(crate) type Values = [Option<u64>; COUNTERS];
 
-/// Takes what the runs of a probe took.
+/// Receives the measurements of a probe's runs.
 pub(crate) trait Meter: Send + Sync {
-    /// A run, which has changed what the probe keeps or not; `None` is one that an NMI or a machine
-    /// check interrupted. With interrupts off; also called from an NMI on top of itself.
+    /// Takes a run, and whether it has changed the probe's state; `None` for a run that an NMI or a
+    /// machine check interrupted. With interrupts off; also called from an NMI on top of itself.
     fn take(&self, guard: &PreemptGuard, has_changed: bool, values: Option<&Values>);
 }
 
 /// The data that probes are called with.
 pub(crate) trait Target: Send + Sync + 'static {
-    /// The meter of the probe that is about to be attached to this tracepoint or function; `None`
-    /// if it is not to be measured. Sleeps.
+    /// Returns the meter of the probe that is about to be attached to this tracepoint or function;
+    /// `None` to leave it unmeasured. Sleeps.
     fn meter(&self, hook: &CStr) -> Option<Arc<dyn Meter>>;
 
-    /// A number that changes when a probe changes what it keeps.
+    /// Returns a number that changes when a probe changes its state.
     fn changes(&self, guard: &PreemptGuard) -> u64;
 }
 
-/// Runs and measures. Any context.
+/// Runs and measures a function. Any context.
 pub(crate) fn around<R>(
     meter: &dyn Meter,
     changes: impl Fn(&PreemptGuard) -> u64,
@@ -83,25 +83,25 @@ pub(crate) fn parameter() -> &'static CStr {
     unsafe { CStr::from_ptr(bindings::lt_measure_text().cast()) }
 }
 
-/// Why an event is not counted.
+/// The reason why an event is not counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// This machine has no such counter.
     Absent,
-    /// All counters are in use by others.
+    /// All counters are in use.
     Busy,
-    /// The error of the kernel.
+    /// An error of the kernel.
     Error(i32),
 }
 
-/// The events that are counted, on each CPU, until dropped. Only one exists at a time.
+/// Counts the chosen events, on each CPU, until dropped. Only one exists at a time.
 pub(crate) struct Counting {
     len: usize,
 }
 
 impl Counting {
-    /// Starts counting the events with these numbers, on each CPU that is or comes online. Those
-    /// that cannot be counted are missing. `ENOMEM`. Sleeps.
+    /// Starts counting the events with these numbers, on each CPU that is or comes online. Events
+    /// that cannot be counted are reported as missing. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(events: &[u32]) -> Result<Self> {
         // SAFETY: There are that many numbers; may sleep.
         to_result(unsafe {
@@ -110,7 +110,7 @@ impl Counting {
         Ok(Self { len: events.len() })
     }
 
-    /// For each event, on how many CPUs it is counted, or why on none.
+    /// Returns the number of CPUs that count each event, or why none does.
     pub(crate) fn states(&self) -> impl Iterator<Item = core::result::Result<u32, Missing>> {
         (0..self.len as u32).map(|nth| {
             let mut error: c_int = 0;

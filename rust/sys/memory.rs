@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Arrays allocated on a chosen NUMA node, and one value for each CPU on its own node.
+//! Arrays allocated on a chosen NUMA node, and values for each CPU on its own node.
 //!
-//! The `kernel` crate's vectors do not take a node yet; its allocators do. Nor does it have per-CPU
-//! memory. All functions that allocate sleep.
+//! The `kernel` crate's vectors cannot be allocated on a node yet, though its allocators can do so,
+//! and it has no per-CPU memory. All functions that allocate sleep.
 
 use crate::{
     engine::platform::Platform,
@@ -15,8 +15,8 @@ use kernel::{
     prelude::*,
 };
 
-/// ORed into a kernel address, sets its highest bit; 0 where the kernel has the upper half of the
-/// addresses.
+/// Bit whose OR into a kernel address sets the highest bit; 0 on architectures where kernel
+/// addresses are in the upper half.
 pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
     target_arch = "x86_64",
     target_arch = "aarch64",
@@ -28,11 +28,11 @@ pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
     1 << 63
 };
 
-/// From this size on, in bytes, [`check`] looks at the available memory.
+/// Size in bytes from which [`check`] reads the available memory.
 const LARGE: usize = 1 << 20;
 
-/// `ENOMEM` if this much memory, in bytes, is not available: a large allocation is not even tried,
-/// lest the kernel kill processes for it.
+/// Fails with `ENOMEM` if this much memory, in bytes, is not available: a large allocation is not
+/// even tried, lest the kernel kill processes for it.
 pub(crate) fn check(bytes: usize) -> Result {
     // SAFETY: No requirements.
     if bytes > LARGE && !unsafe { bindings::lt_memory_available(bytes) } {
@@ -62,7 +62,7 @@ unsafe impl<T: Sync> Sync for NodeSlice<T> {}
 impl<T> NodeSlice<T> {
     /// Creates an array of `len` values, the i-th by `make(i)`, on `node` or anywhere.
     ///
-    /// Fails with `ENOMEM`, or with what `make` failed with; nothing is left behind.
+    /// Fails with `ENOMEM`, or with the error of `make`; a failure leaves nothing allocated.
     pub(crate) fn try_new(
         len: usize,
         node: Option<usize>,
@@ -135,7 +135,7 @@ unsafe impl<T: Send> Send for PerCpu<T> {}
 // SAFETY: A shared `PerCpu` gives out shared references only, to any CPU's value.
 unsafe impl<T: Sync> Sync for PerCpu<T> {}
 
-/// The CPUs that can ever appear.
+/// Iterates over the CPUs that can ever appear.
 fn possible() -> impl Iterator<Item = usize> {
     // SAFETY: Reads a variable that is constant after boot.
     let cpus = unsafe { bindings::lt_nr_cpus() };
@@ -164,7 +164,7 @@ unsafe impl Zeroes for Atomic<u64> {}
 unsafe impl<T: Zeroes, const N: usize> Zeroes for [T; N] {}
 
 impl<T> PerCpu<T> {
-    /// Creates the values. Fails with `ENOMEM`, or with what `make` failed with. Sleeps.
+    /// Creates the values. Sleeps; fails with `ENOMEM`, or with the error of `make`.
     pub(crate) fn try_new<P: Platform>(mut make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
         // SAFETY: No requirements; sleeps.
         let base = unsafe { bindings::lt_percpu_alloc(size_of::<T>(), align_of::<T>()) };
@@ -207,7 +207,7 @@ impl<T> PerCpu<T> {
         })
     }
 
-    /// The value of the CPU that the guard holds.
+    /// Returns the value of the CPU that the guard holds.
     #[inline(always)]
     pub(crate) fn this<P: Platform>(&self, guard: &P::Guard) -> &T {
         // SAFETY: By the type invariant; the guard keeps the caller on its CPU, which is a possible
@@ -215,13 +215,13 @@ impl<T> PerCpu<T> {
         unsafe { this_cpu(self.base, || P::cpu(guard)).as_ref() }
     }
 
-    /// The value of a possible CPU.
+    /// Returns the value of a possible CPU.
     pub(crate) fn get(&self, cpu: usize) -> Option<&T> {
         // SAFETY: By the type invariant; the CPU is a possible one.
         is_possible(cpu).then(|| unsafe { on(self.base, cpu).as_ref() })
     }
 
-    /// All values, in the order of the CPUs.
+    /// Iterates over all values, in the order of the CPUs.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         // SAFETY: By the type invariant.
         possible().map(|cpu| unsafe { on(self.base, cpu).as_ref() })

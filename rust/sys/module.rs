@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Client modules: their identity, the reference that keeps this module loaded, notice of
-//! unloading.
+//! Client modules: their identity, the reference that keeps this module loaded, and the
+//! notification of their unloading.
 //!
 //! C header: [`include/linux/module.h`](srctree/include/linux/module.h)
 
@@ -17,7 +17,7 @@ use kernel::{
     },
 };
 
-/// A module that uses this one, which stays loaded as long as this lives.
+/// A module that uses this module, which stays loaded as long as this value lives.
 ///
 /// # Invariants
 ///
@@ -48,7 +48,7 @@ impl Owner {
         }
     }
 
-    /// Its address, as a number.
+    /// Returns the address of the client module, as a number.
     pub(crate) fn address(&self) -> usize {
         self.raw.addr()
     }
@@ -77,13 +77,14 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Notified when a module is unloaded.
+/// Is notified when a module is unloaded.
 pub(crate) trait Watcher: Send + Sync + 'static {
-    /// The module has run its exit function, and its memory is about to be freed. Sleeps.
+    /// Called when the module has run its exit function, and its memory is about to be freed.
+    /// Sleeps.
     fn gone(&self, module: usize);
 }
 
-/// Notifies a [`Watcher`]; no longer once it is dropped. Sleeps.
+/// Notifies a [`Watcher`] until dropped. Sleeps.
 pub(crate) struct Watch<T: Watcher> {
     raw: NonNull<bindings::lt_module_watch>,
     /// Alive until no notification is running.
@@ -96,7 +97,7 @@ unsafe impl<T: Watcher> Send for Watch<T> {}
 unsafe impl<T: Watcher> Sync for Watch<T> {}
 
 impl<T: Watcher> Watch<T> {
-    /// Starts watching. `ENOMEM`. Sleeps.
+    /// Starts watching. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(watcher: Arc<T>) -> Result<Self> {
         let owner = Arc::as_ptr(&watcher).cast_mut().cast::<c_void>();
         // SAFETY: `gone` gets the `T` that is held until after `lt_module_watch_free`.

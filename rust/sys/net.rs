@@ -10,7 +10,7 @@
 //!                             kfree_skb_partial                    now part of another skb
 //! ```
 //!
-//! The names with `__`, `defer` and `partial` are functions: packets that they free pass no
+//! The names with `__`, `defer` and `partial` are functions: packets freed by them pass no
 //! tracepoint. C headers: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h),
 //! [`include/trace/events/net.h`](srctree/include/trace/events/net.h),
 //! [`include/trace/events/skb.h`](srctree/include/trace/events/skb.h)
@@ -38,7 +38,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A packet, while it is received.
+/// A packet that is being received.
 ///
 /// # Invariants
 ///
@@ -50,9 +50,9 @@ pub(crate) struct Packet(NonNull<bindings::sk_buff>);
 pub(crate) struct Received {
     /// The name of the device, 16 bytes padded with NUL.
     pub(crate) dev: [u64; 2],
-    /// Its number in its network namespace.
+    /// Number of the device in its network namespace.
     pub(crate) ifindex: u32,
-    /// The number of that namespace, its inode's.
+    /// Number of that namespace: its inode number.
     pub(crate) netns: u32,
     /// Length in bytes, without the header of the link.
     pub(crate) len: u32,
@@ -63,12 +63,12 @@ pub(crate) struct Received {
 }
 
 impl Packet {
-    /// Identifies the packet while it lives.
+    /// Returns a number that identifies the packet while it lives.
     pub(crate) fn id(&self) -> u64 {
         self.0.as_ptr() as u64
     }
 
-    /// Properties of the packet.
+    /// Returns the properties of the packet.
     pub(crate) fn describe(&self) -> Received {
         let mut out = MaybeUninit::<helpers::lt_packet>::zeroed();
         // SAFETY: The packet is valid by the type invariant, and has a device while it is received;
@@ -91,7 +91,7 @@ impl Packet {
 /// How a packet ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// Data of it were copied to user space, for the first time.
+    /// Its data were copied to user space, for the first time.
     Copied,
     /// The packet was consumed: normal end of its processing.
     Consumed,
@@ -99,14 +99,14 @@ pub(crate) enum End {
     Dropped { reason: u32, location: u64 },
 }
 
-/// Follows packets. See "Contexts" above. The ends of all packets are reported, including sent
-/// ones, and several for one packet.
+/// Receives the events of packets. See "Contexts" above. The ends of all packets are reported,
+/// including sent packets, and several ends for one packet.
 pub(crate) trait Observer: Target {
-    /// A device has received a packet, or another layer passes it in again.
+    /// Called when a device has received a packet, or another layer passes it in again.
     fn received(&self, packet: &Packet);
-    /// A packet has come to its end.
+    /// Called at an end of a packet.
     fn ended(&self, packet: u64, end: End);
-    /// The data of a packet now belong to the one before it.
+    /// Called when the data of a packet now belong to the preceding one.
     fn merged(&self, packet: u64);
 }
 
@@ -180,7 +180,7 @@ unsafe extern "C" fn merged<T: Observer>(owner: *mut c_void, skb: u64) {
     observer.merged(skb);
 }
 
-/// The probes, the begin last: nothing begins whose end would be missed.
+/// The probes, the start last: no event starts whose end would be missed.
 fn probes<T: Observer>() -> [Probe<'static, T>; 4] {
     // SAFETY: They have the arguments of these tracepoints, of which only the packet that is
     // received is accessed, and that one is valid.
@@ -200,12 +200,12 @@ const FREES: [&CStr; 2] = [c"__kfree_skb", c"skb_attempt_defer_free"];
 /// The function that frees a packet whose data were merged into another one.
 const MERGES: [&CStr; 1] = [c"kfree_skb_partial"];
 
-/// The first tracepoint that this kernel lacks, if any, or `fprobe`.
+/// Returns the first tracepoint that this kernel lacks, if any, or `fprobe`.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached observer, until dropped; the begin is detached first. Dropping sleeps.
+/// An attached observer, until dropped; the start is detached first. Dropping sleeps.
 pub(crate) struct Attachment<T: Observer> {
     _probes: tracepoint::Attachment<T>,
     _merges: Calls<T>,
@@ -213,8 +213,8 @@ pub(crate) struct Attachment<T: Observer> {
 }
 
 impl<T: Observer> Attachment<T> {
-    /// Attaches an observer. `ENOSYS` if the kernel lacks a tracepoint, `ENOENT` if it lacks a
-    /// function; nothing is left behind. Sleeps.
+    /// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, or
+    /// `ENOENT` if it lacks a function, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
         // SAFETY: They may be called with a valid `T`; of their packets only the address is used.
         let (frees, merges) = unsafe {
@@ -231,8 +231,8 @@ impl<T: Observer> Attachment<T> {
     }
 }
 
-/// The kernel's word for the reason why a packet was dropped; a number if it has none, or no
-/// longer.
+/// The kernel's word for the reason why a packet was dropped; a number if the reason has no word,
+/// or no longer.
 pub(crate) struct DropReason(pub(crate) u32);
 
 impl fmt::Display for DropReason {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work that is repeated, each time after a delay that it chooses itself.
+//! Work that is repeated, each time after a pause that it chooses itself.
 //!
 //! C headers: [`include/linux/hrtimer.h`](srctree/include/linux/hrtimer.h),
 //! [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 //!
 //! A high-resolution timer queues the work on a workqueue; nothing is done in interrupt context.
-//! Work that must not be missed is watched by a second CPU. [`Schedule`] decides when, where, and
-//! who takes over; here are the timers, the workers and the lock that it needs.
+//! Work that must not be missed is watched by a second CPU. [`Schedule`] decides when and where it
+//! runs, and which CPU takes over; here are the timers, the workers and the lock that it needs.
 
 use crate::{
     engine::{
@@ -24,25 +24,25 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The work.
+/// Work that is done periodically.
 pub(crate) trait Periodic: Send + Sync + 'static {
-    /// Whether a second CPU takes over when the one whose turn it is hangs or is occupied: when it
-    /// is 10 ms overdue, or has run for more than 100 ms. Then two threads may do the work at the
-    /// same time. A machine with only one CPU that may be disturbed (`isolcpus=`, `nohz_full=`) has
-    /// no second CPU for that.
+    /// Whether a second CPU takes over when the first one hangs or is occupied: when the work is 10
+    /// ms overdue, or has run for more than 100 ms. Then two threads may do the work at the same
+    /// time. A machine with only one CPU that may be disturbed (`isolcpus=`, `nohz_full=`) has no
+    /// second CPU for this.
     const WATCHED: bool;
 
     /// Does the work, in a kernel thread that may sleep. Returns the nanoseconds until the next
-    /// time, or `None` to rest until [`PeriodicWork::kick`].
+    /// run, or `None` to rest until [`PeriodicWork::kick`].
     fn run(&self) -> Option<u64>;
 }
 
-/// What periodic work needs: created before the first of it, dropped after the last. The module has
-/// one.
+/// The workqueue of all periodic work: created before the first work, dropped after the last. The
+/// module has one.
 pub(crate) struct PeriodicQueue(());
 
 impl PeriodicQueue {
-    /// Creates it. `ENOMEM`. Sleeps.
+    /// Creates the workqueue. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: Called once, by the module, where sleeping is allowed.
         to_result(unsafe { bindings::lt_periodic_init() })?;
@@ -60,7 +60,7 @@ impl Drop for PeriodicQueue {
 /// Data passed to the callbacks.
 struct Shared<T> {
     target: Arc<T>,
-    /// Used by [`locked`] only.
+    /// Accessed only by [`locked`].
     schedule: UnsafeCell<Schedule>,
 }
 
@@ -83,7 +83,7 @@ unsafe impl<T: Periodic> Send for PeriodicWork<T> {}
 unsafe impl<T: Periodic> Sync for PeriodicWork<T> {}
 
 impl<T: Periodic> PeriodicWork<T> {
-    /// Creates it at rest. `ENOMEM`. Sleeps.
+    /// Creates a work that rests. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(target: Arc<T>) -> Result<Self> {
         let schedule = UnsafeCell::new(Schedule::new(T::WATCHED));
         let shared = Arc::new(Shared { target, schedule }, GFP_KERNEL)?;
@@ -123,13 +123,13 @@ impl<T: Periodic> Drop for PeriodicWork<T> {
 }
 
 /// The work that [`Platform::queue_memory_work`] starts, and that also runs after a CPU has gone
-/// offline. The module has one. Dropping it waits for it; sleeps.
+/// offline. The module has one. Dropping it waits for the work; sleeps.
 pub(crate) struct MemoryWork<T: Periodic> {
     _work: PeriodicWork<T>,
 }
 
 impl<T: Periodic> MemoryWork<T> {
-    /// Creates it. `ENOMEM` or `ENOSPC`. Sleeps.
+    /// Creates the work. Sleeps; fails with `ENOMEM` or `ENOSPC`.
     pub(crate) fn new(target: Arc<T>) -> Result<Self> {
         let work = PeriodicWork::new(target)?;
         // SAFETY: Alive until drop, which unregisters it first.
@@ -145,7 +145,7 @@ impl<T: Periodic> Drop for MemoryWork<T> {
     }
 }
 
-/// Lets other tasks run, if it is time. For [`Periodic`] work that takes long.
+/// Lets other tasks run, if it is time. For long [`Periodic`] work.
 pub(crate) fn cond_resched() {
     // SAFETY: Called by kernel threads that may sleep.
     unsafe { bindings::lt_cond_resched() };
@@ -205,7 +205,7 @@ impl Machine for ThisCpu {
     }
 }
 
-/// Decides something under the lock, with interrupts off. `decide` must not decide again.
+/// Calls `decide` under the lock, with interrupts off. `decide` must not call this again.
 ///
 /// # Safety
 ///
@@ -240,7 +240,7 @@ unsafe fn run<T: Periodic>(raw: *mut bindings::lt_periodic, shared: &Shared<T>) 
     unsafe { locked(raw, shared, |schedule, cpu| schedule.end(cpu, run, pause)) };
 }
 
-/// The work itself, which its timer has queued, or [`PeriodicWork::kick`].
+/// Does the work, queued by its timer or by [`PeriodicWork::kick`].
 ///
 /// # Safety
 ///
@@ -254,7 +254,7 @@ unsafe extern "C" fn work<T: Periodic>(raw: *mut bindings::lt_periodic, owner: *
     unsafe { locked(raw, shared, |schedule, cpu| schedule.ensure_watched(cpu)) };
 }
 
-/// The takeover, by a worker of the CPU that was asked.
+/// Takes over, in a worker of the CPU that was asked.
 ///
 /// # Safety
 ///
@@ -273,7 +273,7 @@ unsafe extern "C" fn take_over<T: Periodic>(raw: *mut bindings::lt_periodic, own
     unsafe { locked(raw, shared, after) };
 }
 
-/// The watch, in a hard interrupt.
+/// Checks whether the work is overdue, in a hard interrupt.
 ///
 /// # Safety
 ///

@@ -24,8 +24,8 @@ impl PreemptGuard {
 }
 
 impl PreemptGuard {
-    /// A guard where preemption is off anyhow, and stays off: it costs nothing, not even a place on
-    /// the stack to point to.
+    /// Returns a guard where preemption is off anyhow, and stays off: it costs nothing, not even a
+    /// place on the stack to point to.
     ///
     /// # Safety
     ///
@@ -45,7 +45,7 @@ impl Drop for PreemptGuard {
     }
 }
 
-/// The parts of a guard that are one or two instructions, inline.
+/// Parts of a guard that take one or two instructions, inlined.
 #[cfg(all(
     target_arch = "x86_64",
     CONFIG_SMP,

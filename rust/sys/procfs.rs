@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Files under /proc: texts that are shown and written whole, streams that readers wait for, and
-//! files that answer (`query`).
+//! Files under /proc: texts that are read and written as a whole, streams that readers wait for,
+//! and files that answer questions (`query`).
 //!
 //! C header: [`include/linux/proc_fs.h`](srctree/include/linux/proc_fs.h)
 //!
@@ -29,7 +29,7 @@ use kernel::{
     uaccess::UserSlice,
 };
 
-/// The longest text that can be written at once, in bytes.
+/// Maximum length of the text of one write, in bytes.
 pub(crate) const WRITE_MAX: usize = 4096;
 
 /// A file whose content is generated at each read.
@@ -42,19 +42,20 @@ pub(crate) trait Text: Send + Sync + 'static {
         Err(EPERM)
     }
 
-    /// More than [`WRITE_MAX`] bytes were written, and ignored.
+    /// Returns the error for a write of more than [`WRITE_MAX`] bytes, which is ignored.
     fn too_long(&self) -> Error {
         EINVAL
     }
 }
 
-/// The longest message that a [`Sink`] takes, in bytes.
+/// Maximum length of the message that a [`Sink`] takes, in bytes.
 pub(crate) const MESSAGE_MAX: usize = 80;
 
-/// A file that is only written, a short message at a time, also by the group that may read others.
+/// A write-only file that takes a short message at a time, also from the group that may read the
+/// others.
 pub(crate) trait Sink: Send + Sync + 'static {
     /// Takes the message of one write; of a longer one, the first [`MESSAGE_MAX`] bytes. Should not
-    /// sleep for long: those who write measure time.
+    /// sleep for long, as writers measure time.
     fn take(&self, message: &[u8]) -> Result;
 }
 
@@ -71,20 +72,20 @@ impl Write for Lines<'_> {
 
 /// A file of many lines, which are generated as they are read.
 pub(crate) trait Listing: Send + Sync + 'static {
-    /// The lines for a new open file. Sleeps.
+    /// Returns the lines for a new open file. Sleeps.
     fn open(&self) -> Result<KBox<dyn Records>>;
 }
 
 /// The lines of an open [`Listing`], a batch at a time.
 pub(crate) trait Records: Send {
-    /// The next batch is the first one.
+    /// Makes the next batch the first one.
     fn rewind(&mut self);
 
-    /// Generates the next batch; returns how many lines it has, 0 at the end. Sleeps.
+    /// Generates the next batch; returns its number of lines, 0 at the end. Sleeps.
     fn next(&mut self) -> Result<usize>;
 
-    /// Prints a line of this batch, for a reader that may see addresses of user space or one that
-    /// may not. Sleeps.
+    /// Prints a line of this batch; `is_trusted`: the reader may see addresses of user space.
+    /// Sleeps.
     fn show(&self, nth: usize, is_trusted: bool, out: &SeqFile);
 }
 
@@ -92,18 +93,18 @@ pub(crate) trait Records: Send {
 pub(crate) enum Step {
     /// Data was appended.
     Data,
-    /// Nothing yet.
+    /// There is nothing yet.
     Wait,
-    /// Nothing will come.
+    /// There will be nothing more.
     End,
 }
 
 /// A position to which a reader of a [`Stream`] can seek.
 #[derive(Clone, Copy)]
 pub(crate) enum Seek {
-    /// The oldest that is still there.
+    /// The oldest record in the stream.
     Oldest,
-    /// After the newest.
+    /// After the newest record.
     End,
 }
 
@@ -112,31 +113,31 @@ pub(crate) trait Stream: Send + Sync + 'static {
     /// Position of one open file.
     type Reader: Copy + Send + Unpin;
 
-    /// A new open file.
+    /// Returns the position of a new open file.
     fn open(&self) -> Self::Reader;
 
-    /// An open file has returned [`Step::End`], or was closed before; once for each.
+    /// Called once for each open file that has returned [`Step::End`], or was closed before.
     fn left(&self);
 
-    /// Appends to `out` the next content for this reader, which may see addresses of user space or
-    /// may not.
+    /// Appends to `out` the next content for this reader; `is_trusted`: the reader may see
+    /// addresses of user space.
     fn next(&self, reader: &mut Self::Reader, is_trusted: bool, out: &mut KVec<u8>)
         -> Result<Step>;
 
-    /// The reader has all of what [`Stream::next`] gave it.
+    /// Called when the reader has got all that [`Stream::next`] appended.
     fn given(&self, _reader: &Self::Reader) {}
 
-    /// Moves a reader. `ESPIPE` for a file that can only be read forward.
+    /// Moves a reader. Fails with `ESPIPE` for a file that can only be read forward.
     fn seek(&self, _reader: &mut Self::Reader, _to: Seek) -> Result {
         Err(ESPIPE)
     }
 
-    /// Sleeps until [`Stream::next`] has something other than [`Step::Wait`], or a signal comes
-    /// (`ERESTARTSYS`).
+    /// Sleeps until [`Stream::next`] has something other than [`Step::Wait`]. Fails with
+    /// `ERESTARTSYS` on a signal.
     fn wait(&self, reader: Self::Reader) -> Result;
 
-    /// The file is about to be removed: tasks that sleep in [`Stream::wait`] must return, and
-    /// [`Stream::next`] must come to its [`Step::End`]. Sleeps.
+    /// Prepares for the removal of the file: tasks that sleep in [`Stream::wait`] must return, and
+    /// [`Stream::next`] must reach [`Step::End`]. Sleeps.
     fn release(&self);
 
     /// Registers a poller; returns whether there is something to read, and whether it is the end.
@@ -159,7 +160,7 @@ impl Poller {
 
 /// An object behind a file, whatever its type.
 trait Object: Send + Sync {
-    /// The file is about to be removed: tasks that sleep in it must return.
+    /// Prepares for the removal of the file: tasks that sleep in it must return.
     fn release(&self);
 }
 
@@ -219,7 +220,7 @@ unsafe impl Send for Dir {}
 // SAFETY: procfs does its own locking.
 unsafe impl Sync for Dir {}
 
-/// A file; dropping it removes it and waits for tasks inside. Sleeps.
+/// A file; dropping it removes it and waits for tasks inside its functions. Sleeps.
 ///
 /// # Invariants
 ///
@@ -237,9 +238,9 @@ unsafe impl Send for File {}
 unsafe impl Sync for File {}
 
 impl Dir {
-    /// Creates a folder in `parent`, or in /proc. `gid` is the group that may read in it.
+    /// Creates a folder in `parent`, or in /proc. `gid` is the group with read access.
     ///
-    /// The name must be free: procfs warns of one that is not. `ENOMEM`. Sleeps.
+    /// The name must be free: procfs warns about a duplicate. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(
         name: &CStr,
         parent: Option<Arc<Dir>>,
@@ -262,7 +263,7 @@ impl Dir {
         Ok(Arc::new(dir, GFP_KERNEL)?)
     }
 
-    /// Adds a text file; `writable` as well as readable.
+    /// Adds a text file, which can also be written if `writable`.
     pub(crate) fn text<T: Text>(
         self: &Arc<Self>,
         name: &CStr,
@@ -288,8 +289,8 @@ impl Dir {
         self.add(name, 0o440, &StreamOps::<T>::OPS, StreamObject(file))
     }
 
-    /// `mode` has the permissions of the group, if there is one. `T` is transparent over what the
-    /// operations expect.
+    /// Adds a file. `mode` has the permissions of the group, if there is one. `T` is transparent
+    /// over the type that the operations expect.
     fn add<T: Object + 'static>(
         self: &Arc<Self>,
         name: &CStr,
@@ -364,8 +365,8 @@ unsafe fn object_of<'a, T>(file: *mut bindings::file) -> &'a T {
     unsafe { object((*file).f_inode) }
 }
 
-/// Whether the current task may see what not every reader of our files may. Checked when a file is
-/// opened, as the kernel does for `%pK`.
+/// Whether the current task may see data that is hidden from other readers of our files. Checked
+/// when a file is opened, as the kernel does for `%pK`.
 fn is_trusted() -> bool {
     // SAFETY: No requirements.
     unsafe { helpers::lt_is_trusted() }
@@ -450,7 +451,7 @@ impl<T: Sink> SinkOps<T> {
         from_result(|| {
             // SAFETY: Called by procfs for our file, which is open.
             let object = unsafe { object_of::<T>(file) };
-            // No memory is allocated: that takes time, and is the writer's.
+            // No allocation, which takes time that the writer would measure.
             let mut message = [0; MESSAGE_MAX];
             let message = &mut message[..len.min(MESSAGE_MAX)];
             UserSlice::new(UserPtr::from_ptr(buffer.cast_mut().cast()), message.len())
@@ -466,18 +467,18 @@ impl<T: Sink> SinkOps<T> {
 struct OpenListing {
     records: KBox<dyn Records>,
     is_trusted: bool,
-    /// The number of the first line of this batch, and how many lines it has.
+    /// The number of the first line of this batch, and the number of its lines.
     first: i64,
     len: usize,
-    /// The number of the line that is wanted next.
+    /// The number of the next wanted line.
     at: i64,
 }
 
 impl OpenListing {
-    /// Which line of this batch has a number; generates the next batch if the line is in that one.
-    /// `None` at the end.
+    /// Returns the position in this batch of the line with a number; generates the next batch if
+    /// the line is there. `None` at the end.
     fn find(&mut self, at: i64) -> Result<Option<usize>> {
-        // Unless the first line is only repeated, in a larger buffer.
+        // Unless the first line is only repeated, into a larger buffer.
         if at == 0 && (self.at != 0 || self.len == 0) {
             self.records.rewind();
             (self.first, self.len) = (0, 0);
@@ -598,7 +599,7 @@ impl<T: Listing> ListingOps<T> {
     }
 }
 
-/// An open stream: the position of its reader, and text that it has not fetched yet.
+/// An open stream: the position of its reader, and text that the reader has not fetched yet.
 struct OpenStream<R> {
     reader: R,
     is_trusted: bool,
@@ -787,7 +788,7 @@ const NO_OPS: helpers::proc_ops = helpers::proc_ops {
     proc_release: None,
     proc_poll: None,
     proc_ioctl: None,
-    // include/linux/proc_fs.h has it for such kernels only
+    // include/linux/proc_fs.h has it only for such kernels
     #[cfg(CONFIG_COMPAT)]
     proc_compat_ioctl: None,
     proc_mmap: None,

@@ -3,16 +3,17 @@
 //! Handles any tracepoint, by the registers of its arguments.
 //!
 //! The arguments of `TP_PROTO` are passed in registers, in their order, as far as they fit:
-//! integers and pointers, each in a register of its own. The first register is the probe's own.
-//! Registers after the last argument have undefined content; so has the upper part of the register
-//! of a smaller type.
+//! integers and pointers, each in a register of its own. The first register is for the probe's own
+//! data. Registers after the last argument have undefined content; so has the upper part of the
+//! register of a smaller type.
 //!
-//! So no compiler can compare the types, as [`super::tracepoint::probe!`] makes it do for other
-//! probes, and on a kernel with kCFI the call would trap: tracepoints.h refuses such kernels.
+//! So no compiler can compare the types, as it does for probes made with
+//! [`super::tracepoint::probe!`], and on a kernel with kCFI the call would trap: tracepoints.h
+//! refuses such kernels.
 //!
 //! # Contexts
 //!
-//! Those of the tracepoint: any, including NMI. Preemption may be on.
+//! The contexts of the tracepoint: any, including NMI. Preemption may be on.
 
 use crate::{
     engine::platform::Platform,
@@ -26,16 +27,16 @@ use crate::{
 use core::ffi::CStr;
 use kernel::{ffi::c_void, prelude::*, sync::Arc};
 
-/// How many registers there are, on all machines that pass arguments in six or more.
+/// Number of registers, on all machines that pass arguments in six or more.
 pub(crate) const REGISTERS: usize = 5;
 
 /// Handles tracepoints. `S` distinguishes the roles of a type that handles several. See "Contexts"
 /// above.
 pub(crate) trait Observer<S>: Target {
-    /// The tracepoint is hit.
+    /// Called when the tracepoint is hit.
     fn hit(&self, guard: &PreemptGuard, registers: &[u64; REGISTERS]);
 
-    /// The tracepoint is hit while our readers are being woken.
+    /// Called when the tracepoint is hit while our readers are being woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
@@ -61,8 +62,8 @@ unsafe extern "C" fn hit<S, T: Observer<S>>(
     }
 }
 
-/// Attaches, until the result is dropped. `ENOENT` if there is no such tracepoint in the kernel
-/// proper. Sleeps.
+/// Attaches an observer, until the result is dropped. Sleeps. Fails with `ENOENT` if there is no
+/// such tracepoint in the kernel proper.
 pub(crate) fn attach<S, T: Observer<S>>(name: &CStr, observer: Arc<T>) -> Result<Attachment<T>> {
     if Tracepoint::find(name).is_none() {
         return Err(ENOENT);

@@ -18,8 +18,8 @@
 //! are off, too, and raw spinlocks are held: the runqueue's, and for a new task also its own. At
 //! any other waking, from any context but NMI, the lock of the wakee is held with interrupts off;
 //! but a task that wakes itself (`try_to_wake_up(current)`) holds no lock, and has interrupts on.
-//! Taking one of these locks again is a deadlock: no wake-up, no timer, no printk; irq_work is the
-//! way out.
+//! Taking one of these locks again is a deadlock: no wakeup, no timer, no printk; use irq_work
+//! instead.
 
 use crate::{
     engine::platform::Platform,
@@ -39,12 +39,12 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A CPU switches from one task to another.
+/// A switch of the CPU from one task to another.
 #[derive(Clone, Copy)]
 pub(crate) struct Switch<'a> {
     pub(crate) prev: TaskRef<'a>,
     pub(crate) next: TaskRef<'a>,
-    /// The reason.
+    /// Why `prev` was switched out.
     pub(crate) state: State,
 }
 
@@ -62,7 +62,7 @@ impl State {
         self.preempt || self.state == bindings::TASK_RUNNING
     }
 
-    /// Whether it was preempted, whatever state it had set; the tracepoint's `+`.
+    /// Whether the task was preempted, whatever state it had set; the tracepoint's `+`.
     #[inline(always)]
     pub(crate) fn is_preempted(self) -> bool {
         self.preempt
@@ -74,22 +74,21 @@ impl State {
         self.state & bindings::TASK_DEAD != 0
     }
 
-    /// Whether it waits for a spinlock, which sleeps on PREEMPT_RT.
+    /// Whether the task waits for a spinlock, which sleeps on PREEMPT_RT.
     #[inline(always)]
     pub(crate) fn is_lock_wait(self) -> bool {
         self.state & bindings::TASK_RTLOCK_WAIT != 0
     }
 
-    /// Whether it sleeps in the middle of its work: `D`, but not the idling of a thread of the
-    /// kernel.
+    /// Whether the task sleeps in the middle of its work: `D`, but not an idle kernel thread.
     #[inline(always)]
     pub(crate) fn is_uninterruptible(self) -> bool {
         const IDLE: u32 = bindings::TASK_INTERRUPTIBLE | bindings::TASK_NOLOAD;
         self.state & bindings::TASK_UNINTERRUPTIBLE != 0 && self.state & IDLE == 0
     }
 
-    /// Whether it is none of the states in which a task may be in the middle of its work, or frozen:
-    /// one test for most sleeps.
+    /// Whether the state excludes that a task is in the middle of its work, or frozen: one test for
+    /// most sleeps.
     #[inline(always)]
     pub(crate) fn is_plain(self) -> bool {
         const OTHERS: u32 =
@@ -97,7 +96,7 @@ impl State {
         self.state & OTHERS == 0
     }
 
-    /// What a task sleeps in that is being woken.
+    /// Returns the state in which a task sleeps that is being woken.
     #[inline(always)]
     pub(crate) fn of_sleeper(task: &TaskRef<'_>) -> Self {
         Self {
@@ -106,8 +105,8 @@ impl State {
         }
     }
 
-    /// What a task is in that is off the CPU, with its `pi_lock` held: asleep in a state, or
-    /// runnable. `None` if it has not run yet, or never runs again.
+    /// Returns the state of a task that is off the CPU, with its `pi_lock` held: asleep, or
+    /// runnable. `None` if the task has not run yet, or never runs again.
     pub(crate) fn of_waiting(task: &TaskRef<'_>) -> Option<Self> {
         let state = task.state();
         match state {
@@ -121,31 +120,31 @@ impl State {
         }
     }
 
-    /// Whether the freezer keeps it: what it slept in before cannot be told any more.
+    /// Whether the freezer holds the task: the state in which it slept before is unknown.
     #[inline(always)]
     pub(crate) fn is_frozen(self) -> bool {
         self.state & bindings::TASK_FROZEN != 0
     }
 
-    /// Whether it is being woken, and has gone to sleep before.
+    /// Whether the task is being woken, and has gone to sleep before.
     #[inline(always)]
     pub(crate) fn is_waking(self) -> bool {
         self.state == bindings::TASK_WAKING
     }
 
-    /// Whether a task sleeps in the same state, or the same ones.
+    /// Whether a task sleeps in exactly this state.
     #[inline(always)]
     pub(crate) fn is_that_of(self, task: &TaskRef<'_>) -> bool {
         self.state == task.state()
     }
 
-    /// Packs it into a word.
+    /// Packs the state into a word.
     #[inline(always)]
     pub(crate) fn to_word(self) -> u64 {
         u64::from(self.preempt) << 32 | u64::from(self.state)
     }
 
-    /// The inverse of [`State::to_word`].
+    /// Unpacks the result of [`State::to_word`].
     pub(crate) fn from_word(word: u64) -> Self {
         Self {
             preempt: word >> 32 != 0,
@@ -178,18 +177,18 @@ impl fmt::Display for State {
     }
 }
 
-/// Follows tasks. See "Contexts" above.
+/// Receives the events of tasks. See "Contexts" above.
 pub(crate) trait Observer: Target {
     /// Whether [`Observer::waking`] is called.
     const WAKINGS: bool;
 
-    /// Whether it is called for new tasks, too, which were never asleep.
+    /// Whether [`Observer::waking`] is called for new tasks, too, which were never asleep.
     const NEW: bool;
 
-    /// A task is being woken, by the current one or by an interrupt on top of it.
+    /// Called when a task is woken, by the current one or by an interrupt on top of it.
     fn waking(&self, guard: &PreemptGuard, wakee: TaskRef<'_>);
 
-    /// The CPU switches from one task to another. `TIMED`: see [`probes`].
+    /// Called when the CPU switches from one task to another. `TIMED`: see [`probes`].
     fn switched<const TIMED: bool>(&self, guard: &PreemptGuard, switch: Switch<'_>);
 }
 
@@ -226,8 +225,8 @@ unsafe extern "C" fn switched<T: Observer, const TIMED: bool>(
     observer.switched::<TIMED>(guard, Switch { prev, next, state });
 }
 
-/// The probes that an observer needs, the end of the event first: nothing begins whose end would be
-/// missed. `TIMED` is passed on to the observer, which may do more then.
+/// Returns the probes that an observer needs, the end of the event first: no event starts whose end
+/// would be missed. `TIMED` is passed on to the observer, which may do more then.
 pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>(
 ) -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: They have the arguments of these tracepoints, which are valid tasks.
@@ -248,15 +247,16 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T, false>())
 }
 
-/// Attaches an observer. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+/// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
+/// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes::<T, false>())
 }
 
 /// Notified of tasks that exit. Any context.
 pub(crate) trait ExitObserver: Target {
-    /// A task exits: once while it still runs, at `sched_process_exit`, and once when all of it has
-    /// ended and only we refer to it, at `sched_process_free`.
+    /// Called when a task exits: once while it still runs, at `sched_process_exit`, and once when
+    /// all of it has ended and only we refer to it, at `sched_process_free`.
     fn exits(&self, guard: &PreemptGuard, task: TaskRef<'_>);
 }
 
@@ -299,13 +299,13 @@ pub(crate) fn missing_exits<T: ExitObserver>() -> Option<&'static CStr> {
     tracepoint::missing(exit_probes::<T>())
 }
 
-/// Attaches an [`ExitObserver`]. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
-/// Sleeps.
+/// Attaches an [`ExitObserver`]. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and
+/// then leaves nothing attached.
 pub(crate) fn attach_to_exits<T: ExitObserver>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, exit_probes())
 }
 
-/// The word for a policy.
+/// Returns the word for a policy.
 pub(crate) fn policy_name(policy: u32) -> &'static str {
     match policy {
         bindings::SCHED_NORMAL => "other",

@@ -5,25 +5,25 @@
 //! C headers: [`include/linux/pid.h`](srctree/include/linux/pid.h),
 //! [`include/linux/stacktrace.h`](srctree/include/linux/stacktrace.h)
 //!
-//! A task is found by its id in the initial namespace. That id may have passed from one task to
-//! another since it was noted; the caller decides by the start time of the task. The function
-//! behind /proc/PID/stack saves its stack, with the same result: a task that runs on another CPU at
-//! this moment has none, and functions of the scheduler are left out.
+//! A task is found by its id in the initial namespace. That id may have passed to another task
+//! since it was noted; the caller checks this by the start time of the task. The function behind
+//! /proc/PID/stack saves the stack, with the same result: a task that runs on another CPU at this
+//! moment has none, and functions of the scheduler are left out.
 //!
 //! # Contexts
 //!
-//! Looking a task up: kernel threads, outside of the engine's guard. Walking a stack takes
+//! Looking a task up: kernel threads, outside the engine's guard. Walking a stack takes
 //! microseconds: in a probe, only for late events. [`Stack::of_task`], [`Stack::here`] and
-//! [`CompactStack::here`] take no lock, and are for any context.
+//! [`CompactStack::here`] take no lock, and run in any context.
 
 use crate::sys::{bindings as helpers, task::TaskRef};
 use core::ptr::NonNull;
 use kernel::bindings;
 
-/// The most entries of a stack.
+/// Maximum number of entries of a stack.
 pub(crate) const DEPTH_MAX: usize = helpers::LT_STACK_MAX as usize;
 
-/// The stack of a task, the innermost function first: return addresses.
+/// The stack of a task as return addresses, innermost first.
 #[derive(Clone, Copy)]
 pub(crate) struct Stack {
     entries: [u64; DEPTH_MAX],
@@ -83,25 +83,25 @@ impl Stack {
         stack
     }
 
-    /// The addresses.
+    /// Returns the addresses.
     pub(crate) fn entries(&self) -> &[u64] {
         self.entries.get(..self.len).unwrap_or_default()
     }
 }
 
-/// The words of a [`CompactStack`].
+/// Number of words of a [`CompactStack`].
 pub(crate) const COMPACT_WORDS: usize = 8;
 
-/// The most entries of a [`CompactStack`].
+/// Maximum number of entries of a [`CompactStack`].
 const COMPACT_DEPTH: usize = 2 * COMPACT_WORDS;
 
-/// The innermost entries of a stack, in half the space: distances from a function of the kernel. An
+/// The innermost entries of a stack, in half the space, as distances from a kernel function. An
 /// address farther away than 2 GiB is not in the text of the kernel or of a module, and becomes an
 /// address without a name.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CompactStack(pub(crate) [u64; COMPACT_WORDS]);
 
-/// The origin of distances.
+/// Returns the origin of distances.
 fn origin() -> u64 {
     bindings::synchronize_rcu as *const () as u64
 }
@@ -110,7 +110,7 @@ fn origin() -> u64 {
 const FAR: i32 = 1;
 
 impl CompactStack {
-    /// The first word of an empty one.
+    /// The first word of an empty stack.
     pub(crate) const NONE: [u64; 1] = [0];
 
     /// Saves at most `depth` entries of the caller's own stack, without the functions of this
@@ -140,7 +140,7 @@ impl CompactStack {
         few
     }
 
-    /// The addresses, the innermost first.
+    /// Returns the addresses, innermost first.
     pub(crate) fn entries(&self) -> impl Iterator<Item = u64> + '_ {
         let halves = self
             .0
@@ -163,7 +163,7 @@ impl CompactStack {
 struct Task(NonNull<bindings::task_struct>);
 
 impl Task {
-    /// The task that has this id in the initial namespace now.
+    /// Finds the task that has this id in the initial namespace now.
     fn find(tid: u32) -> Option<Self> {
         // SAFETY: Any number is valid; RCU protects the look-up, which returns a reference.
         let task = unsafe { helpers::lt_task_find(tid) };
@@ -171,7 +171,7 @@ impl Task {
         NonNull::new(task).map(Self)
     }
 
-    /// Its start time, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Returns its start time, in nanoseconds of `CLOCK_MONOTONIC`.
     fn start_time(&self) -> u64 {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_task_start_time(self.0.as_ptr()) }

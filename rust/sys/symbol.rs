@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Addresses and numbers of the kernel as text: names of functions, and pseudonyms of pointers.
+//! Prints kernel addresses and numbers as text: names of functions, and pseudonyms of pointers.
 //!
-//! An address of the kernel itself is never shown. What may be an address of user space, or part of
-//! one, is shown to readers with CAP_PERFMON, which could read it elsewhere; other readers get a
-//! number that stands for it, too.
+//! An address of the kernel itself is never shown. A number that may be an address of user space,
+//! or a part of one, is shown to readers with CAP_PERFMON, which could read it elsewhere; other
+//! readers get a pseudonym for it, too.
 //!
 //! C header: [`include/linux/kallsyms.h`](srctree/include/linux/kallsyms.h)
 //!
@@ -33,7 +33,7 @@ pub(super) fn written<const N: usize, R>(
     see(text.filter(|text| !text.is_empty()))
 }
 
-/// Longer than any name of a function with its module, in bytes.
+/// Buffer size in bytes, larger than any name of a function with its module.
 const SYMBOL_MAX: usize = helpers::LT_SYMBOL_MAX as usize;
 
 /// A return address, as the name of the function and the offset in it: `f+0x12/0x34`, and the name
@@ -41,7 +41,7 @@ const SYMBOL_MAX: usize = helpers::LT_SYMBOL_MAX as usize;
 pub(crate) struct Symbol(pub(crate) u64);
 
 impl Symbol {
-    /// Whether its name starts with this.
+    /// Whether its name starts with `start`.
     pub(crate) fn starts_with(&self, start: &str) -> bool {
         self.look_up(|name| name.is_some_and(|name| name.starts_with(start)))
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Function {
     }
 }
 
-/// The address of a function, as its name without its module; `?` as in [`Function`].
+/// The address of a function, printed as its name without its module; `?` as in [`Function`].
 pub(crate) struct FunctionName(pub(crate) u64);
 
 impl fmt::Display for FunctionName {
@@ -89,8 +89,8 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// The address of an object of the kernel, as `%p` prints it: 16 digits that stand for it. The
-/// events of tracefs show the same ones.
+/// The address of a kernel object, printed as by `%p`: 16 digits that stand for it. The events of
+/// tracefs show the same digits.
 pub(crate) struct Hashed(pub(crate) u64);
 
 impl fmt::Display for Hashed {
@@ -101,16 +101,17 @@ impl fmt::Display for Hashed {
     }
 }
 
-/// The content of a register, of any type: a number; a possible error code, below 0; a possible
-/// address of the kernel, as `%p` prints it: 16 digits that stand for it.
+/// The content of a register, of any type: a number; a possible error code, below 0; or a possible
+/// kernel address, printed as by `%p`: 16 digits that stand for it.
 pub(crate) struct Raw {
     register: u64,
-    /// The largest number that is shown as it is.
+    /// The largest number that is shown unchanged.
     most: u64,
 }
 
 impl Raw {
-    /// For a reader that may see numbers up to `most` only: a larger one may be an address, too.
+    /// Wraps a register for a reader that may only see numbers up to `most`: a larger one may be an
+    /// address.
     pub(crate) fn new(register: u64, most: Limit) -> Self {
         let most = most.0;
         Self { register, most }
@@ -122,15 +123,15 @@ impl Raw {
 pub(crate) struct Limit(u64);
 
 impl Limit {
-    /// Every number.
+    /// No limit.
     pub(crate) const NONE: Self = Self(u64::MAX);
-    /// Nothing is mapped below this (vm.mmap_min_addr, as distributions set it), so it is not an
+    /// Nothing is mapped below this (vm.mmap_min_addr, as set by distributions), so it is not an
     /// address of user space.
     const ADDRESS: Self = Self(0xffff);
-    /// An offset in a page, which is the same wherever the page lies.
+    /// An offset in a page, which does not depend on the address of the page.
     const PART: Self = Self(0xfff);
 
-    /// For the content of a whole register.
+    /// Returns the limit for the content of a whole register.
     pub(crate) fn whole(is_trusted: bool) -> Self {
         if is_trusted {
             Self::NONE
@@ -139,7 +140,7 @@ impl Limit {
         }
     }
 
-    /// For the content of a register of which only the lower bits may be meant.
+    /// Returns the limit for the content of a register of which only the lower bits may be meant.
     pub(crate) fn part(is_trusted: bool) -> Self {
         if is_trusted {
             Self::NONE
@@ -159,7 +160,7 @@ impl fmt::Display for Raw {
         const ERRNO_MAX: i64 = bindings::MAX_ERRNO as i64;
         let is_error = |number: i64| (-ERRNO_MAX..0).contains(&number);
         let long = self.register as i64;
-        // The upper half of the register of an `int` may be anything, and is mostly 0.
+        // The upper half of the register of an `int` is undefined, and usually 0.
         let int = i64::from(self.register as i32);
         if is_error(long) {
             f.write_fmt(fmt!("{long}"))
@@ -174,13 +175,13 @@ impl fmt::Display for Raw {
 }
 
 /// A stack as a field of a line, with a space before it; nothing if it is empty. Return addresses,
-/// the innermost first.
+/// innermost first.
 pub(crate) struct StackField<'a>(pub(crate) &'a [u64]);
 
 impl fmt::Display for StackField<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The function by which a tracepoint calls several probes says nothing about the task that
-        // hit it.
+        // The function by which a tracepoint calls several probes does not help to explain the task
+        // that hit it.
         let is_ours = |&&address: &&u64| Symbol(address).starts_with("__traceiter_");
         let ours = self.0.iter().take(1).filter(is_ours).count();
         let entries = self.0.get(ours..).unwrap_or_default();

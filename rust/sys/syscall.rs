@@ -10,7 +10,7 @@
 //!                              waiting        sched_process_exit: there is no way back
 //! ```
 //!
-//! A call that a signal ends also exits; a task that is inside one when an observer is attached
+//! A call that a signal ends also exits; a task that is inside a call when an observer is attached
 //! exits from it without an entry.
 //!
 //! C headers: [`include/trace/events/syscalls.h`](srctree/include/trace/events/syscalls.h),
@@ -40,7 +40,7 @@ use kernel::{
 
 pub(crate) mod names;
 
-/// The registers of the current task, which makes a call.
+/// The registers of the current task, which is making a call.
 ///
 /// # Invariants
 ///
@@ -64,14 +64,14 @@ impl Registers<'_> {
         }
     }
 
-    /// The number of the call, below 0 if it was skipped, or is not a call.
+    /// Returns the number of the call, below 0 if it was skipped, or is not a call.
     #[inline(always)]
     pub(crate) fn number(&self) -> i64 {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_syscall_number(self.raw.as_ptr()) as i64 }
     }
 
-    /// The first three arguments.
+    /// Returns the first three arguments.
     pub(crate) fn arguments(&self) -> [u64; 3] {
         let mut arguments = [0; 3];
         // SAFETY: Valid by the type invariant, and there is room for three arguments.
@@ -79,8 +79,8 @@ impl Registers<'_> {
         arguments
     }
 
-    /// Whether the number belongs to another table than the native one: of a 32-bit program on a
-    /// 64-bit kernel, or of one with 32-bit pointers.
+    /// Whether the number belongs to a table other than the native one: for a 32-bit program on a
+    /// 64-bit kernel, or a program with 32-bit pointers.
     #[inline(always)]
     pub(crate) fn is_compat(&self) -> bool {
         // SAFETY: Reads flags of the current task.
@@ -88,21 +88,23 @@ impl Registers<'_> {
     }
 }
 
-/// Follows system calls. All is about the current task, except [`Observer::switched_in`].
+/// Receives system calls. All functions are about the current task, except
+/// [`Observer::switched_in`].
 pub(crate) trait Observer: Target {
     /// Whether the tasks are followed, too: [`Observer::renamed`] and the functions after it.
     const TASKS: bool;
 
-    /// The task makes the call with this number, see [`Registers::number`]. Preemption is on.
+    /// Called when the task makes the call with this number, see [`Registers::number`]. Preemption
+    /// is on.
     fn entered(&self, registers: &Registers<'_>, number: i64);
 
-    /// The task returns from a call. Preemption is on.
+    /// Called when the task returns from a call. Preemption is on.
     fn left(&self, registers: &Registers<'_>, ret: i64);
 
-    /// The task executes another program, and its thread id has changed from `old`.
+    /// Called when the task executes another program, and its thread id has changed from `old`.
     fn renamed(&self, _guard: &PreemptGuard, _old: u32) {}
 
-    /// The task exits.
+    /// Called when the task exits.
     fn exited(&self, _guard: &PreemptGuard) {}
 
     /// Whether [`Observer::switched_in`] is called.
@@ -110,7 +112,8 @@ pub(crate) trait Observer: Target {
         false
     }
 
-    /// A task is switched in, and is not on the CPU yet. The lock of the runqueue is held.
+    /// Called when a task is switched in, and is not on the CPU yet. The lock of the runqueue is
+    /// held.
     fn switched_in(&self, _guard: &PreemptGuard, _task: TaskRef<'_>) {}
 }
 
@@ -187,10 +190,10 @@ unsafe extern "C" fn switched<T: Observer>(
     observer.switched_in(guard, next);
 }
 
-/// Attached only for observers that want it.
+/// Attached only for observers that request it.
 const SWITCH: &CStr = c"sched_switch";
 
-/// The probes that an observer may need, the ends first: nothing begins whose end would be missed.
+/// The probes that an observer may need, the ends first: no event starts whose end would be missed.
 fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: They have the arguments of these tracepoints. The registers are those of the current
     // task; the tasks are valid, and current except at a switch.
@@ -212,7 +215,8 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// Attaches an observer. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+/// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
+/// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     let wants_switches = observer.wants_switches();
     let wanted = |probe: &Probe<'_, T>| wants_switches || probe.tracepoint() != SWITCH;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tasks, as far as a probe may look at them.
+//! Tasks, as far as a probe may read them.
 //!
 //! C header: [`include/linux/sched.h`](srctree/include/linux/sched.h)
 //!
-//! Fields may change while they are read. Each is read once, as `READ_ONCE` would, without calling C.
+//! Fields may change while they are read. Each is read once, as by `READ_ONCE`, without calling C.
 
 use crate::sys::bindings as helpers;
 use core::{
@@ -15,7 +15,7 @@ use core::{
 };
 use kernel::bindings;
 
-/// Ids in the initial namespace, and the command name.
+/// Ids of a task in the initial namespace, and its command name.
 #[derive(Clone, Copy)]
 pub(crate) struct Task {
     /// Thread group id.
@@ -28,7 +28,7 @@ pub(crate) struct Task {
     pub(crate) comm: [u64; 2],
 }
 
-/// The current task, if the CPU is running one and not an interrupt. Any context.
+/// Returns the current task, if the CPU is running one and not an interrupt. Any context.
 pub(crate) fn current() -> Option<Task> {
     // SAFETY: Reads the preemption counter.
     if !unsafe { helpers::lt_in_task() } {
@@ -49,13 +49,13 @@ pub(crate) fn current() -> Option<Task> {
     })
 }
 
-/// The address of the task that the CPU is running, or was when an interrupt came: identifies it
-/// while it runs. Any context.
+/// Returns the address of the task that the CPU is running, or was when an interrupt came: it
+/// identifies the task while it runs. Any context.
 pub(crate) fn current_address() -> u64 {
     in_place::current().addr() as u64
 }
 
-/// Instructions of our own, without a call.
+/// The current task and context by inline instructions, without a call.
 #[cfg(all(target_arch = "x86_64", CONFIG_SMP))]
 mod in_place {
     use core::arch::asm;
@@ -67,7 +67,7 @@ mod in_place {
         static current_task: *mut core::ffi::c_void;
     }
 
-    /// `current`.
+    /// Returns `current`.
     #[inline(always)]
     pub(super) fn current() -> *mut bindings::task_struct {
         let task;
@@ -120,8 +120,8 @@ mod in_place {
         }
     }
 
-    /// The count of softirqs: on PREEMPT_RT it is not in the preemption counter, since they can be
-    /// preempted.
+    /// Returns the count of softirqs: on PREEMPT_RT it is not in the preemption counter, since
+    /// softirqs can be preempted.
     #[cfg(CONFIG_PREEMPT_RT)]
     #[inline(always)]
     fn softirqs(_: u32) -> u32 {
@@ -139,7 +139,7 @@ mod in_place {
 #[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
 use called as in_place;
 
-/// The current task, CPU and context by calls of C functions.
+/// The current task and context by calls of C functions.
 #[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
 mod called {
     use super::Context;
@@ -167,13 +167,13 @@ pub(crate) enum Context {
 }
 
 impl Context {
-    /// The context of the caller. Any context.
+    /// Returns the context of the caller. Any context.
     #[inline(always)]
     pub(crate) fn current() -> Self {
         in_place::context()
     }
 
-    /// From its number.
+    /// Returns the context with this number.
     pub(crate) fn from_number(number: u32) -> Self {
         match number {
             0 => Context::Task,
@@ -183,7 +183,7 @@ impl Context {
         }
     }
 
-    /// The word for it.
+    /// Returns the word for the context.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Context::Task => "task",
@@ -235,42 +235,42 @@ impl<'a> TaskRef<'a> {
         see(unsafe { TaskRef::from_raw(in_place::current()) })
     }
 
-    /// For the functions of the C side.
+    /// Returns the pointer, for the functions of the C side.
     pub(in crate::sys) fn as_ptr(&self) -> *mut bindings::task_struct {
         self.raw.as_ptr()
     }
 
-    /// A number that no other task has at the same time.
+    /// Returns a number that no other task has at the same time.
     #[inline(always)]
     pub(crate) fn address(&self) -> u64 {
         self.raw.as_ptr().addr() as u64
     }
 
-    /// Whether it is the same task.
+    /// Whether the other task is the same task.
     #[inline(always)]
     pub(crate) fn is(&self, other: &TaskRef<'_>) -> bool {
         self.raw == other.raw
     }
 
-    /// Thread id in the initial namespace; 0 for the idle tasks of all CPUs.
+    /// Returns the thread id in the initial namespace; 0 for the idle tasks of all CPUs.
     #[inline(always)]
     pub(crate) fn tid(&self) -> u32 {
         read!(self, pid) as u32
     }
 
-    /// Whether it is the idle task of a CPU.
+    /// Whether the task is the idle task of a CPU.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.tid() == 0
     }
 
-    /// Thread group id in the initial namespace.
+    /// Returns the thread group id in the initial namespace.
     #[inline(always)]
     pub(crate) fn pid(&self) -> u32 {
         read!(self, tgid) as u32
     }
 
-    /// Ids and name.
+    /// Returns ids and name.
     #[inline(always)]
     pub(crate) fn describe(&self) -> Task {
         Task {
@@ -281,7 +281,8 @@ impl<'a> TaskRef<'a> {
         }
     }
 
-    /// Command name, 16 bytes padded with NUL. It may be changing, which at worst mixes two.
+    /// Returns the command name, 16 bytes padded with NUL. It may be changing, which at worst mixes
+    /// two.
     #[inline(always)]
     pub(crate) fn comm(&self) -> [u64; 2] {
         // SAFETY: The task is valid by the type invariant, its name has 16 bytes, which need not
@@ -293,32 +294,32 @@ impl<'a> TaskRef<'a> {
         }
     }
 
-    /// The kernel's priority: 0-98 real-time, 100-139 by nice value, 120 for 0.
+    /// Returns the kernel's priority: 0-98 real-time, 100-139 by nice value, 120 for 0.
     #[inline(always)]
     pub(crate) fn prio(&self) -> i32 {
         read!(self, prio)
     }
 
-    /// Its policy, `SCHED_...`.
+    /// Returns the policy, `SCHED_...`.
     #[inline(always)]
     pub(crate) fn policy(&self) -> u32 {
         read!(self, policy)
     }
 
-    /// The CPU that it runs on, is queued on, or ran on last.
+    /// Returns the CPU that the task runs on, is queued on, or ran on last.
     #[inline(always)]
     pub(crate) fn cpu(&self) -> u32 {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_task_cpu(self.raw.as_ptr()) }
     }
 
-    /// Whether it is a thread of the kernel.
+    /// Whether the task is a kernel thread.
     #[inline(always)]
     pub(crate) fn is_kthread(&self) -> bool {
         read!(self, flags) & bindings::PF_KTHREAD != 0
     }
 
-    /// Whether a limit keeps it from running: the quota of its cgroup, or its runtime of
+    /// Whether a limit keeps the task from running: the quota of its cgroup, or its runtime of
     /// SCHED_DEADLINE.
     #[inline(always)]
     pub(crate) fn is_throttled(&self) -> bool {
@@ -326,92 +327,94 @@ impl<'a> TaskRef<'a> {
         unsafe { helpers::lt_task_throttled(self.raw.as_ptr()) }
     }
 
-    /// Whether the quota of its cgroup is used up, so that the kernel stops it on its way back to user
-    /// space, unless there is a new quota by then.
+    /// Whether the quota of the task's cgroup is used up, so that the kernel stops the task on its
+    /// way back to user space, unless the quota is replenished by then.
     #[inline(always)]
     pub(crate) fn is_to_be_throttled(&self) -> bool {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_task_throttles(self.raw.as_ptr()) }
     }
 
-    /// Its real user id in the initial namespace.
+    /// Returns the real user id in the initial namespace.
     pub(crate) fn uid(&self) -> u32 {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_task_uid(self.raw.as_ptr()) }
     }
 
-    /// Whether it is in a cgroup of version 2 or below it, by its number.
+    /// Whether the task is in the cgroup of version 2 with this number, or below it.
     pub(crate) fn is_in_cgroup(&self, number: u64) -> bool {
         // SAFETY: Valid by the type invariant; any number is valid.
         unsafe { helpers::lt_task_in_cgroup(self.raw.as_ptr(), number) }
     }
 
-    /// Whether it is a thread of the kernel, or one that works for it in a process: no thread of a
-    /// program.
+    /// Whether the task is a kernel thread, or a thread that works for the kernel in a process, and
+    /// not a thread of a program.
     #[inline(always)]
     pub(crate) fn is_of_kernel(&self) -> bool {
         read!(self, flags) & (bindings::PF_KTHREAD | bindings::PF_USER_WORKER) != 0
     }
 
-    /// Whether it is a thread that the kernel has started inside a process, for io_uring or vhost:
-    /// it never returns to user space.
+    /// Whether the task is a thread that the kernel has started inside a process, for io_uring or
+    /// vhost: it never returns to user space.
     #[inline(always)]
     pub(crate) fn is_user_worker(&self) -> bool {
         read!(self, flags) & bindings::PF_USER_WORKER != 0
     }
 
-    /// What it waits in, or is about to: `TASK_...`. During a waking it stays so.
+    /// Returns the state in which the task waits, or is about to: `TASK_...`. A waking does not
+    /// change it.
     #[inline(always)]
     pub(crate) fn state(&self) -> u32 {
         read!(self, __state)
     }
 
-    /// Whether it is on a runqueue, and how: `TASK_ON_RQ_...`, which kernel/sched/ keeps to itself.
+    /// Returns whether and how the task is on a runqueue: `TASK_ON_RQ_...`, private to
+    /// kernel/sched/.
     pub(super) fn on_rq(&self) -> i64 {
         i64::from(read!(self, on_rq))
     }
 
-    /// How often it was switched out because it was about to sleep, whether or not it slept. Counted
-    /// before `sched_switch`, and not when it is preempted.
+    /// Returns how often the task was switched out because it was about to sleep, whether or not it
+    /// slept. Counted before `sched_switch`; preemptions do not count.
     #[inline(always)]
     pub(crate) fn leaves(&self) -> u64 {
         read!(self, nvcsw) as u64
     }
 
-    /// How often it was switched out: counted before `sched_switch`, each time.
+    /// Returns how often the task was switched out: counted before `sched_switch`, each time.
     #[inline(always)]
     pub(crate) fn switches(&self) -> u64 {
         (read!(self, nvcsw) as u64).wrapping_add(read!(self, nivcsw) as u64)
     }
 
-    /// Whether it is on a CPU: from shortly after it was switched in until shortly after it was
-    /// switched out, see sys/waiting.rs.
+    /// Whether the task is on a CPU: from shortly after its switch-in until shortly after its
+    /// switch-out, see sys/waiting.rs.
     #[inline(always)]
     pub(crate) fn is_on_cpu(&self) -> bool {
         let on_cpu = read!(self, on_cpu) != 0;
-        // Acquire: with the release of `finish_task`. What the task did before it left the CPU is
-        // seen in what is read afterwards.
+        // Acquire: with the release of `finish_task`. Everything that the task did before it left
+        // the CPU is visible to later reads.
         fence(Ordering::Acquire);
         on_cpu
     }
 
-    /// Whether it may be on a CPU, or wait for one; `false` during a waking: it sleeps, and has left its
-    /// CPU, see sys/waiting.rs.
+    /// Whether the task may be on a CPU, or wait for one; `false` during a waking: it sleeps, and
+    /// has left its CPU, see sys/waiting.rs.
     #[inline(always)]
     pub(crate) fn may_run(&self) -> bool {
-        // Acquire: as in `is_awake`. In this order: a task goes off its queue, and then off its CPU.
+        // Acquire: as in `is_awake`. In this order: a task leaves its queue, and then its CPU.
         fence(Ordering::Acquire);
         let on_rq = read!(self, on_rq) != 0;
         self.is_on_cpu() | on_rq
     }
 
-    /// Whether it has exited, or is about to and sleeps no more as itself.
+    /// Whether the task has exited, or is exiting and will not sleep again as itself.
     pub(crate) fn has_exited(&self) -> bool {
         read!(self, exit_state) != 0
     }
 
-    /// Whether a task that is off the CPU has gone to sleep, and stays so until it is woken. Its
-    /// `pi_lock` is held, so that nothing else takes it off its queue and puts it back.
+    /// Whether a task that is off the CPU has gone to sleep, and stays asleep until it is woken.
+    /// Its `pi_lock` is held, so that it is not taken off its queue and put back meanwhile.
     pub(crate) fn is_asleep(&self) -> bool {
         let is_fair =
             self.prio() >= bindings::MAX_RT_PRIO as i32 && self.policy() != bindings::SCHED_EXT;
@@ -421,8 +424,8 @@ impl<'a> TaskRef<'a> {
             || (is_fair && read!(self, se.on_rq) == 0)
     }
 
-    /// How many bytes it has had read from storage so far, each counted when it is requested; always 0
-    /// if the kernel does not count that.
+    /// Returns the number of bytes read from storage for the task so far, each counted when it is
+    /// requested; always 0 if the kernel does not count them.
     #[inline(always)]
     pub(crate) fn bytes_read(&self) -> u64 {
         #[cfg(CONFIG_TASK_IO_ACCOUNTING)]
@@ -431,8 +434,8 @@ impl<'a> TaskRef<'a> {
         0
     }
 
-    /// Whether it may be in the middle of a waking, by its lock. If this is `false`, all of a waking
-    /// that the caller knows of has been done, and is seen in what is read afterwards.
+    /// Whether the task may be in the middle of a waking, by its lock. If this is `false`, any
+    /// waking that the caller knows of is complete, and visible to later reads.
     #[inline(always)]
     pub(crate) fn may_be_woken_now(&self) -> bool {
         // SAFETY: Valid by the type invariant.
@@ -442,34 +445,35 @@ impl<'a> TaskRef<'a> {
         is_locked
     }
 
-    /// Its start time, as in [`Task::start_time`].
+    /// Returns the start time, as in [`Task::start_time`].
     #[inline(always)]
     pub(crate) fn start_time(&self) -> u64 {
         read!(self, start_time)
     }
 
-    /// Whether it has not gone to sleep, by the state of its runqueue at this moment: a wake-up
-    /// finds it running, or about to run.
+    /// Whether the task has not gone to sleep, by the state of its runqueue at this moment: a
+    /// wakeup finds it running, or about to run.
     ///
-    /// If this is `false` during a waking, that has made it run. If it is `true`, the task may be
-    /// on its way to sleep on another CPU, and go to sleep in the next instant.
+    /// If this is `false` during a waking, the waking has made the task run. If it is `true`, the
+    /// task may be on its way to sleep on another CPU, and go to sleep in the next instant.
     #[inline(always)]
     pub(crate) fn is_awake(&self) -> bool {
-        // Acquire: the kernel has looked at the state before the waking, and must not have done so
-        // after this. Else an old 0 of a task that was woken, ran and is about to sleep again could
-        // be seen here. It has a `smp_rmb` there for itself (`try_to_wake_up`); on x86 this
-        // restricts only the compiler.
+        // Acquire: try_to_wake_up() has read the state before the tracepoint; our load of on_rq
+        // must not be ordered before that. Otherwise an old 0 could be seen here, of a task that
+        // was woken, ran and is about to sleep again. The kernel has a `smp_rmb` there for the same
+        // purpose; on x86 this restricts only the compiler.
         fence(Ordering::Acquire);
         let on_rq = read!(self, on_rq);
         // A fair task may stay on the queue for a while after it has gone to sleep.
         if on_rq == 0 || read!(self, se.sched_delayed) != 0 {
             return false;
         }
-        // Its CPU takes it off in the end: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
-        // order, so a task may be asleep that still seems to be on the queue. Of tasks of other
-        // classes se.on_rq is 0, too; those of sched_ext count as asleep if they were preempted on
-        // their way to sleep, and so does a task that is off the queue to get another priority.
-        // 1 is TASK_ON_RQ_QUEUED, which kernel/sched/ keeps to itself; else it is being moved.
+        // Its CPU dequeues it in the end: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
+        // order, so a task may be asleep that still seems to be on the queue. Tasks of other
+        // classes also have an se.on_rq of 0; tasks of sched_ext count as asleep if they were
+        // preempted on their way to sleep, and so does a task that is off the queue to get another
+        // priority. 1 is TASK_ON_RQ_QUEUED, private to kernel/sched/; any other value means that it
+        // is being moved.
         on_rq != 1
             || read!(self, se.on_rq) != 0
             || read!(self, on_cpu) != 0

@@ -17,18 +17,18 @@ use kernel::bindings;
 pub(crate) struct Timer {
     /// Soft expiry: the requested time.
     pub(crate) due: u64,
-    /// Hard expiry: the soft one and the slack.
+    /// Hard expiry: the soft one plus the slack.
     pub(crate) latest: u64,
     /// The address of the function.
     pub(crate) function: u64,
-    /// Its clock, from 1, if it is one of the [`CLOCKS`]; 0: one that is never set.
+    /// Its clock, from 1, if it is one of the [`CLOCKS`]; 0 for a clock that is never set.
     pub(crate) clock: usize,
-    /// The time of that clock minus `CLOCK_MONOTONIC`, as this CPU has it.
+    /// The time of that clock minus `CLOCK_MONOTONIC`, as known on this CPU.
     pub(crate) offset: u64,
 }
 
 impl Timer {
-    /// A timer of the wheel.
+    /// Converts a timer of the wheel.
     pub(super) fn of_wheel(raw: &helpers::lt_timer) -> Self {
         Self {
             due: raw.due,
@@ -40,7 +40,7 @@ impl Timer {
     }
 }
 
-/// A high-resolution timer whose function is about to be called, during the tracepoint of that.
+/// A high-resolution timer whose function is about to be called, during the tracepoint.
 ///
 /// # Invariants
 ///
@@ -65,12 +65,12 @@ impl<'a> HighRes<'a> {
         }
     }
 
-    /// Reads its fields.
+    /// Reads the fields.
     pub(crate) fn read(self) -> Timer {
         self.read_with(clock_of)
     }
 
-    /// Reads its fields if its clock is `CLOCK_MONOTONIC`, the usual one.
+    /// Reads the fields if the clock is `CLOCK_MONOTONIC`, the usual one.
     #[inline(always)]
     pub(crate) fn read_monotonic(self) -> Option<Timer> {
         let mut is_monotonic = false;
@@ -81,8 +81,9 @@ impl<'a> HighRes<'a> {
         is_monotonic.then_some(timer)
     }
 
-    /// The lock of the base is not held: another CPU may start the timer again meanwhile, and then
-    /// its expiry is the next one. Each word is read once, so a wrong time is the worst outcome.
+    /// Reads the fields. The lock of the base is not held: another CPU may start the timer again
+    /// meanwhile, and then its expiry is the next one. Each word is read once, so a wrong time is
+    /// the worst outcome.
     #[inline(always)]
     fn read_with(self, clock: impl FnOnce(bindings::clockid_t) -> usize) -> Timer {
         let raw = self.raw.as_ptr();
@@ -117,7 +118,7 @@ impl<'a> HighRes<'a> {
     }
 }
 
-/// See [`Timer::clock`].
+/// Returns the number of a clock, see [`Timer::clock`].
 fn clock_of(id: bindings::clockid_t) -> usize {
     // In the order of lt_clock_offsets().
     const IDS: [u32; CLOCKS] = [
@@ -132,7 +133,7 @@ fn clock_of(id: bindings::clockid_t) -> usize {
 /// Number of clocks that may be set: `CLOCK_REALTIME`, `CLOCK_BOOTTIME`, `CLOCK_TAI`.
 pub(crate) const CLOCKS: usize = helpers::LT_CLOCKS as usize;
 
-/// Their times minus `CLOCK_MONOTONIC`. Any context.
+/// Returns the times of these clocks minus `CLOCK_MONOTONIC`. Any context.
 pub(crate) fn clock_offsets() -> [u64; CLOCKS] {
     let mut offsets = [0; CLOCKS];
     // SAFETY: There is room for all.

@@ -12,7 +12,7 @@ use core::ffi::CStr;
 pub(crate) struct Traced(bindings::lt_traced);
 
 impl Traced {
-    /// The tracepoint of the tracker with this name.
+    /// Returns the tracepoint of the tracker with this name.
     pub(crate) fn of(tracker: &CStr) -> Self {
         // SAFETY: The name is a C string that outlives the call.
         Self(unsafe { bindings::lt_traced_of(tracker.as_ptr().cast()) })
@@ -35,9 +35,9 @@ pub(crate) struct AlertEvent<'a> {
     /// Packed bytes, with a NUL in the last word at the latest.
     pub(crate) comm: &'a [u64; 2],
     pub(crate) args: &'a [u64],
-    /// Return addresses, the innermost first.
+    /// Return addresses, innermost first.
     pub(crate) stack: &'a [u64],
-    /// The operation was under way before, and took at least `delay`.
+    /// The operation was in flight before the instance, and took at least `delay`.
     pub(crate) before_start: bool,
 }
 
@@ -47,10 +47,10 @@ pub(crate) fn alert_enabled(traced: Traced) -> bool {
     unsafe { bindings::lt_trace_alert_enabled(traced.0) }
 }
 
-/// Emits it. Any context.
+/// Emits the event. Any context.
 pub(crate) fn alert(event: &AlertEvent<'_>) {
-    // Strings end at a NUL: names are shorter than their words, comm is cut by the kernel, and
-    // this makes sure of it.
+    // Strings end at a NUL: names are shorter than their words, comm is cut by the kernel, and this
+    // ensures it.
     let mut instance = *event.instance;
     instance[3] &= !(0xff << 56);
     let mut comm = *event.comm;

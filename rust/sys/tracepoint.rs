@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Attaching functions to the kernel's tracepoints.
+//! Attaches functions to the kernel's tracepoints.
 //!
 //! ```text
 //!   Probe<T>: a tracepoint's name, a function     Attachment<T>: they are called,
@@ -8,11 +8,11 @@
 //!   in the order of attaching: ends first         drop: detached, begins first; waits
 //! ```
 //!
-//! Where probes are measured (measure.rs), a tracepoint calls [`measured`], which calls the probe.
+//! For a measured probe (measure.rs), a tracepoint calls [`measured`], which calls the probe.
 //!
-//! Each file next to this one that is about tracepoints has a list of its probes, and a function
-//! that attaches them. The types of their arguments are in tracepoints.h: [`probe!`] takes a
-//! function of exactly that type, and tracepoints.c compares it with the kernel's declaration.
+//! Each file in this directory that uses tracepoints has a list of its probes, and a function that
+//! attaches them. The types of their arguments are in tracepoints.h: [`probe!`] takes a function of
+//! exactly that type, and tracepoints.c compares it with the kernel's declaration.
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
@@ -32,7 +32,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A tracepoint of the kernel proper; those of modules may disappear and are not found.
+/// A tracepoint of the kernel proper; tracepoints of modules may disappear and are not found.
 #[derive(Clone, Copy)]
 pub(crate) struct Tracepoint(NonNull<bindings::tracepoint>);
 
@@ -42,8 +42,8 @@ unsafe impl Send for Tracepoint {}
 unsafe impl Sync for Tracepoint {}
 
 impl Tracepoint {
-    /// Finds a tracepoint by its name, unless it has other arguments than our probes take, see
-    /// [`fits`]. Does not sleep; iterates over all tracepoints.
+    /// Finds a tracepoint by its name, unless its arguments differ from those that our probes take,
+    /// see [`fits`]. Does not sleep; iterates over all tracepoints.
     pub(crate) fn find(name: &CStr) -> Option<Self> {
         if !fits(name) {
             return None;
@@ -55,7 +55,7 @@ impl Tracepoint {
 }
 
 /// Whether a tracepoint has the arguments that our probes take, in the headers that this module was
-/// built with. True for those without a probe of ours, and for names of no tracepoint.
+/// built with. True for tracepoints without a probe of ours, and for names of no tracepoint.
 pub(crate) fn fits(name: &CStr) -> bool {
     // SAFETY: The name is a C string that outlives the call.
     unsafe { crate::sys::bindings::lt_tracepoint_fits(name.as_ptr().cast()) }
@@ -125,7 +125,7 @@ impl<'a, T> Probe<'a, T> {
 
 /// An argument of a tracepoint that is a number, or an address that is not dereferenced.
 pub(crate) trait Argument: Copy {
-    /// The number; a negative one is sign-extended.
+    /// Returns the number; a negative one is sign-extended.
     fn word(self) -> u64;
 }
 
@@ -160,7 +160,7 @@ impl<T> Argument for *const T {
 pub(crate) trait Handler<const N: usize> {
     type Data: Send + Sync + 'static;
 
-    /// In the context of the tracepoint, with preemption off.
+    /// Handles the tracepoint, in its context, with preemption off.
     fn handle(data: &Self::Data, guard: &PreemptGuard, arguments: [u64; N]);
 }
 
@@ -243,7 +243,7 @@ macro_rules! handled {
 }
 pub(crate) use handled;
 
-/// The first tracepoint that probes need and this kernel lacks, if any.
+/// Returns the first tracepoint that probes need and this kernel lacks, if any.
 pub(crate) fn missing<T>(
     probes: impl IntoIterator<Item = Probe<'static, T>>,
 ) -> Option<&'static CStr> {
@@ -253,8 +253,8 @@ pub(crate) fn missing<T>(
         .find(|name| Tracepoint::find(name).is_none())
 }
 
-/// The function of a probe, whatever its arguments: it takes them from the registers, where
-/// [`measured`] has put them.
+/// The function of a probe, whatever its arguments: it takes them from the registers in which
+/// [`measured`] passes them.
 type Function = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64);
 
 /// A probe that is measured.
@@ -264,9 +264,8 @@ struct Measured<T> {
     meter: Arc<dyn Meter>,
 }
 
-/// Calls a probe, and measures it. The arguments pass through as they are, see raw.rs: of the
-/// tracepoints with a list of types none has more than fit into registers, and probes of others
-/// take only those.
+/// Calls a probe, and measures it. The arguments pass through unchanged, see raw.rs: no tracepoint
+/// in our lists has more than fit into registers, and probes of other tracepoints take only those.
 ///
 /// # Safety
 ///
@@ -290,14 +289,14 @@ unsafe extern "C" fn measured<T: Target>(
 /// Probes that are called with a `T`, until dropped. Dropping sleeps.
 pub(crate) struct Attachment<T> {
     attached: KVec<Attached>,
-    /// These two are kept alive until the last probe has returned.
+    /// Both stay alive until the last probe has returned.
     measured: KVec<KBox<Measured<T>>>,
     with: Arc<T>,
 }
 
 impl<T: Target> Attachment<T> {
-    /// Attaches probes in their order. `ENOSYS` if the kernel lacks a tracepoint, `ENOMEM`;
-    /// nothing is left behind. Sleeps.
+    /// Attaches probes in their order. Sleeps. Fails with `ENOSYS` if the kernel lacks a
+    /// tracepoint, or `ENOMEM`, and then leaves nothing attached.
     pub(crate) fn new<'a>(
         with: Arc<T>,
         probes: impl IntoIterator<Item = Probe<'a, T>>,
@@ -321,7 +320,7 @@ impl<T: Target> Attachment<T> {
         Ok(this)
     }
 
-    /// The function that the tracepoint of a probe calls, and its first argument. Sleeps.
+    /// Returns the function that the tracepoint of a probe calls, and its first argument. Sleeps.
     fn called(&mut self, probe: &Probe<'_, T>) -> Result<(*mut c_void, *mut c_void)> {
         let Some(meter) = self.with.meter(probe.tracepoint) else {
             let data = Arc::as_ptr(&self.with).cast_mut().cast();
@@ -349,7 +348,7 @@ impl<T: Target> Attachment<T> {
 
 impl<T> Drop for Attachment<T> {
     fn drop(&mut self) {
-        // The last one first.
+        // In reverse order.
         while self.attached.pop().is_some() {}
         synchronize();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! All tasks that do not run at this moment, and what they are in.
+//! Visits all tasks that do not run at this moment, with their states.
 //!
 //! ```text
 //!   attach probes    wait for the switches that missed them    look at each task     look again
@@ -9,14 +9,15 @@
 //!                                                                                     could run
 //! ```
 //!
-//! What a caller notes about a task must be true until its next switch-in, which a probe sees. So:
+//! A note that a caller makes about a task must be true until the task's next switch-in, which a
+//! probe sees. So:
 //!
 //! - A switch ends with interrupts off: its tracepoint, then `on_cpu` of the next task is set, and
 //!   `on_cpu` of the last one cleared. After [`tracepoint::synchronize`], each switch that has not
 //!   called the probes is complete, and `on_cpu` shows its result.
-//! - A task that is *asleep* runs only after it was woken, which takes its `pi_lock`. We look at it
-//!   under this lock. So it does not run before we have released the lock, and a probe that comes
-//!   later sees what was noted under it.
+//! - A task that is *asleep* runs only after it was woken, which takes its `pi_lock`. We read it under
+//!   this lock. So it does not run before we have released the lock, and a probe that comes later
+//!   sees what was noted under it.
 //! - A task that is *runnable* may be switched in at any time, and the probe may have run before
 //!   anything was noted. After another [`tracepoint::synchronize`] such a switch is complete. The
 //!   task is on a CPU then, or has been switched out, which is counted ([`TaskRef::switches`]): see
@@ -45,7 +46,7 @@ use kernel::bindings;
 struct Counted(NonNull<bindings::task_struct>);
 
 impl Counted {
-    /// The task with the lowest id that is at least `tid`, and that id.
+    /// Returns the task with the lowest id that is at least `tid`, and that id.
     fn next(mut tid: u32) -> Option<(u32, Self)> {
         // SAFETY: `tid` may be written; the function returns NULL or a task with a reference.
         let task = unsafe { helpers::lt_task_next(&mut tid) };
@@ -65,7 +66,7 @@ impl Drop for Counted {
     }
 }
 
-/// A task that was off the CPU when it was looked at.
+/// A task that was off the CPU when it was read.
 ///
 /// # Invariants
 ///
@@ -83,18 +84,18 @@ pub(crate) struct Called {
 }
 
 impl Waiting<'_> {
-    /// The task.
+    /// Returns the task.
     pub(crate) fn task(&self) -> TaskRef<'_> {
         self.task
     }
 
-    /// Its state: asleep, or runnable; runnable also if it was asleep before.
+    /// Returns its state: asleep, or runnable; also runnable if it was woken from a sleep.
     pub(crate) fn state(&self) -> State {
         self.state
     }
 
-    /// The system call that it sleeps in. `None` if it is runnable, in no system call, or on an
-    /// architecture that does not show it.
+    /// Returns the system call that the task sleeps in. `None` if it is runnable, in no system
+    /// call, or on an architecture that does not show it.
     pub(crate) fn system_call(&self) -> Option<Called> {
         if self.state.is_runnable() {
             return None;
@@ -108,8 +109,9 @@ impl Waiting<'_> {
             }
             out.assume_init()
         };
-        // The entry code stores -ENOSYS as the result, and the real one replaces it before sys_exit: a
-        // task that is stopped or throttled on its way back to user space is in no call any more.
+        // The entry code stores -ENOSYS as the result, and the real one replaces it before
+        // sys_exit: a task that is stopped or throttled on its way back to user space is no longer
+        // in a call.
         let is_in_call = out.number >= 0 && out.result == -i64::from(bindings::ENOSYS);
         is_in_call.then_some(Called {
             number: out.number,
@@ -118,7 +120,7 @@ impl Waiting<'_> {
         })
     }
 
-    /// The address of the mutex that it sleeps for.
+    /// Returns the address of the mutex that the task sleeps for.
     pub(crate) fn mutex(&self) -> Option<u64> {
         if self.state.is_runnable() {
             return None;
@@ -129,14 +131,15 @@ impl Waiting<'_> {
     }
 }
 
-/// A runnable task, as it was when it was looked at.
+/// A runnable task, and the number of its switches when it was read.
 pub(crate) struct Watched {
     task: Counted,
     switches: u64,
 }
 
 impl Watched {
-    /// Whether it has run since, or is running. To be called after [`tracepoint::synchronize`].
+    /// Whether the task has run since, or is running. Must be called after
+    /// [`tracepoint::synchronize`].
     pub(crate) fn has_run(&self) -> bool {
         let task = self.task.get();
         // In this order: if it ran and was switched out before the first, the second shows that.
@@ -144,11 +147,12 @@ impl Watched {
     }
 }
 
-/// Calls `see` with each task that does not run, under its lock, and `after` with each for which
-/// that returned `Some`, without: with the task, if it may have run meanwhile. Tasks that have never
-/// run, or have exited, are left out, and so are those that begin to run meanwhile.
+/// Calls `see` with each task that does not run, under its lock. For each result that is `Some`,
+/// calls `after` without the lock: with the task, if it may have run meanwhile. Tasks that have
+/// never run, have exited, or start running meanwhile are left out.
 ///
-/// Those that are created meanwhile may be seen. Probes that were attached before have been called
+/// Tasks created meanwhile may be seen. Probes that were attached before have been called for each
+/// switch that this function did not see to be complete.
 /// for each switch that this function did not see to be complete.
 pub(crate) fn each<R>(
     mut see: impl FnMut(&PreemptGuard, &Waiting<'_>) -> Option<R>,
@@ -189,8 +193,8 @@ fn look<R>(
     seen
 }
 
-/// What a task is in, and how often it was switched out; `None` if it runs, has never run, or has
-/// exited. Its lock is held.
+/// Returns the state of a task, and how often it was switched out; `None` if it runs, has never
+/// run, or has exited. Its lock is held.
 fn is_waiting(task: &TaskRef<'_>) -> Option<(State, u64)> {
     if task.is_on_cpu() {
         return None;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A wait queue that can be woken from any context: irq_work first, a timer to delay it.
+//! A wait queue that can be woken from any context: by an irq_work, and a timer to delay it.
 //!
 //! C headers: [`include/linux/irq_work.h`](srctree/include/linux/irq_work.h),
 //! [`include/linux/wait.h`](srctree/include/linux/wait.h)
 //!
 //! A probe may run under the runqueue lock, where waking any task deadlocks. [`Handle::queue`] only
 //! raises an irq_work; [`Callbacks::on_irq_work`] runs a moment later in interrupt context (in a
-//! kernel thread on PREEMPT_RT) and may wake, or arm the timer to do it later.
+//! kernel thread on PREEMPT_RT), and may wake tasks, or arm the timer to do so later.
 
 use crate::sys::{bindings, platform::PreemptGuard};
 use core::{
@@ -24,7 +24,7 @@ pub(crate) fn is_waking(guard: &PreemptGuard) -> bool {
     may_be_waking(guard) && unsafe { bindings::lt_is_waking() }
 }
 
-/// Whether a callback runs on some CPU, so that it may be this one. Calls nothing.
+/// Whether a callback runs on some CPU, perhaps this one. Calls nothing.
 #[allow(dead_code, reason = "as above")]
 #[inline(always)]
 pub(crate) fn may_be_waking(_: &PreemptGuard) -> bool {
@@ -55,8 +55,8 @@ impl Handle {
         unsafe { bindings::lt_waker_queue(self.0.as_ptr()) };
     }
 
-    /// Requests a call of [`Callbacks::on_timer`] in `ns` nanoseconds, rounded up to a tick. From
-    /// the callbacks only.
+    /// Requests a call of [`Callbacks::on_timer`] in `ns` nanoseconds, rounded up to a tick. Only
+    /// from the callbacks.
     pub(crate) fn arm(&self, ns: u64) {
         // SAFETY: By the type invariant.
         unsafe { bindings::lt_waker_arm(self.0.as_ptr(), ns) };
@@ -69,7 +69,7 @@ impl Handle {
     }
 }
 
-/// A [`Handle`] with the state that its callbacks work on. Dropping sleeps: it waits for both.
+/// A [`Handle`] with the state of its callbacks. Dropping it waits for both callbacks; sleeps.
 pub(crate) struct Waker<T: Callbacks> {
     handle: Handle,
     state: KBox<T>,
@@ -81,7 +81,7 @@ unsafe impl<T: Callbacks> Send for Waker<T> {}
 unsafe impl<T: Callbacks> Sync for Waker<T> {}
 
 impl<T: Callbacks> Waker<T> {
-    /// Creates a waker; `ENOMEM` if it cannot. Sleeps.
+    /// Creates a waker. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(state: T) -> Result<Self> {
         let state = KBox::new(state, GFP_KERNEL)?;
         let owner = core::ptr::from_ref(&*state).cast_mut().cast::<c_void>();
@@ -94,13 +94,13 @@ impl<T: Callbacks> Waker<T> {
         Ok(Self { handle, state })
     }
 
-    /// The irq_work, the timer and the wait queue.
+    /// Returns the handle.
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Sleeps until `ready` and a wake-up, or not at all if `ready` at once. `ERESTARTSYS` on a
-    /// signal.
+    /// Sleeps until a wakeup finds that `ready` returns true; returns at once if it does at the
+    /// start. Fails with `ERESTARTSYS` on a signal.
     pub(crate) fn wait<F: Fn() -> bool>(&self, ready: F) -> Result {
         /// # Safety
         ///

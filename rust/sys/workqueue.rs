@@ -12,7 +12,7 @@
 //! [`include/trace/events/workqueue.h`](srctree/include/trace/events/workqueue.h)
 //!
 //! mod_delayed_work() takes a waiting work off its list and queues it again at once. The
-//! tracepoints show a second queueing, as after a cancel; so the function is followed, too.
+//! tracepoints show a second queueing, as after a cancellation; so the function is followed, too.
 //!
 //! A work item belongs to the code that queues it. It is valid when it is queued and when it
 //! starts; its function may free it, so at the end only its address is known.
@@ -20,8 +20,8 @@
 //! # Contexts
 //!
 //! Queueing: any but NMI; interrupts are off, and a raw spinlock of the workqueue's pool is held.
-//! Start and end: a worker, or, for those that run as bottom halves, a softirq; both in the same
-//! task, as `current` has it.
+//! Start and end: a worker, or a softirq for bottom-half works; both in the same task, by
+//! `current`.
 
 use crate::sys::{
     bindings as helpers,
@@ -61,19 +61,20 @@ impl Work<'_> {
         }
     }
 
-    /// Identifies the work while it is queued, and while it runs. A multiple of 8.
+    /// Returns a number that identifies the work while it is queued, and while it runs. A multiple
+    /// of 8.
     pub(crate) fn id(&self) -> u64 {
         self.raw.as_ptr() as u64
     }
 
-    /// The address of its function.
+    /// Returns the address of its function.
     pub(crate) fn function(&self) -> u64 {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_work_function(self.raw.as_ptr()) }
     }
 }
 
-/// Where a work is queued.
+/// The queue that a work is put on.
 ///
 /// # Invariants
 ///
@@ -84,7 +85,7 @@ pub(crate) struct Queue<'a> {
 }
 
 impl Queue<'_> {
-    /// The name of the workqueue, 32 bytes padded with NUL; empty if not known.
+    /// Returns the name of the workqueue, 32 bytes padded with NUL; empty if not known.
     pub(crate) fn name(&self) -> [u64; 4] {
         let mut name = [0; 4];
         // SAFETY: Valid by the type invariant, and so is the workqueue that it belongs to.
@@ -94,25 +95,26 @@ impl Queue<'_> {
 }
 
 /// Whether a work with this function is waiting at this moment, as far as the memory at its address
-/// tells: it may have been cancelled, and its memory be used for something else.
+/// shows: the work may have been cancelled, and its memory may be used for something else.
 pub(crate) fn is_queued(work: u64, function: u64) -> bool {
     // SAFETY: Any numbers are valid.
     unsafe { helpers::lt_work_is_queued(work, function) }
 }
 
-/// Follows work items. See "Contexts" above.
+/// Receives the events of work items. See "Contexts" above.
 pub(crate) trait Observer: Target {
-    /// A work is queued; a delayed one when its delay is over.
+    /// Called when a work is queued, a delayed one when its delay is over.
     fn queued(&self, guard: &PreemptGuard, work: &Work<'_>, queue: &Queue<'_>);
 
-    /// The current task calls its function. It may be queued again from now on.
+    /// Called when the current task calls the function of a work, which may be queued again from
+    /// now on.
     fn started(&self, work: &Work<'_>);
 
-    /// The function has returned; of the work only the address is left.
+    /// Called when the function has returned; of the work only the address is left.
     fn ended(&self, work: u64);
 
-    /// The caller is about to take a waiting work off its list and to queue it again. Only for an
-    /// [`Attachment`] that wants to know.
+    /// Called when the caller is about to take a waiting work off its list and queue it again. Only
+    /// for an [`Attachment`] that requests it.
     fn requeueing(&self, _work: u64) {}
 }
 
@@ -123,7 +125,7 @@ impl<T: Observer> fprobe::Observer<Requeueing> for T {
     fn entered(&self, _: &PreemptGuard, call: &Call<'_>, _: Frame) -> Option<u64> {
         // mod_delayed_work_on(cpu, wq, dwork, delay)
         let (work, delay) = (call.argument(2), call.argument(3));
-        // With a delay a timer queues it.
+        // With a delay a timer queues the work.
         if delay == 0 {
             // SAFETY: A delayed work that is passed to this function is valid, and begins with its
             // work.
@@ -142,7 +144,7 @@ impl<T: Observer> fprobe::Observer<Requeueing> for T {
     }
 
     fn within_ourselves(&self, _: &PreemptGuard) {
-        // Waking the readers of alerts does not requeue a work that is being waited for.
+        // Waking the readers of alerts does not requeue a waiting work.
     }
 }
 
@@ -190,7 +192,7 @@ unsafe extern "C" fn ended<T: Observer>(
     observer.ended(work as u64);
 }
 
-/// The probes, the last step first: nothing begins whose end would be missed.
+/// The probes, the last step first: no event starts whose end would be missed.
 pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
     // SAFETY: They have the arguments of these tracepoints, which are valid but for the work at the
     // end, of which only the address is used.
@@ -211,13 +213,13 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
 /// An attached observer, until dropped. Dropping sleeps.
 pub(crate) struct Attachment<T: Observer> {
     _works: tracepoint::Attachment<T>,
-    /// `None` if they are not wanted, or if this kernel cannot follow them.
+    /// `None` if requeued works are not requested, or if this kernel cannot follow them.
     _requeueing: Option<Functions<Requeueing, T>>,
 }
 
 impl<T: Observer> Attachment<T> {
-    /// Attaches an observer; `requeueing`: whether it wants requeued works. `ENOSYS` if the
-    /// kernel lacks a tracepoint, `ENOMEM`; nothing is left behind. Sleeps.
+    /// Attaches an observer; `requeueing`: whether it wants requeued works. Sleeps. Fails with
+    /// `ENOSYS` if the kernel lacks a tracepoint, or `ENOMEM`, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>, requeueing: bool) -> Result<Self> {
         // SAFETY: Called where sleeping is allowed.
         unsafe { helpers::lt_wq_find_names() };

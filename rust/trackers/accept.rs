@@ -8,12 +8,12 @@
 //!                                        |<------- delay ------->|
 //! ```
 //!
-//! The key is the socket that was accepted, by its address. The event ends when the first bytes of
-//! it were passed to the protocol: by write(2), send(2), sendfile(2) or in any other way, by any
-//! task. A socket that is closed before that has no first byte (`gone`, `closed`): this is noticed
-//! when its last file is closed, not when the peer closes.
+//! The key is the accepted socket, by its address. The event ends when the first bytes of the
+//! socket were passed to the protocol: by write(2), send(2), sendfile(2) or by any other means, in
+//! any task. A socket that is closed before that has no first byte (`gone`, `closed`): this is
+//! noticed when its last file is closed, not when the peer closes.
 //!
-//! The owner is the task that has accepted, and the filter looks at it.
+//! The owner is the task that accepted the connection; the filter applies to it.
 //!
 //! # Contexts
 //!
@@ -41,23 +41,23 @@ tracker! {
         socket: Address at 0,
         /// The family of its addresses, `AF_...`
         family: u16 at 5:32 = |it, _| family_name(it.family),
-        /// Our address, as it is sent.
+        /// The local address, in network byte order.
         local: Ip at 1 = |it, _| it.address(it.local, it.local_port),
         local_port: u16 at 5:16 if traced,
-        /// The other one.
+        /// The remote address.
         remote: Ip at 3 = |it, _| it.address(it.remote, it.remote_port),
         remote_port: u16 at 5 if traced,
-        /// The file descriptor of the task that has accepted.
+        /// The file descriptor in the task that accepted the connection.
         fd: i32 at 6,
-        /// How many bytes were sent first; 0 with a timeout.
+        /// The number of bytes first sent; 0 with a timeout.
         bytes: u64 at 7 if alert,
     }
     attach: accept::Attachment<Probes> = accept::Attachment::new, accept::missing::<Probes>;
 }
 
 impl Detail {
-    /// An event keeps the owner, and the words between the first one, which is the key, and the
-    /// last one.
+    /// Returns the fields of an event, which keeps the owner, and the words between the first one,
+    /// which is the key, and the last one.
     fn of(key: &[u64; 1], data: &[u64; WORDS]) -> Self {
         record::keyed(key, &data[Owner::WORDS..])
     }
@@ -83,10 +83,10 @@ impl Detail {
     }
 }
 
-/// Our own counters, after the common one.
+/// The tracker's own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Of gone: closed without having sent anything.
+    /// Part of `gone`: sockets closed without having sent anything.
     Closed = 1,
 }
 

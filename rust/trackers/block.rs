@@ -10,27 +10,27 @@
 //!                   |<----------- delay ----------->|                from=insert
 //! ```
 //!
-//! An event begins when a task submits the request (`block_io_start`): `current` is then the
-//! submitter, which for buffered writes is a writeback worker. The filter is applied here and
-//! nowhere else. The steps that follow stamp the event; a request that goes to the driver directly
-//! is never inserted. The key is the request itself; only one request has this key at a time:
+//! An event starts when a task submits the request (`block_io_start`): `current` is then the
+//! submitter, which for buffered writes is a writeback worker. Only here is the filter applied. The
+//! steps that follow stamp the event; a request that goes to the driver directly is never inserted.
+//! The key is the request itself; only one request has this key at a time:
 //!
-//! - *requeued* requests continue, from their first issue: that is how long the submitter waits;
+//! - *requeued* requests continue, from their first issue, as the submitter waits since then;
 //! - *merged* requests cease to exist (`gone`, `merged`);
 //! - *partial* completions are counted, the last one ends the event;
 //! - requests that complete without ever having been issued have no delay to measure (`gone`,
 //!   `unissued`): an empty flush, as fsync makes it, is such a request. If the disk has a cache,
 //!   the block layer issues a flush of its own for it; that one is measured, and has no
 //!   submitter (pid 0);
-//! - a write that is part of a flush sequence completes twice: its data, which is measured, and
-//!   the whole sequence, which is not a request's end (no bytes) and is not counted;
+//! - a write that is part of a flush sequence completes twice: its data, which is measured, and the
+//!   whole sequence, which has no bytes, is not a request's end, and is not counted;
 //! - requests that leave without completing (`block_io_done` alone) are `gone`, `aborted`;
-//! - a request that is issued twice without having been requeued is another one at the same
-//!   address, whose predecessor left unseen (`replaced`).
+//! - a request that is issued twice without having been requeued is a new one at the same address,
+//!   whose predecessor left unseen (`replaced`).
 //!
 //! # Contexts
 //!
-//! Probes run in tasks, softirqs and hard interrupts, mostly preemptible, so each takes the
+//! Probes run in tasks, softirqs and hard interrupts, usually preemptible, so each takes the
 //! engine's guard.
 
 pub(crate) mod probes;
@@ -87,7 +87,7 @@ tracker! {
         }
 
         fn show(core: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, how: How, out: &SeqFile) {
-            // Not the address: it must not leak.
+            // A pseudonym, as the address must not leak.
             let rq = core.engine().pseudonym(&event.key);
             let (owner, known) = (Self::owner(&event.data), Self::detail(&event.key, &event.data));
             seq_print!(out, "rq={rq:#x} {owner}{}", Shown(&known, how));
@@ -102,7 +102,7 @@ fields! {
 }
 
 impl Detail {
-    /// Of a request with no steps noted yet.
+    /// Returns the fields of a request with no steps noted yet.
     fn of(rq: &Request<'_>) -> Self {
         let mut known = Self {
             disk: rq.disk_name(),
@@ -119,7 +119,7 @@ impl Detail {
         self.bytes = operation.bytes;
     }
 
-    /// Makes durations of times.
+    /// Converts times to durations.
     pub(super) fn settle(&mut self, now: u64) {
         let since = |begin: u64, end: u64| match begin {
             0 => 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a tracker of tracepoints is declared: [`tracker!`], which generates all that is mechanical.
+//! Declares a tracker of tracepoints: [`tracker!`] generates all mechanical parts.
 //!
 //! ```text
 //!   tracker! { name, key, parameters, fields of an alert, tracepoints }
@@ -10,8 +10,8 @@
 //!                                                         page of the ABI
 //! ```
 //!
-//! What remains to be written are the functions that the tracepoints call: they turn arguments into
-//! a key, and begin or end an event by [`Events::begin`] and [`Events::end`].
+//! Only the functions that the tracepoints call remain to be written: they turn arguments into a
+//! key, and start or end an event with [`Events::begin`] and [`Events::end`].
 //!
 //! # Contexts
 //!
@@ -51,56 +51,58 @@ use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     Sized + Send + Sync + 'static
 {
-    /// Whether it raises no alerts about readers of alerts.
+    /// Whether the tracker raises no alerts about readers of alerts.
     const IS_OF_TASKS: bool = false;
 
-    /// Whether the alert of an end has the stack of where it ended.
+    /// Whether the alert of an end has the stack at the end.
     const HAS_STACK: bool = false;
 
     /// Whether [`Declared::take_stock`] does something.
     const TAKES_STOCK: bool = false;
 
-    /// See [`Probes::take_stock`].
+    /// Tracks operations in flight at the start, see [`Probes::take_stock`].
     fn take_stock(_live: &Live<Self, K, D, O>) {}
 
-    /// The own fields of an alert.
+    /// The tracker's own fields of an alert.
     type Detail: Record;
 
-    /// See [`Probes`].
+    /// Keeps the probes attached, see [`Probes::Attachment`].
     type Attachment: Send + Unpin;
 
     fn kind() -> &'static Kind;
 
-    /// Attaches the probes, the end first: nothing begins whose end would be missed.
+    /// Attaches the probes, the end first: no event starts whose end would be missed.
     fn attach(live: Arc<Live<Self, K, D, O>>) -> Result<Self::Attachment>;
 
-    /// The fields of the alert of an event that has not ended.
+    /// Returns the fields of the alert of an event that has not ended.
     fn detail(key: &[u64; K], data: &[u64; D]) -> Self::Detail;
 
-    /// Completes them for an alert at `now`, in nanoseconds, about an event that began at `start`.
+    /// Completes the fields for an alert at `now`, in nanoseconds, about an event that began at
+    /// `start`.
     fn settle(_detail: &mut Self::Detail, _start: u64, _now: u64) {}
 
-    /// The task that an event belongs to.
+    /// Returns the task that an event belongs to.
     fn owner(data: &[u64; D]) -> Owner {
         record::owner(data)
     }
 
-    /// The task whose stack says something about an event.
+    /// Returns the task whose stack explains an event.
     fn stack_owner(data: &[u64; D]) -> Owner {
         Self::owner(data)
     }
 
-    /// See [`Probes::can_time_out`].
+    /// Whether an event can time out, see [`Probes::can_time_out`].
     fn can_time_out(_data: &[u64; D]) -> bool {
         true
     }
 
-    /// The task that must not be a reader of alerts: else each alert would raise the next.
+    /// Returns the task that must not be a reader of alerts: otherwise each alert would raise the
+    /// next.
     fn suspect(_detail: &Self::Detail, owner: Owner) -> Owner {
         owner
     }
 
-    /// See [`Probes::collect_missed`].
+    /// Counts lost events, see [`Probes::collect_missed`].
     fn collect_missed(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
 
     /// Prints a pending event, see [`Probes::show_fields`].
@@ -118,18 +120,18 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
 pub(super) trait Events<const K: usize> {
     type Detail: Record;
 
-    /// The owner of an event that begins here, in the current task or an interrupt on top of it.
-    /// `None` if the filter of tasks refuses it, which is counted.
+    /// Returns the owner of an event that starts here, in the current task or an interrupt on top
+    /// of it. `None` if the filter of tasks refuses it, which is counted.
     fn caller(&self, guard: &Guard, task: &TaskRef<'_>) -> Option<Owner>;
 
-    /// An event begins, with the known fields of its alert.
+    /// Starts an event, with the known fields of its alert.
     fn begin(&self, guard: &Guard, key: &[u64; K], owner: Owner, known: &Self::Detail);
 
-    /// The known fields of the alert of an event change; returns whether there is such an event.
+    /// Changes the known fields of the alert of an event; returns whether there is such an event.
     fn change(&self, guard: &Guard, key: &[u64; K], change: impl FnOnce(&mut Self::Detail))
         -> bool;
 
-    /// An event ends; `finish` completes the fields of its alert. Returns whether there was one.
+    /// Ends an event; `finish` completes the fields of its alert. Returns whether there was one.
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut Self::Detail)) -> bool;
 }
 
@@ -260,7 +262,7 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, 
     }
 }
 
-/// A list of parameters: the common ones, those that filter tasks if it has any, its own.
+/// Returns a list of parameters: the common ones, the filter of tasks if there is one, its own.
 pub(super) const fn params<const N: usize>(
     threshold: u64,
     filter: &[Param],
@@ -282,31 +284,31 @@ pub(super) const fn params<const N: usize>(
     all
 }
 
-/// A tracker of tracepoints. In order:
+/// Declares a tracker of tracepoints. In order:
 ///
 /// - its name, and what it measures; the words of a key; the threshold, in nanoseconds;
-/// - `tasks`, if it has the filter of tasks: whether threads of the kernel pass it by default;
-///   `stack`, if the alert of an end has the stack of where it ended; `stock`, the function that
-///   begins events for what is under way when an instance starts; `own`, the state of an instance;
-///   `counters`, if there are more than those of the filter; `check`, see [`Kind::check`];
-/// - its own parameters, each with its kind, its default and its help, and `fixed` if it is given
-///   at the creation only; the position of `vec` becomes `PARAM_VEC`;
-/// - what an event keeps: its `owner`, or also the known fields of its alert, its `detail`, or its
-///   first `N` words; or `[N]` words of its own. In the first case `Detail::of(key)` makes the
-///   fields, in the last one `Detail::of(key, data)`;
+/// - `tasks`, if it has the filter of tasks: whether kernel threads pass it by default; `stack`,
+///   if the alert of an end has the stack at the end; `stock`, the function that starts events for
+///   operations in flight when an instance starts; `own`, the state of an instance; `counters`, if
+///   there are more than the filter's; `check`, see [`Kind::check`];
+/// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be
+///   given only at the creation; the position of `vec` becomes `PARAM_VEC`;
+/// - the words that an event keeps: its `owner`, or also the known fields of its alert, its
+///   `detail`, or the first `N` words of that; or `[N]` words of its own. In the first case
+///   `Detail::of(key)` makes the fields, in the last one `Detail::of(key, data)`;
 /// - the fields of an alert, see [`record!`](crate::record::record), each with a comment that
 ///   describes it; `stored` and `printed` are the orders of the fields of the trace event, and of
-///   its text, if they are not that of the line. Without `alert` there is no trace event, and
+///   its text, if they differ from that of the line. Without `alert` there is no trace event, and
 ///   `Detail` is declared elsewhere;
-/// - `attach`, the type of what calls the probes while it exists, the function that makes it, and
-///   the one that says what the kernel lacks. Or `probes`: the header of the tracepoints, their
+/// - `attach`: the type that keeps the probes attached, the function that makes it, and the one
+///   that returns what the kernel lacks. Or `probes`: the header of the tracepoints, their
 ///   arguments with the types of C, and the function of `Probes` that is called with the resulting
-///   values, each a `u64`. The end comes first: nothing begins whose end would be missed. There may
-///   be several headers. A tracepoint that depends on the kernel's configuration has
+///   values, each a `u64`. The end comes first: no event starts whose end would be missed. There
+///   may be several headers. A tracepoint that depends on the kernel's configuration has
 ///   `#[cfg(CONFIG_...)]` before it;
-/// - `impl`, what else is not as [`Declared`] has it.
+/// - `impl`, items that differ from the defaults of [`Declared`].
 ///
-/// scripts/trackers reads this, too: run it after a change of fields or tracepoints.
+/// scripts/trackers reads this, too: run it after changing fields or tracepoints.
 ///
 /// # Examples
 ///
@@ -396,7 +398,7 @@ macro_rules! tracker {
         };
 
         $($crate::record::record! {
-            /// The own fields of an alert.
+            /// The tracker's own fields of an alert.
             pub(crate) struct Detail {
                 $($alert)*
             }
@@ -405,10 +407,10 @@ macro_rules! tracker {
         /// The tracker, for [`Declared`]($crate::trackers::declare::Declared).
         pub(crate) struct Tracked;
 
-        /// The state that its probes work on.
+        /// The state that the tracker's probes work on.
         pub(crate) type Probes = $crate::instance::probed::Live<Tracked, $key, WORDS $(, $own)?>;
 
-        /// The words that an event keeps.
+        /// Number of words that an event keeps.
         const WORDS: usize = $crate::trackers::declare::tracker!(@words $keeps);
 
         #[allow(dead_code, reason = "it may attach others")]
@@ -467,6 +469,6 @@ macro_rules! tracker {
 }
 pub(super) use tracker;
 
-/// A parameter that is given at the creation only.
+/// Marks a parameter that can be given only at the creation.
 #[allow(non_upper_case_globals, reason = "a word of tracker!")]
 pub(super) const fixed: bool = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `func`: how long functions of the kernel take, from entry to return.
+//! `func`: how long kernel functions take, from entry to return.
 //!
 //! ```text
 //!   f(x)   entered                              returned
@@ -9,19 +9,19 @@
 //!   depth 2         |------------------>|
 //! ```
 //!
-//! An event begins when the function that the instance names is called, and ends when that call
-//! returns. The key is the task with the depth: how many of its calls have not returned, including
-//! this one. A task has one stack of calls, including interrupts on top of it, so the last one that
-//! begins is the first that ends, and the depth tells them apart. It is found by trying the depths
-//! from 1 on, since mostly there is none; and it is kept with the return address, so the end needs
-//! no search.
+//! An event starts when the function that the instance names is called, and ends when that call
+//! returns. The key is the task with the depth: the number of its calls that have not returned,
+//! including this one. A task has one stack of calls, including interrupts on top of it, so the
+//! last call to start is the first to end, and the depth distinguishes them. The depth is found by
+//! trying values from 1 on, as usually no call is live; it is kept with the return address, so the
+//! end needs no search.
 //!
-//! A call whose end was missed would be taken for an outer one forever. So an event has the frame
+//! A call whose end was missed would be taken for an outer one forever. So an event keeps the frame
 //! of its call, see sys/fprobe.rs: a call whose frame is not below the new one is not an outer
-//! call. It is `replaced`.
+//! call, and is `replaced`.
 //!
-//! The owner is the task that calls; a call from an interrupt has no owner, and is followed if the
-//! filter is for no task in particular.
+//! The owner is the calling task; a call from an interrupt has no owner, and is tracked if the
+//! filter selects no particular task.
 //!
 //! A task that exits inside the function never returns: its events are dropped at
 //! `sched_process_exit`, which comes before the last functions that it calls, and at
@@ -96,7 +96,7 @@ fields! {
         "unsigned long" "%pS" "" "(void *)X";
 }
 
-/// Arguments as far as a reader may see them.
+/// Arguments, as far as a reader may see them.
 struct Arguments(Registers, Limit);
 
 impl fmt::Display for Arguments {
@@ -122,23 +122,23 @@ fn frame_of(data: &[u64; WORDS]) -> Frame {
     Frame(*frame)
 }
 
-/// Our own counters, after the common one.
+/// The tracker's own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Calls that the kernel could not let us follow.
+    /// Calls that the kernel could not trace.
     Missed = 1,
-    /// Calls by our own probes, which are not followed.
+    /// Calls by our own probes, which are not tracked.
     Own = 2,
 }
 
-/// The key of the call at a depth of the current task.
+/// Returns the key of the current task's call at a depth.
 #[inline(always)]
 fn key(task: &TaskRef<'_>, depth: u64) -> [u64; 2] {
     [task.address(), depth]
 }
 
 impl Probes {
-    /// How deep a new call is, by the calls of this task that have not returned.
+    /// Returns the depth of a new call, from the calls of this task that have not returned.
     #[inline(always)]
     fn depth(&self, guard: &Guard, task: &TaskRef<'_>, frame: Frame) -> u64 {
         let is_outer = |depth: &u64| {
@@ -173,8 +173,8 @@ impl fprobe::Observer<Tracked> for Probes {
                 ..Detail::default()
             };
             let (key, data) = (key(&task, depth), record::data::<WORDS>(owner, &known));
-            // A return that is not waited for costs as much as one that is; so it is waited for
-            // even if there was no room, and is `unmatched`.
+            // A return costs the same whether its call is tracked or not; so it is traced even if
+            // the pool was full, and is then `unmatched`.
             engine.event_in_unique(guard, &key, Kernel::now(), &data);
             Some(depth)
         })
@@ -213,7 +213,7 @@ impl sched::ExitObserver for Probes {
     }
 }
 
-/// The functions are dropped first: after that, nothing begins.
+/// Keeps the functions attached. They are dropped first: after that, no event starts.
 pub(crate) struct Attached {
     functions: Functions<Tracked, Probes>,
     _exits: tracepoint::Attachment<Probes>,

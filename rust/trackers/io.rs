@@ -9,17 +9,16 @@
 //!                      delay, class ---> profile.rs: a table of the classes and powers of two
 //! ```
 //!
-//! Both kinds of events are in one engine. The key of a system call is its thread; that of a
-//! request is its address, which is not the number of a thread. The code that follows requests is
-//! that of the `block` tracker; here it counts ends, too. The classes of system calls are in
-//! io/calls.rs.
+//! Both kinds of events are in one engine. The key of a system call is its thread id; that of a
+//! request is its address, which is never a thread id. The code that tracks requests is shared with
+//! the `block` tracker; here it counts ends, too. The classes of system calls are in io/calls.rs.
 //!
 //! A read from a terminal may take a day, which is normal. So the default threshold is never
-//! reached: set another one for alerts.
+//! reached: set a lower one for alerts.
 //!
 //! # Contexts
 //!
-//! Those of `block`; and tasks, at entry to and exit from the kernel.
+//! The contexts of `block`; and tasks, at entry to and exit from the kernel.
 
 mod calls;
 mod what;
@@ -71,7 +70,7 @@ tracker! {
         }
 
         fn show(core: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, how: How, out: &SeqFile) {
-            // Not the address: it must not leak.
+            // A pseudonym, as the address must not leak.
             let id = core.engine().pseudonym(&event.key);
             let (owner, known) = (Self::owner(&event.data), Self::detail(&event.key, &event.data));
             seq_print!(out, "id={id:#x} {owner}{}", Shown(&known, how));
@@ -96,12 +95,12 @@ impl probed::Own for Profile {
     }
 }
 
-/// Whether a task is among the followed ones. Any context.
+/// Whether a task is tracked. Any context.
 fn is_owner(core: &Core<1, WORDS>, guard: &Guard, task: &TaskRef<'_>) -> bool {
     tasks::may_be_wanted(core, task) && tasks::is_wanted(core, task, tasks::this_cpu(guard))
 }
 
-/// The class of a request.
+/// Returns the class of a request.
 fn class_of(transfer: Transfer) -> Class {
     match transfer {
         Transfer::Read => Class::BlockRead,

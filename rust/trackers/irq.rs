@@ -9,12 +9,13 @@
 //! ```
 //!
 //! An event is one call of one handler. The key is the CPU and the number of the line: handlers run
-//! with interrupts off, and those that share a line run one after the other, so no two of them are
-//! open at once. A handler that calls handlers of other lines (a demultiplexer) is not confused
-//! with them: they have other numbers.
+//! with interrupts off, and handlers that share a line run one after the other, so no two events
+//! with one key overlap. A handler that calls handlers of other lines (a demultiplexer) is not
+//! confused with them: they have other numbers.
 //!
-//! The owner is the interrupted task, which the handler has delayed. It has no part in it, so there
-//! is no filter by it, and a reader of alerts that is interrupted is reported like any other.
+//! The owner is the interrupted task, which the handler has delayed. The task is not involved, so
+//! there is no filter for it, and a reader of alerts that is interrupted is reported like any other
+//! task.
 //!
 //! Where interrupts are threads (PREEMPT_RT, `threadirqs`), the handler called here is the part
 //! that wakes the thread. That thread is a task: `wakeup` measures how long it waits.
@@ -29,7 +30,7 @@ use crate::{
     sys::irq::{self, Action, Observer, NAME_WORDS},
 };
 
-/// The meaning of `irqreturn_t`; the last one is ours, for a handler that has not returned.
+/// The meanings of `irqreturn_t`; the last one is our own, for a handler that has not returned.
 const RETURNS: [&str; 4] = ["none", "handled", "wake_thread", "pending"];
 const PENDING: u16 = 3;
 
@@ -58,7 +59,7 @@ tracker! {
     attach: Attachment<Probes> = irq::attach, irq::missing::<Probes>;
     impl {
         fn stack_owner(_: &[u64; WORDS]) -> Owner {
-            // The stack of the interrupted task says nothing about the handler.
+            // The stack of the interrupted task does not explain the handler.
             Owner::default()
         }
     }
@@ -69,7 +70,7 @@ fn key(guard: &Guard, irq: u32) -> [u64; 1] {
 }
 
 impl Detail {
-    /// An event keeps the interrupted task, and the name of the action.
+    /// Returns the fields of an event, which keeps the interrupted task and the name of the action.
     fn of([key]: &[u64; 1], data: &[u64; WORDS]) -> Self {
         Self {
             irq: *key as u32,

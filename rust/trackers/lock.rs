@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `lock`: how long tasks and interrupts wait for locks of the kernel that are held elsewhere.
+//! `lock`: how long tasks and interrupts wait for contended kernel locks.
 //!
 //! ```text
 //!   lock()  contention_begin                         contention_end
@@ -8,19 +8,20 @@
 //!                |<---------------- delay ---------------->|
 //! ```
 //!
-//! A lock that is free costs nothing and is not seen. The key is the lock and the task that wants
-//! it, or that the interrupt which wants it is on top of; an idle task has the number of its CPU.
-//! A mutex begins to wait again as it goes from spinning to sleeping and back: that is one event,
-//! from the first begin on. So is a wait inside a wait at the same address, since an end does not
-//! say of which kind it is: a semaphore and an rt_mutex (on PREEMPT_RT all that sleep) begin with
-//! the spinlock that protects them, and an interrupt may want a semaphore that its task waits for.
-//! While an event has not ended, `ret` counts the waits inside it.
+//! A lock that is free costs nothing and is not seen. The key is the lock and the task that waits
+//! for it, or that the waiting interrupt is on top of; an idle task is identified by its CPU. A
+//! mutex waiter starts to wait again as it switches between spinning and sleeping: that is one
+//! event, from the first start on. A wait inside a wait at the same address also belongs to the
+//! outer event, since an end does not identify its kind of lock: a semaphore and an rt_mutex (on
+//! PREEMPT_RT all sleeping locks) start with the spinlock that protects them, and an interrupt may
+//! want a semaphore that its task waits for. While an event has not ended, `ret` counts the waits
+//! inside it.
 //!
 //! # Contexts
 //!
 //! Any, including NMI (locks of BPF), and under any other lock: that of a runqueue, of a timer
-//! base, of the console, of a workqueue's pool. So nothing that is done here may take a lock, or
-//! this code would be called again for that one, without end, or wait for a lock that this CPU
+//! base, of the console, of a workqueue's pool. So nothing here may take a lock: that lock's
+//! tracepoints would call this code again, without end, or this CPU would wait for a lock that it
 //! holds:
 //!
 //! - The pool, the table and the ring of alerts have no lock, the counters are the CPU's own, and
@@ -76,9 +77,9 @@ tracker! {
 const FLAGS: [u64; 12] = [0, 1, 1 | 2, 1 | 4, 2, 4, 8, 8 | 2, 8 | 4, 16 | 2, 16 | 4, MUTEX];
 const MUTEX: u64 = 32;
 
-/// Its position in [`KINDS`].
+/// Returns the position of these flags in [`KINDS`].
 fn kind(flags: u64) -> u8 {
-    // It spins or sleeps.
+    // A mutex waiter spins or sleeps.
     let flags = if flags & MUTEX != 0 { MUTEX } else { flags };
     let known = FLAGS.iter().position(|&of_kind| of_kind == flags);
     known.unwrap_or(FLAGS.len()) as u8 + 1
@@ -93,8 +94,8 @@ fn key(guard: &Guard, lock: u64, task: &TaskRef<'_>) -> [u64; 2] {
 }
 
 impl Probes {
-    /// Of all tasks that wait when an instance starts, only those that sleep for a mutex say for
-    /// what; on PREEMPT_RT, none does.
+    /// Starts events for tasks that already wait. Only the tasks that sleep for a mutex record the
+    /// lock; on PREEMPT_RT, none does.
     fn take_stock(&self) {
         let (kind, wanted) = (kind(MUTEX), self.core.value(PARAM_KIND));
         if wanted != 0 && wanted != u64::from(kind) {
@@ -120,7 +121,7 @@ impl Probes {
         }
         TaskRef::with_current(|task| {
             let key = key(guard, lock, &task);
-            // A mutex goes on to wait; anything else is a wait inside the first one.
+            // A mutex waiter continues to wait; anything else is a wait inside the first one.
             let inside = i32::from(flags & MUTEX == 0);
             if self.change(guard, &key, |known| known.ret += inside) {
                 return;
@@ -141,7 +142,7 @@ impl Probes {
     }
 
     fn ended(&self, guard: &Guard, lock: u64, ret: u64) {
-        // As at the begin.
+        // As at the start, waking the readers of alerts must not raise the next one.
         if is_waking(guard) {
             return;
         }

@@ -3,8 +3,8 @@
 //! `module`: latencies measured by other kernel modules, see include/latency_tracker.h and api.rs.
 //!
 //! Only its module creates and removes such an instance. Any user with write access may change its
-//! threshold, its timeout and whether it is on. Its alerts have the key, if the module allows it,
-//! else a number that stands for it, and the id of the end.
+//! threshold, its timeout and whether it is on. Its alerts have the key, if the module allows that,
+//! or a number that stands for it; and the id of the end.
 
 use crate::{
     alert::record::DETAIL, //
@@ -17,7 +17,7 @@ use crate::{
 };
 use kernel::{fmt, prelude::*};
 
-/// Our own counters.
+/// The tracker's own counters.
 #[derive(Clone, Copy)]
 pub(crate) enum Extra {
     /// References that were refused, since there were too many.
@@ -55,21 +55,21 @@ pub(crate) static KIND: Kind = Kind {
     create: None,
 };
 
-/// The longest key, in bytes.
+/// Maximum length of a key, in bytes.
 pub(crate) const KEY_MAX: usize = 64;
 
-/// The id, the length of the key, and the key.
+/// Number of words of the id, the length of the key, and the key.
 const WORDS: usize = 2 + KEY_MAX / 8;
 
 /// The visible form of a key.
 pub(crate) enum Key<'a> {
-    /// A number that stands for it.
+    /// A number that stands for the key.
     Hidden(u32),
-    /// Words, and how many of their bytes count.
+    /// Words of the key, and the number of its bytes.
     Shown(&'a [u64], usize),
 }
 
-/// The words of an alert.
+/// Returns the words of an alert.
 pub(crate) fn detail(key: &Key<'_>, id: u64) -> [u64; DETAIL] {
     let mut words = [0; DETAIL];
     let [to_id, to_len, to_key @ ..] = &mut words;

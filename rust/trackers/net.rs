@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `net`: how long received packets take to their reader, or to any other end.
+//! `net`: how long received packets take to reach their reader, or any other end.
 //!
 //! ```text
 //!   device      netif_receive_skb                                   end
@@ -11,21 +11,21 @@
 //! ```
 //!
 //! The key is the packet, by its address. An address is reused, also for packets that are sent, so
-//! each end has to be seen, or the event would stay live until the end of another packet:
+//! each end must be seen, or the event would stay live until the end of another packet:
 //!
 //! - tracepoints report copied, consumed and dropped packets, but not all: data that TCP has read,
-//!   acknowledgements, and datagrams after the copy are freed by functions, which are followed
+//!   acknowledgements, and datagrams after the copy are freed by functions, which are traced
 //!   instead;
-//! - a packet that is appended to the one before it in a socket's queue is `gone` (`merged`): its
-//!   data will be read with the other's;
-//! - a packet that is received again, by another device or namespace, begins again (`replaced`).
+//! - a packet that is appended to its predecessor in a socket's queue is `gone` (`merged`): its
+//!   data will be read with that packet;
+//! - a packet that is received again, by another device or namespace, starts again (`replaced`).
 //!
-//! Begins are filtered. Most ends are of packets that were sent, not received: they are not
+//! Only starts are filtered. Most ends are of packets that were sent, not received, and are not
 //! counted.
 //!
 //! # Contexts
 //!
-//! See sys/net.rs: mostly softirqs, preemptible on PREEMPT_RT, so each probe takes the guard.
+//! See sys/net.rs: usually softirqs, preemptible on PREEMPT_RT, so each probe takes the guard.
 
 mod packet;
 
@@ -92,7 +92,7 @@ tracker! {
 }
 
 impl Detail {
-    /// An event keeps the words after the first one, which is the key.
+    /// Returns the fields of an event, which keeps the words after the first one, which is the key.
     fn of(key: &[u64; 1], data: &[u64; WORDS]) -> Self {
         record::keyed(key, data)
     }
@@ -121,14 +121,14 @@ impl Detail {
     }
 }
 
-/// Our own counters, after the common one.
+/// The tracker's own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Of ended: by each kind of end.
+    /// Part of `ended`: one counter for each kind of end.
     Copied = 1,
     Consumed = 2,
     Dropped = 3,
-    /// Of gone: became part of another one.
+    /// Part of `gone`: packets that became part of another one.
     Merged = 4,
 }
 

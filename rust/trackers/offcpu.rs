@@ -9,23 +9,24 @@
 //!                                        |<---- queued ----->|
 //! ```
 //!
-//! An event begins when a task is switched out (`sched_switch`), for any reason, unless it has
-//! exited. It ends when that task is switched in. `sched_waking` notes the waker in between, and
-//! its stack if the delay is above the threshold by then. The key is the task; the filter applies
-//! to it, and the CPU is the one that it is switched out of.
+//! An event starts when a task is switched out (`sched_switch`), for any reason, unless it has
+//! exited. It ends when that task is switched in. In between, `sched_waking` notes the waker, and
+//! its stack if the delay already exceeds the threshold. The key is the task; the filter applies to
+//! it, with the CPU that it is switched out of.
 //!
-//! The waking may come before the switch, of a task that has announced to sleep: there is no event
-//! yet to note it in, and the task is made to run as soon as it has left the CPU. At the end this is
-//! known by the state: it slept, and was not seen to be woken (`early`). The waker was noted elsewhere
-//! (early.rs).
+//! A task that has announced a sleep may be woken before the switch: then there is no event yet to
+//! note the waking in, and the task is runnable as soon as it has left the CPU. The state shows
+//! this at the end: the task slept, and was not seen to be woken (`early`). The waker was noted
+//! elsewhere (early.rs).
 //!
-//! The stack of the task itself does not change while it is off the CPU. It is walked when the task
-//! is switched in too late, or has timed out, and at no other time.
+//! The stack of the task itself does not change while it is off the CPU. It is walked only when the
+//! task is switched in too late, or has timed out.
 //!
-//! What is off the CPU when the instance starts gets an event then: see stock.rs. Its state is the
-//! one it is in then, so a task that was woken before, and still waits for a CPU, counts as runnable.
+//! A task that is off the CPU when the instance starts gets an event then: see stock.rs. Its state
+//! is the current one, so a task that was woken before, and still waits for a CPU, counts as
+//! runnable.
 //!
-//! Threads of the kernel mostly wait for work, so they are not followed by default.
+//! Kernel threads usually wait for work, so they are not tracked by default.
 //!
 //! # Contexts
 //!
@@ -104,8 +105,8 @@ tracker! {
 
 type WakerStack = [u64; COMPACT_WORDS];
 
-/// The words that are known at the begin. The last one is `queued`: the stack after it is undefined
-/// until that is set.
+/// Number of words that are known at the start. The last one is `queued`: the stack after it is
+/// undefined until `queued` is set.
 const FIRST_WORDS: usize = WORDS - COMPACT_WORDS;
 
 /// The position of the waker, which is followed by `queued`.
@@ -115,7 +116,8 @@ const _: () = assert!(early::WAKER == Actor::WORDS);
 /// The position of the state.
 const STATE: usize = Owner::WORDS + 1;
 
-/// The words of the waker that the current task is, or that has interrupted it, and the time.
+/// Returns the words of the waker (the current task or the one that the current interrupt is on top
+/// of), and the time.
 #[inline(always)]
 fn woken(now: u64) -> [u64; Actor::WORDS + 1] {
     let woken = Detail {
@@ -140,7 +142,7 @@ fn attach(live: Arc<Probes>) -> Result<Attachment<Probes>> {
 }
 
 impl Detail {
-    /// Of a task that has not been woken.
+    /// Returns the fields of a task that has not been woken.
     #[inline(always)]
     fn new(Place { cpu, prio, policy }: Place, state: State) -> Self {
         Self {
@@ -161,7 +163,7 @@ impl Detail {
     }
 }
 
-/// The function by which a tracepoint calls its probes is not shown.
+/// Prints the waker's stack, without the function by which a tracepoint calls its probes.
 fn show_waker_stack(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let stack = CompactStack(detail.waker_stack);
     let mut entries = stack.entries().peekable();
@@ -178,7 +180,7 @@ fn show_waker_stack(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt
     f.write_str("\"")
 }
 
-/// See [`crate::instance::kind::Kind::check`]. With a timeout there are alerts without an end.
+/// Checks the values together. With a timeout, there are alerts without an end.
 fn check(values: &Values) -> Option<(usize, &'static str)> {
     let [max, threshold, timeout] =
         [PARAM_MAX, common::THRESHOLD, common::TIMEOUT].map(|at| values[at]);
@@ -186,12 +188,12 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
     is_impossible.then_some((PARAM_MAX, "no delay is above threshold and at most max"))
 }
 
-/// Our own counters, after the common one.
+/// The tracker's own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Late, but longer than `max`: not reported.
     OverMax = 1,
-    /// Late: woken before it was switched out, so the waker is known by early.rs at best.
+    /// Late: woken before the switch-out, so the waker is known only by early.rs, if at all.
     Early = 2,
 }
 
@@ -206,7 +208,8 @@ impl sched::Observer for Probes {
         // one exception: a task that was preempted on its way to sleep can be switched in at this
         // very moment. That end is missed, and the event is `replaced` when the task is switched
         // out again.
-        // Before the look for the event: that is there when the task has gone to sleep and left its CPU.
+        // Read before the event is searched: a task that has gone to sleep and left its CPU has its
+        // event.
         let may_run = wakee.may_run();
         let mut sleeps = false;
         engine.update(guard, &tasks::key(&wakee), |event| {
@@ -261,11 +264,11 @@ impl Probes {
         });
     }
 
-    /// A task is woken that may not have been switched out to sleep yet.
+    /// Handles the waking of a task that may not have been switched out to sleep yet.
     #[cold]
     #[inline(never)]
     fn woken_early(&self, wakee: TaskRef<'_>) {
-        // One that wakes itself does not sleep.
+        // A task that wakes itself does not sleep.
         if TaskRef::with_current(|current| current.is(&wakee)) {
             return;
         }
@@ -286,7 +289,7 @@ impl Probes {
         }
     }
 
-    /// Returns when it began, if it did.
+    /// Starts an event if it is wanted, and returns its start.
     ///
     /// Not inlined: the registers that this needs should not be saved on every switch.
     #[inline(never)]
@@ -304,7 +307,7 @@ impl Probes {
         Some(now)
     }
 
-    /// The late end of an event. The task is not on the CPU yet: its stack is unchanged.
+    /// Reports the late end of an event. The task is not on the CPU yet: its stack is unchanged.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<1, WORDS>, task: TaskRef<'_>) {
         let max = self.core.value(PARAM_MAX);
@@ -314,7 +317,7 @@ impl Probes {
         }
         let mut detail = Tracked::detail(&late.key, &late.data);
         if detail.queued == 0 && !detail.state.is_runnable() {
-            // It was woken before it was switched out, and runnable all the time.
+            // The task was woken before its switch-out, and was runnable all the time.
             if let Some(waker) = self.own.waker_of(task.tid(), task.switches()) {
                 let mut data = late.data;
                 data[WAKER..WAKER + Actor::WORDS].copy_from_slice(&waker);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `pair`: from one point of the kernel to another, with any meaning.
+//! `pair`: from one point of the kernel to another, whatever they mean.
 //!
 //! ```text
 //!   begin=tracepoint:block_rq_issue        end=tracepoint:block_rq_complete
@@ -8,16 +8,16 @@
 //!               |---------------- delay ---------------->|
 //! ```
 //!
-//! A point is a tracepoint, or a function that is called, or one that returns. The key is what the
-//! instance takes from the registers there, the thread or the CPU; an end belongs to the begin with
+//! A point is a tracepoint, the call of a function, or the return from one. The key is what the
+//! instance takes from the registers there, the thread or the CPU; an end belongs to the start with
 //! the same key. The meaning of each is up to the user.
 //!
-//! A key is live once. A begin with a live key means that the end of the earlier one was missed, or
-//! that the operation continues: the user chooses.
+//! A key is live at most once. A second start of a live key means that the end of the earlier one
+//! was missed, or that the operation continues: the user chooses.
 //!
 //! # Contexts
 //!
-//! Those of the points: any, including NMI.
+//! The contexts of the points: any, including NMI.
 
 use self::event::{Detail, FieldValues};
 use super::declare::*;
@@ -78,18 +78,18 @@ tracker! {
     }
 }
 
-/// Our own counters, after the common one.
+/// The tracker's own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Calls of functions that the kernel could not let us follow.
+    /// Calls of functions that the kernel could not trace.
     Missed = 1,
     /// Points that were hit by our own code.
     Own = 2,
-    /// Begins of an operation that continues.
+    /// Further starts of an operation that continues.
     Again = 3,
 }
 
-/// What is wrong with this combination of values, if anything: which parameter, and why.
+/// Returns the parameter, and the reason, that makes this combination of values invalid, if any.
 pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
     let sides = [
         (PARAM_BEGIN, PARAM_BEGIN_KEY, PARAM_BEGIN_SHOW),
@@ -121,7 +121,7 @@ pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
     (begin != end).then_some((PARAM_END_KEY, "expected as many fields as begin_key has"))
 }
 
-/// The fields of a key, which may be the same as those of `begin_key`.
+/// Returns the fields of the end's key, which may be those of `begin_key`.
 fn end_key(list: u64, values: &Values) -> u64 {
     match list {
         0 => values[PARAM_BEGIN_KEY] as u64,
@@ -129,7 +129,7 @@ fn end_key(list: u64, values: &Values) -> u64 {
     }
 }
 
-/// What can be taken where a point is hit.
+/// The values available where a point is hit.
 struct Here<'a> {
     registers: &'a [u64; REGISTERS],
     result: u64,
@@ -152,7 +152,7 @@ impl Here<'_> {
     }
 }
 
-/// One end of a pair.
+/// One side of a pair.
 trait Side: 'static {
     fn happens(probes: &Probes, guard: &Guard, here: &Here<'_>);
 }
@@ -299,7 +299,7 @@ impl<S: Side> Attached<S> {
     }
 }
 
-/// The begin is dropped first.
+/// Keeps both sides attached. The start is dropped first.
 pub(crate) struct BothAttached {
     begin: Attached<Begin>,
     end: Attached<End>,
@@ -307,7 +307,7 @@ pub(crate) struct BothAttached {
 
 impl BothAttached {
     fn new(live: Arc<Probes>) -> Result<Self> {
-        // Nothing begins whose end would be missed.
+        // The end first: no event starts whose end would be missed.
         let end = Attached::new(&live, PARAM_END)?;
         let begin = Attached::new(&live, PARAM_BEGIN)?;
         Ok(Self { begin, end })

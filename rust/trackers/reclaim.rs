@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `reclaim`: how long tasks reclaim or compact memory themselves, instead of being given it.
+//! `reclaim`: how long tasks reclaim or compact memory themselves in order to allocate some.
 //!
 //! ```text
 //!   allocation --> none is free --> direct reclaim, or compaction --> tried again
@@ -12,12 +12,12 @@
 //!   compaction   mm_compaction_begin                mm_compaction_end       one zone
 //! ```
 //!
-//! The begin of a compaction does not have the order that it is for, nor does its end have the
-//! number of moved pages; the steps between do: mm_compaction_finished, which comes first right
-//! after the begin, and mm_compaction_migratepages.
+//! The begin event of a compaction lacks the order that it is for, and its end event lacks the
+//! number of moved pages. Tracepoints in between have these: mm_compaction_finished, which comes
+//! first, right after the start, and mm_compaction_migratepages.
 //!
 //! A task does one operation of each kind at a time: so the key is the task and the kind. A reclaim
-//! of its own during a compaction would be another event.
+//! by the task during its compaction would be another event.
 //!
 //! # Contexts
 //!
@@ -78,7 +78,7 @@ tracker! {
     }
 }
 
-/// The key of the current task's operation.
+/// Returns the key of the current task's operation.
 fn key(kind: u8) -> [u64; 1] {
     TaskRef::with_current(|task| [u64::from(task.tid()) << 8 | u64::from(kind)])
 }

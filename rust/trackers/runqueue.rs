@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `runqueue`: how long runnable tasks have to let others run.
+//! `runqueue`: how long runnable tasks wait while other tasks run.
 //!
 //! ```text
 //!   running      switched out, runnable               switched in
@@ -8,10 +8,10 @@
 //!                       |<------------ delay ---------->|
 //! ```
 //!
-//! An event begins when a task is switched out that has not gone to sleep (`sched_switch`, the
+//! An event starts when a task is switched out that has not gone to sleep (`sched_switch`, the
 //! states `R` and `R+`): it was preempted, has yielded, or its cgroup has used up its quota. It
-//! ends when that task is switched in. The key is the task; the filter applies to it, and the CPU
-//! is the one that it is switched out of.
+//! ends when that task is switched in. The key is the task; the filter applies to it, with the CPU
+//! that it is switched out of.
 //!
 //! Tasks that slept and were woken are the subject of `wakeup`.
 //!
@@ -73,14 +73,15 @@ impl sched::Observer for Probes {
         }
         self.end(guard, &tasks::key(&next), move |alert| {
             alert.prev = tasks::actor(&prev);
-            // It is on this CPU, until the switch is done.
+            // The task is on this CPU, until the switch is done.
             alert.migrated = alert.from != prev.cpu();
         });
     }
 }
 
 impl Probes {
-    /// Not inlined: the registers that this needs should not be saved on every switch.
+    /// Starts an event if it is wanted. Not inlined: the registers that this needs should not be
+    /// saved on every switch.
     #[inline(never)]
     fn begin_if_wanted(&self, guard: &Guard, switch: Switch<'_>) {
         let Switch { prev, next, state } = switch;

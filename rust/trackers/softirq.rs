@@ -9,13 +9,13 @@
 //! ```
 //!
 //! The key is the CPU, the vector and the task that the softirq runs in: the interrupted one,
-//! ksoftirqd, or one that has enabled softirqs again. A softirq does not change its task, nor its
+//! ksoftirqd, or a task that has enabled softirqs again. A softirq changes neither its task nor its
 //! CPU. The task is part of the key because of PREEMPT_RT, where a softirq can be preempted: unless
 //! the kernel has one lock for all of them (PREEMPT_RT_NEEDS_BH_LOCK), another task on the same CPU
 //! may run the same vector before the first one continues. The delay includes such a pause.
 //!
-//! That task is the owner. It mostly has no part in it, so there is no filter by it, and a reader
-//! of alerts is reported like any other.
+//! That task is the owner. It is usually not involved, so there is no filter for it, and a reader
+//! of alerts is reported like any other task.
 //!
 //! # Contexts
 //!
@@ -52,7 +52,7 @@ tracker! {
     }
 }
 
-/// How far the CPU is shifted in a key: above the vector and the thread id.
+/// Position of the CPU in a key: above the vector and the thread id.
 const CPU_SHIFT: u32 = 40;
 const VEC_BITS: u32 = 8;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What tasks already wait for when an instance starts: an event for each that a tracker follows.
+//! Starts events for tasks that already wait when an instance starts, if the tracker follows them.
 //!
 //! ```text
 //!                 probes attached    looked at                        switched in
@@ -9,13 +9,14 @@
 //! ```
 //!
 //! The start of such an event is when the task was seen to wait, so no event claims more than is
-//! known. That the notes are true is argued in sys/waiting.rs; what remains is the engine's part:
+//! known. sys/waiting.rs argues that the notes are true; the engine's part is:
 //!
-//! - *No two events of one task.* What it has begun since the probes were attached is exact, and is
-//!   preferred: nothing is noted if there is an event. One that begins after this was checked begins
-//!   later, because the task must run first, so [`Engine::event_in_found`] leaves only that one.
+//! - *No two events of one task.* An event that the task has started since the probes were attached
+//!   is exact, and is preferred: nothing is noted if there is an event. An event that starts after
+//!   this check has a later start, because the task must run first, so
+//!   [`Engine::event_in_found`] leaves only that one.
 //! - *No event of a task that has run.* Its end may have come before the note, if it was runnable:
-//!   we keep a reference to the event, and drop this very event if the task has run.
+//!   we keep a reference to the event, and drop exactly this event if the task has run.
 //!
 //! # Contexts
 //!
@@ -38,16 +39,16 @@ use crate::{
 use core::ffi::CStr;
 use kernel::prelude::*;
 
-/// What a task waits for: the key and the data of an event.
+/// The key and the data of an event for a task that waits.
 pub(super) type Found<const K: usize, const D: usize> = ([u64; K], [u64; D]);
 
-/// What this kernel lacks to take stock, if anything.
+/// Returns what this kernel lacks to take stock, if anything.
 pub(super) fn missing() -> Option<&'static CStr> {
     assumptions::missing(&[&assumptions::QUEUED])
 }
 
-/// Notes what tasks wait for that the filter of tasks accepts, if `what` knows it. To be called once
-/// the probes are attached.
+/// Starts events for waiting tasks that the filter of tasks accepts, if `what` knows what they wait
+/// for. Must be called after the probes are attached.
 pub(super) fn take<const K: usize, const D: usize>(
     core: &Core<K, D>,
     mut what: impl FnMut(&Waiting<'_>) -> Option<Found<K, D>>,
@@ -70,7 +71,7 @@ pub(super) fn take<const K: usize, const D: usize>(
     waiting::each(note, |event, watched| {
         match watched {
             None => engine.put_ref(&Kernel::guard(), event),
-            // Without memory it cannot be checked.
+            // Without memory the event cannot be checked later.
             Some(_) if doubtful.reserve(1, GFP_KERNEL).is_err() => engine.drop_held(event),
             Some(watched) => {
                 let _ = doubtful.push_within_capacity((watched, event));

@@ -10,24 +10,24 @@
 //!        |<--------------------------- delay ----------------------->|  reason=threshold
 //! ```
 //!
-//! The key is the task, which makes one call at a time. A call ends with `sys_exit`, except that:
+//! The key is the task, which makes one call at a time. A call ends with `sys_exit`, except when:
 //!
 //! - The task exits, in the call or because it was killed: the event is dropped (`gone`).
-//! - A thread that is not the first one of its process executes another program: it gets the thread
+//! - A thread other than the first one of its process executes another program: it gets the thread
 //!   id of the first one, which was killed. The event continues with the new id (`renamed`).
-//! - A new task returns from the call that its parent has entered: this end has no begin and is not
+//! - A new task returns from the call that its parent has entered: this end has no start and is not
 //!   counted.
-//! - A task that sleeps in a call when the instance starts gets an event then (stock.rs). One that
-//!   runs or is runnable in its call does not: whether it is still in it cannot be seen. Its end has
-//!   no begin and is not counted.
+//! - A task sleeps in a call when the instance starts: it gets an event then (stock.rs). A task that
+//!   runs or is runnable in its call does not, as it cannot be seen whether it is still in the call.
+//!   That call's end has no start and is not counted.
 //!
-//! With `stacks=switch` the stack of a task whose call is above the threshold is walked whenever it
-//! is switched in, where it is still unchanged since the task waited. Each is an alert with a
-//! reason of its own, which is not the end: that one still comes when the call ends, once.
+//! With `stacks=switch` the stack of a task whose call is above the threshold is walked whenever
+//! the task is switched in, when the stack is still as it was during the wait. Each is an alert
+//! with a reason of its own, and is not the end, which still comes once, when the call ends.
 //!
 //! # Contexts
 //!
-//! A task; the runqueue lock is held when one is switched in.
+//! A task; the runqueue lock is held when a task is switched in.
 
 use super::{declare::*, stock};
 use crate::{
@@ -47,7 +47,7 @@ use crate::{
 
 mod call;
 
-/// The value of `stacks` for all switches.
+/// The value of `stacks` that reports every switch-in.
 const SWITCH: u64 = 1;
 
 tracker! {
@@ -105,7 +105,7 @@ impl Detail {
     }
 }
 
-/// Our own counters, after the common one.
+/// The tracker's own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Events that continued with another thread id.
@@ -127,7 +127,7 @@ impl Probes {
         });
     }
 
-    /// Whether such calls are followed.
+    /// Whether such calls are tracked.
     #[inline(always)]
     fn is_asked_for(&self, call: Call) -> bool {
         let core = &self.core;
@@ -138,7 +138,8 @@ impl Probes {
             && (abi == 0 || abi == call.abi as u64 + 1)
     }
 
-    /// Not inlined: the registers that this needs should not be saved on every call.
+    /// Starts an event if it is wanted. Not inlined: the registers that this needs should not be
+    /// saved on every call.
     #[inline(never)]
     fn begin_if_wanted(
         &self,
@@ -193,7 +194,7 @@ impl Observer for Probes {
             return;
         };
         TaskRef::with_current(|task| {
-            // The name is the one that it had when it made the call.
+            // The name that the task had when it made the call.
             let comm = record::owner(&data).comm;
             let owner = Owner {
                 comm,
@@ -223,7 +224,7 @@ impl Observer for Probes {
     fn switched_in(&self, guard: &Guard, task: TaskRef<'_>) {
         let engine = self.core.engine();
         let mut late = None;
-        // It is not on the CPU yet, so it cannot leave the call now.
+        // The task is not on the CPU yet, so it cannot leave the call now.
         engine.update(guard, &tasks::key(&task), |event| {
             let (now, start) = (Kernel::now(), event.start());
             let (delay, threshold) = (now.saturating_sub(start), engine.threshold());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the trackers of tasks have in common: which tasks are followed, and what is not reported.
+//! Common parts of the trackers of tasks: which tasks are tracked, and which are not reported.
 //!
-//! The owner of an event is the task that waits: the one that is woken, or was switched out. An
-//! idle task never waits. What is called on top of it, func, pair and lock follow all the same.
+//! The owner of an event is the task that waits: the wakee, or the task that was switched out. An
+//! idle task never waits; but func, pair and lock track calls made on top of it, too.
 
 use crate::{
     alert::{
@@ -38,13 +38,13 @@ const CPU: usize = CGROUP + 1;
 const UID: usize = CPU + 1;
 pub(super) const KTHREADS: usize = UID + 1;
 
-/// Those that let all tasks pass by default, as bits.
+/// The parameters that let all tasks pass by default, a bit each.
 pub(super) const TASKS: u64 = 1 << PID | 1 << TID | 1 << COMM | 1 << CGROUP | 1 << CPU | 1 << UID;
 
-/// How many parameters the filter has.
+/// Number of parameters of the filter.
 pub(super) const FILTER: usize = 7;
 
-/// The parameters of the filter; with or without threads of the kernel by default.
+/// Returns the parameters of the filter; `kthreads` is whether kernel threads pass by default.
 pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
     const fn param(name: &'static str, kind: Kind, default: u64, help: &'static str) -> Param {
         Param {
@@ -83,7 +83,7 @@ pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
     ]
 }
 
-/// Whether the filter may accept a task, by the fields of the task itself: mostly this decides. If
+/// Whether the filter may accept a task, by the fields of the task itself, which usually decide. If
 /// so, [`is_wanted`] must be checked. Any context.
 #[inline(always)]
 pub(super) fn may_be_wanted<const K: usize, const D: usize>(
@@ -104,7 +104,7 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
         && (core.value(KTHREADS) != 0 || !task.is_kthread())
 }
 
-/// Whether the filter accepts a task, on a CPU, that [`may_be_wanted`]. Any context.
+/// Whether the filter accepts a task that passed [`may_be_wanted`], on a CPU. Any context.
 #[inline(always)]
 pub(super) fn is_wanted<const K: usize, const D: usize>(
     core: &Core<K, D>,
@@ -135,8 +135,8 @@ pub(super) fn takes_all<const K: usize, const D: usize>(core: &Core<K, D>) -> bo
         && core.value(KTHREADS) != 0
 }
 
-/// The owner of an event that begins here and now, on a CPU, in a context of a task: that task, or
-/// none if it is an interrupt on top of it. `None` if the filter refuses it. Any context.
+/// Returns the owner of an event that starts here and now, on a CPU: the current task, or no task
+/// in an interrupt on top of it. `None` if the filter refuses the task. Any context.
 #[inline(always)]
 pub(super) fn caller<const K: usize, const D: usize>(
     core: &Core<K, D>,
@@ -155,19 +155,19 @@ pub(super) fn caller<const K: usize, const D: usize>(
     is_wanted.then(|| owner(task))
 }
 
-/// The key of a task's events: it does one thing at a time.
+/// Returns the key of a task's events: it does one thing at a time.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
     [u64::from(task.tid())]
 }
 
-/// The owner of an event that begins now.
+/// Returns the owner of an event that starts now.
 #[inline(always)]
 pub(super) fn owner(task: &TaskRef<'_>) -> Owner {
     Owner::from(&task.describe())
 }
 
-/// Another task of an event.
+/// Returns the description of another task of an event.
 #[inline(always)]
 pub(super) fn actor(task: &TaskRef<'_>) -> Actor {
     Actor {
@@ -177,7 +177,8 @@ pub(super) fn actor(task: &TaskRef<'_>) -> Actor {
     }
 }
 
-/// Another task of an event; an idle task is called `idle`, without its CPU.
+/// Returns the description of another task of an event; an idle task is called `idle`, without its
+/// CPU.
 #[inline(always)]
 pub(super) fn actor_or_idle(task: &TaskRef<'_>) -> Actor {
     const IDLE: u64 = u64::from_le_bytes(*b"idle\0\0\0\0");
@@ -188,7 +189,7 @@ pub(super) fn actor_or_idle(task: &TaskRef<'_>) -> Actor {
     actor
 }
 
-/// Where a task is, and its priority.
+/// Returns the CPU of a task, and its priority.
 #[inline(always)]
 pub(super) fn place(task: &TaskRef<'_>, cpu: u32) -> Place {
     Place {
@@ -198,7 +199,7 @@ pub(super) fn place(task: &TaskRef<'_>, cpu: u32) -> Place {
     }
 }
 
-/// Whether an alert may be raised about this task; if not, that is counted. Any context.
+/// Whether an alert may be raised about this task; a refusal is counted. Any context.
 pub(super) fn is_reported<const K: usize, const D: usize>(
     core: &Core<K, D>,
     guard: &Guard,
@@ -211,7 +212,7 @@ pub(super) fn is_reported<const K: usize, const D: usize>(
     !is_reader
 }
 
-/// The details of an alert, if it may be raised. Any context.
+/// Returns the details of an alert, if it may be raised. Any context.
 pub(super) fn reported<const K: usize, const D: usize>(
     core: &Core<K, D>,
     details: Details,
@@ -220,7 +221,7 @@ pub(super) fn reported<const K: usize, const D: usize>(
     is_reported(core, &guard, &details.owner).then_some(details)
 }
 
-/// Raises the alert of an end, with the stack of its task if there is one, unless it is about a
+/// Raises the alert of an end, with the stack of its task if there is one, unless the task is a
 /// reader of alerts. Any context.
 #[cold]
 pub(super) fn raise<const K: usize, const D: usize>(

@@ -9,20 +9,22 @@
 //!   origin                         steps                                         end
 //! ```
 //!
-//! One interrupt wakes tasks and raises softirqs, which wake others: a tree. Each waking and each
-//! raise is a branch. Only the tips of branches are kept, each with the chain from its origin:
+//! One interrupt wakes tasks and raises softirqs, which wake further tasks: a tree. Each waking and
+//! each raise is a branch. Only the tips of branches are kept, each with the chain from its origin:
 //!
-//! - what a CPU is doing, and what it has left for softirqs, in per-CPU words (`percpu`);
-//! - a task that was woken on such a chain, and runs, as an event of the engine, by the address of
-//!   the task: a task has one tip at most, or two (`tips`, `wakings`, `switches`, `doubts`);
+//! - the current activity of a CPU, and the softirqs that it has raised, in per-CPU words
+//!   (`percpu`);
+//! - a task that was woken on such a chain, and runs, as an event of the engine whose key is the
+//!   task's address: a task has at most one tip, or two while one is in doubt (`tips`, `wakings`,
+//!   `switches`, `doubts`);
 //! - a work item that was queued on such a chain, and a function that is queued for another CPU, by
 //!   their addresses (`deferred`).
 //!
 //! The chain travels with the tip; a branch copies it. It becomes text only when it is read. The sum
 //! of its steps is the delay, exactly (`chain`).
 //!
-//! Threads of the kernel are hops: from one that runs on a chain, the chain goes on. It ends with the
-//! first task of user space, the *target*, to which the filter applies. A tip that reaches no
+//! Kernel threads are hops: the chain goes on from a kernel thread that runs on it. It ends with
+//! the first user-space task, the *target*, to which the filter applies. A tip that reaches no
 //! target ends with the work of its thread, and is counted as `gone`. With `end=work` the target's
 //! chain goes on under a cookie, from `begin` to `done` (`work`).
 //!
@@ -115,7 +117,7 @@ const WORKS: u16 = 1;
 const CALLS: u16 = 2;
 const WHEEL: u16 = 3;
 
-/// `all`, and the local interrupts.
+/// The values of `vec`: `all`, and the local interrupts.
 const VECTOR_NAMES: [&str; VECTORS.len() + 1] = {
     let mut names = ["all"; VECTORS.len() + 1];
     let mut at = 0;
@@ -266,25 +268,26 @@ pub(crate) static KIND: Kind = Kind {
 
 const _: () = assert!(chain::STEPS <= OWN_TAIL && chain::SPLIT < DETAIL);
 
-/// Our own counters, after the common one.
+/// The tracker's own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Another cause of something that was in flight already.
+    /// Further causes of a wakeup or raise that was already in flight.
     Merged = 1,
-    /// A waking, a raise, a work or a call in an interrupt that has no tracepoint, if the
-    /// last that was seen is a handler that has returned (`CpuState::is_stale`).
+    /// Wakings, raises, works or calls in an interrupt that has no tracepoint, if the last handler
+    /// seen has already returned (`CpuState::is_stale`).
     Stale = 2,
     /// Wakings of tasks that turned out to be awake; also in `gone`.
     Awake = 3,
-    /// Chains that were late at their end and have left out steps; also if the alert is suppressed.
+    /// Chains that were late at their end and lack steps for want of room; also if the alert was
+    /// suppressed.
     Shortened = 4,
     /// Softirqs that were not followed: too many at once on a CPU.
     Unserved = 5,
-    /// Chains of threads that sleep in the middle of their work again and again; also in `gone`.
+    /// Chains of threads that repeatedly sleep in the middle of their work; also in `gone`.
     Endless = 6,
 }
 
-/// See [`Kind::check`].
+/// Checks the values together, see [`Kind::check`].
 fn check(values: &Values) -> Option<(usize, &'static str)> {
     let halves = |param: usize| [values[param] as u64, (values[param] >> 64) as u64];
     let is_followed = follows(halves(HOPS), WHEEL);
@@ -292,7 +295,7 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
         .then_some((ORIGIN, "wheel timers are not among hops"))
 }
 
-/// Whether a value of `hops` has one of them.
+/// Whether a value of `hops` includes this hop.
 fn follows(hops: [u64; 2], hop: u16) -> bool {
     hops == [0; 2] || is_listed(hops, hop)
 }
@@ -301,7 +304,7 @@ struct Tree;
 
 type Probes = Live<Tree, 1, DATA, Cpus>;
 
-/// The data of an event: the task, the chain to it, and notes on that.
+/// The data of an event: the task, the chain to it, and notes on the chain.
 const DATA: usize = NOTES_AT + NOTES;
 const CHAIN_AT: usize = Owner::WORDS;
 const NOTES_AT: usize = CHAIN_AT + chain::WORDS;
@@ -330,7 +333,7 @@ fn owner(data: &Data) -> Owner {
     Owner::from_words([o0, o1, o2])
 }
 
-/// The chain in such data, with all that is known of it.
+/// Returns the chain in an event's data, with the notes made into steps.
 fn settled(data: &Data) -> Chain {
     let [_, _, _, rest @ ..] = *data;
     let (chain, notes) = rest.split_at(chain::WORDS);
@@ -344,7 +347,7 @@ fn settled(data: &Data) -> Chain {
     chain
 }
 
-/// The data with another chain, and no notes.
+/// Returns the data with another chain, and no notes.
 fn with_chain(data: &Data, chain: &Chain) -> Data {
     let mut data = *data;
     data[CHAIN_AT..NOTES_AT].copy_from_slice(chain);
@@ -352,7 +355,7 @@ fn with_chain(data: &Data, chain: &Chain) -> Data {
     data
 }
 
-/// See [`probed::Probes::settle`].
+/// Completes a copy of a timed-out event, see [`probed::Probes::settle`].
 fn settle(late: &mut Late<1, DATA>) {
     let chain = settled(&late.data);
     late.data = with_chain(&late.data, &chain);
@@ -396,7 +399,7 @@ impl Choice for Probes {
         let halves = self.core.halves(ORIGIN);
         let is_origin = match timing {
             Timing::Exact => !self.is_origin_chosen() || is_listed(halves, Origin::Timer as u16),
-            // It is late by design, so only for those who ask for it.
+            // Late by design, so only for users who ask for it.
             Timing::Tick => is_named(halves, Origin::Wheel as u16),
             Timing::Any => false,
         };
@@ -416,7 +419,7 @@ impl Probes {
         self.core.halves(ORIGIN) != [0; 2]
     }
 
-    /// The parameters that say which origins are wanted.
+    /// The parameters that select origins, a bit each.
     const ORIGINS: u64 = 1 << ORIGIN | 1 << IRQ | 1 << VEC;
 
     /// Whether a chain with this origin is wanted.
@@ -438,7 +441,7 @@ impl Probes {
         }
     }
 
-    /// Counts, for what is rare.
+    /// Increments one of the tracker's own counters, for rare events.
     #[cold]
     fn count(&self, guard: &Guard, which: Extra) {
         self.core.count_extra(guard, which as usize);

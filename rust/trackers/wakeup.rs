@@ -8,16 +8,16 @@
 //!                    |<------------ delay ------------>|
 //! ```
 //!
-//! An event begins when a task is woken (`sched_waking`), or a new one is made to run for the first
-//! time (`sched_wakeup_new`), and ends when that task is switched in. The key is the task, the
-//! *wakee*; the filter applies to it, not to the waker.
+//! An event starts when a task is woken (`sched_waking`), or a new task becomes runnable for the
+//! first time (`sched_wakeup_new`), and ends when that task is switched in. The key is the task,
+//! the *wakee*; the filter applies to it, not to the waker.
 //!
-//! Not every waking is one. A task that has announced to sleep, but still runs, is woken too, and
-//! continues without having waited:
+//! Not every `sched_waking` starts a wait. A task that has announced a sleep, but still runs, is
+//! woken too, and continues without having waited:
 //!
 //! - a task that wakes itself, or is woken by an interrupt on top of it, is seen to be awake;
-//! - a task that runs elsewhere may be about to be switched out on its CPU, and then really has to
-//!   be woken, by this waker. So the event begins, and is dropped (`gone`, `awake`) if the task
+//! - a task that runs elsewhere may be about to be switched out on its CPU, and then does have to
+//!   be woken, by this waker. So the event starts, and is dropped (`gone`, `awake`) if the task
 //!   turns out to run on: it is switched out while runnable, that is, without having gone to sleep,
 //!   or it exits. If it does go to sleep and is woken again, that waking counts (`replaced`). Until
 //!   then such an event does not time out.
@@ -71,7 +71,7 @@ tracker! {
     }
 }
 
-/// Our own counters, after the common one.
+/// The tracker's own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Wakings of tasks that had not gone to sleep; also in `gone`.
@@ -87,7 +87,7 @@ impl sched::Observer for Probes {
         let engine = self.core.engine();
         TaskRef::with_current(|current| {
             if current.is(&wakee) {
-                // It keeps running, in spite of its state. Not an attempt: no wait begins.
+                // The task keeps running, in spite of its state. Not an attempt: no wait begins.
                 return;
             }
             let cpu = wakee.cpu();
@@ -119,14 +119,14 @@ impl sched::Observer for Probes {
         }
         self.end(guard, &tasks::key(&next), move |alert| {
             alert.prev = tasks::actor(&prev);
-            // It is on this CPU, until the switch is done.
+            // The task is on this CPU, until the switch is done.
             alert.migrated = alert.target != prev.cpu();
         });
     }
 }
 
 impl Probes {
-    /// A task that keeps running without having slept has not waited, if it was woken.
+    /// Drops the event of a woken task that keeps running without having slept: it has not waited.
     ///
     /// Not inlined: the registers that this needs should not be saved on every switch.
     #[inline(never)]

@@ -13,22 +13,22 @@
 //!
 //! A work is queued at most once at a time, but it may be queued again as soon as it runs, and its
 //! memory may be freed, and used for another work, as soon as its function has been called. So an
-//! event has two keys in its life, of two words: while the work waits, its address, which only one
-//! waiting work has; while it runs, its address and the task that runs it, which is known at the
-//! end without access to the work. The start gives the event its new key
-//! ([`Engine::rename`](crate::engine::Engine::rename)).
+//! event has two keys in its life, of two words each. While the work waits, the key is its address,
+//! which only one waiting work has. While it runs, the key is its address and the task that runs
+//! it, which is known at the end without access to the work. The start of the work gives the event
+//! its new key ([`Engine::rename`](crate::engine::Engine::rename)).
 //!
 //! A work that is queued again *while* it waits, by mod_delayed_work(), has been waiting since it
-//! was queued first. That function takes it off its list and queues it, all in one call: it is
-//! marked when the call begins, and if a marked work is queued its event continues unchanged
-//! ([`Requeued`]).
+//! was first queued. That function takes the work off its list and queues it, all in one call: the
+//! work is marked when the call starts, and if a marked work is queued its event continues
+//! unchanged ([`Requeued`]).
 //!
-//! The cancelling of a waiting work is not seen: there is no tracepoint. Its event is `replaced`
+//! The cancellation of a waiting work is not seen: there is no tracepoint. Its event is `replaced`
 //! when a work at this address is queued again. Until then it does not time out, and is shown as
-//! cancelled: for that the work's memory is read, to see whether a work with this function waits in
-//! it, without relying on its being one.
+//! cancelled: for that, the work's memory is read, to see whether it holds a waiting work with this
+//! function, without assuming that it still is a work.
 //!
-//! The owner of an event is the worker, once there is one: its stack shows why it takes long.
+//! The owner of an event is the worker, once there is one: its stack shows why the work takes long.
 //!
 //! # Contexts
 //!
@@ -92,7 +92,7 @@ tracker! {
         workqueue::Attachment::new(live, waits)
     }, workqueue::missing::<Probes>;
     impl {
-        // Where works write to a terminal, each alert would raise the next.
+        // If works write to a terminal, each alert would raise the next.
         const IS_OF_TASKS: bool = true;
 
         fn suspect(detail: &Detail, _: Owner) -> Owner {
@@ -135,7 +135,8 @@ impl Detail {
         record::known(data)
     }
 
-    /// The current task runs it now. Returns that task; none if that is a softirq on top of a task.
+    /// Notes that the current task runs the work now. Returns that task; none for a softirq on top
+    /// of it.
     fn start(&mut self, guard: &Guard, now: u64) -> Owner {
         self.running = now;
         self.running_now = true;
@@ -143,8 +144,8 @@ impl Detail {
         task::current().map_or(Owner::default(), |task| Owner::from(&task))
     }
 
-    /// Whether it no longer waits, though its start was not seen: it was cancelled, or is about to
-    /// start.
+    /// Whether the work no longer waits, though its start was not seen: it was cancelled, or is
+    /// about to start.
     fn is_cancelled(&self) -> bool {
         !self.running_now && !workqueue::is_queued(self.work.0, self.func.0)
     }
@@ -158,7 +159,7 @@ impl Detail {
     }
 }
 
-/// Our own counters, after the common one.
+/// The tracker's own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Works that were started, but not seen to be queued.
@@ -167,11 +168,11 @@ enum Extra {
     Requeued = 2,
 }
 
-/// The works that are being queued again while they wait: from the call of the function that does
-/// so until it queues them, microseconds later.
+/// The works that are being queued again while they wait: marked from the call of the function that
+/// does this until it queues them, microseconds later.
 ///
-/// Each has a place by its address. Of two that share one and are queued again at the same time,
-/// the first one is forgotten, and is `replaced`.
+/// Each has a slot by its address. Of two works that share a slot and are queued again at the same
+/// time, the first is forgotten, and is `replaced`.
 pub(crate) struct Requeued([Atomic<u64>; Self::PLACES]);
 
 impl Requeued {
@@ -183,14 +184,14 @@ impl Requeued {
         &self.0[(work >> 7) as usize % Self::PLACES]
     }
 
-    /// A work is about to be queued again.
+    /// Marks a work that is about to be queued again.
     fn mark(&self, work: u64) {
         // Relaxed: the task that marks it also queues it, in the same call; the mark orders nothing
         // else.
         self.place(work).store(work, Relaxed);
     }
 
-    /// A work is queued; returns whether it was marked, once.
+    /// Clears the mark of a work that is queued; returns whether it was marked.
     #[inline(always)]
     fn take(&self, work: u64) -> bool {
         // Relaxed: as in `mark`.
@@ -208,19 +209,19 @@ impl probed::Own for Requeued {
     }
 }
 
-/// The key of a waiting work.
+/// Returns the key of a waiting work.
 fn waiting(work: u64) -> [u64; 2] {
     [work, 0]
 }
 
-/// The key of a running one, in the current task.
+/// Returns the key of a running work, in the current task.
 fn running(work: u64) -> [u64; 2] {
     [work, task::current_address()]
 }
 
 impl workqueue::Observer for Probes {
     fn queued(&self, guard: &Guard, work: &Work<'_>, queue: &Queue<'_>) {
-        // It belongs to another part.
+        // The work belongs to another part.
         if self.core.value(PARAM_PART) == RUNNING {
             return;
         }
@@ -292,7 +293,7 @@ impl workqueue::Observer for Probes {
         }
         let guard = Kernel::guard();
         let known = self.end(&guard, &running(work), |_| ());
-        // For the others the start has counted that they are unknown.
+        // For other parts, the start of the work has already counted it as unknown.
         if !known && self.core.value(PARAM_PART) == RUNNING {
             self.core.engine().unmatched(&guard);
         }
@@ -304,7 +305,8 @@ impl workqueue::Observer for Probes {
 }
 
 impl Probes {
-    /// A work is queued again while it waits: its event continues, if there is one.
+    /// Continues the event of a work that is queued again while it waits. Returns whether there is
+    /// one.
     #[cold]
     fn goes_on(&self, guard: &Guard, work: &Work<'_>) -> bool {
         let engine = self.core.engine();

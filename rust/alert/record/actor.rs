@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The tasks that an alert names besides its owner: the one that woke it, or ran instead.
+//! The tasks that an alert names besides its owner: the waker, or a task that ran instead.
 
 use super::{ID_BITS, ID_MASK};
 
-/// A task, as it was at that moment. The ids leave the highest 20 bits of the first word free.
+/// A task, in its state at that moment. The ids leave the highest 20 bits of the first word free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Actor {
     /// Process (thread group) id in the initial namespace.
     pub(crate) pid: u32,
-    /// Thread id in the initial namespace; 0 for an idle task, or none.
+    /// Thread id in the initial namespace; 0 for an idle task or no task.
     pub(crate) tid: u32,
     /// Command name, padded with NUL.
     pub(crate) comm: [u64; 2],
 }
 
 impl Actor {
-    /// The words of an actor.
+    /// Number of words of an actor.
     pub(crate) const WORDS: usize = 3;
 
-    /// Packs it into words.
+    /// Packs the actor into words.
     #[inline(always)]
     pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
         let ids = u64::from(self.pid & ID_MASK) << ID_BITS | u64::from(self.tid & ID_MASK);
         [ids, self.comm[0], self.comm[1]]
     }
 
-    /// The inverse of [`Actor::to_words`].
+    /// Unpacks the result of [`Actor::to_words`].
     pub(crate) fn from_words(words: [u64; Self::WORDS]) -> Self {
         Self {
             pid: (words[0] >> ID_BITS) as u32 & ID_MASK,
@@ -36,7 +36,7 @@ impl Actor {
     }
 }
 
-/// Where a task is, and its priority.
+/// The CPU, priority and policy of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Place {
     pub(crate) cpu: u32,
@@ -47,13 +47,13 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Packs it into a word.
+    /// Packs the place into a word.
     #[inline(always)]
     pub(crate) fn to_word(self) -> u64 {
         u64::from(self.policy) << 48 | u64::from(self.prio as u16) << 32 | u64::from(self.cpu)
     }
 
-    /// The inverse of [`Place::to_word`].
+    /// Unpacks the result of [`Place::to_word`].
     pub(crate) fn from_word(word: u64) -> Self {
         Self {
             cpu: word as u32,

@@ -36,8 +36,8 @@ unsafe fn key<'a>(data: *const c_void, size: usize) -> Result<&'a [u8]> {
     unsafe { bytes(data, size) }.ok_or(EINVAL)
 }
 
-/// The reference of a caller, which keeps it. `EINVAL` if it is none: NULL, error pointers, numbers
-/// of no cell, and of cells without a reference.
+/// Returns the reference of a caller, which keeps it. Fails with `EINVAL` for anything else: NULL,
+/// error pointers, numbers of no cell, and of cells without a reference.
 fn event(tracker: &Any, raw: *mut RawEvent) -> Result<Reference> {
     let number = raw.addr().checked_sub(1).ok_or(EINVAL)?;
     let number = u32::try_from(number).map_err(|_| EINVAL)?;
@@ -60,7 +60,7 @@ fn count_or_errno(result: Result<u64>) -> c_int {
     )
 }
 
-/// Copies bytes that are stored in words to a buffer of `room` bytes; returns how many there are.
+/// Copies bytes that are stored in words to a buffer of `room` bytes; returns their number.
 ///
 /// # Safety
 ///
@@ -235,7 +235,7 @@ unsafe extern "C" fn latency_tracker_event_data(
     }))
 }
 
-/// What `latency_tracker_for_each` calls; C may give NULL.
+/// The callback of `latency_tracker_for_each`; C may pass NULL.
 type Visit = Option<unsafe extern "C" fn(*mut RawTracker, *mut RawEvent, *mut c_void) -> c_int>;
 
 #[no_mangle]

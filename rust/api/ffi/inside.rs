@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How deeply callbacks are nested.
+//! Limits the nesting of callbacks.
 //!
 //! A callback may end events, whose callbacks are then nested in it, on the same stack. Each CPU
 //! has a count for each of its contexts (thread, softirq, hard interrupt, NMI), since these have
-//! their own stacks; the maximum is [`DEPTH`], for all trackers together. Any context.
+//! their own stacks; the maximum is [`DEPTH`], over all trackers. Any context.
 
 use crate::sys::{bindings, platform::PreemptGuard};
 use core::{marker::PhantomData, ptr::NonNull};
 
-/// The most nested callbacks, as LATENCY_TRACKER_NESTED_MAX in the header.
+/// Maximum number of nested callbacks, LATENCY_TRACKER_NESTED_MAX in the header.
 const DEPTH: u8 = bindings::LATENCY_TRACKER_NESTED_MAX as u8;
 
-/// A callback of this context is running while this lives.
+/// Marks a running callback of this context until dropped.
 ///
 /// # Invariants
 ///
@@ -20,7 +20,7 @@ const DEPTH: u8 = bindings::LATENCY_TRACKER_NESTED_MAX as u8;
 pub(super) struct Inside<'a>(NonNull<u8>, PhantomData<&'a PreemptGuard>);
 
 impl<'a> Inside<'a> {
-    /// The count of this CPU and context.
+    /// Returns the count of this CPU and context.
     fn count(_: &'a PreemptGuard) -> NonNull<u8> {
         // SAFETY: Preemption is off.
         let count = unsafe { bindings::lt_callback_depth() };
@@ -28,7 +28,7 @@ impl<'a> Inside<'a> {
         unsafe { NonNull::new_unchecked(count) }
     }
 
-    /// Begins a callback, unless there are too many.
+    /// Enters a callback, unless too many are nested.
     pub(super) fn enter(guard: &'a PreemptGuard) -> Option<Self> {
         let count = Self::count(guard);
         // SAFETY: Of this CPU, and of this context alone: an interrupt on top of it has another

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The instances that wait for work, so that a program marks it at the top without their names.
+//! The instances that wait for work, so that programs can mark work at the top level, without their
+//! names.
 //!
 //! ```text
 //!   work_begin, work_done ---> Works ---> each instance with end=work
 //! ```
 //!
-//! The list has a lock of its own, since that of the registry is held while an instance is created,
-//! and programs that mark work must not wait for that. All functions sleep, while the holder of the
+//! The list has a lock of its own, since the registry's is held while an instance is created, and
+//! programs that mark work must not wait for that. All functions sleep, while the holder of the
 //! lock makes a few short calls.
 
 use crate::instance::work::{Cookie, Work};
@@ -17,7 +18,7 @@ use kernel::{
     sync::{Arc, Mutex}, //
 };
 
-/// See the head of this file.
+/// The list of these instances. See the head of this file.
 #[pin_data]
 pub(crate) struct Works {
     #[pin]
@@ -25,7 +26,7 @@ pub(crate) struct Works {
 }
 
 impl Works {
-    /// An empty list. `ENOMEM`.
+    /// Creates an empty list. Fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let list = pin_init!(Self {
             list <- new_mutex!(KVec::new()),
@@ -33,25 +34,25 @@ impl Works {
         Arc::pin_init(list, GFP_KERNEL)
     }
 
-    /// Adds an instance, until the result is dropped. `ENOMEM`.
+    /// Adds an instance, until the result is dropped. Fails with `ENOMEM`.
     pub(super) fn add(self: &Arc<Self>, work: Arc<dyn Work>) -> Result<Listed> {
         self.list.lock().push(work.clone(), GFP_KERNEL)?;
         let works = self.clone();
         Ok(Listed { works, work })
     }
 
-    /// Work begins, for all instances that wait for any. `ENODEV` if none does; `ENOSPC` if one has
-    /// no room for more.
+    /// Marks the beginning of a work, for all instances that wait for any. Fails with `ENODEV` if
+    /// none does, or `ENOSPC` if one has no room for more.
     pub(crate) fn begin(&self, cookie: Cookie<'_>) -> Result {
         self.each(|work| work.begin(cookie))
     }
 
-    /// Work is done, for all instances that wait for any. Errors as of [`Works::begin`].
+    /// Marks a work as done, for all instances that wait for any. Errors as in [`Works::begin`].
     pub(crate) fn done(&self, cookie: Cookie<'_>) -> Result {
         self.each(|work| work.done(cookie))
     }
 
-    /// Tells all that are on; returns the first error of these.
+    /// Passes each instance to `tell`; returns the first error of those that are on.
     fn each(&self, tell: impl Fn(&dyn Work) -> Result) -> Result {
         let mut told = Err(ENODEV);
         for work in self.list.lock().iter() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Follows functions of the kernel by their first argument, or by their result, where there is no
+//! Follows kernel functions by their first argument, or by their result, where there is no
 //! tracepoint.
 //!
 //! Does less than [`super::Functions`], and costs less: there is no frame, and the callback must
@@ -10,7 +10,7 @@
 //!
 //! # Contexts
 //!
-//! Those of the function, with preemption off.
+//! The contexts of the function, with preemption off.
 
 use crate::sys::{
     bindings as helpers,
@@ -36,10 +36,10 @@ pub(crate) enum What {
     Result,
 }
 
-/// Functions that are followed until this is dropped, which waits for running callbacks. Sleeps.
+/// Functions that are followed until dropped. Dropping waits for running callbacks; sleeps.
 pub(crate) struct Calls<T> {
     raw: NonNull<helpers::lt_calls>,
-    /// These two are kept alive until no callback is running.
+    /// Both stay alive until no callback is running.
     _measured: Option<KBox<Measured<T>>>,
     _owner: Arc<T>,
 }
@@ -69,8 +69,8 @@ unsafe extern "C" fn measured<T: Target>(data: *mut c_void, word: u64) {
 unsafe impl<T: Send + Sync> Send for Calls<T> {}
 
 impl<T: Target> Calls<T> {
-    /// Follows the functions with these names. `ENOENT` if one of them does not exist, or cannot be
-    /// traced; `ENOMEM`. Sleeps.
+    /// Follows the functions with these names. Sleeps. Fails with `ENOENT` if one of them does not
+    /// exist, or cannot be traced, or with `ENOMEM`.
     ///
     /// # Safety
     ///

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Files that answer: what is read is the answer to what was written last to the same open file, as
-//! in the transaction files of libfs.
+//! Files that answer questions: a read returns the answer to the last write to the same open file,
+//! as in the transaction files of libfs.
 //!
-//! Questions of one open file wait for each other; those of different ones do not.
+//! Questions of one open file wait for each other; those of different open files do not.
 
 use super::{object_of, Dir, File, Object, MESSAGE_MAX, NO_OPS};
 use crate::sys::bindings as helpers;
@@ -19,7 +19,7 @@ use kernel::{
     uaccess::{UserPtr, UserSlice},
 };
 
-/// A file that answers questions. Only those who may control the module can open it for writing.
+/// A file that answers questions. Only users who may control the module can open it for writing.
 pub(crate) trait Query: Send + Sync + 'static {
     /// Appends the answer to a question, at most [`MESSAGE_MAX`] bytes, to `out`, which is empty.
     /// May sleep.
@@ -32,18 +32,18 @@ struct QueryObject<T>(T);
 
 impl<T: Query> Object for QueryObject<T> {
     fn release(&self) {
-        // No task waits in a query for anything but its answer.
+        // A task waits in a query only for its answer.
     }
 }
 
 impl Dir {
-    /// Adds a file that answers. Not for the group that may read others.
+    /// Adds a file that answers. Not accessible to the group that may read other files.
     pub(crate) fn query<T: Query>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
         self.add(name, 0o600, &QueryOps::<T>::OPS, QueryObject(file))
     }
 }
 
-/// The answer to the last question, and how much of it has been read.
+/// The answer to the last question, and the number of bytes already read.
 struct OpenQuery {
     answer: KVec<u8>,
     fetched: usize,
@@ -103,7 +103,7 @@ impl<T: Query> QueryOps<T> {
                 )
             };
             let mut open = open.lock();
-            // Whatever comes of this question, the answer to another one is not its own.
+            // Even if this question fails, the answer to an earlier one is not its answer.
             open.answer.clear();
             open.fetched = 0;
             let mut question = [0; MESSAGE_MAX];
@@ -113,7 +113,7 @@ impl<T: Query> QueryOps<T> {
                 .read_slice(question)?;
             let answered = object.answer(question, &mut open.answer);
             if answered.is_err() {
-                // Half an answer is none.
+                // A partial answer is dropped.
                 open.answer.clear();
             }
             answered.map(|()| len as isize)

@@ -2,8 +2,8 @@
 
 //! System calls by number and name.
 //!
-//! A number belongs to one of several tables, by the kind of the program; a name may be in more
-//! than one of them. syscalls.awk generates ours from the kernel's headers:
+//! A number belongs to one of several tables, by the kind of the program; a name may be in several
+//! tables. syscalls.awk generates our tables from the kernel's headers:
 //!
 //! ```text
 //!   Call: ABI, number ----> code: the same for the same name ----> name
@@ -30,7 +30,7 @@ pub(crate) enum Abi {
     X32 = 2,
 }
 
-/// What a list of ABIs may have: all, and those of this architecture in the order of their numbers.
+/// The values of a list of ABIs: all, and those of this architecture in the order of their numbers.
 pub(crate) const ABIS: &[&str] = if cfg!(target_arch = "x86_64") {
     &["all", "native", "compat", "x32"]
 } else {
@@ -38,7 +38,7 @@ pub(crate) const ABIS: &[&str] = if cfg!(target_arch = "x86_64") {
 };
 
 impl Abi {
-    /// From its number.
+    /// Returns the ABI with this number.
     pub(crate) fn from_number(number: u8) -> Self {
         match number {
             1 => Abi::Compat,
@@ -47,7 +47,7 @@ impl Abi {
         }
     }
 
-    /// The word for it.
+    /// Returns the word for the ABI.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Abi::Native => "native",
@@ -75,10 +75,10 @@ pub(crate) const NO_CODE: u16 = 1023;
 const X32_BIT: i32 = 0x4000_0000;
 
 impl Call {
-    /// The call with a number, of a program that makes native calls or others.
+    /// Returns the call with a number, of a program that makes native calls or compat calls.
     #[inline(always)]
     pub(crate) fn new(number: i64, is_compat: bool) -> Self {
-        // The kernel itself looks at 32 bits of it.
+        // The kernel itself uses 32 bits of it.
         let number = number as i32;
         let abi = match is_compat {
             false => Abi::Native,
@@ -88,12 +88,12 @@ impl Call {
         Self { abi, number }
     }
 
-    /// A number below [`NO_CODE`] that is the same for calls of the same name, whatever the ABI;
-    /// [`NO_CODE`] if it has no name.
+    /// Returns a number below [`NO_CODE`], equal for all calls of one name, whatever the ABI;
+    /// [`NO_CODE`] if the call has no name.
     #[inline(always)]
     pub(crate) fn code(self) -> u16 {
         match self.abi {
-            // Numbers without a name are in no list, so it does no harm that these have a code.
+            // Numbers without a name are in no list, so it does no harm that they have a code.
             Abi::Native if (0..512).contains(&self.number) => self.number as u16,
             Abi::X32 if (X32_BIT..X32_BIT + 512).contains(&self.number) => {
                 (self.number - X32_BIT) as u16
@@ -106,7 +106,7 @@ impl Call {
         }
     }
 
-    /// Its name; `None` if it has none.
+    /// Returns its name, if it has one.
     pub(crate) fn name(self) -> Option<&'static str> {
         let code = self.code();
         let mut calls = CALLS.iter();

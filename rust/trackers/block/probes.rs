@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What happens at each tracepoint of a request's life; the head of block.rs says why.
+//! The handlers of the tracepoints of a request's life; the head of block.rs has the reasons.
 //!
-//! The tracker decides which requests are followed, and what happens to them ([`Requests`]).
+//! The tracker decides which requests are tracked, and how to handle them ([`Requests`]).
 
 use super::{Detail, WORDS};
 use crate::{
@@ -23,14 +23,14 @@ use crate::{
 };
 use core::cell::Cell;
 
-/// Our own counters.
+/// The counters of trackers of requests.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Completions of a part of a request.
     Partial,
     /// Requests returned by the driver.
     Requeued,
-    /// Requests issued again after that.
+    /// Requests issued again after the driver returned them.
     Reissued,
     /// Requests that became part of another one; also in `gone`.
     Merged,
@@ -40,12 +40,12 @@ enum Extra {
     Aborted,
 }
 
-/// Their names in `stats`.
+/// The names of the counters in `stats`.
 pub(crate) const COUNTERS: [&str; 6] = [
     "partial", "requeued", "reissued", "merged", "unissued", "aborted",
 ];
 
-/// A tracker that follows requests.
+/// A tracker of requests.
 pub(crate) trait Requests<O: Own>: Declared<1, WORDS, O> {
     /// The position of the first of [`COUNTERS`].
     const COUNTERS_AT: usize;
@@ -53,40 +53,40 @@ pub(crate) trait Requests<O: Own>: Declared<1, WORDS, O> {
     /// Whether a delay begins at the insertion.
     fn is_from_insert(core: &Core<1, WORDS>) -> bool;
 
-    /// Whether requests like this one are followed, from any submitter.
+    /// Whether requests like this one are tracked, from any submitter.
     fn is_wanted(core: &Core<1, WORDS>, rq: &Request<'_>) -> bool;
 
-    /// Whether requests that the current task submits are followed.
+    /// Whether requests that the current task submits are tracked.
     fn is_submitter_wanted(_: &Core<1, WORDS>, _: &Guard) -> bool {
         true
     }
 
-    /// Whether each end of a wanted request has had a begin that was followed.
+    /// Whether each end of a wanted request has had a tracked start.
     fn follows_all(_: &Core<1, WORDS>) -> bool {
         true
     }
 
-    /// A request has completed, `delay` ns after its begin. In the probe.
+    /// Handles the completion of a request, `delay` ns after its start. In the probe.
     fn ended(_: &Live<Self, 1, WORDS, O>, _: &Guard, _: &Detail, _delay: u64) {}
 }
 
-/// What the probes of a tracker of requests work on.
+/// The state that the probes of a tracker of requests work on.
 type Following<T, O> = Live<T, 1, WORDS, O>;
 
 /// A step of a request, other than the first and the last.
 trait Step {
-    /// Notes when it happened, in nanoseconds.
+    /// Notes the time of the step, in nanoseconds.
     fn note(&self, known: &mut Detail, now: u64);
-    /// Whether it, or a later one, was noted before.
+    /// Whether this step, or a later one, was noted before.
     fn is_noted(&self, known: &Detail) -> bool;
     /// Whether the delay is measured from here.
     fn is_begin(&self, known: &Detail) -> bool;
-    /// It comes again, because the driver had returned the request. Returns whether the request is
-    /// with the driver again.
+    /// Notes that the step is repeated, because the driver had returned the request. Returns
+    /// whether the request is with the driver again.
     fn resume(&self, known: &mut Detail) -> bool;
 }
 
-/// See [`Observer::inserted`].
+/// The insertion of a request, see [`Observer::inserted`].
 struct Insertion {
     /// Whether the delay begins here.
     is_begin: bool,
@@ -110,7 +110,7 @@ impl Step for Insertion {
     }
 }
 
-/// See [`Observer::issued`].
+/// The issue of a request, see [`Observer::issued`].
 struct Issue {
     /// Whether the delay begins at the insertion, if there was one.
     from_insert: bool,
@@ -157,7 +157,7 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
             .count_extra(guard, T::COUNTERS_AT + counter as usize);
     }
 
-    /// The request, if it is followed, no longer exists.
+    /// Drops the event of a request that no longer exists.
     fn drop_event(&self, rq: &Request<'_>, why: Extra) {
         let guard = Kernel::guard();
         let engine = self.core.engine();
@@ -169,7 +169,7 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
         }
     }
 
-    /// A begin, unless the instance is off.
+    /// Starts an event, unless the instance is off.
     fn begin(&self, guard: &Guard, rq: &Request<'_>, now: u64, data: &[u64; WORDS]) {
         let engine = self.core.engine();
         if !self.core.is_enabled() {
@@ -179,10 +179,10 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
         engine.event_in_unique(guard, &[rq.id()], now, data);
     }
 
-    /// The step of a request that has begun. Returns whether there is such a request.
+    /// Makes a step of a tracked request. Returns whether there is such a request.
     fn step(&self, guard: &Guard, rq: &Request<'_>, step: &impl Step) -> bool {
         let found = self.core.engine().update(guard, &[rq.id()], |event| {
-            // Here, not before: most requests that pass may not be followed.
+            // Read here, not before: most requests that pass may not be tracked.
             let now = Kernel::now();
             let data = event.data();
             let (mut owner, mut known) = (record::owner(&data), record::known(&data));
@@ -237,7 +237,7 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
         let from_insert = self.is_from_insert();
         let issue = Issue { from_insert };
         let known = self.step(&guard, rq, &issue);
-        // Of requests that were not submitted, only the block layer's own flushes begin here; any
+        // Of requests that were not submitted, only the block layer's own flushes start here; any
         // other was submitted before this instance was on, or found the pool full.
         if known || !rq.is_flush() {
             return;
@@ -275,7 +275,8 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
     fn completed(&self, rq: &Request<'_>, bytes: u32) {
         let guard = Kernel::guard();
         if !rq.is_last(bytes) {
-            // No bytes at all: the driver reports an error first, and completes afterwards.
+            // Without any bytes, the driver reports an error first, and completes the request
+            // afterwards.
             if bytes != 0 && self.is_wanted(rq) {
                 self.count(&guard, Extra::Partial);
             }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The class of each system call, and the actions at their begin and end.
+//! The class of each system call, and the handlers of its entry and exit.
 //!
 //! A thread is in one call at a time, so its number is the key. Calls of 32-bit programs on a
-//! 64-bit kernel have numbers of their own, and are not followed. A call of no class costs one look
-//! into a table.
+//! 64-bit kernel have numbers of their own, and are not tracked. A call without a class costs one
+//! table lookup.
 
 use super::{is_owner, report, tasks, Detail, Probes, Tracked, WORDS};
 use crate::{
@@ -94,7 +94,7 @@ const CLASSES: [(Class, &[u32]); 6] = [
     ),
 ];
 
-/// More than the largest number above.
+/// A number greater than all numbers above.
 const NUMBERS: usize = 512;
 
 /// The class of each number.
@@ -114,7 +114,7 @@ static TABLE: [Option<Class>; NUMBERS] = {
     table
 };
 
-/// The class of the call that has this number, if it has one; and the number.
+/// Returns the class of the call with this number, if it has one; and the number.
 #[inline(always)]
 fn classify(registers: &Registers<'_>, number: i64) -> Option<(Class, u32)> {
     // A number below 0 is beyond the table.
@@ -141,7 +141,7 @@ impl Observer for Probes {
 }
 
 impl Probes {
-    /// A call of a class begins.
+    /// Handles the entry of a call with a class.
     #[inline(never)]
     fn call_begins(&self, class: Class, number: u32) {
         let guard = Kernel::guard();
@@ -160,7 +160,7 @@ impl Probes {
         });
     }
 
-    /// A call of a class ends.
+    /// Handles the exit of a call with a class.
     #[inline(never)]
     fn call_ends(&self, class: Class) {
         let guard = Kernel::guard();
@@ -186,7 +186,7 @@ impl Probes {
                     report::<_, _, _, Tracked>(&self.core, &guard, late, owner, detail);
                 },
             );
-            // One that would be followed if it began now has begun too early.
+            // A call that would be tracked if it started now has started too early.
             if !known && is_owner(&self.core, &guard, &task) {
                 engine.unmatched(&guard);
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the `net` tracker says about a packet: its protocols, and why it was dropped.
+//! Prints the fields of a packet: its protocols, and why it was dropped.
 
 use super::{Detail, DROPPED};
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 };
 use kernel::{bindings, fmt, prelude::*};
 
-/// Prints why a packet was dropped, and where, if it was.
+/// Prints why and where a packet was dropped, if it was.
 pub(super) fn show_reason(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if detail.end != DROPPED {
         return Ok(());
@@ -27,7 +27,7 @@ pub(super) fn show_reason(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) 
     say("location", detail.location, f)
 }
 
-/// The words of `protocol=`; the first is all.
+/// The values of `protocol=`; the first accepts all.
 pub(super) const PROTOCOL_WORDS: [&str; 4] = ["all", "ip", "ipv6", "arp"];
 const PROTOCOLS: [u16; 3] = [
     bindings::ETH_P_IP as u16,
@@ -35,7 +35,7 @@ const PROTOCOLS: [u16; 3] = [
     bindings::ETH_P_ARP as u16,
 ];
 
-/// The words of `transport=`; the first is all.
+/// The values of `transport=`; the first accepts all.
 pub(super) const TRANSPORT_WORDS: [&str; 6] = ["all", "tcp", "udp", "icmp", "icmpv6", "sctp"];
 const TRANSPORTS: [u8; 5] = [
     LT_IPPROTO_TCP as u8,
@@ -45,17 +45,17 @@ const TRANSPORTS: [u8; 5] = [
     LT_IPPROTO_SCTP as u8,
 ];
 
-/// The number behind a value of `protocol=`, `None` for all.
+/// Returns the number of a value of `protocol=`, `None` for all.
 pub(super) fn protocol(value: u64) -> Option<u16> {
     PROTOCOLS.get((value as usize).wrapping_sub(1)).copied()
 }
 
-/// The number behind a value of `transport=`, `None` for all.
+/// Returns the number of a value of `transport=`, `None` for all.
 pub(super) fn transport(value: u64) -> Option<u8> {
     TRANSPORTS.get((value as usize).wrapping_sub(1)).copied()
 }
 
-/// As its word, or as a number in hexadecimal.
+/// A protocol, printed as a word, or as a number in hexadecimal.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Protocol(pub(super) u16);
 
@@ -68,7 +68,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// As its word, or as a number; `none` if it is not IP.
+/// A transport protocol, printed as a word, or as a number; `none` if the packet is not IP.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Transport(pub(super) u8);
 

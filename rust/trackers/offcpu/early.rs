@@ -8,34 +8,34 @@
 //!                                                       +---- the last one of the task? +--> alert
 //! ```
 //!
-//! A table of slots, each for the tasks with some thread ids. A late end whose event has no waker looks
-//! there. What it finds must be the waking that made the task run:
+//! A table of slots, each shared by the tasks with certain thread ids. It is consulted for a late
+//! end whose event has no waker. The waking found there must be the one that made the task run:
 //!
-//! - *It is the last one.* Wakings of a task come one after another, under its `pi_lock`, and none comes
-//!   between the one that ends a sleep and the switch-in: the state is not one to be woken from then. So
-//!   the last one before the switch-in is it.
-//! - *None is left out.* A waking that finds no event of a sleep takes the slot. It may not get it only
-//!   while another task takes it, for wakings of one task come one after another; and then an older note
-//!   of this task is lost, too. A task that is neither on a runqueue nor on a CPU has its event:
-//!   `on_cpu` is cleared after `sched_switch`. A task that was preempted on its way to sleep may be
-//!   switched in at this moment, and then go to sleep: so an event of that sleep does not count. If it
-//!   is switched in while that event is hidden by the waker, nothing is noted here; then it was
-//!   switched out twice since an older note.
-//! - *It is of this sleep.* The note has the number of switches, read before or after the kernel has
-//!   counted the one that began the event: an older one is less by two.
+//! - *It is the last one.* Wakings of a task come one after another, under its `pi_lock`, and none
+//!   comes between the one that ends a sleep and the switch-in: the task's state does not match a
+//!   waking then. So the last one before the switch-in is the right one.
+//! - *None is left out.* A waking that finds no event of a sleep takes the slot. It can fail only
+//!   while another task takes the slot, as wakings of one task come one after another; and then an
+//!   older note of this task is lost, too. A task that is neither on a runqueue nor on a CPU has
+//!   its event: `on_cpu` is cleared after `sched_switch`. A task that was preempted on its way to
+//!   sleep may be switched in at this moment, and then go to sleep: so an event of that sleep does
+//!   not count. If the task is switched in while that event is hidden by the waker, nothing is
+//!   noted here; then it was switched out twice since an older note.
+//! - *It is of this sleep.* The note has the number of switches, read before or after the kernel
+//!   has counted the switch that started the event: in an older note it is less by two.
 //!
 //! Only wakings after all probes were attached count. Otherwise the waker is unknown.
 //!
 //! # Orderings
 //!
-//! A waking is seen by the switch-in that it caused, through the locks of the task and the runqueue; so
-//! is each earlier waking. The orderings here are for a slot that another task takes meanwhile, those of a
-//! sequence lock; the model is user/engine/tests/loom/early.rs.
+//! A waking is seen by the switch-in that it caused, through the locks of the task and the
+//! runqueue; so is each earlier waking. The orderings here are for a slot that another task takes
+//! meanwhile, and are those of a sequence lock; the model is user/engine/tests/loom/early.rs.
 //!
 //! # Contexts
 //!
-//! Any but NMI. Nothing waits, and a waking costs some 85 instructions if there is no event of a sleep, and
-//! the task is on a runqueue or a CPU; else a few.
+//! Any but NMI. Nothing waits. A waking costs some 85 instructions if there is no event of a sleep,
+//! and the task is on a runqueue or a CPU; otherwise it costs a few.
 
 use crate::sys::{
     atomic::{Acquire, Atomic, Relaxed, Release},
@@ -43,21 +43,21 @@ use crate::sys::{
 };
 use kernel::prelude::*;
 
-/// How many slots there are: a power of two.
+/// Number of slots: a power of two.
 pub(crate) const SLOTS: usize = 128;
 
-/// The words of a waker, as in the data of an event.
+/// Number of words of a waker, as in the data of an event.
 pub(crate) const WAKER: usize = 3;
 
 type Word = Atomic<u64>;
 
-/// Who has woken a task.
+/// The last waking of a task.
 struct Slot {
-    /// How often it was written, twice; odd while that is done.
+    /// Twice the number of writes; odd during a write.
     state: Word,
-    /// The thread id; 0 for none.
+    /// The thread id of the wakee; 0 for none.
     tid: Word,
-    /// How often the task had been switched out.
+    /// How often the wakee had been switched out.
     switches: Word,
     waker: [Word; WAKER],
 }
@@ -66,14 +66,14 @@ fn word() -> Word {
     Atomic::new(0)
 }
 
-/// See the head of this file.
+/// The table of wakings. See the head of this file.
 pub(crate) struct Early {
     slots: NodeSlice<Slot>,
     is_open: Word,
 }
 
 impl Early {
-    /// `ENOMEM`. Sleeps.
+    /// Creates the table. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         let slots = NodeSlice::try_new(SLOTS, None, |_| {
             Ok(Slot {
@@ -89,7 +89,7 @@ impl Early {
         })
     }
 
-    /// Forgets all, while no probe runs; notes nothing until it is opened.
+    /// Clears the table, while no probe runs; nothing is noted until it is opened.
     pub(crate) fn close(&self) {
         self.is_open.store(0, Relaxed);
         for slot in self.slots.iter() {
@@ -97,7 +97,7 @@ impl Early {
         }
     }
 
-    /// All probes are attached.
+    /// Starts noting wakings, once all probes are attached.
     pub(crate) fn open(&self) {
         self.is_open.store(1, Relaxed);
     }
@@ -106,7 +106,8 @@ impl Early {
         self.slots.get(tid as usize % SLOTS)
     }
 
-    /// A task was woken, which had been switched out so often. `is_wanted`: whether it may be reported.
+    /// Notes the waking of a task that had been switched out this often. `is_wanted`: whether it
+    /// may be reported.
     #[inline(always)]
     pub(crate) fn note(
         &self,
@@ -136,8 +137,8 @@ impl Early {
         slot.state.store(state.wrapping_add(2), Release);
     }
 
-    /// Who has woken a task that slept, is switched in, and had been switched out so often; `None` if that
-    /// is not known.
+    /// Returns the waker of a task that slept, is switched in, and had been switched out this
+    /// often; `None` if not recorded.
     pub(crate) fn waker_of(&self, tid: u32, switches: u64) -> Option<[u64; WAKER]> {
         let slot = self.slot(tid)?;
         let state = slot.state.load(Acquire);

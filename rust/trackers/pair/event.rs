@@ -35,7 +35,8 @@ record! {
 }
 
 impl Detail {
-    /// An event keeps the owner, the first word and the values of the begin.
+    /// Returns the fields of an event, which keeps the owner, the first word and the values of the
+    /// start.
     pub(super) fn of(key: &FieldValues, data: &[u64; WORDS]) -> Self {
         let [.., begin0, begin1] = *data;
         Self {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How the `syscall` tracker shows a call, and which calls wait.
+//! How the `syscall` tracker prints a call, and which calls wait by design.
 
 use super::Detail;
 use crate::{
@@ -37,7 +37,7 @@ pub(super) fn show_result(it: &Detail, how: &How, f: &mut fmt::Formatter<'_>) ->
     }
 }
 
-/// The calls whose purpose is to wait, for as long as it takes.
+/// The calls that are meant to wait, for as long as necessary.
 const WAITING: [&str; 31] = [
     "accept",
     "accept4",
@@ -72,7 +72,7 @@ const WAITING: [&str; 31] = [
     "waitpid",
 ];
 
-/// The calls of `WAITING` as bits, by their codes.
+/// The calls of `WAITING`, a bit for each code.
 static WAITING_BITS: [u64; (NO_CODE as usize + 1) / 64] = {
     let mut bits = [0; (NO_CODE as usize + 1) / 64];
     let mut at = 0;
@@ -86,7 +86,7 @@ static WAITING_BITS: [u64; (NO_CODE as usize + 1) / 64] = {
     bits
 };
 
-/// Whether the purpose of a call is to wait, by its code.
+/// Whether a call is meant to wait, by its code.
 #[inline(always)]
 pub(super) fn waits(code: u16) -> bool {
     let bits = WAITING_BITS.get(usize::from(code >> 6)).copied();

@@ -8,14 +8,14 @@
 //!      the sum of all steps is last - origin, to the nanosecond, always
 //! ```
 //!
-//! A step is two words: what it is, where, and the time since the step before; and its subject. The
-//! name of a task that is switched in takes the place of one more step, [`Kind::Name`], and the
-//! cookie of a work those of up to five; what its CPU did while a task waited takes one, too, and who
-//! had the CPU in the longest wait those of up to five, if they are free. A time that does not fit is
-//! carried to the sum of those that are left out. When there is no room, the first [`FIRST`] places
-//! and the latest ones stay, and those between are left out: how many, when the first of them began,
-//! and their times together are kept. Before that, repeated preemptions of one task become one step
-//! (fold.rs).
+//! A step is two words: its kind, its CPU, and the time since the previous step; and its subject.
+//! Further data take the places of steps: the name of a task that is switched in takes one
+//! ([`Kind::Name`]), the cookie of a work up to five, the CPU's activity while a task waited one,
+//! and the tasks that had the CPU in the longest wait up to five, if they are free. A time that
+//! does not fit is added to the sum for the steps that are left out. When there is no room, the
+//! first [`FIRST`] places and the latest ones stay, and those between are left out, except for
+//! their number, their total time, and the start of the first of them. Before that, repeated
+//! preemptions of one task become one step (fold.rs).
 //!
 //! A chain is words, in an event, in per-CPU memory, or on the stack ([`Words`]), and is changed in
 //! place. It uses nothing of the kernel: user/engine tests the same file. Any context.
@@ -60,61 +60,62 @@ pub(crate) use self::{
 };
 use step::is_attached;
 
-/// How many steps there is room for.
+/// Number of places for steps.
 pub(crate) const PLACES: usize = 14;
 
-/// How many places are never left out.
+/// Number of places that are never left out.
 const FIRST: usize = 4;
 
-/// The words of steps.
+/// Number of words of the steps.
 pub(crate) const STEPS: usize = 2 * PLACES;
 
-/// The words of the name of an interrupt's action. Only a chain that begins with one has it: the
-/// words of others mean nothing, and neither do those of places that are not in use, nor what is
-/// behind the end of the name: [`split`] leaves all that out.
+/// Number of words of the name of an interrupt's action. Only a chain that begins with an interrupt
+/// has one. These words mean nothing in other chains, nor do the words of unused places or those
+/// after the end of the name: [`split`] leaves all of them out.
 pub(crate) const NAME: usize = 4;
 
-/// When the last step was taken.
+/// Position of the time of the last step.
 pub(crate) const LAST: usize = 0;
-/// The times of the steps left out, each since the step before it. The first of these times is kept
-/// separately: see [`Look::before_more`].
+/// Position of the sum of the times of the steps left out, each since its previous step. The first
+/// of these times is kept separately: see [`Look::before_more`].
 const MORE: usize = 1;
-/// See [`Counts`].
+/// Position of [`Counts`].
 pub(crate) const COUNTS: usize = 2;
-/// The CPU, priority and policy of the task that was woken last.
+/// Position of the CPU, priority and policy of the task that was woken last.
 pub(crate) const PLACE: usize = 3;
-/// The name of the action of the interrupt where it began.
+/// Position of the name of the action of the interrupt at the origin.
 const ACTION: usize = 4;
 const FIRST_STEP: usize = ACTION + NAME;
 
-/// The words of a chain, without its begin.
+/// Number of words of a chain, without its start.
 pub(crate) const WORDS: usize = FIRST_STEP + STEPS;
 
 const KIND_AT: u32 = 59;
 const CPU_AT: u32 = 46;
 const CPU_BITS: u32 = 13;
 
-/// The longest time in a step, in nanoseconds: 19 hours.
+/// Maximum time of a step, in nanoseconds: 19 hours.
 pub(crate) const LONGEST: u64 = (1 << CPU_AT) - 1;
 
-/// The first word of a step. The time is at most [`LONGEST`].
+/// Returns the first word of a step. The time is at most [`LONGEST`].
 #[inline(always)]
 fn tag_of(kind: Kind, cpu: u32, time: u64) -> u64 {
     let cpu = u64::from(cpu) & ((1 << CPU_BITS) - 1);
     (kind as u64) << KIND_AT | cpu << CPU_AT | time
 }
 
-/// The bytes of a name that fit in the place of a step, and the bits of those in its first word.
+/// Number of bytes of a name that fit in the place of a step, and number of their bits in its first
+/// word.
 const NAME_BYTES: usize = 15;
 const NAME_BITS: u32 = 56;
 
-/// The longest cookie.
+/// Maximum length of a cookie.
 pub(crate) const COOKIE_MAX: usize = 64;
-// With it there is room for what is never left out, with a name, and for the begin and the end of
-// the work.
+// Even with a cookie there is room for the places that are never left out, with a name, and for the
+// start and the end of the work.
 const _: () = assert!(FIRST + 3 + COOKIE_MAX.div_ceil(NAME_BYTES) <= PLACES);
 
-/// The words of the place of a name, which has at most [`NAME_BYTES`].
+/// Returns the words of the place of a name, which has at most [`NAME_BYTES`].
 #[inline(always)]
 pub(crate) fn place_of_name([low, high]: [u64; 2]) -> [u64; 2] {
     // The first 7 bytes fit besides the kind.
@@ -122,7 +123,7 @@ pub(crate) fn place_of_name([low, high]: [u64; 2]) -> [u64; 2] {
     [tag, low >> NAME_BITS | high << (64 - NAME_BITS)]
 }
 
-/// The name in the words of such a place.
+/// Returns the name in the words of a place.
 #[inline(always)]
 fn name_of(low: u64, high: u64) -> [u64; 2] {
     [
@@ -131,7 +132,7 @@ fn name_of(low: u64, high: u64) -> [u64; 2] {
     ]
 }
 
-/// The inverse of [`tag_of`]; `None` for no step.
+/// Unpacks the result of [`tag_of`]; `None` for a word that is no step.
 #[inline(always)]
 fn of_tag(tag: u64) -> Option<(Kind, u32, u64)> {
     let kind = Kind::of(tag).filter(|_| !is_attached(tag))?;

@@ -11,26 +11,26 @@
 //!   requested -> (tip of the call) ----> called on the other CPU: (percpu) --> its end
 //! ```
 //!
-//! A worker is woken for a queue, and takes from it what is first: which work it does says
-//! `workqueue_execute_start` alone. So from there to the end of the work its chain is that of the work,
-//! or none, and not the one on which it was woken: of that only those steps are kept that say how the
-//! worker came to it. A work that a softirq does (`WQ_BH`) is on the chain of that softirq.
+//! A worker is woken for a queue, and takes the first item from it: only `workqueue_execute_start`
+//! shows which work it does. So from there to the end of the work its chain is that of the work, or
+//! none. Of the chain on which the worker was woken, only those steps are kept that show how the
+//! worker came to the work. A work that a softirq does (`WQ_BH`) is on the chain of that softirq.
 //!
-//! A work that waits may be cancelled, of which no tracepoint tells. Its tip is dropped when the work
-//! is queued again, and otherwise by a search, once in a while, which looks at the memory of the work
-//! as the tracker `workqueue` does. It is not reported.
+//! A queued work may be cancelled, and no tracepoint shows that. Its tip is dropped when the work
+//! is queued again, or by an occasional search, which reads the memory of the work as the tracker
+//! `workqueue` does. It is not reported.
 //!
 //! The works of kthread workers are followed in the same way, by tracepoints of their own. Such a
-//! worker is woken only if it does nothing else: what is queued while it is busy has no other link.
+//! worker is woken only if it is idle: a work queued while it is busy has no other link to it.
 //!
 //! # Two CPUs
 //!
-//! A work waits once at a time, and is queued and taken under the lock of its pool or worker: the tip is found
-//! by the worker, if it was made. It gets the worker as its new key, under which nothing else is live
-//! then but a tip in doubt: the worker has dropped its own. The search may find a work just when it
-//! is taken and queued again: it drops only what was queued at
-//! the time that it has seen. A call is queued under the lock of its structure, and taken by the CPU
-//! that it was queued for.
+//! A work is queued at most once at a time, and is queued and taken under the lock of its pool or
+//! worker: the worker finds the tip, if it was made. The tip gets the worker as its new key, under
+//! which nothing else is live then except a tip in doubt: the worker has dropped its own. The
+//! search may find a work just when it is taken and queued again: it drops only a tip with the
+//! queueing time that it has seen. A call is queued under the lock of its structure, and taken by
+//! the CPU that it was queued for.
 //!
 //! # Contexts
 //!
@@ -62,25 +62,25 @@ const CALL: u64 = 2;
 const KTHREAD_WORK: u64 = 3;
 const BITS: u64 = 3;
 
-/// How often cancelled works are searched for, in nanoseconds, if there may be some, or not.
+/// Pauses in nanoseconds between searches for cancelled works: if there may be some, and if not.
 const SOON: u64 = 1_000_000_000;
 const LATER: u64 = 4_000_000_000;
 
-/// The function of a work or a call that waits: the subject of its last step.
+/// Returns the function of a queued work or call: the subject of its last step.
 fn function(chain: &impl Look) -> u64 {
     chain.last_subject()
 }
 
-/// The chain in the data of an event.
+/// Returns the chain in the data of an event.
 fn chain_in(data: &Data) -> &Chain {
-    // A part of an array of that length.
+    // Part of an array that is long enough.
     data[CHAIN_AT..]
         .first_chunk()
         .unwrap_or(&[0; super::chain::WORDS])
 }
 
-/// Whether an event is a work that waited and waits no longer, though no worker has taken it. One of
-/// a kthread worker is also taken for that while it is being queued.
+/// Whether an event is a work that is no longer queued, though no worker has taken it. A work of a
+/// kthread worker looks like this while it is being queued, too.
 pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
     let (work, chain) = (key[0] & !BITS, chain_in(data));
     if chain.counts().state() != State::Queued {
@@ -174,23 +174,23 @@ impl kthread_work::Observer for Probes {
 }
 
 impl Probes {
-    /// A work is queued.
+    /// Tracks a work that is queued.
     fn work_queued(&self, guard: &Guard, key: u64, function: u64) {
         TaskRef::with_current(|current| {
-            // It waits once at a time: what is left of an earlier time was cancelled.
+            // Queued at most once at a time: an earlier tip of this work was cancelled.
             let engine = self.core.engine();
             engine.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
             self.defer(guard, &current, key, Kind::Queue, function);
         });
     }
 
-    /// The current task begins a work.
+    /// Notes that the current task starts a work.
     fn work_started(&self, key: u64, function: u64) {
         let guard = Kernel::guard();
         TaskRef::with_current(|current| self.start_work(&guard, &current, key, function));
     }
 
-    /// It has done it.
+    /// Notes that the current task has finished its work.
     fn work_ended(&self) {
         let guard = Kernel::guard();
         TaskRef::with_current(|current| {
@@ -207,7 +207,8 @@ impl Probes {
         });
     }
 
-    /// Makes a tip, if this is on a chain that is wanted: of what waits to be done elsewhere.
+    /// Makes a tip for work deferred to another context, if the current activity is on a wanted
+    /// chain.
     fn defer(&self, guard: &Guard, current: &TaskRef<'_>, key: u64, kind: Kind, subject: u64) {
         let context = Context::current();
         let may_be = context != Context::Task || self.may_be_on_chain(guard, current);
@@ -235,7 +236,7 @@ impl Probes {
         draft.begin(&[key], start);
     }
 
-    /// Makes the chain to what waits to be done elsewhere. Returns when it begins, if it is wanted.
+    /// Makes the chain to deferred work. Returns its start, if it is wanted.
     #[inline(always)]
     fn chain_on(
         &self,
@@ -260,7 +261,7 @@ impl Probes {
         Some(start)
     }
 
-    /// A worker, the current task, begins a work.
+    /// Moves the tip of a work to the current task, a worker that starts it.
     fn start_work(&self, guard: &Guard, current: &TaskRef<'_>, waiting: u64, called: u64) {
         let (engine, waiting) = (self.core.engine(), [waiting]);
         let gone = |key: &[u64; 1], is_meant: &dyn Fn(&Tip<'_>) -> bool| {
@@ -275,7 +276,7 @@ impl Probes {
         let mut before = None;
         if on_cpu.is_running(current.address()) {
             let take = |tip: &mut Tip<'_>| {
-                // With kthreads=1 the worker may be what is measured.
+                // With kthreads=1 the worker may be the target.
                 if counts(tip).is_target() {
                     return Next::Keep;
                 }
@@ -308,22 +309,21 @@ impl Probes {
         on_cpu.set_running(if goes_on { current.address() } else { 0 });
     }
 
-    /// Drops the tips of works that were cancelled. Returns the nanoseconds until the next search.
-    /// Sleeps.
+    /// Drops the tips of cancelled works. Returns the nanoseconds until the next search. Sleeps.
     pub(super) fn drop_cancelled(&self) -> Option<u64> {
         if !follows(self.core.halves(HOPS), WORKS) || !self.core.is_enabled() {
             return None;
         }
         let engine = self.core.engine();
         let mut waits = false;
-        // It cannot fail.
+        // Cannot fail: `see` does not.
         let _ = engine.each_pending(|event| {
             let is_queued = Counts(event.data[CHAIN_AT + COUNTS]).state() == State::Queued;
             waits |= is_queued && [WORK, KTHREAD_WORK].contains(&(event.key[0] & BITS));
-            // One of a kthread worker is on its list shortly after its tip is made.
+            // A work of a kthread worker is put on its list shortly after its tip is made.
             let age = Kernel::now().saturating_sub(event.data[CHAIN_AT + LAST]);
             if age >= SOON && is_cancelled(&event.key, &event.data) {
-                // Not one that was queued since.
+                // Not if the work was queued again since.
                 let (start, last) = (event.start, event.data[CHAIN_AT + LAST]);
                 let is_it = |tip: &Tip<'_>| {
                     tip.start() == start

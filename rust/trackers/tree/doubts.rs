@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tips in doubt: of tasks that were woken when they had announced to sleep, and were still awake.
+//! Tips in doubt: of tasks that were woken when they had announced a sleep, and were still awake.
 //!
 //! ```text
 //!   waker          sched_waking            looks at on_rq
@@ -11,48 +11,53 @@
 //! ```
 //!
 //! The tracepoint cannot tell. So the waker makes the tip that the task will have if it goes to
-//! sleep now, in doubt (`State::Doubted`). Nothing takes that for the task's chain, and no timeout
-//! reports it, until one of these says what it was:
+//! sleep now, in doubt (`State::Doubted`). It is not used as the task's chain, and no timeout
+//! reports it, until one of these decides the case:
 //!
-//! - *The next waking* (the lock orders it behind this one) drops it. If the task had slept, it would
-//!   have been switched in since, and the tip would be in doubt no more.
-//! - *The switch to another task.* If the task is preempted, its state says nothing. If it stays
-//!   runnable otherwise, the tip is dropped. If it goes to sleep, in case 1 the waker still holds its
-//!   lock, since it waits until the task has left its CPU; or it has set the state to `WAKING`, and
-//!   left the rest to that CPU. If neither is so, the waking is over: case 2, and the tip is dropped.
-//! - *The switch to the task.* If it has slept in between, this waking has ended that: a later one
-//!   would have dropped the tip. It has slept if it has left its CPU of itself, which the kernel
-//!   counts before `sched_switch`; if it has not, it was only preempted, and the tip is dropped.
-//! - *The waker itself*, when the tip has been made: what it sees then is final if the task has gone
-//!   to sleep meanwhile, since only the waker can end that. If it has left its CPU meanwhile, and is
-//!   awake, that was without sleep, and the tip is dropped. It looks in this order: the other way
-//!   round, the task may go to sleep between the two looks, and its tip would be dropped.
+//! - *The next waking* (ordered behind this one by the lock) drops it. If the task had slept, it
+//!   would have been switched in since, and the tip would no longer be in doubt.
+//! - *The switch to another task.* If the task is preempted, its state does not decide. If it stays
+//!   runnable otherwise, the tip is dropped. If it goes to sleep, then in case 1 the waker still
+//!   holds its lock, since it waits until the task has left its CPU; or it has set the state to
+//!   `WAKING`, and left the wakeup to that CPU. If neither is true, the waking is over: case 2, and
+//!   the tip is dropped.
+//! - *The switch to the task.* If it has slept in between, this waking has ended that sleep: a
+//!   later one would have dropped the tip. The task has slept if it has left its CPU voluntarily,
+//!   which the kernel counts before `sched_switch`; if not, it was only preempted, and the tip is
+//!   dropped.
+//! - *The waker itself*, when the tip has been made: if the task has gone to sleep meanwhile, the
+//!   waker's view is final, since only the waker can end that sleep. If the task has left its CPU
+//!   meanwhile, and is awake, it did not sleep, and the tip is dropped. The waker reads in this
+//!   order: in the reverse order, the task might go to sleep between the two reads, and its tip
+//!   would be dropped.
 //!
-//! A thread that goes to sleep in the middle of its work has its own tip then: it goes on with that,
-//! and the waking is a step of it. (If the waker is on no chain, it makes no tip, and that step is
-//! missing.)
+//! A thread that goes to sleep in the middle of its work already has its own tip: it goes on with
+//! that tip, and the waking is a step of it. (If the waker is on no chain, it makes no tip, and
+//! that step is missing.)
 //!
-//! A switch that takes the tip would hide it from the next waker, which has to drop it. So it looks
-//! first, and takes it only if no waker can come in between: it has come already, and will not drop
-//! it, or the tip is dropped here.
+//! A switch that claims the tip would hide it from the next waker, which must drop it. So the
+//! switch reads the tip first, and claims it only if no waker can interfere: the waker has already
+//! come, and will not drop the tip, or the tip is dropped here.
 //!
-//! A waker may be stopped between the end of its work and the unlock, for so long that the task
-//! sleeps again: then the tip stays until the next waking. It is counted as pending, and nothing else.
+//! A waker may be stopped between the end of its work and the unlock for so long that the task
+//! sleeps again: then the tip stays until the next waking. It is counted as pending, without
+//! further effect.
 //!
 //! # Two CPUs
 //!
-//! One word counts the tips in doubt, and all probes look at it first: a tip is counted before it is
-//! made, until it is decided. Relaxed is enough. A waking sees what an
-//! earlier one has stored by the lock of the task. In case 2 the waker takes the lock of the runqueue
-//! before it ends, and the task's CPU for the next switch; in case 1 it does so to put the task on a
-//! runqueue, from which it is then switched in. A switch that comes at the time of the waking may not
-//! see the tip: in case 1 it has nothing to do but to allow the timeout, and if the task was
-//! preempted neither. (If the task stays runnable because of a signal, and another one is picked, in
-//! that moment, its chain may begin with this waking, though it never slept.)
+//! One word counts the tips in doubt, and all probes read it first: a tip is counted from before it
+//! is made until it is decided. Relaxed is enough. A waking sees what an earlier one has stored, by
+//! the lock of the task. In case 2 the waker takes the lock of the runqueue before it ends, as the
+//! task's CPU does for the next switch; in case 1 it does so to put the task on a runqueue, from
+//! which it is then switched in. A switch that is concurrent with the waking may not see the tip:
+//! in case 1 the switch would only have allowed the timeout, and if the task was preempted not even
+//! that. (If the task stays runnable because of a signal, and another one is picked at that moment,
+//! its chain may begin with this waking, though it never slept.)
 //!
 //! The words of the task are read in the order in which they are named here. On x86 its CPU also
-//! stores them in order; elsewhere the number of times that it has left could be seen before `on_rq`
-//! is, a long way back in `__schedule`: then the waking counts as one of a task that was awake.
+//! stores them in order; elsewhere the number of times that it has left could be seen before
+//! `on_rq` is, which is stored far earlier in `__schedule`: then the waking counts as that of a
+//! task that was awake.
 
 use super::{
     chain::{note, Counts, Kind, State, COUNTS, PLACE, SLEPT, WOKEN},
@@ -70,13 +75,14 @@ use crate::{
 };
 use core::sync::atomic::{fence, Ordering};
 
-/// Whether the tip of a copied event is that of a running task. See [`is_running`].
+/// Whether the tip of a copied event belongs to a running task. See [`is_running`].
 pub(super) fn is_running_copy(event: &EventCopy<1, DATA>) -> bool {
     is_of_running(Counts(event.data[CHAIN_AT + COUNTS]))
 }
 
-/// What is decided about a task that is woken from this sleep. If it goes on with its work then, that
-/// may have a tip, which is known when it is switched in.
+/// Returns the decision about a task that is woken from this sleep. `None` if the task goes on with
+/// its work then: the decision depends on whether that work has a tip, which is known at the
+/// switch-in.
 fn has_slept(sleep: Sleep) -> Option<bool> {
     (!goes_on(sleep)).then_some(true)
 }
@@ -88,13 +94,13 @@ impl Probes {
         self.has_doubts_or(0)
     }
 
-    /// Whether there may be a tip in doubt, or a word is not 0: one test for both.
+    /// Whether there may be a tip in doubt, or `word` is not 0: one test for both.
     #[inline(always)]
     pub(super) fn has_doubts_or(&self, word: u64) -> bool {
         self.own.doubts.load(Relaxed) | word != 0
     }
 
-    /// Begins the tip of a task that had left its CPU so often, and seems to be awake.
+    /// Creates a tip in doubt, for a task that had left its CPU this often, and seems to be awake.
     #[cold]
     #[inline(never)]
     pub(super) fn begin_in_doubt(
@@ -109,11 +115,11 @@ impl Probes {
             self.own.doubts.fetch_sub(1, Relaxed);
             return;
         }
-        // Full: the tip is there before the task is looked at again. If it has not left, and is still
-        // awake after that, the next switch sees the tip, or leaves it to the one after.
+        // Full: the tip is there before the task is read again. If the task has not left, and is
+        // still awake after that, the next switch sees the tip, or leaves it to the one after.
         fence(Ordering::SeqCst);
-        // First, so that a sleep for which it has left is seen in the look at the runqueue, which
-        // begins with an acquire.
+        // First, so that a sleep for which the task has left is seen in the read of the runqueue,
+        // which begins with an acquire.
         let has_left = wakee.leaves() != leaves;
         if !wakee.is_awake() {
             let sleep = Sleep::of_sleeper(&wakee);
@@ -123,21 +129,22 @@ impl Probes {
         }
     }
 
-    /// A task is woken again, or for another cause: it has not slept since the last time.
+    /// Drops the doubt about a task that is woken again, or by another cause: it has not slept
+    /// since.
     #[cold]
     #[inline(never)]
     pub(super) fn forget_doubt(&self, guard: &Guard, wakee: TaskRef<'_>) {
         self.resolve(guard, &wakee, |_| Some(false));
     }
 
-    /// A task is switched out that may have a tip in doubt.
+    /// Decides about the tip in doubt of a task that is switched out, if there is one.
     #[cold]
     #[inline(never)]
     pub(super) fn doubt_switched_out(&self, guard: &Guard, prev: TaskRef<'_>, state: Sleep) {
         if state.is_preempted() {
             return;
         }
-        // Only looked at: a waker that drops the tip must find it.
+        // Not claimed: a waker that drops the tip must find it.
         let is_there = |event: &EventCopy<1, DATA>| {
             Counts(event.data[CHAIN_AT + COUNTS]).state() == State::Doubted
         };
@@ -145,13 +152,13 @@ impl Probes {
         if engine.copy_of(guard, &key(&prev), is_there).is_none() {
             return;
         }
-        // Full: on_rq first. A waker that takes the lock after the look at it sees the task asleep, and
-        // makes no tip that could be dropped here.
+        // Full: on_rq first. A waker that takes the lock after it was read sees the task asleep,
+        // and makes no tip that could be dropped here.
         fence(Ordering::SeqCst);
         let decision = if state.is_dead() || state.is_runnable() {
             Some(false)
         } else {
-            // The lock first: if it is free, the state is that after the waking of this tip.
+            // The lock first: if it is free, the state is the one after the waking of this tip.
             let may_be_woken = prev.may_be_woken_now();
             if Sleep::of_sleeper(&prev).is_waking() {
                 has_slept(state)
@@ -164,7 +171,7 @@ impl Probes {
         }
     }
 
-    /// A task is switched in that may have a tip in doubt.
+    /// Decides about the tip in doubt of a task that is switched in, if there is one.
     #[cold]
     #[inline(never)]
     pub(super) fn doubt_switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
@@ -180,7 +187,7 @@ impl Probes {
         let (Some(running), Some((cpu, time))) = (running, woken) else {
             return;
         };
-        // If it slept in the middle of its work, it goes on with that.
+        // A task that slept in the middle of its work goes on with that.
         let [slept, woken] = [SLEPT, WOKEN].map(|at| running.data[NOTES_AT + at]);
         if slept != 0 && woken == 0 {
             let waking = |tip: &Tip<'_>| note(Kind::Waking, cpu, last(tip), time);
@@ -188,8 +195,8 @@ impl Probes {
         }
     }
 
-    /// Decides about the tip in doubt of a task, if there is one: whether it has slept. `None` leaves
-    /// it in doubt.
+    /// Decides about the tip in doubt of a task, if there is one: whether the task has slept.
+    /// `None` leaves the tip in doubt.
     fn resolve(
         &self,
         guard: &Guard,

@@ -12,18 +12,19 @@
 //!     noted, end                     this is seen
 //! ```
 //!
-//! The kernel enforces the quota of a cgroup on the way back to user space, behind `sys_exit`, by a work
-//! of the task (`throttle_cfs_rq_work`). That is queued when the quota is used up, or when a task of such
-//! a cgroup gets a CPU. If it is queued at `sys_exit`, the chain has not ended yet. The tip is `Leaving`
-//! then, and has the time as a note.
+//! The kernel enforces the quota of a cgroup on the way back to user space, after `sys_exit`, by a
+//! work of the task (`throttle_cfs_rq_work`). The work is queued when the quota is used up, or when
+//! a task of such a cgroup gets a CPU. If it is queued at `sys_exit`, the chain has not ended yet.
+//! The tip is then `Leaving`, and has the time as a note.
 //!
-//! - If the task is switched out as throttled, or still has that work, it has not been in user space: the
-//!   note is dropped, and the chain goes on. It ends where the task is switched in without that work.
-//! - If anything else comes first, there was a new quota in time: the chain ended at the note. Until
-//!   then the task may be in user space, and no timeout reports it.
+//! - If the task is switched out as throttled, or still has that work, it has not been in user
+//!   space: the note is dropped, and the chain goes on. It ends where the task is switched in
+//!   without that work.
+//! - On any other event, the quota was replenished in time: the chain ended at the note. Until then
+//!   the task may be in user space, and no timeout reports it.
 //!
-//! If there is a new quota just between `sys_exit` and the work, and that is used up, too, before the
-//! task is seen again, its time in user space counts as delay.
+//! If the quota is replenished just between `sys_exit` and the work, and is used up again before
+//! the next event of the task, its time in user space counts as delay.
 
 use super::{
     chain::{self, note, Counts, Kind, State, Step, Words, COUNTS, MERGED, SLEPT},
@@ -42,7 +43,7 @@ pub(super) fn may_be_in_user_space(data: &Data) -> bool {
     Counts(data[CHAIN_AT + COUNTS]).state() == State::Leaving && data[NOTES_AT + SLEPT] != 0
 }
 
-/// When its task has left its system call, if it may be in user space.
+/// Returns when the task of a tip left its system call, if it may be in user space.
 fn left(tip: &Tip<'_>) -> Option<u64> {
     let is_leaving = counts(tip).state() == State::Leaving;
     let note = is_leaving.then(|| tip.word(NOTES_AT + SLEPT))?;
@@ -50,7 +51,7 @@ fn left(tip: &Tip<'_>) -> Option<u64> {
 }
 
 impl Probes {
-    /// The current task, which has a tip, returns from a system call.
+    /// Handles the return of the current task, which has a tip, from a system call.
     pub(super) fn has_returned(&self, guard: &Guard, current: &TaskRef<'_>) {
         let (now, on_cpu) = (Kernel::now(), self.own.cpu(guard));
         let may_leave = !on_cpu.is_leaving() && current.is_to_be_throttled();
@@ -78,7 +79,7 @@ impl Probes {
         }
     }
 
-    /// Notes on a tip without notes that its task, on this CPU, is on its way back to user space.
+    /// Notes on a tip without notes that its task, on this CPU, is returning to user space.
     #[cold]
     #[inline(never)]
     pub(super) fn leaves(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) {
@@ -91,7 +92,7 @@ impl Probes {
         self.own.cpu(guard).set_leaving(true);
     }
 
-    /// A task whose tip is `Leaving` is switched out.
+    /// Handles the switch-out of a task whose tip is `Leaving`.
     #[cold]
     #[inline(never)]
     pub(super) fn leaving_switched_out(
@@ -119,7 +120,8 @@ impl Probes {
         engine.step(guard, &key(prev), is_running, change, report);
     }
 
-    /// The chain of a tip ended when its task left its system call. What is noted came later.
+    /// Ends the chain of a tip at the time when its task left its system call; later notes are
+    /// dropped.
     fn ended(&self, guard: &Guard, tip: &mut Tip<'_>, left: u64) -> Next {
         const _: () = assert!(SLEPT == 0);
         tip.set_words::<NOTES_AT, MERGED>(&[0; MERGED]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What each CPU is doing right now: the interrupt, the timer and the softirqs that a waking may
-//! come from, and what has been left for softirqs.
+//! The current activity of each CPU: the interrupt, the timer and the softirqs that a waking may
+//! come from, and the chains of raised softirqs.
 //!
 //! ```text
 //!   CpuState   one hard interrupt, and the timer in it       written with interrupts off
@@ -18,7 +18,7 @@
 //!
 //! Nothing is looked up by hashing: an interrupt that wakes no task costs a few stores.
 //!
-//! All words but those of `Spending` and `Totals` belong to one CPU. A probe that accesses them
+//! All words except those of `Spending` and `Totals` belong to one CPU. A probe that accesses them
 //! holds the guard, so only interrupts of this CPU come in between; relaxed atomics are enough for
 //! that, since a CPU sees its own stores in their order. When a softirq begins to run, it takes the
 //! chain of its vector, which gets the previous chain of the softirq in exchange: a hard interrupt
@@ -65,28 +65,28 @@ fn word() -> Word {
     Atomic::new(0)
 }
 
-/// How many functions of one name can be told from others: of static functions there may be several.
+/// Maximum number of functions of one name: there may be several static functions with that name.
 const FUNCTIONS: usize = 8;
 
-/// A chain in per-CPU memory: when it begins, and its words.
+/// A chain in per-CPU memory: its start, and its words.
 type Stored = [Word; 1 + WORDS];
 
-/// Its words.
+/// Returns the words of a chain in per-CPU memory.
 #[inline(always)]
 fn chain_of(stored: &Stored) -> Kept<'_> {
     let [_, chain @ ..] = stored;
     Kept(chain)
 }
 
-/// Bits of the word of a vector that was raised. TAKEN: its chain is recorded; UNWANTED: the filter
-/// rejects that chain. Above them is the position of the chain.
+/// Bits of a `raised` word: TAKEN, a chain is recorded; UNWANTED, the filter rejects it. Above them
+/// is the position of the chain.
 const TAKEN: u64 = 1;
 const UNWANTED: u64 = 2;
 const CHAIN_SHIFT: u32 = 2;
 
-/// How many softirqs can run on a CPU at once, each preempted by the next.
+/// Maximum number of softirqs that run on a CPU at once, each preempted by the next.
 const SERVING: usize = 4;
-/// The words of one: its task, its timer, the position of its chain, its vector.
+/// The words of a running softirq: its task, its timer, the position of its chain, its vector.
 const SERVED_TIMER: usize = 1;
 const SERVED_FUNCTION: usize = SERVED_TIMER + 2;
 const SERVED_CHAIN: usize = SERVED_TIMER + 5;
@@ -95,11 +95,11 @@ const SERVED: usize = SERVED_VECTOR + 1;
 
 type Served = [Word; SERVED];
 
-/// How many chains a CPU has: one for each vector, and for each softirq that may run; as many more
-/// as make it a power of two, so that a position needs no check.
+/// Number of chains of a CPU: one for each vector, and one for each softirq that may run; rounded
+/// up to a power of two, so that a position needs no check.
 const CHAINS: usize = (SOFTIRQS + SERVING).next_power_of_two();
 
-/// The chains of a CPU: no two vectors or softirqs that run ever have the same.
+/// The chains of a CPU: no two vectors or running softirqs ever share one.
 type Chains = [Stored; CHAINS];
 
 /// A chain by its position.
@@ -127,29 +127,30 @@ impl Words for Kept<'_> {
     }
 }
 
-/// See the head of this file.
+/// The per-CPU state of an instance. See the head of this file.
 pub(super) struct Cpus {
     states: PerCpu<CpuState>,
     raised: PerCpu<[Word; SOFTIRQS]>,
     chains: PerCpu<Chains>,
     served: PerCpu<[Served; SERVING]>,
     calls: PerCpu<Stored>,
-    /// How many tips are in doubt, on all CPUs (doubts.rs).
+    /// Number of tips in doubt, on all CPUs (doubts.rs).
     pub(super) doubts: Word,
-    /// The addresses of the functions of timers that are wanted; all are if the first is 0.
+    /// The addresses of the functions of wanted timers; all timers are wanted if the first is 0.
     wanted: [Word; FUNCTIONS],
     pub(super) totals: Arc<Totals>,
-    /// Who has had each CPU, if the instance wants to know what they spend their time on.
+    /// The tasks, interrupts and softirqs that had each CPU, if the instance keeps them.
     logs: Option<(PerCpu<Head>, PerCpu<AllSums>)>,
     /// Work that programs mark, if the instance waits for it. It belongs to no CPU.
     pub(super) jobs: Option<KBox<Jobs>>,
 }
 
-/// The positions of the chains stay, even if the CPU exchanges them at this moment.
+/// Clears the raised state. The positions of the chains stay, even if the CPU exchanges them at
+/// this moment.
 fn forget_raised(raised: &[Word; SOFTIRQS]) {
     for word in raised {
         let state = word.load(Relaxed);
-        // Relaxed: nothing else is read or written by it. If it fails, the CPU is back.
+        // Relaxed: it orders no other access. If it fails, the CPU is back.
         _ = word.cmpxchg(state, state & !(TAKEN | UNWANTED), Relaxed);
     }
 }
@@ -161,7 +162,7 @@ fn forget_served(served: &[Served; SERVING]) {
 }
 
 impl Cpus {
-    /// `ENOMEM`. Sleeps.
+    /// Creates the state. Sleeps; fails with `ENOMEM`.
     pub(super) fn new(values: &Values) -> Result<Self> {
         Ok(Self {
             states: PerCpu::try_new::<Kernel>(|_| Ok(CpuState::new()))?,
@@ -193,8 +194,8 @@ impl Cpus {
         })
     }
 
-    /// Only timers with a function of this name are wanted from now on, while no probe runs. `ENOENT`
-    /// if there is none, `ENOSPC` if there are too many. Sleeps.
+    /// Restricts the timers to those with a function of this name, while no probe runs. Sleeps.
+    /// Fails with `ENOENT` if there is no such function, or `ENOSPC` if there are too many.
     pub(super) fn want_timers(&self, name: &CStr) -> Result {
         let mut found = [0; FUNCTIONS + 1];
         if fprobe::find(name, &mut found)? > FUNCTIONS {
@@ -222,7 +223,7 @@ impl Cpus {
         }
     }
 
-    /// Forgets all of it but the totals, while no probe runs.
+    /// Clears everything except the totals, while no probe runs.
     pub(super) fn reset(&self) {
         let offsets = clock_offsets();
         self.doubts.store(0, Relaxed);
@@ -234,9 +235,8 @@ impl Cpus {
         self.served.iter().for_each(forget_served);
     }
 
-    /// Forgets what was left for softirqs on a CPU that has gone: the kernel has moved it elsewhere,
-    /// or dropped it. If the CPU comes back just now, what it has left meanwhile may be forgotten,
-    /// too.
+    /// Clears the raised softirqs of an offline CPU: the kernel has moved or dropped them. If the
+    /// CPU comes back at this moment, softirqs that it raises meanwhile may be cleared, too.
     pub(super) fn cpu_gone(&self, cpu: usize) {
         if let Some(jobs) = &self.jobs {
             jobs.cpu_gone(cpu);
@@ -250,7 +250,8 @@ impl Cpus {
         self.states.this::<Kernel>(guard)
     }
 
-    /// A task waits for a CPU from `now` on: what that has spent its time on by then, if it is kept.
+    /// Notes that a task waits for a CPU from `now` on. Returns the CPU's totals at that time, if
+    /// they are kept.
     #[inline(always)]
     pub(super) fn begin_wait(&self, cpu: u32, now: u64) -> Option<Spent> {
         let (heads, _) = self.logs.as_ref()?;
@@ -258,7 +259,7 @@ impl Cpus {
         Some(self.states.get(cpu as usize)?.spent(now))
     }
 
-    /// Who has had this CPU, if that is kept.
+    /// Returns the logs of this CPU, if they are kept.
     #[inline(always)]
     pub(super) fn logs(&self, guard: &Guard) -> Option<Logs<'_>> {
         let (heads, sums) = self.logs.as_ref()?;
@@ -268,20 +269,20 @@ impl Cpus {
         })
     }
 
-    /// The CPU and who has had it, for an instance that keeps that.
+    /// Returns this CPU and its logs, if they are kept.
     #[inline(always)]
     pub(super) fn timed(&self, guard: &Guard) -> Option<Timed<'_>> {
         let logs = self.logs(guard)?;
         Some(Timed::new(self.cpu(guard), logs))
     }
 
-    /// Whether what the CPUs spend their time on is kept.
+    /// Whether the times of the CPUs are kept.
     pub(super) fn keeps_times(&self) -> bool {
         self.logs.is_some()
     }
 
-    /// The softirq that a task serves which is about to run on. Only on PREEMPT_RT may it have been
-    /// switched out meanwhile.
+    /// Returns the softirq that a task serves and is about to resume. Only on PREEMPT_RT can the
+    /// task have been switched out meanwhile.
     #[inline(always)]
     pub(super) fn served(&self, guard: &Guard, task: u64) -> Option<u64> {
         if !cfg!(CONFIG_PREEMPT_RT) {
@@ -298,9 +299,9 @@ impl Cpus {
         raised.is_some_and(|raised| raised.load(Relaxed) & TAKEN != 0)
     }
 
-    /// A softirq is raised on the chain that `make` makes, which returns when it begins, and whether
-    /// it is wanted. Returns `false` if it had been raised before: then it stays on the first one that is
-    /// wanted. Interrupts are off.
+    /// Raises a softirq on the chain that `make` makes; `make` returns when the chain begins, and
+    /// whether it is wanted. Returns `false` if the softirq had been raised before: then the first
+    /// wanted chain stays. Interrupts are off.
     pub(super) fn raise(
         &self,
         guard: &Guard,
@@ -326,16 +327,16 @@ impl Cpus {
                 stored[0].store(start, Relaxed);
                 TAKEN | if is_wanted { 0 } else { UNWANTED }
             }
-            // One that is not wanted is given up all the same.
+            // An unwanted chain is dropped all the same.
             None => 0,
         };
-        // Only now: interrupts are off, so `serve` takes the chain before or after all this.
+        // Stored last: interrupts are off, so `serve` takes the chain before or after all of this.
         raised.store(at << CHAIN_SHIFT | taken, Relaxed);
         is_first
     }
 
-    /// The current task begins to serve a softirq; `now` is called if it is on a known chain. Returns
-    /// `false` if there is no room to note it.
+    /// Notes that the current task begins to serve a softirq; `now` is called if the softirq is on
+    /// a known chain. Returns `false` if there is no room for the note.
     pub(super) fn serve(
         &self,
         guard: &Guard,
@@ -352,7 +353,7 @@ impl Cpus {
         let state = raised.load(Relaxed);
         let is_taken = state & TAKEN != 0;
         let Some(served) = served else {
-            // If it is not taken yet, an interrupt may take it at this moment.
+            // If the chain is not taken yet, an interrupt may take it at this moment.
             if is_taken {
                 raised.store(state & !(TAKEN | UNWANTED), Relaxed);
             }
@@ -362,8 +363,8 @@ impl Cpus {
         served[SERVED_VECTOR].store(vector as u64, Relaxed);
         let mut at = served[SERVED_CHAIN].load(Relaxed);
         if is_taken {
-            // An interrupt that raises it again writes to the other chain from now on. Before, it may
-            // have replaced one that was not wanted.
+            // An interrupt that raises the softirq again writes to the other chain from now on.
+            // Before, it may have replaced an unwanted chain.
             raised.store(at << CHAIN_SHIFT, Relaxed);
             at = state >> CHAIN_SHIFT;
             served[SERVED_CHAIN].store(at, Relaxed);
@@ -387,7 +388,7 @@ impl Cpus {
         all.find(|served| served[0].load(Relaxed) == task)
     }
 
-    /// Whether what the current task serves, in a softirq, is on no known chain.
+    /// Whether the current task serves a softirq that is on no known chain.
     #[inline(always)]
     pub(super) fn is_serving_off_chains(&self, guard: &Guard, task: u64) -> bool {
         let Some(served) = self.served_by(guard, task) else {
@@ -398,15 +399,15 @@ impl Cpus {
         stored[0].load(Relaxed) == 0 && served[SERVED_FUNCTION].load(Relaxed) == 0
     }
 
-    /// The current task has served a softirq.
+    /// Notes that the current task has finished serving a softirq.
     pub(super) fn done(&self, guard: &Guard, task: u64) {
         if let Some(served) = self.served_by(guard, task) {
             served[0].store(0, Relaxed);
         }
     }
 
-    /// The function of a timer is called in a softirq that the current task serves; it was not due
-    /// before `since`.
+    /// Notes that the function of a timer is called in a softirq that the current task serves; the
+    /// timer was not due before `since`.
     #[inline(always)]
     pub(super) fn enter_soft_timer(
         &self,
@@ -427,7 +428,8 @@ impl Cpus {
         }
     }
 
-    /// The function of a timer whose clock may be set is called in a softirq of the current task.
+    /// Notes the call of the function of a timer, whose clock may be set, in a softirq of the
+    /// current task.
     #[inline(never)]
     pub(super) fn enter_soft_timer_of_clock(
         &self,
@@ -441,7 +443,7 @@ impl Cpus {
         self.enter_soft_timer(guard, task, &timer, Timing::Exact, since, now);
     }
 
-    /// It has returned.
+    /// Notes that the function of the timer has returned.
     #[inline(always)]
     pub(super) fn leave_soft_timer(&self, guard: &Guard, task: u64) {
         if let Some(served) = self.served_by(guard, task) {
@@ -449,7 +451,7 @@ impl Cpus {
         }
     }
 
-    /// Makes the chain to the softirq that the current task serves. Returns when it begins.
+    /// Makes the chain to the softirq that the current task serves. Returns its start.
     #[inline(always)]
     pub(super) fn soft(
         &self,
@@ -493,8 +495,8 @@ impl Cpus {
 }
 
 impl Cpus {
-    /// Makes the chain to the function of any timer. A function of its own, so that the compiler can
-    /// specialise the common case above.
+    /// Makes the chain to the function of any timer. Out of line, so that the compiler can
+    /// specialise the common case in the caller.
     #[inline(never)]
     fn soft_timer_in_general(
         served: &Served,
@@ -513,7 +515,7 @@ impl Cpus {
     }
 }
 
-/// The timer whose function runs in a softirq.
+/// Returns the timer whose function runs in a softirq.
 #[inline(always)]
 fn expired(served: &Served) -> Expired {
     let [due, latest, function, called, timing] =
@@ -529,7 +531,8 @@ fn expired(served: &Served) -> Expired {
 
 /// The functions that other CPUs have requested.
 impl Cpus {
-    /// One is called, on a chain that began at `start`. Interrupts are off.
+    /// Notes the call of a requested function, on a chain that began at `start`. Interrupts are
+    /// off.
     pub(super) fn enter_call(
         &self,
         guard: &Guard,
@@ -549,7 +552,7 @@ impl Cpus {
         self.cpu(guard).set_calling(true);
     }
 
-    /// Makes the chain to the one that runs. Returns when it begins.
+    /// Makes the chain to the requested function that runs. Returns its start.
     pub(super) fn call(&self, guard: &Guard, chain: &mut impl Words) -> Option<u64> {
         let stored = self.calls.this::<Kernel>(guard);
         chain.copy_from(&chain_of(stored));
@@ -557,5 +560,5 @@ impl Cpus {
     }
 }
 
-// The name of an action, in both.
+// Both have room for the same name of an action.
 const _: () = assert!(NAME_WORDS == chain::NAME);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the tracepoints do: they note what the CPU does, and take tips along.
+//! The handlers of the tracepoints: they note the activity of the CPU, and carry tips along.
 //!
 //! ```text
 //!             interrupt, vector, timer             softirq            task with a tip
@@ -77,7 +77,7 @@ impl causes::Observer for Probes {
 
     #[inline(always)]
     fn timer_entered(&self, guard: &Guard, timer: HighRes<'_>) {
-        // The clock first: less has to be kept in registers during the call.
+        // The clock first: fewer values must be kept in registers during the call.
         let (called, on_cpu) = (Kernel::now(), self.own.cpu(guard));
         match timer.read_monotonic() {
             Some(timer) => on_cpu.enter_timer(&timer, 0, called),
@@ -115,7 +115,7 @@ impl causes::Observer for Probes {
     fn raised(&self, guard: &Guard, vector: usize) {
         TaskRef::with_current(|current| {
             let context = Context::current();
-            // A task that sends a packet raises one off all chains.
+            // A task that sends a packet raises a softirq that is on no chain.
             if !self.is_off_chains(guard, context, &current) || self.own.is_raised(guard, vector) {
                 self.raised_further(guard, vector, context, current);
             }
@@ -196,12 +196,12 @@ impl sched::Observer for Probes {
             let serves = self.own.served(guard, next.address());
             timed.switch(guard, &prev, &next, serves);
         }
-        // Most switches are from a task without a tip to another one. They need no frame: what others
-        // need is called last.
+        // Most switches are between tasks without a tip. They need no frame: the functions for
+        // other switches are called last.
         if self.has_doubts_or(on_cpu.running()) {
             self.switched_further(guard, prev, next, state);
         } else if let Some(thread) = on_cpu.thread(next.address()) {
-            // It never has a tip.
+            // A thread of softirqs never has a tip.
             thread.switch_in();
         } else if !next.is_idle() {
             self.switched_in(guard, next);
@@ -210,13 +210,13 @@ impl sched::Observer for Probes {
 }
 
 impl Probes {
-    /// The CPU, for probes that divide its time.
+    /// Returns the CPU, for probes that divide its time.
     #[inline(always)]
     fn timed<const TIMED: bool>(&self, guard: &Guard) -> Option<Timed<'_>> {
         self.own.timed(guard).filter(|_| TIMED)
     }
 
-    /// The function of a timer of the wheel is about to be called in a softirq.
+    /// Notes that the function of a timer of the wheel is about to be called in a softirq.
     pub(super) fn enter_wheel_timer(&self, guard: &Guard, timer: &Timer, timing: Timing) {
         TaskRef::with_current(|current| {
             let (task, now) = (current.address(), Kernel::now());
@@ -225,13 +225,13 @@ impl Probes {
         });
     }
 
-    /// The function of a timer in a softirq has returned.
+    /// Notes that the function of a timer in a softirq has returned.
     #[inline(always)]
     pub(super) fn leave_soft_timer(&self, guard: &Guard) {
         TaskRef::with_current(|current| self.own.leave_soft_timer(guard, current.address()));
     }
 
-    /// Whether what a task does, or the softirq that it serves, is certainly on no chain.
+    /// Whether a task's activity, or the softirq that it serves, is certainly on no chain.
     #[inline(always)]
     fn is_off_chains(&self, guard: &Guard, context: Context, current: &TaskRef<'_>) -> bool {
         match context {
@@ -241,10 +241,10 @@ impl Probes {
         }
     }
 
-    /// A softirq is raised on a chain, or once more.
+    /// Handles a softirq that is raised on a chain, or raised again.
     #[inline(never)]
     fn raised_further(&self, guard: &Guard, vector: usize, context: Context, current: TaskRef<'_>) {
-        // Mostly in an interrupt that does nothing else. What is rare is called last.
+        // Usually in an interrupt that does nothing else. The rare cases are called last.
         let on_cpu = self.own.cpu(guard);
         if may_be_waking(guard) || context != Context::Hardirq || !on_cpu.is_plain_interrupt() {
             return self.raised_elsewhere(guard, vector, context, current);
@@ -261,7 +261,7 @@ impl Probes {
         }
     }
 
-    /// A softirq is raised on a chain in any context, or once more.
+    /// Handles a softirq that is raised in any context, on a chain or again.
     #[inline(never)]
     fn raised_elsewhere(
         &self,
@@ -274,8 +274,8 @@ impl Probes {
             return;
         }
         let step = raise(vector, tasks::this_cpu(guard));
-        // What a softirq leaves to itself is the rest of its work, of which it cannot be said what it
-        // came with.
+        // A softirq that raises itself continues its work, and the cause of the remaining work is
+        // unknown.
         let first = self.own.raise(guard, vector, |chain| {
             let start = self.chain(guard, context, &current, chain, step.cpu, || false)?;
             let is_soft = context == Context::Softirq;
@@ -290,9 +290,9 @@ impl Probes {
         }
     }
 
-    /// Whether this is a waking off all chains, of a task that sleeps, and needs no note on the tip that
-    /// the task may have: nearly all wakings by tasks, and by the softirqs that they raise.
-    /// [`Probes::woken`] would come to the same result; this is in line and calls nothing.
+    /// Whether this is the waking of a sleeping task off all chains, which needs no note on any tip
+    /// that the task may have: the usual case for wakings by tasks, and by the softirqs that they
+    /// raise. [`Probes::woken`] would have the same result; this is inlined and calls nothing.
     #[inline(always)]
     fn is_waking_off_chains(
         &self,
@@ -307,18 +307,19 @@ impl Probes {
             && State::of_sleeper(wakee).is_plain()
     }
 
-    /// A handler has returned, and the thread of its action is to be woken. Out of the way, so that
-    /// most interrupts need no memory on the stack.
+    /// Handles a handler that has returned and whose action's thread will be woken. Out of line, so
+    /// that most interrupts need no memory on the stack.
     #[inline(never)]
     fn wakes_thread(&self, guard: &Guard, thread: u64) {
         self.own.cpu(guard).wakes_thread();
         if self.merge(guard, thread) {
-            // It is on the chain of an earlier interrupt, and will not be woken for this one.
+            // The thread is on the chain of an earlier interrupt, and will not be woken for this
+            // one.
             self.core.count_extra(guard, Extra::Merged as usize);
         }
     }
 
-    /// A switch from a task with a tip, or there are tips in doubt.
+    /// Handles a switch from a task with a tip, or while there are tips in doubt.
     #[inline(never)]
     fn switched_further(&self, guard: &Guard, prev: TaskRef<'_>, next: TaskRef<'_>, state: State) {
         let on_cpu = self.own.cpu(guard);
@@ -342,8 +343,8 @@ impl Probes {
         self.switched_in(guard, next);
     }
 
-    /// Makes the chain to what is done here, if it is known; returns when it begins. `wakes_thread`:
-    /// what is done is to wake the thread of an interrupt.
+    /// Makes the chain to the current activity, if it is known, and returns its start.
+    /// `wakes_thread`: the activity is to wake the thread of an interrupt.
     #[inline(always)]
     pub(super) fn chain(
         &self,
@@ -357,7 +358,7 @@ impl Probes {
         let on_cpu = self.own.cpu(guard);
         match context {
             Context::Nmi => None,
-            // Interrupts are off: it is this function, in an interrupt or the idle task.
+            // Interrupts are off: the requested function runs, in an interrupt or the idle task.
             Context::Hardirq | Context::Task if on_cpu.is_calling() => self.own.call(guard, chain),
             Context::Hardirq => {
                 let start = on_cpu.hard(chain, cpu, self, wakes_thread());
@@ -377,19 +378,19 @@ impl Probes {
         }
     }
 
-    /// Makes the chain to a thread of the kernel that runs; returns when it begins.
+    /// Makes the chain to a running kernel thread, and returns its start.
     #[inline(never)]
     fn chain_of(&self, guard: &Guard, current: TaskRef<'_>, chain: &mut impl Words) -> Option<u64> {
-        // Not the next one, in doubt.
+        // Not the next tip, which is in doubt.
         let engine = self.core.engine();
         let event = engine.copy_of(guard, &key(&current), is_running_copy)?;
         chain.copy_from(&settled(&event.data));
-        // With a target it has ended; what that does next is its own.
+        // A chain with a target has ended; what the target does next is its own.
         (!chain.counts().is_target()).then_some(event.start)
     }
 }
 
-/// The step that a softirq is raised.
+/// Returns the step of a raised softirq.
 #[inline(always)]
 fn raise(vector: usize, cpu: u32) -> Step {
     let (kind, subject) = (Kind::Raise, vector as u64);

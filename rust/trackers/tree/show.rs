@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an alert of `tree` says, and how a chain becomes text.
+//! The fields of an alert of `tree`, and the text of a chain.
 //!
 //! ```text
 //!   path="irq:27@0+0 raise:NET_RX@0+12222 softirq:NET_RX@0+34652 waking:1935@0+41657 ..."
@@ -31,22 +31,22 @@ use kernel::{
 /// How the chain ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
-    /// Not yet.
+    /// The chain has not ended.
     None = 0,
     /// The target was switched in.
     Switch = 1,
-    /// It returned to user space.
+    /// The target returned to user space.
     User = 2,
-    /// It waits again.
+    /// The target waits again.
     Blocked = 3,
-    /// The work that it has begun is done.
+    /// The work that the target began is done.
     Work = 4,
 }
 
 const ENDS: [&str; 5] = ["none", "switch", "user", "blocked", "work"];
-/// Those of [`State`], but for the last two.
+/// Names of [`State`], without the last two.
 const STATES: [&str; 5] = ["woken", "running", "waiting", "working", "queued"];
-/// Those of [`Origin`].
+/// Names of [`Origin`].
 const ORIGINS: [&str; 6] = ["none", "irq", "vector", "timer", "work", "wheel"];
 
 /// The position of the first step's subject, behind the words of the chain.
@@ -76,7 +76,7 @@ record! {
 
 const _: () = assert!(<Detail as Record>::WORDS == FIRST + 1);
 
-/// The details of an alert about an event with such data, without notes.
+/// Returns the details of an alert about an event with such data, without notes.
 pub(super) fn details(data: &Data, end: End) -> Details {
     let mut words = [0; DETAIL];
     if let Some(chain) = chain_of(data) {
@@ -104,15 +104,15 @@ fn counts(words: &[u64]) -> Counts {
     of_split(words).1
 }
 
-/// How many they are in an alert.
+/// Returns the number of these words in an alert.
 pub(super) fn words_of(alert: &Alert) -> usize {
     2 * counts(&alert.detail).places()
 }
 
-/// The chain in its tail.
+/// Prints the chain in the tail of an alert.
 pub(super) fn chain(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (words, is_over) = (&alert.detail, counts(&alert.detail).end() != 0);
-    // The step that has not come yet, for the rest of the delay.
+    // The step that is still missing takes the remaining delay.
     let rest = (!is_over).then_some((alert.owner.tid, alert.delay));
     f.write_fmt(fmt!("{}", Chain { words, steps, rest }))
 }
@@ -137,12 +137,12 @@ const SOFTIRQS: [&str; 10] = [
     "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 ];
 
-/// The field with the chain, and the one with the cookie of its work, if there is one.
+/// Prints the field with the chain, and the one with the cookie of its work, if there is one.
 pub(super) struct Chain<'a> {
     /// The words of an alert, and those of its steps.
     pub(super) words: &'a [u64; DETAIL],
     pub(super) steps: &'a [u64],
-    /// If it has not ended: the thread that it hangs on, and the delay up to now.
+    /// If the chain has not ended: the thread that has its tip, and the delay up to now.
     pub(super) rest: Option<(u32, u64)>,
 }
 
@@ -179,7 +179,7 @@ impl fmt::Display for Chain<'_> {
             let cpu = Place::from_word(place).cpu;
             f.write_fmt(fmt!(" {}:", state(counts.state() as usize)))?;
             if counts.state() == State::Queued {
-                // No task has anything to do with it yet.
+                // No task is involved yet.
                 Escaped(&mut *f).write_fmt(fmt!("{}", FunctionName(last)))?;
             } else {
                 f.write_fmt(fmt!("{tid}"))?;
@@ -237,7 +237,7 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
         }
         Kind::Waking => {
             f.write_fmt(fmt!("waking:{tid}"))?;
-            // Only of a waker that is not on the chain.
+            // Only for a waker that is not on the chain.
             if name != [0; 2] {
                 f.write_fmt(fmt!(",by:{}", chain::waker_of(subject)))?;
                 write_named(f, &name)?;
@@ -272,7 +272,7 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
     f.write_fmt(fmt!("@{cpu}+{time}"))
 }
 
-/// What the CPU did during a wait of this length; the brace remains open.
+/// Prints the activity of the CPU during a wait of this length; the brace remains open.
 fn write_parts(f: &mut fmt::Formatter<'_>, parts: Spent, wait: u64) -> fmt::Result {
     let Spent { irq, softirq, idle } = parts;
     let tasks = parts.tasks(wait);
@@ -281,7 +281,7 @@ fn write_parts(f: &mut fmt::Formatter<'_>, parts: Spent, wait: u64) -> fmt::Resu
     ))
 }
 
-/// Who had it.
+/// Prints the tasks, interrupts and softirqs that had the CPU.
 fn write_rivals(f: &mut fmt::Formatter<'_>, rivals: &Rivals) -> fmt::Result {
     let is = if rivals.at_least { ">=" } else { "=" };
     for Rival {
@@ -301,7 +301,7 @@ fn write_rivals(f: &mut fmt::Formatter<'_>, rivals: &Rivals) -> fmt::Result {
         }
         if *name != [0; 2] {
             f.write_char('(')?;
-            // The last plus of a step is before its time.
+            // The last plus sign of a step precedes its time.
             write_name_but(f, name, b'+')?;
             f.write_char(')')?;
         }
@@ -310,7 +310,7 @@ fn write_rivals(f: &mut fmt::Formatter<'_>, rivals: &Rivals) -> fmt::Result {
     Ok(())
 }
 
-/// The name of a task in parentheses, if there is one.
+/// Prints the name of a task in parentheses, if there is one.
 fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
     if *name == [0; 2] {
         return Ok(());
@@ -320,12 +320,12 @@ fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
     f.write_char(')')
 }
 
-/// The name of a task, in which what separates steps is written as `\xHH`.
+/// Prints the name of a task, with separators of steps written as `\xHH`.
 fn write_name(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
     write_name_but(f, name, b' ')
 }
 
-/// The same, and this byte, too.
+/// Prints the name of a task, as [`write_name`], with this byte escaped, too.
 fn write_name_but(f: &mut fmt::Formatter<'_>, name: &[u64; 2], but: u8) -> fmt::Result {
     unpack(name).try_for_each(|byte| match byte {
         _ if byte == but => Escaped(f).write_fmt(fmt!("\\x{byte:02x}")),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A task with a tip is switched out, moved to another CPU, or switched in, where its chain may end.
+//! Handles a task with a tip that is switched out, moved to another CPU, or switched in, where its
+//! chain may end.
 //!
 //! See "Two CPUs" in tips.rs. The numbers of traps are those of Documentation/design/testing.md.
 
@@ -25,23 +26,23 @@ use crate::{
     sys::{causes, platform::Kernel, sched::State as Sleep, task::TaskRef},
 };
 
-/// A thread whose chain has left out this many steps when it sleeps in the middle of its work has jobs
-/// of which each begins so.
+/// Number of steps left out after which a thread that sleeps in the middle of its work is taken for
+/// one whose jobs each begin that way.
 const ENDLESS: u64 = 64;
 
 /// A step of a task that has a tip.
 #[derive(Clone, Copy)]
 enum Taken<'a> {
-    /// It was preempted or throttled, on a CPU that has spent so much, if that is known; the task that
-    /// runs instead.
+    /// The task was preempted or throttled, on a CPU with these totals, if they are known; the task
+    /// that runs instead.
     Out(Step, &'a TaskRef<'a>, Option<Spent>),
-    /// It was switched in on this CPU; whether it is named; the same, and who had the CPU if the wait
-    /// was at least so long.
+    /// The task was switched in on this CPU: the task, whether it is named, and, if kept, the CPU's
+    /// totals and logs, with the minimum length of a wait for which the logs are read.
     Switch(u32, &'a TaskRef<'a>, bool, Option<(Spent, Logs<'a>, u64)>),
 }
 
 impl Taken<'_> {
-    /// Appends it to a chain, at `now`.
+    /// Appends the step to a chain, at `now`.
     #[inline(always)]
     fn append_to(self, chain: &mut impl Words, now: u64) {
         match self {
@@ -87,7 +88,7 @@ impl Taken<'_> {
         }
     }
 
-    /// Appends the step to a tip: in place, unless something is noted.
+    /// Appends the step to a tip: in place, unless there are notes.
     #[inline(always)]
     fn append(self, tip: &mut Tip<'_>, now: u64) {
         if is_settled(tip) {
@@ -97,7 +98,8 @@ impl Taken<'_> {
         }
     }
 
-    /// By value, so that the other case keeps all of it in registers.
+    /// Appends the step to a tip with notes. By value, so that the common case keeps all of it in
+    /// registers.
     #[inline(never)]
     fn append_unsettled(self, mut tip: Tip<'_>, now: u64) {
         let mut chain = settled_chain(&tip);
@@ -107,7 +109,7 @@ impl Taken<'_> {
 }
 
 impl Probes {
-    /// A task with a tip is switched out.
+    /// Handles the switch-out of a task with a tip.
     #[inline(always)]
     pub(super) fn switched_out(
         &self,
@@ -131,7 +133,7 @@ impl Probes {
                 let kind = if is_lock {
                     Kind::Lock
                 } else if counts.is_target() && on_cpu.has_read(prev.bytes_read()) {
-                    // What it waits for need not have to do with the origin.
+                    // What it waits for may be unrelated to the origin.
                     Kind::Reads
                 } else {
                     Kind::Sleep
@@ -162,13 +164,13 @@ impl Probes {
                 chain.push(end, step)
             });
         };
-        // In line: it has a tip.
+        // Inlined: the task has a tip.
         if let Some((hash, hits)) = engine.seek(guard, &key) {
             engine.step_sought(guard, hash, hits, &key, is_running, change, report);
         }
     }
 
-    /// Appends to the tip of a task that could run that it is switched out.
+    /// Appends to the tip of a runnable task that it is switched out.
     #[inline(always)]
     pub(super) fn takes_out(
         &self,
@@ -177,7 +179,7 @@ impl Probes {
         prev: &TaskRef<'_>,
         next: &TaskRef<'_>,
     ) {
-        // A limit is the reason then, whatever runs instead.
+        // Then a limit is the reason, whatever runs instead.
         let (kind, subject) = if prev.is_throttled() {
             (Kind::Throttled, subject(prev))
         } else {
@@ -187,7 +189,8 @@ impl Probes {
         Taken::Out(Step { kind, cpu, subject }, next, spent).append(tip, now);
     }
 
-    /// A task is switched in, which is not the idle one; none that runs is known to have a tip yet.
+    /// Handles the switch-in of a task, not the idle one, while no running task is known to have a
+    /// tip.
     #[inline(always)]
     pub(super) fn switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
         if let Some((hash, hits)) = self.core.engine().seek(guard, &key(&next)) {
@@ -195,8 +198,8 @@ impl Probes {
         }
     }
 
-    /// Drops the chain of a thread that only seems to be in the middle of its work. If it is being woken,
-    /// that has been noted, or begins its next chain.
+    /// Drops the chain of a thread that only seems to be in the middle of its work. A concurrent
+    /// waking has been noted, or begins the thread's next chain.
     #[cold]
     #[inline(never)]
     fn give_up(&self, guard: &Guard, prev: &TaskRef<'_>) {
@@ -207,7 +210,7 @@ impl Probes {
         }
     }
 
-    /// A task that may have a tip is switched in.
+    /// Handles the switch-in of a task that may have a tip.
     #[inline(never)]
     fn switched_in_on_chain(&self, guard: &Guard, next: TaskRef<'_>, hash: u64, hits: Hits<'_>) {
         let found = self.core.engine().step_sought(
@@ -232,7 +235,7 @@ impl Probes {
         }
     }
 
-    /// A task with a tip is switched in.
+    /// Handles the switch-in of a task with a tip.
     #[inline(always)]
     fn switch_in(&self, guard: &Guard, tip: &mut Tip<'_>, next: &TaskRef<'_>) -> Next {
         if !is_of(tip, next) {
@@ -253,7 +256,7 @@ impl Probes {
         if counts.is_target() && is_end {
             return self.ends(guard, tip, now);
         }
-        // It was named when it was switched in first.
+        // The task was named at its first switch-in.
         let state = chain::state(counts, &notes(tip));
         let is_named = !matches!(state, State::Running | State::Leaving);
         let cpu = tasks::this_cpu(guard);
@@ -265,14 +268,15 @@ impl Probes {
         Next::Keep
     }
 
-    /// A task that may have a tip will be on another CPU. It is not switched in meanwhile, and no one
-    /// else makes a step of a tip that waits: see "Two CPUs". One in doubt is left alone, since the next
-    /// waker has to find it: if the task is moved, its wait remains unknown.
+    /// Handles the move of a task that may have a tip to another CPU. The task is not switched in
+    /// meanwhile, and no other CPU makes a step of a waiting tip: see "Two CPUs". A tip in doubt is
+    /// left alone, since the next waker must find it: if the task is moved, its wait remains
+    /// unknown.
     pub(super) fn moved(&self, guard: &Guard, task: &TaskRef<'_>, to: u32) {
         let waits = |tip: &Tip<'_>| !is_in_doubt(tip) && Seen(tip).is_waiting();
         let change = |tip: &mut Tip<'_>| {
             let now = Kernel::now();
-            // The kernel has not queued it yet if it is just being woken.
+            // The kernel has not queued the task yet if it is just being woken.
             let was_queued = task.is_awake();
             InTip(tip.again()).move_wait(to, was_queued, |cpu| self.own.begin_wait(cpu, now));
             Next::Keep
@@ -281,9 +285,9 @@ impl Probes {
         engine.step(guard, &key(task), waits, change, |_| ());
     }
 
-    /// What this CPU has spent its time on by `now`, who had it until the switch that goes on, and how
-    /// long a wait must be for that to be told: a sixteenth of the threshold. A chain of steps that are
-    /// all shorter would need more of them than there is room for.
+    /// Returns the totals of this CPU at `now`, its logs until this switch, and the minimum length
+    /// of a wait for which they are reported: a sixteenth of the threshold. A chain of steps that
+    /// are all shorter would need more of them than there is room for.
     #[inline(always)]
     fn spent_here(&self, guard: &Guard, now: u64) -> Option<(Spent, Logs<'_>, u64)> {
         let logs = self.own.logs(guard)?;

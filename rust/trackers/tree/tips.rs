@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tips: tasks on a chain, from being woken (wakings.rs) over switches (switches.rs) to its end.
+//! Tips: tasks on a chain, from the waking (wakings.rs) through switches (switches.rs) to the end.
 //!
 //! ```text
 //!                   woken              switched in                   target, and at its end
@@ -14,26 +14,25 @@
 //! # Two CPUs
 //!
 //! A task is switched in and out on its CPU, and woken on another one, under its own lock, so its
-//! wakers come one after another. Nothing orders a waker and the CPU of the task but this: what a
-//! waker does that finds the task asleep comes before the task is switched in again, and after it
-//! has left the runqueue, though perhaps before `sched_switch` tells of that. So each has its part:
+//! wakers come one after another. A waker and the CPU of the task are ordered only by this: a waker
+//! that finds the task asleep acts before the task is switched in again, and after it has left the
+//! runqueue, though perhaps before `sched_switch` reports that. So each has its part:
 //!
 //! - The CPU of the task changes and ends the tip, as its owner. Only a tip that is `Running` is
-//!   switched out: one that is not is already the next one, from a waker that was faster.
+//!   switched out: any other is already the next one, from a waker that was faster.
 //! - A waker that finds the task asleep makes a new tip. If the task sleeps in the middle of its
-//!   work, by its state, it only notes the waking on the tip that there is.
-//! - A waker that finds it awake only notes that on the tip that there is. The task may go to sleep
-//!   all the same in the next moment, so the waker makes a new tip, too, which is in doubt
-//!   (doubts.rs).
+//!   work, by its state, the waker only notes the waking on the existing tip.
+//! - A waker that finds the task awake only notes that on the existing tip. The task may still go to
+//!   sleep in the next moment, so the waker makes a new tip, too, which is in doubt (doubts.rs).
 //!
 //! - While the task waits for a CPU, it may be moved to another one. Either its waker does that,
-//!   before the task is on a runqueue, or a CPU that holds the locks of both runqueues, so the task is
-//!   not switched in meanwhile. What is noted of the wait moves along.
+//!   before the task is on a runqueue, or a CPU that holds the locks of both runqueues, so the task
+//!   is not switched in meanwhile. The notes about the wait move along.
 //!
-//! So no two claim a tip, and what is noted hides nothing from the owner (engine/step.rs).
-//! The new tip is not a begin that drops others of its key: the one that it would find is about to
-//! end in `sched_switch`, with an alert perhaps. A task that ends takes its tip with it; should an
-//! address be used again all the same, the start time of the task differs.
+//! So no two CPUs claim a tip, and a note hides nothing from the owner (engine/step.rs). The new
+//! tip does not drop others of its key when it starts: the one that it would find is about to end
+//! in `sched_switch`, perhaps with an alert. A task that exits takes its tip with it; should an
+//! address be reused all the same, the start time of the task differs.
 
 use super::{
     chain::{
@@ -52,7 +51,7 @@ use crate::{
 
 pub(super) type Tip<'a> = Open<'a, 1, DATA>;
 
-/// The key of the tip of a task.
+/// Returns the key of the tip of a task.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
     [task.address()]
@@ -68,7 +67,7 @@ pub(super) fn counts(tip: &Tip<'_>) -> Counts {
     Counts(tip.word(CHAIN_AT + COUNTS))
 }
 
-/// The chain of a tip, without what is noted; or of an event that may begin.
+/// The chain of a tip without its notes, or of an event that may start.
 pub(super) struct InTip<'a>(pub(super) Tip<'a>);
 
 impl Look for InTip<'_> {
@@ -85,7 +84,7 @@ impl Words for InTip<'_> {
     }
 }
 
-/// The chain of a tip, read-only, without what is noted.
+/// The chain of a tip without its notes, read-only.
 pub(super) struct Seen<'a, 'b>(pub(super) &'a Tip<'b>);
 
 impl Look for Seen<'_, '_> {
@@ -95,13 +94,13 @@ impl Look for Seen<'_, '_> {
     }
 }
 
-/// Whether a tip's chain is all that is known of it, but for the number of wakings.
+/// Whether a tip has no notes besides the number of wakings.
 #[inline(always)]
 pub(super) fn is_settled(tip: &Tip<'_>) -> bool {
     tip.word(NOTES_AT + SLEPT) | tip.word(NOTES_AT + WOKEN) == 0
 }
 
-/// When the last step was taken, without those that are noted.
+/// Returns when the last step was taken, without noted steps.
 #[inline(always)]
 pub(super) fn last(tip: &Tip<'_>) -> u64 {
     tip.word(CHAIN_AT + LAST)
@@ -124,26 +123,27 @@ pub(super) fn is_of_running(counts: Counts) -> bool {
     matches!(counts.state(), State::Running | State::Leaving)
 }
 
-/// Whether it is in doubt (doubts.rs).
+/// Whether the tip is in doubt (doubts.rs).
 #[inline(always)]
 pub(super) fn is_in_doubt(tip: &Tip<'_>) -> bool {
     counts(tip).state() == State::Doubted
 }
 
-/// Whether it belongs to this task, and not to an earlier one at this address.
+/// Whether the tip belongs to this task, and not to an earlier one at this address.
 #[inline(always)]
 pub(super) fn is_of(tip: &Tip<'_>, task: &TaskRef<'_>) -> bool {
     let owner = Owner::from_words([tip.word(0), 0, 0]);
     owner.start_mark == Owner::start_mark_of(task.start_time())
 }
 
-/// Whether a task that sleeps so goes on with its work afterwards (trap 5).
+/// Whether a task in this sleep goes on with its work afterwards (trap 5).
 #[inline(always)]
 pub(super) fn goes_on(sleep: Sleep) -> bool {
     sleep.is_lock_wait() || sleep.is_uninterruptible()
 }
 
-/// Stores the chain of a tip whose notes it contains. The number of wakings belongs to the wakers.
+/// Stores the chain of a tip, in which its notes have become steps. The number of wakings belongs
+/// to the wakers.
 pub(super) fn store(tip: &mut Tip<'_>, chain: &Chain) {
     const _: () = assert!(CHAIN_AT + chain::WORDS == NOTES_AT && MERGED == NOTES - 1);
     tip.set_words::<CHAIN_AT, { chain::WORDS }>(chain);
@@ -151,7 +151,7 @@ pub(super) fn store(tip: &mut Tip<'_>, chain: &Chain) {
 }
 
 impl Probes {
-    /// The chain of a tip ends now. Counts its steps.
+    /// Ends the chain of a tip now. Counts its steps.
     #[inline(always)]
     pub(super) fn ends(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) -> Next {
         if !is_settled(tip) {
@@ -162,7 +162,7 @@ impl Probes {
         Next::End(end)
     }
 
-    /// The chain of a tip with noted steps ends now. Counts its steps.
+    /// Ends the chain of a tip with noted steps now. Counts its steps.
     #[cold]
     #[inline(never)]
     fn ends_unsettled(&self, guard: &Guard, tip: Tip<'_>, now: u64) -> Next {
@@ -172,9 +172,9 @@ impl Probes {
         Next::End(end)
     }
 
-    /// Makes the chain to the current task, which begins a work on it, if it is on one; returns when
-    /// that begins. The tip goes on, for what the task does next, but no timeout reports it: the work
-    /// has its own.
+    /// Makes the chain to the current task, which begins a work on it, if it is on one, and returns
+    /// the chain's start. The tip goes on, for what the task does next, but no timeout reports it:
+    /// the work has its own.
     pub(super) fn take_along(
         &self,
         guard: &Guard,
@@ -198,7 +198,7 @@ impl Probes {
         start
     }
 
-    /// Reports a chain that has ended late, after the `last` step, which is taken at its end.
+    /// Reports a chain that has ended late; the `last` step is taken at its end.
     #[cold]
     pub(super) fn report(
         &self,
@@ -231,8 +231,7 @@ impl Probes {
     }
 }
 
-/// The chain of a tip with the steps that are noted, but not the number of wakings, which stays a
-/// note.
+/// Returns the chain of a tip including its noted steps. The number of wakings stays a note.
 pub(super) fn settled_chain(tip: &Tip<'_>) -> Chain {
     let mut data = tip.data();
     data[NOTES_AT + MERGED] = 0;

@@ -9,8 +9,8 @@
 //!                      sum, maximum, and a histogram for each kind, on each CPU ---> NAME/steps
 //! ```
 //!
-//! The histogram is the engine's coarse one, so a percentile is at most a quarter too high. What a
-//! chain has left out, and the step before that, is not counted: how long each step left out took is not
+//! The histogram is the engine's coarse one, so a quantile is at most a quarter too high. Steps
+//! that a chain has left out, and the step before them, are not counted: the time of each is not
 //! recorded.
 //!
 //! # Contexts
@@ -35,7 +35,7 @@ use crate::{
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print};
 
-/// The kinds that other steps follow, and their names in chains.
+/// The kinds that can have a successor, and their names in chains.
 const KINDS: [(Kind, &str); 19] = [
     (Kind::Irq, "irq"),
     (Kind::Vector, "vector"),
@@ -58,25 +58,25 @@ const KINDS: [(Kind, &str); 19] = [
     (Kind::Reads, "reads"),
 ];
 
-// The words of a kind: the sum, the maximum, and the groups, each at its own number. Some before the
-// first group remain 0.
+// The words of a kind: the sum, the maximum, and the groups, each at its own number. Words before
+// the first group remain 0.
 const SUM: usize = 0;
 const MAX: usize = 1;
-/// Longer times, of more than four minutes, are in the last one.
+/// The last group also has all longer times, more than four minutes.
 const LAST_GROUP: usize = FIRST_GROUP + 143;
 const ONE: usize = LAST_GROUP + 1;
 const _: () = assert!(MAX < FIRST_GROUP);
 
-/// By the number of the kind; a few of these remain 0.
+/// The words of each kind, by its number; kinds that are no steps remain 0.
 type Local = [[Atomic<u64>; ONE]; Kind::LAST as usize + 1];
 
-/// See the head of this file.
+/// The totals of an instance. See the head of this file.
 pub(super) struct Totals {
     cpus: PerCpu<Local>,
 }
 
 impl Totals {
-    /// `ENOMEM`. Sleeps.
+    /// Creates the totals, at zero. Sleeps; fails with `ENOMEM`.
     pub(super) fn new() -> Result<Self> {
         let cpus = PerCpu::zeroed::<Kernel>()?;
         Ok(Self { cpus })
@@ -92,7 +92,7 @@ impl Totals {
             Kernel::add_word::<SUM, ONE>(guard, one, time);
             // Relaxed, and without an exchange: only this CPU writes it, and ends of chains do not
             // interrupt each other: they are in the scheduler, on the way to user space, or in a
-            // system call with the guard.
+            // system call with the guard held.
             if time > one[MAX].load(Relaxed) {
                 one[MAX].store(time, Relaxed);
             }
@@ -110,7 +110,7 @@ impl Totals {
         values.max().unwrap_or(0)
     }
 
-    /// The upper bound of the 99th percentile of a kind, by its number and its count.
+    /// Returns the upper bound of the 99th percentile of a kind, by its number and its count.
     fn p99(&self, kind: usize, count: u64, max: u64) -> u64 {
         let rank = count - count / 100;
         let mut seen = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A task is woken: a chain goes on to it, or the waking is noted on the tip that there is.
+//! Handles the waking of a task: a chain goes on to it, or the waking is noted on the existing tip.
 //!
 //! See "Two CPUs" in tips.rs. The numbers of traps are those of Documentation/design/testing.md.
 
@@ -29,21 +29,21 @@ const IRQ_WORK: u64 = u64::from_le_bytes(*b"irq_work");
 const IRQ: u64 = u32::from_le_bytes(*b"irq/") as u64;
 const IRQ_MASK: u64 = u32::MAX as u64;
 
-/// Whether it is a thread that runs softirqs.
+/// Whether a task is a thread that runs softirqs.
 #[inline(always)]
 pub(super) fn is_softirq_thread(task: &TaskRef<'_>) -> bool {
     task.is_kthread() && [KSOFTIRQD, KTIMERS].contains(&task.comm()[0])
 }
 
-/// The parameters that say which tasks are targets.
+/// The parameters that select targets, a bit each.
 const TARGETS: u64 = tasks::TASKS | 1 << tasks::KTHREADS | 1 << PRIO;
 
-/// Another task is woken.
+/// The waking of another task.
 struct Waking<'a> {
     wakee: TaskRef<'a>,
     now: u64,
     step: Step,
-    /// How often it had left its CPU of itself, if it seems to be awake.
+    /// How often the wakee had left its CPU voluntarily, if it seems to be awake.
     doubt: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Waking<'a> {
         }
     }
 
-    /// Whether it is the thread of an interrupt, which is woken after its handler.
+    /// Whether the wakee is the thread of an interrupt, which is woken after its handler.
     #[inline(always)]
     fn is_of_thread(&self) -> bool {
         self.wakee.is_kthread() && self.wakee.comm()[0] & IRQ_MASK == IRQ
@@ -67,17 +67,17 @@ impl<'a> Waking<'a> {
 }
 
 impl Probes {
-    /// Another task is woken.
+    /// Handles the waking of another task.
     #[inline(never)]
     pub(super) fn woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
-        // All that is called is called last, so this needs no frame.
+        // All calls are tail calls, so this needs no frame.
         if may_be_waking(guard) {
             return self.woken_meanwhile(guard, current, wakee);
         }
         self.woken_by_another(guard, current, wakee);
     }
 
-    /// Another task is woken while our readers may be woken.
+    /// Handles the waking of another task while our readers may be woken.
     #[cold]
     #[inline(never)]
     fn woken_meanwhile(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
@@ -87,10 +87,10 @@ impl Probes {
         }
     }
 
-    /// Another task is woken, which is not one of our readers.
+    /// Handles the waking of another task that is not one of our readers.
     #[inline(always)]
     fn woken_by_another(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
-        // One that wakes itself keeps running, in spite of its state.
+        // A task that wakes itself keeps running, in spite of its state.
         if current.is(&wakee) {
             return;
         }
@@ -100,8 +100,8 @@ impl Probes {
         self.task_woken(guard, current, wakee);
     }
 
-    /// After an interrupt, on top of a task that has nothing to do with it (trap 2). The chain is that of
-    /// the softirq.
+    /// Handles the waking of a softirq thread after an interrupt, on top of an unrelated task (trap
+    /// 2). The chain is that of the softirq.
     #[inline(never)]
     fn softirq_thread_woken(&self, guard: &Guard, wakee: TaskRef<'_>) {
         if wakee.is_awake() {
@@ -113,27 +113,27 @@ impl Probes {
         }
     }
 
-    /// A task that runs no softirqs is woken.
+    /// Handles the waking of a task that runs no softirqs.
     #[inline(never)]
     fn task_woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
         let cpu = tasks::this_cpu(guard);
         if self.has_doubts() {
             self.forget_doubt(guard, wakee);
         }
-        // Read between two looks: if it is awake in the second one, it had not left before.
+        // Read between two checks: if the task is awake in the second one, it had not left before.
         let seen = wakee.is_awake().then(|| wakee.leaves());
         let doubt = seen.filter(|_| wakee.is_awake());
         let sleep = Sleep::of_sleeper(&wakee);
         if doubt.is_some() {
-            // If it continues, this has not made it run (trap 8).
+            // If the task just continues, this waking has not made it run (trap 8).
             if self.merge(guard, wakee.address()) {
                 self.core.count_extra(guard, Extra::Merged as usize);
             }
         } else if goes_on(sleep) || sleep.is_frozen() {
-            // It slept in the middle of its work, and goes on with that. (What the freezer keeps
-            // has no tip if it slept otherwise.)
+            // The task slept in the middle of its work, and goes on with that. (A frozen task that
+            // slept otherwise has no tip.)
             let engine = self.core.engine();
-            // The owner of a lock, for instance. An interrupt is no task.
+            // The waker is the owner of a lock, for instance. An interrupt is no task.
             let [w0, w1, w2] = match Context::current() {
                 Context::Task if !current.is_idle() => {
                     let [low, high] = current.comm();
@@ -163,7 +163,7 @@ impl Probes {
         let waking = Waking::new(wakee, cpu, now, None);
         let mut chain = InTip(draft.open());
         let is_of_thread = || waking.is_of_thread();
-        // Asked for once more, where it is needed: before, it would have to be kept.
+        // Read again where it is needed: keeping the first result would cost a register.
         let context = Context::current();
         let start = self.chain(guard, context, &current, &mut chain, cpu, is_of_thread);
         let Some(start) = start else { return };
@@ -176,8 +176,8 @@ impl Probes {
         draft.begin(&key(&wakee), start);
     }
 
-    /// Whether what is done here by a task, or on top of the idle one with interrupts off, may be on
-    /// a chain.
+    /// Whether the activity of a task, or an activity on top of the idle task with interrupts off,
+    /// may be on a chain.
     #[inline(always)]
     pub(super) fn may_be_on_chain(&self, guard: &Guard, current: &TaskRef<'_>) -> bool {
         let on_cpu = self.own.cpu(guard);
@@ -214,8 +214,8 @@ impl Probes {
         }
     }
 
-    /// Notes another cause for the tip of the task at this address. Returns whether there
-    /// is one. Two at the same time may count as one: a waker, and the interrupt of a thread.
+    /// Notes another cause for the tip of the task at this address. Returns whether there is such a
+    /// tip. Two concurrent causes may count as one: a waker, and the interrupt of a thread.
     pub(super) fn merge(&self, guard: &Guard, task: u64) -> bool {
         const AT: usize = NOTES_AT + MERGED;
         let more = |tip: &Tip<'_>| tip.word(AT).wrapping_add(1);
@@ -223,13 +223,13 @@ impl Probes {
         engine.note(guard, &[task], |_| true, AT, more)
     }
 
-    /// A task is woken on this chain: continues it, for a new tip. Returns whether that is wanted.
+    /// Continues this chain to the woken task, for a new tip. Returns whether that is wanted.
     #[inline(always)]
     fn branch(&self, chain: &mut impl Words, waking: &Waking<'_>) -> bool {
         let wakee = waking.wakee;
         let is_hop = wakee.is_of_kernel();
         let mut is_target = !is_hop;
-        // Mostly there is no filter.
+        // Usually there is no filter.
         let is_wanted = if self.core.are_default(Self::ORIGINS | TARGETS) {
             !chain.counts().is_refused()
         } else {
@@ -248,7 +248,7 @@ impl Probes {
             }
         });
         if self.own.keeps_times() {
-            // The CPU where it has been; should it move, `moved` is next.
+            // The CPU where the wakee ran last; if it moves, `moved` is called next.
             let waits_for = wakee.cpu();
             if let Some(spent) = self.own.begin_wait(waits_for, waking.now) {
                 chain.push_wait(waits_for, spent);
@@ -257,11 +257,11 @@ impl Probes {
         true
     }
 
-    /// Whether the filter accepts a task that is woken, on a chain that began on this CPU, as a target.
+    /// Whether the filter accepts a woken task as a target, on a chain that began on this CPU.
     #[inline(never)]
     fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
         let core = &self.core;
-        // Mostly all of those that are not of the kernel are.
+        // Usually all tasks that are not the kernel's.
         if core.are_default(TARGETS) {
             return !wakee.is_of_kernel();
         }
@@ -273,7 +273,7 @@ impl Probes {
             && self.is_urgent(&wakee)
     }
 
-    /// Whether a task has the priority that a target must have.
+    /// Whether a task has the priority required of a target.
     pub(super) fn is_urgent(&self, task: &TaskRef<'_>) -> bool {
         let most = self.core.value(PRIO);
         most == ALL || i64::from(task.prio()) <= most as i64

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work that programs mark: the chain of a task goes on under a cookie until the work is done.
+//! Work that programs mark: the chain of a task continues under a cookie until the work is done.
 //!
 //! ```text
 //!   interrupt --> ... --> switch --> (tip of the task) ----> its next sleep
@@ -9,14 +9,14 @@
 //!                                                            done COOKIE, in any task
 //! ```
 //!
-//! Work has an engine of its own: its key is the cookie, and what programs that may write can fill is
-//! set apart (`work_events`), so they take nothing from the tips. The data is that of a tip; the
-//! cookie is in its chain, too, from where it gets into alerts.
+//! Work has an engine of its own: its key is the cookie, and its capacity, which programs with
+//! write access can exhaust, is separate (`work_events`), so they take nothing from the tips. The
+//! data is that of a tip; the cookie is also in its chain, from which it gets into alerts.
 //!
 //! # Contexts
 //!
-//! A system call of the task that writes. Only what takes a guard is inside of it; while it is held,
-//! the instance is not turned off, so nothing is left behind when it is.
+//! A system call of the task that writes the mark. Only functions that take a guard run inside it;
+//! while the guard is held, the instance is not turned off, so no work remains after that.
 
 use super::{
     chain::{self, begin, task, Kind, Look, Origin, State, Step, Words, PLACE},
@@ -42,7 +42,7 @@ use crate::{
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print};
 
-/// The words of the key: the bytes, and how many they are.
+/// Number of words of the key: the bytes, and their number.
 const KEY: usize = COOKIE_MAX / 8 + 1;
 const _: () = assert!(COOKIE_MAX == chain::COOKIE_MAX);
 
@@ -60,7 +60,8 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// `None` if the instance does not wait for work. `ENOMEM`. Sleeps.
+    /// Creates the engine of an instance that waits for work; `None` for any other instance.
+    /// Sleeps; fails with `ENOMEM`.
     pub(super) fn new(values: &Values) -> Result<Option<KBox<Self>>> {
         if values[super::END] != u128::from(WORK) {
             return Ok(None);
@@ -75,17 +76,17 @@ impl Jobs {
         Ok(Some(KBox::init(jobs, GFP_KERNEL)?))
     }
 
-    /// Drops all of it, while the instance is off.
+    /// Drops all work, while the instance is off.
     pub(super) fn clear(&self) {
         self.engine.clear();
     }
 
-    /// Takes back the memory that an offline CPU has kept for itself.
+    /// Takes back the cells that an offline CPU has cached.
     pub(super) fn cpu_gone(&self, cpu: usize) {
         self.engine.cpu_gone(cpu);
     }
 
-    /// Passes a copy of each work to `see`, as that of a tip.
+    /// Passes a copy of each work to `see`, in the form of a tip.
     pub(super) fn each(&self, see: &mut dyn FnMut(EventCopy<1, DATA>) -> Result) -> Result {
         self.engine.each_pending(|event| {
             see(EventCopy {
@@ -121,7 +122,7 @@ impl Second for Jobs {
     }
 }
 
-/// An event as that of a tip: nothing of it depends on the key.
+/// Converts an event to that of a tip: nothing in it depends on the key.
 fn as_tip(late: &Late<KEY, DATA>) -> Late<1, DATA> {
     late.with_key([0])
 }
@@ -142,7 +143,8 @@ impl Work for Probes {
 }
 
 impl Probes {
-    /// The work, if the instance waits for any, and is on. With the guard, see the head.
+    /// Returns the work, if the instance waits for any, and is on. Requires the guard, see the head
+    /// of this file.
     fn jobs(&self) -> Result<&Jobs> {
         let jobs = self.own.jobs.as_deref();
         jobs.filter(|_| self.core.is_enabled()).ok_or(ENODEV)

@@ -84,7 +84,7 @@ errors! {
 }
 
 impl Error {
-    /// From a negative errno; anything else becomes `EINVAL`.
+    /// Converts a negative errno; anything else becomes `EINVAL`.
     pub fn from_errno(errno: i32) -> Self {
         match NonZeroI32::new(errno) {
             Some(number) if (-4095..0).contains(&errno) => Self(number),
@@ -92,7 +92,7 @@ impl Error {
         }
     }
 
-    /// The negative errno.
+    /// Returns the negative errno.
     pub fn to_errno(self) -> i32 {
         self.0.get()
     }

@@ -2,7 +2,6 @@
 
 //! Formatting, as `rust/kernel/fmt.rs` offers it.
 //!
-//! The kernel's `Display` is a trait of its own, so that foreign types can have one; `core`'s does
-//! here.
+//! The kernel's `Display` is a separate trait, so that foreign types can implement it; here it is `core`'s.
 
 pub use core::fmt::{Arguments, Debug, Display, Error, Formatter, Result, Write};

@@ -2,10 +2,9 @@
 
 //! Interrupts: a closure that runs in the middle of other operations, on the same thread.
 //!
-//! Every atomic operation of this crate calls `fire` first. An operation of the engine accesses
-//! shared state only by atomics; so an interrupt or NMI that comes at any instruction has the same
-//! effect as one that comes just before the next atomic operation, and these are all possible
-//! places.
+//! Every atomic operation of this crate calls `fire` first. An operation of the engine accesses shared state only by
+//! atomics; so an interrupt or NMI at any instruction has the same effect as one just before the next atomic operation,
+//! and the hook covers all of these places.
 
 use std::cell::{Cell, RefCell};
 
@@ -27,7 +26,7 @@ pub fn interrupted<R>(hook: impl FnMut() + 'static, body: impl FnOnce() -> R) ->
     result
 }
 
-/// Runs `body` without interrupts: one instruction, however many operations it is made of here.
+/// Runs `body` without interrupts: as one instruction, however many operations it consists of here.
 #[inline]
 pub fn uninterrupted<R>(body: impl FnOnce() -> R) -> R {
     let armed = ARMED.replace(false);
@@ -36,7 +35,7 @@ pub fn uninterrupted<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// An interrupt may come here.
+/// Marks a place where an interrupt may come.
 #[inline(always)]
 pub(crate) fn fire() {
     if ARMED.get() {

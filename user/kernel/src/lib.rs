@@ -2,10 +2,9 @@
 
 //! A stand-in for the kernel's `kernel` crate: what the engine's files import, and no more.
 //!
-//! The engine (rust/freelist.rs, rust/rcu_ht.rs, ...) is compiled for user space against this
-//! crate, file by file as it is, to be tested natively and by the loom model checker. Names and
-//! signatures are the kernel's, so code that compiles here compiles there; what the kernel refuses,
-//! such as a load with `Release`, is refused here, too.
+//! The engine (rust/freelist.rs, rust/rcu_ht.rs, ...) is compiled for user space against this crate, with each file
+//! unchanged, to be tested natively and by the loom model checker. Names and signatures are the kernel's, so code that
+//! compiles here compiles there; code that the kernel refuses, such as a load with `Release`, is refused here, too.
 //!
 //! - [`sync::atomic`]: over `core`'s atomics, or loom's with `--cfg loom`; says how the kernel's
 //!   orderings are mapped.

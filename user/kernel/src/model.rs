@@ -2,31 +2,30 @@
 
 //! Mutations of atomics for loom models, and atomics that are not modelled.
 //!
-//! A model is worth something only if it fails without the protection that it is about. A
-//! [`Mutation`] removes one, at one place in the source, which is found by its text; the engine's
-//! files need no hooks for that. All settings are of this thread; loom runs the threads of a
-//! model on one.
+//! A model is useful only if it fails without the protection that it is about. A [`Mutation`] removes one, at one place
+//! in the source, which is found by its text; the engine's files need no hooks for that. All settings are per thread;
+//! loom runs the threads of a model on one.
 
 use std::{cell::RefCell, collections::HashMap, panic::Location};
 
 /// Change of the operation at a mutated place.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
-    /// Makes it relaxed.
+    /// Makes the operation relaxed.
     Relax,
-    /// A full operation only acquires.
+    /// Makes a full operation only acquire.
     Acquire,
-    /// A full operation only releases.
+    /// Makes a full operation only release.
     Release,
-    /// A read-modify-write operation is a load and then a store.
+    /// Splits a read-modify-write operation into a load and a store.
     Split,
-    /// Skips it.
+    /// Skips the operation.
     Skip,
     /// Applies this function to the value before it is written.
     Write(fn(u64) -> u64),
     /// Applies this function to the loaded value.
     Read(fn(u64) -> u64),
-    /// A load returns what the thread loaded from the same atomic before: nothing has changed.
+    /// Makes a load return what the thread loaded from the same atomic before: nothing has changed.
     Again,
 }
 
@@ -37,14 +36,14 @@ pub struct Mutation {
     pub file: &'static str,
     /// The text of that file.
     pub source: &'static str,
-    /// A text that is in the file once; the operation is in the line in which it ends.
+    /// A text that occurs once in the file; the operation is in the line in which the text ends.
     pub text: &'static str,
     /// The change.
     pub change: Change,
 }
 
-/// Whether an atomic is modelled: by the file that makes it, and how many were made at the same
-/// place before. One that is not modelled is no place for a switch of threads.
+/// Whether an atomic is modelled: by the file that creates it, and how many were created at the same place before. An
+/// atomic that is not modelled is no place for a switch of threads.
 pub type Selection = fn(file: &str, nth: usize) -> bool;
 
 struct Settings {
@@ -65,7 +64,7 @@ thread_local! {
     });
 }
 
-/// Mutates, on this thread, from now on. Returns the places that were not found exactly once.
+/// Applies mutations, on this thread, from now on. Returns those whose places were not found exactly once.
 pub fn mutate(mutations: &[Mutation]) -> Vec<Mutation> {
     let mut unfit = Vec::new();
     SETTINGS.with_borrow_mut(|settings| {
@@ -85,12 +84,12 @@ pub fn mutate(mutations: &[Mutation]) -> Vec<Mutation> {
     unfit
 }
 
-/// Selects, on this thread, what is modelled.
+/// Selects, on this thread, which atomics are modelled.
 pub fn select(selection: Selection) {
     SETTINGS.with_borrow_mut(|settings| settings.selection = Some(selection));
 }
 
-/// Forgets how many atomics were made, and what is a barrier: a run of the model begins.
+/// Resets the count of created atomics, and the barriers, at the start of a run of the model.
 pub fn begin() {
     SETTINGS.with_borrow_mut(|settings| {
         settings.barriers = None;
@@ -99,19 +98,19 @@ pub fn begin() {
     });
 }
 
-/// Says, on this thread and for this run of the model, in which files a full compare-and-swap that
-/// succeeds is a barrier after it, too. Each one is a place for a switch of threads, so a model
-/// says so if what it is about leans on the barrier.
+/// Declares, on this thread and for this run of the model, in which files a successful full compare-and-swap is also a
+/// barrier after it. Each barrier is a place for a switch of threads, so a model declares this only if it relies on the
+/// barrier.
 pub fn barriers(files: fn(&str) -> bool) {
     SETTINGS.with_borrow_mut(|settings| settings.barriers = Some(files));
 }
 
-/// Whether it is one here.
+/// Whether a compare-and-swap at this place is also a barrier.
 pub(crate) fn is_barrier(place: &Location<'_>) -> bool {
     SETTINGS.with_borrow(|settings| settings.barriers.is_some_and(|files| files(place.file())))
 }
 
-/// The change to make at a place, if any.
+/// Returns the change to make at a place, if any.
 pub(crate) fn change(place: &Location<'_>) -> Option<Change> {
     SETTINGS.with_borrow(|settings| {
         let mut all = settings.mutations.iter();
@@ -120,7 +119,7 @@ pub(crate) fn change(place: &Location<'_>) -> Option<Change> {
     })
 }
 
-/// Keeps what this thread of the model loaded, and returns what it loaded before.
+/// Remembers what this thread of the model loaded, and returns what it loaded before.
 pub(crate) fn reload(atomic: usize, value: u64) -> Option<u64> {
     SETTINGS.with_borrow_mut(|settings| {
         let key = (atomic, loom::thread::current().id());
@@ -128,18 +127,18 @@ pub(crate) fn reload(atomic: usize, value: u64) -> Option<u64> {
     })
 }
 
-/// Whether something is mutated.
+/// Whether there are mutations.
 pub(crate) fn is_mutated() -> bool {
     SETTINGS.with_borrow(|settings| !settings.mutations.is_empty())
 }
 
-/// Whether the atomic made at this place now is modelled.
+/// Whether the atomic created at this place now is modelled.
 pub(crate) fn is_modelled(place: &'static Location<'static>) -> bool {
     SETTINGS.with_borrow_mut(|settings| {
         let Some(selection) = settings.selection else {
             return true;
         };
-        // A handful of places, millions of times: quicker than a hash.
+        // A handful of places, looked up millions of times: faster than a hash.
         let (file, line) = (place.file(), place.line());
         let here = |made: &(&str, u32, usize)| made.1 == line && made.0 == file;
         let at = settings.made.iter().position(here).unwrap_or_else(|| {

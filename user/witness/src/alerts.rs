@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The alerts on trial: what an instance reported; how those of the block tracker are read.
+//! The alerts to be judged: reported operations, and the parser of the block tracker's alerts.
 
 use crate::babeltrace::Dev;
 use anyhow::{Context, Result, bail};
@@ -16,11 +16,11 @@ pub(crate) struct Reported {
     pub(crate) delay: u64,
     /// When the alert was raised, ns.
     pub(crate) time: u64,
-    /// The parts of it that the trace contains, too.
+    /// The fields that the trace has, too.
     pub(crate) said: String,
 }
 
-/// Reads the whole file. Lost, repeated or missing alerts make it useless: an error.
+/// Reads the whole file. Lost, repeated or missing alerts are an error, as the comparison would prove nothing.
 pub(crate) fn parse(text: &str, only: Option<Dev>) -> Result<Vec<Reported>> {
     let mut reported = Vec::new();
     let mut last: Option<u64> = None;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads what `babeltrace2 convert --clock-cycles` prints for an LTTng kernel trace: the witness must not rest on the
-//! reader that the commands use (lt-ctf).
+//! Reads the output of `babeltrace2 convert --clock-cycles` for an LTTng kernel trace: the witness must not depend on
+//! the reader that the commands use (lt-ctf).
 //!
 //! ```text
 //! [00000000008793453632] (+000000084796) host sched_waking: { cpu_id = 0 }, { comm = "a", tid = 15 }
 //!  `- CLOCK_MONOTONIC ns                      `- event        `- all scopes, flattened in order
 //! ```
 //!
-//! LTTng's clock counts nanoseconds of `CLOCK_MONOTONIC`; babeltrace2 adds the offset to the wall
-//! clock unless `--clock-cycles` asks for the clock's own value, which is what an alert's `time=` is.
+//! LTTng's clock counts nanoseconds of `CLOCK_MONOTONIC`; babeltrace2 adds the offset to the wall clock unless
+//! `--clock-cycles` requests the clock's own value, which is the one in an alert's `time=`.
 
 mod event;
 mod line;

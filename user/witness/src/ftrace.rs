@@ -30,7 +30,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<BlockEvent>> {
     Ok(events)
 }
 
-/// The header says how many entries the ring holds and how many were written.
+/// Checks, from the header, that the ring still has every entry that was written.
 pub(crate) fn check_complete(text: &str) -> Result<()> {
     if let Some(line) = text
         .lines()
@@ -53,7 +53,7 @@ pub(crate) fn check_complete(text: &str) -> Result<()> {
     }
 }
 
-/// `None` for an event of the block layer that has no part in pairing.
+/// Parses a line; `None` for an event of the block layer that is irrelevant to pairing.
 fn parse_line(line: &str) -> Result<Option<BlockEvent>> {
     let (prefix, payload) = line.split_once(": block_rq_").context("no event")?;
     let (name, payload) = payload.split_once(": ").context("no payload")?;

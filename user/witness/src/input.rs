@@ -11,16 +11,16 @@ pub(crate) enum Kind {
     Insert,
     /// Issued to the driver.
     Issue,
-    /// The driver gave it back unfinished.
+    /// Returned by the driver, unfinished.
     Requeue,
     /// Merged into the preceding request.
     Merge,
-    /// Completed, or a part of it.
+    /// Completed, in whole or in part.
     Complete,
 }
 
 impl Kind {
-    /// By the name of the tracepoint.
+    /// Returns the kind by the name of the tracepoint.
     pub(crate) fn of(name: &str) -> Option<Self> {
         match name {
             "block_rq_insert" => Some(Kind::Insert),
@@ -42,13 +42,13 @@ pub(crate) struct BlockEvent {
     pub(crate) dev: Dev,
     /// The first sector; requests without one (a flush) have 0.
     pub(crate) sector: u64,
-    /// Their number.
+    /// Number of sectors.
     pub(crate) sectors: u64,
     /// Operation and flags, comparable only within one trace.
     pub(crate) op: String,
 }
 
-/// A completion reports the position of a request that has none as -1, the other events as 0.
+/// Converts the position of a request without one, which a completion reports as -1, to 0 as in other events.
 pub(crate) fn position(sector: u64) -> u64 {
     if sector == u64::MAX { 0 } else { sector }
 }

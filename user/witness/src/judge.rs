@@ -2,9 +2,9 @@
 
 //! Compares the slow requests of the trace with the alerts, one by one.
 //!
-//! Both are grouped by place, which is (device, sector), a thread or a key of a rule, and taken in order of their ends. Two probes on one
-//! tracepoint run microseconds apart and the host may stretch that: delays may differ by 200 us in 99
-//! of 100 requests and by 2 ms in all. Nothing else may differ.
+//! Both are grouped by place, which is a sector of a device, a thread or a key of a rule, and taken in order of their
+//! ends. Two probes on one tracepoint run microseconds apart and the host may stretch that: delays may differ by 200 us
+//! in 99 of 100 requests and by 2 ms in all. Nothing else may differ.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ use crate::pair::{Pairing, Place, Request};
 pub(crate) struct Limits {
     pub(crate) threshold: u64,
     pub(crate) expect_at_least: usize,
-    /// Delays may differ by this in 99 of 100, ns.
+    /// Maximum difference in 99 of 100 delays, ns.
     pub(crate) usual: u64,
-    /// And by this in all, ns.
+    /// Maximum difference in all delays, ns.
     pub(crate) most: u64,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Of what is compared elsewhere.
+    /// Returns the outcome of a comparison made elsewhere.
     pub(crate) fn new(summary: String, faults: Vec<String>) -> Self {
         let matches = Vec::new();
         Self {
@@ -55,7 +55,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the alerts are exactly the slow requests.
+    /// Whether the alerts exactly match the slow requests.
     pub(crate) fn exact(&self) -> bool {
         self.faults.is_empty()
     }
@@ -65,7 +65,7 @@ impl Verdict {
         self.summary = format!("{} {word}", self.summary);
     }
 
-    /// Faults, then the verdict line; the matches first when asked for.
+    /// Returns the faults, then the verdict line; with `verbose` the matches first.
     pub(crate) fn lines(&self, verbose: bool) -> impl Iterator<Item = String> {
         let matches = if verbose {
             self.matches.clone()
@@ -87,7 +87,7 @@ impl Verdict {
 /// The delays at one place by the trace and by the alerts.
 type Group<'a> = (Vec<&'a Request>, Vec<&'a Reported>);
 
-/// Compares.
+/// Compares the slow requests of a trace with the alerts.
 pub(crate) fn judge(paired: &Pairing, alerts: &[Reported], limits: &Limits) -> Verdict {
     let mut verdict = Verdict::default();
     let slow: Vec<&Request> = paired
@@ -181,7 +181,7 @@ pub(crate) fn judge(paired: &Pairing, alerts: &[Reported], limits: &Limits) -> V
     verdict
 }
 
-/// The two read the clock separately, so a delay near the threshold may be on either side of it.
+/// Whether a delay is near the threshold: the probes read the clock separately, so either side is possible.
 fn near(delay: u64, limits: &Limits) -> &'static str {
     if delay.abs_diff(limits.threshold) <= limits.usual {
         " (beside the threshold: the load leaves no gap)"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The lines of an ftrace trace, with any events; and the alerts of the same time.
+//! The lines of an ftrace trace, with any events, and the alerts of the same period.
 //!
 //! ```text
 //!   fio-171 [000] d..2. 12.262482: sched_switch: prev_comm=fio prev_pid=171 ...
 //!   COMM-TID [CPU] FLAGS SECONDS:  EVENT:        FIELDS
 //! ```
 //!
-//! Only what lies between two marks (`lt-witness begin`, `lt-witness end` in `trace_marker`) is
-//! judged: the instance was on for all of it.
+//! Only the part between two marks (`lt-witness begin`, `lt-witness end` in `trace_marker`) is judged: the instance was
+//! on for all of it.
 
 use anyhow::{Context, Result, bail};
 use lt_proc::{Alert, Reason, StreamLine};
@@ -31,7 +31,7 @@ pub(crate) struct Line<'a> {
     pub(crate) fields: &'a str,
 }
 
-/// The time in which the instance was on.
+/// The period in which the instance was on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Marks {
     pub(crate) begin: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Whether what lasted so long was between them.
+    /// Whether an operation lies entirely between the marks.
     pub(crate) fn has(self, start: u64, end: u64) -> bool {
         self.begin <= start && end <= self.end
     }
@@ -48,8 +48,8 @@ impl Marks {
 /// The event that `trace_marker` writes.
 const MARK: &str = "tracing_mark_write";
 
-/// Reads the whole file: the lines of those events that are wanted, in order of time, and the
-/// marks. A trace that has lost events is an error.
+/// Reads the whole file: the lines of the wanted events, in order of time, and the marks. A trace that has lost events
+/// is an error.
 pub(crate) fn read(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<Line<'_>>, Marks)> {
     check_complete(text)?;
     let mut lines = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn read(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<
 
 /// `None` for a line without such an event, such as one about a CPU's buffer.
 fn parse<'a>(line: &'a str, is_wanted: impl Fn(&str) -> bool) -> Result<Option<Line<'a>>> {
-    // A command may have anything in its name, so what looks like an event has to be one.
+    // A command name may contain anything, so text that looks like an event must be a wanted one.
     let is_event = |event: &str| event == MARK || is_wanted(event);
     let found = line.match_indices(": ").find_map(|(at, _)| {
         let (event, fields) = line[at + 2..].split_once(':')?;
@@ -100,7 +100,7 @@ fn last_word(text: &str) -> Option<(&str, &str)> {
     text.trim_end().rsplit_once(' ')
 }
 
-/// From flags such as `d.h2.`
+/// Returns the context from flags such as `d.h2.`
 fn context(flags: &str) -> Result<&'static str> {
     match flags.as_bytes().get(2) {
         Some(b'Z' | b'z') => Ok("nmi"),
@@ -126,7 +126,7 @@ fn marks(lines: &[Line<'_>]) -> Result<Marks> {
     })
 }
 
-/// Reads the alerts of an instance. Lost or missing ones are an error.
+/// Reads the alerts of an instance. Lost or missing alerts are an error.
 pub(crate) fn stream(text: &str) -> Result<Vec<Alert>> {
     let mut alerts: Vec<Alert> = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -143,8 +143,8 @@ pub(crate) fn stream(text: &str) -> Result<Vec<Alert>> {
     Ok(alerts)
 }
 
-/// Reads the alerts of an instance; those that are not between the marks are left out. `judged`
-/// says of each where it belongs and what it says that the trace tells, too.
+/// Reads the alerts of an instance, without those outside the marks. `judged` returns the place of each alert, and the
+/// fields that the trace has, too.
 pub(crate) fn alerts(
     text: &str,
     marks: Marks,
@@ -167,7 +167,7 @@ pub(crate) fn alerts(
     Ok(reported)
 }
 
-/// Some fields of an alert as `name=value`, separated by spaces.
+/// Returns some fields of an alert as `name=value`, separated by spaces.
 pub(crate) fn said<'n>(alert: &Alert, names: impl Iterator<Item = &'n str>) -> Result<String> {
     let fields: Result<Vec<String>> = names
         .map(|name| {

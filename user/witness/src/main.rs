@@ -2,9 +2,9 @@
 
 //! The independent judge of the trackers.
 //!
-//! It reads a full trace of raw tracepoints, recorded by ftrace or LTTng at the same time, pairs
-//! starts with ends independently, and compares everything slow with the alerts, one by one. The only
-//! code that it shares with the alert path is the parser of the alert line.
+//! Reads a full trace of raw tracepoints, recorded by ftrace or LTTng at the same time, pairs starts with ends
+//! independently, and compares all slow operations with the alerts, one by one. The only code that it shares with the
+//! alert path is the parser of the alert line.
 //!
 //! ```text
 //!  trace --ftrace/lttng--> BlockEvent --pair--> Request (slow?) --.
@@ -117,7 +117,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// True when the alerts are exact.
+/// Returns true if the alerts are exact.
 fn run(args: &Args) -> Result<bool> {
     let trace = read(&args.trace)?;
     if let Some(profile) = &args.profile {

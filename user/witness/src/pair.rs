@@ -9,8 +9,8 @@
 //!      `---- issue -----+-------------------' requeue
 //! ```
 //!
-//! A trace does not name the request, so it is known by device, position and length. Two requests
-//! that agree in all three at once are taken in order of issue, and counted as ambiguous.
+//! A trace does not name the request, so it is identified by device, position and length. Requests that agree in all
+//! three at once are taken in order of issue, and counted as ambiguous.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,12 +29,12 @@ pub(crate) enum From {
     Insert,
 }
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Debug, Clone)]
 struct Live {
     /// Sector at issue, as in an alert.
     sector: u64,
-    /// Sector of the part that is left.
+    /// Sector of the remaining part.
     at: u64,
     left: u64,
     op: String,
@@ -43,7 +43,7 @@ struct Live {
     at_device: bool,
 }
 
-/// A place that does one thing after another, so that the first to begin is the first to end.
+/// A place that does one thing after another, so that the first operation to start is the first to end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// A sector of a disk.
@@ -69,12 +69,12 @@ impl fmt::Display for Place {
 pub(crate) struct Request {
     pub(crate) place: Place,
     pub(crate) delay: u64,
-    /// When it ended, ns.
+    /// End of the operation, ns.
     pub(crate) end: u64,
     /// Further fields that its alert must contain, as in an alert.
     pub(crate) said: String,
-    /// What it may contain instead: two events on two CPUs came so close together that the probes of the trace and of
-    /// the module may have seen them in another order.
+    /// Alternative content: two events on two CPUs came so close together that the probes of the trace and of the
+    /// module may have seen them in different orders.
     pub(crate) or: Option<String>,
 }
 
@@ -85,17 +85,17 @@ pub(crate) struct Pairing {
     pub(crate) finished: Vec<Request>,
     /// Ends whose start is not in the trace.
     pub(crate) unmatched: u64,
-    /// Still on their way when the trace ended.
+    /// Number of requests still in flight when the trace ended.
     pub(crate) pending: u64,
     pub(crate) requeued: u64,
     pub(crate) merged: u64,
     pub(crate) partial: u64,
-    /// Ends that fitted two requests.
+    /// Number of ends that matched two requests.
     pub(crate) ambiguous: u64,
 }
 
 impl Pairing {
-    /// Goes through events in order of time.
+    /// Pairs the events, which are in order of time.
     pub(crate) fn run(events: &[BlockEvent], from: From) -> Self {
         let mut live: HashMap<Dev, Vec<Live>> = HashMap::new();
         let mut pairing = Self::default();
@@ -128,14 +128,14 @@ impl Pairing {
         let here = |r: &Live| r.at_device && r.at == event.sector;
         let whole = |r: &Live| here(r) && r.left == event.sectors;
         let same = |r: &Live| whole(r) && r.op == event.op;
-        // A command that names no sectors when it is issued may name some when it ends.
+        // A command without sectors at its issue may have some at its end.
         let bare = |r: &Live| here(r) && r.left == 0 && r.op == event.op;
         if live.iter().filter(|r| same(r)).count() > 1 {
             self.ambiguous += 1;
         }
         let found = oldest(live, same).or_else(|| oldest(live, whole));
         let Some(i) = found.or_else(|| oldest(live, bare)) else {
-            // Not all of any request: a part of one, or an end without a start.
+            // Not the whole of any request: a part of one, or an end without a start.
             let part = |r: &Live| here(r) && r.left > event.sectors;
             match oldest(live, part).filter(|_| event.sectors > 0) {
                 Some(i) => {
@@ -143,7 +143,7 @@ impl Pairing {
                     live[i].at += event.sectors;
                     live[i].left -= event.sectors;
                 }
-                // A flush without data ends without ever having been given to the driver.
+                // A flush without data ends without having been issued to the driver.
                 None if event.sectors == 0 => {}
                 None => self.unmatched += 1,
             }
@@ -163,7 +163,7 @@ impl Pairing {
 }
 
 fn insert(live: &mut Vec<Live>, event: &BlockEvent) {
-    // A requeued request may be inserted again: it is the same one.
+    // A requeued request may be inserted again: it remains the same request.
     if find(live, event, |r| !r.at_device && r.issued.is_some()).is_none() {
         live.push(Live {
             sector: event.sector,
@@ -180,7 +180,7 @@ fn insert(live: &mut Vec<Live>, event: &BlockEvent) {
 fn issue(live: &mut Vec<Live>, event: &BlockEvent) {
     let queued = |r: &Live| !r.at_device;
     let end = event.sector + event.sectors;
-    // Bios merged into a queued request make it longer without a word.
+    // Bios merged into a queued request make it longer without an event.
     let grown = |r: &Live| {
         !r.at_device
             && r.op == event.op
@@ -191,7 +191,7 @@ fn issue(live: &mut Vec<Live>, event: &BlockEvent) {
     let known = find(live, event, queued).or_else(|| oldest(live, grown));
     let request = match known {
         Some(i) => {
-            // Issue order is the order of duplicates: to the end of the line.
+            // Duplicates are in order of issue: this one goes to the end of the line.
             let request = live.remove(i);
             Live {
                 at: event.sector,
@@ -215,7 +215,7 @@ fn issue(live: &mut Vec<Live>, event: &BlockEvent) {
     live.push(request);
 }
 
-/// The oldest request with exactly the range of the event.
+/// Finds the oldest request with exactly the range of the event.
 fn find(live: &[Live], event: &BlockEvent, also: impl Fn(&Live) -> bool) -> Option<usize> {
     oldest(live, |r| {
         r.at == event.sector && r.left == event.sectors && also(r)

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The profile of the tracker `io` on trial, and its alerts with it.
+//! Judges the profile of the tracker `io`, together with its alerts.
 //!
 //! The instance reports everything (threshold 0). Then three things must hold:
 //!
-//! 1. The alerts are what the trace has, one by one: place, class, delay (see `judge`).
+//! 1. The alerts match the trace, one by one: place, class, delay (see `judge`).
 //! 2. The profile is the histogram of the delays in the alerts, count for count.
-//! 3. The profile is that of the trace. The two take their times some hundred instructions apart, and
-//!    the text of a trace has microseconds: a delay this near to the bound of a row may be on either
-//!    side of it. An interrupt may come between the two, so that one in a hundred, or one of a few,
-//!    may be anywhere.
+//! 3. The profile matches the trace. Their clocks are read some hundred instructions apart, and the text of a trace has
+//!   microseconds: a delay this near to the bound of a row may be on either side of it. An interrupt may come between
+//!   the two reads, so that one delay in a hundred, or one of a few, may be in any row.
 //!
 //! System calls are those of a task and its descendants; block requests are those of a disk.
 
@@ -28,7 +27,7 @@ use crate::pair::{From, Pairing, Place, Request};
 /// Distance from the bound of a row within which a delay may be in either row, ns.
 const EDGE: u64 = 5_000;
 
-/// The numbers of the calls, from the architecture's table of system calls.
+/// Numbers of the calls, from the architecture's table of system calls.
 #[cfg(not(target_arch = "aarch64"))]
 const CALLS: [(&str, &[u32]); 6] = [
     ("s_read", &[0, 17, 19, 45, 47, 295, 299, 327]),
@@ -58,7 +57,7 @@ pub(crate) enum Subject {
     Disk(Dev),
 }
 
-/// Compares.
+/// Compares the profile, the alerts and the trace.
 pub(crate) fn check(
     subject: Subject,
     trace: &str,
@@ -104,13 +103,13 @@ pub(crate) fn check(
     Ok(verdict)
 }
 
-/// Whether a delay is so near to the bound of a row that it may be in either.
+/// Whether a delay is so near to the bound of a row that either row is right.
 fn is_near(profile: &Profile, delay: u64) -> bool {
     let bounds = profile.rows.iter().skip(1).map(|row| row.low);
     bounds.into_iter().any(|bound| bound.abs_diff(delay) < EDGE)
 }
 
-/// The second comparison: the faults.
+/// Compares the profile with the alerts; returns the faults.
 fn exactly(profile: &Profile, class: &str, counts: &[u64], delays: &[u64]) -> Vec<String> {
     let rows = profile.rows.iter().zip(counts);
     let wrong = rows.filter_map(|(row, count)| {
@@ -124,7 +123,7 @@ fn exactly(profile: &Profile, class: &str, counts: &[u64], delays: &[u64]) -> Ve
     wrong.collect()
 }
 
-/// The third one: for each bound, what is below it.
+/// Compares the profile with the trace, by the number of delays below each bound.
 fn nearly(profile: &Profile, class: &str, counts: &[u64], delays: &[u64]) -> Vec<String> {
     let mut faults = Vec::new();
     let total: u64 = counts.iter().sum();
@@ -157,7 +156,7 @@ fn class_of(number: u32) -> Option<&'static str> {
     found.map(|(class, _)| *class)
 }
 
-/// The calls of a task and its descendants that begin between the marks.
+/// Finds the calls of a task and its descendants that start between the marks.
 fn calls(text: &str, root: u32) -> Result<Pairing> {
     let events = ["sys_enter", "sys_exit", "sched_process_fork"];
     let (lines, marks) = lines::read(text, |event| events.contains(&event))?;
@@ -209,13 +208,13 @@ fn number_after(line: &Line<'_>, mark: &str) -> Result<u32> {
     number.with_context(|| format!("no {mark}NUMBER in {line:?}"))
 }
 
-/// The requests of a disk that read or write.
+/// Finds the requests of a disk that read or write.
 fn requests(text: &str, dev: Dev) -> Result<Pairing> {
     let mut events = crate::ftrace::parse(text)?;
     events.retain(|event| event.dev == dev);
     let mut all = Pairing::default();
     for (class, letter) in [("b_read", 'R'), ("b_write", 'W')] {
-        // An F before the operation is a flush before it.
+        // An F before the operation is a preceding flush.
         let is_it = |event: &&BlockEvent| {
             let op = event.op.strip_prefix('F').unwrap_or(&event.op);
             op.starts_with(letter) && (event.sectors > 0 || event.kind != Kind::Complete)
@@ -240,7 +239,7 @@ fn requests(text: &str, dev: Dev) -> Result<Pairing> {
     Ok(all)
 }
 
-/// The alerts about the subject: all there are.
+/// Returns all alerts, which must be about the subject.
 fn reported(subject: Subject, text: &str) -> Result<Vec<Reported>> {
     let mut reported = Vec::new();
     let mut last: Option<u64> = None;

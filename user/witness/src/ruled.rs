@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Pairs the begins and ends of a rule.
+//! Pairs starts and ends by a rule.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,21 +11,21 @@ use crate::lines::{self, Line, Marks};
 use crate::pair::{Pairing, Place, Request};
 use crate::rules::{Mode, Rule};
 
-/// An open event: when it began, and what the alert must contain about its begin.
+/// An open event: its start, and what the alert must contain about that.
 struct Open {
     start: u64,
     said: String,
 }
 
-/// The open events of each key, the earliest first.
+/// The open events of each key, earliest first.
 type All = BTreeMap<String, VecDeque<Open>>;
 
-/// The latest line of each task that a later one of it may need.
+/// The latest line of each task that a later line of the task may need.
 type Recent<'a> = BTreeMap<u32, &'a Line<'a>>;
 
-/// Finds all events that began and ended between the marks, and the marks.
+/// Finds all events that started and ended between the marks, and the marks.
 ///
-/// An end without an open event is ignored: the trace may have begun in the middle of it.
+/// An end without an open event is ignored: the trace may have started in the middle of it.
 pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     let (lines, marks) = lines::read(text, |event| rule.has(event))?;
     let mut pairing = Pairing::default();
@@ -40,7 +40,7 @@ pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     Ok((pairing, marks))
 }
 
-/// The event that a line ends, if any.
+/// Returns the event that a line ends, if any.
 fn step<'a>(
     all: &mut All,
     recent: &mut Recent<'a>,
@@ -52,7 +52,7 @@ fn step<'a>(
     {
         all.remove(&drop.key(&seen)?);
     }
-    // One event may be the end of one thing and the start of the next.
+    // One event may be both the end of one operation and the start of the next.
     let mut ended = None;
     if let Some(seen) = rule.end.seen(line, recent) {
         let key = rule.end.key(&seen)?;
@@ -91,7 +91,7 @@ fn step<'a>(
     Ok(ended)
 }
 
-/// Reads the alerts of an instance; those that are not between the marks are left out.
+/// Reads the alerts of an instance, without those outside the marks.
 pub(crate) fn alerts(text: &str, rule: &Rule, marks: Marks) -> Result<Vec<Reported>> {
     lines::alerts(text, marks, |alert| {
         let key = lines::said(alert, rule.key())?;

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rules: which raw events of a trace are the begin and the end of one thing, in a line each.
+//! Rules: which raw events of a trace start and end an operation, in one line each.
 //!
 //! ```text
 //!   syscall   last  sys_enter(tid; number:#1 arg0:0x#2) -> sys_exit(tid; ret:#3) ! sched_process_exit(tid:pid=)
 //!   name      mode  begin    (key; said              ) -> end                     drop
 //! ```
 //!
-//! *To add a rule*, add a line to [`TABLE`] and a test of it below, with lines copied from a real
-//! trace. A test may also state one of its own: `--rule 'last foo(tid) -> bar(tid)'`.
+//! *To add a rule*, add a line to [`TABLE`] and a test of it below, with lines copied from a real trace. A test may
+//! also pass a rule of its own: `--rule 'last foo(tid) -> bar(tid)'`.
 //!
-//! - Events are named as in the trace, `a|b` is either of two. Fields of several follow one form.
-//! - `key` says which of the things that are open at once is meant; begin, end and drop name the
-//!   same fields. `said` is compared with the alert, as text.
-//! - A field is `NAME:SOURCE`, NAME that of the *alert's* field. SOURCE is where the trace has it:
-//!   `xyz=` the word after the last `xyz=`; `#2` the word with that number, from 0; `xyz=..` or
-//!   `#2..` all to the end of the line; `@tid`, `@cpu`, `@context` where it happened, as the line
-//!   begins. Commas, colons and brackets around a word are dropped, and zeros before a number that
-//!   is a CPU's. An `0x` before a source says that the alert has one where the trace has none.
-//!   `tid` alone is `tid:@tid`, and so with `cpu` and `context`.
-//! - `EVENT.SOURCE` is where the latest EVENT of the same task has it. That is used up: a line for
-//!   which there is none is no step of the rule. So what a function knows and what the system call
-//!   returns that it was called for are of one begin.
-//! - The mode says what a begin means when that key is open already: `last` the earlier one was
-//!   no begin, `first` this one is none, `nest` the end belongs to the later one first, `each` an
-//!   end belongs to the earlier one first.
+//! - Events are named as in the trace; `a|b` is either of two. Their fields have one common form.
+//! - `key` identifies one of several open operations; start, end and drop name the same fields. `said` is compared with
+//!   the alert, as text.
+//! - A field is `NAME:SOURCE`, where NAME is that of the *alert's* field. SOURCE is its place in the trace: `xyz=` the
+//!   word after the last `xyz=`; `#2` the word with that number, from 0; `xyz=..` or `#2..` everything to the end of
+//!   the line; `@tid`, `@cpu`, `@context` from the head of the line. Commas, colons and brackets around a word are
+//!   dropped, and so are leading zeros of a CPU number. An `0x` before a source means that the alert has one where the
+//!   trace has none. `tid` alone is `tid:@tid`; likewise `cpu` and `context`.
+//! - `EVENT.SOURCE` takes the field from the latest EVENT of the same task, which is used up: a line without such an
+//!   event is no step of the rule. So one start can combine the arguments of a function with the result of the system
+//!   call that called it.
+//! - The mode defines the meaning of a start whose key is already open: `last` the earlier one was no start, `first`
+//!   this one is none, `nest` the end belongs to the later one first, `each` an end belongs to the earlier one first.
 //!
 //! Pointers in the text of a trace are hashed, unless the option `hash-ptr` of tracefs is 0.
 
@@ -38,7 +36,7 @@ use crate::lines::Line;
 use crate::rules::field::Field;
 pub(crate) use crate::rules::field::Seen;
 
-/// The rules that have a name.
+/// The named rules.
 const TABLE: &str = "
     syscall  last   sys_enter(tid; number:#1 arg0:0x#2 arg1:0x#3 arg2:0x#4) -> sys_exit(tid; ret:#3) \
                     ! sched_process_exit(tid:pid=)
@@ -57,7 +55,7 @@ pub(crate) enum Mode {
     Each,
 }
 
-/// See the head of this file.
+/// A rule. See the head of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) mode: Mode,
@@ -76,7 +74,7 @@ pub(crate) struct Step {
 }
 
 impl Rule {
-    /// By its name, or as it is written.
+    /// Finds a rule by its name, or parses its text.
     pub(crate) fn find(text: &str) -> Result<Self> {
         let named = TABLE.lines().filter_map(|line| {
             let (name, rule) = line.trim().split_once(' ')?;
@@ -142,23 +140,23 @@ impl Rule {
         steps.into_iter().flatten()
     }
 
-    /// Whether a line with this event means anything.
+    /// Whether the rule uses lines with this event.
     pub(crate) fn has(&self, event: &str) -> bool {
         self.remembers(event) || self.steps().any(|step| step.is(event))
     }
 
-    /// Whether a later line of the same task may need one with this event.
+    /// Whether a later line of the same task may need a line with this event.
     pub(crate) fn remembers(&self, event: &str) -> bool {
         self.steps()
             .any(|step| step.earlier().iter().any(|one| one == event))
     }
 
-    /// The fields of an alert that are its key.
+    /// Returns the fields of an alert that form its key.
     pub(crate) fn key(&self) -> impl Iterator<Item = &str> {
         self.begin.key.iter().map(|field| field.name.as_str())
     }
 
-    /// The fields of an alert that are compared, those of the begin first.
+    /// Returns the fields of an alert that are compared, those of the start first.
     pub(crate) fn said(&self) -> impl Iterator<Item = &str> {
         let fields = self.begin.said.iter().chain(&self.end.said);
         fields.map(|field| field.name.as_str())
@@ -194,7 +192,7 @@ impl Step {
         Ok(step)
     }
 
-    /// Whether this is the event.
+    /// Whether the step has this event.
     fn is(&self, event: &str) -> bool {
         self.events.iter().any(|one| one == event)
     }
@@ -203,14 +201,14 @@ impl Step {
         self.key.iter().chain(&self.said)
     }
 
-    /// The events of which the task must have had one before; none if there need not be any.
+    /// Returns the events of which the task must have had one before; empty if none is required.
     fn earlier(&self) -> &[String] {
         let mut fields = self.fields();
         let found = fields.find(|field| !field.earlier.is_empty());
         found.map_or(&[], |field| &field.earlier)
     }
 
-    /// The line as this step, if it is it. `recent` has the latest remembered one of each task.
+    /// Returns the line as this step, if it is one. `recent` has the latest remembered line of each task.
     pub(crate) fn seen<'a>(
         &self,
         line: &'a Line<'a>,
@@ -230,12 +228,12 @@ impl Step {
         Some(Seen { line, earlier })
     }
 
-    /// The key as an alert would show it.
+    /// Returns the key as an alert would show it.
     pub(crate) fn key(&self, seen: &Seen<'_>) -> Result<String> {
         text_of(&self.key, seen)
     }
 
-    /// Likewise.
+    /// Returns the compared fields as an alert would show them.
     pub(crate) fn said(&self, seen: &Seen<'_>) -> Result<String> {
         text_of(&self.said, seen)
     }

@@ -7,7 +7,7 @@
 //!   fio-171 [000] d..2. 12.3: sched_switch: prev_comm=fio prev_pid=171 prev_prio=120 prev_state=S ==> next_comm=a ...
 //! ```
 //!
-//! Only what lies between two marks is judged, see lines.rs.
+//! Only the part between two marks is judged, see lines.rs.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ use crate::pair::{Pairing, Place, Request};
 pub(crate) enum Wait {
     /// From being woken to being switched in.
     Wakeup,
-    /// From being switched out, although it could run, to being switched in.
+    /// From being switched out while runnable to being switched in.
     Runqueue,
     /// From being switched out to being switched in.
     Offcpu,
@@ -44,11 +44,11 @@ impl Wait {
 #[derive(Debug, Clone, Default)]
 struct Open {
     start: u64,
-    /// Where.
+    /// The CPU.
     cpu: u32,
     /// Fields that the alert must contain about its start.
     said: String,
-    /// Or this, see `RACING`.
+    /// Alternative fields, see `RACING`.
     or: Option<String>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn pair(text: &str, wait: Wait) -> Result<(Pairing, Marks)> {
     Ok((pairing, marks))
 }
 
-/// The task that was woken and switched in, if this line is about that.
+/// Returns the wait of the woken task that this line switches in, if it does.
 fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
     match line.event {
         "sched_waking" | "sched_wakeup_new" => {
@@ -106,7 +106,7 @@ fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Reque
         }
         "sched_switch" => {
             let switch = Switch::parse(line.fields)?;
-            // It continues without having slept, or has exited.
+            // The task continues without having slept, or has exited.
             if switch.is_runnable() || switch.is_dead() {
                 open.remove(&switch.prev);
             }
@@ -119,7 +119,7 @@ fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Reque
     }
 }
 
-/// The task that was switched out although it could run, and is switched in.
+/// Returns the wait of the task that was switched out while runnable and that this line switches in.
 fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
     if line.event != "sched_switch" {
         return Ok(None);
@@ -143,12 +143,12 @@ fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Req
     }))
 }
 
-/// Less than this apart, ns, the trace may have two events on two CPUs in an order that is not the module's: a virtual
-/// processor may stand still between the probes of the two.
+/// Distance, ns, below which two events on two CPUs may be in another order in the trace than in the module: a virtual
+/// processor may stand still between the two probes.
 const RACING: u64 = 1_000_000;
 
-/// The task that was switched out, for any reason, and is switched in; and the last one to wake it. A waking on another
-/// CPU while a task is about to be switched out may count, or come too early to count.
+/// Returns the wait of the task that was switched out, for any reason, and that this line switches in, with the last
+/// waker. A waking on another CPU while a task is about to be switched out may count, or come too early.
 fn offcpu(
     open: &mut HashMap<u32, Open>,
     woken: &mut HashMap<u32, Waking>,
@@ -232,7 +232,7 @@ impl<'a> Switch<'a> {
     }
 }
 
-/// The number after the last `name`: a command may be called like a field.
+/// Returns the number after the last `name`: a command may be named like a field.
 fn number(fields: &str, name: &str) -> Result<u32> {
     let (_, value) = fields
         .rsplit_once(name)
@@ -243,7 +243,7 @@ fn number(fields: &str, name: &str) -> Result<u32> {
         .with_context(|| format!("{value:?}: expected a number after{name}"))
 }
 
-/// Reads the alerts of an instance; those that are not between the marks are left out.
+/// Reads the alerts of an instance, without those outside the marks.
 pub(crate) fn alerts(text: &str, wait: Wait, marks: Marks) -> Result<Vec<Reported>> {
     lines::alerts(text, marks, |alert| {
         let task = Place::Task(u32::try_from(alert.tid)?);

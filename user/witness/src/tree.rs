@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The wake chains from interrupts and timers to tasks, from raw tracepoints alone, and the alerts of the
-//! tracker `tree` with threshold 0 about the same.
+//! Compares wake chains from interrupts and timers to tasks, rebuilt from raw tracepoints alone, with the alerts of the
+//! tracker `tree` with threshold 0.
 //!
 //! ```text
 //!  trace --lines--> rebuild --> chains that have ended, by task --.
@@ -9,13 +9,12 @@
 //!  alerts --lt_proc--> chain --> steps with their times ----------'
 //! ```
 //!
-//! What an alert has to say as the trace does: the task, the origin with its line and action, the
-//! CPU and the priority in the end, how often threads were preempted, and each step: what, where,
-//! and when. A timer was due exactly when it was started for; other times are those of two probes
-//! on one tracepoint.
+//! An alert must agree with the trace on the task, the origin with its line and action, the CPU and the priority at the
+//! end, the number of preemptions of threads, and the kind, place and time of each step. A timer was due exactly when
+//! it was started for; other times are those of two probes on one tracepoint.
 //!
-//! The trace cannot tell a wait for a lock of PREEMPT_RT from another sleep in the state `D`, and
-//! has no step that an alert has left out: then their number has to be right.
+//! The trace cannot tell a wait for a lock of PREEMPT_RT from another sleep in the state `D`. Steps that an alert has
+//! left out are compared only by their number.
 
 mod chain;
 mod rebuild;
@@ -30,14 +29,13 @@ use self::rebuild::{Ended, Rebuild, is_read};
 use crate::judge::{Limits, Verdict};
 use crate::lines::{self, Line};
 
-/// The trace has microseconds: this close to when a timer was due, a step may have been before or
-/// after that.
+/// The trace has microseconds: a step this close to the due time of a timer may have been before or after it.
 const CLOSE: u64 = 3_000;
 
-/// The times of the trace are cut to this, ns.
+/// Resolution of the times of the trace, ns.
 const MICROSECOND: u64 = 1_000;
 
-/// Compares. `kthreads` has the thread ids of the threads of the kernel that were there before.
+/// Compares. `kthreads` has the thread ids of the kernel threads that existed before the trace.
 pub(crate) fn check(trace: &str, alerts: &str, kthreads: &str, limits: &Limits) -> Result<Verdict> {
     let kthreads: Result<BTreeSet<u32>, _> = kthreads.split_whitespace().map(str::parse).collect();
     let kthreads = kthreads.context("thread ids")?;
@@ -80,12 +78,12 @@ impl Ended {
         &self.chain.steps[self.chain.steps.len() - 1]
     }
 
-    /// When it ended.
+    /// Returns when the chain ended.
     fn end(&self) -> u64 {
         self.last().time
     }
 
-    /// The fields of its alert but the times and the steps.
+    /// Returns the fields of its alert except the times and the steps.
     fn head(&self) -> [(&'static str, String); 7] {
         let origin = &self.chain.origin;
         [
@@ -99,7 +97,7 @@ impl Ended {
         ]
     }
 
-    /// Its steps as a reader would see them.
+    /// Returns its steps in readable form.
     fn text(&self) -> String {
         let steps = self.chain.steps.iter();
         let steps: Vec<String> = steps
@@ -114,18 +112,18 @@ struct Judge<'a> {
     /// The trace.
     lines: &'a [Line<'a>],
     faults: Vec<String>,
-    /// The largest one of each pair.
+    /// The largest time difference of each pair.
     differences: Vec<u64>,
-    /// How many began with a timer that was started before the trace was.
+    /// Number of chains that began with a timer started before the trace.
     unknown: usize,
 }
 
 impl Judge<'_> {
-    /// The chains and the alerts of a task, both in order.
+    /// Compares the chains and the alerts of a task, both in order.
     fn task(&mut self, chains: &[&Ended], alerts: &[Alert]) -> Result<()> {
         let (mut chains, mut alerts) = (chains.iter().peekable(), alerts.iter().peekable());
         loop {
-            // What has no counterpart is named alone, and the others are compared nevertheless.
+            // A chain or alert without a counterpart is reported, and the others are still compared.
             let most = self.limits.most;
             match (chains.peek(), alerts.peek()) {
                 (None, None) => return Ok(()),
@@ -176,10 +174,9 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Whether a step of the trace is that of an alert, and nothing else was traced on that CPU
-    /// between the two times. Another CPU of the machine, or its host, may take any time between the
-    /// two probes of one tracepoint; a timer that becomes due meanwhile is due after the step for
-    /// the trace, and before it for the alert.
+    /// Whether a step of the trace is that of an alert, and nothing else was traced on that CPU between the two times.
+    /// Another CPU of the machine, or its host, may take any time between the two probes of one tracepoint; a timer
+    /// that becomes due meanwhile is due after the step in the trace, and before it in the alert.
     fn is_at_once(&self, step: &Step, told: Option<&Told>) -> bool {
         let Some(Told::Step { what, cpu, time }) = told else {
             return false;
@@ -191,7 +188,7 @@ impl Judge<'_> {
             && next.is_none_or(|next| next.time + MICROSECOND > *time)
     }
 
-    /// The largest difference in time, or what else is different.
+    /// Returns the largest difference in time, or a description of another difference.
     fn steps(&mut self, chain: &Ended, alert: &Alert) -> Result<Result<u64, String>> {
         let (told, start) = (told(alert)?, alert.time - alert.delay);
         if chain.chain.origin.kind == "timer" {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The small numbers of a chain, in one word: its origin, its state, how often things happened.
+//! The small numbers of a chain, in one word: its origin, its state, counts of events.
 
 use super::PLACES;
 
-/// What kinds of origin there are.
+/// The kinds of origins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Origin {
     None = 0,
@@ -31,19 +31,20 @@ impl Origin {
 /// The state of the task of a tip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
-    /// It was woken, and has not been switched in.
+    /// The task was woken, and has not been switched in.
     Waking = 0,
-    /// It runs, or is preempted.
+    /// The task runs, or is preempted.
     Running = 1,
-    /// It waits for a lock, or sleeps in the middle of its work. Only in copies: see notes.rs.
+    /// The task waits for a lock, or sleeps in the middle of its work. Only in copies: see
+    /// notes.rs.
     Waiting = 2,
-    /// The work that it has begun is not done.
+    /// The work that the task has begun is not done.
     Working = 3,
-    /// It is no task: a work item that no worker has begun yet, or a call on another CPU.
+    /// No task: a work item that no worker has started yet, or a call on another CPU.
     Queued = 4,
-    /// It was woken when it had announced to sleep, but may run on instead.
+    /// The task was woken when it had announced a sleep, but may continue to run instead.
     Doubted = 5,
-    /// It has left its system call, and may be stopped before it is in user space.
+    /// The task has left its system call, and may be stopped before it is in user space.
     Leaving = 6,
 }
 
@@ -51,7 +52,8 @@ pub(crate) enum State {
 const TARGET: u64 = 1;
 const BEGUN: u64 = 2;
 const REFUSED: u64 = 4;
-/// How often the task had left its CPU of itself when it was woken in doubt, even or odd.
+/// Parity of the number of times that the task had left its CPU voluntarily when it was woken in
+/// doubt.
 const ODD: u64 = 8;
 
 /// Small numbers of a chain, in one word.
@@ -73,7 +75,7 @@ impl Counts {
         self.0 = self.0 & !(mask << AT) | value.min(mask) << AT;
     }
 
-    /// Those of a new chain.
+    /// Returns the counts of a new chain.
     #[inline(always)]
     pub(super) fn of(origin: Origin, places: usize) -> Self {
         let mut counts = Self(0);
@@ -82,36 +84,36 @@ impl Counts {
         counts
     }
 
-    /// How many places are in use.
+    /// Returns the number of places in use.
     #[inline(always)]
     pub(crate) fn places(self) -> usize {
         (self.field::<0, 8>() as usize).min(PLACES)
     }
 
-    /// The first free place, if there are this many; at least one.
+    /// Returns the first free place, at least one, if this many are free.
     #[inline(always)]
     pub(super) fn free_place(self, places: usize) -> Option<usize> {
         let used = self.field::<0, 8>() as usize;
         (used + places <= PLACES).then_some(used)
     }
 
-    /// This many of the free places are in use, too.
+    /// Marks this many more places as used.
     #[inline(always)]
     pub(super) fn add_places(&mut self, places: usize) {
         self.0 = self.0.wrapping_add(places as u64);
     }
 
-    /// How many steps were left out, at most 65535.
+    /// Returns the number of steps that were left out, at most 65535.
     pub(crate) fn more(self) -> u64 {
         self.field::<8, 16>()
     }
 
-    /// How often the task of this chain was preempted, at most 65535.
+    /// Returns how often the task of this chain was preempted, at most 65535.
     pub(crate) fn preempted(self) -> u64 {
         self.field::<24, 16>()
     }
 
-    /// How often another cause came while it was in flight, at most 255.
+    /// Returns how often another cause came while the wakeup was in flight, at most 255.
     pub(crate) fn merged(self) -> u64 {
         self.field::<40, 8>()
     }
@@ -129,7 +131,7 @@ impl Counts {
         }
     }
 
-    /// What it began with.
+    /// Returns the kind of origin of the chain.
     pub(crate) fn origin(self) -> Origin {
         Origin::of(self.field::<52, 4>())
     }
@@ -139,17 +141,17 @@ impl Counts {
         self.field::<56, 4>() & TARGET != 0
     }
 
-    /// Whether it has begun a work, which has a chain of its own.
+    /// Whether the target has begun a work, which has a chain of its own.
     pub(crate) fn has_begun(self) -> bool {
         self.field::<56, 4>() & BEGUN != 0
     }
 
-    /// Whether it begins with a timer that the filter refuses.
+    /// Whether the chain begins with a timer that the filter refuses.
     pub(crate) fn is_refused(self) -> bool {
         self.field::<56, 4>() & REFUSED != 0
     }
 
-    /// What the tracker has noted about the end; 0 at first.
+    /// Returns how the chain ended, as noted by the tracker; 0 at first.
     pub(crate) fn end(self) -> u64 {
         self.field::<60, 4>()
     }
@@ -180,31 +182,31 @@ impl Counts {
         self.set::<48, 4>(state as u64);
     }
 
-    /// The task was woken, perhaps in vain, after it had left its CPU this often.
+    /// Notes that the task was woken, perhaps in vain, after it had left its CPU this often.
     pub(crate) fn set_doubt(&mut self, leaves: u64) {
         self.set_state(State::Doubted);
         let others = self.field::<56, 4>() & !ODD;
         self.set::<56, 4>(others | if leaves & 1 == 0 { 0 } else { ODD });
     }
 
-    /// It has slept, and was woken.
+    /// Notes that the task had slept when it was woken.
     pub(crate) fn end_doubt(&mut self) {
         self.set_state(State::Waking);
         self.set::<56, 4>(self.field::<56, 4>() & !ODD);
     }
 
-    /// Whether a task that was woken in doubt has left its CPU since, once at most.
+    /// Whether a task that was woken in doubt has left its CPU since, at most once.
     pub(crate) fn has_left(self, leaves: u64) -> bool {
         (self.field::<56, 4>() & ODD != 0) != (leaves & 1 != 0)
     }
 
-    /// Of a chain with another target than before.
+    /// Sets whether the task is the target.
     pub(crate) fn set_target(&mut self, target: bool) {
         let refused = self.field::<56, 4>() & REFUSED;
         self.set::<56, 4>(refused | if target { TARGET } else { 0 });
     }
 
-    /// It is that of a timer which the filter refuses.
+    /// Marks the chain as that of a timer that the filter refuses.
     pub(crate) fn set_refused(&mut self) {
         self.set::<56, 4>(self.field::<56, 4>() | REFUSED);
     }

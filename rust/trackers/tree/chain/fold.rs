@@ -9,10 +9,11 @@
 //!            16              3
 //! ```
 //!
-//! On PREEMPT_RT each tick preempts a task of normal priority, and each time takes two places or more.
-//! So if a chain has no room, the times that the task ran become one, and the times for which it was
-//! preempted. The step keeps the thread that preempted it for longest, and how often it was preempted:
-//! this is the sum, and not the order, of what happened. Nothing else is left out by that.
+//! On PREEMPT_RT each tick preempts a task of normal priority, and each time takes at least two
+//! places. So if a chain has no room, the running times of the task are added into one, and so are
+//! the times of its preemptions. The step keeps the thread that preempted the task for longest, and
+//! the number of preemptions: it shows the sum of what happened, and not the order. Nothing else is
+//! lost.
 //!
 //! The subject of such a step:
 //!
@@ -30,22 +31,22 @@ const TID_BITS: u32 = 22;
 const TIMES_BITS: u32 = 10;
 const PRIO_AT: u32 = 32;
 const LONGEST_AT: u32 = 48;
-/// Of the longest time, how many bits are kept.
+/// Number of bits that are kept of the longest time.
 const DIGITS: u32 = 10;
 
 /// The subject of [`Kind::Preempted`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Preempted {
-    /// The thread that preempts, of several the one that did so for longest.
+    /// The preempting thread; of several, the one that ran for longest.
     pub(crate) tid: u32,
     pub(crate) prio: i32,
-    /// How many preemptions the step stands for, at most 1023.
+    /// Number of preemptions that the step stands for, at most 1023.
     pub(crate) times: u32,
-    /// The time of the longest, by [`rough`]; 0 if it is only one.
+    /// The longest time, by [`rough`]; 0 for a single preemption.
     longest: u16,
 }
 
-/// What the subject of a [`Kind::Preempted`] says.
+/// Unpacks the subject of a [`Kind::Preempted`].
 pub(crate) fn of_preempted(subject: u64) -> Preempted {
     let (low, prio) = of_task(subject);
     let times = low >> TID_BITS;
@@ -76,15 +77,15 @@ impl Preempted {
     }
 }
 
-/// A time in 16 bits: a longer time never has a smaller number.
+/// Returns a time in 16 bits: a longer time never has a smaller number.
 fn rough(time: u64) -> u16 {
     let bits = u64::BITS - time.leading_zeros();
     let more = bits.saturating_sub(DIGITS + 1);
-    // The first bit is always set if there are more, and adds one to the upper part.
+    // If any bits are cut, the leading bit is set, and adds one to the upper part.
     (more << DIGITS) as u16 + (time >> more) as u16
 }
 
-/// A step and the places that belong to it: its first place, and the first one behind it.
+/// A step and the places that belong to it: its first place, and the first place after them.
 #[derive(Clone, Copy)]
 struct Whole {
     at: usize,
@@ -99,7 +100,7 @@ fn kind<W: Words + ?Sized>(chain: &W, place: usize) -> u64 {
     word(chain, place, 0) >> KIND_AT
 }
 
-/// The step of this kind at a place.
+/// Returns the step of this kind at a place.
 fn whole<W: Words + ?Sized>(chain: &W, at: usize, used: usize, is: Kind) -> Option<Whole> {
     if at >= used || kind(chain, at) != is as u64 {
         return None;
@@ -109,8 +110,8 @@ fn whole<W: Words + ?Sized>(chain: &W, at: usize, used: usize, is: Kind) -> Opti
     Some(Whole { at, end })
 }
 
-/// Folds preemptions until there is room for `places` more, or nothing to fold; returns how many places
-/// are in use. Steps are not moved across those that were left out.
+/// Folds preemptions until there is room for `places` more, or nothing left to fold. Returns the
+/// number of places in use. Steps are not moved across the ones that were left out.
 #[cold]
 pub(super) fn fold<W: Words + ?Sized>(chain: &mut W, mut used: usize, places: usize) -> usize {
     let from = match chain.counts().more() {
@@ -130,8 +131,8 @@ pub(super) fn fold<W: Words + ?Sized>(chain: &mut W, mut used: usize, places: us
     used
 }
 
-/// What the CPU did in the waits that two switches ended, together; `None` inside if it is known of
-/// neither, and outside if it has no sum.
+/// Returns the sums of the CPU's activity in the waits that two switches ended: `Some(None)` if it
+/// is known of neither, `None` if it has no sum.
 fn parts_of_both<W: Words + ?Sized>(
     chain: &W,
     one: Whole,
@@ -149,8 +150,8 @@ fn parts_of_both<W: Words + ?Sized>(
     }
 }
 
-/// Folds the two preemptions that follow a switch at this place, if they do; returns how many places
-/// are in use then.
+/// Folds the two preemptions that follow a switch at this place, if they do. Returns the number of
+/// places then in use.
 fn fold_at<W: Words + ?Sized>(chain: &mut W, at: usize, used: usize) -> Option<usize> {
     let runs = whole(chain, at, used, Kind::Switch)?;
     let first = whole(chain, runs.end, used, Kind::Preempted)?;
@@ -183,7 +184,7 @@ fn fold_at<W: Words + ?Sized>(chain: &mut W, at: usize, used: usize) -> Option<u
     let tag = word(chain, kept.at, 0) & !LONGEST | ran;
     let back = word(chain, last.at, 0) & !LONGEST | all;
     let end = [back, word(chain, last.at, 1)];
-    // The step that is kept, with its name, then the last switch, then what follows that.
+    // The step that is kept, with its name, then the last switch, then the steps after it.
     let mut to = first.at;
     let mut put = |chain: &mut W, words: [u64; 2]| {
         for (nth, word) in words.into_iter().enumerate() {

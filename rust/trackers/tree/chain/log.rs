@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What has run on a CPU, as sums that a wait for this CPU can be divided by: for how long each
-//! interrupt, softirq or task had it.
+//! The use of a CPU, as sums that a wait for this CPU can be divided by: how long each interrupt,
+//! softirq or task had it.
 //!
 //! ```text
 //!   runs      | A    | B | A | B | C  | A   |
@@ -9,40 +9,40 @@
 //!   segments  A | A+A, B+B... | C..., A...    oldest first; each holds sums
 //! ```
 //!
-//! A *slice* is the time for which one of them had the CPU, and is added when it is over. A log is of
-//! one sort, whose times are those of one of the clocks of wait.rs: so the part of a wait that this
-//! sort took is known exactly, and the log only has to divide it.
+//! A *slice* is the time for which one rival had the CPU, and is added when it is over. A log holds
+//! one sort of rivals, whose times are those of one of the clocks of wait.rs: so the part of a wait
+//! that this sort took is known exactly, and the log only has to divide it.
 //!
-//! When a wait begins, the next slice that ends begins a new segment. Within a segment, the slices of one
-//! rival become one sum: so no wait begins in the middle of a segment, but in that of its first slice.
-//! Going back from the latest sum, a wait takes the whole of each, until its part is used up: this is
-//! in the first sum of its segment. Several waits share the segments, and none has a table of its own.
-//! If there are more sums than the log holds, the oldest are overwritten: a part of the wait remains
-//! that belongs to none.
+//! When a wait begins, the next slice that ends begins a new segment. Within a segment, the slices
+//! of one rival become one sum: so no wait begins in the middle of a segment, but in that of its
+//! first slice. Going back from the latest sum, a wait takes the whole of each sum, until its part
+//! is used up, which happens in the first sum of its segment. Several waits share the segments, and
+//! none has a table of its own. If there are more sums than the log holds, the oldest are
+//! overwritten: then a part of the wait remains that belongs to no rival.
 //!
-//! A wait may begin on another CPU, which announces it a moment after it has read the clock. A slice that
-//! ends meanwhile is added to a sum of the last segment. This sum is the last to end there, so those
-//! that have ended before the wait are told by that, and nothing is taken of them.
+//! A wait may begin on another CPU, which announces it a moment after it has read the clock. A
+//! slice that ends meanwhile is added to a sum of the last segment. This sum is the last to end
+//! there, so its end shows which sums ended before the wait, and nothing is taken from those.
 //!
-//! All of it belongs to one CPU; a log is not changed and read at the same time. Relaxed everywhere: the
-//! number of waits speaks of nothing else in memory.
+//! All of it belongs to one CPU; a log is not changed and read at the same time. Relaxed
+//! everywhere: the number of waits orders nothing else in memory.
 
 use crate::sys::atomic::{Atomic, Relaxed};
 
-/// How many sums a log holds.
+/// Number of sums in a log.
 pub(crate) const LOG: usize = 64;
-/// How many of the latest are searched for one to add a slice to.
+/// Number of latest sums that are searched for one to add a slice to.
 const SEARCHED: u64 = 8;
 
-/// Who it was: a [`super::rivals::who`], and a name.
+/// A rival: a [`super::rivals::who`], and a name.
 pub(crate) type Who = [u64; 3];
 
-/// The words of a sum: who, how long, and when the last slice ended.
+/// The words of a sum: the rival, its time, and the end of its last slice.
 const TIME: usize = 3;
 const END: usize = 4;
 const SUM: usize = 5;
 
-/// The sums of a log: separately, since they are too large for the stack. All may be 0 at first.
+/// The sums of a log, separately, since they are too large for the stack. All may be 0 at first.
 pub(crate) type Sums = [[Atomic<u64>; SUM]; LOG];
 
 #[inline(always)]
@@ -50,11 +50,11 @@ fn sum(sums: &Sums, nth: u64) -> &[Atomic<u64>; SUM] {
     &sums[nth as usize % LOG]
 }
 
-/// See the head of this file.
+/// The log of one sort of rivals on a CPU. See the head of this file.
 pub(crate) struct Log {
-    /// How many waits had begun when the latest segment did.
+    /// Number of waits that had begun when the latest segment did.
     waits: Atomic<u64>,
-    /// Where that begins, and where the next one will be; both count all sums there ever were.
+    /// Position of the latest segment, and of the next sum; both count all sums ever made.
     first: Atomic<u64>,
     next: Atomic<u64>,
 }
@@ -69,14 +69,14 @@ impl Log {
         }
     }
 
-    /// Forgets all, while nothing else uses it.
+    /// Clears the log, while nothing else uses it.
     pub(crate) fn reset(&self) {
         for word in [&self.waits, &self.first, &self.next] {
             word.store(0, Relaxed);
         }
     }
 
-    /// A slice of `who` has ended at `end`; `waits` waits have begun on this CPU.
+    /// Adds a slice of `who` that ended at `end`; `waits` waits have begun on this CPU.
     #[inline(always)]
     pub(crate) fn add(&self, sums: &Sums, waits: u64, who: Who, time: u64, end: u64) {
         let next = self.next.load(Relaxed);
@@ -100,8 +100,8 @@ impl Log {
         self.next.store(next.wrapping_add(1), Relaxed);
     }
 
-    /// Divides the last `part` that this sort took, of a wait that began at `since`: calls `see` for each
-    /// sum, perhaps several times for one rival. Returns what belongs to none.
+    /// Divides the last `part` that this sort took of a wait that began at `since`: calls `see` for
+    /// each sum, perhaps several times for one rival. Returns the time that belongs to no rival.
     pub(crate) fn divide(
         &self,
         sums: &Sums,

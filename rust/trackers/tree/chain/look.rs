@@ -9,10 +9,10 @@ use super::{
 
 /// A chain that can be read.
 pub(crate) trait Look {
-    /// The word at a position below [`WORDS`](super::WORDS).
+    /// Returns the word at a position below [`WORDS`](super::WORDS).
     fn get(&self, at: usize) -> u64;
 
-    /// When the last step was taken.
+    /// Returns when the last step was taken.
     #[inline(always)]
     fn last(&self) -> u64 {
         self.get(LAST)
@@ -23,13 +23,13 @@ pub(crate) trait Look {
         Counts(self.get(COUNTS))
     }
 
-    /// The subject of the first step.
+    /// Returns the subject of the first step.
     #[inline(always)]
     fn first_subject(&self) -> u64 {
         self.get(FIRST_STEP + 1)
     }
 
-    /// The subject of the last step, if that has no name.
+    /// Returns the subject of the last step, which must have no name.
     fn last_subject(&self) -> u64 {
         match self.counts().places() {
             0 => 0,
@@ -46,23 +46,23 @@ pub(crate) trait Look {
         }
     }
 
-    /// The place of the last step of a kind; 0 if there is none.
+    /// Returns the place of the last step of a kind; 0 if there is none.
     fn last_of(&self, kind: Kind) -> usize {
         let mut places = (0..self.counts().places()).rev();
         let is_it = |place: &usize| self.get(FIRST_STEP + 2 * place) >> KIND_AT == kind as u64;
         places.find(is_it).unwrap_or(0)
     }
 
-    /// The CPU of the first step.
+    /// Returns the CPU of the first step.
     #[inline(always)]
     fn first_cpu(&self) -> u32 {
         (self.get(FIRST_STEP) >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1)
     }
 
-    /// Calls `see` for each step: with what `of` returns for the number of its kind, and with the time
-    /// until the next step, at most [`LONGEST`]; the last one has the time until `end`. Not for steps
-    /// that are left out, nor for the one before these. `of` returns `None` for kinds that are not
-    /// steps.
+    /// Calls `see` for each step, with the result of `of` for the number of its kind, and with the
+    /// time until the next step, at most [`LONGEST`]; the last step has the time until `end`. Skips
+    /// steps that are left out, and the step before them. `of` returns `None` for kinds that are
+    /// not steps.
     #[inline(always)]
     fn each_time<T>(&self, end: u64, of: impl Fn(u64) -> Option<T>, mut see: impl FnMut(T, u64)) {
         let counts = self.counts();
@@ -92,8 +92,8 @@ pub(crate) trait Look {
         }
     }
 
-    /// Calls `see` for the steps from one place to another, except the last: returns what `of` does
-    /// for that one, if there is one.
+    /// Calls `see` for the steps from one place to another, except the last. Returns the result of
+    /// `of` for the last step, if there is one.
     #[inline(always)]
     fn each_time_of<T>(
         &self,
@@ -108,7 +108,7 @@ pub(crate) trait Look {
         let mut step = of(self.get(FIRST_STEP + 2 * from) >> KIND_AT)?;
         for at in from + 1..end {
             let tag = self.get(FIRST_STEP + 2 * at);
-            // The comparison that `of` has to make anyway says whether it is a step.
+            // The comparison that `of` must make anyway shows whether it is a step.
             if let Some(next) = of(tag >> KIND_AT) {
                 see(step, tag & LONGEST);
                 step = next;
@@ -117,24 +117,24 @@ pub(crate) trait Look {
         Some(step)
     }
 
-    /// Time between the last step before those left out and the first of these. Kept in the first step
-    /// of the chain, whose own time is always 0.
+    /// Returns the time between the last step before those left out and the first of these. Kept in
+    /// the first step of the chain, whose own time is always 0.
     #[inline(always)]
     fn before_more(&self) -> u64 {
         self.get(FIRST_STEP) & LONGEST
     }
 
-    /// The place from which steps are left out.
+    /// Returns the place from which steps are left out.
     fn boundary(&self, used: usize) -> usize {
         read::boundary(used, |at| self.is_attached(at))
     }
 
-    /// Whether a place belongs to the step before it.
+    /// Whether a place belongs to the preceding step.
     fn is_attached(&self, place: usize) -> bool {
         is_attached(self.get(FIRST_STEP + 2 * place))
     }
 
-    /// The places that say who had the CPU: the first, and the first one behind them.
+    /// Returns the places of the rivals: the first, and the first place after them.
     fn rivals(&self) -> Option<(usize, usize)> {
         let (used, is) = (self.counts().places(), |place: usize, kind: Kind| {
             self.get(FIRST_STEP + 2 * place) >> KIND_AT == kind as u64
@@ -144,20 +144,20 @@ pub(crate) trait Look {
         Some((from, from + (from..used).take_while(of_them).count()))
     }
 
-    /// Whether the chain ends with a wait for a CPU that has not ended.
+    /// Whether the chain ends with a wait for a CPU that is not over.
     #[inline(always)]
     fn is_waiting(&self) -> bool {
         let places = self.counts().places();
         places > 0 && self.get(FIRST_STEP + 2 * places - 2) >> KIND_AT == Kind::Wait as u64
     }
 
-    /// The end of the words that are in use.
+    /// Returns the end of the words that are in use.
     #[inline(always)]
     fn used(&self) -> usize {
         FIRST_STEP + 2 * self.counts().places()
     }
 
-    /// Whether it has the name of an action.
+    /// Whether the chain has the name of an action.
     #[inline(always)]
     fn has_action(&self) -> bool {
         self.counts().origin() == Origin::Irq

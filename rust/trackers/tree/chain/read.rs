@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a chain is read: from the words of an alert, or of an event.
+//! Reads a chain from the words of an alert, or of an event.
 
 use super::{
     name_of, of_tag,
@@ -9,29 +9,29 @@ use super::{
     LONGEST, MORE, NAME, NAME_BYTES, PLACE, WORDS,
 };
 
-/// What a reader sees.
+/// One item of a chain, as readers see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shown {
-    /// A step, the time since the one shown before, and the name of its task, if any. After
-    /// [`Shown::More`] that is the time since the first of the steps left out.
+    /// A step, the time since the previous item, and the name of its task, if any. After
+    /// [`Shown::More`] the time is counted from the first of the steps left out.
     Step(Step, u64, [u64; 2]),
-    /// What the CPU did during the wait that the last step ended, and the length of the wait.
+    /// The CPU's activity during the wait that the last step ended, and the length of the wait.
     Parts(Spent, u64),
-    /// Who had the CPU during that wait.
+    /// The rivals that had the CPU during that wait.
     Rivals(Rivals),
-    /// This many steps were left out; the first of them was taken so long after the last step.
+    /// Number of steps left out, and the time from the last step to the first of them.
     More(u64, u64),
 }
 
-/// The steps of a chain, for a reader: from its counts, the time of what was left out, and the words
-/// of its steps.
+/// Calls `see` for the steps of a chain, given its counts, the time of the steps left out, and the
+/// words of its steps.
 pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut(Shown)) {
     let used = counts.places().min(steps.len() / 2);
     let tag = |at: usize| steps[2 * at];
     let attached = |at: usize| at < used && is_attached(tag(at));
     let boundary = boundary(used, attached);
     let has_more = counts.more() > 0;
-    // The time of the steps left out that the next step gets.
+    // The time of the steps left out, which the next step gets.
     let mut rest = 0;
     for at in 0..used {
         if at == boundary && (has_more || more > 0) {
@@ -59,7 +59,7 @@ pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut
                     let name = name_of(words[0], words[1]);
                     rivals.get_or_insert_default().add_name(name);
                 }
-                // The first: the others are of a cookie.
+                // Only the first name: later ones belong to a cookie.
                 Some(Kind::Name) if name == [0; 2] => name = name_of(words[0], words[1]),
                 Some(Kind::Parts) => parts = Some(Spent::of_words(words).1),
                 _ => (),
@@ -79,8 +79,8 @@ pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut
     }
 }
 
-/// The place from which steps are left out: the first [`FIRST`] stay, with all that belongs to the
-/// last one.
+/// Returns the place from which steps are left out: the first [`FIRST`] places stay, with all
+/// places that belong to the last of them.
 pub(super) fn boundary(used: usize, is_attached: impl Fn(usize) -> bool) -> usize {
     let mut at = FIRST.min(used);
     while at < used && is_attached(at) {
@@ -89,8 +89,8 @@ pub(super) fn boundary(used: usize, is_attached: impl Fn(usize) -> bool) -> usiz
     at
 }
 
-/// The cookie of the work that was begun on a chain, from the words of its steps, in `room`; empty if
-/// there is none.
+/// Returns the cookie of the work that was begun on a chain, from the words of its steps, in
+/// `room`; empty if there is none.
 pub(crate) fn cookie<'a>(steps: &[u64], room: &'a mut [u8; COOKIE_MAX]) -> &'a [u8] {
     let is = |place: &[u64], kind: Kind| place[0] >> KIND_AT == kind as u64;
     let mut places = steps.chunks_exact(2);
@@ -110,11 +110,11 @@ pub(crate) fn cookie<'a>(steps: &[u64], room: &'a mut [u8; COOKIE_MAX]) -> &'a [
     &room[..used]
 }
 
-/// The words of [`split`].
+/// Number of words in the first part of [`split`].
 pub(crate) const SPLIT: usize = FIRST_STEP - MORE;
 
-/// What an alert has of a chain: all but the time of its end, with a number for how it ended; and the
-/// words of its steps.
+/// Returns the part of a chain that goes into an alert: all but the time of its end, with a number
+/// for how it ended; and the words of its steps.
 pub(crate) fn split(chain: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
     let mut head: [u64; SPLIT] = core::array::from_fn(|at| chain[MORE + at]);
     let mut counts = chain.counts();
@@ -129,8 +129,8 @@ pub(crate) fn split(chain: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
     (head, &chain[FIRST_STEP..chain.used()])
 }
 
-/// Cuts a name where it ends, at the latest before the last byte of these words: what is behind it
-/// in memory is not for readers.
+/// Cuts a name at its end, at the latest before the last byte of these words: the bytes after the
+/// end are not for readers.
 fn cut(name: &mut [u64]) {
     let mut is_over = false;
     let last = name.len().saturating_sub(1);
@@ -146,8 +146,8 @@ fn cut(name: &mut [u64]) {
     }
 }
 
-/// The numbers of the first part of [`split`]: the time of what was left out, the counts, the place
-/// of the task, the name of the action.
+/// Unpacks the first part of [`split`]: the time of the steps left out, the counts, the place of
+/// the task, the name of the action.
 pub(crate) fn of_split(head: &[u64]) -> (u64, Counts, u64, [u64; NAME]) {
     let word = |at: usize| head.get(at - MORE).copied().unwrap_or(0);
     (

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who kept a task from its CPU: the three that had it for longest, by name.
+//! The rivals that kept a task from its CPU: the three that had it for longest, by name.
 //!
 //! ```text
 //!   switch   its places:  the step | parts | name of the task | rivals | rivals | name | name | name
 //!                                                               1, 2     3        of 1, 2, 3
 //! ```
 //!
-//! They are found in a table with room for a few: if another one comes, the smallest makes room, and its
-//! time belongs to none from then on. What belongs to none could all be of one rival, perhaps of one
-//! that is not named. So a rival is named only if its time is at least that, with the largest that is
-//! not named added: then it is one of the three, whatever the rest was.
+//! The rivals are found in a table with room for a few. If a new one does not fit, the smallest
+//! makes room, and its time belongs to no rival from then on. This time could all be due to one
+//! rival, perhaps an unnamed one. So a rival is named only if its time is at least that time plus
+//! that of the largest unnamed rival: then it is among the top three in any case.
 //!
 //! Times are exact, in nanoseconds.
 
 use super::{log::Who, place_of_name, wait::MASK, Kind, KIND_AT};
 
-/// What sort of thing a rival is.
+/// The sorts of rivals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sort {
     /// A device interrupt: its handler, or its thread.
@@ -50,26 +50,26 @@ impl Sort {
 }
 
 const SORT_BITS: u32 = 3;
-/// Those of a thread id of Linux; an interrupt whose line does not fit is not named.
+/// Number of bits of a Linux thread id; an interrupt whose line does not fit is not named.
 const ID_BITS: u32 = 22;
 const TIME_AT: u32 = SORT_BITS + ID_BITS;
 const TIME_BITS: u32 = 36;
 const RIVAL_BITS: u32 = TIME_AT + TIME_BITS;
-// Two of them, and a bit, are all that a place has besides its kind.
+// Two rivals and one bit fill a place, besides its kind.
 const LEAST_AT: u32 = 2 * RIVAL_BITS;
 const _: () = assert!(LEAST_AT < KIND_AT + 64 && MASK < 1 << TIME_BITS);
 
-/// A rival without its name.
+/// Packs a rival without its name.
 #[inline(always)]
 pub(crate) fn who(sort: Sort, id: u32) -> u64 {
     u64::from(id) << SORT_BITS | sort as u64
 }
 
-/// The first bytes of a name, cut where it ends, at most 15: what is behind that in memory is arbitrary.
+/// Cuts a name at its end, at most 15 bytes: memory after the end is arbitrary.
 #[inline(always)]
 pub(crate) fn cut([low, high]: [u64; 2]) -> [u64; 2] {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    // The lowest bit that is set is in the first byte that is 0.
+    // The lowest set bit is in the first byte that is 0.
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
     let cut = |word: u64, zeros: u64| word & ((zeros & zeros.wrapping_neg()) >> 7).wrapping_sub(1);
     match (zeros(low), zeros(high)) {
@@ -88,16 +88,16 @@ pub(crate) struct Rival {
     pub(crate) time: u64,
 }
 
-/// How many are named.
+/// Number of rivals that are named.
 pub(crate) const NAMED: usize = 3;
-/// The most places that they take.
+/// Maximum number of places of the rivals.
 pub(crate) const RIVAL_PLACES: usize = 2 + NAMED;
 
-/// Those that had the CPU for longest, the longest first.
+/// The rivals that had the CPU for longest, in descending order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Rivals {
     pub(crate) named: [Option<Rival>; NAMED],
-    /// Each may have had it for longer: a part of the wait belongs to none.
+    /// The times are lower bounds: a part of the wait belongs to no rival.
     pub(crate) at_least: bool,
 }
 
@@ -116,7 +116,7 @@ impl Rivals {
         self.named.iter().flatten()
     }
 
-    /// Their places, and how many of them there are.
+    /// Returns the places of the rivals, and the number of places.
     pub(super) fn places(&self) -> ([[u64; 2]; RIVAL_PLACES], usize) {
         let mut places = [[0; 2]; RIVAL_PLACES];
         let mut used = 0;
@@ -140,7 +140,7 @@ impl Rivals {
         (places, used)
     }
 
-    /// Adds what the words of a place say, but for names.
+    /// Adds the rivals in the words of a place, without names.
     pub(super) fn add_place(&mut self, [low, high]: [u64; 2]) {
         let number = u128::from(low & ((1 << KIND_AT) - 1)) | u128::from(high) << KIND_AT;
         self.at_least |= number >> LEAST_AT != 0;
@@ -160,7 +160,7 @@ impl Rivals {
         }
     }
 
-    /// The next name is that of the next of them that has one.
+    /// Gives a name to the next rival that has one.
     pub(super) fn add_name(&mut self, name: [u64; 2]) {
         let mut named = self.named.iter_mut().flatten();
         if let Some(rival) = named.find(|rival| rival.sort.is_named() && rival.name == [0; 2]) {
@@ -169,7 +169,7 @@ impl Rivals {
     }
 }
 
-/// How many the table has room for.
+/// Number of entries in the table.
 const ROOM: usize = 8;
 
 /// A rival in the table.
@@ -181,7 +181,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// One of a log.
+    /// Unpacks a rival of a log.
     fn of([word, low, high]: Who, time: u64) -> Option<Self> {
         let id = (word >> SORT_BITS) as u32;
         let sort = Sort::of(word & ((1 << SORT_BITS) - 1)).filter(|_| id < 1 << ID_BITS)?;
@@ -199,7 +199,8 @@ impl Entry {
         Some(Self { rival, is_cut })
     }
 
-    /// The thread of an interrupt, by its name, as `irq/30-eth0`. One with another name is a task.
+    /// Returns the rival for the thread of an interrupt, identified by its name, as `irq/30-eth0`.
+    /// A thread with another name is a task.
     fn of_thread(id: u32, comm: [u64; 2], time: u64) -> Self {
         let (mut line, bytes) = (0u32, bytes_of(comm));
         let mut sort = Sort::Task;
@@ -240,9 +241,9 @@ impl Entry {
     }
 }
 
-/// Where the number is in the name of the thread of an interrupt.
+/// Position of the number in the name of an interrupt's thread.
 const NUMBER_AT: usize = 4;
-/// The bytes of the name of a task, without the last one.
+/// Number of bytes of the name of a task, without the last one.
 const MOST_BYTES: usize = 15;
 
 fn bytes_of([low, high]: [u64; 2]) -> [u8; 16] {
@@ -257,7 +258,7 @@ fn begins_with(name: [u64; 2], with: [u64; 2]) -> bool {
 /// The sums of a wait: see the head of this file.
 pub(crate) struct Table {
     entries: [Option<Entry>; ROOM],
-    /// What belongs to none.
+    /// The time that belongs to no rival.
     rest: u64,
 }
 
@@ -273,12 +274,12 @@ impl Table {
         }
     }
 
-    /// This much belongs to none.
+    /// Adds time that belongs to no rival.
     pub(crate) fn add_rest(&mut self, time: u64) {
         self.rest = self.rest.saturating_add(time);
     }
 
-    /// A rival, as in a log, had the CPU for so long.
+    /// Adds the time that a rival, as in a log, had the CPU.
     pub(crate) fn add(&mut self, who: Who, time: u64) {
         let Some(new) = Entry::of(who, time) else {
             return self.add_rest(time);
@@ -301,13 +302,13 @@ impl Table {
         }
     }
 
-    /// Takes out the one that had the CPU for longest.
+    /// Removes the rival that had the CPU for longest.
     fn take_most(&mut self) -> Option<Rival> {
         let most = self.entries.iter_mut().max_by_key(|entry| time_of(entry))?;
         Some(most.take()?.rival)
     }
 
-    /// Those that had the CPU for longest in a wait of this length.
+    /// Returns the rivals that had the CPU for longest in a wait of this length.
     pub(crate) fn most(mut self, wait: u64) -> Rivals {
         let most: [Option<Rival>; NAMED] = core::array::from_fn(|_| self.take_most());
         let next = self.take_most().map_or(0, |rival| rival.time);
@@ -319,5 +320,5 @@ impl Table {
     }
 }
 
-/// A rival that had less than this part of a wait is not named.
+/// A rival with less than 1/`SMALL` of a wait is not named.
 const SMALL: u64 = 64;

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Several steps that are appended in one go: room is made once, and what a chain has besides its
-//! steps is stored once, at the end.
+//! Several steps appended in one go: room is made once, and the words of a chain other than its
+//! steps are stored once, at the end.
 
 use super::{tag_of, Counts, Step, Words, FIRST_STEP, LAST, LONGEST, MORE};
 
-/// The places of steps, filled one after another. A chain in memory is as before until [`Row::end`].
+/// The places of steps, filled one after another. A chain in memory is unchanged until
+/// [`Row::end`].
 pub(crate) struct Row<'a, W> {
     pub(super) chain: &'a mut W,
     /// The first place, and the next one, which is free.
     pub(super) from: usize,
     pub(super) at: usize,
     pub(super) last: u64,
-    /// The time that does not fit in its step.
+    /// The time that did not fit in its step.
     pub(super) more: u64,
-    /// Those of the chain before.
+    /// The counts of the chain before.
     pub(super) counts: Counts,
 }
 
 impl<W: Words> Row<'_, W> {
-    /// Appends a step, taken at `now`. A clock that is behind that of the last step stands still.
+    /// Appends a step, taken at `now`. If this clock is behind the last step's, its time is 0.
     #[inline(always)]
     pub(crate) fn step(&mut self, now: u64, step: Step) {
         let now = now.max(self.last);
@@ -41,7 +42,7 @@ impl<W: Words> Row<'_, W> {
         self.at += 1;
     }
 
-    /// The chain has these steps from now on.
+    /// Adds these steps to the chain.
     #[inline(always)]
     pub(crate) fn end(mut self) {
         self.counts.add_places(self.at - self.from);
@@ -67,8 +68,8 @@ impl<W: Words> Row<'_, W> {
     }
 }
 
-/// The time of a step that takes longer. A call, which the compiler takes for rare: else each step would
-/// calculate both.
+/// Returns the time of a step that takes longer. A cold call, as otherwise each step would compute
+/// both.
 #[cold]
 #[inline(never)]
 fn cut() -> u64 {

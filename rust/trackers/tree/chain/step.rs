@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One step of a chain: what happens, and where.
+//! One step of a chain: its kind, its place, its subject.
 
 use super::KIND_AT;
 
@@ -17,52 +17,52 @@ pub(crate) enum Kind {
     Expire = 4,
     /// A softirq is raised; the subject is its vector.
     Raise = 5,
-    /// It runs.
+    /// The softirq runs.
     Softirq = 6,
     /// A task is woken; the subject is a [`task`].
     Waking = 7,
     /// A task is switched in.
     Switch = 8,
-    /// It is switched out though it could run; the subject is the task that runs instead.
+    /// The task is switched out though it is runnable; the subject is the task that runs instead.
     Preempted = 9,
-    /// It waits for a lock of PREEMPT_RT.
+    /// The task waits for a lock of PREEMPT_RT.
     Lock = 10,
-    /// It waits for something else, and not for the next event.
+    /// The task waits for something other than the next event.
     Sleep = 11,
-    /// It returns to user space.
+    /// The task returns to user space.
     User = 12,
-    /// It waits for the next event.
+    /// The task waits for the next event.
     Block = 13,
-    /// It begins a work; the subject is a [`begin`]. The cookie takes the places of names.
+    /// The task begins a work; the subject is a [`begin`]. The cookie takes the places of names.
     Begin = 14,
     /// A task has done the work.
     Done = 15,
     /// A work item is queued; the subject is its function.
     Queue = 16,
-    /// A worker calls that.
+    /// A worker starts the work item.
     Work = 17,
     /// A timer of the timer wheel was due; the subject is its function.
     Wheel = 18,
     /// A function is to be called on another CPU.
     Call = 19,
-    /// It is called there.
+    /// The function is called on that CPU.
     Called = 20,
-    /// It is switched out though it could run, since a limit keeps it from running.
+    /// The task is switched out though it is runnable, since a limit keeps it from running.
     Throttled = 21,
-    /// It sleeps as [`Kind::Sleep`] says, after it has requested reads of its own since it was switched
-    /// in.
+    /// The task sleeps as in [`Kind::Sleep`], after it has requested reads of its own since its
+    /// switch-in.
     Reads = 22,
-    /// Not a step: who had the CPU in that time, see rivals.rs.
+    /// Not a step: the rivals that had the CPU in that time, see rivals.rs.
     Rivals = 28,
-    /// Not a step: what the CPU did in the time that the step before says, see wait.rs.
+    /// Not a step: the CPU's activity in the wait that the preceding step ended, see wait.rs.
     Parts = 29,
-    /// Not a step: what the CPU had done when the wait began for which the step before is the reason.
+    /// Not a step: the CPU's totals when the wait began that the preceding step caused.
     Wait = 30,
-    /// Not a step: a name, or a part of one, of the step before.
+    /// Not a step: a name, or a part of one, of the preceding step.
     Name = 31,
 }
 
-/// Whether the word of this tag belongs to the step before: it is of none of the kinds of steps.
+/// Whether the place with this tag belongs to the preceding step: its kind is not that of a step.
 #[inline(always)]
 pub(super) fn is_attached(tag: u64) -> bool {
     tag >> KIND_AT > Kind::LAST as u64
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// What happens, and where.
+/// A step: its kind, its CPU, and its subject.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
     pub(crate) kind: Kind,
@@ -96,34 +96,35 @@ pub(crate) struct Step {
     pub(crate) subject: u64,
 }
 
-/// A task as the subject of a step: its thread id, and its priority.
+/// Returns a task as the subject of a step: its thread id, and its priority.
 #[inline(always)]
 pub(crate) fn task(tid: u32, prio: i32) -> u64 {
     u64::from(prio as u32) << 32 | u64::from(tid)
 }
 
-/// A [`task`] as the subject of a waking by another task, with its thread id instead of the priority.
+/// Returns a [`task`] as the subject of its waking, with the waker's thread id instead of the
+/// priority.
 pub(super) fn woken_by(subject: u64, waker: u32) -> u64 {
     u64::from(waker) << 32 | u64::from(subject as u32)
 }
 
-/// The thread id of the waker in the subject of a waking that has a name.
+/// Returns the thread id of the waker in the subject of a waking that has a name.
 pub(crate) fn waker_of(subject: u64) -> u32 {
     (subject >> 32) as u32
 }
 
-/// The task that begins a work as the subject of that step: its thread id, and how many bytes the
-/// cookie has.
+/// Returns the task that begins a work as the subject of that step: its thread id, and the number
+/// of bytes of the cookie.
 pub(crate) fn begin(tid: u32, len: usize) -> u64 {
     (len as u64) << 32 | u64::from(tid)
 }
 
-/// How many bytes the cookie of a [`begin`] has.
+/// Returns the number of bytes of the cookie of a [`begin`].
 pub(super) fn len_of(subject: u64) -> usize {
     (subject >> 32) as usize
 }
 
-/// The inverse of [`task`].
+/// Unpacks the result of [`task`].
 pub(crate) fn of_task(subject: u64) -> (u32, i32) {
     (subject as u32, (subject >> 32) as i32)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU did while a task waited for it: interrupts, softirqs, other tasks, nothing.
+//! The activity of a CPU while a task waited for it: interrupts, softirqs, other tasks, idle.
 //!
 //! ```text
 //!   interrupts     ___##_______#________     begin, end: one addition each to a word
@@ -10,42 +10,42 @@
 //!        waking: all of them, noted ^        ^ switch: all of them, minus what was noted
 //! ```
 //!
-//! Each is a running total in one word of the CPU. An even word is twice the total. While it runs,
-//! the word is odd: it is twice the total minus the begin, so the total follows from the word and
-//! the clock, and one load is enough to read it at any time, from any CPU. Totals are exact modulo
-//! 2^63, and noted modulo [`MASK`] + 1.
+//! Each is a running total in one word of the CPU. An even word is twice the total. While the total
+//! is running, the word is odd: it is twice the total minus the start, so the total follows from
+//! the word and the clock, and one load is enough to read it at any time, from any CPU. Totals are
+//! exact modulo 2^63, and noted modulo [`MASK`] + 1.
 //!
-//! The clock of softirqs stands still during interrupts, and that of nothing during both. So nothing
-//! is counted twice, an interrupt writes one word only, and the four parts of a wait add up to the
+//! The clock of softirqs stands still during interrupts, and the idle clock during both. So nothing
+//! is counted twice, an interrupt writes only one word, and the four parts of a wait add up to the
 //! wait.
 
 use super::{step::Kind, CPU_AT, CPU_BITS, KIND_AT};
 
-/// What to add to the word of a total that begins to run when its clock has this time.
+/// Returns what to add to the word of a total that starts running at this time of its clock.
 #[inline(always)]
 pub(crate) fn begin(clock: u64) -> u64 {
     1u64.wrapping_sub(clock << 1)
 }
 
-/// What to add when it ends.
+/// Returns what to add to the word of a total that stops at this time of its clock.
 #[inline(always)]
 pub(crate) fn end(clock: u64) -> u64 {
     (clock << 1).wrapping_sub(1)
 }
 
-/// What to add for this many nanoseconds, whether it runs or not.
+/// Returns what to add for this many nanoseconds, whether the total is running or not.
 #[inline(always)]
 pub(crate) fn more(time: u64) -> u64 {
     time << 1
 }
 
-/// Whether it runs.
+/// Whether the total is running.
 #[inline(always)]
 pub(crate) fn is_running(word: u64) -> bool {
     word & 1 != 0
 }
 
-/// The total, when its clock has this time.
+/// Returns the total at this time of its clock.
 #[inline(always)]
 pub(crate) fn total(word: u64, clock: u64) -> u64 {
     let running = if is_running(word) { clock } else { 0 };
@@ -53,12 +53,12 @@ pub(crate) fn total(word: u64, clock: u64) -> u64 {
 }
 
 const BITS: u32 = 36;
-/// Where times are cut off.
+/// Mask of the bits of a noted time.
 pub(crate) const MASK: u64 = (1 << BITS) - 1;
-/// Longer waits are not told apart: 34 s. So what is negative can be told from what is long.
+/// Maximum length of a wait, 34 s; above it, a negative difference could look like a long wait.
 pub(crate) const LONGEST_WAIT: u64 = MASK >> 1;
 
-/// Times of a CPU, but for other tasks: totals, modulo [`MASK`] + 1, or parts of a wait.
+/// Times of a CPU except for other tasks: totals, modulo [`MASK`] + 1, or parts of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spent {
     pub(crate) irq: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// The totals of these words at this time.
+    /// Returns the totals of these words at this time.
     #[inline(always)]
     pub(crate) fn of([irq, softirq, idle]: [u64; 3], now: u64) -> Self {
         let irq = total(irq, now);
@@ -98,10 +98,11 @@ impl Spent {
         self.plus(other.each(|time| time.wrapping_neg() & MASK))
     }
 
-    /// The parts of a wait of this length that began at `self` and ends now; `None` if it is too long.
+    /// Returns the parts of a wait of this length that began at `self` and ends now; `None` if it
+    /// is too long.
     ///
-    /// What another CPU has read may be a little off, since it has read one after the other: a part
-    /// that would be negative is none, and together they are at most the wait.
+    /// Totals read by another CPU may be slightly off, since they were read one after the other: a
+    /// part that would be negative is 0, and together the parts are at most the wait.
     pub(crate) fn until(self, now: Self, wait: u64) -> Option<Self> {
         if wait > LONGEST_WAIT {
             return None;
@@ -124,7 +125,7 @@ impl Spent {
         })
     }
 
-    /// The parts of two waits, together; `None` if one does not fit.
+    /// Returns the parts of two waits, together; `None` if one does not fit.
     pub(crate) fn and(self, other: Self) -> Option<Self> {
         let sum = Self {
             irq: self.irq + other.irq,
@@ -137,19 +138,19 @@ impl Spent {
         fits.then_some(sum)
     }
 
-    /// What is noted of a wait that began at `self`, and is for another CPU from now on: as if it
-    /// had been for that one, and this one's parts its own.
+    /// Returns the note for a wait that began at `self` on the CPU `from`, and continues on the CPU
+    /// `to`: as if all of it had been there, with the parts it had so far.
     pub(crate) fn moved(self, from: Self, to: Self) -> Self {
         self.plus(to).minus(from)
     }
 
-    /// The part of other tasks, of a wait of this length.
+    /// Returns the part of other tasks in a wait of this length.
     pub(crate) fn tasks(self, wait: u64) -> u64 {
         let Self { irq, softirq, idle } = self;
         wait.saturating_sub(irq + softirq + idle)
     }
 
-    /// The words of a place with these times, and a CPU.
+    /// Returns the words of a place with these times, and a CPU.
     #[inline(always)]
     pub(crate) fn to_words(self, kind: Kind, cpu: u32) -> [u64; 2] {
         let times = u128::from(self.irq)
@@ -163,7 +164,7 @@ impl Spent {
         ]
     }
 
-    /// The inverse of [`Spent::to_words`]: the CPU, too.
+    /// Unpacks the result of [`Spent::to_words`], including the CPU.
     pub(crate) fn of_words([low, high]: [u64; 2]) -> (u32, Self) {
         let times = u128::from(low & ((1 << CPU_AT) - 1)) | u128::from(high) << CPU_AT;
         let time = |nth: u32| (times >> (nth * BITS)) as u64 & MASK;
@@ -176,5 +177,5 @@ impl Spent {
     }
 }
 
-// Three times, in what a place has besides its kind and its CPU.
+// Three times fit in a place, besides its kind and its CPU.
 const _: () = assert!(3 * BITS <= CPU_AT + 64);

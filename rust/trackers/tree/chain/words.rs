@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Changes a chain where it is: appends steps and what belongs to them, and makes room for them.
+//! Changes a chain in place: appends steps and their attachments, and makes room for them.
 
 use super::{
     fold, of_tag, place_of_name, row::Row, tag_of, Counts, Kind, Look, Origin, Rivals, Spent, Step,
     ACTION, COUNTS, FIRST_STEP, LAST, LONGEST, MORE, NAME, NAME_BYTES, PLACE, PLACES,
 };
 
-/// What was noted when a wait began.
+/// The totals noted when a wait began.
 #[derive(Clone, Copy)]
 pub(crate) struct Noted {
     cpu: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Noted {
     was_queued: bool,
 }
 
-/// The bit of that in the last word of a [`Kind::Wait`].
+/// The bit of `was_queued` in the last word of a [`Kind::Wait`].
 const WAS_QUEUED: u64 = 1 << 63;
 
 /// Memory that holds a chain.
@@ -28,15 +28,15 @@ pub(crate) trait Words: Look {
         self.set(COUNTS, counts.0);
     }
 
-    /// A chain without steps that begins at `start`. One that begins with an interrupt needs the name
-    /// of its action, too.
+    /// Starts a chain without steps at `start`. A chain that begins with an interrupt needs the
+    /// name of its action, too.
     #[inline(always)]
     fn begin(&mut self, start: u64, origin: Origin) {
         self.begin_counted(start, 0, Counts::of(origin, 0));
     }
 
-    /// A chain of these steps, each with the time when it was taken: it begins with the first. As with
-    /// [`Words::push`], a clock that is behind stands still.
+    /// Starts a chain of these steps, each with the time when it was taken, at the first of them.
+    /// Clocks that are behind are handled as in [`Words::push`].
     #[inline(always)]
     fn begin_with<const N: usize>(&mut self, origin: Origin, steps: [(u64, Step); N])
     where
@@ -50,8 +50,8 @@ pub(crate) trait Words: Look {
         row.begin();
     }
 
-    /// A chain of the step `first`, of those of another one, which began at `begin`, that were not taken
-    /// before it, and of the step `last`.
+    /// Starts a chain of the step `first`, the steps of another chain, which began at `begin`, that
+    /// were not taken before `first`, and the step `last`.
     #[inline(always)]
     fn begin_around(
         &mut self,
@@ -64,10 +64,10 @@ pub(crate) trait Words: Look {
     {
         let (counts, tag) = (chain.counts(), chain.get(FIRST_STEP));
         let (used, gap) = (counts.places(), begin.wrapping_sub(first.0));
-        // Mostly all of it: nothing was left out, or taken before.
+        // Usually all of it: nothing was left out, or taken before.
         let is_whole = counts.more() == 0 && chain.get(MORE) == 0 && begin >= first.0;
-        // Its first step's time does not reach the bits above it. (It would have to be of centuries to
-        // do so and to leave them as they were.)
+        // The time of its first step does not reach the bits above it. (It would have to be
+        // centuries to do so and to leave those bits unchanged.)
         let tag_after = tag.wrapping_add(gap);
         let fits = used != 0 && used + 2 <= PLACES && tag ^ tag_after <= LONGEST;
         if !is_whole || !fits {
@@ -85,7 +85,8 @@ pub(crate) trait Words: Look {
         row.begin();
     }
 
-    /// Begins a chain around any other one. No argument is a pair, which would be in memory.
+    /// Starts a chain around any other chain. No argument is a pair, which would be passed in
+    /// memory.
     #[cold]
     #[inline(never)]
     #[allow(clippy::too_many_arguments, reason = "see above")]
@@ -106,7 +107,7 @@ pub(crate) trait Words: Look {
         self.push(now, last);
     }
 
-    /// The places of a chain that begins at `start`.
+    /// Returns the places of a chain that begins at `start`.
     #[inline(always)]
     fn new_row(&mut self, start: u64, origin: Origin) -> Row<'_, Self>
     where
@@ -122,7 +123,7 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Makes room for this many places behind the last step; all of them have to be filled.
+    /// Makes room for this many places after the last step; all of them must be filled.
     #[inline(always)]
     fn row<const N: usize>(&mut self) -> Row<'_, Self>
     where
@@ -139,7 +140,7 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// What a chain has besides its steps, of which the last one was at `last`.
+    /// Sets the words of a chain other than its steps, the last of which was taken at `last`.
     #[inline(always)]
     fn begin_counted(&mut self, last: u64, more: u64, counts: Counts) {
         self.set(LAST, last);
@@ -148,14 +149,15 @@ pub(crate) trait Words: Look {
         self.set_counts(counts);
     }
 
-    /// The name of the action of the interrupt that it began with, perhaps with more behind its end.
+    /// Sets the name of the action of the interrupt at the origin; the bytes after its end are
+    /// arbitrary.
     fn set_action(&mut self, name: [u64; NAME]) {
         for (at, word) in name.into_iter().enumerate() {
             self.set(ACTION + at, word);
         }
     }
 
-    /// Appends a step, taken at `now`. A clock that is behind that of the last step stands still.
+    /// Appends a step, taken at `now`. If this clock is behind the last step's, its time is 0.
     #[inline]
     fn push(&mut self, now: u64, step: Step) {
         self.push_and(now, step, |_| ());
@@ -191,7 +193,7 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Notes what the CPU has done for which the task waits from the last step on.
+    /// Notes the totals of the CPU that the task waits for from the last step on.
     #[inline(always)]
     fn push_wait(&mut self, cpu: u32, spent: Spent) {
         let (at, _) = self.room(1);
@@ -199,8 +201,8 @@ pub(crate) trait Words: Look {
     }
 
     /// Appends a step of a task that gets the CPU, whose totals are `spent` now. If they were noted
-    /// when the wait began, the step has what the CPU did meanwhile. `rivals` returns which tasks,
-    /// interrupts and softirqs had the CPU, given the start of the wait and what was noted then.
+    /// when the wait began, the step gets the CPU's activity meanwhile. `rivals` returns the tasks,
+    /// interrupts and softirqs that had the CPU, given the start of the wait and the noted totals.
     #[inline(always)]
     fn push_waited(
         &mut self,
@@ -212,10 +214,10 @@ pub(crate) trait Words: Look {
     ) {
         let since = self.last();
         let wait = now.saturating_sub(since);
-        // A task that has got to another CPU unnoticed has waited for several.
+        // A task that was moved to another CPU unnoticed has waited for several.
         let noted = self.take_wait().filter(|noted| noted.cpu == step.cpu);
         let parts = noted.and_then(|noted| noted.spent.until(spent, wait));
-        // One that was moved has waited for others, too.
+        // A task that was moved has waited for other CPUs, too.
         let mut of_rivals = match (noted, parts) {
             (Some(noted), Some(_)) if !noted.was_queued => rivals(since, noted.spent),
             _ => Rivals::default(),
@@ -239,8 +241,9 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Makes room for a step with this many places, and for the rivals of its wait behind it. Those of a
-    /// shorter wait are dropped for that, but no step: the last of the rivals are, if there is no room.
+    /// Makes room for a step with this many places, and for the rivals of its wait after it. The
+    /// rivals of a shorter wait are dropped for that, but no step; if there is no room, the last of
+    /// the new rivals are dropped.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, places: usize, wait: u64, rivals: &mut Rivals) {
@@ -270,7 +273,7 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Drops who had the CPU; returns how many places are in use then.
+    /// Drops the rivals; returns the number of places then in use.
     fn drop_rivals(&mut self) -> usize {
         let mut counts = self.counts();
         let used = counts.places();
@@ -286,8 +289,8 @@ pub(crate) trait Words: Look {
         used - (end - from)
     }
 
-    /// The task waits for the CPU `to` from now on, if it waits: what both have done so far. `was_queued`:
-    /// it has waited for the other one, and is not just being woken.
+    /// Makes a waiting task wait for the CPU `to` from now on, using the totals of both CPUs.
+    /// `was_queued`: the task has waited for the other CPU, and is not just being woken.
     fn move_wait(&mut self, to: u32, was_queued: bool, spent: impl Fn(u32) -> Option<Spent>) {
         let Some(noted) = self.take_wait() else {
             return;
@@ -301,7 +304,7 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Takes away what was noted when the wait began that the chain ends with.
+    /// Removes and returns the note about the wait that the chain ends with.
     fn take_wait(&mut self) -> Option<Noted> {
         if !self.is_waiting() {
             return None;
@@ -319,7 +322,7 @@ pub(crate) trait Words: Look {
         })
     }
 
-    /// Stores what belongs to the step before at a free place, the first.
+    /// Stores the words of an attachment to the last step in the first free place.
     #[inline(always)]
     fn attach(&mut self, at: usize, [low, high]: [u64; 2]) {
         self.set(FIRST_STEP + 2 * at, low);
@@ -329,13 +332,13 @@ pub(crate) trait Words: Look {
         self.set_counts(counts);
     }
 
-    /// Stores a name, or a part of one, at a free place, the first.
+    /// Stores a name, or a part of one, in the first free place.
     #[inline(always)]
     fn put_name(&mut self, at: usize, name: [u64; 2]) {
         self.attach(at, place_of_name(name));
     }
 
-    /// Stores a step at a free place, the first, which is not counted yet.
+    /// Stores a step in the first free place, without counting it.
     #[inline(always)]
     fn put(&mut self, at: usize, now: u64, step: Step) {
         let last = self.get(LAST);
@@ -350,7 +353,7 @@ pub(crate) trait Words: Look {
         self.set(FIRST_STEP + 2 * at + 1, step.subject);
     }
 
-    /// The first free place, which has `places` behind it with itself, and the counts.
+    /// Returns the first of at least `places` free places, and the counts.
     #[inline(always)]
     fn room(&mut self, places: usize) -> (usize, Counts) {
         let counts = self.counts();
@@ -358,7 +361,7 @@ pub(crate) trait Words: Look {
             Some(at) => (at, counts),
             None => {
                 let at = self.leave_out(counts.places(), places);
-                // There is room now: said once more for the compiler.
+                // There is room now: repeated for the compiler.
                 (at.min(PLACES.saturating_sub(places)), self.counts())
             }
         }
@@ -370,7 +373,7 @@ pub(crate) trait Words: Look {
         let mut used = fold::fold(self, used, places);
         if used + places > PLACES {
             self.drop_rivals();
-            // They prevent folding, too.
+            // The rivals prevent folding, too.
             used = fold::fold(self, self.counts().places(), places);
         }
         if used + places <= PLACES {
@@ -379,11 +382,11 @@ pub(crate) trait Words: Look {
         self.leave_out_from(self.boundary(used), used, used + places - PLACES)
     }
 
-    /// Leaves out this many places or more, from the place `from` on; returns the first free one.
+    /// Leaves out at least this many places, from the place `from` on; returns the first free one.
     fn leave_out_from(&mut self, from: usize, used: usize, places: usize) -> usize {
         let (mut to, mut time, mut steps) = (from, self.get(MORE), 0);
         let is_first = self.counts().more() == 0;
-        // Whole steps: not the name without its task.
+        // Whole steps: not a name without its task.
         while to < used && (to - from < places || self.is_attached(to)) {
             if !self.is_attached(to) {
                 let took = self.get(FIRST_STEP + 2 * to) & LONGEST;
@@ -407,13 +410,13 @@ pub(crate) trait Words: Look {
         used - (to - from)
     }
 
-    /// See [`Look::before_more`].
+    /// Sets the time of [`Look::before_more`].
     fn set_before_more(&mut self, time: u64) {
         let tag = self.get(FIRST_STEP) & !LONGEST;
         self.set(FIRST_STEP, tag | time.min(LONGEST));
     }
 
-    /// Copies all of a chain that is in use.
+    /// Copies all words of a chain that are in use.
     #[inline(always)]
     fn copy_from(&mut self, from: &impl Look) {
         for at in 0..ACTION {
@@ -432,7 +435,7 @@ pub(crate) trait Words: Look {
     }
 
     /// Appends the steps of another chain, which began at `start`, that were taken at `since` or
-    /// later: those before are not on the chain from an origin at that time.
+    /// later: earlier ones are not on the chain from an origin at that time.
     fn append(&mut self, start: u64, chain: &impl Look, since: u64) {
         self.append_from(start, chain, since, 0);
     }
@@ -464,7 +467,7 @@ pub(crate) trait Words: Look {
                 if let Some((from, end)) =
                     rivals.filter(|(from, end)| (*from..*end).contains(&next))
                 {
-                    // All of them, or none; and only of one wait.
+                    // All of the rivals, or none; and only of one wait.
                     if next == from && self.rivals().is_none() {
                         self.append_rivals(chain, from, end);
                     }
@@ -485,7 +488,7 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Takes over who had the CPU, from these places of `chain`, if there is room.
+    /// Copies the rivals from these places of `chain`, if there is room.
     fn append_rivals(&mut self, chain: &impl Look, from: usize, end: usize) {
         let Some(at) = self.counts().free_place(end - from) else {
             return;
@@ -496,8 +499,8 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Takes over what `chain` has left out, at `now`, if it is `wanted`; returns the time
-    /// afterwards.
+    /// Takes over the sums of the steps that `chain` has left out, at `now`, if `wanted`; returns
+    /// the time afterwards.
     fn append_more(&mut self, now: u64, chain: &impl Look, since: u64, wanted: bool) -> u64 {
         let (time, steps) = (chain.get(MORE), chain.counts().more());
         let after = now.wrapping_add(time);
@@ -506,7 +509,7 @@ pub(crate) trait Words: Look {
             let from = self.boundary(used);
             let gap = now.saturating_sub(self.last());
             if steps > 0 && from < used {
-                // What is left out here begins with the first step behind the boundary.
+                // The steps left out here begin with the first step after the boundary.
                 self.leave_out_from(from, used, used - from);
             } else if steps > 0 && self.counts().more() == 0 {
                 self.set_before_more(chain.before_more().saturating_add(gap));

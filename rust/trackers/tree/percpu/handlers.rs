@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The handler of an interrupt that a CPU runs, and the interrupt that a chain begins with: a handler,
-//! or a local interrupt.
+//! The interrupt handler that a CPU runs, and the interrupt that a chain begins with: a handler, or
+//! a local interrupt.
 //!
 //! See the head of percpu.rs.
 
@@ -19,7 +19,7 @@ use crate::sys::{
 pub(super) struct Called {
     irq: Word,
     entered: Word,
-    /// Its name, uncut: most are never needed.
+    /// The name of its action, uncut: most names are never needed.
     action: [Word; NAME_WORDS],
 }
 
@@ -32,7 +32,7 @@ impl Called {
         }
     }
 
-    /// It is called now. Returns the time.
+    /// Notes that the handler is called now. Returns the time.
     ///
     /// The name of the action is copied, though few interrupts need it: the action may be freed once
     /// the handler has returned.
@@ -44,7 +44,7 @@ impl Called {
                 word.store(value, Relaxed);
             }
         });
-        // Last: less has to be kept in registers during the call.
+        // Last: fewer values must be kept in registers during the call.
         let now = now();
         self.entered.store(now, Relaxed);
         now
@@ -63,7 +63,7 @@ pub(super) struct First<'a> {
     origin: Origin,
     pub(super) at: u64,
     pub(super) step: Step,
-    /// The handler, if it is that of a device.
+    /// The handler, for a device interrupt.
     called: Option<&'a Called>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> First<'a> {
         }
     }
 
-    /// A local interrupt, by its position.
+    /// Describes a local interrupt, by its position.
     #[inline(always)]
     pub(super) fn of_vector(vector: u64, at: u64, cpu: u32) -> Self {
         let (kind, subject) = (Kind::Vector, vector);
@@ -91,21 +91,21 @@ impl<'a> First<'a> {
         }
     }
 
-    /// Begins the chain. Returns when.
+    /// Begins the chain. Returns its start.
     #[inline(always)]
     pub(super) fn begin(self, chain: &mut impl Words) -> u64 {
         chain.begin_with(self.origin, [(self.at, self.step)]);
         self.name(chain)
     }
 
-    /// Begins the chain, with a step that is made `now`. Returns when it begins.
+    /// Begins the chain, with a step that is made `now`. Returns its start.
     #[inline(always)]
     pub(super) fn begin_with(self, chain: &mut impl Words, now: u64, step: Step) -> u64 {
         chain.begin_with(self.origin, [(self.at, self.step), (now, step)]);
         self.name(chain)
     }
 
-    /// The chain has the name of the handler's action. Returns when it begins.
+    /// Gives the chain the name of the handler's action. Returns its start.
     #[inline(always)]
     fn name(self, chain: &mut impl Words) -> u64 {
         if let Some(called) = self.called {

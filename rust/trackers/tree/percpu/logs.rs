@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who has had a CPU, for the waits for it: what an instance with `interference=1` keeps.
+//! The rivals that had a CPU, for the waits for it: kept by an instance with `interference=1`.
 //!
 //! ```text
 //!   sort        who                                its time is that of the word
@@ -10,20 +10,21 @@
 //!   tasks       all others                         neither, and not idle
 //! ```
 //!
-//! At each change the slice of the one that had the CPU ends. It is added to the log of its sort
-//! (chain/log.rs), and the words of the CPU change (spent.rs). So the slices of a sort add up to what its
-//! word says, but for NMIs, which have a sum of their own until the next change.
+//! At each change the slice of the rival that had the CPU ends. It is added to the log of its sort
+//! (chain/log.rs), and the words of the CPU change (spent.rs). So the slices of a sort add up to
+//! its word, except for NMIs, which have a sum of their own until the next change.
 //!
-//! An interrupt within another one has its own slices, and so does a handler that another handler or
-//! a local interrupt has called. Softirqs in threads, and threads of interrupts, count as softirqs and
-//! interrupts wherever the kernel runs them; such a thread outside of a softirq is an interrupt.
+//! An interrupt within another one has its own slices, and so does a handler that another handler
+//! or a local interrupt has called. Softirqs in threads, and threads of interrupts, count as
+//! softirqs and interrupts wherever the kernel runs them; such a thread counts as an interrupt
+//! outside a softirq.
 //!
 //! # Contexts
 //!
 //! Each log is changed by one sort of probe, with preemption off, and these do not interrupt each
-//! other: those of interrupts, and switches, have interrupts off; where a softirq begins or ends in the
-//! thread of an interrupt, they are turned off. A switch reads all of them, with interrupts off. An NMI
-//! only adds to a word. Another CPU only counts the waits.
+//! other: probes of interrupts and of switches have interrupts off, and where a softirq begins or
+//! ends in the thread of an interrupt, they are turned off. A switch reads all logs, with
+//! interrupts off. An NMI only adds to a word. Another CPU only counts the waits.
 
 use super::{
     super::chain::{
@@ -40,7 +41,7 @@ use crate::{
     sys::{atomic::Relaxed, interrupts, platform::Kernel, task::TaskRef},
 };
 
-/// A sort: when the slice that has not ended began, by its clock, and those that have.
+/// The log of a sort, and the start of its slice that has not ended, by the sort's clock.
 struct Line {
     since: Word,
     log: Log,
@@ -55,23 +56,23 @@ impl Line {
 }
 
 /// Whether the thread of an interrupt runs, and is counted as one; whether another interrupt has
-/// interrupted that.
+/// interrupted it.
 const NONE: u64 = 0;
 const THREAD: u64 = 1;
 const INTERRUPTED: u64 = 2;
 
-/// The sorts.
+/// The sorts of rivals.
 const IRQS: usize = 0;
 const SOFTIRQS: usize = 1;
 const TASKS: usize = 2;
 const SORTS: usize = 3;
 
-/// The sums of a CPU.
+/// The sums of all sorts of a CPU.
 pub(super) type AllSums = [Sums; SORTS];
 
-/// What else it has.
+/// The state of a CPU besides its sums.
 pub(crate) struct Head {
-    /// How many waits have begun.
+    /// Number of waits that have begun.
     waits: Word,
     lines: [Line; SORTS],
     /// The time of NMIs that is in no slice yet.
@@ -80,19 +81,19 @@ pub(crate) struct Head {
     thread: Word,
     /// The softirq that runs.
     vector: Word,
-    /// When the last switch was, and the totals at that time.
+    /// Time of the last switch, and the totals at that time.
     at: Word,
     spent: [Word; 3],
 }
 
-/// How the name of an interrupt's thread begins.
+/// The start of the name of an interrupt's thread.
 const IRQ: u64 = u32::from_le_bytes(*b"irq/") as u64;
 
 fn is_of_interrupt(task: &TaskRef<'_>) -> bool {
     task.is_kthread() && task.comm()[0] & u64::from(u32::MAX) == IRQ
 }
 
-/// A task as one that has had the CPU.
+/// Returns a task as a rival.
 fn who_is(task: &TaskRef<'_>) -> Who {
     let sort = if is_of_interrupt(task) {
         Sort::Thread
@@ -103,7 +104,7 @@ fn who_is(task: &TaskRef<'_>) -> Who {
     [who(sort, task.tid()), low, high]
 }
 
-/// See the head of this file.
+/// The logs of a CPU. See the head of this file.
 #[derive(Clone, Copy)]
 pub(crate) struct Logs<'a> {
     pub(super) head: &'a Head,
@@ -123,7 +124,7 @@ impl Head {
         }
     }
 
-    /// Forgets all, while no probe runs.
+    /// Clears the logs, while no probe runs.
     pub(super) fn reset(&self, now: u64) {
         for line in &self.lines {
             line.log.reset();
@@ -134,7 +135,7 @@ impl Head {
         }
     }
 
-    /// A task waits for this CPU. Any CPU.
+    /// Counts a task that waits for this CPU. Any CPU.
     #[inline(always)]
     pub(super) fn begin_wait(&self) {
         self.waits.fetch_add(1, Relaxed);
@@ -147,8 +148,8 @@ impl Logs<'_> {
         log.add(sums, self.head.waits.load(Relaxed), who, time, end);
     }
 
-    /// Who had this CPU in a wait from `since` on, when the totals were `noted`, until the switch that
-    /// goes on; none if it is shorter than `least`.
+    /// Returns the rivals that had this CPU in a wait from `since` on, when the totals were
+    /// `noted`, until the current switch; none if the wait is shorter than `least`.
     #[inline(never)]
     pub(crate) fn rivals(&self, since: u64, noted: Spent, least: u64) -> Rivals {
         let wait = self.head.at.load(Relaxed).saturating_sub(since);
@@ -187,7 +188,7 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// The slice of an interrupt ends at this time, and another one begins.
+    /// Ends the slice of an interrupt at this time, and starts the next.
     fn cut(&self, who: Who, at: u64) {
         let since = &self.logs.head.lines[IRQS].since;
         let time = at.saturating_sub(since.load(Relaxed));
@@ -195,7 +196,7 @@ impl<'a> Timed<'a> {
         since.store(at, Relaxed);
     }
 
-    /// Who has taken what NMIs took since the last change.
+    /// Ends the slice of the NMIs since the last change.
     fn cut_nmi(&self, guard: &Guard, at: u64) {
         let time = self.logs.head.nmi.load(Relaxed);
         if time != 0 {
@@ -204,7 +205,7 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// A handler, or a local interrupt, has begun at this time.
+    /// Notes that a handler, or a local interrupt, has begun at this time.
     #[inline(always)]
     pub(crate) fn enter_irq(&self, guard: &Guard, at: u64) {
         if !wait::is_running(self.spending.irq.load(Relaxed)) {
@@ -215,7 +216,7 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// The same in what is an interrupt already.
+    /// Notes that a handler, or a local interrupt, has begun inside another one.
     #[cold]
     #[inline(never)]
     fn enter_inner(&self, at: u64) {
@@ -227,7 +228,7 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// An interrupt has ended.
+    /// Notes that an interrupt has ended.
     #[inline(always)]
     pub(crate) fn leave_irq(&self, guard: &Guard, interrupt: Interrupt) {
         if !wait::is_running(self.spending.irq.load(Relaxed)) {
@@ -238,7 +239,7 @@ impl<'a> Timed<'a> {
             self.cut_nmi(guard, at);
             match self.logs.head.thread.load(Relaxed) {
                 NONE => Kernel::add_local(guard, &self.spending.irq, wait::end(at)),
-                // Its begin was not seen.
+                // The start of the handler was not seen.
                 THREAD => return,
                 _ => self.logs.head.thread.store(THREAD, Relaxed),
             }
@@ -246,9 +247,9 @@ impl<'a> Timed<'a> {
         self.cut(who_interrupts(interrupt), at);
     }
 
-    /// An NMI has taken this long. If it came in an interrupt, or in the thread of one, the slice of that
-    /// is shorter. One that comes between the clock and the word of an interrupt's begin or end may count
-    /// twice, or not.
+    /// Adds the time of an NMI. If it came in an interrupt, or in the thread of one, the slice of
+    /// that is shorter. An NMI that comes between the clock and the word of an interrupt's start or
+    /// end may count twice, or not at all.
     pub(crate) fn nmi(&self, guard: &Guard, time: u64) {
         if wait::is_running(self.spending.irq.load(Relaxed)) {
             Kernel::add_local(guard, &self.logs.head.lines[IRQS].since, time);
@@ -258,14 +259,14 @@ impl<'a> Timed<'a> {
         Kernel::add_local(guard, &self.logs.head.nmi, time);
     }
 
-    /// The thread of an interrupt, the current task, is one no longer. Interrupts are off.
+    /// Stops counting the current task as the thread of an interrupt. Interrupts are off.
     fn stop_thread(&self, guard: &Guard, at: u64) {
         TaskRef::with_current(|thread| self.cut(who_is(&thread), at));
         Kernel::add_local(guard, &self.spending.irq, wait::end(at));
         self.logs.head.thread.store(NONE, Relaxed);
     }
 
-    /// The thread of an interrupt goes on. Interrupts are off.
+    /// Counts the current task as the thread of an interrupt again. Interrupts are off.
     fn start_thread(&self, guard: &Guard, at: u64) {
         if !wait::is_running(self.spending.irq.load(Relaxed)) {
             Kernel::add_local(guard, &self.spending.irq, wait::begin(at));
@@ -292,7 +293,7 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// A softirq begins. Returns the time.
+    /// Notes that a softirq begins. Returns the time.
     #[inline(always)]
     pub(crate) fn enter_softirq(&self, guard: &Guard, vector: usize) -> u64 {
         if self.logs.head.thread.load(Relaxed) != NONE {
@@ -303,7 +304,7 @@ impl<'a> Timed<'a> {
         now
     }
 
-    /// It ends.
+    /// Notes that the softirq ends.
     #[inline(always)]
     pub(crate) fn leave_softirq(&self, guard: &Guard) {
         self.stop_softirq(guard, self.spending.clocks());
@@ -314,7 +315,7 @@ impl<'a> Timed<'a> {
         });
     }
 
-    /// The CPU switches from one task to another, which goes on with this softirq, if any. Interrupts
+    /// Handles the switch from one task to another, which resumes this softirq, if any. Interrupts
     /// are off.
     #[inline(never)]
     pub(crate) fn switch(

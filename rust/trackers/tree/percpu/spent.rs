@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU spends its time on besides tasks, as running totals: see chain/wait.rs.
+//! Times that a CPU spends on other things than tasks, as running totals: see chain/wait.rs.
 //!
 //! ```text
 //!   word      changed by                               when
@@ -12,23 +12,23 @@
 //!   idle      switches from and to the idle task       interrupts off
 //! ```
 //!
-//! They are changed in logs.rs.
+//! The words are changed in logs.rs.
 //!
 //! # Orderings
 //!
-//! Only the CPU itself changes its words, each by one addition that nothing on the CPU can come in
-//! between (`Platform::add_local`), and an NMI adds to the word of interrupts while something else
-//! does not: the order of additions does not matter. The probes of one word do not interrupt each
-//! other, as the table says, so begin and end alternate.
+//! Only the CPU itself changes its words, each by one addition that nothing on the CPU can
+//! interrupt (`Platform::add_local`). An NMI adds to the word of interrupts in the middle of
+//! another probe: the order of additions does not matter. The probes of one word do not interrupt
+//! each other, as the table shows, so starts and ends alternate.
 //!
-//! The CPU that wakes a task reads the words of the one where the task will wait, and notes what it
-//! has read in the tip. Each word is read at once, and is right by itself: a total that runs has
-//! begun, one that does not has ended, and nothing else is in memory that the word speaks of. So
-//! relaxed is enough, there is nothing to publish. When the task is switched in, that CPU reads its
-//! own words: no older values than those noted, since a word has one order of changes for all
-//! (coherence), and the tip was found after it was made, which is acquired with it.
+//! The CPU that wakes a task reads the words of the CPU where the task will wait, and notes them in
+//! the tip. Each word is read at once, and is right by itself: a total that runs has begun, one
+//! that does not has ended, and the word refers to nothing else in memory. So relaxed is enough,
+//! there is nothing to publish. When the task is switched in, that CPU reads its own words: no
+//! older values than those noted, since a word has one order of changes for all (coherence), and
+//! the tip was found after it was made, which is acquired with it.
 //!
-//! What is read may be off by how long the reading takes: the clock was read a moment before, and an
+//! The values may be off by the duration of the reading: the clock was read a moment before, and an
 //! interrupt may begin or end on the other CPU between one word and the next. `Spent::until` keeps
 //! the parts from being negative, or more than the wait.
 
@@ -54,27 +54,27 @@ impl Spending {
         }
     }
 
-    /// Nothing runs, while no probe does.
+    /// Resets the totals to 0, none of them running, while no probe runs.
     pub(super) fn reset(&self) {
         for word in [&self.irq, &self.softirq, &self.idle] {
             word.store(0, Relaxed);
         }
     }
 
-    /// The time, and that of the clock that stands still in interrupts. Interrupts may be on.
+    /// Returns the time, and the clock that stands still in interrupts. Interrupts may be on.
     #[inline(always)]
     pub(super) fn clocks(&self) -> (u64, u64) {
         loop {
             let irq = self.irq.load(Relaxed);
             let now = Kernel::now();
-            // No interrupt has come in between.
+            // No interrupt came in between.
             if self.irq.load(Relaxed) == irq {
                 return (now, now.wrapping_sub(wait::total(irq, now)));
             }
         }
     }
 
-    /// All totals at this time. Any CPU.
+    /// Returns all totals at this time. Any CPU.
     #[inline]
     pub(super) fn at(&self, now: u64) -> Spent {
         let words = [&self.irq, &self.softirq, &self.idle];

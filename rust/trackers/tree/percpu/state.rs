@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU is doing: its hard interrupt, with the timer in it, and its tasks.
+//! The activity of a CPU: its hard interrupt, with the timer in it, and its tasks.
 //!
 //! See the head of percpu.rs.
 
@@ -22,22 +22,22 @@ use crate::{
     },
 };
 
-/// How many handlers run, in a word; and above that, what came of the one that has returned last:
-/// nothing that matters now, or one of these.
+/// Mask of the number of running handlers, in a word. The bits above show the state of the handler
+/// that returned last: nothing relevant, or one of these.
 const DEPTH: u64 = u32::MAX as u64;
-/// Its thread is about to be woken.
+/// The thread of that handler is about to be woken.
 const WAKES: u64 = 1 << 32;
-/// It is over.
+/// That handler is over.
 const OVER: u64 = 2 << 32;
 
-/// How many handlers are known, each called by the one before: those of controllers that find out
-/// which of their own lines it is. Those further inside are taken for the last one that is known.
+/// Number of known handlers, each called by the one before: those of controllers that find out
+/// which of their own lines is active. Handlers nested deeper are taken for the last known one.
 const NESTED: usize = 3;
 
-/// The clocks that can be set: their times minus `CLOCK_MONOTONIC`.
+/// A clock that can be set: its time minus `CLOCK_MONOTONIC`.
 struct Clock {
     offset: Word,
-    /// When that was seen to change.
+    /// When the offset was last seen to change.
     since: Word,
 }
 
@@ -47,39 +47,39 @@ pub(crate) struct Thread {
     subject: Word,
     woken: Word,
     switched: Word,
-    /// Its name, as a chain has it.
+    /// The name of the thread, in the form used in a chain.
     name: [Word; 2],
 }
 
 impl Thread {
-    /// It is switched in.
+    /// Notes that the thread is switched in.
     #[inline(never)]
     pub(crate) fn switch_in(&self) {
         self.switched.store(Kernel::now(), Relaxed);
     }
 }
 
-/// The threads of softirqs of a CPU.
+/// Number of softirq threads of a CPU.
 const THREADS: usize = 2;
 
-/// What a CPU is doing.
+/// The activity of a CPU.
 pub(crate) struct CpuState {
-    /// How many handlers run, the last one inside of the others; see [`DEPTH`].
+    /// Number of running handlers, the last one innermost; see [`DEPTH`].
     handlers: Word,
     called: [Called; NESTED],
     /// The position of the local interrupt, from 1; 0 for none.
     vector: Word,
     vector_entered: Word,
     timer: Expiring,
-    /// The address of the task that runs, if it has a tip.
+    /// The address of the running task, if it has a tip.
     running: Word,
-    /// How many bytes it had had read when it was switched in.
+    /// Number of bytes that had been read for it at its switch-in.
     read: Word,
-    /// Whether its tip is `Leaving`.
+    /// Whether the running task's tip is `Leaving`.
     leaving: Word,
-    /// Whether a function runs that another CPU has requested, on a chain that is known.
+    /// Whether a function runs that another CPU has requested, on a known chain.
     calls: Word,
-    /// What it spends its time on, if the instance wants to know.
+    /// The times of the CPU, if the instance keeps them.
     spending: Spending,
     threads: [Thread; THREADS],
     clocks: [Clock; CLOCKS],
@@ -112,7 +112,7 @@ impl CpuState {
         }
     }
 
-    /// Forgets all; the clocks are what they are now.
+    /// Clears everything, and sets the clocks to their current offsets.
     pub(super) fn reset(&self, offsets: [u64; CLOCKS]) {
         self.forget_handlers();
         self.vector.store(0, Relaxed);
@@ -130,7 +130,7 @@ impl CpuState {
         }
     }
 
-    /// A handler is called, perhaps by another one. Returns the time.
+    /// Notes that a handler is called, perhaps by another one. Returns the time.
     #[inline(always)]
     pub(crate) fn enter_handler(
         &self,
@@ -147,7 +147,7 @@ impl CpuState {
         outermost.enter(irq, action, now)
     }
 
-    /// A handler that was called by another one, if it is among those that are known.
+    /// Notes a handler that was called by another one, if it is among the known ones.
     #[cold]
     #[inline(never)]
     fn enter_nested(
@@ -163,20 +163,20 @@ impl CpuState {
         }
     }
 
-    /// It has returned. The one that has called it, if any, goes on.
+    /// Notes that a handler has returned. The handler that called it, if any, continues.
     #[inline(always)]
     pub(crate) fn leave_handler(&self) {
         self.handlers
             .store(self.depth().saturating_sub(1) | OVER, Relaxed);
     }
 
-    /// The thread of the action of the handler that has just returned is woken next (trap 1).
+    /// Notes that the thread of the handler that has just returned is woken next (trap 1).
     #[inline(always)]
     pub(crate) fn wakes_thread(&self) {
         self.handlers.store(self.depth() | WAKES, Relaxed);
     }
 
-    /// What it spends its time on.
+    /// Returns the times of the CPU.
     #[inline(always)]
     pub(super) fn spending(&self) -> &Spending {
         &self.spending
@@ -188,38 +188,38 @@ impl CpuState {
         self.depth() == 0 && self.vector.load(Relaxed) == 0
     }
 
-    /// The local interrupt that runs, by its position.
+    /// Returns the local interrupt that runs, by its position.
     #[inline(always)]
     pub(super) fn vector(&self) -> Option<u64> {
         self.vector.load(Relaxed).checked_sub(1)
     }
 
-    /// The handler that has just returned.
+    /// Returns the handler that has just returned.
     #[inline(always)]
     pub(crate) fn returned(&self) -> Interrupt {
         let nth = (self.depth() as usize).min(NESTED - 1);
         self.called[nth].interrupt()
     }
 
-    /// What the handler or local interrupt that has just begun has interrupted, or was called by, if
-    /// that is one.
+    /// Returns the interrupt that was interrupted, or made the call, when the current handler or
+    /// local interrupt began; `None` if it was no interrupt.
     pub(super) fn outer(&self) -> Option<Interrupt> {
         match self.depth() {
-            // A local interrupt has begun, and none is inside of another one.
+            // A local interrupt has begun, and none is nested in another.
             0 => None,
             1 => Some(Interrupt::Vector(self.vector()?)),
             depth => Some(self.called[(depth as usize - 2).min(NESTED - 1)].interrupt()),
         }
     }
 
-    /// What it has spent its time on by now. Any CPU.
+    /// Returns the CPU's totals at this time. Any CPU.
     #[inline(always)]
     pub(crate) fn spent(&self, now: u64) -> Spent {
         self.spending.at(now)
     }
 
-    /// The CPU does something else now: no interrupt that comes without a tracepoint is taken for
-    /// the last one (trap 3).
+    /// Notes that the CPU does something else now: an interrupt without a tracepoint is not taken
+    /// for the last handler (trap 3).
     #[inline(always)]
     pub(crate) fn forget_handlers(&self) {
         self.handlers.store(0, Relaxed);
@@ -231,19 +231,19 @@ impl CpuState {
         handlers != 0 && handlers & DEPTH == 0 && self.vector.load(Relaxed) == 0
     }
 
-    /// How many handlers run.
+    /// Returns the number of running handlers.
     #[inline(always)]
     fn depth(&self) -> u64 {
         self.handlers.load(Relaxed) & DEPTH
     }
 
-    /// The handler that a waking comes from, or the waking of a thread, which comes after the
-    /// handler has returned or from one that runs (`irq_wake_thread`).
+    /// Returns the handler that a waking comes from; the waking of a thread comes after the handler
+    /// has returned, or from a running handler (`irq_wake_thread`).
     fn handler(&self, wakes_thread: bool) -> Option<&Called> {
         let handlers = self.handlers.load(Relaxed);
         let depth = handlers & DEPTH;
         let nth = if wakes_thread && handlers & !DEPTH == WAKES {
-            // It is woken once.
+            // The thread is woken once.
             self.handlers.store(depth | OVER, Relaxed);
             depth
         } else {
@@ -252,9 +252,9 @@ impl CpuState {
         self.called.get((nth as usize).min(NESTED - 1))
     }
 
-    /// When a clock was last seen to be set, 0 for not yet: its timers that were due before only
-    /// became due then. One that is asked for its offset here, with each timer, is enough: those
-    /// that become due by that are called at once.
+    /// Returns when a clock was last seen to be set, 0 for never: its timers that were due before
+    /// only became due then. Reading the offset here, with each timer, is enough: timers that
+    /// become due because the clock was set are called at once.
     pub(super) fn clock_set(&self, timer: &Timer, now: u64) -> u64 {
         let clock = timer.clock.checked_sub(1);
         let Some(clock) = clock.and_then(|clock| self.clocks.get(clock)) else {
@@ -279,13 +279,13 @@ impl CpuState {
         self.vector.store(0, Relaxed);
     }
 
-    /// The function of a timer is called, which was not due before `since`.
+    /// Notes the call of the function of a timer, which was not due before `since`.
     #[inline(always)]
     pub(crate) fn enter_timer(&self, timer: &Timer, since: u64, now: u64) {
         self.timer.enter(timer, since, now);
     }
 
-    /// The function of a timer whose clock may be set is called.
+    /// Notes the call of the function of a timer whose clock may be set.
     #[inline(never)]
     pub(crate) fn enter_timer_of_clock(&self, timer: HighRes<'_>, now: u64) {
         let timer = timer.read();
@@ -297,8 +297,8 @@ impl CpuState {
         self.timer.leave();
     }
 
-    /// Makes the chain to where this hard interrupt is, to wake a task; or to wake the thread of its
-    /// action, which happens after the handler. Returns when it begins.
+    /// Makes the chain to this hard interrupt, to wake a task; or to wake the thread of its action,
+    /// which happens after the handler. Returns its start.
     #[inline]
     pub(crate) fn hard(
         &self,
@@ -313,7 +313,8 @@ impl CpuState {
         }
     }
 
-    /// Makes the chain to the function of a timer that runs in this hard interrupt.
+    /// Makes the chain to the function of a timer that runs in this hard interrupt. Returns its
+    /// start.
     #[inline(never)]
     fn timer_in_hard(
         &self,
@@ -330,7 +331,7 @@ impl CpuState {
             choice.timers(timer.timing, function)
         };
         let mut chain_from = |base| timer.chain(chain, base, cpu, timers);
-        // Called apart, so that each is in line with what is known of the base.
+        // Called separately, so that each call is inlined with what is known of the base.
         if let Some(called) = self.handler(wakes_thread) {
             chain_from(Base::First(First::of_handler(called, cpu)))
         } else if let Some(first) = self.first_of_vector(cpu) {
@@ -340,32 +341,32 @@ impl CpuState {
         }
     }
 
-    /// Whether an interrupt is here that is known, and no function runs that it has called.
+    /// Whether a known interrupt runs here, and no function that it has called.
     #[inline(always)]
     pub(crate) fn is_plain_interrupt(&self) -> bool {
         let function = self.timer.function.load(Relaxed) | self.calls.load(Relaxed);
         function == 0 && self.depth() | self.vector.load(Relaxed) != 0
     }
 
-    /// Makes the chain to where this interrupt is, which is a plain one, and the step that it makes
-    /// now. Returns when it begins.
+    /// Makes the chain to this interrupt, which is a plain one, with a step taken now. Returns its
+    /// start.
     #[inline(always)]
     pub(crate) fn hard_with(&self, chain: &mut impl Words, step: Step) -> Option<u64> {
         let first = self.first(step.cpu, false)?;
         Some(first.begin_with(chain, Kernel::now(), step))
     }
 
-    /// The interrupt that the chain begins with.
+    /// Returns the interrupt that the chain begins with.
     #[inline(always)]
     fn first(&self, cpu: u32, wakes_thread: bool) -> Option<First<'_>> {
-        // A handler is inside of the local interrupt that has called it, if there is one.
+        // A handler is nested in the local interrupt that has called it, if there is one.
         match self.handler(wakes_thread) {
             Some(called) => Some(First::of_handler(called, cpu)),
             None => self.first_of_vector(cpu),
         }
     }
 
-    /// The local interrupt that the chain begins with, if no handler runs.
+    /// Returns the local interrupt that the chain begins with, if no handler runs.
     #[inline(always)]
     fn first_of_vector(&self, cpu: u32) -> Option<First<'_>> {
         let vector = self.vector.load(Relaxed).checked_sub(1)?;
@@ -373,14 +374,14 @@ impl CpuState {
         Some(First::of_vector(vector, entered, cpu))
     }
 
-    /// The address of the task that runs, if it has a tip; 0 if not. A switch finds there the task
-    /// that it leaves, or 0.
+    /// Returns the address of the running task, if it has a tip; 0 if not. A switch finds here the
+    /// task that it leaves, or 0.
     #[inline(always)]
     pub(crate) fn running(&self) -> u64 {
         self.running.load(Relaxed)
     }
 
-    /// Whether that is this task.
+    /// Whether the running task is this task, and has a tip.
     #[inline(always)]
     pub(crate) fn is_running(&self, task: u64) -> bool {
         self.running() == task
@@ -393,7 +394,7 @@ impl CpuState {
         }
     }
 
-    /// Whether the task that runs is on its way back to user space, or there (leaving.rs).
+    /// Whether the running task is on its way back to user space, or there (leaving.rs).
     #[inline(always)]
     pub(crate) fn is_leaving(&self) -> bool {
         self.leaving.load(Relaxed) != 0
@@ -404,20 +405,20 @@ impl CpuState {
         self.leaving.store(leaves.into(), Relaxed);
     }
 
-    /// The task that runs has had this many bytes read so far.
+    /// Sets the number of bytes read so far for the running task.
     #[inline(always)]
     pub(crate) fn set_read(&self, bytes: u64) {
         self.read.store(bytes, Relaxed);
     }
 
-    /// Whether it has requested reads since.
+    /// Whether the running task has requested reads since.
     #[inline(always)]
     pub(crate) fn has_read(&self, bytes: u64) -> bool {
         self.read.load(Relaxed) != bytes
     }
 
-    /// Whether a function runs that another CPU has requested, on a chain that is known. Interrupts
-    /// are off meanwhile.
+    /// Whether a function runs that another CPU has requested, on a known chain. Interrupts are off
+    /// meanwhile.
     #[inline(always)]
     pub(crate) fn is_calling(&self) -> bool {
         self.calls.load(Relaxed) != 0
@@ -437,8 +438,8 @@ impl CpuState {
         }
     }
 
-    /// A thread of softirqs is woken, perhaps one that was woken on this CPU before: it is never on
-    /// another one. Returns whether it was.
+    /// Notes the waking of a softirq thread, if it was woken on this CPU before: it never runs on
+    /// another. Returns whether it was.
     #[inline(always)]
     pub(crate) fn wake_known_thread(&self, task: u64, subject: u64) -> bool {
         let Some(thread) = self.thread(task) else {
@@ -450,7 +451,8 @@ impl CpuState {
         true
     }
 
-    /// A thread of softirqs of this CPU is woken for the first time, or its place is free again.
+    /// Notes the waking of a softirq thread of this CPU for the first time, or when its slot is
+    /// free again.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake_thread(&self, task: u64, subject: u64, name: [u64; 2]) {
@@ -468,15 +470,15 @@ impl CpuState {
         thread.task.store(task, Relaxed);
     }
 
-    /// The thread of softirqs with this task, if it was woken here.
+    /// Returns the softirq thread of this task, if it was woken here.
     #[inline(always)]
     pub(crate) fn thread(&self, task: u64) -> Option<&Thread> {
         let mut threads = self.threads.iter();
         threads.find(|thread| thread.task.load(Relaxed) == task)
     }
 
-    /// Appends the step that a softirq is served; before it those of the thread that does so, as far
-    /// as they came after it was raised.
+    /// Appends the step of a softirq that is served, preceded by the steps of the thread that
+    /// serves it, as far as they came after the raise.
     #[inline(always)]
     pub(super) fn append_served(
         &self,
@@ -494,7 +496,7 @@ impl CpuState {
             ..served
         };
         let (woken, switched) = (thread.woken.load(Relaxed), thread.switched.load(Relaxed));
-        // Read where it is needed: what is read before has to be kept somewhere.
+        // Read where it is needed: a value read earlier would have to be kept.
         let name = || core::array::from_fn(|at| thread.name[at].load(Relaxed));
         if woken >= raised && switched >= woken {
             let mut row = chain.row::<4>();
@@ -504,7 +506,7 @@ impl CpuState {
             row.step(now, served);
             return row.end();
         }
-        // It was woken before the raise; perhaps it has run since then.
+        // The thread was woken before the raise; perhaps it has run since then.
         if woken >= raised {
             chain.push(woken, step(Kind::Waking));
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A timer whose function runs, and the chain to what that does.
+//! A timer whose function runs, and the chain to what the function does.
 //!
 //! ```text
 //!   due             interrupt or softirq       function called      what it does
@@ -20,30 +20,30 @@ use crate::sys::{
     timer::Timer, //
 };
 
-/// From when on the delay of a timer counts.
+/// The moment from which the delay of a timer counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Since {
     Due,
     Latest,
-    /// From the interrupt that calls it.
+    /// From the interrupt that calls its function.
     Vector,
-    /// Not at all: what it does begins with its interrupt.
+    /// The timer is no origin: the chain begins with its interrupt.
     NoOrigin,
 }
 
-/// From when on the delay of a timer counts, and whether the filter refuses the timer.
+/// The moment from which the delay of a timer counts, and whether the filter refuses the timer.
 #[derive(Clone, Copy)]
 pub(crate) struct Timers {
     pub(crate) since: Since,
     pub(crate) is_refused: bool,
 }
 
-/// Says so of timers.
+/// Makes this choice for timers.
 pub(crate) trait Choice {
     /// Whether all timers whose time is exact are wanted, from when they are due. Calls nothing.
     fn is_plain(&self) -> bool;
 
-    /// From when on the delay of the timer with this function counts.
+    /// Returns from when on the delay of the timer with this function counts.
     fn timers(&self, timing: Timing, function: u64) -> Timers;
 }
 
@@ -51,19 +51,19 @@ pub(crate) trait Choice {
 pub(super) struct Expiring {
     due: Word,
     latest: Word,
-    /// 0 if there is none.
+    /// 0 if no function runs.
     pub(super) function: Word,
     called: Word,
 }
 
-/// What is known of when a timer was due.
+/// Precision of the time when a timer was due.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Timing {
     /// To the nanosecond.
     Exact = 0,
-    /// The tick.
+    /// To the tick.
     Tick = 1,
-    /// Nothing: it may be as late as it likes.
+    /// The timer may be arbitrarily late.
     Any = 2,
 }
 
@@ -87,7 +87,7 @@ impl Expiring {
         }
     }
 
-    /// Its function is called, and it was not due before `since`.
+    /// Notes that the function of a timer is called, which was not due before `since`.
     #[inline(always)]
     pub(super) fn enter(&self, timer: &Timer, since: u64, now: u64) {
         self.due.store(timer.due.max(since), Relaxed);
@@ -101,7 +101,7 @@ impl Expiring {
         self.function.store(0, Relaxed);
     }
 
-    /// What is known of the timer with this function.
+    /// Returns what is known of the timer with this function.
     #[inline(always)]
     pub(super) fn expired(&self, function: u64) -> Expired {
         Expired {
@@ -116,16 +116,16 @@ impl Expiring {
 
 /// The chain on which a timer is called.
 pub(super) enum Base<'a> {
-    /// It is not known.
+    /// The chain is not known.
     Unknown,
-    /// It is this interrupt, without another step.
+    /// The chain is this interrupt, without another step.
     First(First<'a>),
-    /// It began at this time.
+    /// The chain began at this time.
     Chain(u64, Kept<'a>),
 }
 
 impl Base<'_> {
-    /// Makes the chain. Returns when it begins.
+    /// Makes the chain. Returns its start.
     #[inline(always)]
     fn begin(self, chain: &mut impl Words) -> Option<u64> {
         match self {
@@ -150,8 +150,8 @@ pub(super) struct Expired {
 }
 
 impl Expired {
-    /// Makes the chain to what the function of a timer does whose delay counts from when it was due, on
-    /// a chain that has begun. Returns when the chain begins.
+    /// Makes the chain to the function of a timer whose delay counts from when it was due, on a
+    /// chain that has begun. Returns its start.
     #[inline(always)]
     pub(super) fn due_on(self, chain: &mut impl Words, base: (u64, &Kept<'_>), cpu: u32) -> u64 {
         let step = |kind| Step {
@@ -159,14 +159,14 @@ impl Expired {
             cpu,
             subject: self.function,
         };
-        // The clock of the interrupt may be a little ahead of ours.
+        // The clock of the interrupt may be slightly ahead of ours.
         let start = self.due.min(self.called);
         let (due, expire) = (step(Kind::Due), step(Kind::Expire));
         chain.begin_around(Origin::Timer, (start, due), base, (self.called, expire));
         start
     }
 
-    /// Makes the chain to what its function does. Returns when the chain begins.
+    /// Makes the chain to the function of the timer. Returns its start.
     #[inline(always)]
     pub(super) fn chain(
         self,
@@ -196,7 +196,7 @@ impl Expired {
                     chain.push(called, step(Kind::Expire));
                     start
                 } else {
-                    // It is called by none that is known: nothing earlier is.
+                    // No known activity calls it, so no earlier step is known.
                     chain.begin_with(origin, [(called, step(Kind::Expire))]);
                     called
                 };
@@ -209,16 +209,16 @@ impl Expired {
             Since::Due => self.due,
             Since::Latest => self.latest,
         };
-        // The clock of the interrupt may be a little ahead of ours.
+        // The clock of the interrupt may be slightly ahead of ours.
         let start = start.min(called);
         let (due, expire) = ((start, step(kind)), (called, step(Kind::Expire)));
         match base {
-            // Mostly a local interrupt, and nothing else.
+            // Usually a local interrupt, and nothing else.
             Base::First(First { at, step, .. }) if at >= start => {
                 chain.begin_with(origin, [due, (at, step), expire]);
             }
             Base::First(_) | Base::Unknown => chain.begin_with(origin, [due, expire]),
-            // What came before the timer was due is not on the chain from there.
+            // Steps before the timer was due are not on the chain from there.
             Base::Chain(begin, before) => chain.begin_around(origin, due, (begin, &before), expire),
         }
         timers.mark(chain);
@@ -227,7 +227,7 @@ impl Expired {
 }
 
 impl Timers {
-    /// What holds unless parameters say something else.
+    /// The choice without parameters.
     pub(crate) const PLAIN: Self = Self {
         since: Since::Due,
         is_refused: false,

@@ -20,9 +20,9 @@
 //! | `cmpxchg` that fails | `Relaxed` in any case | the same: a failed conditional|
 //! |                        |                                   | operation orders nothing      |
 //!
-//! What loom finds correct with `AcqRel` therefore needs no more than that of `Full`; an algorithm
-//! that relies on the full barrier (a store before, a load after) has to use `xchg`, or to declare
-//! that it needs the barrier after a `cmpxchg`, too (`model::barriers`).
+//! An algorithm that loom finds correct with `AcqRel` therefore needs only that part of `Full`; an algorithm that
+//! relies on the full barrier (a store before, a load after) must use `xchg`, or declare that it needs the barrier
+//! after a `cmpxchg`, too (`model::barriers`).
 //! Loom's own limits: it remembers the seven latest stores of each atomic, a failing
 //! compare-and-swap always sees the latest value, and it knows no load that is satisfied by a
 //! later store of its own thread's future (load buffering), which dependencies forbid in the
@@ -47,31 +47,31 @@ pub use ordering::{Acquire, Full, Relaxed, Release};
 
 /// Types that can be atomic.
 pub trait AtomicType: Copy + PartialEq + sealed::Sealed {
-    /// `core`'s atomic of that type.
+    /// `core`'s atomic of this type.
     #[doc(hidden)]
     type Native: sealed::Repr<Self>;
 
-    /// Loom's atomic of that type.
+    /// Loom's atomic of this type.
     #[cfg(loom)]
     #[doc(hidden)]
     type Modelled: sealed::Repr<Self>;
 
-    /// For the mutations of the model.
+    /// Converts the value to a word, for the mutations of the model.
     #[cfg(loom)]
     #[doc(hidden)]
     fn word(self) -> u64;
 
-    /// For the mutations of the model.
+    /// Converts a word back, for the mutations of the model.
     #[cfg(loom)]
     #[doc(hidden)]
     fn from_word(word: u64) -> Self;
 
-    /// Wraps around.
+    /// Adds, wrapping around.
     #[cfg(loom)]
     #[doc(hidden)]
     fn plus(self, rhs: Self) -> Self;
 
-    /// Wraps around.
+    /// Subtracts, wrapping around.
     #[cfg(loom)]
     #[doc(hidden)]
     fn minus(self, rhs: Self) -> Self;

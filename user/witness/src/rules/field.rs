@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::lines::Line;
 
-/// A line that is a step of a rule, with the earlier one of the same task that belongs to it.
+/// A line that is a step of a rule, with the earlier line of the same task that belongs to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen<'a> {
     pub(crate) line: &'a Line<'a>,
@@ -16,7 +16,7 @@ pub(crate) struct Seen<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: String,
-    /// The events of which the earlier line is one; empty if the field is in the line itself.
+    /// Possible events of the earlier line; empty if the field is in the line itself.
     pub(super) earlier: Vec<String>,
     is_hex: bool,
     source: Source,
@@ -89,7 +89,7 @@ impl Field {
                 }
                 rest
             }
-            // What is all the rest may hold anything, and begins at the first one.
+            // A field that extends to the end may contain anything, so it begins at the first mark.
             Source::After(mark) if self.to_end => line.fields.split_once(mark.as_str())?.1,
             Source::After(mark) => {
                 let at = |(at, _): &(usize, &str)| {

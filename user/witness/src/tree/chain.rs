@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Chains: as the witness builds them from the trace, and as an alert has them.
+//! Chains, as the witness builds them from the trace, and as an alert has them.
 
 use std::rc::Rc;
 
@@ -13,13 +13,13 @@ pub(super) struct Step {
     /// As in an alert: `waking:9`.
     pub(super) what: String,
     pub(super) cpu: u32,
-    /// When, ns.
+    /// Time of the step, ns.
     pub(super) time: u64,
-    /// The position of its line in the trace, which orders those of one CPU exactly.
+    /// The position of its line in the trace, which orders the steps of one CPU exactly.
     pub(super) at: usize,
 }
 
-/// A chain from its origin on. Branches share what they have in common.
+/// A chain from its origin on. Branches share their common part.
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
     pub(super) steps: Rc<Vec<Step>>,
@@ -28,7 +28,7 @@ pub(super) struct Chain {
     pub(super) preempted: u32,
 }
 
-/// What it began with.
+/// The origin of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     /// `irq`, `vector` or `timer`.
@@ -36,7 +36,7 @@ pub(super) struct Origin {
     /// The line of an interrupt, else -1, and the name of its action.
     pub(super) irq: i64,
     pub(super) action: String,
-    /// When, ns; unknown for a timer that was started before the trace was.
+    /// Start, ns; unknown for a timer that was started before the trace.
     pub(super) start: Option<u64>,
 }
 
@@ -53,8 +53,8 @@ impl Chain {
         Rc::make_mut(&mut self.steps).push(step);
     }
 
-    /// Appends what says how a worker came to what was queued last: its own steps since then, from
-    /// when it was woken.
+    /// Appends the steps that show how a worker came to the last queued work: its own steps since then, from its waking
+    /// on.
     pub(super) fn follow_worker(&mut self, worker: &Chain) {
         let woken = |step: &Step| step.what.starts_with("waking:");
         let from = worker.steps.iter().rposition(woken).unwrap_or(0);
@@ -65,7 +65,7 @@ impl Chain {
         }
     }
 
-    /// The position of the last step's line.
+    /// Returns the position of the last step's line.
     pub(super) fn last_at(&self) -> usize {
         self.steps.last().map_or(0, |step| step.at)
     }
@@ -79,12 +79,13 @@ pub(super) enum Told {
         cpu: u32,
         time: u64,
     },
-    /// This many are left out.
+    /// Number of steps that are left out.
     More(usize),
 }
 
 impl Told {
-    /// How many steps of the trace it stands for: twenty preemptions have nineteen switches between them.
+    /// Returns the number of steps of the trace that it stands for: twenty preemptions have nineteen switches between
+    /// them.
     pub(super) fn steps(&self) -> usize {
         let what = match self {
             Told::More(number) => return *number,
@@ -100,7 +101,7 @@ impl Told {
     }
 }
 
-/// The steps of an alert, each with the time when it was taken.
+/// Returns the steps of an alert, each with its time.
 pub(super) fn told(alert: &Alert) -> Result<Vec<Told>> {
     let text = alert.fields.text("path").context("no path=")?;
     let mut time = alert.time - alert.delay;
@@ -125,8 +126,8 @@ pub(super) fn told(alert: &Alert) -> Result<Vec<Told>> {
     Ok(steps)
 }
 
-/// A step without the name of its task, which its thread id says as well, or the waker that is on no
-/// chain; and a wait for a lock as what the trace has for it, a sleep.
+/// Returns a step without the name of its task, which is redundant with its thread id, and without a waker that is on
+/// no chain; a wait for a lock becomes a sleep, as in the trace.
 fn plain(what: &str) -> String {
     if let Some(tid) = what.strip_prefix("lock:") {
         return format!("sleep:{tid}");

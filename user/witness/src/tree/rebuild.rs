@@ -10,8 +10,8 @@
 //!   works, calls            that wait for a worker or a CPU       continue chains
 //! ```
 //!
-//! Of a task that is woken while another CPU shows it running, only what comes next says whether it
-//! was asleep already: if it is switched out to sleep, and in again without another waking, it was.
+//! When a task is woken while another CPU shows it running, only later events show whether it was already asleep: it
+//! was if it is switched out to sleep, and in again without another waking.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,7 +20,7 @@ use anyhow::{Context, Result};
 use super::chain::{Chain, Origin, Step};
 use crate::lines::Line;
 
-/// A chain that has ended with a task of user space.
+/// A chain that has ended at a user-space task.
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
     pub(super) tid: u32,
@@ -39,11 +39,11 @@ struct Handler {
 /// A timer whose function runs.
 #[derive(Debug, Clone)]
 struct Timer {
-    /// When it was due, if that is known.
+    /// When the timer was due, if known.
     due: Option<u64>,
     function: String,
     expire: Step,
-    /// One of the timer wheel: no origin.
+    /// A timer of the timer wheel: no origin.
     is_wheel: bool,
 }
 
@@ -57,13 +57,13 @@ struct Thread {
 #[derive(Debug, Default)]
 struct Cpu {
     handlers: Vec<Handler>,
-    /// The one that has returned last, whose thread may be woken.
+    /// The handler that returned last, whose thread may be woken.
     left: Option<Handler>,
     vector: Option<Step>,
     timer: Option<Timer>,
     raised: HashMap<String, Chain>,
     threads: HashMap<u32, Thread>,
-    /// The chain to the function that another CPU has requested and that runs, if it is known.
+    /// The chain to the running function that another CPU has requested, if known.
     call: Option<Chain>,
 }
 
@@ -74,19 +74,19 @@ struct Serving {
     timer: Option<Timer>,
 }
 
-/// Where a task is.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Is {
-    /// Not known: it is taken to be asleep when it is woken.
+    /// Unknown: the task is taken to be asleep when it is woken.
     #[default]
     Unknown,
     /// On this CPU.
     Running(u32),
-    /// It waits for a CPU.
+    /// Waiting for a CPU.
     Queued,
-    /// It has gone to sleep for its next event.
+    /// Asleep until its next event.
     Asleep,
-    /// It has gone to sleep in the middle of its work.
+    /// Asleep in the middle of its work.
     Waiting,
 }
 
@@ -94,11 +94,11 @@ enum Is {
 struct Task {
     is: Is,
     tip: Option<Chain>,
-    /// A waking while another CPU shows it running: the tip that it made, if it was asleep.
+    /// A waking while another CPU shows the task running, and the tip that it made in case the task was asleep.
     ahead: Option<(Step, Option<Chain>)>,
 }
 
-/// See the head of this file.
+/// The state of the reconstruction. See the head of this file.
 pub(super) struct Rebuild {
     kthreads: BTreeSet<u32>,
     cpus: HashMap<u32, Cpu>,
@@ -113,7 +113,7 @@ pub(super) struct Rebuild {
     pub(super) ended: Vec<Ended>,
 }
 
-/// The thread that makes all others of the kernel.
+/// The thread that creates all other kernel threads.
 const KTHREADD: u32 = 2;
 
 /// Whether the witness reads an event.
@@ -145,7 +145,7 @@ pub(super) fn is_read(event: &str) -> bool {
     EVENTS.contains(&event) || vector(event).is_some()
 }
 
-/// The name of a local interrupt, and whether it begins.
+/// Returns the name of a local interrupt, and whether it begins.
 fn vector(event: &str) -> Option<(&str, bool)> {
     const VECTORS: [&str; 6] = [
         "local_timer",
@@ -160,7 +160,7 @@ fn vector(event: &str) -> Option<(&str, bool)> {
     found.filter(|(name, _)| VECTORS.contains(name))
 }
 
-/// The word after `name`.
+/// Returns the word after `name`.
 fn word<'t>(fields: &'t str, name: &str) -> Result<&'t str> {
     let (_, value) = fields
         .rsplit_once(name)
@@ -168,7 +168,7 @@ fn word<'t>(fields: &'t str, name: &str) -> Result<&'t str> {
     Ok(value.split([' ', ']']).next().unwrap_or(""))
 }
 
-/// Whether an address is none.
+/// Whether an address is NULL.
 fn is_null(address: &str) -> bool {
     address.contains("null") || address.bytes().all(|digit| digit == b'0')
 }
@@ -181,7 +181,7 @@ fn number(fields: &str, name: &str) -> Result<u64> {
 }
 
 impl Rebuild {
-    /// `kthreads`: the threads of the kernel that were there before.
+    /// Starts a reconstruction. `kthreads`: the kernel threads that existed before.
     pub(super) fn new(kthreads: BTreeSet<u32>) -> Self {
         Self {
             kthreads,
@@ -199,7 +199,7 @@ impl Rebuild {
         self.cpus.entry(line.cpu).or_default()
     }
 
-    /// Follows a line, the one with this number.
+    /// Processes a line, given its number.
     pub(super) fn see(&mut self, at: usize, line: &Line<'_>) -> Result<()> {
         let (cpu, time) = (line.cpu, line.time);
         let step = |what: String| Step {
@@ -258,7 +258,7 @@ impl Rebuild {
             }
             "csd_queue_cpu" => {
                 let function = word(line.fields, "func=")?;
-                // A waking, which has been seen where it was done.
+                // A waking, which was seen where it was requested.
                 if function != "sched_ttwu_pending" {
                     let call = word(line.fields, "csd=")?.to_string();
                     self.hand_on(line, call, step(format!("call:{function}")), |it| {
@@ -279,7 +279,7 @@ impl Rebuild {
                     now.call = Some(chain);
                 }
             }
-            // One that is called by the CPU itself, at once, inside of one that is not, has none.
+            // A nested call that the CPU makes by itself, at once, has no address.
             "csd_function_exit" => {
                 if !is_null(word(line.fields, "csd=")?) {
                     self.cpu(line).call = None;
@@ -341,7 +341,7 @@ impl Rebuild {
             "sched_switch" => self.switch(line, &step)?,
             "sched_process_fork" => {
                 let tid = u32::try_from(number(line.fields, " child_pid=")?)?;
-                // An id may be used again.
+                // A thread id may be reused.
                 self.tasks.remove(&tid);
                 if line.current == KTHREADD {
                     self.kthreads.insert(tid);
@@ -356,7 +356,7 @@ impl Rebuild {
 
     fn expire(&mut self, line: &Line<'_>, step: &dyn Fn(String) -> Step) -> Result<()> {
         let function = word(line.fields, "function=")?;
-        // By its own clock: it is CLOCK_MONOTONIC if that is about now.
+        // By its own clock, which is CLOCK_MONOTONIC if it agrees with the line's time.
         let now = number(line.fields, "now=")?;
         let is_monotonic = now.abs_diff(line.time) < 1_000_000_000;
         let due = self.due.remove(word(line.fields, "hrtimer=")?);
@@ -374,8 +374,7 @@ impl Rebuild {
         Ok(())
     }
 
-    /// What is done here leaves something to be done elsewhere, which one of the maps knows by its
-    /// address.
+    /// Attaches the current chain to work deferred to another context, which one of the maps finds by its address.
     fn hand_on(
         &mut self,
         line: &Line<'_>,
@@ -388,14 +387,14 @@ impl Rebuild {
                 chain.push(step);
                 map(self).insert(address, chain);
             }
-            // What was there before was cancelled.
+            // An earlier work at this address was cancelled.
             None => {
                 map(self).remove(&address);
             }
         }
     }
 
-    /// A worker begins a work: its own chain ends, and that of the work goes on.
+    /// Handles the start of a work in a worker: its own chain ends, and the work's goes on.
     fn start_work(&mut self, line: &Line<'_>, step: &dyn Fn(String) -> Step) -> Result<()> {
         let work = word(line.fields, "work struct ")?.trim_end_matches(':');
         let function = word(line.fields, "function ")?;
@@ -403,7 +402,7 @@ impl Rebuild {
         let chain = self.works.remove(work);
         let chain =
             chain.filter(|chain| chain.steps.last().is_some_and(|last| last.what == queued));
-        // One that a softirq does is on the chain of that softirq.
+        // A work that a softirq does is on the chain of that softirq.
         if line.context == "task" {
             let worker = self.task(line.current).tip.take();
             self.task(line.current).tip = chain.map(|mut chain| {
@@ -417,7 +416,7 @@ impl Rebuild {
         Ok(())
     }
 
-    /// The chain to what is done here; `thread` is the line whose thread is woken, if it is one.
+    /// Returns the chain to the current activity; `thread` is the line whose thread is woken, if it is one.
     fn chain(&mut self, line: &Line<'_>, thread: Option<i64>) -> Option<Chain> {
         if let ("hardirq" | "task", Some(chain)) = (line.context, &self.cpu(line).call) {
             return Some(chain.clone());
@@ -538,7 +537,7 @@ impl Rebuild {
         let task = self.task(tid);
         if let (Is::Asleep | Is::Waiting, Some((woken, chain))) = (task.is, task.ahead.take()) {
             match &mut task.tip {
-                // It slept in the middle of its work.
+                // The task slept in the middle of its work.
                 Some(tip) => tip.push(woken),
                 None => task.tip = chain,
             }
@@ -556,13 +555,13 @@ impl Rebuild {
 }
 
 impl Cpu {
-    /// Any interrupt is over.
+    /// Marks any interrupt as over.
     fn forget(&mut self) {
         self.handlers.clear();
         self.left = None;
     }
 
-    /// The chain to this hard interrupt, or to the thread of a line that is woken after its handler.
+    /// Returns the chain to this hard interrupt, or to the thread of a line that is woken after its handler.
     fn chain(&mut self, thread: Option<i64>) -> Option<Chain> {
         let left = self.left.take_if(|left| Some(left.irq) == thread);
         let handler = left.as_ref().or(self.handlers.last());
@@ -581,7 +580,7 @@ impl Cpu {
         with_timer(base, self.timer.as_ref())
     }
 
-    /// Appends the steps of the thread that serves a softirq, those after the last one.
+    /// Appends the steps of the thread that serves a softirq, as far as they are newer than the last step.
     fn follow_thread(&self, chain: &mut Chain, tid: u32) {
         let Some(thread) = self.threads.get(&tid) else {
             return;
@@ -608,7 +607,7 @@ impl Origin {
     }
 }
 
-/// The chain to the function of a timer: from when it was due, with what came after that.
+/// Returns the chain to the function of a timer: from when it was due, with all later steps.
 fn with_timer(base: Option<Chain>, timer: Option<&Timer>) -> Option<Chain> {
     let Some(timer) = timer else {
         return base;

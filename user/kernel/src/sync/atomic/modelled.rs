@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Atomics over loom's, or `core`'s where the model looks away, with mutations.
+//! Atomics over loom's, or over `core`'s if not modelled, with mutations.
 
 use super::{
     AtomicType,
@@ -18,13 +18,12 @@ enum Inner<T: AtomicType> {
     Plain(T::Native),
 }
 
-/// An atomic of the model, and how loom is made to try all orders of its operations.
+/// An atomic of the model, and the means to make loom try all orders of its operations.
 ///
-/// Loom (0.7) reorders two operations if the later one conflicts with the *last* access to that
-/// atomic. A thread that loads and then exchanges so hides the other threads' loads before: the
-/// order in which the exchange comes first is never tried. A read-modify-write operation of
-/// another atomic, one for each, conflicts with all of them. It is relaxed and hands nothing
-/// over.
+/// Loom (0.7) reorders two operations if the later one conflicts with the *last* access to that atomic. A thread that
+/// loads and then exchanges so hides the earlier loads of other threads: the order in which the exchange comes first is
+/// never tried. A read-modify-write operation of another atomic, one for each, conflicts with all of them. It is
+/// relaxed and passes nothing on.
 struct Modelled<T: AtomicType> {
     atomic: T::Modelled,
     turn: loom::sync::atomic::AtomicBool,
@@ -43,7 +42,7 @@ macro_rules! on {
     };
 }
 
-/// The ordering that is left.
+/// Returns the ordering that remains after a change.
 fn left(ordering: Native, change: Option<Change>) -> Native {
     match change {
         Some(Change::Relax) => Native::Relaxed,
@@ -53,7 +52,7 @@ fn left(ordering: Native, change: Option<Change>) -> Native {
     }
 }
 
-/// The value that is written.
+/// Returns the value that is written.
 fn written<T: AtomicType>(value: T, change: Option<Change>) -> T {
     match change {
         Some(Change::Write(f)) => T::from_word(f(value.word())),
@@ -62,7 +61,7 @@ fn written<T: AtomicType>(value: T, change: Option<Change>) -> T {
 }
 
 impl<T: AtomicType> Atomic<T> {
-    /// Makes it.
+    /// Creates an atomic.
     #[track_caller]
     pub fn new(value: T) -> Self {
         Self(if model::is_modelled(Location::caller()) {
@@ -75,7 +74,7 @@ impl<T: AtomicType> Atomic<T> {
         })
     }
 
-    /// Reads.
+    /// Reads the value.
     #[track_caller]
     pub fn load<O: AcquireOrRelaxed>(&self, _: O) -> T {
         let change = model::change(Location::caller());
@@ -91,7 +90,7 @@ impl<T: AtomicType> Atomic<T> {
         }
     }
 
-    /// Writes.
+    /// Writes the value.
     #[track_caller]
     pub fn store<O: ReleaseOrRelaxed>(&self, value: T, _: O) {
         let change = model::change(Location::caller());
@@ -101,12 +100,12 @@ impl<T: AtomicType> Atomic<T> {
         on!(self, store(written(value, change), left(O::NATIVE, change)));
     }
 
-    /// Writes and returns the old value.
+    /// Writes the value and returns the old one.
     #[track_caller]
     pub fn xchg<O: Ordering>(&self, value: T, _: O) -> T {
         let change = model::change(Location::caller());
         let ordering = left(O::NATIVE, change);
-        // A full exchange is a barrier before and after, which loom has as fences only.
+        // A full exchange is a barrier before and after, which loom has only as fences.
         let barrier = || {
             if ordering == Native::AcqRel {
                 loom::sync::atomic::fence(Native::SeqCst);
@@ -143,13 +142,13 @@ impl<T: AtomicType> Atomic<T> {
         result
     }
 
-    /// Adds.
+    /// Adds to the value.
     #[track_caller]
     pub fn add(&self, value: T, order: Relaxed) {
         self.fetch_add(value, order);
     }
 
-    /// Adds and returns the old value.
+    /// Adds to the value and returns the old one.
     #[track_caller]
     pub fn fetch_add<O: Ordering>(&self, value: T, _: O) -> T {
         let change = model::change(Location::caller());
@@ -164,7 +163,7 @@ impl<T: AtomicType> Atomic<T> {
         }
     }
 
-    /// Subtracts and returns the old value.
+    /// Subtracts from the value and returns the old one.
     #[track_caller]
     pub fn fetch_sub<O: Ordering>(&self, value: T, _: O) -> T {
         let change = model::change(Location::caller());

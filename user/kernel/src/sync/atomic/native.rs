@@ -13,7 +13,7 @@ use core::fmt;
 #[repr(transparent)]
 pub struct Atomic<T: AtomicType>(T::Native);
 
-/// An interrupt may come here.
+/// Marks a place where an interrupt may come.
 #[inline(always)]
 fn step() {
     #[cfg(debug_assertions)]
@@ -21,27 +21,27 @@ fn step() {
 }
 
 impl<T: AtomicType> Atomic<T> {
-    /// Makes it.
+    /// Creates an atomic.
     #[inline(always)]
     pub fn new(value: T) -> Self {
         Self(T::Native::new(value))
     }
 
-    /// Reads.
+    /// Reads the value.
     #[inline(always)]
     pub fn load<O: AcquireOrRelaxed>(&self, _: O) -> T {
         step();
         self.0.load(O::NATIVE)
     }
 
-    /// Writes.
+    /// Writes the value.
     #[inline(always)]
     pub fn store<O: ReleaseOrRelaxed>(&self, value: T, _: O) {
         step();
         self.0.store(value, O::NATIVE);
     }
 
-    /// Writes and returns the old value.
+    /// Writes the value and returns the old one.
     #[inline(always)]
     pub fn xchg<O: Ordering>(&self, value: T, _: O) -> T {
         step();
@@ -55,21 +55,21 @@ impl<T: AtomicType> Atomic<T> {
         self.0.cmpxchg(old, new, O::NATIVE)
     }
 
-    /// Adds.
+    /// Adds to the value.
     #[inline(always)]
     pub fn add(&self, value: T, _: Relaxed) {
         step();
         self.0.fetch_add(value, Relaxed::NATIVE);
     }
 
-    /// Adds and returns the old value.
+    /// Adds to the value and returns the old one.
     #[inline(always)]
     pub fn fetch_add<O: Ordering>(&self, value: T, _: O) -> T {
         step();
         self.0.fetch_add(value, O::NATIVE)
     }
 
-    /// Subtracts and returns the old value.
+    /// Subtracts from the value and returns the old one.
     #[inline(always)]
     pub fn fetch_sub<O: Ordering>(&self, value: T, _: O) -> T {
         step();
