@@ -47,8 +47,8 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
     }
 }
 
-/// A flag that the signals to end set. All that takes a while looks at it: a second signal must not end the process
-/// before it has removed what the first one left.
+/// A flag set by the signals that end the process. Every long operation polls it: a second signal must not end the
+/// process before it has cleaned up after the first.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -117,12 +117,12 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The thread, and the time, that is asked for; and what to note about that.
+/// The requested thread and time, with a note about the choice.
 fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option<String>)> {
     let at = |when: &Option<When>| when.map(|when| when.since(model.span.0));
     let (from, to) = (at(&args.from), at(&args.to));
     let (begin, end) = model.span;
-    // The model has only this window, and only the threads in it.
+    // The model has only this window, and the threads in it.
     if from.is_some_and(|from| from >= end) || to.is_some_and(|to| to <= begin) {
         bail!("the trace is from {begin} to {end}, and does not reach the time that is asked for");
     }
@@ -139,8 +139,8 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     Ok((thread, (from, to), several))
 }
 
-/// The thread of that number which is there for the longest part of that time, from where to where it is known, and a
-/// note if there are others.
+/// Among the threads with that number, the one that existed for the longest part of the requested time; the time in
+/// which it is known; and a note if there are other such threads.
 fn choose(
     model: &Model,
     tid: i32,
@@ -179,7 +179,7 @@ fn choose(
     }
 }
 
-/// The threads that worked the most.
+/// The threads that worked the longest.
 fn busiest(model: &Model) -> String {
     let (from, to) = model.span;
     let work = |id| Some((model.thread(id)?.time_in(Class::Working, from, to), id));

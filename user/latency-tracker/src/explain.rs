@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `explain`: why something was late, on one screen, from the trace around it. `record` writes the same for each
-//! capture.
+//! `explain`: explains on one screen why something was late, from the trace around it. `record` writes such an
+//! explanation for each capture.
 //!
 //! ```text
 //! alert of a request --block--> its life, the queue of the device, who overtook it
@@ -33,30 +33,30 @@ use self::why::Why;
 use crate::analyze::interrupted;
 use crate::trace::{self, Beside, Keep, Told};
 
-/// A file that has no alerts may have anything, in very long lines. So much of that is shown.
+/// Maximum length of a line in an error: a file without alerts may have very long lines.
 const LONGEST: usize = 200;
 
-/// What `--json` prints for each alert.
+/// The JSON object that `--json` prints for each alert.
 #[derive(Serialize)]
 struct Report<'a> {
     alert: &'a Alert,
-    /// Where most of the time went.
+    /// The largest part of the delay, in one sentence.
     verdict: Option<String>,
-    /// All that is said, as text.
+    /// The complete explanation, as text.
     text: String,
-    /// As `analyze path --json` prints it; of a thread's delay.
+    /// The path, as `analyze path --json` prints it; for a thread's delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<crate::analyze::show::Json>,
 }
 
-/// The part of `alert.json` that matters here.
+/// The fields of `alert.json` that `explain` needs.
 #[derive(Deserialize)]
 struct Capture {
     alerts: Vec<Alert>,
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
-    // First: a signal ends it while it waits for alerts from a terminal or a pipe.
+    // Comes first: a signal ends the process while it waits for alerts from a terminal or a pipe.
     let (trace, alerts) = what(args)?;
     let interrupted = interrupted()?;
     let evidence = proofs::read(&args.capture)?;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Whose delay it was: `fio/812`, `swapper/1` of an idle processor.
+/// The task that was delayed: `fio/812`, or `swapper/1` for an idle processor.
 fn owner(alert: &Alert) -> String {
     let comm = out::printable(&alert.comm.text());
     match (alert.tid, comm.as_str()) {
@@ -95,7 +95,7 @@ fn owner(alert: &Alert) -> String {
     }
 }
 
-/// The trace, and the alerts that it is to explain.
+/// The trace, and the alerts to explain.
 fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
     let alerts = match &args.alerts {
         Some(file) => lines(file)?,
@@ -103,7 +103,7 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
             let file = args.capture.join("alert.json");
             let about = || file.display().to_string();
             if !file.try_exists().with_context(about)? {
-                // Whatever else is wrong with it comes first.
+                // An unreadable directory is reported first.
                 fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
                 bail!(
                     "{}: no capture of `latency-tracker record`, which has a file alert.json; for another trace, name \
@@ -132,7 +132,7 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
     Ok((trace, chosen))
 }
 
-/// The alerts of a file like `alerts`.
+/// The alerts in a file in the format of `alerts`.
 fn lines(file: &Path) -> Result<Vec<Alert>> {
     let mut bytes = Vec::new();
     if file == Path::new("-") {
@@ -158,8 +158,8 @@ fn lines(file: &Path) -> Result<Vec<Alert>> {
     Ok(alerts)
 }
 
-/// An explanation of each alert as text, from the trace below `trace`, the directory `trace` of a capture. Calls
-/// `goes_on` often while it reads, and before it explains each alert.
+/// Explains each alert as text, from the trace below `trace`, the directory `trace` of a capture. Calls `goes_on` often
+/// while reading, and before each explanation.
 pub(crate) fn explain(
     trace: &Path,
     alerts: &[Alert],
@@ -172,10 +172,10 @@ pub(crate) fn explain(
     Ok(reports.into_iter().map(|report| report.text).collect())
 }
 
-/// Events between two calls of `goes_on`.
+/// Number of events between two calls of `goes_on`.
 const OFTEN: u64 = 1 << 10;
 
-/// Looks at each event for the explanations of requests, and calls `goes_on`.
+/// Passes each event to the explanations of requests, and calls `goes_on`.
 struct Watch<'a> {
     explainers: block::Explainers,
     seen: u64,
@@ -196,7 +196,7 @@ impl Beside for Watch<'_> {
     }
 }
 
-/// Reads the trace, with who ran if an alert needs that, or a picture. Also an explanation of each alert of a request.
+/// Reads the trace, including scheduling if an alert or a picture needs it. Also explains each alert of a request.
 fn read(
     trace: &Path,
     alerts: &[Alert],

@@ -2,9 +2,9 @@
 
 //! `latency-tracker`: finds out in production why something was late.
 //!
-//! One command, one action. The kernel module does the work; this program arranges it, waits for it
-//! and shows it. Formats live in `lt-proc` and `lt-ctf`, `bench` in `lt-bench`, `check --rt` in `lt-readiness`; here is
-//! policy.
+//! One command, one action. The kernel module does the work; this program sets it up, waits for it and shows the
+//! results. Formats are in `lt-proc` and `lt-ctf`, `bench` in `lt-bench`, `check --rt` in `lt-readiness`; policy is
+//! here.
 
 mod action;
 mod analyze;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
             };
         }
     };
-    // For tests: another directory in place of the module's.
+    // For tests: a directory in place of /proc/latency_tracker.
     let root = std::env::var_os("LATENCY_TRACKER_PROC_ROOT");
     let root = lt_proc::ProcRoot::new(root.unwrap_or(lt_proc::DEFAULT_ROOT.into()));
     let result = match cli.command {

@@ -54,7 +54,7 @@ impl SpanArgs {
     }
 }
 
-/// The instance of that name, or the one that makes a profile.
+/// The instance with that name, or else the instance that has a profile.
 fn instance(root: &ProcRoot, name: Option<&str>) -> Result<String> {
     if let Some(name) = name {
         let name = root.instance(name)?.name;
@@ -73,7 +73,7 @@ fn instance(root: &ProcRoot, name: Option<&str>) -> Result<String> {
     }
 }
 
-/// What an instance shows now, as a file.
+/// The current profile of an instance, in the form of a file.
 fn now(root: &ProcRoot, name: Option<&str>, span: &SpanArgs) -> Result<ProfileFile> {
     let name = instance(root, name)?;
     let profile = root.profile(&name, span.span()?)?;
@@ -98,7 +98,7 @@ struct Report<'a> {
     classes: BTreeMap<&'a str, Class>,
 }
 
-/// Where one of two profiles is from.
+/// The origin of one of two profiles.
 #[derive(Serialize)]
 struct Side {
     source: String,

@@ -9,11 +9,12 @@
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone
 //! ```
 //!
-//! The kernel checks a request for an instance when it creates it, so that comes first: a typo starts nothing.
-//! A snapshot that fails does not end the run: the alerts are saved without a trace, or printed if even that fails.
+//! The kernel checks a request for an instance when the instance is created, so that comes first: a typo starts
+//! nothing. A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails,
+//! too.
 //!
-//! Each part set up is a value whose drop takes it down, in reverse order, on every way out. A run
-//! that is killed leaves a note for the next one (see [`leftovers`]).
+//! Each part that is set up is a value whose drop takes it down, in reverse order, on every exit path. A killed run
+//! leaves a note for the next run (see [`leftovers`]).
 
 mod args;
 mod estimate;
@@ -48,13 +49,13 @@ use self::stream::{Stream, Woken};
 use crate::explain::explain;
 use crate::service::Service;
 
-/// Where captures go unless another place is given.
+/// Default directory of captures.
 pub(crate) const CAPTURES: &str = "/var/lib/latency-tracker/captures";
 
-/// How long the recorder runs before it is measured.
+/// Running time of the recorder before its coverage is measured.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// Alerts of one wake-up that are explained; alert.json has them all.
+/// Maximum number of alerts of one wake-up that are explained; alert.json has all of them.
 const EXPLAINED: usize = 3;
 
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
@@ -67,7 +68,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let tracker = instance::tracker(root, args)?;
     let events = args.events(&tracker);
 
-    // From here on the order of these values is the order of tidying up, backwards.
+    // From here on, these values are dropped in reverse order, which is the order of cleaning up.
     let mut left = Note::new();
     let mut armed = Armed::prepare(root, args, &mut left)?;
     note("setting up the flight recorder and measuring for a second");
@@ -107,7 +108,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     recorder.wait_for_alerts(stream, flight, evidence, &mut left)
 }
 
-/// What the buffers cover, measured by a snapshot that is not kept.
+/// Measures how much time the buffers cover, with a snapshot that is not kept.
 fn estimate(
     flight: &Flight,
     captures: &Captures,
@@ -124,7 +125,8 @@ fn estimate(
     )
 }
 
-/// As soon as possible after the alert, or the ring has moved on. A lack of permission is not fatal.
+/// Raises the priority, so that the snapshot is taken before the ring overwrites the delay. Missing permission is not
+/// fatal.
 fn real_time() {
     for result in [lt_common::rt::raise(), lt_common::rt::lock_memory()] {
         if let Err(error) = result {
@@ -144,13 +146,13 @@ struct Recorder<'a> {
     tracker: &'a str,
 }
 
-/// What became of a wake-up that the policy wants captured.
+/// Result of a wake-up that the policy wants captured.
 enum Kept {
     /// A capture with a trace.
     Capture(PathBuf),
-    /// A capture without one, or only lines on standard error; it has been reported.
+    /// Alerts without a trace: in a capture, or only on standard error. The failure has been reported.
     Alerts(Option<PathBuf>),
-    /// Nothing: there is no room within the budget.
+    /// Nothing: the disk budget has no room.
     Nothing,
 }
 
@@ -201,7 +203,7 @@ impl Recorder<'_> {
             }
         }
         self.service.stopping();
-        // After the last capture it has just been said.
+        // After the last capture, that has already been reported.
         if !history.complete(&policy) {
             out::line("\nended; in all")?;
             out::line(&self.state(&history)?)?;
@@ -209,7 +211,7 @@ impl Recorder<'_> {
         Ok(outcome)
     }
 
-    /// Captures the alerts, or says why not; whether the run goes on.
+    /// Captures the alerts, or reports why not. Returns whether the run continues.
     fn react(
         &self,
         woken: &Woken,
@@ -233,7 +235,7 @@ impl Recorder<'_> {
         self.service
             .alerts(&woken.alerts, path.map(PathBuf::as_path));
         let kept = kept?;
-        // In a thread of its own, at ordinary priority: there may be many cgroups.
+        // In a separate thread, at ordinary priority: there may be many cgroups.
         let _ = std::thread::scope(|scope| scope.spawn(|| evidence.rearm()).join());
         match kept {
             Kept::Capture(_) => {
@@ -264,7 +266,8 @@ impl Recorder<'_> {
         Ok(true)
     }
 
-    /// Snapshot, alert.json, evidence.json, explanation.txt; without the first, no explanation.
+    /// Takes the snapshot and writes alert.json, evidence.json and explanation.txt. Without a snapshot, there is no
+    /// explanation.
     fn capture(
         &self,
         woken: &Woken,
@@ -274,14 +277,14 @@ impl Recorder<'_> {
     ) -> Result<Kept> {
         let seen = evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
-            // A signal cuts the wait short, not the capture; the next wait sees another one.
+            // The signal cuts this wait short, not the capture; the next wait handles a second signal.
             let time = self.args.post_trigger.into();
             self.service.sleep(self.signals, time)?;
         }
         self.service.alive();
         let (partial, failure) = match flight.snapshot(self.captures) {
             Ok(partial) => (Ok(partial), None),
-            // What there is of the trace has been removed: perhaps there is room for the alerts now.
+            // The partial trace has been removed, so there may be room for the alerts now.
             Err(error) => (self.captures.partial(), Some(format!("{error:#}"))),
         };
         let took = woken_at.elapsed();
@@ -338,7 +341,7 @@ impl Recorder<'_> {
         })
     }
 
-    /// `alert.json`.
+    /// The contents of `alert.json`.
     fn record<'a>(
         &'a self,
         capture: u64,
@@ -360,7 +363,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Writes `evidence.json`: a capture without it is one, too.
+    /// Writes `evidence.json`. A failure does not invalidate the capture.
     fn write_evidence(&self, partial: &Partial, evidence: &Evidence) {
         let text = serde_json::to_string_pretty(evidence).map_err(Into::into);
         let written = text.and_then(|text| partial.write("evidence.json", &(text + "\n")));
@@ -370,7 +373,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Prints the alerts on standard error, as the kernel wrote them: no file has them.
+    /// Prints the alerts on standard error, as the kernel wrote them, since no file has them.
     fn print_alerts(&self, woken: &Woken, error: &anyhow::Error) {
         note(&format!("alerts not saved: {error:#}"));
         note(&room(self.captures.path()));
@@ -379,7 +382,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whether a capture of `size` bytes fits, after removing old ones if that was asked for.
+    /// Whether a capture of `size` bytes fits, after old captures are removed if that was requested.
     fn make_room(&self, size: u64) -> Result<bool> {
         while self.captures.size()? + size > self.args.disk_budget.0 {
             if !self.args.rotate {
@@ -396,7 +399,7 @@ impl Recorder<'_> {
         Ok(true)
     }
 
-    /// Removes the captures that are too old.
+    /// Removes captures that exceed the age limit.
     fn forget_old(&self) {
         let Some(age) = self.args.keep_for else {
             return;
@@ -455,13 +458,13 @@ impl Recorder<'_> {
     }
 }
 
-/// Explains the slowest alerts; a trace that cannot be read is said, not fatal.
+/// Explains the slowest alerts. An unreadable trace is reported, and is not fatal.
 fn explanation(service: &Service, captures: &Captures, partial: &Partial, woken: &Woken) -> String {
     let mut slowest = woken.alerts.clone();
     slowest.sort_by_key(|a| std::cmp::Reverse(a.delay));
     slowest.truncate(EXPLAINED);
     let trace = partial.path.join("trace");
-    // A thread of its own runs at ordinary priority: reading a trace takes a while.
+    // A new thread runs at ordinary priority: reading a trace takes time.
     let explained = std::thread::scope(|scope| {
         let explain = || explain(&trace, &slowest, &mut service.progress());
         scope.spawn(explain).join()
@@ -498,7 +501,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs as a service in a process of its own: waits for a signal, and explains an alert.
+    /// Runs as a service in a separate process: waits for a signal, and explains an alert.
     #[test]
     #[ignore = "part of the next test"]
     fn a_service() {
@@ -539,7 +542,7 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = Pid::from_raw(service.id().cast_signed());
-        // Not even a service that fails leaves this test waiting.
+        // This test must end even if the service fails.
         let ended = std::thread::spawn(move || {
             let status = service.wait().unwrap();
             let end = UnixDatagram::unbound().unwrap();
@@ -561,7 +564,7 @@ mod tests {
                 }
             }
         };
-        // While it waits it resets the watchdog again and again, until the signal.
+        // While waiting, the service resets the watchdog repeatedly, until the signal.
         for _ in 0..3 {
             assert_eq!(next().unwrap().trim_end(), "WATCHDOG=1");
         }

@@ -9,13 +9,12 @@
 //! DIR/0001/explanation.txt  what the trace says about them
 //! ```
 //!
-//! A capture is made under another name and renamed when it is whole: a directory with a number is
-//! never half a capture.
+//! A capture is made under another name and renamed once it is complete, so a numbered directory is never a partial
+//! capture.
 //!
-//! A trace names every process of the machine, so what is made here is its owner's alone (0700, 0600).
-//! No other user can change where it goes: the output directory is ours, and each directory above it is
-//! ours or root's; one that all may write to is accepted only if it is sticky. The last step follows no
-//! link.
+//! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600). No other
+//! user can redirect them: the output directory is ours, and each directory above it is ours or root's. A
+//! world-writable one is accepted only if it is sticky. The last path component may not be a symbolic link.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -46,17 +45,17 @@ pub struct Record<'a> {
     pub taken: Taken,
     /// The name of the instance.
     pub instance: &'a str,
-    /// Its tracker.
+    /// The tracker of the instance.
     pub tracker: &'a str,
-    /// From the wake-up until the snapshot was written, ns.
+    /// Time from the wake-up until the snapshot was written, ns.
     pub snapshot_took: u64,
-    /// Alerts that were overwritten before they could be read.
+    /// Number of alerts that were overwritten before they could be read.
     pub lost: u64,
-    /// Wake-ups without a capture so far.
+    /// Number of wake-ups without a capture so far.
     pub skipped: usize,
     /// The alerts of the wake-up.
     pub alerts: &'a [Alert],
-    /// Why there is no trace; left out when there is one.
+    /// Why there is no trace; omitted if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_trace: Option<&'a str>,
 }
@@ -73,7 +72,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Now.
+    /// The current time.
     pub fn now() -> Self {
         let taken = SystemTime::now().duration_since(UNIX_EPOCH);
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
@@ -85,7 +84,7 @@ impl Taken {
         }
     }
 
-    /// Time since `earlier`, unless that was in another boot.
+    /// Time since `earlier`; `None` if that was in another boot.
     fn since(&self, earlier: &Self) -> Option<Duration> {
         (!self.boot_id.is_empty() && self.boot_id == earlier.boot_id)
             .then(|| Duration::from_nanos(self.boottime.saturating_sub(earlier.boottime)))
@@ -93,7 +92,7 @@ impl Taken {
 }
 
 impl Captures {
-    /// The directory, made if it is missing; halves of an earlier run are removed.
+    /// Opens the directory, creating it if missing, and removes partial captures of earlier runs.
     pub fn open(directory: &Path) -> Result<Self> {
         let directory = make_private(directory)?;
         for entry in fs::read_dir(&directory)?.flatten() {
@@ -106,12 +105,12 @@ impl Captures {
         Ok(Self { directory })
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.directory
     }
 
-    /// A directory for something unfinished, removed when dropped.
+    /// Creates a directory for an unfinished capture, removed when dropped.
     pub fn partial(&self) -> Result<Partial> {
         let path = self
             .directory
@@ -136,12 +135,12 @@ impl Captures {
         Ok(path)
     }
 
-    /// One more than the largest there is.
+    /// One more than the largest existing number.
     pub fn next_number(&self) -> Result<u64> {
         Ok(numbered(&self.directory)?.last().map_or(1, |(n, _)| n + 1))
     }
 
-    /// How many bytes all captures take.
+    /// Size of all captures, in bytes.
     pub fn size(&self) -> Result<u64> {
         let sizes = numbered(&self.directory)?
             .into_iter()
@@ -149,7 +148,7 @@ impl Captures {
         Ok(sizes.sum())
     }
 
-    /// Removes the oldest capture; its path, or none when there is none.
+    /// Removes the oldest capture and returns its path; `None` if there are no captures.
     pub fn remove_oldest(&self) -> Result<Option<PathBuf>> {
         let Some((_, path)) = numbered(&self.directory)?.into_iter().next() else {
             return Ok(None);
@@ -158,9 +157,9 @@ impl Captures {
         Ok(Some(path))
     }
 
-    /// Removes the captures that were saved more than `age` ago; their paths. A capture of this boot ages by the
-    /// time since boot: on a machine without a battery-backed clock, the time of day jumps by years once the network
-    /// is up. Its modification time then follows, for later boots.
+    /// Removes the captures that were saved more than `age` ago, and returns their paths. The age of a capture of this
+    /// boot is measured in time since boot: on a machine without a battery-backed clock, the time of day jumps by years
+    /// once the network is up. Its modification time is then corrected, for later boots.
     pub fn remove_older(&self, age: Duration) -> Result<Vec<PathBuf>> {
         self.remove_older_at(age, &Taken::now())
     }
@@ -170,7 +169,7 @@ impl Captures {
         let mut removed = Vec::new();
         for (_, path) in numbered(&self.directory)? {
             let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
-            // A modification time in the future is that of a wrong clock: such a capture stays.
+            // A modification time in the future comes from a wrong clock: such a capture is kept.
             let by_date = today.duration_since(meta.modified()?).ok();
             let by_uptime = taken(&path).and_then(|taken| now.since(&taken));
             if let Some(old) = by_uptime
@@ -189,10 +188,10 @@ impl Captures {
     }
 }
 
-/// More than the saving of a capture takes, and the drift of a clock.
+/// Exceeds the time that saving a capture takes, and the drift of a clock.
 const CLOCK_WAS_SET: Duration = Duration::from_secs(3600);
 
-/// When a capture was taken; none if its `alert.json` does not have it.
+/// When a capture was taken; `None` if its `alert.json` does not record it.
 fn taken(capture: &Path) -> Option<Taken> {
     serde_json::from_str(&fs::read_to_string(capture.join("alert.json")).ok()?).ok()
 }
@@ -213,8 +212,8 @@ pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(list)
 }
 
-/// Makes `directory` and the missing ones above it, with mode 0700, and returns its real path. Refuses a
-/// directory that another user owns, can write to, or could replace.
+/// Creates `directory` and its missing parents, with mode 0700, and returns its real path. Refuses a directory that
+/// another user owns, can write to, or could replace.
 fn make_private(directory: &Path) -> Result<PathBuf> {
     let shown = || directory.display().to_string();
     let (Some(name), parent) = (directory.file_name(), directory.parent()) else {
@@ -239,8 +238,8 @@ fn make_private(directory: &Path) -> Result<PathBuf> {
         }
         _ => {}
     }
-    // Opened once and then examined: between the two it cannot change, and afterwards no other user may
-    // rename what is in `parent`.
+    // Opened once and then examined: it cannot change in between, and afterwards no other user may rename the contents
+    // of `parent`.
     let mut options = OpenOptions::new();
     options.read(true);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
@@ -262,7 +261,7 @@ fn make_private(directory: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Refuses `parent` if another user could rename what is in it, or in one above it.
+/// Refuses `parent` if another user could rename an entry of it, or of a directory above it.
 fn check_above(parent: &Path) -> Result<()> {
     for above in parent.ancestors() {
         let meta = fs::symlink_metadata(above).with_context(|| above.display().to_string())?;
@@ -298,19 +297,19 @@ fn owner_is_gone(name: &str) -> bool {
 /// An unfinished capture.
 #[derive(Debug)]
 pub struct Partial {
-    /// Where it is.
+    /// Path of the directory.
     pub path: PathBuf,
 }
 
 impl Partial {
-    /// Writes a file into it.
+    /// Writes a file into the capture.
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.path.join(name);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
         let opened = options.custom_flags(libc::O_NOFOLLOW).open(&path);
         let written = opened.and_then(|mut file| {
-            // On a full disk half of it would be kept.
+            // On a full disk, half of the text would be kept.
             let written = file.write_all(text.as_bytes());
             written.inspect_err(|_| drop(fs::remove_file(&path)))
         });
@@ -329,7 +328,7 @@ impl Drop for Partial {
     }
 }
 
-/// The bytes of all files below `path`.
+/// Size of all files below `path`, in bytes.
 pub fn size_of(path: &Path) -> u64 {
     let Ok(meta) = fs::symlink_metadata(path) else {
         return 0;

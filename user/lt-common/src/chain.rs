@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The wake chain from an interrupt or a timer to a task, one step a line, as an alert of `tree` has it.
+//! The wake chain from an interrupt or a timer to a task, one step a line, as recorded in an alert of `tree`.
 
 use lt_proc::{Alert, ChainStep, Nanos, before, chain};
 
 use crate::out;
 
-/// How wide the bar of a step is that took all the time.
+/// Width of the bar of a step that took all the time.
 const BAR: usize = 16;
 
-/// One sentence: which step took the most, and what is not known of the time before the chain; none, if the alert has no
+/// One sentence: the longest step, and what is not known of the time before the chain. `None` if the alert has no
 /// steps, or no time passed between them.
 pub fn verdict(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;
@@ -38,7 +38,8 @@ pub fn verdict(alert: &Alert) -> Option<String> {
     })
 }
 
-/// How long all sleeps took together before which the target had requested reads, if there are several, and what they are.
+/// Total time of the sleeps before which the target had requested reads, if there are several, and a description of
+/// them.
 fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
     let sleeps = || steps.iter().filter(|step| step.kind == "reads");
     let (first, times) = (sleeps().next()?, sleeps().count());
@@ -96,7 +97,7 @@ pub fn interference(alert: &Alert) -> Option<String> {
     })
 }
 
-/// Who had the CPU for longest in the wait that a step ended, if the alert names them.
+/// What had the CPU for longest in the wait that a step ended, if the alert names it.
 fn rivals(step: &ChainStep) -> Option<String> {
     let named = step.rivals.iter().map(|rival| {
         let at_least = if rival.at_least { "at least " } else { "" };
@@ -109,7 +110,7 @@ fn rivals(step: &ChainStep) -> Option<String> {
     }
 }
 
-/// The steps and those sentences, each line indented; none for other trackers.
+/// The steps and those sentences, indented; empty for other trackers.
 pub fn lines(alert: &Alert) -> Vec<String> {
     let mut lines = steps(alert);
     if let Some(verdict) = verdict(alert) {

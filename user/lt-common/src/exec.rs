@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 pub struct Exec(Command);
 
 impl Exec {
-    /// `program` with `args`.
+    /// Prepares to run `program` with `args`.
     pub fn new<S: AsRef<OsStr>>(program: &str, args: impl IntoIterator<Item = S>) -> Self {
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::null()).process_group(0);
@@ -27,7 +27,7 @@ impl Exec {
         self
     }
 
-    /// Runs it to its end; returns its output, or an error with what it printed.
+    /// Runs the command to its end. Returns its output, or an error that contains it.
     pub fn output(mut self) -> Result<String> {
         let shown = self.shown();
         let output = self.0.output().with_context(|| cannot_run(&shown))?;

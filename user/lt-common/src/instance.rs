@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Creating an instance, with what to say if the module refuses it, and loading the module before.
+//! Creates an instance, loading the module first, and explains a refusal by the module.
 
 mod pitfalls;
 
@@ -15,7 +15,7 @@ use crate::kmsg::Kmsg;
 use crate::module;
 use crate::out;
 
-/// Loads the module unless it is there.
+/// Loads the module unless it is loaded.
 pub fn load_module(root: &ProcRoot) -> Result<()> {
     if root.is_loaded() {
         return Ok(());
@@ -35,12 +35,12 @@ pub fn load_module(root: &ProcRoot) -> Result<()> {
     Ok(())
 }
 
-/// A request that the kernel refused, or would.
+/// A request that the kernel refused, or would refuse.
 #[derive(Debug)]
 pub struct Refusal {
     /// What is wrong.
     text: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: String,
 }
 
@@ -55,7 +55,7 @@ impl std::error::Error for Refusal {}
 /// Refuses a tracker or a parameter that the module does not have, and settings that exclude each other. The kernel
 /// would refuse the first two, but only when asked to create the instance.
 pub fn check(root: &ProcRoot, tracker: &str, settings: &[Setting]) -> Result<()> {
-    // Without the list the kernel alone judges.
+    // Without the list, only the kernel can judge.
     let trackers = root.trackers().unwrap_or_default();
     if trackers.is_empty() {
         return Ok(());
@@ -97,7 +97,8 @@ fn show(tracker: &str) -> String {
     format!("`latency-tracker list --trackers {tracker}` shows what is possible")
 }
 
-/// Has the kernel judge a line that it does not keep: as an instance of another name, which is off and removed at once.
+/// Has the kernel check a line without keeping it: as an instance with another name, which is disabled and removed at
+/// once.
 pub fn try_out(
     root: &ProcRoot,
     tracker: &str,
@@ -115,8 +116,8 @@ pub fn try_out(
     Ok(root.remove(&name)?)
 }
 
-/// Writes the control line, and says what is odd about it. Of a refusal, what the kernel log says is the error; its
-/// errno would add nothing.
+/// Writes the control line, and warns about odd settings. If the kernel refuses, the error is the message in the kernel
+/// log; its errno would add nothing.
 pub fn create(
     root: &ProcRoot,
     name: &str,
@@ -132,7 +133,7 @@ pub fn create(
         );
     }
     check(root, tracker, settings)?;
-    // Without the list the kernel alone judges, which it does anyway.
+    // Without the list, only the kernel can judge, as it does anyway.
     let trackers = root.trackers().unwrap_or_default();
     let info = trackers.iter().find(|t| t.name == tracker);
     let settings: Vec<Setting> = settings.iter().map(|s| in_seconds(s, info)).collect();
@@ -171,7 +172,7 @@ pub fn create(
     }
 }
 
-/// An error of the system without its number.
+/// A system error without its number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error")
@@ -185,7 +186,7 @@ fn is_duration(setting: &Setting, info: Option<&TrackerInfo>) -> bool {
     params.any(|p| p.name == setting.key && p.kind == "duration")
 }
 
-/// A setting in the kernel's form, which has no minutes, hours and days.
+/// Converts a setting to the kernel's form, which has no minutes, hours and days.
 fn in_seconds(setting: &Setting, info: Option<&TrackerInfo>) -> Setting {
     let mut setting = setting.clone();
     if setting.value.ends_with(['m', 'h', 'd'])
@@ -197,7 +198,7 @@ fn in_seconds(setting: &Setting, info: Option<&TrackerInfo>) -> Setting {
     setting
 }
 
-/// What to say about a time without a unit: elsewhere (`-d 10`) such a number is seconds.
+/// A warning about a time without a unit: elsewhere (`-d 10`), such a number is in seconds.
 fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
     let number: u64 = setting.value.parse().ok()?;
     // A script may write a time back as `control` shows it, in ns: those are longer numbers.
@@ -211,8 +212,8 @@ fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
     ))
 }
 
-/// What to say about a network device that is not there: the kernel accepts any name, since a device
-/// may come later, or be in another namespace.
+/// A warning about a missing network device: the kernel accepts any name, since a device may appear later, or be in
+/// another namespace.
 fn absent(
     setting: &Setting,
     info: Option<&TrackerInfo>,
@@ -220,7 +221,7 @@ fn absent(
 ) -> Option<String> {
     let mut params = info.into_iter().flat_map(|info| &info.params);
     let is_device = params.any(|p| p.name == setting.key && p.kind.starts_with("net-device"));
-    // Escapes are left to the kernel.
+    // Escapes are left to the kernel to decode.
     if !is_device || setting.value == "all" || setting.value.contains(['\\', '/']) {
         return None;
     }
@@ -232,7 +233,7 @@ fn absent(
     })
 }
 
-/// The one of `words` that a misspelt `word` most likely means, if one is close enough.
+/// The word in `words` that a misspelt `word` most likely means, if one is close enough.
 pub fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = |known: &'a str| {
         let likeness = strsim::jaro_winkler(word, known);

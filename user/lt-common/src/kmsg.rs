@@ -6,12 +6,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The kernel log from now on; empty where it may not be read.
+/// The kernel log from now on; empty if it may not be read.
 #[derive(Debug)]
 pub struct Kmsg(Option<File>);
 
 impl Kmsg {
-    /// Everything before this call is left out.
+    /// Opens the log, skipping everything before this call.
     pub fn from_now() -> Self {
         let mut options = OpenOptions::new();
         let opened = options
@@ -25,7 +25,7 @@ impl Kmsg {
         )
     }
 
-    /// The module's messages since then.
+    /// The module's messages since the log was opened.
     pub fn said(&mut self) -> Vec<String> {
         let Some(file) = &mut self.0 else {
             return Vec::new();

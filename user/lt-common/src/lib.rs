@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the command, its benches and its checks share: output for people, signals and waiting, real-time priority,
-//! other programs, LTTng, instances, captures.
+//! Shared by the command, its benches and its checks: output for people, signals and waiting, real-time priority,
+//! external programs, LTTng, instances, captures.
 
 pub mod capture;
 pub mod chain;

@@ -24,7 +24,7 @@ use nix::unistd::Pid;
 use crate::exec::{Exec, cannot_run};
 use crate::out::note;
 
-/// LTTNG_HOME of our commands, instead of the home directory.
+/// LTTNG_HOME for our commands, instead of the home directory.
 pub const RUN_DIR: &str = "/run/latency-tracker";
 
 const SESSION_PREFIX: &str = "latency-tracker-";
@@ -34,12 +34,12 @@ const PID_FILES: [&str; 2] = [
     "/var/run/lttng/lttng-sessiond.pid",
 ];
 
-/// The name of the session that process `pid` has for `instance`.
+/// Name of the session of process `pid` for `instance`.
 pub fn session_name(instance: &str, pid: u32) -> String {
     format!("{SESSION_PREFIX}{instance}-{pid}")
 }
 
-/// The process that a session of ours belongs to.
+/// The process that owns a session of ours.
 pub fn session_owner(session: &str) -> Option<u32> {
     let (_, pid) = session.strip_prefix(SESSION_PREFIX)?.rsplit_once('-')?;
     pid.parse().ok()
@@ -49,7 +49,7 @@ fn lttng<'a>(args: impl IntoIterator<Item = &'a str>) -> Exec {
     Exec::new("lttng", ["--no-sessiond"].into_iter().chain(args)).env("LTTNG_HOME", RUN_DIR)
 }
 
-/// The names of all sessions; none when no session daemon runs.
+/// The names of all sessions; empty if no session daemon runs.
 pub fn sessions() -> Vec<String> {
     let listed = lttng(["--mi", "xml", "list"]).output();
     let names = listed.and_then(|xml| names_of("session", &xml));
@@ -66,7 +66,7 @@ pub fn discarded(sessions: &[String]) -> Result<u64> {
     Ok(sum)
 }
 
-/// The sum of what the channels in `lttng --mi xml list SESSION` say.
+/// Total over the channels in the output of `lttng --mi xml list SESSION`.
 fn discarded_in(xml: &str) -> Result<u64> {
     sum_of("discarded_events", xml)
 }
@@ -81,13 +81,13 @@ fn sum_of(element: &str, xml: &str) -> Result<u64> {
     Ok(counts.sum())
 }
 
-/// Destroys a session that is not a value any more.
+/// Destroys a session that has no [`Session`] value.
 pub fn destroy(session: &str) -> Result<()> {
     // Wait until the session is really gone: the daemon may be stopped next.
     lttng(["destroy", session]).output().map(drop)
 }
 
-/// The names of all elements called `element` in what `lttng --mi xml` said.
+/// The names of all elements called `element` in output of `lttng --mi xml`.
 fn names_of(element: &str, xml: &str) -> Result<Vec<String>> {
     let document = roxmltree::Document::parse(xml).context("the output of lttng is not XML")?;
     let is = |node: &roxmltree::Node<'_, '_>, name: &str| node.tag_name().name() == name;
@@ -108,7 +108,7 @@ pub struct Buffers {
     pub num_subbuf: u64,
 }
 
-/// A format of traces, where LTTng has the choice: from 2.15 on, which writes CTF 2 unless told otherwise.
+/// A trace format. LTTng has the choice since 2.15, and writes CTF 2 by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[expect(
     missing_docs,
@@ -151,7 +151,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates and starts it; a failure half-way leaves nothing.
+    /// Creates and starts the session; a failure half-way leaves nothing behind.
     pub fn start(
         name: &str,
         output: &Path,
@@ -197,13 +197,13 @@ impl Session {
         Ok(session)
     }
 
-    /// Stops recording, or goes on with it.
+    /// Starts or stops recording.
     pub fn record(&self, on: bool) -> Result<()> {
         let word = if on { "start" } else { "stop" };
         lttng([word, &self.name]).output().map(drop)
     }
 
-    /// Its name.
+    /// The name of the session.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -254,7 +254,7 @@ fn sign(metadata: &Path) -> std::io::Result<()> {
     fs::write(metadata, [b"/* CTF 1.8 */\n", bytes.as_slice()].concat())
 }
 
-/// LTTng makes DIRECTORY/snapshot-1-DATE-TIME-0/kernel: the middle says nothing.
+/// LTTng creates DIRECTORY/snapshot-1-DATE-TIME-0/kernel: the middle part carries no information.
 fn flatten(directory: &Path) -> Result<()> {
     let mut entries = fs::read_dir(directory)?;
     let (Some(only), None) = (entries.next(), entries.next()) else {
@@ -279,14 +279,14 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Makes sure that one runs.
+    /// Ensures that a daemon runs.
     pub fn ensure() -> Result<Self> {
         let mut daemon = Self { child: None };
         daemon.revive()?;
         Ok(daemon)
     }
 
-    /// Starts one if none runs any longer.
+    /// Starts a daemon if none is running any longer.
     pub fn revive(&mut self) -> Result<()> {
         if let Some(mut child) = self.child.take() {
             if child.try_wait()?.is_none() {
@@ -304,7 +304,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// The daemon we started.
+    /// The process ID of the daemon, if it was started here.
     pub fn started(&self) -> Option<i32> {
         self.child.as_ref().map(pid_of)
     }
@@ -320,14 +320,14 @@ impl Drop for Daemon {
         let Some(mut child) = self.child.take() else {
             return;
         };
-        // Others may use it by now; then it outlives us.
+        // If other users have sessions by now, it outlives us.
         if matches!(child.try_wait(), Ok(None)) && daemon_pid() == Some(pid_of(&child)) {
             if !sessions().is_empty() {
                 return;
             }
             let _ = kill(Pid::from_raw(pid_of(&child)), Signal::SIGTERM);
             let end = Instant::now() + DAEMON;
-            // The next run must not find it dying.
+            // The next run must not find a daemon that is ending.
             while matches!(child.try_wait(), Ok(None)) {
                 if Instant::now() >= end {
                     return;
@@ -339,14 +339,14 @@ impl Drop for Daemon {
     }
 }
 
-/// Starts `program` in a process group of its own, and waits until `ready`; `None` if another daemon was faster. What it
-/// has started itself ends with it if it fails.
+/// Starts `program` in its own process group, and waits until `ready`; `None` if another daemon was faster. On failure,
+/// its whole group is ended.
 fn start_daemon(program: &str, ready: impl Fn(i32) -> bool) -> Result<Option<Child>> {
     let said = tempfile_for_errors()?;
     let errors = said.try_clone().context("cannot copy a file")?;
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    // Do not keep the file system busy on which it was started.
+    // Do not keep the file system of the current directory busy.
     command.stderr(errors).process_group(0).current_dir("/");
     let mut child = command.spawn().with_context(|| cannot_run(program))?;
     let end = Instant::now() + DAEMON;
@@ -377,12 +377,12 @@ fn pid_of(child: &Child) -> i32 {
     child.id().cast_signed()
 }
 
-/// Ends what is left of the process group of `child`: helpers of a daemon that was killed.
+/// Kills the remaining processes in the group of `child`: helpers of a killed daemon.
 fn kill_all(child: &Child) {
     let _ = killpg(Pid::from_raw(pid_of(child)), Signal::SIGKILL);
 }
 
-/// A file without a name, for what a daemon prints: nothing reads a pipe once we are gone.
+/// An unnamed file for a daemon's output: nothing would read a pipe once this process is gone.
 fn tempfile_for_errors() -> Result<File> {
     let path = std::env::temp_dir().join(format!(".latency-tracker-{}", std::process::id()));
     let mut options = OpenOptions::new();
@@ -393,7 +393,7 @@ fn tempfile_for_errors() -> Result<File> {
     Ok(file)
 }
 
-/// The last lines that a daemon printed, as the end of a message.
+/// The last lines of a daemon's output, for the end of an error message.
 fn last_lines(mut said: File) -> String {
     let mut text = String::new();
     let _ = said.seek(SeekFrom::Start(0));
@@ -416,7 +416,7 @@ pub fn stop_daemon(pid: i32) {
         return;
     }
     let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
-    // The next run must not find it dying.
+    // The next run must not find a daemon that is ending.
     let end = Instant::now() + DAEMON;
     while kill(Pid::from_raw(pid), None).is_ok() && Instant::now() < end {
         std::thread::sleep(PAUSE);

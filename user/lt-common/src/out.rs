@@ -17,12 +17,12 @@ use lt_proc::{Nanos, Stats};
 /// The width of help and of paragraphs.
 pub const HELP_WIDTH: usize = 79;
 
-/// A narrower terminal is not believed: some report 0 columns.
+/// A smaller width is not trusted: some terminals report 0 columns.
 const NARROWEST: usize = 40;
 
-/// The width of standard output, in columns; `None` where lines are whole.
+/// The width of standard output, in columns; `None` if lines are not cut.
 pub fn width() -> Option<usize> {
-    // Some shells export the terminal's COLUMNS to all that they run, pipes too.
+    // Some shells export the terminal's COLUMNS to every program, also within pipes.
     if !io::stdout().is_terminal() {
         return None;
     }
@@ -118,12 +118,12 @@ pub fn fit_line(text: &str) -> String {
     width().map_or_else(|| text.to_string(), |width| fit(text, width))
 }
 
-/// A function of a stack, below the line that it belongs to.
+/// A function of a stack, to print below the line that it belongs to.
 pub fn frame(function: &str) -> String {
     fit_line(&format!("    {}", printable(function)))
 }
 
-/// A task may have any name; a terminal must not obey it.
+/// Makes text safe to print: a task may have any name, which must not control the terminal.
 pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '?' } else { c })
@@ -135,8 +135,8 @@ pub fn wrap(text: &str, indent: usize) -> Vec<String> {
     wrap_to(text, indent, HELP_WIDTH)
 }
 
-/// `text` in lines of at most `width`, broken between words, each `indent` to the right. A word that is
-/// too long for a line has one of its own, cut.
+/// `text` in lines of at most `width`, broken between words and indented by `indent`. A word that is too long for a
+/// line gets a line of its own, and is cut.
 pub fn wrap_to(text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -160,7 +160,7 @@ pub fn plural(n: usize, what: &str) -> String {
     }
 }
 
-/// The share that a time has in a delay: `92 % of it (11.9ms)`.
+/// The share of a time in a delay: `92 % of it (11.9ms)`.
 pub fn share(time: u64, delay: u64) -> String {
     let percent = u128::from(time) * 100 / u128::from(delay.max(1));
     format!("{percent} % of it ({})", Nanos(time))
@@ -180,7 +180,7 @@ pub fn lost(stats: &Stats) -> String {
     }
 }
 
-/// A number with its thousands apart: 1,234,567.
+/// A number with its thousands separated: 1,234,567.
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -328,7 +328,7 @@ mod tests {
                 "{lines:?}"
             );
         }
-        // Too narrow for what cannot give way: longer, but complete.
+        // Too narrow for the columns that cannot shrink: lines are too long, but complete.
         let lines = table_within(&head, &rows, Some(30));
         assert!(lines[1].ends_with("  17"), "{lines:?}");
     }

@@ -10,7 +10,7 @@
 use anyhow::{Context, Result, bail};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 
-/// Above ordinary threads and the default of threaded interrupts' users, below interrupt threads (50).
+/// Above ordinary threads, below interrupt threads (50).
 pub const PRIORITY: i32 = 45;
 
 /// Runs the calling thread under SCHED_FIFO, above ordinary threads.
@@ -62,7 +62,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Other processors have no such clock here; nothing calls this there.
+/// Other architectures have no such clock here, and do not call this.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn ticks() -> u64 {
     0

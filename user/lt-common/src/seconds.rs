@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Durations that are options.
+//! Durations as options.
 
 use lt_proc::Nanos;
 
-/// Options are in seconds if no unit is given, like those of other tools.
+/// Parses a duration; without a unit, it is in seconds, as in other tools.
 pub fn seconds(text: &str) -> Result<Nanos, String> {
     let bare = text.bytes().all(|b| b.is_ascii_digit());
     let word = if bare {

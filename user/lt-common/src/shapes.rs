@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What pictures share: words at a place, and numbers that are short.
+//! Shared by pictures: text at a position, and short numbers.
 
 use svg::node::Text as Words;
 use svg::node::element::Text;

@@ -2,9 +2,9 @@
 
 //! Waiting for the kernel, the clock or the person, whichever comes first.
 //!
-//! SIGINT, SIGTERM and SIGHUP only write a byte into a pipe that is looked at while waiting, so that
-//! none can come between two steps: what has been set up is taken down in order. They are not blocked,
-//! for children would inherit that (a session daemon that SIGTERM cannot end); handlers they do not.
+//! SIGINT, SIGTERM and SIGHUP only write a byte into a pipe that is polled while waiting, so none can interrupt a
+//! sequence of steps: what has been set up is taken down in order. They are not blocked, since children would inherit
+//! that (a session daemon that SIGTERM cannot end); handlers are not inherited.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,18 +18,18 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
-/// The requests to end.
+/// Receives the signals that request the end.
 #[derive(Debug)]
 pub struct Signals(UnixStream);
 
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// We are requested to end.
+    /// The program was requested to end.
     Signal,
-    /// The file can be read.
+    /// The file is readable.
     Ready,
-    /// The time is over.
+    /// The time has passed.
     Timeout,
 }
 
@@ -49,7 +49,7 @@ impl Signals {
         Ok(Self(reader))
     }
 
-    /// Waits for `file` to become readable, for a signal, or until `end`. A signal goes first.
+    /// Waits for `file` to become readable, for a signal, or until `end`. A signal takes precedence.
     pub fn wait(&self, file: Option<&File>, end: Option<Instant>) -> Result<Wake> {
         loop {
             let timeout = match end.map(|end| end.saturating_duration_since(Instant::now())) {
@@ -89,7 +89,7 @@ impl Signals {
         }
     }
 
-    /// Waits for `time` to pass; true when it was let pass.
+    /// Waits for `time` to pass; returns false if a signal came first.
     pub fn sleep(&self, time: Duration) -> Result<bool> {
         Ok(self.wait(None, Some(Instant::now() + time))? == Wake::Timeout)
     }
@@ -101,9 +101,9 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// The result of reading a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// Whole lines.
+    /// Complete lines.
     pub lines: Vec<String>,
-    /// The stream has ended.
+    /// Whether the stream has ended.
     pub end: bool,
 }
 
@@ -114,7 +114,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Reads what is there now.
+    /// Reads what is available now.
     pub fn read(&mut self, mut file: &File) -> io::Result<Chunk> {
         let mut chunk = Chunk::default();
         let mut buffer = [0; 16384];

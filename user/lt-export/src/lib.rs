@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the instances count, for a Prometheus or a collector of OpenTelemetry.
+//! Exports the counters of the instances to Prometheus or an OpenTelemetry collector.
 //!
 //! ```text
 //!  /proc/latency_tracker  ->  Exporter   counters, gauges and a histogram for each instance
@@ -37,7 +37,7 @@ use captures::{Captures, Exemplars};
 use metrics::Sample;
 use readings::Top;
 
-/// Reads what is exported.
+/// Reads the exported data.
 #[derive(Debug)]
 pub struct Exporter {
     root: ProcRoot,
@@ -46,7 +46,8 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// The instances below `root`, of which at most `top` are named, with the captures in a directory as exemplars.
+    /// Creates an exporter for the instances below `root`, at most `top` of them by name, with the captures in a
+    /// directory as exemplars.
     #[must_use]
     pub fn new(root: ProcRoot, top: usize, captures: PathBuf) -> Self {
         Self {
@@ -56,7 +57,7 @@ impl Exporter {
         }
     }
 
-    /// Shows what became of messages, too.
+    /// Also exports the delivery counters of messages.
     #[must_use]
     pub fn with_counts(mut self, counts: Arc<Counts>) -> Self {
         self.counts = Some(counts);
@@ -78,7 +79,7 @@ impl Exporter {
         let (top, captures) = &mut *state;
         Ok(Sample {
             readings: top.read(&self.root)?,
-            // Without permission there are none.
+            // Without permission, there are no exemplars.
             exemplars: captures.exemplars().unwrap_or_else(|_| Exemplars::new()),
             counts: self.counts.clone(),
         })
@@ -92,7 +93,7 @@ impl Exporter {
         Ok(metrics::page(self.sample()?, format))
     }
 
-    /// Queues the metrics of now.
+    /// Queues the current metrics.
     ///
     /// # Errors
     /// See [`Exporter::page`].

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The state machines: one of each thread, one of each processor, moved by one event after the other.
+//! State machines, one for each thread and each processor, driven by one event after the other.
 //!
 //! ```text
 //! thread     running --switch--> preempted, or blocked --waking--> waiting --switch--> running
@@ -65,18 +65,18 @@ use crate::wakers::Wakers;
 use crate::wanted::Wanted;
 use crate::{Model, Processor};
 
-/// More processors than Linux has. An event of one beyond is left out.
+/// More processors than Linux supports. Events of higher numbers are ignored.
 const CPUS: u32 = 8192;
 
-/// Deeper nesting is not real, but ends that are missing. The outermost is given up.
+/// Deeper nesting means missing end events, not real nesting. The outermost context is dropped.
 const NESTED: usize = 64;
 
-/// A vector in a set of them; no kernel has more than ten.
+/// The bit of a vector in a set of vectors; no kernel has more than ten.
 fn bit(vector: u32) -> u32 {
     1u32.checked_shl(vector).unwrap_or(0)
 }
 
-/// The only processor on which a thread of that name runs: the kernel has one for each.
+/// The only processor on which a per-CPU kernel thread with this name runs.
 fn cpu_of(name: &[u8]) -> Option<u32> {
     let kinds: [&[u8]; 6] = [
         b"ksoftirqd/",
@@ -95,9 +95,9 @@ fn cpu_of(name: &[u8]) -> Option<u32> {
 pub enum Kept {
     /// All, or what was wanted.
     All,
-    /// For which threads and times, and in what order, a path would go; but not what happened there.
+    /// Which thread waited for which, when, and in what order a path visits them, but not their activity.
     Waits,
-    /// Even that takes more than the limit, and this is how much, bytes. What is in the model is of no use.
+    /// Even the waits take more than the limit: this many bytes. The model is of no use.
     Nothing(usize),
 }
 
@@ -106,13 +106,13 @@ pub enum Kept {
 enum Detail {
     #[default]
     All,
-    /// When it waits, for whom or for which processor; all that it does otherwise is one.
+    /// Only when a thread waits, and for which thread or processor; all other activity is one state.
     Waits,
     /// Complete activity of selected parts.
     Some(Arc<Wanted>),
 }
 
-/// Makes a [`Model`] of events.
+/// Builds a [`Model`] from events.
 #[derive(Debug, Default)]
 pub struct Builder {
     tasks: Tasks,
@@ -121,37 +121,38 @@ pub struct Builder {
     names: Names,
     /// The times of the first event and of the last.
     span: Option<(u64, u64)>,
-    /// All that is kept may take this, bytes.
+    /// Maximum size of what is kept, bytes.
     limit: Option<usize>,
-    /// This many more events cannot make it reach the limit.
+    /// Number of further events that cannot exceed the limit.
     unchecked: usize,
-    /// It would take more: nothing more is kept, and it is counted how much that would be.
+    /// The limit is exceeded: nothing more is kept, only its size is counted.
     over: bool,
     requests: Requests,
     signs: Signs,
     handovers: Handovers,
-    /// Functions that are signs of limits, by address.
+    /// Functions that identify limits, by address.
     functions: HashMap<u64, Function>,
     disks: HashMap<Disk, String>,
-    /// When timers of quotas and of deadlines have expired last, and on which processors.
+    /// Last expiries of quota and deadline timers, and their processors.
     expired: Expired,
-    /// There is `sched_waking`, so `sched_wakeup` does not tell the waker: it comes later, perhaps elsewhere.
+    /// `sched_waking` is recorded, so `sched_wakeup` does not show the waker: it comes later, perhaps on another
+    /// processor.
     wakings: bool,
-    /// There is `sched_wakeup`, which comes after a thread has been put on a runqueue.
+    /// `sched_wakeup` is recorded, which comes after a thread has been put on a runqueue.
     wakeups: bool,
-    /// There is `sched_migrate_task`, which each thread has that moves.
+    /// `sched_migrate_task` is recorded, which each migration has.
     moves: bool,
-    /// There is `softirq_raise`.
+    /// `softirq_raise` is recorded.
     raises: bool,
-    /// There are calls of `futex`, with what they do.
+    /// `futex` calls are recorded, with their arguments.
     futexes: bool,
-    /// There are all system calls.
+    /// All system calls are recorded.
     all_calls: bool,
     /// Kinds of events that are not recorded.
     missing: Missing,
-    /// There are all interrupts that are no device's, also those that a processor sends to itself.
+    /// All interrupts that are not from devices are recorded, also those that a processor sends to itself.
     all_vectors: bool,
-    /// The processors that have streams, and where these start, and where they end, the last first.
+    /// The processors that have streams; the starts of these; and their ends, the last first.
     has_stream: Vec<u32>,
     starts: Vec<(u64, u32)>,
     ends: Vec<(u64, u32)>,
@@ -164,24 +165,23 @@ impl Builder {
         Self::default()
     }
 
-    /// The events have each system call of each thread. Then it is known when a thread is in user mode.
+    /// Declares that the events include every system call, so user mode can be recognized.
     pub fn has_all_calls(&mut self) {
         self.all_calls = true;
     }
 
-    /// There are no such events, whatever happened.
+    /// Declares that events of this kind are not recorded.
     pub fn has_no(&mut self, events: Events) {
         self.missing.add(events);
     }
 
-    /// The events have each interrupt that is no device's. Then what a softirq was raised by outside of all interrupts
-    /// is the thread.
+    /// Declares that the events include every interrupt that is not from a device. A softirq raised outside of all
+    /// interrupts is then raised by the thread.
     pub fn has_all_vectors(&mut self) {
         self.all_vectors = true;
     }
 
-    /// That is where functions of the kernel begin, and what they are called. Those of limits are signs of these;
-    /// others are of no interest.
+    /// Sets addresses and names of kernel functions. Only functions that identify limits are kept.
     pub fn has_functions<'a>(&mut self, functions: impl IntoIterator<Item = (u64, &'a str)>) {
         let known = functions.into_iter();
         let known = known.filter_map(|(address, name)| Some((address, Function::of(name)?)));
@@ -193,15 +193,15 @@ impl Builder {
         self.disks.extend(disks);
     }
 
-    /// The thread of that number may run on these processors only: that others are not known says nothing of it. Comes
-    /// before the first event.
+    /// Restricts the thread with this number to these processors, so gaps of others do not affect it. Must come before
+    /// the first event.
     pub fn runs_on(&mut self, tid: i32, cpus: &[u32]) {
         self.tasks.affine.insert(tid, cpus.into());
     }
 
-    /// The trace has events of that processor from `begin` to `end`, and before and after nothing is known of it. If
-    /// that is said of any processor, nothing is known of those of which it is not said; else all are taken for known.
-    /// Comes before the first event.
+    /// Declares that the trace has events of this processor from `begin` to `end` only. Once declared for any
+    /// processor, processors without a declaration count as unknown; without any declaration, all count as known. Must
+    /// come before the first event.
     pub fn has_stream(&mut self, cpu: u32, begin: u64, end: u64) {
         if cpu >= CPUS {
             return;
@@ -224,21 +224,21 @@ impl Builder {
         self.cpus.policy.keep = time;
     }
 
-    /// Keeps only that, and what comes after it is not known.
+    /// Keeps only the selected parts; everything else is not known.
     pub fn keep_only(&mut self, wanted: Wanted) {
         let wanted = Arc::new(wanted);
         self.tasks.detail = Detail::Some(Arc::clone(&wanted));
         self.cpus.policy.detail = Detail::Some(wanted);
     }
 
-    /// Keeps only who waited for whom: see [`Kept::Waits`].
+    /// Keeps only which thread waited for which: see [`Kept::Waits`].
     pub fn keep_waits(&mut self) {
         self.tasks.keep_waits();
         self.cpus.keep_nothing();
         self.signs.clear();
     }
 
-    /// Limit of all that is kept, in bytes; [`Builder::kept`] returns what that cost.
+    /// Limits the size of what is kept, in bytes; [`Builder::kept`] returns what had to be left out.
     pub fn limit(&mut self, bytes: usize) {
         self.limit = Some(bytes);
     }
@@ -271,7 +271,7 @@ impl Builder {
     }
 
     fn check_limit(&mut self) {
-        /// Maximum that one event can add: two threads, their names, an interval of each.
+        /// Maximum that one event can add: two threads with their names, and an interval of each.
         const EVENT: usize = 4096;
         let Some(limit) = self.limit else {
             return;
@@ -289,13 +289,13 @@ impl Builder {
             self.unchecked = (limit - bytes) / EVENT;
             return;
         }
-        // From here on, what would be kept is counted.
+        // From here on, the size of what would be kept is counted.
         self.over = true;
         self.tasks.count_only = true;
         self.cpus.policy.count_only = true;
     }
 
-    /// Takes the next event. One that is earlier than the last counts as at the same time.
+    /// Processes the next event. An event earlier than its predecessor counts as simultaneous.
     pub fn feed(&mut self, event: &Event<'_>) {
         self.take(event);
         self.check_limit();
@@ -331,7 +331,7 @@ impl Builder {
                 self.switch_out(time, cpu, prev, prev_name, out, prev_prio);
                 self.switch_in(time, cpu, next, next_name, next_prio);
             }
-            // The tail of an interrupt goes on.
+            // Does not end the tail of an interrupt.
             What::Waking { tid, name, target } => {
                 self.wakings = true;
                 return self.waking(time, cpu, tid, name, Some(target));
@@ -339,7 +339,7 @@ impl Builder {
             What::Wakeup { tid, name, target } => {
                 return self.wakeup(time, cpu, tid, name, target);
             }
-            // Here, too.
+            // Does not end the tail of an interrupt.
             What::Migrate {
                 tid,
                 name,
@@ -391,7 +391,7 @@ impl Builder {
                 self.cpus.at(cpu).expiring = None;
                 self.leave(time, cpu, |c| matches!(c, Context::Timer));
             }
-            // These are in a softirq; without that, they show that there is one.
+            // Timers expire in a softirq: without its events, this shows that one runs.
             What::Expire { function } => {
                 let function = self.functions.get(&function).copied();
                 self.cpus.at(cpu).expiring = function;
@@ -413,11 +413,11 @@ impl Builder {
                 self.enter(time, cpu, Context::Ipi(name));
             }
             What::IpiEnd => self.leave(time, cpu, |c| matches!(c, Context::Ipi(_))),
-            // The tail goes on here, too.
+            // Does not end the tail of an interrupt.
             What::Raise { vector } => return self.raise(time, cpu, vector),
             What::Work { function } => self.works(time, cpu, Some(function)),
             What::WorkEnd => self.works(time, cpu, None),
-            // And here.
+            // Does not end the tail of an interrupt.
             What::Idle { enters } => {
                 let looked = &mut self.cpus.at(cpu).looked;
                 return match enters {
@@ -458,7 +458,7 @@ impl Builder {
         }
     }
 
-    /// All that has happened.
+    /// Returns the complete model.
     #[must_use]
     pub fn finish(mut self) -> Model {
         let span = self.span.unwrap_or_default();
@@ -499,7 +499,7 @@ impl Builder {
         }
         let number = self.names.number(name);
         if last != Some(number) {
-            // No event tells when: a thread mostly gets its name soon after its start, and then works.
+            // The time of the renaming is not recorded: a thread usually gets its name soon after its start.
             self.tasks.rename(id, seen + 1, number);
         }
         if let Some(cpu) = cpu_of(name) {
@@ -519,7 +519,7 @@ impl Builder {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
         match (ran, self.cpus.at(cpu).known_since) {
-            // The first switch since the processor is known: it has run that thread all the time.
+            // The first switch since the processor is known: it has run that thread since then.
             (None, Some(since)) if since <= time => {
                 self.cpus.ran(cpu, prev, since);
                 if let Some(prev) = prev {
@@ -532,12 +532,12 @@ impl Builder {
                 }
             }
         }
-        // Hard interrupts do not switch; softirqs may, and go on with their thread.
+        // Hard interrupts do not switch threads; softirqs may, and continue with their thread.
         let mut held = std::mem::take(&mut self.cpus.at(cpu).contexts);
         if let Some(ran) = ran
             && ran != prev
         {
-            // Events are missing: it ran here, and something else ends running here.
+            // Events are missing: `ran` was running here, but another thread is switched out.
             self.tasks.forget_on(ran, cpu, time, Unrecorded::Missing);
             held.clear();
         }
@@ -585,10 +585,10 @@ impl Builder {
         if !task.is_queued() {
             task.cpu = Some(cpu);
         } else if task.cpu != Some(cpu) && self.moves {
-            // Its move is missing, and what else it did may be missing, too.
+            // The migration is missing, so other activity may be missing, too.
             self.tasks.contradict(next, time);
         } else if task.cpu != Some(cpu) {
-            // It was moved meanwhile, and when is not recorded: nor, then, for which processors it waited how long.
+            // The thread was migrated at an unrecorded time, so the wait for each processor is not known.
             task.cpu = None;
         }
         let task = self.tasks.of(next);
@@ -603,7 +603,7 @@ impl Builder {
         self.tasks.of(next).cpu = Some(cpu);
     }
 
-    /// The thread of this processor begins or ends a system call.
+    /// The thread of this processor enters or leaves a system call.
     fn call(&mut self, time: u64, cpu: u32, call: Option<crate::Name>) {
         let Some(thread) = self.cpus.at(cpu).thread() else {
             return;
@@ -633,15 +633,15 @@ impl Builder {
         };
         let sends = match self.raises {
             true => raised,
-            // An interrupt that ended long before is taken for the one that left it.
+            // Any interrupt that ended just before counts as the one that left it.
             false => self.tasks.of(thread).call.is_some() && !after_interrupt,
         };
         let network = handlers && matches!(vector, Vector::NET_TX | Vector::NET_RX);
         !inside && (network && sends || self.is_for_softirqs(thread))
     }
 
-    /// The thread raises a softirq, or an interrupt does. Threads send packets, and complete requests; most else is
-    /// raised by interrupts, and of one that is not recorded a thread does not differ.
+    /// The thread raises a softirq, or an interrupt does. Threads send packets and complete requests; most other
+    /// softirqs are raised by interrupts, and an unrecorded interrupt looks like the thread.
     fn raise(&mut self, time: u64, cpu: u32, vector: u32) {
         self.raises = true;
         let thread = self.cpus.at(cpu).thread();
@@ -659,7 +659,7 @@ impl Builder {
         }
     }
 
-    /// A timer runs: if it is not the only one of its softirq, it is not known when they were due.
+    /// A timer runs. If it is not the only one of its softirq, the due times are not known.
     fn runs_timer(&mut self, cpu: u32) {
         let at = self.cpus.at(cpu);
         let is_in = at.contexts.last().is_some_and(|context| {
@@ -674,8 +674,8 @@ impl Builder {
         }
     }
 
-    /// Whether a thread is in user mode. What it does in the kernel on its way there, after a system call, an interrupt
-    /// or a switch, takes some microseconds.
+    /// Whether a thread is in user mode. Its way there after a system call, an interrupt or a switch takes some
+    /// microseconds.
     fn is_in_user_mode(&mut self, time: u64, thread: Option<ThreadId>) -> bool {
         let Some(thread) = thread.filter(|_| self.all_calls) else {
             return false;
@@ -684,12 +684,12 @@ impl Builder {
         since.is_some_and(|since| time.saturating_sub(since) > WAY_OUT)
     }
 
-    /// Whether a thread does only what interrupts leave behind.
+    /// Whether a thread only runs work that interrupts leave behind.
     fn is_for_softirqs(&self, thread: ThreadId) -> bool {
         self.is_called(thread, |name| is_for_softirqs(name.as_bytes()))
     }
 
-    /// Whether a thread has such a name.
+    /// Whether `is` is true for the name of a thread.
     fn is_called(&self, thread: ThreadId, is: impl Fn(&str) -> bool) -> bool {
         let thread = self.tasks.threads.get(thread.0 as usize);
         let name = thread.and_then(|t| t.name);
@@ -705,11 +705,11 @@ impl Builder {
         self.show(time, cpu);
     }
 
-    /// The innermost context of that kind ends, and those within it of which no end was seen.
+    /// Ends the innermost context of that kind, and those nested in it whose end was not seen.
     fn leave(&mut self, time: u64, cpu: u32, is: impl Fn(&Context) -> bool) {
         let timers = !self.missing.has(Events::Timers);
         let at = self.cpus.at(cpu);
-        // An end without a begin, before which the trace begins, is left out.
+        // An end without a start, which was before the trace, is ignored.
         if let Some(place) = at.contexts.iter().rposition(is) {
             at.tail = at.contexts.get(place).map(|context| (*context, time));
             at.contexts.truncate(place);
@@ -728,7 +728,7 @@ impl Builder {
         }
     }
 
-    /// The processor and its thread are in what has become the innermost context.
+    /// Sets the activity of the processor and its thread to what is now the innermost context.
     fn show(&mut self, time: u64, cpu: u32) {
         self.cpus.note(cpu, time);
         let at = self.cpus.at(cpu);
@@ -740,7 +740,7 @@ impl Builder {
         }
     }
 
-    /// Invalidates what was known before a gap.
+    /// Invalidates what was known before a gap of `cpu`.
     fn lost(&mut self, since: u64, until: u64, cpu: u32, why: Unrecorded) {
         let at = self.cpus.at(cpu);
         let ran = at.current().flatten();
@@ -765,7 +765,7 @@ impl Builder {
         }
     }
 
-    /// The first event: the processors whose streams start later are not known before.
+    /// Handles the first event: processors whose streams start later are not known before their start.
     fn start(&mut self, first: u64) {
         for (since, cpu) in std::mem::take(&mut self.starts) {
             self.cpus.reach(cpu, first);
@@ -776,7 +776,7 @@ impl Builder {
         }
     }
 
-    /// A thread is queued on that processor.
+    /// Records that a thread is queued on that processor.
     fn mention(&mut self, cpu: u32) {
         if !self.has_stream.is_empty() && !self.has_stream.contains(&cpu) && cpu < CPUS {
             self.tasks.gaps.set_absent(cpu);

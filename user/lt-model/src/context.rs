@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Interrupts and other contexts that a processor runs in, and wakers of threads.
+//! Interrupts and other contexts in which a processor runs, and wakers of threads.
 
 use std::fmt;
 
@@ -21,25 +21,25 @@ pub enum Context {
     Softirq {
         /// The vector.
         vector: Vector,
-        /// It is the present thread's own work: of a thread that is there for softirqs, or packets that a thread has
-        /// just sent and that are for this machine.
+        /// Whether it is the current thread's own work: of a softirq thread, or packets that a thread has just sent to
+        /// this machine.
         own: bool,
         /// The raiser.
         by: Raiser,
     },
     /// The function of a timer.
     Timer,
-    /// Another processor's call.
+    /// An interrupt from another processor.
     Ipi(Name),
     /// The completion of a disk request, in any kind of interrupt; used for wakers only.
     Disk(Disk),
-    /// An interrupt or a fault that the events do not show: the thread was in user mode, so it wakes none. Only a
-    /// waker is that.
+    /// An interrupt or a fault that the events do not show: the thread was in user mode, so it cannot be
+    /// the waker. Used for wakers only.
     Unseen,
 }
 
 impl Context {
-    /// It is that softirq, in a thread that is there for softirqs.
+    /// Whether it is softirq `of`, run by a softirq thread.
     pub(crate) fn is_own(self, of: Vector) -> bool {
         matches!(self, Self::Softirq { vector, own: true, .. } if vector == of)
     }
@@ -52,26 +52,26 @@ pub struct Handler(pub i32, pub Name);
 /// The raiser of a softirq, on whose behalf it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Raiser {
-    /// Not recorded: where it was raised is not in the trace.
+    /// Not recorded: the raise is not in the trace.
     Unrecorded,
     /// The handler of a device.
     Device(Handler),
     /// A timer of this machine, or a softirq that runs timers.
     Timer,
-    /// A thread: one that sends to this machine.
+    /// A thread that sends to this machine.
     Thread,
-    /// An interrupt that is no device's: a call from another processor, or one that a processor sends to itself.
+    /// An interrupt not from a device: from another processor, or from the processor itself.
     Ipi(Name),
-    /// Several of these.
+    /// Several of the other raisers.
     Several,
 }
 
-/// A block device, by the kernel's number of it.
+/// A block device, by its kernel number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Disk(pub u32);
 
 impl Disk {
-    /// It is a loop device: what it holds is in a file, which another disk holds.
+    /// Whether it is a loop device: its data is in a file on another disk.
     #[must_use]
     pub fn is_loop(self) -> bool {
         self.0 >> 20 == 7
@@ -96,7 +96,7 @@ impl Vector {
     pub const HRTIMER: Self = Self(8);
     /// Packets to be sent.
     pub const NET_TX: Self = Self(2);
-    /// Requests that disks have completed.
+    /// Block requests that disks have completed.
     pub const BLOCK: Self = Self(4);
     /// Completions of block drivers that poll.
     pub const IRQ_POLL: Self = Self(5);
@@ -119,19 +119,19 @@ impl Vector {
 /// A waker of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waker {
-    /// When it did that, ns.
+    /// Time of the wakeup, ns.
     pub time: u64,
     /// The CPU of the waker.
     pub cpu: u32,
-    /// The thread that was running there. It did it, unless it was interrupted.
+    /// The thread that was running there. It is the waker, unless it was interrupted.
     pub thread: Option<ThreadId>,
     /// The context that had interrupted the thread.
     pub context: Option<Context>,
 }
 
 impl Waker {
-    /// The thread, if it was that. A thread that runs the softirq of timers, such as `ktimers/1`, has not caused the wakeup
-    /// any more than an interrupt has that runs it.
+    /// The thread, if it is what caused the wakeup. A thread that runs the timer softirq, such as `ktimers/1`, has not
+    /// caused it any more than an interrupt that runs the softirq.
     #[must_use]
     pub fn by(&self) -> Option<ThreadId> {
         match self.context {
@@ -142,18 +142,18 @@ impl Waker {
     }
 }
 
-/// The thread that completed what another one waited for, and when that was due.
+/// The thread that completed what another thread waited for, and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Helper {
-    /// This thread did what a device does elsewhere, as the worker of a loop device: it had done that then.
+    /// This thread did the work of a device, as the worker of a loop device does, until this time.
     Served(ThreadId, u64),
-    /// This thread, which is there for softirqs or for an interrupt, ran the timer or completed the request. When the timer
-    /// was due, if that is known.
+    /// This softirq or interrupt thread ran the timer or completed the request. The time is when the timer was due, if
+    /// known.
     Handled(ThreadId, Option<u64>),
 }
 
-/// Whether what a softirq does is not for the thread that runs it: timers, or packets that a timer has sent, such as a
-/// delayed ACK; and disks.
+/// Whether a softirq works for no purpose of the thread that runs it: timers, packets that a timer has sent, such as a
+/// delayed ACK, and disks.
 fn is_of_another(vector: Vector, by: Raiser) -> bool {
     match vector {
         Vector::TIMER | Vector::HRTIMER | Vector::BLOCK | Vector::IRQ_POLL => true,
@@ -162,8 +162,8 @@ fn is_of_another(vector: Vector, by: Raiser) -> bool {
     }
 }
 
-/// Whether an interrupt that has just ended may leave something to threads of that name. What the handler of a device
-/// leaves to the thread of its interrupt, nothing else does.
+/// Whether an interrupt that has just ended may leave work to threads of that name. Only the handler of a device leaves
+/// work to its own interrupt thread.
 pub(crate) fn is_left_to(name: &[u8], ended: Context) -> bool {
     match name.starts_with(b"irq/") {
         true => matches!(ended, Context::Irq { .. }),
@@ -171,12 +171,12 @@ pub(crate) fn is_left_to(name: &[u8], ended: Context) -> bool {
     }
 }
 
-/// Whether threads of that name do in their own time what interrupts leave behind.
+/// Whether threads of that name run, in their own time, work that interrupts leave behind.
 pub(crate) fn is_for_softirqs(name: &[u8]) -> bool {
     is_of_softirqs(name) || name.starts_with(b"irq/")
 }
 
-/// Whether threads of that name do nothing but softirqs: what wakes one first is not what it is woken for.
+/// Whether threads of that name do nothing but softirqs, so that their first waker need not be what they work for.
 pub(crate) fn is_of_softirqs(name: &[u8]) -> bool {
     let begins: [&[u8]; 3] = [b"ksoftirqd/", b"ktimers/", b"ktimersoftd/"];
     begins.iter().any(|begin| name.starts_with(begin))

@@ -6,48 +6,48 @@ use crate::context::Disk;
 use crate::request::Kind;
 use crate::sleep::SwitchedOut;
 
-/// An event of the kernel. They come in the order of time.
+/// An event of the kernel. Events come in time order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// ns of any clock, the same for all.
+    /// Time in ns, of any one clock.
     pub time: u64,
     /// The processor where it happened.
     pub cpu: u32,
-    /// The kind of event, with its fields.
+    /// Kind of event, with its fields.
     pub what: What<'a>,
 }
 
-/// The priority of a thread, as the kernel counts: less is more urgent.
+/// Priority of a thread, as the kernel counts: lower is more urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Priority(pub i32);
 
 impl Priority {
-    /// Whether it is a priority of SCHED_DEADLINE.
+    /// Whether this is a priority of SCHED_DEADLINE.
     pub(crate) fn is_deadline(self) -> bool {
         self.0 < 0
     }
 
-    /// Whether it is a priority of SCHED_OTHER, SCHED_BATCH or SCHED_IDLE.
+    /// Whether this is a priority of SCHED_OTHER, SCHED_BATCH or SCHED_IDLE.
     pub(crate) fn is_fair(self) -> bool {
         self.0 >= 100
     }
 }
 
-/// How far a request has come.
+/// Stage that a request has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// `block_bio_queue`: a bio is submitted.
     Queued,
-    /// `block_getrq`: it has got a request.
+    /// `block_getrq`: the bio has got a request.
     Allocated,
-    /// `block_rq_issue`: the driver has got it.
+    /// `block_rq_issue`: the request is issued to the driver.
     Issued,
 }
 
 /// A kind of event, with its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What<'a> {
-    /// `sched_switch`: a processor goes from one thread to another. Number 0 is the idle one.
+    /// `sched_switch`: a processor switches from one thread to another. Number 0 is the idle thread.
     Switch {
         /// The thread that ran.
         prev: i32,
@@ -64,44 +64,45 @@ pub enum What<'a> {
         /// Its priority, if that is recorded.
         next_prio: Option<Priority>,
     },
-    /// `sched_waking`: somebody makes a thread runnable, and this is where.
+    /// `sched_waking`: a waker makes a thread runnable; the event is on the waker's processor.
     Waking {
         /// The thread.
         tid: i32,
         /// Its name.
         name: &'a [u8],
-        /// The processor on which it is to run.
+        /// The processor on which the thread will run.
         target: u32,
     },
-    /// `sched_wakeup`, `sched_wakeup_new`: a thread has become runnable, perhaps told elsewhere than it was woken.
+    /// `sched_wakeup`, `sched_wakeup_new`: a thread has become runnable. The event may be on another processor than the
+    /// wakeup.
     Wakeup {
         /// The thread.
         tid: i32,
         /// Its name.
         name: &'a [u8],
-        /// The processor on which it is to run.
+        /// The processor on which the thread will run.
         target: u32,
     },
-    /// `sched_migrate_task`: a thread moves from the runqueue of one processor to another. The event is of the processor
-    /// that moves it.
+    /// `sched_migrate_task`: a thread moves from the runqueue of one processor to another. The event is on the
+    /// processor that moves it.
     Migrate {
         /// The thread.
         tid: i32,
         /// Its name.
         name: &'a [u8],
-        /// The processor on which it was.
+        /// The processor that it leaves.
         from: u32,
-        /// The processor on which it is to run.
+        /// The processor on which it will run.
         to: u32,
     },
-    /// `sched_process_fork`: the present thread makes another.
+    /// `sched_process_fork`: the current thread creates another.
     Fork {
         /// The new thread.
         child: i32,
         /// Its name.
         name: &'a [u8],
     },
-    /// A thread that is there, of a dump of the kernel's state.
+    /// An existing thread, from a dump of the kernel's state.
     There {
         /// The thread.
         tid: i32,
@@ -122,21 +123,21 @@ pub enum What<'a> {
     },
     /// A system call ends.
     Return,
-    /// `sched_process_exit`: the present thread ends, and is in the kernel until then.
+    /// `sched_process_exit`: the current thread exits; it stays in the kernel until it is gone.
     Exit,
     /// A hard interrupt's handler begins.
     Irq {
         /// The number of the interrupt.
         number: i32,
-        /// The name of the handler, of a device.
+        /// The name of the device's handler.
         name: &'a [u8],
     },
-    /// It ends.
+    /// A hard interrupt's handler ends.
     IrqEnd {
         /// The number of the interrupt.
         number: i32,
     },
-    /// A softirq is raised: it is to begin soon.
+    /// A softirq is raised: it will begin soon.
     Raise {
         /// Its number.
         vector: u32,
@@ -146,35 +147,35 @@ pub enum What<'a> {
         /// Its number.
         vector: u32,
     },
-    /// It ends.
+    /// A softirq ends.
     SoftirqEnd {
         /// Its number.
         vector: u32,
     },
-    /// The function of a timer begins, or the local timer's interrupt.
+    /// The function of a timer, or the local timer's interrupt, begins.
     Timer {
         /// The address of the function, if that is recorded.
         function: Option<u64>,
     },
-    /// It ends.
+    /// The function of a timer, or the local timer's interrupt, ends.
     TimerEnd,
-    /// `timer_expire_entry`: in the softirq of timers, the function of one begins.
+    /// `timer_expire_entry`: in the timer softirq, the function of a timer begins.
     Expire {
         /// The address of the function.
         function: u64,
     },
-    /// `timer_expire_exit`: it ends.
+    /// `timer_expire_exit`: in the timer softirq, the function of a timer ends.
     ExpireEnd,
-    /// `workqueue_execute_start`: the present thread, a worker, begins a work.
+    /// `workqueue_execute_start`: the current thread, a worker, begins a work item.
     Work {
         /// The address of its function.
         function: u64,
     },
-    /// `workqueue_execute_end`: it has done it.
+    /// `workqueue_execute_end`: the worker has finished its work item.
     WorkEnd,
     /// `power_cpu_idle`: the processor enters an idle state, or leaves it.
     Idle {
-        /// It enters it.
+        /// Whether the processor enters an idle state.
         enters: bool,
     },
     /// An interrupt from another processor begins.
@@ -182,14 +183,15 @@ pub enum What<'a> {
         /// `reschedule`, `call_function`, ...
         name: &'a [u8],
     },
-    /// It ends.
+    /// An interrupt from another processor ends.
     IpiEnd,
-    /// `writeback_balance_dirty_pages` with a pause: the present thread has made too much data dirty, and is about to sleep.
+    /// `writeback_balance_dirty_pages` with a pause: the current thread has dirtied too much data, and is about to
+    /// sleep.
     Dirty {
-        /// The disk to which the data goes.
+        /// The disk to which the data is written.
         disk: Option<Disk>,
     },
-    /// A request of a disk, or a bio of one or of a partition, has come to a stage.
+    /// A request of a disk, or a bio of a disk or partition, has reached a stage.
     Request {
         /// The stage.
         stage: Stage,
@@ -198,30 +200,30 @@ pub enum What<'a> {
         /// Its first sector, of the disk.
         sector: u64,
     },
-    /// The driver of a disk has got a flush of its cache.
+    /// A flush of a disk's cache is issued to the driver.
     Flush {
-        /// Which disk.
+        /// The disk.
         disk: Disk,
     },
-    /// `block_bio_remap`: a stacked device hands a bio on to another.
+    /// `block_bio_remap`: a stacked device passes a bio on to another device.
     Remap {
-        /// The device that it was for, and its first sector there.
+        /// The stacked device, and the first sector there.
         from: (Disk, u64),
-        /// Its new disk and sector.
+        /// The new disk and first sector.
         to: (Disk, u64),
     },
     /// A request of a disk has been completed, or a part of it.
     Completed {
-        /// Which disk.
+        /// The disk.
         disk: Disk,
-        /// The first sector, and how many; `None` of a flush.
+        /// First sector and number of sectors; `None` for a flush.
         range: Option<(u64, u32)>,
         /// Its kind.
         kind: Kind,
     },
     /// The tracer lost events of this processor between now and `until`.
     Lost {
-        /// End of the gap. Earlier events of this processor may be incomplete.
+        /// End of the gap. Earlier events of this processor may lack their counterparts.
         until: u64,
     },
 }

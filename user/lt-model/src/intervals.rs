@@ -12,10 +12,10 @@ use crate::tiles::{Kinds, Tiles, push};
 /// A state of a thread, and its CPU.
 pub(crate) type Doing = (State, Option<u32>);
 
-/// No waker.
+/// Stands for no waker.
 const NONE: u32 = u32::MAX;
 
-/// The intervals of a thread: each begins where the one before ends. One takes 16 bytes.
+/// The intervals of a thread, in 16 bytes each: each starts at the end of its predecessor.
 #[derive(Clone, Default)]
 pub struct Intervals {
     tiles: Tiles,
@@ -33,7 +33,7 @@ impl Intervals {
         push(&mut self.wakers, waker.map_or(NONE, |waker| waker.0));
     }
 
-    /// The last one is of that kind, and goes on to what this waker has ended. It was not ended by one itself.
+    /// Extends the last interval, which `waker` then ends. Returns false if the last interval is of another kind.
     pub(crate) fn extend(&mut self, end: u64, kind: u32, waker: Option<WakerId>) -> bool {
         if self.tiles.last_kind() != Some(kind) {
             return false;
@@ -45,7 +45,7 @@ impl Intervals {
         true
     }
 
-    /// The last one is another one, which begins where that did: nothing more is stored.
+    /// Replaces the last interval, keeping its start; stores nothing new.
     pub(crate) fn replace_last(&mut self, end: u64, kind: u32) {
         self.tiles.replace_last(end, kind);
         if let Some(last) = self.wakers.last_mut() {
@@ -53,7 +53,7 @@ impl Intervals {
         }
     }
 
-    /// The intervals, with indexes of kinds.
+    /// The intervals, each with the index of its kind.
     pub(crate) fn packed(&self) -> impl Iterator<Item = (u64, u64, u32, Option<WakerId>)> + Clone {
         let wakers = self
             .wakers
@@ -64,18 +64,18 @@ impl Intervals {
             .map(|((a, b, kind), waker)| (a, b, kind, waker))
     }
 
-    /// Sets the kinds.
+    /// Sets the table of kinds.
     pub(crate) fn set_kinds(&mut self, kinds: &Arc<[Doing]>) {
         self.kinds = Arc::clone(kinds);
     }
 
-    /// How many there are.
+    /// Number of intervals.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tiles.len()
     }
 
-    /// There are none.
+    /// Whether there are no intervals.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -96,19 +96,19 @@ impl Intervals {
         })
     }
 
-    /// The first.
+    /// The first interval.
     #[must_use]
     pub fn first(&self) -> Option<Interval> {
         self.get(0)
     }
 
-    /// The last.
+    /// The last interval.
     #[must_use]
     pub fn last(&self) -> Option<Interval> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// All, in the order of time.
+    /// All intervals, in time order.
     pub fn iter(&self) -> impl Iterator<Item = Interval> + Clone {
         (0..self.len()).filter_map(|index| self.get(index))
     }
@@ -122,7 +122,7 @@ impl Intervals {
 }
 
 impl FromIterator<Interval> for Intervals {
-    /// Each has to begin where the one before ends.
+    /// Each interval must start at the end of its predecessor.
     fn from_iter<I: IntoIterator<Item = Interval>>(all: I) -> Self {
         let mut kinds = Kinds::default();
         let mut intervals = Self::default();

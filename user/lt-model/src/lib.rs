@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reconstructs from the events of a kernel what each thread and each processor did at any time, and the waker of each
-//! wakeup, and explains delays from that ([`why`]).
+//! Reconstructs from kernel events what each thread and each processor did at any time, and the waker of each wakeup.
+//! Explains delays from that ([`why`]).
 //!
 //! ```text
 //! sched_switch, sched_waking, irq_..., sys_... --Builder::feed--> Model { threads, processors, wakings }
@@ -93,8 +93,7 @@ pub use wanted::Wanted;
 /// The activity of threads and processors.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// All threads that the events told of, in the order in which they did. A number that was used again is another
-    /// thread.
+    /// All threads that the events mention, in the order of their first event. A reused number is another thread.
     pub threads: Vec<Thread>,
     /// The processors, by number.
     pub processors: Vec<Processor>,
@@ -104,14 +103,14 @@ pub struct Model {
     signs: limits::Signs,
     /// Handovers of locks.
     handovers: locks::Handovers,
-    /// When threads of these numbers waited for locks, as is known beside the events.
+    /// Times at which threads with these numbers waited for locks, known from outside the events.
     locks: HashMap<i32, Vec<(u64, u64)>>,
     disks: HashMap<Disk, String>,
     /// Kinds of events that are not recorded.
     missing: missing::Missing,
     /// Times without events.
     gaps: build::Gaps,
-    /// The names of all.
+    /// Names of threads, interrupts and system calls.
     pub names: Names,
     /// The times of the first event and of the last, ns.
     pub span: (u64, u64),
@@ -130,57 +129,58 @@ impl Model {
         self.wakers.get(id)
     }
 
-    /// Why it is not known what all processors did between two times, if it is not.
+    /// Returns why the activity of some processor between two times is not known, or `None` if all of it is.
     #[must_use]
     pub fn gap(&self, from: u64, to: u64) -> Option<Unrecorded> {
         self.gaps.why(from, to)
     }
 
-    /// Whether events of that kind are recorded.
+    /// Whether events of this kind are recorded.
     #[must_use]
     pub fn has(&self, events: Events) -> bool {
         !self.missing.has(events)
     }
 
-    /// Whether that waker was a timer that the thread itself, or one of its program, had set. It is known only if
-    /// completions of disks are not recorded: else they tell it from other timers.
+    /// Whether this waker was a timer set by the thread itself, or by a thread of its program. Noted only if disk
+    /// completions are not recorded, since they would tell such a timer from one that completes a request.
     #[must_use]
     pub fn is_timeout(&self, id: WakerId) -> bool {
         self.wakers.is_timeout(id)
     }
 
-    /// The request whose completion was that waker, if it is known when it was issued.
+    /// The request whose completion was this waker, if its issue was seen.
     #[must_use]
     pub fn request(&self, id: WakerId) -> Option<Request> {
         self.wakers.request(id)
     }
 
-    /// The thread that ran the timer, or completed the request, that was this waker; none if no thread did.
+    /// The thread that ran the timer, or completed the request, that was this waker; `None` if no thread did.
     #[must_use]
     pub fn helper(&self, id: WakerId) -> Option<Helper> {
         self.wakers.helper(id)
     }
 
-    /// The sign of a wait for a CPU by that thread, which ended at that time.
+    /// The sign of why this thread waited for a CPU until `end`.
     #[must_use]
     pub fn sign(&self, thread: ThreadId, end: u64) -> Option<Sign> {
         self.signs.of(thread, end)
     }
 
-    /// Whether that thread had submitted a bio when it fell asleep, and got a request of the disk for it only after `to`,
-    /// when it was woken.
+    /// Whether this thread had submitted a bio when it fell asleep, but got a request for it only after `to`, when it
+    /// was woken.
     #[must_use]
     pub fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
         self.signs.had_no_request(thread, from, to)
     }
 
-    /// Whether that thread does nothing but softirqs.
+    /// Whether this thread does nothing but softirqs.
     pub(crate) fn is_of_softirqs(&self, id: ThreadId) -> bool {
         let name = self.thread(id).and_then(|thread| thread.name);
         name.is_some_and(|name| context::is_of_softirqs(self.names.text(name).as_bytes()))
     }
 
-    /// Whether it is known beside the events that this thread waited for a lock with priority inheritance then.
+    /// Whether a source other than the events shows that this thread was waiting at `time` for a lock with priority
+    /// inheritance.
     #[must_use]
     pub fn is_locking(&self, thread: ThreadId, time: u64) -> bool {
         let tid = self.thread(thread).map(|thread| thread.tid);
@@ -189,19 +189,19 @@ impl Model {
         known.any(|(begin, end)| *begin <= time && time < *end)
     }
 
-    /// The name of that disk, if it is known beside the events.
+    /// The name of this disk, if a source other than the events has it.
     #[must_use]
     pub fn disk_name(&self, disk: Disk) -> Option<&str> {
         self.disks.get(&disk).map(String::as_str)
     }
 
-    /// The first wait of that thread for a lock that an owner handed on to it, of those that end after `time`.
+    /// The first lock wait of this thread that ended in a handover by an owner after `time`.
     #[must_use]
     pub fn handover(&self, thread: ThreadId, time: u64) -> Option<Handover> {
         self.handovers.after(thread, time)
     }
 
-    /// The threads that had this number, one after the other.
+    /// The threads that had this number, in order.
     pub fn by_tid(&self, tid: i32) -> impl Iterator<Item = ThreadId> {
         let all = (0u32..).map(ThreadId).zip(&self.threads);
         all.filter(move |(_, thread)| thread.tid == tid)

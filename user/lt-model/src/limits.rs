@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the events around a wait for a CPU show of its cause, if the CPU did not do anything else.
+//! Signs of why a thread waited for a CPU, from events around the wait, if the CPU ran nothing else meanwhile.
 
 use crate::ids::ThreadId;
 use crate::tiles::{push, with_room};
 
-/// A function of the kernel that shows why, when a timer or a worker calls it.
+/// A kernel function, run by a timer or a worker, that identifies a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
-    /// Gives a cgroup its quota of CPU time again.
+    /// Refills the CPU quota of a cgroup.
     Quota,
-    /// Gives a thread of SCHED_DEADLINE its runtime again.
+    /// Refills the runtime of a SCHED_DEADLINE thread.
     Deadline,
     /// Submits the bios that io.max has held back.
     Throttle,
-    /// Wakes the thread that has set the timer, or sends it a signal.
+    /// Wakes the thread that set the timer, or sends it a signal.
     Timeout,
 }
 
 impl Function {
-    /// The function of this name, ignoring suffixes such as `.isra.0`.
+    /// The function with this name, ignoring suffixes such as `.isra.0`.
     pub(crate) fn of(name: &str) -> Option<Self> {
         Some(match name.split('.').next()? {
             "sched_cfs_period_timer" | "sched_cfs_slack_timer" => Self::Quota,
@@ -32,16 +32,16 @@ impl Function {
     }
 }
 
-/// What the events show of a wait for a CPU that ended with the thread on that CPU, or with its migration.
+/// A sign of the cause of a wait for a CPU that ended when the thread ran on that CPU, or migrated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
     /// The CPU was idle when the thread was put on its runqueue, and left idle at this time, ns.
     LeftIdle(u64),
-    /// The CPU became idle while the thread was on its runqueue, and ran it after a timer that gives a cgroup its quota
-    /// again; that expired at this time, ns.
+    /// The CPU became idle while the thread was on its runqueue, and ran it only after a timer refilled a cgroup's
+    /// quota. The timer expired at this time, ns.
     Quota(u64),
-    /// The thread is of SCHED_DEADLINE, and the CPU ran what has a lower class until a timer that gives such a thread its
-    /// runtime again; that expired at this time, ns.
+    /// The thread is of SCHED_DEADLINE, and the CPU ran threads of lower classes until a timer refilled the runtime of
+    /// such a thread. The timer expired at this time, ns.
     Deadline(u64, Runtime),
 }
 
@@ -50,20 +50,20 @@ pub enum Sign {
 pub enum Runtime {
     /// It was used up.
     UsedUp,
-    /// The thread gave the rest of it back, with `sched_yield`.
+    /// The thread gave up what was left of it, with `sched_yield`.
     Yielded,
-    /// Unknown which, since system calls are not recorded.
+    /// Used up or given up: system calls are not recorded.
     Unrecorded,
 }
 
-/// All signs, by the end of the wait.
+/// All signs, by end of the wait.
 #[derive(Debug, Default)]
 pub(crate) struct Signs {
     all: Vec<(u64, ThreadId, Sign)>,
-    /// Threads that slept between submitting a bio and getting a request for it: when they got that and when they had
-    /// submitted it. When all are there, by thread.
+    /// Threads that slept between submitting a bio and getting a request for it, with the time of the request and the
+    /// time of the bio; sorted by thread in the end.
     allocated: Vec<(ThreadId, u64, u64)>,
-    /// How many were not stored.
+    /// Number of signs that were not stored.
     counted: usize,
 }
 
@@ -78,23 +78,23 @@ impl Signs {
         self.counted += 1;
     }
 
-    /// None is kept.
+    /// Drops all signs.
     pub(crate) fn clear(&mut self) {
         self.all = Vec::new();
         self.allocated = Vec::new();
     }
 
-    /// A thread gets a request now, for a bio that it submitted then; it has slept meanwhile.
+    /// Records that a thread gets a request now for a bio that it submitted at `queued`, and that it slept in between.
     pub(crate) fn allocates(&mut self, thread: ThreadId, queued: u64, time: u64) {
         push(&mut self.allocated, (thread, time, queued));
     }
 
-    /// All are there.
+    /// Sorts the requests by thread, once all are stored.
     pub(crate) fn finish(&mut self) {
         self.allocated.sort_unstable();
     }
 
-    /// Whether the thread had submitted a bio then, and got no request for it before `to`.
+    /// Whether the thread had submitted a bio by `from`, and got no request for it before `to`.
     pub(crate) fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
         let all = &self.allocated;
         let next = all.partition_point(|(of, time, _)| (*of, *time) < (thread, to));
@@ -102,7 +102,7 @@ impl Signs {
         next.is_some_and(|(.., queued)| *queued <= from)
     }
 
-    /// The sign of a thread's wait that ended at that time.
+    /// The sign of the wait of this thread that ended at `end`.
     pub(crate) fn of(&self, thread: ThreadId, end: u64) -> Option<Sign> {
         let first = self.all.partition_point(|(at, ..)| *at < end);
         let mut then = self.all[first..].iter().take_while(|(at, ..)| *at == end);

@@ -17,19 +17,19 @@ use crate::tiles::{push, with_room};
 /// An operation of `futex` on a lock with priority inheritance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// Waits for it.
+    /// Waits for the lock.
     Lock,
-    /// Hands it on.
+    /// Hands the lock on.
     Unlock,
 }
 
-/// A call of `futex` that is under way.
+/// A call of `futex` in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Futex {
     pub(crate) operation: Operation,
-    /// Address of the lock; none if processes may share it, at different addresses.
+    /// Address of the lock; `None` if processes may share it, since it then has several addresses.
     address: Option<u64>,
-    /// When the call began, or its caller was last woken in it by an owner.
+    /// When the call began, or when an owner last woke its caller in it.
     pub(crate) since: u64,
 }
 
@@ -38,7 +38,7 @@ const PRIVATE: u32 = 128;
 const REALTIME: u32 = 256;
 
 impl Operation {
-    /// The operation of an argument `op`, with its name.
+    /// The operation for an argument `op`, with its name.
     pub(crate) fn of(op: u32) -> Option<(Self, &'static str)> {
         Some(match op & !(PRIVATE | REALTIME) {
             6 => (Self::Lock, "futex(FUTEX_LOCK_PI)"),
@@ -49,7 +49,7 @@ impl Operation {
     }
 }
 
-/// Whether `futex` with that argument `op` waits for a lock with priority inheritance.
+/// Whether `futex` with this argument `op` waits for a lock with priority inheritance.
 #[must_use]
 pub fn waits_for_pi_lock(op: u32) -> bool {
     matches!(Operation::of(op), Some((Operation::Lock, _)))
@@ -64,7 +64,7 @@ impl Futex {
         }
     }
 
-    /// Whether both may be of one lock.
+    /// Whether both may refer to one lock.
     pub(crate) fn may_be_of(&self, other: &Self) -> bool {
         let both = self.address.zip(other.address);
         both.is_none_or(|(one, other)| one == other)
@@ -76,7 +76,7 @@ impl Futex {
 pub struct Handover {
     /// When the thread began to wait for that owner, ns.
     pub begin: u64,
-    /// When that woke it.
+    /// When that owner woke it.
     pub end: u64,
     /// The previous owner, as waker.
     pub by: WakerId,
@@ -86,7 +86,7 @@ pub struct Handover {
 #[derive(Debug, Default)]
 pub(crate) struct Handovers {
     all: Vec<(ThreadId, Handover)>,
-    /// How many were not stored.
+    /// Number of handovers that were not stored.
     counted: usize,
 }
 
@@ -101,12 +101,12 @@ impl Handovers {
         self.counted += 1;
     }
 
-    /// All are there.
+    /// Sorts the handovers, once all are stored.
     pub(crate) fn finish(&mut self) {
         self.all.sort_by_key(|(thread, of)| (*thread, of.end));
     }
 
-    /// The first of that thread that ends after `time`.
+    /// The first handover to that thread that ends after `time`.
     pub(crate) fn after(&self, thread: ThreadId, time: u64) -> Option<Handover> {
         let all = &self.all;
         let first = all.partition_point(|(of, handover)| (*of, handover.end) <= (thread, time));

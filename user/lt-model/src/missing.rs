@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The kinds of events that a trace does not have at all. They may have happened at any time, so nothing may be
-//! concluded from their absence.
+//! Kinds of events that are not recorded at all. What they report may have happened at any time, so their absence
+//! proves nothing.
 
-/// Events without which something else may seem to be a cause.
+/// Events whose absence may make something else look like a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Events {
-    /// `block_rq_complete`: a disk has ended a wait, and not the timer or the call in which its driver says so.
+    /// `block_rq_complete`: shows that a disk ended a wait, and not the timer or the call in which its driver completes
+    /// requests.
     Completions,
-    /// `writeback_balance_dirty_pages`: a pause is that of the dirty limit.
+    /// `writeback_balance_dirty_pages`: shows that a pause is due to the dirty limit.
     Dirty,
-    /// `irq_softirq_entry`: a softirq did it, and not the thread that it has interrupted.
+    /// `irq_softirq_entry`: shows that a softirq acted, and not the thread that it interrupted.
     Softirqs,
-    /// `timer_expire_entry`: the softirq of timers did it.
+    /// `timer_expire_entry`: shows that the timer softirq acted.
     Timers,
-    /// `irq_handler_entry`: the handler of a device has raised a softirq, and not the thread that it has interrupted.
+    /// `irq_handler_entry`: shows that a device's handler raised a softirq, and not the thread that it interrupted.
     Handlers,
-    /// `workqueue_execute_start`: a worker submits what a limit has held back.
+    /// `workqueue_execute_start`: shows that a worker submits what a limit held back.
     Works,
 }
 

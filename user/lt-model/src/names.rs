@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Names of threads, interrupts and system calls: each is stored once, and has a number.
+//! Names of threads, interrupts and system calls, each stored once with a number.
 
 use std::collections::HashMap;
 
@@ -18,16 +18,17 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of this name; what is not UTF-8 is replaced.
+    /// The number of this name. Bytes that are not UTF-8 are replaced.
     pub fn number(&mut self, name: &[u8]) -> Name {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
-        // More than 2^32 names do not fit into any memory.
+        // More than 2^32 names would not fit into memory.
         let number = Name(self.texts.len() as u32);
         self.texts.push(String::from_utf8_lossy(name).into_owned());
         self.numbers.insert(name.into(), number);
-        // Each is there twice, in a list and in a table with room for twice as many; what is replaced is longer.
+        // Each name is stored twice: in a list, and in a table with room for twice as many. A replaced byte takes more
+        // room.
         self.bytes += 192 + 4 * name.len();
         number
     }
@@ -37,7 +38,7 @@ impl Names {
         self.bytes
     }
 
-    /// The name of this number.
+    /// The name with this number.
     #[must_use]
     pub fn text(&self, name: Name) -> &str {
         self.texts.get(name.0 as usize).map_or("", String::as_str)

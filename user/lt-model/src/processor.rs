@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The activity of a processor, as stretches.
+//! The activity of a processor, in stretches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ pub struct Processor {
     pub stretches: Stretches,
 }
 
-/// A processor did one thing.
+/// A stretch in which a processor did one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// From here, ns.
+    /// Start, ns.
     pub begin: u64,
-    /// To here; later than the begin.
+    /// End, ns; later than the start.
     pub end: u64,
     /// The use of the processor.
     pub used: Use,
@@ -32,21 +32,21 @@ pub struct Stretch {
 pub enum Use {
     /// Not known.
     Unknown,
-    /// Nothing.
+    /// Idle.
     Idle,
     /// Runs this thread.
     Thread(ThreadId),
-    /// Works for no thread, or for another than its own.
+    /// Runs this context, on behalf of another thread than the current one or of none.
     Context(Context),
 }
 
 impl Use {
-    /// Its number; numbers of threads are even.
+    /// Number of this use; those of threads are even.
     pub(crate) fn number(self, contexts: &mut Kinds<Context>) -> u32 {
         match self {
             Self::Unknown => 0,
             Self::Idle => 1,
-            // There is no memory for 2^31 of them.
+            // 2^31 threads would not fit into memory.
             Self::Thread(id) => id.0 * 2 + 2,
             Self::Context(context) => contexts.number(context) * 2 + 3,
         }
@@ -63,7 +63,7 @@ impl Use {
 }
 
 impl Processor {
-    /// The stretches that have a part between `from` and `to`.
+    /// The stretches that overlap `from` to `to`.
     pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Stretch> + Clone {
         let all = &self.stretches;
         all.tiles
@@ -72,7 +72,7 @@ impl Processor {
     }
 }
 
-/// The stretches of a processor: each begins where the one before ends. One takes 12 bytes.
+/// The stretches of a processor, in 12 bytes each: each starts at the end of its predecessor.
 #[derive(Clone, Default)]
 pub struct Stretches {
     tiles: Tiles,
@@ -95,7 +95,7 @@ impl Stretches {
         Some(Stretch { begin, end, used })
     }
 
-    /// All, in the order of time.
+    /// All stretches, in time order.
     pub fn iter(&self) -> impl Iterator<Item = Stretch> + Clone {
         (0..self.tiles.len()).filter_map(|index| self.get(index))
     }

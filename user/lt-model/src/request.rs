@@ -8,13 +8,13 @@ use crate::ids::ThreadId;
 /// The kind of a request, besides reading and writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Reads or writes; or that is not recorded.
+    /// Reads or writes, or the kind is not recorded.
     Plain,
-    /// Has the disk write its cache out.
+    /// Makes the disk write out its cache.
     Flush,
     /// Gives blocks back to the disk.
     Discard,
-    /// Neither reads nor writes nor is one of these: such as writing zeroes, or resetting a zone.
+    /// Anything else, such as writing zeroes or resetting a zone.
     Other,
 }
 
@@ -23,19 +23,19 @@ pub enum Kind {
 pub struct Request {
     /// The disk that has completed it.
     pub disk: Disk,
-    /// When it entered the block layer: of a stacked device, that one.
+    /// When it entered the block layer: for a stacked device, the topmost one.
     pub entered: Option<u64>,
-    /// When it was submitted to the disk. A cgroup's limit holds it back before.
+    /// When it was submitted to the disk. A cgroup's limit holds it back before that.
     pub queued: Option<u64>,
-    /// The thread whose request it is: the one that entered it. `None` if that is not recorded, if a limit held it back,
-    /// which leaves it to a worker, or if it has parts of several threads; then its places
-    /// are not known either.
+    /// The thread that entered the request. `None` if that is not recorded, if a limit held the request back and left
+    /// it to a worker, or if its parts are from several threads; in the last case its stages are not known either.
     pub of: Option<ThreadId>,
-    /// When it was submitted by the work that io.max of a cgroup leaves it to: until then, that has held it back.
+    /// When the work item for bios held back by io.max submitted it: the limit held it back until then.
     pub limited: Option<u64>,
-    /// When it got one of the disk's requests. Writeback throttling, io.cost and tags hold it back before.
+    /// When it was allocated one of the disk's requests. Writeback throttling, io.cost and missing tags hold it back
+    /// before that.
     pub allocated: Option<u64>,
-    /// When the driver got it, the last time.
+    /// When it was last issued to the driver.
     pub issued: u64,
     /// Its kind.
     pub kind: Kind,

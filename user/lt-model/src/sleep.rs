@@ -3,7 +3,7 @@
 //! Decodes `prev_state` of `sched_switch`, whose meaning depends on the kernel version.
 //!
 //! Since 4.14 the tracepoint records the state that `ps` would show, as bits, and 0x100 for a runnable thread.
-//! Before, it recorded the kernel's own bits, and the one above the highest for a runnable thread:
+//! Before 4.14, it recorded the kernel's own bits, and the bit above the highest for a runnable thread:
 //!
 //! ```text
 //!            1  2  4  8  0x10  0x20  0x40    0x80      0x100   0x200    0x400     0x800          0x1000
@@ -16,14 +16,14 @@
 
 use crate::context::Disk;
 
-/// Why a thread does not run.
+/// Reason why a thread does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sleep {
     /// Waits; a signal would end it (S).
     Interruptible,
     /// Waits for the kernel or a device (D).
     Uninterruptible,
-    /// Waits because there is too much dirty data for this disk, if it is known which.
+    /// Waits because there is too much dirty data for this disk, or for an unknown one.
     Dirty(Option<Disk>),
     /// A kernel thread without work (I).
     Idle,
@@ -35,12 +35,12 @@ pub enum Sleep {
     Other,
 }
 
-/// State of a thread that is switched out.
+/// State of a thread when it is switched out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchedOut {
-    /// It could go on: others go first.
+    /// Still runnable: other threads run first.
     Preempted,
-    /// It waits.
+    /// Waits for something.
     Blocked(Sleep),
     /// It has ended.
     Dead,
@@ -51,7 +51,7 @@ pub enum SwitchedOut {
 pub struct Release(pub u32, pub u32);
 
 impl Release {
-    /// Reads `7.2.12+deb14-amd64`.
+    /// Parses a release such as `7.2.12+deb14-amd64`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split(|c: char| !c.is_ascii_digit());

@@ -7,22 +7,22 @@ use crate::ids::WakerId;
 use crate::names::Name;
 use crate::sleep::Sleep;
 
-/// A thread did one thing.
+/// An interval in which a thread did one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// From here, ns.
+    /// Start, ns.
     pub begin: u64,
-    /// To here; later than the begin.
+    /// End, ns; later than the start.
     pub end: u64,
     /// The state.
     pub state: State,
     /// The processor on which it ran, or for which it waited.
     pub cpu: Option<u32>,
-    /// The waker that ended it, if it is a wait.
+    /// The waker that ended the interval, if it is a wait.
     pub waker: Option<WakerId>,
 }
 
-/// Why it is not recorded what a thread or a CPU did.
+/// Reason why the activity of a thread or CPU is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unrecorded {
     /// No event names the thread yet.
@@ -46,9 +46,9 @@ pub enum State {
     Unknown(Unrecorded),
     /// Runs, in this system call if it is known to be in one.
     Running(Option<Name>),
-    /// Would run, but the processor does something else first.
+    /// Runnable, but an interrupt or the like has the processor.
     Interrupted(Context),
-    /// Would run, but others go first.
+    /// Runnable, but other threads run first.
     Preempted,
     /// Has been woken, and waits for a processor.
     Waiting,
@@ -56,21 +56,21 @@ pub enum State {
     Blocked(Sleep, Option<Name>),
 }
 
-/// The class to which the time of a state counts. The four classes add up to the time that passed.
+/// Class of a state. The times of the four classes add up to the elapsed time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// The thread got on.
+    /// The thread made progress.
     Working,
-    /// It could have, but had no processor.
+    /// The thread was runnable, but had no processor.
     Interrupted,
-    /// It waited for something.
+    /// The thread waited for something.
     Blocked,
     /// Not known.
     Unknown,
 }
 
 impl State {
-    /// The class to which its time counts.
+    /// The class to which the time in this state counts.
     #[must_use]
     pub fn class(self) -> Class {
         match self {

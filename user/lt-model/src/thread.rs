@@ -10,36 +10,36 @@ use crate::state::{Class, Interval};
 /// A thread, from its first event to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// The kernel's number of it.
+    /// The thread's number in the kernel.
     pub tid: i32,
-    /// The last name it had.
+    /// The last name of the thread.
     pub name: Option<Name>,
     /// Earlier names in order of time, each with the time after the last event that has it.
     pub earlier: Vec<(u64, Name)>,
-    /// It begins here: not only is known from here on.
+    /// Whether the first event is the thread's creation.
     pub born: bool,
     /// The thread that created it, and when, if known.
     pub maker: Option<WakerId>,
-    /// It has ended.
+    /// Whether the thread has ended.
     pub dead: bool,
     /// Its intervals, without gaps.
     pub intervals: Intervals,
 }
 
 impl Thread {
-    /// The name that it had then, as far as is recorded: the first one counts for the time before, too.
+    /// The name at `time`, as far as recorded; the first name also counts for earlier times.
     #[must_use]
     pub fn name_at(&self, time: u64) -> Option<Name> {
         let earlier = self.earlier.iter().find(|(until, _)| time < *until);
         earlier.map(|(_, name)| *name).or(self.name)
     }
 
-    /// The intervals that have a part between `from` and `to`.
+    /// The intervals that overlap `from` to `to`.
     pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Interval> + Clone {
         self.intervals.between(from, to)
     }
 
-    /// How long it was in states of that class between `from` and `to`, ns.
+    /// Time in states of that class between `from` and `to`, ns.
     #[must_use]
     pub fn time_in(&self, class: Class, from: u64, to: u64) -> u64 {
         let part = |i: Interval| i.end.min(to) - i.begin.max(from);
@@ -47,7 +47,7 @@ impl Thread {
         self.between(from, to).filter(of).map(part).sum()
     }
 
-    /// From where to where it is known, ns.
+    /// Start and end of the time in which the thread is known, ns.
     #[must_use]
     pub fn span(&self) -> Option<(u64, u64)> {
         Some((self.intervals.first()?.begin, self.intervals.last()?.end))

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::Range;
 
-/// Different values; each is stored once, and has a number.
+/// Distinct values, each stored once with a number.
 #[derive(Debug)]
 pub(crate) struct Kinds<K> {
     list: Vec<K>,
@@ -56,7 +56,7 @@ impl<K: Copy + Eq + Hash> Kinds<K> {
     }
 }
 
-/// Tiles of time.
+/// Intervals without gaps, packed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tiles {
     begins: Vec<u64>,
@@ -76,12 +76,12 @@ impl Tiles {
         self.end = end;
     }
 
-    /// The last one goes on.
+    /// Extends the last interval to `end`.
     pub(crate) fn extend(&mut self, end: u64) {
         self.end = end;
     }
 
-    /// The last one is of another kind, and ends there.
+    /// Replaces the kind and the end of the last interval.
     pub(crate) fn replace_last(&mut self, end: u64, kind: u32) {
         if let Some(last) = self.kinds.last_mut() {
             *last = kind;
@@ -104,14 +104,14 @@ impl Tiles {
         self.kinds.last().copied()
     }
 
-    /// Begin, end and kind.
+    /// Start, end and kind of the interval at an index.
     pub(crate) fn get(&self, index: usize) -> Option<(u64, u64, u32)> {
         let begin = *self.begins.get(index)?;
         let end = self.begins.get(index + 1).copied().unwrap_or(self.end);
         Some((begin, end, *self.kinds.get(index)?))
     }
 
-    /// The indexes of those that have a part between two times.
+    /// Indexes of the intervals that overlap two times.
     pub(crate) fn between(&self, from: u64, to: u64) -> Range<usize> {
         let ends = self.begins.get(1..).unwrap_or_default();
         let mut first = ends.partition_point(|end| *end <= from);
@@ -122,7 +122,7 @@ impl Tiles {
     }
 }
 
-/// Takes an element more, and room for a few more: a vector that doubles has room for as many as it has.
+/// Adds an element, growing a full vector by a quarter: doubling would leave up to half of it unused.
 pub(crate) fn push<T>(list: &mut Vec<T>, value: T) {
     if list.len() == list.capacity() {
         list.reserve_exact((list.len() / 4).max(4));

@@ -7,24 +7,24 @@ use crate::ids::{ThreadId, WakerId};
 use crate::request::Request;
 use crate::tiles::{Kinds, push, with_room};
 
-/// No thread.
+/// Stands for no thread.
 const NONE: u32 = u32::MAX;
 
-/// All wakers, by number. One takes 16 bytes.
+/// All wakers, by number, in 16 bytes each.
 #[derive(Debug, Default)]
 pub struct Wakers {
     times: Vec<u64>,
     threads: Vec<u32>,
-    /// CPU, and the context that had interrupted the thread.
+    /// Index of the CPU, with the context that had interrupted the thread.
     kinds: Vec<u32>,
     known: Kinds<(u32, Option<Context>)>,
-    /// The completed requests of those that are disks, by the wakers' numbers.
+    /// The completed requests, by the number of the waker.
     requests: Vec<(u32, Request)>,
-    /// The wakers that are a timer of the wakee itself.
+    /// Numbers of the wakers that are a timer of the wakee itself.
     timeouts: Vec<u32>,
-    /// Helpers of wakers, by waker.
+    /// Helpers, by the number of the waker.
     helpers: Vec<(u32, Helper)>,
-    /// How many were not stored.
+    /// Number of wakers that were not stored.
     counted: usize,
 }
 
@@ -32,7 +32,7 @@ impl Wakers {
     /// Size of a waker, in bytes.
     const BYTES: usize = size_of::<u64>() + 2 * size_of::<u32>();
 
-    /// Adds a waker, and returns its number.
+    /// Adds a waker and returns its number.
     pub fn push(&mut self, waker: Waker) -> WakerId {
         let id = WakerId(self.times.len() as u32);
         push(&mut self.times, waker.time);
@@ -47,7 +47,7 @@ impl Wakers {
         id
     }
 
-    /// The waker of a number.
+    /// The waker with this number.
     #[must_use]
     pub fn get(&self, id: WakerId) -> Option<Waker> {
         let index = id.0 as usize;
@@ -62,32 +62,32 @@ impl Wakers {
         })
     }
 
-    /// The last one is the completion of that request.
+    /// Records that the last waker is the completion of `request`.
     pub(crate) fn completes(&mut self, request: Request) {
         if let Some(last) = self.times.len().checked_sub(1) {
             push(&mut self.requests, (last as u32, request));
         }
     }
 
-    /// The last one is a timer of the thread itself.
+    /// Records that the last waker is a timer of the wakee itself.
     pub(crate) fn times_out(&mut self) {
         if let Some(last) = self.times.len().checked_sub(1) {
             push(&mut self.timeouts, last as u32);
         }
     }
 
-    /// Whether it is a timer of the thread itself, as far as that was noted.
+    /// Whether the waker is a timer of the wakee itself, as far as recorded.
     pub(crate) fn is_timeout(&self, id: WakerId) -> bool {
         self.timeouts.binary_search(&id.0).is_ok()
     }
 
-    /// The request whose completion it was.
+    /// The request whose completion was this waker.
     pub(crate) fn request(&self, id: WakerId) -> Option<Request> {
         let place = self.requests.binary_search_by_key(&id.0, |(of, _)| *of);
         self.requests.get(place.ok()?).map(|(_, request)| *request)
     }
 
-    /// The number that the next one gets.
+    /// The number of the next waker.
     pub(crate) fn next(&self) -> u32 {
         self.times.len() as u32
     }
@@ -99,7 +99,7 @@ impl Wakers {
         }
     }
 
-    /// It is not known when the timers were due that were wakers on that processor, from this number on.
+    /// Drops the due times of timers that were wakers on `cpu`, from number `from` on.
     pub(crate) fn not_due(&mut self, from: u32, cpu: u32) {
         let Self {
             helpers,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The parts to keep of a model that is not kept completely.
+//! The parts of a model to keep, if not all of it.
 
 use std::collections::HashMap;
 
 use crate::ids::ThreadId;
 
-/// Parts of what threads and processors did.
+/// Selected parts of the activity of threads and processors.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     threads: HashMap<ThreadId, Spans>,
     processors: HashMap<u32, Spans>,
 }
 
-/// Begins and ends, in the order of time, apart from each other.
+/// Starts and ends of disjoint ranges, in time order.
 #[derive(Debug, Clone, Default)]
 struct Spans(Vec<(u64, u64)>);
 
@@ -52,7 +52,7 @@ impl Wanted {
         self.processors.get(&cpu).is_some_and(|s| s.has(from, to))
     }
 
-    /// Its own memory, approximately, in bytes.
+    /// Memory in use, approximately, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let all = self.threads.values().chain(self.processors.values());
         all.map(|spans| 64 + spans.0.capacity() * size_of::<(u64, u64)>())

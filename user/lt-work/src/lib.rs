@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tells latency-tracker which work a program does, from when to when, by a cookie.
+//! Marks the start and the end of a program's work for latency-tracker, by a cookie.
 //!
 //! ```text
 //! interrupt ---> ... ---> listener ---> queue ---> worker
@@ -8,9 +8,9 @@
 //!                            begin COOKIE             done COOKIE
 //! ```
 //!
-//! Instances of the tracker `tree` with `end=work` follow it, from the interrupt or the timer that has woken the task
-//! that begins it. A cookie has 1 to 64 bytes of any kind, except that a newline at its end does not count. A mark is one
-//! write(2), which costs a system call also if nothing follows the work. Documentation/trackers/tree.md says more.
+//! Instances of the tracker `tree` with `end=work` follow the work, from the interrupt or the timer that woke the task
+//! that begins it. A cookie is 1 to 64 arbitrary bytes, except that a newline at its end does not count. A mark is one
+//! write(2), which costs a system call even if nothing follows the work. See Documentation/trackers/tree.md.
 //!
 //! ```no_run
 //! # fn main() -> std::io::Result<()> {
@@ -22,7 +22,7 @@
 //! # }
 //! ```
 //!
-//! Nothing but the standard library is needed.
+//! Depends on the standard library only.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -35,20 +35,20 @@ const ROOT: &str = "/proc/latency_tracker";
 const BEGIN: &[u8] = b"begin ";
 const DONE: &[u8] = b"done ";
 
-/// Where work is marked. Any number of threads may share it.
+/// Marks work. Any number of threads may share it.
 #[derive(Debug)]
 pub struct Marks(Files);
 
 #[derive(Debug)]
 enum Files {
-    /// Of all instances.
+    /// The files for all instances.
     All { begin: File, done: File },
-    /// Of one.
+    /// The file of one instance.
     One(File),
 }
 
 impl Marks {
-    /// For all instances that wait for work.
+    /// Opens the files that mark work for all instances that wait for it.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] if the module is not loaded, [`ErrorKind::PermissionDenied`] for users who may not mark
@@ -67,7 +67,7 @@ impl Marks {
         Ok(Self(Files::All { begin, done }))
     }
 
-    /// For one instance.
+    /// Opens the file that marks work for one instance.
     ///
     /// # Errors
     /// As for [`Marks::open`]; [`ErrorKind::NotFound`] also if there is no such instance, or if it does not wait for work.
@@ -84,7 +84,7 @@ impl Marks {
         Ok(Self(Files::One(file)))
     }
 
-    /// Work begins.
+    /// Marks the start of work.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a cookie that is empty or too long. The kernel's: `ENODEV` if no instance waits for
@@ -96,7 +96,7 @@ impl Marks {
         }
     }
 
-    /// It is done. No error if it is not known.
+    /// Marks the end of work. An unknown cookie is no error.
     ///
     /// # Errors
     /// As for [`Marks::begin`].
@@ -107,7 +107,7 @@ impl Marks {
         }
     }
 
-    /// Work begins, and is done when the result is dropped.
+    /// Marks the start of work, and its end when the result is dropped.
     ///
     /// # Errors
     /// As for [`Marks::begin`].
@@ -120,7 +120,7 @@ impl Marks {
     }
 }
 
-/// Work that is done when this is dropped.
+/// Work that ends when this is dropped.
 #[derive(Debug)]
 #[must_use = "the work is done at once"]
 pub struct Work<'a> {
@@ -130,7 +130,7 @@ pub struct Work<'a> {
 
 impl Drop for Work<'_> {
     fn drop(&mut self) {
-        // The instance may have gone meanwhile; the work is done nevertheless.
+        // The instance may be gone by now; the work has ended anyway.
         let _ = self.marks.done(self.cookie);
     }
 }
@@ -139,7 +139,7 @@ fn write_only(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 
-/// One mark is one write(2).
+/// Writes a mark with one write(2).
 fn mark(mut file: &File, word: &[u8], cookie: &[u8]) -> io::Result<()> {
     if cookie.is_empty() || cookie.len() > COOKIE_MAX {
         let why = format!(

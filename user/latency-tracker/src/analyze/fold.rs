@@ -16,7 +16,7 @@ pub(crate) enum Part {
     Longest(usize),
     /// Steps of this length or more, ns.
     From(u64),
-    /// All.
+    /// All steps.
     All,
 }
 
@@ -24,15 +24,15 @@ pub(crate) enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Row<'p> {
     Step(&'p Piece),
-    /// Steps that follow each other; never none.
+    /// Consecutive steps; never empty.
     Folded(&'p [Piece]),
 }
 
-/// The lines of a path. What threads did that are deeper than `depth` in a chain of threads that wait for each other is
-/// folded, however long it took.
+/// The lines of a path. Steps of threads deeper than `depth` in a chain of waiting threads are folded, whatever their
+/// length.
 pub(crate) fn rows(pieces: &[Piece], part: Part, depth: usize) -> Vec<Row<'_>> {
     let is_near = |piece: &Piece| piece.depth <= depth;
-    // Of steps as long as the shortest one shown, the first ones.
+    // Among steps as long as the shortest one shown, the first ones are shown.
     let (least, mut of_least) = match part {
         Part::All => (0, usize::MAX),
         Part::From(least) => (least, usize::MAX),
@@ -73,7 +73,7 @@ fn took(piece: &Piece) -> u64 {
     piece.end - piece.begin
 }
 
-/// A line for these. One step alone takes no more room than what it would be folded into.
+/// Adds a line for these steps. A single step is not folded, since that would save no line.
 fn folded<'p>(steps: &'p [Piece], is_near: impl Fn(&Piece) -> bool, rows: &mut Vec<Row<'p>>) {
     match steps {
         [] => {}
@@ -82,7 +82,7 @@ fn folded<'p>(steps: &'p [Piece], is_near: impl Fn(&Piece) -> bool, rows: &mut V
     }
 }
 
-/// The times since the start, with as many digits as distinguish each from the next.
+/// Formats times since the start, with as many digits as distinguish each from the next.
 pub(crate) fn offsets(times: &[u64]) -> Vec<String> {
     let longest = times.last().copied().unwrap_or(0);
     let (unit, scale) = match longest {
@@ -92,7 +92,7 @@ pub(crate) fn offsets(times: &[u64]) -> Vec<String> {
         _ => ("ns", 0),
     };
     let write = |time: u64, digits: u32| {
-        // Truncated, not rounded, so that the order stays.
+        // Truncated, not rounded, to keep the order.
         let units = time / 10u64.pow(scale - digits);
         let one = 10u64.pow(digits);
         match digits {
@@ -122,7 +122,7 @@ mod tests {
     use lt_model::why::Cause;
     use proptest::prelude::*;
 
-    /// Steps of these lengths and depths, one after the other.
+    /// Consecutive steps with these lengths and depths.
     fn steps(of: &[(u64, usize)]) -> Vec<Piece> {
         let mut at = 0;
         let step = |(time, depth): &(u64, usize)| {
@@ -141,7 +141,7 @@ mod tests {
         of.iter().map(step).collect()
     }
 
-    /// The lengths of what is shown; of what is folded, how many, less than 0.
+    /// The lengths of the steps shown; for folded steps, their number, negated.
     fn shown(of: &[(u64, usize)], part: Part, depth: usize) -> Vec<i64> {
         let steps = steps(of);
         let number = |row: &Row<'_>| match row {

@@ -28,27 +28,27 @@ use super::show::Shown;
 use super::words::{Facts, name, used_by};
 use crate::perfetto::{Arrow, Details, Track, Value, Writer};
 
-/// How often it is looked at whether somebody wants us to end, in slices.
+/// Number of slices between two polls of the interrupt flag.
 const OFTEN: u32 = 1 << 12;
 
-/// What is drawn.
+/// A picture to draw.
 pub(crate) struct Picture<'a> {
     pub(crate) model: &'a Model,
     pub(crate) facts: &'a Facts,
-    /// From when to when.
+    /// Start and end of the drawn time.
     pub(crate) range: (u64, u64),
     pub(crate) alerts: Vec<Alarm>,
     pub(crate) paths: Vec<Way<'a>>,
 }
 
-/// An alert.
+/// An alert to draw.
 pub(crate) struct Alarm {
     pub(crate) name: String,
     pub(crate) range: (u64, u64),
     pub(crate) values: Vec<(&'static str, Value)>,
 }
 
-/// A path.
+/// A path to draw.
 pub(crate) struct Way<'a> {
     pub(crate) thread: ThreadId,
     pub(crate) range: (u64, u64),
@@ -58,7 +58,7 @@ pub(crate) struct Way<'a> {
 }
 
 impl Picture<'_> {
-    /// Writes it in place of that file.
+    /// Writes the picture, replacing `file`.
     pub(crate) fn write(&self, file: &Path, interrupted: &AtomicBool) -> Result<()> {
         out::file::replace(file, |out| self.draw(out, interrupted))
     }
@@ -109,7 +109,7 @@ impl Picture<'_> {
         Ok(())
     }
 
-    /// The path on one track; what explains a wait lies below that.
+    /// Draws the path on one track; the pieces that explain a wait lie below it.
     fn path(
         &self,
         drawing: &mut Drawing<'_>,
@@ -160,13 +160,13 @@ impl Picture<'_> {
         }
     }
 
-    /// `waits in read for b/8`, of a thread at some time.
+    /// Describes what a thread waits for at some time: `waits in read for b/8`.
     fn waits_for(&self, id: ThreadId, at: u64, by: Option<ThreadId>) -> String {
         let thread = self.model.thread(id);
         let interval = thread.and_then(|t| t.between(at, at.saturating_add(1)).next());
         let call = match interval.map(|i| i.state) {
             Some(State::Blocked(_, call)) => call,
-            // It is not there yet.
+            // The thread does not exist yet.
             _ => return "is made".into(),
         };
         let call = call.map(|c| format!(" in {}", out::printable(self.model.names.text(c))));
@@ -178,7 +178,7 @@ impl Picture<'_> {
         )
     }
 
-    /// Those that did something in that time.
+    /// Draws the processors that did something in that time.
     fn tracks_of_processors(&self, drawing: &mut Drawing<'_>) -> Result<Vec<(usize, Track)>> {
         let (from, to) = self.range;
         let all = drawing.writer.track("CPUs", None)?;
@@ -192,7 +192,7 @@ impl Picture<'_> {
         Ok(tracks)
     }
 
-    /// Those of the paths, in their order, and then the others.
+    /// Draws the threads: those of the paths in their order, then the others.
     fn tracks_of_threads(
         &self,
         drawing: &mut Drawing<'_>,
@@ -223,7 +223,7 @@ impl Picture<'_> {
         Ok(tracks)
     }
 
-    /// From where a thread is woken, or made, an arrow goes to where it has been.
+    /// Draws an arrow from the waker, or creator, of a thread to the wait that it ends.
     fn waking(
         &self,
         drawing: &mut Drawing<'_>,
@@ -238,7 +238,7 @@ impl Picture<'_> {
         let (Some(waker), Some(next)) = (waker, next) else {
             return Ok(());
         };
-        // The wait goes on after what was asked for, or one of both ends is not drawn.
+        // The wait extends beyond the requested time, or one end of the arrow is not drawn.
         if next.begin != wait.end || waker.time < from || wait.end >= to {
             return Ok(());
         }
@@ -304,7 +304,7 @@ impl Picture<'_> {
     }
 }
 
-/// On which processor, if that is known.
+/// The processor, if known.
 fn on(cpu: Option<u32>) -> Details {
     let value = |cpu| ("cpu", Value::Number(u64::from(cpu)));
     Details {
@@ -313,12 +313,12 @@ fn on(cpu: Option<u32>) -> Details {
     }
 }
 
-/// A picture in the making.
+/// A drawing in progress.
 struct Drawing<'a> {
     writer: Writer<&'a mut dyn Write>,
     interrupted: &'a AtomicBool,
     drawn: u32,
-    /// By who is woken, and when.
+    /// Arrows, by the thread woken and the time.
     arrows: HashMap<(ThreadId, u64), Arrow>,
 }
 

@@ -15,14 +15,14 @@ use serde::Serialize;
 use super::fold::{self, Part, Row};
 use super::words::{Facts, disk_name, held, is_call, name_at, remedy, unrecorded, used_by};
 
-/// Threads that wait for each other are indented by one column each, up to this.
+/// Maximum indentation: one column for each thread in a chain of waiting threads.
 const DEEPEST: usize = 12;
-/// Causes are shown until what is left is less than this part of the time,
+/// Causes are listed until the remainder is less than this fraction (1/20) of the time,
 const MOST: u64 = 20;
-/// and no more than this number of them.
+/// and at most this number of causes.
 const CAUSES: usize = 12;
 
-/// What is to be shown.
+/// A path to print.
 pub(crate) struct Shown<'a> {
     pub(crate) model: &'a Model,
     pub(crate) thread: ThreadId,
@@ -31,7 +31,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) facts: &'a Facts,
 }
 
-/// A cause, of one thread or of several with one name.
+/// A cause of one thread, or of several threads with one name.
 pub(super) struct Group {
     pub(super) threads: Vec<ThreadId>,
     pub(super) cause: Cause,
@@ -58,7 +58,7 @@ impl Group {
         self.longest = self.longest.max(sum.longest);
     }
 
-    /// `fio/812`, or `fio (12 threads)`, by the name then.
+    /// `fio/812`, or `fio (12 threads)`, with the name at `time`.
     pub(super) fn who(&self, model: &Model, time: u64) -> String {
         let called = |id: &ThreadId| model.thread(*id).and_then(|t| t.name_at(time));
         match (&self.threads[..], self.threads.first().and_then(called)) {
@@ -73,7 +73,7 @@ impl Group {
     }
 }
 
-/// Deeper in a chain of threads that wait for each other.
+/// Indents text by the depth in a chain of waiting threads.
 fn indented(depth: usize, text: &str) -> String {
     format!("{:indent$}{text}", "", indent = depth.min(DEEPEST))
 }
@@ -83,7 +83,7 @@ impl Shown<'_> {
         out::printable(self.model.names.text(name))
     }
 
-    /// A thread by the name that it had at the end of the range.
+    /// A thread, with its name at the end of the range.
     pub(crate) fn name(&self, id: ThreadId) -> String {
         name_at(self.model, id, self.range.1)
     }
@@ -110,7 +110,8 @@ impl Shown<'_> {
         lines
     }
 
-    /// `Not recorded: 12 % of it (60ms): events of CPU 1 were lost; record with larger buffers.` Nothing if all of it is.
+    /// `Not recorded: 12 % of it (60ms): events of CPU 1 were lost; record with larger buffers.` `None` if everything
+    /// is recorded.
     pub(crate) fn not_recorded(&self) -> Option<String> {
         let mut reasons: Vec<(Unrecorded, u64)> = Vec::new();
         for piece in self.pieces {
@@ -141,7 +142,8 @@ impl Shown<'_> {
         Some(text + ".")
     }
 
-    /// What the time went to. Unless all are asked for, threads of one name are one, and what is rare is summed up.
+    /// Lists the causes of the time. Unless `all` is set, threads with one name are merged, and rare causes are summed
+    /// up.
     fn causes(&self, all: bool, lines: &mut Vec<String>) {
         let took = self.range.1 - self.range.0;
         let mut groups = self.groups(all);
@@ -180,7 +182,7 @@ impl Shown<'_> {
         }
     }
 
-    /// The causes, those that took most first; if not `each`, those of threads of one name together.
+    /// The causes, longest first; unless `each` is set, threads with one name are merged.
     pub(super) fn groups(&self, each: bool) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         let mut places = HashMap::new();
@@ -201,7 +203,7 @@ impl Shown<'_> {
         groups
     }
 
-    /// The steps, one a line, and a line for those between them that are not shown.
+    /// Prints the steps, one a line, and a line for each run of steps that is not shown.
     fn path(&self, part: Part, depth: usize, lines: &mut Vec<String>) {
         let rows = fold::rows(self.pieces, part, depth);
         let begin = |row: &Row<'_>| match row {
@@ -259,7 +261,7 @@ impl Shown<'_> {
         }
     }
 
-    /// What a piece is, and who had the processor that it waited for.
+    /// Describes a step, and what ran on the processor that it waited for.
     pub(crate) fn step(&self, piece: &Piece) -> String {
         let mut text = match (piece.cause, piece.cpu) {
             (Cause::Waiting, None) => "woken, waits for a CPU, not recorded which".into(),
@@ -314,7 +316,7 @@ impl Shown<'_> {
         self.facts.leaf(self.model, leaf)
     }
 
-    /// For programs; times are ns of the trace's clock.
+    /// The path for programs; times are ns of the trace's clock.
     pub(crate) fn json(&self) -> Json {
         let sum = |sum: why::Sum| Sum {
             thread: self.thread_json(sum.thread),
@@ -529,7 +531,7 @@ struct Thread {
     comm: Option<String>,
 }
 
-/// What has raised a softirq, if that is recorded.
+/// The raiser of a softirq, if recorded.
 fn raiser(model: &Model, by: Raiser) -> Option<&'static str> {
     Some(match by {
         Raiser::Unrecorded => return None,
@@ -542,8 +544,8 @@ fn raiser(model: &Model, by: Raiser) -> Option<&'static str> {
     })
 }
 
-/// How it is known: from events that show it, or by a rule from events around it. Of a wait whose waker is not recorded,
-/// that it was one is seen, and there is no `by`.
+/// How the cause is known: seen in events, or concluded from events around it. If the waker is not recorded, the wait
+/// itself was seen, and there is no `by`.
 fn known(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown(_)
@@ -555,12 +557,12 @@ fn known(cause: Cause) -> &'static str {
     }
 }
 
-/// `by` is there when it is known what a thread waited for, or what interrupted it.
+/// `by` is present if it is known what a thread waited for, or what interrupted it.
 #[derive(Serialize, Default)]
 struct CauseJson {
     kind: &'static str,
     known: &'static str,
-    /// Why it is not recorded, and because of which CPU.
+    /// Why it is not recorded, and the CPU responsible.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -577,19 +579,19 @@ struct CauseJson {
     raised_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// What a disk is called.
+    /// Name of the disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     disk: Option<String>,
-    /// What the request of a disk was for, if it did not just read or write.
+    /// Kind of the disk request, if not a plain read or write.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<&'static str>,
-    /// What may be the reason, and is not proved.
+    /// A possible reason, not proved.
     #[serde(skip_serializing_if = "Option::is_none")]
     perhaps: Option<&'static str>,
-    /// Whose request of a disk it was, if another thread's.
+    /// The thread of the disk request, if another thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_of: Option<Thread>,
-    /// In which function of the kernel it slept, if that shows for what.
+    /// The kernel function in which the thread slept, if it shows the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'static str>,
 }
@@ -616,7 +618,7 @@ struct Step {
     instead: Option<Instead>,
 }
 
-/// Who had the processor for which the thread waited, most of the time.
+/// The longest use of the processor for which the thread waited.
 #[derive(Serialize)]
 struct Instead {
     kind: &'static str,
@@ -631,7 +633,7 @@ mod tests {
     use crate::analyze::made::{R, S, at, model, switch, waking};
     use lt_model::What;
 
-    /// The path of 7, which waits for an interrupt of that name.
+    /// The path of thread 7, which waits for an interrupt with that name.
     fn path_of(name: &'static str) -> serde_json::Value {
         let name = name.as_bytes();
         let model = model(&[

@@ -12,14 +12,14 @@ use super::show::{Group, Shown};
 use super::words::{addition, held, name_at, unrecorded, used_by};
 use lt_proc::Nanos;
 
-/// If the largest cause is less than half of the time, a sentence names at most this many others
+/// If the largest cause is less than half of the time, a sentence also names at most this number of others,
 const OTHERS: usize = 2;
-/// that are at least this part of it.
+/// each of which is at least this fraction (1/5) of it.
 const LARGE: u64 = 5;
 
 impl Shown<'_> {
-    /// `98 % of it (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no part is as much as half,
-    /// those that come next are named, too: `42 % of it (420.0ms): ...; 31 %: ...`
+    /// `98 % of it (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no cause is half of the
+    /// time, the next ones are also named: `42 % of it (420.0ms): ...; 31 %: ...`
     pub(crate) fn verdict(&self) -> Option<String> {
         let took = self.range.1 - self.range.0;
         let all = self.groups(false);
@@ -36,7 +36,7 @@ impl Shown<'_> {
         Some(sentence + ".")
     }
 
-    /// The sentence after the share of a cause.
+    /// The clause that follows the share of a cause.
     fn clause(&self, of: &Group) -> String {
         if let Cause::Unknown(why) = of.cause {
             let (who, why) = (of.who(self.model, self.range.1), unrecorded(why));
@@ -60,7 +60,7 @@ impl Shown<'_> {
         self.pieces.iter().filter(is_of)
     }
 
-    /// What a sentence adds if a thread ran in a call that waits for a lock.
+    /// An addition for a thread that ran in a call that waits for a lock.
     fn perhaps_owner(&self, of: &Group) -> Option<&'static str> {
         let Cause::Running(call) = of.cause else {
             return None;
@@ -78,7 +78,7 @@ impl Shown<'_> {
         )
     }
 
-    /// What a sentence adds if a thread ran that is there for softirqs, and interrupts are not recorded.
+    /// An addition for a softirq thread that ran, if interrupts are not recorded.
     fn perhaps_interrupts(&self, of: &Group) -> Option<&'static str> {
         let is_one = matches!(of.cause, Cause::Running(_)) && !self.model.has(Events::Handlers);
         let name = name_at(
@@ -92,8 +92,8 @@ impl Shown<'_> {
         )
     }
 
-    /// What a sentence adds if a timer or a disk was late, perhaps: the thread that ran it, or has completed the request, had
-    /// waited for a CPU.
+    /// An addition if a timer or a disk may have been late because the thread that ran the timer, or completed the
+    /// request, had waited for a CPU.
     fn late_handler(&self, of: &Group) -> Option<String> {
         let (did, due) = match of.cause {
             Cause::For(
@@ -121,12 +121,12 @@ impl Shown<'_> {
         })
     }
 
-    /// The subject of the sentence: the thread itself, or those that it waited for.
+    /// The subject of the sentence: the thread itself, or the threads that it waited for.
     fn who(&self, of: &Group) -> String {
         let itself = self.name(self.thread);
         match (&of.threads[..], of.threads.contains(&self.thread)) {
             ([_], true) => format!("{itself} "),
-            // Those of its name, too.
+            // Includes other threads with its name.
             (_, true) => format!("{} ", of.who(self.model, self.range.1)),
             (_, false) => format!(
                 "{itself} waited for {}, which ",
@@ -135,7 +135,7 @@ impl Shown<'_> {
         }
     }
 
-    /// The rest of it.
+    /// The predicate of the sentence.
     fn did(&self, most: &Group) -> String {
         let model = self.model;
         let call = |call: Option<lt_model::Name>| {
@@ -146,12 +146,13 @@ impl Shown<'_> {
         let looks_limited = of_it
             .clone()
             .any(|p| looks_like_a_quota(model, p.thread, p.end));
-        // Who had each processor, in all of these pieces together. What was short is left out.
+        // The uses of each processor, summed over all of these pieces. Short ones are omitted.
         let mut had = had(model, of_it.clone());
         had.retain(|had| had.time >= most.time / 8);
-        // That a processor is idle does not show why: a limit keeps its threads from it, or it is slow to wake up.
+        // An idle processor does not show the reason: a limit may keep its threads from running, or it is slow to leave
+        // idle.
         let is_idle = |had: &&Had| had.used == Use::Idle;
-        // The counters are those of the late thread's cgroups.
+        // The counters are for the cgroups of the late thread.
         let of_itself = most.threads.contains(&self.thread);
         let counted = if of_itself {
             self.facts.quota
@@ -223,9 +224,9 @@ impl Shown<'_> {
     }
 }
 
-/// What a sentence adds if a thread, while another one waited for it once, slept several times until a timer.
+/// An addition for a thread that slept several times until a timer during one wait of another thread.
 fn polls<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
-    /// Fewer may be one sleep that was interrupted.
+    /// A smaller number may be a single sleep that was interrupted.
     const SEVERAL: u64 = 3;
     let mut times: HashMap<_, u64> = HashMap::new();
     for piece in pieces.filter(|p| matches!(p.cause, Cause::For(Leaf::Timer, _))) {
@@ -258,15 +259,15 @@ fn left_idle<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
 /// A processor for which threads waited.
 struct Had {
     cpu: u32,
-    /// How long they did, ns.
+    /// Total time that threads waited for it, ns.
     time: u64,
-    /// What it did the most meanwhile, and for how long.
+    /// Its longest use meanwhile, and the time of that use.
     used: Use,
     used_time: u64,
 }
 
 impl Had {
-    /// `CPU 1, which ran hog/9`; with the time of the wait if there are others.
+    /// `CPU 1, which ran hog/9`; with the time of the wait if there are several processors.
     fn words(&self, model: &Model, time: u64, several: bool) -> String {
         let who = used_by(model, self.used, time);
         let cpu = self.cpu;
@@ -283,7 +284,7 @@ impl Had {
     }
 }
 
-/// The processors for which a thread waited, in those of the pieces where it did, in the order in which it did.
+/// The processors for which a thread waited in these pieces, in order of first use.
 fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
     let mut cpus: Vec<(u32, u64)> = Vec::new();
     let mut sums: Vec<((u32, Use), u64)> = Vec::new();
@@ -302,7 +303,7 @@ fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
         }
     }
     let of_cpu = |(cpu, time): (u32, u64)| {
-        // Of two with the same time, the first.
+        // On equal times, the first one wins.
         let all = sums.iter().rev().filter(|((of, _), _)| *of == cpu);
         let most = all.max_by_key(|(_, time)| *time);
         let (used, used_time) = most.map_or((Use::Unknown, 0), |((_, used), time)| (*used, *time));
@@ -373,7 +374,7 @@ mod tests {
             said,
             "42 % of it (12ns): late/7 waited for worker (3 threads), which ran; 25 %: late/7 waited for hog/8, which ran."
         );
-        // As the table has it.
+        // Matches the table.
         let lines = shown.lines(Part::Longest(9), 9);
         let row = |line: &String| line.starts_with("12ns") && line.contains("worker (3 threads)");
         assert!(lines.iter().any(row), "{lines:?}");
@@ -420,7 +421,7 @@ mod tests {
         let timer = "99 % of it (893ns): late/7 waited for a timer";
         let handler = "ktimers/1/5, which ran it, had waited 600ns for CPU 1, which ran hog/8; since when it was due is not recorded.";
         assert_eq!(said(300, true), format!("{timer}; {handler}"));
-        // A short time, or another timer's interrupt above that thread.
+        // A short time, or the interrupt of another timer on top of that thread.
         for other in [said(850, true), said(300, false)] {
             assert_eq!(other, format!("{timer}."));
         }

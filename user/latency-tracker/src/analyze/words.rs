@@ -8,17 +8,17 @@ use lt_model::{
     Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector,
 };
 
-/// What is known beside a trace, for those who tell of it.
+/// Facts from outside the trace, for describing causes.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    /// The cgroups by their numbers in causes.
+    /// Names of the cgroups, indexed by their numbers in causes.
     pub(crate) cgroups: Vec<String>,
-    /// Whether quotas (`cpu.max`) of the thread's cgroups were used up in the delay, by whatever thread of theirs.
+    /// Whether quotas (`cpu.max`) of the thread's cgroups were used up in the delay, by any of their threads.
     pub(crate) quota: Quota,
 }
 
 impl Facts {
-    /// Nothing.
+    /// No facts.
     pub(crate) const NONE: Self = Self {
         cgroups: Vec::new(),
         quota: Quota::Open,
@@ -30,7 +30,7 @@ impl Facts {
         name.map(String::as_str)
     }
 
-    /// `cgroup /a/b`, or which it may be.
+    /// `cgroup /a/b`, or the candidates.
     fn of_cgroup(&self, number: Option<u16>) -> String {
         match self.cgroup(number) {
             Some(path) => format!("cgroup {}", out::printable(path)),
@@ -38,7 +38,7 @@ impl Facts {
         }
     }
 
-    /// What a sentence adds that names what had the CPU: it may not be all of the reason.
+    /// An addition to a sentence that names what had the CPU: a quota may also be part of the reason.
     pub(crate) fn quota_meanwhile(&self) -> Option<String> {
         let Quota::Proved(cgroup) = self.quota else {
             return None;
@@ -49,7 +49,7 @@ impl Facts {
         ))
     }
 
-    /// What keeps a runnable thread from running.
+    /// Describes what keeps a runnable thread from running.
     pub(crate) fn limit(&self, limit: Limit) -> String {
         match limit {
             Limit::Quota(cgroup) => {
@@ -70,7 +70,7 @@ impl Facts {
         }
     }
 
-    /// What is not a thread.
+    /// Describes a cause that is not a thread.
     pub(crate) fn leaf(&self, model: &Model, leaf: Leaf) -> String {
         match leaf {
             Leaf::Freezer(cgroup) => format!("the freezer of {}", self.of_cgroup(cgroup)),
@@ -83,12 +83,12 @@ impl Facts {
     }
 }
 
-/// `fio/812`, or the number alone; by the last name that the thread had.
+/// `fio/812`, or only the number; with the thread's last name.
 pub(crate) fn name(model: &Model, id: ThreadId) -> String {
     name_at(model, id, u64::MAX)
 }
 
-/// The same, by the name that it had then.
+/// `fio/812`, or only the number; with the thread's name at `time`.
 pub(crate) fn name_at(model: &Model, id: ThreadId, time: u64) -> String {
     let thread = model.thread(id);
     let tid = thread.map_or(0, |t| t.tid);
@@ -98,7 +98,7 @@ pub(crate) fn name_at(model: &Model, id: ThreadId, time: u64) -> String {
     }
 }
 
-/// `sda`, or `disk 8:0` if its name is not known.
+/// `sda`, or `disk 8:0` if the name is not known.
 pub(crate) fn disk_name(model: &Model, disk: Disk) -> String {
     let name = model.disk_name(disk).map(out::printable);
     name.unwrap_or_else(|| format!("disk {disk}"))
@@ -167,7 +167,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     }
 }
 
-/// Where a request was that a disk had not got yet.
+/// Where a request was before the disk had it.
 pub(crate) fn held(model: &Model, disk: Disk, place: Place) -> String {
     let place = match place {
         Place::Unsubmitted => ": not submitted",
@@ -180,7 +180,7 @@ pub(crate) fn held(model: &Model, disk: Disk, place: Place) -> String {
     format!("held back before {}{place}", disk_name(model, disk))
 }
 
-/// A packet that no device has brought, by what has raised the softirq.
+/// Describes a packet that did not come from a device, by the raiser of the softirq.
 fn packet(model: &Model, by: Raiser) -> String {
     let by = match by {
         Raiser::Timer => " of a local timer",
@@ -196,7 +196,7 @@ fn packet(model: &Model, by: Raiser) -> String {
     format!("a packet{by}")
 }
 
-/// What a sentence adds to a cause: what it may have been, or which event would show it.
+/// An addition to a cause: another possible cause, or the event that would show it.
 pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
     Some(match cause {
         Cause::Held(_, Place::Limited, _) => return None,
@@ -254,7 +254,7 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
     })
 }
 
-/// Why it is not recorded what a thread did.
+/// Why a thread's activity is not recorded.
 pub(crate) fn unrecorded(why: Unrecorded) -> String {
     match why {
         Unrecorded::Unseen => "no event names the thread yet".into(),
@@ -275,14 +275,14 @@ pub(super) fn remedy(why: Unrecorded) -> Option<&'static str> {
     }
 }
 
-/// Whether an interrupt of that name comes from another CPU. Of the others that have no handler of a device, a CPU
-/// sends `irq_work` to itself, and the rest tell of errors and heat.
+/// Whether an interrupt with that name comes from another CPU. Of the other interrupts without a device's handler,
+/// `irq_work` is sent by a CPU to itself, and the remaining ones report errors and heat.
 pub(super) fn is_call(model: &Model, name: Name) -> bool {
     let calls = ["reschedule", "call_function", "call_function_single"];
     calls.contains(&model.names.text(name))
 }
 
-/// Who has a processor that is used so then.
+/// What has a processor with that use at `time`.
 pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     match used {
         Use::Unknown => "something not recorded".into(),

@@ -22,15 +22,15 @@ use self::model::Explainer;
 pub(super) use self::model::Explanation;
 use crate::trace::{Beside, Told};
 
-/// Whether it is an alert of a request.
+/// Whether the alert is about a request.
 pub(super) fn explains(alert: &Alert) -> bool {
     Explainer::new(alert).is_some()
 }
 
-/// Explains those of some alerts that are of requests.
+/// Explains the alerts that are about requests.
 pub(super) struct Explainers {
     all: Vec<Explainer>,
-    /// The fields of the classes that matter, by class; nothing is looked up by name afterwards.
+    /// The relevant fields, by event class; later, no name is looked up.
     wanted: Vec<Option<Vec<(FieldIndex, String)>>>,
 }
 
@@ -42,9 +42,9 @@ impl Explainers {
         }
     }
 
-    /// An explanation of each, in the order of the alerts, when the trace has `told` all.
+    /// Returns an explanation for each alert, in order, once the whole trace has been read.
     pub(super) fn finish(self, told: &Told) -> impl Iterator<Item = Explanation> + use<'_> {
-        // An unreadable part is no reason to lose the rest.
+        // An unreadable part does not invalidate the rest of the trace.
         let fault = told.fault.as_ref().map(ToString::to_string);
         let lost = told.lost;
         self.all
@@ -76,7 +76,7 @@ impl Beside for Explainers {
     }
 }
 
-/// The event with these of its fields.
+/// Converts an event, with these of its fields.
 fn plain(event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
     let value = |index| {
         let mut value = String::new();

@@ -17,7 +17,7 @@ use crate::analyze::words::Facts;
 use crate::perfetto::Value;
 use crate::trace::Told;
 
-/// This part of the time in which something was late is drawn before it, and after it.
+/// Fraction (1/10) of the delay that is drawn before it and after it.
 const MARGIN: u64 = 10;
 
 pub(super) fn draw(
@@ -31,7 +31,7 @@ pub(super) fn draw(
     let ends = reports.iter().map(|report| report.alert.time);
     let (from, to) = (begins.min().unwrap_or(0), ends.max().unwrap_or(0));
     let margin = (to - from) / MARGIN;
-    // A request has its own explanation: the activity of its thread does not matter.
+    // A request has its own explanation, without the activity of its thread.
     let of_threads = (0..)
         .zip(reports)
         .filter(|(_, report)| !block::explains(report.alert));

@@ -8,7 +8,8 @@
 //!         |------|== held back? ==|----------|
 //! ```
 //!
-//! A counter covers all threads of its cgroup. If it grew, one given thread may have been held back; if not, none was.
+//! A counter covers all threads of its cgroup. If it grew, a given thread may have been held back; if not, no thread
+//! was.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,10 +24,10 @@ use lt_proc::{Alert, Reason};
 use super::resource;
 use crate::analyze::words::Facts;
 
-/// Reads it from the directory of a capture, given that or the directory `trace` in it. A capture need not have it.
+/// Reads the evidence of a capture, given its directory or the directory `trace` in it. A capture may have none.
 pub(super) fn read(directory: &Path) -> Result<Evidence> {
     let mut file = directory.join("evidence.json");
-    // Resolved, as the directory may be `.`; one that cannot be read is an error of the trace.
+    // Resolved, as the directory may be `.`. An unreadable directory is reported as an error of the trace.
     if !file.exists()
         && let Ok(trace) = fs::canonicalize(directory)
         && trace.file_name() == Some(OsStr::new("trace"))
@@ -45,8 +46,8 @@ pub(super) fn read(directory: &Path) -> Result<Evidence> {
 pub(super) struct Proofs<'a> {
     model: &'a Model,
     evidence: &'a Evidence,
-    /// The thread of the alert, when it was off the CPU with the alert's stack, and the function that shows for what, if
-    /// one does.
+    /// The thread of the alert, the time in which it was off the CPU with the alert's stack, and the resource if the
+    /// stack shows it.
     stack: Option<(ThreadId, (u64, u64), Option<resource::Resource>)>,
 }
 
@@ -71,7 +72,7 @@ impl<'a> Proofs<'a> {
         }
     }
 
-    /// The facts for the sentences about a delay of that thread.
+    /// The facts needed to describe a delay of that thread.
     pub(super) fn facts(&self, thread: Option<ThreadId>, from: u64, to: u64) -> Facts {
         let quota = thread.map(|thread| self.counted(thread, from, to));
         Facts {
@@ -80,7 +81,7 @@ impl<'a> Proofs<'a> {
         }
     }
 
-    /// Whether the stack is of an interval of that thread.
+    /// Whether the stack was taken in that interval of that thread.
     fn has_stack(&self, thread: ThreadId, interval: &Interval) -> bool {
         let is_of = |(of, (begin, end), _): &(ThreadId, (u64, u64), _)| {
             *of == thread && *begin <= interval.begin && interval.end <= *end
@@ -88,27 +89,27 @@ impl<'a> Proofs<'a> {
         self.stack.as_ref().is_some_and(is_of)
     }
 
-    /// What the stack shows of an interval of that thread.
+    /// The resource that the stack shows for that interval of that thread.
     fn of_stack(&self, thread: ThreadId, interval: &Interval) -> Option<resource::Resource> {
         let (.., resource) = self.stack.as_ref()?;
         resource.filter(|_| self.has_stack(thread, interval))
     }
 
-    /// Its cgroup and the known ancestors, by number.
+    /// The thread's cgroup and the known ancestors, by number.
     fn levels(&self, thread: ThreadId) -> Option<Vec<(u16, &Cgroup)>> {
         let tid = self.model.thread(thread)?.tid;
         let task = self.evidence.tasks.iter().find(|task| task.tid == tid);
         let has = |cgroup: &&Cgroup| cgroup.threads.contains(&tid);
         let path = match task {
             Some(task) => task.cgroup.as_deref()?,
-            // A cgroup has the threads of those below, too.
+            // A cgroup also contains the threads of its descendants.
             None => {
                 let all = self.evidence.cgroups.iter().filter(has);
                 all.map(|cgroup| cgroup.path.as_str())
                     .max_by_key(|path| path.len())?
             }
         };
-        // Below a directory above the one that is seen there are others, which are not.
+        // The visible root is below others, which are not known.
         if path.starts_with("/..") {
             return None;
         }
@@ -120,7 +121,7 @@ impl<'a> Proofs<'a> {
         Some(all.filter(|(_, cgroup)| is_above(&cgroup.path)).collect())
     }
 
-    /// Whether quotas of its cgroups were used up between two times, as their counters show.
+    /// Whether the counters show that quotas of the thread's cgroups were used up between two times.
     fn counted(&self, thread: ThreadId, from: u64, to: u64) -> Quota {
         let Some(levels) = self.levels(thread) else {
             return Quota::Open;
@@ -151,9 +152,9 @@ impl<'a> Proofs<'a> {
         limited.next().is_none().then_some(*number)
     }
 
-    /// The level above whose `memory.high` a task was between two times: `Some(None)` if it may be one of several.
+    /// The level whose `memory.high` a task exceeded in that sleep; `Some(None)` if it may be one of several.
     fn high(&self, thread: ThreadId, sleep: &Interval) -> Option<Option<u16>> {
-        // Such a thread sleeps on its way back from the kernel, until a timeout.
+        // A thread over `memory.high` sleeps on its way back to user space, until a timeout.
         if !matches!(sleep.state, State::Blocked(_, None)) || self.has_stack(thread, sleep) {
             return None;
         }
@@ -171,9 +172,9 @@ impl<'a> Proofs<'a> {
         Some(grown.next().is_none().then_some(number))
     }
 
-    /// The level that was frozen for just that sleep.
+    /// The level that was frozen for exactly that sleep.
     fn frozen(&self, thread: ThreadId, sleep: &Interval) -> Option<u16> {
-        // A frozen thread sleeps outside of system calls, and what lets it go on wakes it.
+        // A frozen thread sleeps outside of system calls, and unfreezing wakes it.
         let State::Blocked(Sleep::Interruptible, None) = sleep.state else {
             return None;
         };
@@ -184,7 +185,7 @@ impl<'a> Proofs<'a> {
             let frozen = after.frozen_usec?.checked_sub(before.frozen_usec?)?;
             Some(frozen > 0 && frozen.abs_diff(took) <= took / 10)
         };
-        // A frozen cgroup freezes those below it; the uppermost of them was told to.
+        // A frozen cgroup freezes its descendants; the freeze was requested for the topmost one.
         let levels = self.levels(thread)?.into_iter();
         let frozen = levels.filter(|(_, cgroup)| is_it(cgroup) == Some(true));
         let uppermost = frozen.min_by_key(|(_, cgroup)| cgroup.path.len());
@@ -205,7 +206,7 @@ impl Beside for Proofs<'_> {
 
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept> {
         if let Some(resource) = self.of_stack(thread, sleep) {
-            // It became runnable in between, and sleeps for something else.
+            // It became runnable in between, and now sleeps for another reason.
             let is_it = resource.function != resource::QUOTA;
             return is_it.then_some(Slept {
                 leaf: Leaf::Resource(resource.what, resource.function),
@@ -236,15 +237,15 @@ fn has_quota(cgroup: &Cgroup) -> bool {
     limits.any(|(file, text)| file == "cpu.max" && !text.trim_start().starts_with("max"))
 }
 
-/// The last counters that were read before `from`, and the first that were read after `to`.
+/// The last counters read before `from`, and the first read after `to`.
 fn around(cgroup: &Cgroup, from: u64, to: u64) -> Option<(&Counters, &Counters)> {
     let before = cgroup.reads.iter().rfind(|read| read.end <= from)?;
     let after = cgroup.reads.iter().find(|read| read.begin >= to)?;
     Some((before, after))
 }
 
-/// Whether its quota was used up between two times. The count grows when the period ends, the time when a thread goes on
-/// earlier.
+/// Whether its quota was used up between two times. The count grows when the period ends, and the time when a thread
+/// continues, which is earlier.
 fn throttled(cgroup: &Cgroup, from: u64, to: u64) -> Option<bool> {
     let (before, after) = around(cgroup, from, to)?;
     let count = before.nr_throttled? < after.nr_throttled?;
@@ -252,7 +253,7 @@ fn throttled(cgroup: &Cgroup, from: u64, to: u64) -> Option<bool> {
     Some(count || time.is_some_and(|(before, after)| before < after))
 }
 
-/// When the thread of an alert was off the CPU with the stack that the alert has.
+/// The time in which the thread of an alert was off the CPU with the alert's stack.
 fn stack_range(model: &Model, alert: &Alert, thread: ThreadId) -> Option<(u64, u64)> {
     let is_off = |state| {
         matches!(
@@ -260,8 +261,8 @@ fn stack_range(model: &Model, alert: &Alert, thread: ThreadId) -> Option<(u64, u
             State::Blocked(..) | State::Waiting | State::Preempted
         )
     };
-    // The time of the alert and that of the switch, which another tracer notes, are not quite the same: so it is the last
-    // time off the CPU that began before the alert.
+    // The alert and the switch are recorded by different tracers, so their times differ slightly. The alert belongs to
+    // the last time off the CPU that began before it.
     let mut last: Option<(u64, u64)> = None;
     let all = model.thread(thread)?.between(alert.start(), u64::MAX);
     for interval in all {
@@ -280,7 +281,7 @@ fn stack_range(model: &Model, alert: &Alert, thread: ThreadId) -> Option<(u64, u
             (true, _) => Some((interval.begin, interval.end)),
             (false, last) => last,
         };
-        // Where the thread was meanwhile is not known, nor with which stack.
+        // The thread's activity, and its stack, in this time are not known.
         if matches!(interval.state, State::Unknown(_)) {
             last = None;
         }

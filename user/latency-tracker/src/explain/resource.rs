@@ -3,7 +3,7 @@
 //! Maps the function in which a task sleeps to the resource that it waits for. The functions are those of Linux 7.2.
 //! The stack of another task has no frames in `.sched.text`, such as `mutex_lock`.
 
-/// A function, and what a sleep in it is for.
+/// Functions, each with the reason of a sleep in it.
 const SLEEPS: [(&str, &str); 57] = [
     // Pages
     (
@@ -131,7 +131,7 @@ const SLEEPS: [(&str, &str); 57] = [
 /// The function that holds back a thread whose quota is used up.
 pub(super) const QUOTA: &str = "throttle_cfs_rq_work";
 
-/// The waker from a sleep in these functions has not caused it.
+/// Functions in which the waker did not cause the sleep.
 const ALONE: [&str; 6] = [
     "__refrigerator",
     "do_freezer_trap",
@@ -158,22 +158,23 @@ const FOR_CALLERS: [&str; 13] = [
     "asm_sysvec_apic_timer_interrupt",
 ];
 
-/// For what a task sleeps.
+/// The resource for which a task sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Resource {
     /// The function that shows it.
     pub(super) function: &'static str,
     /// The resource in words.
     pub(super) what: &'static str,
-    /// The thread that ends the sleep is not why it was.
+    /// Whether the thread that ends the sleep did not cause it.
     pub(super) alone: bool,
-    /// It sleeps in that function itself, or in one that only sleeps for its caller; not deeper, for something else.
+    /// Whether the task sleeps in that function itself, or in one that only sleeps for its caller, and not deeper for
+    /// another reason.
     pub(super) direct: bool,
 }
 
 /// The resource that the task of this stack waits for; innermost frame first.
 pub(super) fn of(stack: &[String]) -> Option<Resource> {
-    /// The freezer is inlined into it; deeper in a stack, it has called something else.
+    /// The freezer is inlined into this function; deeper in a stack, the function has called something else.
     const FREEZER: (&str, &str) = ("get_signal", "the freezer: its cgroup is frozen");
     let innermost = stack.first().map(|frame| function(frame));
     let known = stack.iter().enumerate().find_map(|(at, frame)| {
@@ -194,7 +195,7 @@ pub(super) fn of(stack: &[String]) -> Option<Resource> {
     })
 }
 
-/// The name of a frame's function: `balance_dirty_pages` of `balance_dirty_pages.isra.0+0x12c/0x340 [module]`.
+/// The function name of a frame: `balance_dirty_pages` in `balance_dirty_pages.isra.0+0x12c/0x340 [module]`.
 fn function(frame: &str) -> &str {
     let end = frame.find(['+', '.', ' ']).unwrap_or(frame.len());
     &frame[..end]
@@ -226,11 +227,11 @@ mod tests {
             resource(&["md_write_start+0x1/0x2 [md_mod]"]),
             Some("md_write_start")
         );
-        // A program's own sleep is for nothing else, and a name that only begins so is another one.
+        // A program's own sleep needs no other resource, and a name with only this prefix is another function.
         assert_eq!(resource(&["hrtimer_nanosleep+0x9b/0x190"]), None);
         assert_eq!(resource(&["wbt_wait_other"]), None);
         assert_eq!(resource(&[]), None);
-        // The freezer is inlined; a core dump is not it.
+        // The freezer is inlined; a core dump is not a freeze.
         let frozen = [
             "get_signal+0x5a8/0x840",
             "exit_to_user_mode_loop+0x91/0x130",

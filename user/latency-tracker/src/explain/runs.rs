@@ -9,10 +9,10 @@
 
 use lt_model::why::Piece;
 
-/// Interruptions take at most this fraction of a run.
+/// Maximum share (1/20) of a run that interruptions take.
 const PART: u64 = 20;
 
-/// Number of other runs that may lie in between: an interrupt, its softirq, and what these wake.
+/// Maximum number of other runs in between: an interrupt, its softirq, and what these wake.
 const BETWEEN: usize = 4;
 
 /// A repeated step, with short other steps in between.
@@ -20,13 +20,13 @@ const BETWEEN: usize = 4;
 pub(super) struct Run<'p> {
     first: &'p Piece,
     end: u64,
-    /// Without what lies in between.
+    /// Total time of the steps, without what is in between.
     pub(super) took: u64,
     pub(super) times: u64,
 }
 
 impl Run<'_> {
-    /// One step from start to end.
+    /// The run as one step, from its start to its end.
     pub(super) fn whole(&self) -> Piece {
         Piece {
             end: self.end,
@@ -41,7 +41,7 @@ impl Run<'_> {
     }
 }
 
-/// The runs of a path, in the order in which they begin. Each step is in one of them.
+/// The runs of a path, by start. Each step is in one of them.
 pub(super) fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
     for piece in pieces {

@@ -2,8 +2,8 @@
 
 //! Explains one alert: what took the time of the delay.
 //!
-//! An alert that belongs to a thread is explained by the critical path of that thread. One that belongs to an
-//! interrupt, or to no task, is explained by the activity of the CPU on which it ended.
+//! An alert that belongs to a thread is explained by the critical path of that thread. An alert of an interrupt, or
+//! without a task, is explained by the activity of the CPU on which it ended.
 
 #[cfg(test)]
 mod tests;
@@ -20,16 +20,16 @@ use crate::analyze::show::{Json, Shown};
 use crate::analyze::words::{Facts, name_at, used_by};
 use crate::trace::Told;
 
-/// What the processor that saw the end did says more than what the thread did that it happened to interrupt.
+/// Trackers whose delays the CPU's activity explains better than the thread that happened to be interrupted.
 const OF_PROCESSORS: [&str; 2] = ["irq", "softirq"];
 
-/// An alert, and where its time went.
+/// An alert, and what took its time.
 pub(super) struct Why<'a> {
     told: &'a Told,
     alert: &'a Alert,
     from: u64,
     to: u64,
-    /// Its thread and that thread's path, if it has one that the trace tells of.
+    /// The alert's thread and its path, if it belongs to a thread in the trace.
     thread: Option<(ThreadId, Vec<Piece>)>,
     /// Facts that are not in the trace.
     facts: Facts,
@@ -37,7 +37,7 @@ pub(super) struct Why<'a> {
     used: Vec<(Use, u64)>,
 }
 
-/// The thread that the alert belongs to, if it is one and the trace tells of it.
+/// The thread of the alert, if it belongs to one in the trace.
 pub(super) fn thread_of(model: &Model, alert: &Alert) -> Option<ThreadId> {
     let tid = i32::try_from(alert.tid).ok().filter(|tid| *tid > 0)?;
     if OF_PROCESSORS.contains(&alert.tracker.as_str()) {
@@ -68,7 +68,7 @@ impl<'a> Why<'a> {
         &self.told.model
     }
 
-    /// One sentence: where most of the time went.
+    /// The largest part of the delay, in one sentence.
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
         // An alert of `tree` has its own steps.
@@ -105,7 +105,7 @@ impl<'a> Why<'a> {
         }
     }
 
-    /// The share that a time has in the delay.
+    /// The share of a time in the delay.
     fn share(&self, time: u64) -> String {
         out::share(time, self.to - self.from)
     }
@@ -120,7 +120,7 @@ impl<'a> Why<'a> {
         })
     }
 
-    /// The path, of a thread, for a picture.
+    /// The thread and its path, for a picture.
     pub(super) fn into_path(self) -> Option<(ThreadId, Vec<Piece>)> {
         self.thread
     }

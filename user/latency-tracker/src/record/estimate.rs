@@ -3,10 +3,9 @@
 //! Estimates how many seconds the flight recorder covers, and how many events per second it records.
 //!
 //! buffer = sub-buffers x their size, per CPU; events = buffer / size of one; time = events / rate.
-//! Rate and size are measured: the recorder runs for about a second, then a snapshot shows what was
-//! written. The busiest CPU forgets first, so it gives the answer; and one sub-buffer is always being
-//! overwritten, so it does not count. A machine that gets busier later remembers less: each capture
-//! says what it covered.
+//! Rate and size are measured: the recorder runs for about a second, then a snapshot shows what was written. The
+//! busiest CPU's ring covers the shortest time, so it gives the answer. One sub-buffer is always being overwritten, so
+//! it does not count. On a machine that gets busier later, the ring covers less: each capture reports what it covered.
 
 use std::fmt;
 use std::fs;
@@ -18,7 +17,7 @@ use lt_common::lttng::Buffers;
 use lt_common::lttng::events::matches;
 use lt_common::out::bytes;
 
-/// Above this a sample is measured in bytes only.
+/// Larger samples are measured in bytes only.
 const COUNT_UP_TO: u64 = 64 << 20;
 
 /// Number of events in a sample.
@@ -41,13 +40,13 @@ pub(crate) struct Estimate {
     events: Option<Count>,
     /// Whether there are events that `--lean` would leave out.
     has_extra: bool,
-    /// How long the recorder had been running.
+    /// Running time of the recorder at the sample.
     sampled: Duration,
 }
 
 impl Estimate {
-    /// From the snapshot below `trace`, taken `sampled` after the recorder started. `extra` are the events that `--lean`
-    /// leaves out.
+    /// Measures the snapshot below `trace`, taken `sampled` after the recorder started. `extra` are the events that
+    /// `--lean` leaves out.
     pub(crate) fn measure(
         trace: &Path,
         buffers: Buffers,
@@ -85,7 +84,7 @@ impl Estimate {
         })
     }
 
-    /// The bytes of one CPU that survive.
+    /// Number of bytes of one CPU that are kept.
     fn kept(&self) -> u64 {
         let kept = self.buffers.num_subbuf.saturating_sub(1).max(1);
         kept * self.buffers.subbuf_size
@@ -96,7 +95,7 @@ impl Estimate {
         self.busiest >= self.kept()
     }
 
-    /// The seconds it covers; none when nothing was traced.
+    /// The number of seconds covered; `None` if nothing was traced.
     pub(crate) fn seconds(&self) -> Option<f64> {
         let rate = self.busiest as f64 / self.sampled.as_secs_f64();
         (self.busiest > 0).then(|| self.kept() as f64 / rate)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `evidence.json`: what the machine says about limits and a trace does not.
+//! `evidence.json`: facts about limits that a trace does not contain.
 //!
 //! ```text
 //!   armed            addresses of functions; names of disks; counters of all cgroups with a limit
@@ -10,8 +10,8 @@
 //!   capture kept     counters of all cgroups with a limit, for the next delay
 //! ```
 //!
-//! What cannot be read is left out and noted; no capture fails for it. The reads after an alert come before the snapshot,
-//! and the recorder overwrites its oldest events meanwhile: so they are few.
+//! Unreadable facts are left out and noted; no capture fails for them. The reads after an alert come before the
+//! snapshot, while the recorder overwrites its oldest events, so they are few.
 
 mod cgroups;
 mod disks;
@@ -32,7 +32,7 @@ use self::cgroups::Groups;
 use self::disks::Disks;
 use self::functions::Unknown;
 
-/// Most late tasks of a capture that are read, the latest first.
+/// Maximum number of late tasks read for a capture, the latest first.
 const MOST_TASKS: usize = 64;
 
 /// Facts about the machine, read before and between alerts.
@@ -44,7 +44,7 @@ pub(crate) struct Collector {
     disks: Disks,
     /// Whether the thread ids of alerts are those of `/proc`.
     same_ids: bool,
-    /// How long reading the cgroups took.
+    /// Time taken to read the cgroups.
     took: Duration,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Seen {
 }
 
 impl Collector {
-    /// Reads what must be known before an alert. `root` is `/` but for tests.
+    /// Reads what must be known before an alert. `root` is `/` except in tests.
     pub(crate) fn start(root: &Path) -> Self {
         let functions = functions::read(root).unwrap_or_else(|why| {
             let why = match why {
@@ -127,9 +127,9 @@ impl Collector {
         seen
     }
 
-    /// Reads their cgroups once more; all that there is to keep.
+    /// Reads the cgroups of the late tasks again, and returns all evidence.
     pub(crate) fn finish(&mut self, seen: Seen) -> Evidence {
-        // A thread that a late one waited for.
+        // A thread that a late task waited for.
         let throttled = match self.same_ids {
             true => self.groups.throttled(seen.start),
             false => Vec::new(),
@@ -145,7 +145,7 @@ impl Collector {
         }
     }
 
-    /// Reads the counters that the next delay will be compared with.
+    /// Reads the counters to compare with in the next delay.
     pub(crate) fn rearm(&mut self) {
         self.groups.read_limited();
     }

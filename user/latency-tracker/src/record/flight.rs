@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The flight recorder of a run: LTTng's session daemon, if none ran, and the session.
+//! The flight recorder of a run: LTTng's session daemon, if none was running, and the session.
 //!
-//! The daemon can end while the run goes on: killed by hand, by the OOM killer, by an upgrade. The session and what it
-//! had recorded are gone then. [`Flight::revive`] starts both again.
+//! The daemon can end during the run: killed by hand, by the OOM killer, or by an upgrade. The session and its recorded
+//! events are then gone. [`Flight::revive`] starts both again.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use super::leftovers::Note;
 /// A running flight recorder.
 #[derive(Debug)]
 pub(crate) struct Flight {
-    // Dropped in this order: the daemon stays while there is a session.
+    // Dropped in this order: the daemon must outlive the session.
     session: Option<Session>,
     daemon: Daemon,
     name: String,
@@ -71,7 +71,7 @@ impl Flight {
         captures.snapshot(session.context("the flight recorder has ended")?)
     }
 
-    /// Starts the daemon and the session again if they are gone; whether they were.
+    /// Starts the daemon and the session again if they are gone; returns whether they were.
     pub(crate) fn revive(&mut self, output: &Path, left: &mut Note) -> Result<bool> {
         if lttng::sessions().contains(&self.name) {
             return Ok(false);

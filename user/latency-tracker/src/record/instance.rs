@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The instance that a recording waits for: created for the run, or an existing one, which stays.
+//! The instance that a recording waits for: created for the run, or an existing one, which is kept.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
     }
 }
 
-/// The tracker of the instance, which may not be there yet.
+/// The tracker of the instance, which may not exist yet.
 pub(crate) fn tracker(root: &ProcRoot, args: &RecordArgs) -> Result<String> {
     match &args.tracker {
         Some(tracker) => Ok(tracker.clone()),
@@ -47,14 +47,14 @@ pub(crate) struct Armed<'a> {
     root: &'a ProcRoot,
     instance: Instance,
     ours: bool,
-    /// Created disabled, and enabled when armed; not if the caller chose.
+    /// Whether to enable the instance when armed: it was created disabled, and the user did not choose.
     enable: bool,
 }
 
 const ENABLED: &str = "enabled";
 
 impl<'a> Armed<'a> {
-    /// Takes the instance there is, or creates it without letting it track, so that the kernel has checked every value.
+    /// Uses the existing instance, or creates it disabled, so that the kernel has checked every value.
     pub(crate) fn prepare(root: &'a ProcRoot, args: &RecordArgs, left: &mut Note) -> Result<Self> {
         let existing = root.instances()?.into_iter().find(|i| i.name == args.name);
         if let Some(instance) = existing {
@@ -82,7 +82,7 @@ impl<'a> Armed<'a> {
         Ok(armed)
     }
 
-    /// Lets it track; returns the alerts from now on.
+    /// Enables the instance, and returns its alerts from now on.
     pub(crate) fn arm(&mut self, left: &mut Note) -> Result<Stream> {
         let name = self.instance.name.clone();
         let stream = Stream::open(self.root, &name)?;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Finds and removes what a killed run has left behind.
+//! Finds and removes what a killed run left behind.
 //!
-//! A run notes in `/run/latency-tracker/PID.json` what it has set up. The note goes when the run ends.
-//! A note whose process is gone belongs to a run that could not tidy up: the next one does.
+//! A run notes in `/run/latency-tracker/PID.json` what it has set up, and removes the note when it ends. A note whose
+//! process is gone belongs to a run that could not clean up: the next run does.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use lt_common::out::note;
 use lt_proc::ProcRoot;
 use serde::{Deserialize, Serialize};
 
-/// What a run has set up, noted for the next one.
+/// What a run has set up, noted for the next run.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owned {
-    /// When the process started, in clock ticks since boot: a pid comes again, this does not.
+    /// Start time of the process, in clock ticks since boot: a pid may be reused, with another start time.
     started: u64,
     /// Its LTTng session.
     pub(crate) session: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// A note about nothing yet.
+    /// Creates an empty note.
     pub(crate) fn new() -> Self {
         let pid = std::process::id();
         let _ = fs::create_dir_all(lttng::RUN_DIR);
@@ -47,7 +47,7 @@ impl Note {
         }
     }
 
-    /// Changes it, on disk as well.
+    /// Changes the note, also on disk.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Owned)) {
         change(&mut self.owned);
         let written = serde_json::to_string(&self.owned)
@@ -68,7 +68,7 @@ impl Drop for Note {
     }
 }
 
-/// Removes what killed runs have left behind, and reports it.
+/// Removes and reports what killed runs left behind.
 pub(crate) fn clean(root: &ProcRoot) {
     for entry in fs::read_dir(lttng::RUN_DIR).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -87,7 +87,7 @@ pub(crate) fn clean(root: &ProcRoot) {
             let _ = fs::remove_file(&path);
         }
     }
-    // Without a note (another /run, an older version) the name of a session still tells.
+    // Without a note (another /run, an older version), sessions are recognized by name.
     for session in lttng::sessions() {
         let gone = lttng::session_owner(&session).is_some_and(|pid| start_time(pid).is_none());
         if gone {
@@ -98,7 +98,7 @@ pub(crate) fn clean(root: &ProcRoot) {
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     if let Some((name, line)) = &owned.instance {
-        // There may be another instance with this name by now: only the very same one is removed.
+        // Another instance may have this name by now: only an identical one is removed.
         let same = root.instance(name).is_ok_and(|i| i.to_string() == *line);
         if same && root.remove(name).is_ok() {
             note(&format!(
@@ -125,7 +125,7 @@ fn drop_session(session: &str) {
     }
 }
 
-/// Field 22 of /proc/PID/stat; the name before it may hold anything but ends with the last `)`.
+/// Field 22 of /proc/PID/stat. The name before it may contain anything, but ends with the last `)`.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;

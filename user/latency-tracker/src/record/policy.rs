@@ -6,23 +6,23 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The bounds that the user gave.
+/// The limits that the user set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Policy {
-    /// No two captures closer than this.
+    /// Minimum time between two captures.
     pub(crate) cooldown: Duration,
     /// Maximum in any 24 hours.
     pub(crate) max_per_day: Option<usize>,
-    /// Then the run ends.
+    /// Number of captures after which the run ends.
     pub(crate) max_captures: Option<usize>,
 }
 
-/// Why there is no capture.
+/// Reason for not taking a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Skip {
     /// Too soon after the last one.
     Cooldown,
-    /// The captures of this day are used up.
+    /// The limit of captures per day is reached.
     PerDay,
     /// The disk budget is used up.
     Budget,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The alerts of the instance, by a reading position of its own.
+//! The alerts of the instance, read through a separate open file.
 //!
 //! `NAME/wakeup` has one position for all its readers: each alert goes to whichever reads first. `NAME/alerts` has one
 //! for each open file. It is opened once and kept open while captures are made, so each alert is either returned here
@@ -13,14 +13,14 @@ use anyhow::{Context, Result};
 use lt_common::wait::Lines;
 use lt_proc::{Alert, ProcRoot, StreamLine};
 
-/// Most alerts of one wake-up, so that a storm cannot keep a capture from being made.
+/// Maximum number of alerts read at one wake-up, so that a storm cannot prevent a capture.
 const MOST: usize = 4096;
 
 /// The result of one wakeup.
 #[derive(Debug, Default)]
 pub(crate) struct Woken {
     pub(crate) alerts: Vec<Alert>,
-    /// Alerts between them, or before or after them, that were overwritten before they were read.
+    /// Number of alerts that were overwritten before they were read, before, between or after these.
     pub(crate) missed: u64,
     /// End of the stream: the instance is gone.
     pub(crate) end: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Stream {
     lines: Lines,
     /// The number of the last alert.
     last: Option<u64>,
-    /// Alerts missed since, as `lost=N` has announced.
+    /// Alerts missed since then, as announced by `lost=N`.
     announced: u64,
 }
 
@@ -52,7 +52,7 @@ impl Stream {
         }
     }
 
-    /// To wait for.
+    /// The file to poll.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

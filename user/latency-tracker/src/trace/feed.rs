@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! From the events of a trace to those of the model.
+//! Feeds the events of a trace into the model.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -19,7 +19,7 @@ use super::kinds::{Kind, kind};
 use super::several::{self, Gap, NEW, SECOND, nanoseconds};
 use super::when::When;
 
-/// The clock and the stop flag are checked once per this many events.
+/// Number of events between two checks of the clock and the stop flag.
 const OFTEN: u64 = 1 << 16;
 
 /// The result of reading a trace.
@@ -31,11 +31,11 @@ pub(crate) struct Told {
     pub(crate) lost: u64,
     /// Missing packets, with an unknown number of events.
     packets: u64,
-    /// Packets of which only a part could be read.
+    /// Number of packets that could be read only in part.
     damaged: u64,
-    /// The trace is still being written.
+    /// Whether the trace is still being written.
     grew: bool,
-    /// Between traces that were made one after the other.
+    /// Gaps between traces that were recorded one after the other.
     gaps: Vec<Gap>,
     /// The first thing that could not be read.
     pub(crate) fault: Option<lt_ctf::Error>,
@@ -56,7 +56,7 @@ impl Told {
         }
     }
 
-    /// What may make the result wrong.
+    /// Reasons why the result may be wrong.
     pub(crate) fn caveats(&self) -> Vec<String> {
         let mut caveats = Vec::new();
         if self.lost > 0 {
@@ -101,7 +101,7 @@ impl Told {
         caveats
     }
 
-    /// Says so.
+    /// Prints the caveats.
     pub(crate) fn complain(&self) {
         self.caveats().iter().for_each(|caveat| note(caveat));
     }
@@ -151,7 +151,7 @@ pub(crate) enum Keep {
     Nothing,
 }
 
-/// Reads a trace to its end, or until `interrupted`. What ended before `from` is forgotten.
+/// Reads a trace to its end, or until `interrupted`. Everything that ended before `from` is dropped.
 pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -> Result<Told> {
     let keep = from.map_or(Keep::All, Keep::Since);
     read_beside(trace, keep, &Evidence::default(), &[], interrupted, None)?.with_threads(trace)
@@ -203,9 +203,9 @@ fn has_locked(alert: &Alert) -> bool {
     alert.tracker == "syscall" && is("call", "futex") && is_lock && number("ret") == Some(0)
 }
 
-/// The CPUs of a list as in `/proc/PID/status`: `0-2,5`.
+/// Parses a list of CPUs as in `/proc/PID/status`: `0-2,5`.
 fn cpus_of(list: &str) -> Option<Vec<u32>> {
-    /// A longer list is none of CPUs.
+    /// Maximum number of CPUs; a longer list is not one of CPUs.
     const MOST: usize = 8192;
     let mut cpus = Vec::new();
     for part in list.trim().split(',') {
@@ -322,7 +322,7 @@ impl Source {
         Ok(self.told)
     }
 
-    /// Reads what there is, and has the builder take it.
+    /// Feeds all available events into the builder.
     fn pass(
         &mut self,
         builder: Builder,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! From when to when, in a trace.
+//! Times in a trace.
 
-/// A time of a trace.
+/// A time in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Time of its clock, ns.
+    /// Absolute time of the trace's clock, ns.
     At(u64),
-    /// Since its start, ns.
+    /// Time since the start of the trace, ns.
     After(u64),
 }
 
@@ -20,7 +20,7 @@ impl When {
         }
     }
 
-    /// Reads it.
+    /// Parses a time.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let time = text.strip_prefix('+').unwrap_or(text);
         let nanos = lt_proc::parse_duration(time);

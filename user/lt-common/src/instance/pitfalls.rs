@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Settings that the kernel accepts though no alert can come of them, and what else it cannot know of a refused one.
+//! Settings that the kernel accepts although they cannot raise an alert, and hints about refused settings.
 
 use std::fs;
 use std::path::Path;
@@ -16,13 +16,13 @@ pub(super) fn contradiction(settings: &[Setting]) -> Option<String> {
         Some((setting, parse_duration(&setting.value).ok()?))
     };
     let ((threshold, least), (max, most)) = (time("threshold")?, time("max")?);
-    // 0 is none.
+    // 0 means no limit.
     (most.0 > 0 && most <= least).then(|| {
         format!("{threshold} {max}: no delay is above the one and below the other; expected max= to be greater")
     })
 }
 
-/// Returns what to say about settings that are accepted and match nothing at present. `sys` is /sys.
+/// Returns warnings about settings that are accepted but match nothing at present. `sys` is /sys.
 pub(super) fn warnings(settings: &[Setting], info: &TrackerInfo, sys: &Path) -> Vec<String> {
     let of = |setting: &Setting| {
         let kind = info.params.iter().find(|p| p.name == setting.key)?;
@@ -50,7 +50,8 @@ fn no_such_device(name: &str, sys: &Path) -> Option<String> {
     ))
 }
 
-/// A disk without queues of requests (device mapper, zram) hands on what it is given: the tracker of requests sees none.
+/// A warning about a disk without request queues (device mapper, zram), which passes bios on: the tracker of requests
+/// sees no events of it.
 fn not_by_requests(name: &str, sys: &Path) -> Option<String> {
     let kind = if name.contains(':') {
         "dev/block"

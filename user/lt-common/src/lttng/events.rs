@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 
 use super::{lttng, names_of};
 
-/// Events that say who ran where, and who woke whom. Without `sched_wakeup` a thread that was woken for nothing, just
-/// before it went to sleep, would seem to wait for a processor.
+/// Events that show which thread ran where, and which woke which. Without `sched_wakeup`, a thread that was woken in
+/// vain, just before it went to sleep, would seem to wait for a processor.
 const OF_THREADS: [&str; 6] = [
     "sched_switch",
     "sched_waking",
@@ -16,11 +16,11 @@ const OF_THREADS: [&str; 6] = [
     "sched_process_fork",
     "sched_process_exec",
 ];
-/// The life of a request.
+/// Stages of a request.
 const OF_REQUESTS: [&str; 3] = ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
-/// Which disk was waited for, whatever way it says that it is done.
+/// Shows which disk was waited for, however it signals completion.
 const OF_DISKS: &str = "block_rq_complete";
-/// Where a request was before that: until it was submitted, got a request, and was issued.
+/// Earlier stages of a request: until it was submitted, got a request, and was issued.
 const OF_PLACES: [&str; 5] = [
     "block_bio_queue",
     "block_bio_remap",
@@ -28,7 +28,7 @@ const OF_PLACES: [&str; 5] = [
     "block_rq_insert",
     "block_rq_issue",
 ];
-/// For which CPUs a thread waited, why one was idle meanwhile, and which limits held a thread back.
+/// Show the CPUs that threads waited for, why such a CPU was idle meanwhile, and which limits held a thread back.
 const OF_LIMITS: [&str; 7] = [
     "sched_migrate_task",
     "power_cpu_idle",
@@ -38,8 +38,8 @@ const OF_LIMITS: [&str; 7] = [
     "timer_expire_entry",
     "timer_expire_exit",
 ];
-/// What interrupts, and in whose name: where a wait ends that no thread ended. Patterns, since not every architecture
-/// has all of them.
+/// Interrupts and their raisers, where a wait ends that no thread ended. Patterns, since not every architecture has all
+/// of them.
 const OF_INTERRUPTS: [&str; 7] = [
     "irq_handler_*",
     "irq_softirq_*",
@@ -49,8 +49,8 @@ const OF_INTERRUPTS: [&str; 7] = [
     "x86_irq_vectors_call_function*",
     "x86_irq_vectors_irq_work_*",
 ];
-/// What else is a step of a path of `tree`: works, and when a timer was started for what time, and called. No probe of
-/// LTTng shows functions that one CPU calls on another (`csd_*`).
+/// Other steps of a path of `tree`: work items, and the start, expiry and call of timers. LTTng has no probe for
+/// functions that one CPU calls on another (`csd_*`).
 const OF_PATHS: [&str; 5] = [
     "workqueue_*",
     "timer_expire_*",
@@ -59,8 +59,8 @@ const OF_PATHS: [&str; 5] = [
     "x86_irq_vectors_x86_platform_ipi_*",
 ];
 
-/// The events that explain alerts of a tracker. If they are to be `lean`, without those that show where a thread or a
-/// request was held back.
+/// The events that explain alerts of a tracker. If `lean`, events that show where a thread or a request was held back
+/// are left out.
 pub fn default_events(tracker: &str, lean: bool) -> Vec<&'static str> {
     let of_requests = matches!(tracker, "block" | "io");
     let mut events = OF_THREADS.to_vec();
@@ -92,13 +92,13 @@ pub fn left_out_if_lean(tracker: &str) -> Vec<&'static str> {
     events
 }
 
-/// The kernel tracepoints that LTTng has probes for. It must be asked: that depends on its version and on how it was
-/// built, and `lttng enable-event` takes any word.
+/// The kernel tracepoints for which LTTng has probes. They depend on its version and build, and `lttng enable-event`
+/// accepts any name, so LTTng must be asked.
 #[derive(Debug)]
 pub struct Known(Vec<String>);
 
 impl Known {
-    /// Asks the session daemon, which must run.
+    /// Asks the session daemon, which must be running.
     pub fn ask() -> Result<Self> {
         let xml = lttng(["--mi", "xml", "list", "--kernel"]).output()?;
         Ok(Self(names_of("event", &xml)?))
@@ -108,7 +108,7 @@ impl Known {
         self.0.iter().any(|name| matches(event, name))
     }
 
-    /// Refuses an event of `-e` that there is no probe for.
+    /// Refuses an event of `-e` that has no probe.
     pub fn check(&self, asked: &[String]) -> Result<()> {
         match asked.iter().find(|event| !self.has(event)) {
             None => Ok(()),

@@ -17,16 +17,16 @@ const CHANNEL: &str = "all";
 pub struct Wanted<'a> {
     /// The process whose events are recorded.
     pub pid: u32,
-    /// Which events.
+    /// The events to record.
     pub source: Source<'a>,
     /// The buffers of the channel.
     pub buffers: Buffers,
-    /// How often the consumer is woken. Never zero for a kernel channel: nothing else wakes its consumer, and the end of
-    /// the session waits for that.
+    /// Wakeup period of the consumer. Must not be zero for a kernel channel: nothing else wakes its consumer, and the
+    /// end of the session waits for it.
     pub read_timer: Duration,
 }
 
-/// An event, by its name.
+/// Events, by name.
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a> {
     /// System calls.
@@ -53,7 +53,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Creates and starts it; a failure half-way leaves nothing.
+    /// Creates and starts the session; a failure half-way leaves nothing behind.
     pub fn start(name: &str, output: &Path, wanted: &Wanted<'_>) -> Result<Self> {
         let output = output
             .to_str()
@@ -81,14 +81,14 @@ impl Recording {
         ])
         .output()?;
         lttng(["enable-event", domain, &in_session, &channel, how, event]).output()?;
-        // The kernel has two names for it; user space has only this one.
+        // The kernel has two names for the process ID; user space has only this one.
         let pid = format!("--vpid={}", wanted.pid);
         lttng(["track", domain, &in_session, &pid]).output()?;
         lttng(["start", name]).output()?;
         Ok(recording)
     }
 
-    /// Stops it; all that it has is in the trace afterwards.
+    /// Stops the session; the trace is complete afterwards.
     pub fn stop(&self) -> Result<Told> {
         lttng(["stop", &self.name]).output()?;
         told(&lttng(["--mi", "xml", "list", &self.name]).output()?)

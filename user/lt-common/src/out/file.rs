@@ -9,17 +9,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Puts what `write` writes in place of a file, which is as it was until all is there, and if `write` fails. It is
-/// written into a file beside it, which is removed then.
+/// Replaces a file by the output of `write`. The file stays as it was until the output is complete, also if `write`
+/// fails: the output goes to a temporary file next to it, which is removed on failure.
 pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let named = || path.display().to_string();
-    // Behind a link, it is the file that is replaced, not the link.
+    // Through a link, the target is replaced, not the link.
     let path = match fs::canonicalize(path) {
         Ok(real) => real,
         Err(error) if error.kind() == ErrorKind::NotFound => path.to_path_buf(),
         Err(error) => return Err(error).with_context(named),
     };
-    // A device, or a pipe, would not be one any more.
+    // A device or a pipe would no longer be one.
     if path.exists() && !path.is_file() {
         bail!("{}: not a regular file", named());
     }

@@ -11,61 +11,61 @@ use crate::processor::{Stretches, Use};
 use crate::request::Request;
 use crate::tiles::{Kinds, Tiles, with_room};
 
-/// As long after its end, ns, what an interrupt has left to a thread is given to that. It takes some microseconds; a
-/// waking that comes later is what the interrupted thread does.
+/// Time after an interrupt, ns, in which a wakeup of a thread that it leaves work to is attributed to the interrupt. It
+/// takes some microseconds; a later wakeup is by the interrupted thread.
 pub(super) const TAIL: u64 = 100_000;
 
-/// As long after an interrupt, ns, a CPU works on softirqs: what is left then, it leaves to a thread. So it is with packets
+/// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread, as for packets
 /// (`net.core.netdev_budget_usecs`).
 pub(super) const SOFTIRQS: u64 = 2_000_000;
 
-/// As long after a system call, an interrupt or a switch, ns, a thread may be on its way to user mode. In recorded traces
-/// that took less, and wakings by interrupts that are not recorded came from 30 us on.
+/// Maximum time, ns, from a system call, an interrupt or a switch to user mode. In recorded traces, it took less;
+/// wakeups by unrecorded interrupts came from 30 us on.
 pub(super) const WAY_OUT: u64 = 30_000;
 
 /// More softirqs than any kernel has.
 const VECTORS: usize = 16;
 
-/// The timers of a softirq HRTIMER. It is raised when the first of them is due, and not again until it begins: so it is known
-/// when that was due, if it is the only one.
+/// The timers run by an HRTIMER softirq. It is raised when the first of them is due, and not again until it begins. So
+/// the due time is known if it runs only one timer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Due {
     /// When it was raised.
     pub(super) raised: u64,
-    /// How many timers it has run.
+    /// Number of timers that it has run.
     pub(super) timers: u32,
-    /// The number of the next waker when it began.
+    /// The number of the next waker at its start.
     pub(super) wakers: u32,
 }
 
-/// A processor at the moment.
+/// The current state of a processor.
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
-    /// Its thread; `Some(None)` is none.
+    /// The current thread; `Some(None)` if idle, `None` if not known.
     current: Option<Option<ThreadId>>,
-    /// From when on its events are recorded, without a gap.
+    /// Time since which its events are recorded without a gap.
     pub(super) known_since: Option<u64>,
     /// Nested interrupts, the innermost last.
     pub(super) contexts: Vec<Context>,
-    /// The interrupt that ended last here, and when.
+    /// The last interrupt that ended here, and its end.
     pub(super) tail: Option<(Context, u64)>,
-    /// The softirqs that its thread has raised itself, as bits.
+    /// The softirqs raised by the thread itself, as bits.
     pub(super) raised: u32,
-    /// The softirqs that were raised and have not begun yet, and by what.
+    /// The pending softirqs, with their raisers.
     pub(super) raised_by: Vec<(u32, Raiser)>,
-    /// The thread that has raised BLOCK, alone, and when; and the same of the BLOCK that has begun last.
+    /// The only raiser of the pending BLOCK, a thread, and the time; likewise for the BLOCK that began last.
     pub(super) block: Option<(ThreadId, u64)>,
     pub(super) served: Option<(ThreadId, u64)>,
-    /// When HRTIMER was raised, and what is known of the one that has begun last.
+    /// When the pending HRTIMER was raised; and the timers of the HRTIMER that began last.
     pub(super) hrtimer: Option<u64>,
     pub(super) due: Option<Due>,
-    /// A request of this disk was completed here, inside this many contexts; those that this wakes are woken next.
+    /// The last completed request here, its disk, and the nesting depth. The next wakeups are for its waiters.
     pub(super) completed: Option<(Disk, usize, Option<Request>)>,
-    /// Until then softirqs may run that an interrupt has left, unless something shows that the thread goes on.
+    /// Softirqs that an interrupt left may run until this time, unless something shows that the thread continues.
     pub(super) softirqs_until: u64,
-    /// The function of a timer that runs now.
+    /// The timer function that is running.
     pub(super) expiring: Option<Function>,
-    /// Signs of why threads wait for this processor.
+    /// Signs of why threads wait for this processor, as far as seen.
     pub(super) looked: Looked,
     /// Current use, and its start.
     used: Option<Use>,
@@ -86,14 +86,14 @@ pub(super) struct Policy {
     /// Activity that ended at this time or before is dropped.
     pub(super) keep: u64,
     pub(super) detail: Detail,
-    /// Nothing more is: only how much it would be.
+    /// Nothing more is kept, only its size is counted.
     pub(super) count_only: bool,
-    /// How many stretches there are, or would be.
+    /// Number of stretches that are, or would be, stored.
     stored: usize,
 }
 
 impl Cpus {
-    /// There is a processor of that number, and nothing is known of it before `start`.
+    /// Adds processors up to this number; nothing is known of them before `start`.
     pub(super) fn reach(&mut self, cpu: u32, start: u64) {
         while self.all.len() <= cpu as usize {
             self.all.push(Cpu {
@@ -103,7 +103,7 @@ impl Cpus {
         }
     }
 
-    /// One, if it was reached.
+    /// The processor `cpu`, if it exists.
     pub(super) fn get(&self, cpu: u32) -> Option<&Cpu> {
         self.all.get(cpu as usize)
     }
@@ -124,7 +124,7 @@ impl Cpus {
         self.note(cpu, time);
     }
 
-    /// Notes that `cpu` has run this thread, or been idle, since then, where its activity is unknown.
+    /// Records that `cpu` has run this thread, or been idle, since `since`, where its activity is unknown.
     pub(super) fn ran(&mut self, cpu: u32, thread: Option<ThreadId>, since: u64) {
         let policy = &mut self.policy;
         let at = &mut self.all[cpu as usize];
@@ -145,7 +145,7 @@ impl Cpus {
         self.all[cpu as usize].note(cpu, time, &mut self.policy);
     }
 
-    /// Forgets what they did, and keeps nothing from now on.
+    /// Drops the activity of all processors, and keeps nothing from now on.
     pub(super) fn keep_nothing(&mut self) {
         self.policy.detail = Detail::Waits;
         self.policy.stored = 0;
@@ -173,7 +173,7 @@ impl Cpus {
 }
 
 impl Cpu {
-    /// Its thread, `Some(None)` if it is idle; none if that is not known.
+    /// The current thread; `Some(None)` if idle, `None` if not known.
     pub(super) fn current(&self) -> Option<Option<ThreadId>> {
         self.current
     }
@@ -182,26 +182,26 @@ impl Cpu {
         self.current.flatten()
     }
 
-    /// The innermost context that interrupts the thread; none if all are its own work.
+    /// The innermost context that interrupts the thread; `None` if all contexts are the thread's own work.
     pub(super) fn above(&self) -> Option<Context> {
         let own = |c: &&Context| !matches!(c, Context::Softirq { own: true, .. });
         self.contexts.iter().rfind(own).copied()
     }
 
-    /// The interrupt that has just ended here.
+    /// The interrupt that has just ended here, if any.
     pub(super) fn tail(&self, time: u64) -> Option<Context> {
         let (context, end) = self.tail?;
         (time.saturating_sub(end) <= TAIL).then_some(context)
     }
 
-    /// The disk that has completed a request in what goes on now, and which.
+    /// The disk, and its request, whose completion is in progress.
     pub(super) fn disk(&self) -> Option<(Disk, Option<Request>)> {
         let (disk, depth, request) = self.completed?;
         (depth == self.contexts.len()).then_some((disk, request))
     }
 
-    /// A softirq is raised, in a handler or elsewhere. One that raises another, or itself again for the rest of its work,
-    /// does so for what has raised it.
+    /// Records the raise of a softirq, in a handler or elsewhere. A softirq that raises another, or itself for
+    /// remaining work, does so on behalf of its own raiser.
     pub(super) fn raise(&mut self, time: u64, vector: u32, is_thread: bool) {
         let by = match self.contexts.last() {
             Some(Context::Irq { number, name }) => Raiser::Device(Handler(*number, *name)),
@@ -234,7 +234,7 @@ impl Cpu {
         }
     }
 
-    /// It begins: what has raised it.
+    /// Records the start of a softirq, and returns its raiser.
     pub(super) fn raiser(&mut self, vector: u32, wakers: u32) -> Raiser {
         match Vector(vector) {
             Vector::BLOCK => self.served = self.block.take(),

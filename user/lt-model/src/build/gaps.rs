@@ -4,7 +4,7 @@
 
 use crate::state::Unrecorded;
 
-/// From when to when nothing is known, and why.
+/// A time of which nothing is known, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) since: u64,
@@ -19,10 +19,10 @@ impl Gap {
     }
 }
 
-/// The part between two times of the first of these gaps that has one.
+/// The overlap of the first gap that overlaps `from` to `to`.
 fn part(gaps: &[Gap], from: u64, to: u64) -> Option<Gap> {
     let place = gaps.partition_point(|gap| gap.until <= from);
-    // After one that takes no time nothing is known, but none is missing.
+    // An empty gap makes the state after it unknown, but hides no time.
     let mut later = gaps[place..].iter().take_while(|gap| gap.since < to);
     let gap = later.find(|gap| gap.since < gap.until)?;
     Some(Gap {
@@ -32,12 +32,12 @@ fn part(gaps: &[Gap], from: u64, to: u64) -> Option<Gap> {
     })
 }
 
-/// The gaps of each processor, and the times at which any processor has one, in the order of time.
+/// The gaps of each processor, and the times at which any processor has a gap, in time order.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
     of: Vec<Vec<Gap>>,
     any: Vec<Gap>,
-    /// The processors of which nothing is known at any time.
+    /// The processors without a stream.
     absent: Vec<u32>,
     stored: usize,
 }
@@ -63,7 +63,7 @@ impl Gaps {
         }
     }
 
-    /// Nothing is known of that processor.
+    /// Declares that nothing is known of that processor.
     pub(super) fn set_absent(&mut self, cpu: u32) {
         if !self.absent.contains(&cpu) {
             self.absent.push(cpu);
@@ -72,18 +72,18 @@ impl Gaps {
 
     /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        // A vector may have room for twice as many, and for four.
+        // A vector may have room for twice its elements, or for four.
         self.stored * 2 * size_of::<Gap>() + self.of.len() * 128 + self.absent.len() * 16
     }
 
-    /// From where on it is not known what happened on that processor between two times, and why.
+    /// The start of the first gap of this processor between two times, and its reason.
     pub(super) fn first(&self, cpu: u32, from: u64, to: u64) -> Option<(u64, Unrecorded)> {
         let gaps = self.of.get(cpu as usize)?;
         let gap = gaps.get(gaps.partition_point(|gap| gap.until <= from))?;
         (gap.since < to).then_some((gap.since.max(from), gap.why))
     }
 
-    /// The first part of the time between two in which not all processors are known.
+    /// The first part between two times in which some processor has a gap.
     pub(super) fn any(&self, from: u64, to: u64) -> Option<Gap> {
         match self.absent.first() {
             Some(cpu) => Some(Gap::of_absent(*cpu, from, to)),
@@ -91,12 +91,12 @@ impl Gaps {
         }
     }
 
-    /// Why not all processors are known between two times, if they are not.
+    /// The reason why some processor has a gap between two times.
     pub(crate) fn why(&self, from: u64, to: u64) -> Option<Unrecorded> {
         self.any(from, to).map(|gap| gap.why)
     }
 
-    /// The first part of the time between two in which not all of these processors are known.
+    /// The first part between two times in which one of these processors has a gap.
     pub(super) fn on(&self, cpus: &[u32], from: u64, to: u64) -> Option<Gap> {
         if let Some(cpu) = self.absent.iter().find(|cpu| cpus.contains(cpu)) {
             return Some(Gap::of_absent(*cpu, from, to));

@@ -20,7 +20,7 @@ use crate::state::State;
 /// Observed activity of a CPU since the last gap.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
-    /// When it has entered idle for the last time, and has left it before and after that.
+    /// When it last entered idle, and when it left idle before and after that.
     entered: Option<u64>,
     left_before: Option<u64>,
     left: Option<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Looked {
     became_idle: Option<u64>,
     /// The last interrupt from another CPU.
     called: Option<u64>,
-    /// Since when it has run neither a thread of SCHED_DEADLINE nor one that goes before those.
+    /// Time since which it has run neither a SCHED_DEADLINE thread nor one of a higher class.
     below_deadline: Option<u64>,
 }
 
@@ -47,13 +47,13 @@ impl Looked {
         self.called = Some(time);
     }
 
-    /// It goes on with a thread of that number, name and priority.
+    /// Records a switch to the thread with that number, name and priority.
     pub(super) fn switches(&mut self, time: u64, tid: i32, name: &[u8], prio: Option<Priority>) {
         self.switched = Some(time);
         if tid == 0 {
             self.became_idle = Some(time);
         }
-        // The stopper thread goes before all others.
+        // The stopper thread has precedence over all others.
         let is_below = tid == 0 || prio.is_some_and(|prio| !prio.is_deadline());
         if !is_below || name.starts_with(b"migration/") {
             self.below_deadline = None;
@@ -62,7 +62,7 @@ impl Looked {
         }
     }
 
-    /// `task`, which waited since then, does no longer.
+    /// The sign of a wait of `task` from `since` to `time`, if there is one.
     fn sign(&self, since: u64, time: u64, cpu: u32, task: &Task, found: &Found) -> Option<Sign> {
         let is_deadline = task.prio.is_some_and(Priority::is_deadline);
         if is_deadline {
@@ -78,14 +78,14 @@ impl Looked {
         entered.and(left).map(Sign::LeftIdle)
     }
 
-    /// When the timer expired that gave its cgroup the quota again.
+    /// The expiry of the timer that refilled the quota of the thread's cgroup.
     fn quota(&self, time: u64, cpu: u32, task: &Task, found: &Found) -> Option<u64> {
         let queued = task.queued_at?;
         let (expired, by) = found.expired.quota?;
         let is_after = |at: Option<u64>, time| at.is_some_and(|at| at >= time);
         let has_looked = is_after(self.became_idle, queued)
             || self.entered.is_some() && is_after(self.left_before, queued);
-        // After the timer it has not become idle again, and something of the timer has reached it.
+        // After the timer, the CPU has not become idle again, and an effect of the timer has reached the CPU.
         let idle_again = is_after(self.became_idle, expired) || is_after(self.entered, expired);
         let is_reached =
             by == cpu || is_after(self.left, expired) || is_after(self.called, expired);
@@ -95,12 +95,13 @@ impl Looked {
 
     fn deadline(&self, since: u64, time: u64, task: &Task, found: &Found) -> Option<Sign> {
         let (expired, _) = found.expired.deadline?;
-        // A CPU that goes on with what has a lower class shows that the thread had no runtime then. Nor had it any before:
-        // it does not use up any while it does not run.
+        // A CPU that runs a lower class shows that the thread had no runtime. It had none earlier either: a thread that
+        // does not run uses none.
         if task.state != State::Preempted || self.below_deadline? > expired {
             return None;
         }
-        // It goes before all that has run since it was switched out: nothing has kept it from running after the timer.
+        // It has precedence over everything that has run since it was switched out: nothing kept it from running after
+        // the timer.
         let at_once = self.switched.is_some_and(|last| last <= expired);
         let runtime = match task.yields {
             Some(true) => Runtime::Yielded,
@@ -111,15 +112,15 @@ impl Looked {
     }
 }
 
-/// Further facts at the end of a wait for a CPU.
+/// Further facts about the end of a wait for a CPU.
 struct Found {
-    /// The CPU was idle until now.
+    /// Whether the CPU was idle until now.
     was_idle: bool,
-    /// Expiries of such timers.
+    /// Last expiries of quota and deadline timers.
     expired: Expired,
 }
 
-/// When timers of quotas and of deadlines have expired last, and on which processors.
+/// Last expiries of quota and deadline timers, and their processors.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Expired {
     quota: Option<(u64, u32)>,
@@ -127,7 +128,7 @@ pub(super) struct Expired {
 }
 
 impl Builder {
-    /// The function of a timer begins.
+    /// Records the start of a timer function.
     pub(super) fn expires(&mut self, time: u64, cpu: u32, function: Option<u64>) {
         let function = function.and_then(|address| self.functions.get(&address));
         self.cpus.at(cpu).expiring = function.copied();
@@ -138,7 +139,7 @@ impl Builder {
         }
     }
 
-    /// A worker begins to work, in this function, or ends that.
+    /// Records that a worker begins a work item with this function, or ends one.
     pub(super) fn works(&mut self, time: u64, cpu: u32, function: Option<u64>) {
         let function = function.and_then(|address| self.functions.get(&address));
         let is_throttle = function == Some(&Function::Throttle);
@@ -148,7 +149,7 @@ impl Builder {
         }
     }
 
-    /// The bio that is submitted on that CPU now is one that io.max has held back.
+    /// Whether the bio that is now submitted on that CPU is one that io.max held back.
     pub(super) fn was_held_back(&mut self, time: u64, cpu: u32) -> bool {
         let at = self.cpus.at(cpu);
         let Some(thread) = at.thread().filter(|_| at.contexts.is_empty()) else {
@@ -158,7 +159,7 @@ impl Builder {
         since.is_some_and(|since| self.tasks.gaps.any(since, time).is_none())
     }
 
-    /// A thread begins to run on that CPU, or moves to another one: notes what shows why it has waited.
+    /// Records the sign, if any, of why a thread waited that now begins to run on that CPU, or leaves it.
     pub(super) fn note_sign(&mut self, time: u64, cpu: u32, thread: ThreadId) {
         let since = self.tasks.since(thread);
         let task = self.tasks.of(thread);

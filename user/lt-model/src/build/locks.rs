@@ -13,7 +13,7 @@ impl Builder {
         self.tasks.locks.entry(tid).or_default().push((begin, end));
     }
 
-    /// The thread of that CPU calls `futex`.
+    /// Records that the thread of that CPU calls `futex`.
     pub(super) fn futex(&mut self, time: u64, cpu: u32, op: u32, address: u64) {
         self.futexes = true;
         let known = Operation::of(op);
@@ -25,7 +25,7 @@ impl Builder {
         }
     }
 
-    /// The lock for which that thread waits now.
+    /// The lock for which that thread is waiting.
     fn lock(&mut self, thread: ThreadId, time: u64) -> Option<Futex> {
         let tid = self.tasks.threads.get(thread.0 as usize)?.tid;
         let is_in = |(begin, end): &&(u64, u64)| *begin <= time && time <= *end;
@@ -56,7 +56,7 @@ impl Builder {
             (Some(of), _) => of.operation == Operation::Unlock && of.may_be_of(&lock),
             (None, recorded) => !recorded,
         };
-        // In a gap it may have returned, and called again.
+        // In a gap, the thread may have returned and called again.
         if !is_unlock || owner == thread || self.tasks.gaps.any(lock.since, time).is_some() {
             return;
         }

@@ -11,7 +11,7 @@ use crate::ids::ThreadId;
 use crate::missing::Events;
 use crate::request::{Kind, Request};
 
-/// More are not under way; some have ended without an event.
+/// Maximum number of requests in flight. More means that some ended without an event.
 const MOST: usize = 16 << 10;
 
 /// A request in flight.
@@ -57,7 +57,7 @@ struct Flushes {
 }
 
 impl Requests {
-    /// Events of them are missing: none is known any more.
+    /// Forgets all requests, since events of them are missing.
     pub(super) fn clear(&mut self) {
         self.held.clear();
         self.flushes.clear();
@@ -82,7 +82,7 @@ impl Requests {
         let held = self.at(disk, sector, stage == Stage::Issued);
         match stage {
             Stage::Queued => {
-                // The older request has ended unseen, unless it has just come from a stacked device.
+                // The older request ended unseen, unless it has just come from a stacked device.
                 if held.queued.is_some() {
                     *held = Held::new(disk);
                 }
@@ -101,7 +101,7 @@ impl Requests {
         None
     }
 
-    /// A stacked device hands one on to another.
+    /// Passes a bio from a stacked device on to another device.
     pub(super) fn remap(&mut self, (from, old): (Disk, u64), (disk, sector): (Disk, u64)) {
         if from == disk {
             return;
@@ -117,7 +117,7 @@ impl Requests {
         }
     }
 
-    /// The driver gets a flush.
+    /// Records that a flush is issued to the driver.
     pub(super) fn flush(&mut self, time: u64, disk: Disk) {
         let of = self.flushes.entry(disk).or_default();
         of.issued = (of.under_way == 0).then_some(time);
@@ -146,7 +146,7 @@ impl Requests {
         let first = held.and_then(|held| held.of);
         let mut is_of_one = true;
         for at in inside {
-            // A bio that was merged into it may still be of a partition.
+            // A bio merged into the request may still be recorded for a partition.
             let merged = self.held.get(&at).into_iter().flatten();
             is_of_one &= merged
                 .filter(|bio| bio.disk == disk || bio.issued.is_none())
@@ -162,7 +162,7 @@ impl Requests {
         }
         let mut held = held?;
         if !is_of_one {
-            // The history of the first part is not that of the others.
+            // The history of the first part does not apply to the others.
             held = Held {
                 issued: held.issued,
                 ..Held::new(disk)
@@ -217,7 +217,7 @@ impl Builder {
             && self.is_called(thread, |name| name.starts_with("kworker/"))
     }
 
-    /// A request, or a bio, has come to a stage on that CPU.
+    /// Records that a request, or a bio, has reached a stage on that CPU.
     pub(super) fn request(&mut self, time: u64, cpu: u32, stage: Stage, place: (Disk, u64)) {
         let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
         let at = self.cpus.at(cpu);

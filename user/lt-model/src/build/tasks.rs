@@ -18,7 +18,7 @@ use crate::state::{Interval, State, Unrecorded};
 use crate::thread::Thread;
 use crate::tiles::{Kinds, push, with_room};
 
-/// A thread at the moment.
+/// The current state of a thread.
 #[derive(Debug)]
 pub(super) struct Task {
     /// Current state, and its start.
@@ -26,29 +26,29 @@ pub(super) struct Task {
     since: u64,
     /// The processor on which it runs, ran last, or is to run.
     pub(super) cpu: Option<u32>,
-    /// It waits for just that processor.
+    /// Whether it waits for exactly that processor.
     pub(super) queued: bool,
-    /// Since when it is on the runqueue of that processor, if it does not run.
+    /// Time since which it is on the runqueue of that processor, if it does not run.
     pub(super) queued_at: Option<u64>,
-    /// Its priority, when it was last seen to run.
+    /// Its priority when it was last seen running.
     pub(super) prio: Option<Priority>,
-    /// It was switched out in `sched_yield`, if system calls are recorded.
+    /// Whether it was switched out in `sched_yield`, if system calls are recorded.
     pub(super) yields: Option<bool>,
-    /// Since when it submits what io.max has held back.
+    /// Time since which it submits what io.max held back.
     pub(super) throttles: Option<u64>,
     /// The system call that it is in.
     pub(super) call: Option<Name>,
     /// Its `futex` call on a lock with priority inheritance.
     pub(super) futex: Option<Futex>,
-    /// When an owner has handed such a lock on to it.
+    /// When an owner last handed such a lock to it.
     pub(super) handed_at: u64,
-    /// It is in user mode, or on its way there, and since when nothing has kept it in the kernel.
+    /// Time since which nothing has kept it in the kernel, if it is in user mode or on its way there.
     pub(super) user_since: Option<u64>,
-    /// Somebody woke it while it ran, for that processor.
+    /// Its waker, and the target processor, if it was woken while it ran.
     pub(super) pending: Option<(Option<WakerId>, Option<u32>)>,
-    /// It waits for a processor if that waking was its end of sleep; else it still sleeps so.
+    /// The sleep to restore if the wakeup that seemed to end it turns out to be void.
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
-    /// Since when it has slept the last time, if that was ended by a waking.
+    /// Start of its last sleep, if a wakeup ended that.
     pub(super) slept_since: Option<u64>,
     /// It is about to sleep because it has made too much data dirty, for this disk.
     pub(super) dirty: Option<Option<Disk>>,
@@ -58,12 +58,12 @@ pub(super) struct Task {
     pub(super) named_at: u64,
     /// Softirqs that it was in when it was switched out.
     pub(super) held: Vec<Context>,
-    /// Its last interval ended by a waking.
+    /// Whether a wakeup ended its last interval.
     woken: bool,
 }
 
 impl Task {
-    /// It waits for a processor, and it is known for which.
+    /// Whether it waits for a processor that is known.
     pub(super) fn is_queued(&self) -> bool {
         match self.state {
             State::Preempted => true,
@@ -101,7 +101,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// The thread of that number; the idle one is none.
+    /// The thread with that number; `None` for the idle thread.
     pub(super) fn find(&mut self, tid: i32) -> Option<ThreadId> {
         if tid <= 0 {
             return None;
@@ -116,7 +116,7 @@ impl Tasks {
     }
 
     fn add(&mut self, tid: i32, since: u64, state: State) -> ThreadId {
-        // There is no memory for 2^32 of them.
+        // 2^32 threads would not fit into memory.
         let id = ThreadId(self.threads.len() as u32);
         let thread = Thread {
             tid,
@@ -172,12 +172,12 @@ impl Tasks {
         }
     }
 
-    /// Since when it does what it does.
+    /// Start of the current state of a thread.
     pub(super) fn since(&self, thread: ThreadId) -> u64 {
         self.now[thread.0 as usize].since
     }
 
-    /// It does something else from now on.
+    /// Puts a thread into another state from now on.
     pub(super) fn go(&mut self, thread: ThreadId, time: u64, state: State) {
         if self.now[thread.0 as usize].state != state {
             self.close(thread, time, None);
@@ -186,7 +186,7 @@ impl Tasks {
         }
     }
 
-    /// It was blocked, and waits for a processor.
+    /// Makes a blocked thread wait for a processor.
     pub(super) fn woken(
         &mut self,
         thread: ThreadId,
@@ -224,7 +224,7 @@ impl Tasks {
         task.queued_at = Some(time);
     }
 
-    /// A thread that the present one has made. If there is one of that number, its end was not seen.
+    /// Adds a thread that the current thread has created. If a thread has that number, its end was not seen.
     pub(super) fn born(&mut self, tid: i32, time: u64, maker: Option<WakerId>) -> Option<ThreadId> {
         if tid <= 0 {
             return None;
@@ -303,7 +303,7 @@ impl Tasks {
         task.cpu = None;
     }
 
-    /// It is no more; another thread may have its number.
+    /// Ends a thread; another thread may then have its number.
     pub(super) fn end(&mut self, thread: ThreadId, time: u64) {
         self.close(thread, time, None);
         if let Some(dead) = self.threads.get_mut(thread.0 as usize) {
@@ -435,7 +435,7 @@ impl Tasks {
         }
     }
 
-    /// Drops all that the waits between threads do not need, and no longer keeps it.
+    /// Drops everything except the waits between threads, and keeps nothing else from now on.
     pub(super) fn keep_waits(&mut self) {
         self.detail = Detail::Waits;
         self.stored = 0;
@@ -445,7 +445,7 @@ impl Tasks {
             let mut ended = false;
             for (begin, end, kind, waker) in thread.intervals.packed() {
                 let kind = self.kinds.number(only_waits(doing[kind as usize]));
-                // An interval that a waking has ended is not merged with the next one.
+                // An interval that a wakeup ended is not merged with the next one.
                 if std::mem::replace(&mut ended, waker.is_some())
                     || !packed.extend(end, kind, waker)
                 {
@@ -457,7 +457,7 @@ impl Tasks {
         }
     }
 
-    /// Whether it is of interest who wakes that thread at that time.
+    /// Whether the waker of that thread at that time is needed.
     pub(super) fn wants_waker(&self, thread: ThreadId, time: u64) -> bool {
         let Detail::Some(wanted) = &self.detail else {
             return true;
@@ -465,7 +465,7 @@ impl Tasks {
         let task = &self.now[thread.0 as usize];
         match task.state {
             State::Blocked(..) | State::Unknown(_) => wanted.has_thread(thread, task.since, time),
-            // The sleep that it ends comes yet.
+            // The sleep that the wakeup ends is still to come.
             _ => wanted.has_thread(thread, time, u64::MAX),
         }
     }
@@ -486,7 +486,7 @@ impl Tasks {
         let thread = size_of::<Thread>() + size_of::<Task>() + MORE;
         with_room(self.threads.len() * thread)
             + with_room(self.stored * Intervals::BYTES)
-            // A vector has room for four at least, or for twice as many.
+            // A vector has room for at least four elements, or for twice as many.
             + self.renamed * 4 * size_of::<(u64, Name)>()
             + self.kinds.bytes()
             + self.gaps.bytes()

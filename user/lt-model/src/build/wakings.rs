@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The waker of each waking, and the runqueue of the wakee.
+//! Finds the waker of each wakeup, and the runqueue of the wakee.
 
 use super::Builder;
 use crate::context::{Context, Helper, Raiser, Vector, Waker, is_left_to, is_of_softirqs};
@@ -9,12 +9,12 @@ use crate::limits::Function;
 use crate::missing::Events;
 use crate::state::State;
 
-/// A softirq that may be under way, if the events do not show any.
+/// A softirq that may be running if the events do not show any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unseen {
-    /// The thread is there for softirqs.
+    /// The thread is a softirq thread.
     Own,
-    /// It may have begun when an interrupt ended.
+    /// The softirq may have begun when an interrupt ended.
     AfterInterrupt,
 }
 
@@ -34,7 +34,7 @@ impl Builder {
 
     /// The interrupt that has just ended on that processor and may have left work to a thread of that name.
     fn tail(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Context> {
-        // After the interrupt there may have been softirqs, which leave something to these threads, too.
+        // After the interrupt, softirqs may have run, which also leave work to these threads.
         if self.missing.has(Events::Softirqs) && is_of_softirqs(whom) {
             return None;
         }
@@ -42,7 +42,7 @@ impl Builder {
         is_left_to(whom, tail).then_some(tail)
     }
 
-    /// The waker of a thread of that name on this processor now; none if it does not matter.
+    /// The current waker, on this processor, of a thread with that name; `None` if it is not needed.
     pub(super) fn waker(
         &mut self,
         time: u64,
@@ -61,7 +61,7 @@ impl Builder {
             context: match at.contexts[..] {
                 // On PREEMPT_RT a thread runs the timer, in this softirq.
                 [.., softirq, Context::Timer] if softirq.is_own(Vector::HRTIMER) => Some(softirq),
-                // A handler may be called in another interrupt, which is not over yet.
+                // A handler may be called within another interrupt, which is still running.
                 _ if whom.starts_with(b"irq/") && tail.is_some() => tail,
                 [Context::Timer] if unseen == Some(Unseen::Own) => Some(Context::Softirq {
                     vector: Vector::TIMER,
@@ -109,7 +109,7 @@ impl Builder {
         if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
             waker.context = Some(Context::Unseen);
         }
-        // The sleep that it ends is not kept either.
+        // The sleep that the wakeup ends is not kept either.
         if time <= self.tasks.keep
             || thread.is_some_and(|thread| !self.tasks.wants_waker(thread, time))
         {
@@ -174,7 +174,7 @@ impl Builder {
         };
         let task = self.tasks.of(thread);
         if let (State::Waiting, Some((sleep, call))) = (task.state, task.assumed.take()) {
-            // It sleeps: what seemed to have woken it before has not.
+            // The thread still sleeps: the earlier wakeup was none.
             task.state = State::Blocked(sleep, call);
         }
         match task.state {
@@ -202,11 +202,11 @@ impl Builder {
         };
         let task = self.tasks.of(thread);
         match task.state {
-            // It had not gone to sleep, and will not for this one.
+            // The thread had not gone to sleep, and this wakeup does not end a sleep.
             State::Running(_) | State::Interrupted(_) => task.pending = None,
             State::Waiting => task.cpu = Some(target),
             State::Preempted => {}
-            // The waking is missing.
+            // The `sched_waking` event is missing.
             State::Blocked(..) | State::Unknown(_) if self.wakings => {
                 self.tasks.woken(thread, time, None, Some(target));
             }
@@ -227,7 +227,7 @@ impl Builder {
         self.named(thread, name);
         if let Some(thread) = thread.filter(|_| from != to) {
             if self.tasks.of(thread).is_queued() {
-                // The end of the limit may migrate it at once.
+                // The end of the limit may migrate the thread at once.
                 self.note_sign(time, from, thread);
             }
             self.tasks.moved(thread, time, from, to, self.wakeups);

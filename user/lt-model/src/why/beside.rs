@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Facts that are not in the events: from counters of the kernel, and from stacks.
+//! Facts that are not in the events: from kernel counters and from stacks.
 
 use crate::{Interval, ThreadId};
 
@@ -9,32 +9,33 @@ use super::cause::Leaf;
 /// Whether a quota (`cpu.max`) held a thread back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quota {
-    /// It did: that of this cgroup, by a number that the one who knows gives it; `None` if it may be one of several.
+    /// A quota of this cgroup did. The number is chosen by the source of the fact; `None` if several cgroups are
+    /// possible.
     Proved(Option<u16>),
-    /// It did not.
+    /// No quota did.
     Excluded,
     /// Not known.
     Open,
 }
 
-/// For what a thread slept.
+/// Reason why a thread slept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slept {
     /// The cause of the wait.
     pub leaf: Leaf,
-    /// The thread that ended the sleep is not what it waited for.
+    /// Whether the thread that ended the sleep is not what the sleeper waited for.
     pub alone: bool,
 }
 
 /// A source of facts that are not in the events.
 pub trait Beside {
-    /// Whether a quota held the thread back in that wait for a CPU, of which the events show what a quota makes of it.
+    /// Whether a quota caused this wait for a CPU, whose events look as if one did.
     fn quota(&self, thread: ThreadId, wait: &Interval) -> Quota;
-    /// For what the thread slept in that interval, if a stack or a counter shows it.
+    /// Why the thread slept in that interval, if a stack or a counter shows it.
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept>;
 }
 
-/// Nothing is known beside the events.
+/// A source that knows nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Nothing;
 

@@ -7,22 +7,22 @@ use crate::{
     ThreadId, Unrecorded, Vector,
 };
 
-/// Why time passed.
+/// Cause of a piece of a path; the thread is that of the piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// It ran, in this system call if it is known to be in one.
     Running(Option<Name>),
     /// It was interrupted.
     Interrupted(Leaf),
-    /// It could have gone on, and others went first.
+    /// It was runnable, but other threads ran first.
     Preempted,
     /// It had been woken, and waited for a processor.
     Waiting,
-    /// It was on the runqueue of an idle CPU, which had not left idle yet.
+    /// It was on the runqueue of a CPU that was still leaving idle.
     LeavesIdle,
     /// It was runnable, and a limit kept it from running.
     Limited(Limit),
-    /// It waited, in this system call, for what woke it then.
+    /// It waited, in this system call, for this leaf, which woke it.
     For(Leaf, Option<Name>),
     /// It waited, in this system call, for a request that this disk had not got yet, at this place.
     Held(Disk, Place, Option<Name>),
@@ -30,9 +30,9 @@ pub enum Cause {
     Blocked(Option<Name>),
     /// It was a kernel thread without work, and the source of its next work is not recorded.
     Idle,
-    /// Somebody had done what wakes it, and it had not yet arrived.
+    /// Its waker had finished the work, but had not woken it yet.
     Transit,
-    /// It is not recorded what it did, and why.
+    /// Its activity is not recorded, for this reason.
     Unknown(Unrecorded),
 }
 
@@ -48,15 +48,15 @@ pub enum Limit {
 /// A stage of a request before the disk has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
-    /// Not submitted: a cgroup's limit (io.max) holds it back, or it is for another thread to submit it.
+    /// Not submitted: a cgroup's limit (io.max) holds it back, or another thread must submit it.
     Unsubmitted,
-    /// Not submitted: a cgroup's limit (io.max) holds it back, as the work shows that submits it.
+    /// Not submitted: a cgroup's limit (io.max) held it back, as shown by the work item that submitted it.
     Limited,
     /// In a stacked device.
     Stacked,
-    /// Submitted, and without a request: writeback throttling, io.cost, or no free tag.
+    /// Submitted, but without a request: writeback throttling, io.cost, or no free tag.
     Unallocated,
-    /// In the queue: the I/O scheduler or a busy disk.
+    /// In the queue of the I/O scheduler or of a busy disk.
     Queued,
     /// Not recorded.
     Unrecorded,
@@ -67,51 +67,51 @@ pub enum Place {
 pub enum Leaf {
     /// A timer.
     Timer,
-    /// A timer, or what else a timer may stand for if its events are not recorded: a disk whose driver completes requests in
-    /// one, the pause of the dirty limit.
+    /// A timer, or what looks like one because its events are not recorded: a disk whose driver completes requests in a
+    /// timer, or the pause of the dirty limit.
     PerhapsTimer {
-        /// `block_rq_complete` would show it.
+        /// It may be a disk: `block_rq_complete` is not recorded.
         disk: bool,
-        /// `writeback_balance_dirty_pages` would show it.
+        /// It may be the dirty limit: `writeback_balance_dirty_pages` is not recorded.
         dirty: bool,
     },
-    /// A timer, perhaps that of `memory.high`, by which the memory of a cgroup grew meanwhile: see [`super::Quota::Proved`].
+    /// A timer, perhaps the `memory.high` delay of a cgroup whose memory grew meanwhile: see [`super::Quota::Proved`].
     PerhapsHigh(Option<u16>),
-    /// A block device; which one, if the end of the request is in the trace.
+    /// A block device, by number if the completion is in the trace.
     Disk(Option<Disk>),
-    /// A block device, which had a request that does not just read or write.
+    /// A block device with a request that is not a plain read or write.
     Special(Disk, Kind),
-    /// A block device that has completed a request of another thread: one for a page that both need, or one that held what
-    /// this thread's own needs, such as a tag.
+    /// A block device that completed another thread's request: for a page that both threads need, or one that held a
+    /// resource, such as a tag, that this thread's request needs.
     Others(Disk, ThreadId),
-    /// The dirty limit: there is too much data that has to be written to this disk.
+    /// The dirty limit: too much dirty data for this disk.
     Dirty(Option<Disk>),
     /// The completion of a request of this disk; where it was until then is not recorded.
     Completion(Disk),
-    /// The network: a packet that the interrupt of a device has brought, or sent.
+    /// The network: a packet received or sent in the interrupt of a device.
     Network(Handler),
-    /// A packet that no device has brought, as far as is known: what has raised its softirq.
+    /// A packet not known to come from a device, with the raiser of its softirq.
     Packet(Raiser),
-    /// The handler of a hard interrupt, of a device of this name.
+    /// The handler of a device's hard interrupt, with its number and name.
     Irq(i32, Name),
-    /// Another softirq, and what has raised it.
+    /// Any other softirq, with its raiser.
     Softirq(u32, Raiser),
     /// Another processor.
     Ipi(Name),
     /// An interrupt or a fault that the trace does not show.
     Unseen,
-    /// A signal that lets it go on (SIGCONT).
+    /// SIGCONT, which lets a stopped thread continue.
     Continue,
-    /// Its tracer.
+    /// The thread's tracer.
     Tracer,
-    /// A resource, in words, and the function that waits for it.
+    /// A resource, in words, and the kernel function that waits for it.
     Resource(&'static str, &'static str),
-    /// Its cgroup is frozen: see [`super::Quota::Proved`].
+    /// The freezer of a cgroup: see [`super::Quota::Proved`].
     Freezer(Option<u16>),
 }
 
 impl Leaf {
-    /// It says how a sleep ended, and not for what it was.
+    /// Whether the leaf shows only how a sleep ended, not its reason.
     pub(crate) fn is_vague(self) -> bool {
         matches!(
             self,
@@ -147,7 +147,7 @@ impl From<Context> for Leaf {
 }
 
 impl Cause {
-    /// It could have run, but did not.
+    /// Whether the thread was runnable, but did not run.
     #[must_use]
     pub fn is_runnable(self) -> bool {
         matches!(
@@ -180,7 +180,7 @@ impl Cause {
     }
 }
 
-/// What ended a sleep. A foreign timer may have ended it for another reason, whose events are missing.
+/// What ended a sleep. A timer not set by the thread may have ended it for another reason, whose events are missing.
 fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> Leaf {
     let leaf = context.into();
     if leaf != Leaf::Timer {
@@ -197,7 +197,7 @@ fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> 
     }
 }
 
-/// The cause of a state that is no wait for another thread.
+/// The cause of a state that is not a wait for another thread.
 pub(crate) fn plain(state: State) -> Cause {
     match state {
         State::Running(call) => Cause::Running(call),

@@ -9,22 +9,22 @@ use crate::ThreadId;
 use super::cause::Cause;
 use super::path::Piece;
 
-/// The pieces of a path that are of one thread, for one cause.
+/// The pieces of a path of one thread and one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum {
     /// The thread.
     pub thread: ThreadId,
     /// The cause.
     pub cause: Cause,
-    /// How long in all, ns.
+    /// Total time, ns.
     pub time: u64,
-    /// In how many pieces.
+    /// Number of pieces.
     pub count: u64,
-    /// The longest of them, ns.
+    /// Length of the longest piece, ns.
     pub longest: u64,
 }
 
-/// Sums the pieces up; what takes the longest comes first.
+/// Sums up the pieces by thread and cause, longest total first.
 #[must_use]
 pub fn causes(pieces: &[Piece]) -> Vec<Sum> {
     let mut sums: Vec<Sum> = Vec::new();

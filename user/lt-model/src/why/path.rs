@@ -26,15 +26,15 @@ use super::beside::{Beside, Nothing, Slept};
 use super::cause::{Cause, Leaf, Place, plain};
 use super::runnable;
 
-/// A longer chain of threads that wait for each other is not followed: the stack is not endless.
+/// Maximum depth of a chain of threads that wait for each other. The recursion uses the stack.
 const DEPTH: usize = 200;
 
 /// A part of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// From here, ns.
+    /// Start, ns.
     pub begin: u64,
-    /// To here.
+    /// End, ns.
     pub end: u64,
     /// The thread.
     pub thread: ThreadId,
@@ -42,24 +42,24 @@ pub struct Piece {
     pub cause: Cause,
     /// The processor on which it ran, or for which it waited.
     pub cpu: Option<u32>,
-    /// How many threads wait for this one, each for the next.
+    /// Number of threads that wait for this one, each for the next.
     pub depth: usize,
-    /// The wait of the thread before it that this is a part of; for the first thread, all that was asked for.
+    /// The wait that this piece explains; for the first thread, the requested time.
     pub inside: (u64, u64),
 }
 
-/// A part of a path that somebody ended: a wait, or the time before a thread was there.
+/// A part of a path that a waker ended: a wait, or the time before a thread existed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// From here, ns.
+    /// Start, ns.
     pub begin: u64,
-    /// To here.
+    /// End, ns.
     pub end: u64,
     /// The thread that waited, or did not exist yet.
     pub thread: ThreadId,
     /// The waker that ended it.
     pub waker: WakerId,
-    /// The thread of the pieces in it, if they are not its own: of a timer or a device there are none.
+    /// The thread of the pieces that explain it, if another thread's; `None` for a timer or a device.
     pub by: Option<ThreadId>,
 }
 
@@ -81,22 +81,23 @@ pub fn path_beside(
     walk(model, beside, thread, from, to).pieces
 }
 
-/// The waits on that path that somebody ended, in the order of their begins; of those that begin at one time, one that
-/// lies inside another comes after it.
+/// The waits on that path that a waker ended, by start. An outer wait comes before an inner one that starts at the same
+/// time.
 #[must_use]
 pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
     walk(model, &Nothing, thread, from, to).waits
 }
 
-/// What a model has to have for that path, as one tells that has only the waits ([`crate::Kept::Waits`]): what each
-/// thread on it did, or one that ran a timer for it, and what the processors did for which one waited.
+/// What a model must contain for that path, worked out from a model that has only the waits ([`crate::Kept::Waits`]):
+/// the activity of each thread on the path, of threads that ran a timer for it, and of the processors that were waited
+/// for.
 #[must_use]
 pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
     let walk = walk(model, &Nothing, thread, from, to);
     let mut wanted = Wanted::default();
     let mut waits = walk.waits.iter().peekable();
     for piece in &walk.pieces {
-        // In the order of time, which is how they are added fast.
+        // In time order, in which adding is fast.
         while let Some(wait) = waits.next_if(|wait| wait.begin <= piece.begin) {
             wanted.thread(wait.thread, wait.begin, wait.end);
         }
@@ -119,8 +120,8 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
     wanted
 }
 
-/// If a thread for softirqs, or for an interrupt, ran the timer or completed the request that ended a sleep of `thread` at
-/// `end`, and it is not known when that was to be done: where that thread waited for a CPU since it had been woken.
+/// The waits for a CPU, since its wakeup, of a softirq or interrupt thread that ran the timer or completed the request
+/// that ended the sleep of `thread` at `end`. Used if the due time is not known.
 #[must_use]
 pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Piece>> {
     let mut ending = model.thread(thread)?.between(end.checked_sub(1)?, end);
@@ -142,7 +143,7 @@ pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Piece>> 
                 depth: 1,
                 inside,
             }),
-            // Before that it was woken for another timer.
+            // Earlier waits were for another timer.
             State::Blocked(..) | State::Unknown(_) => waits.clear(),
             State::Running(_) | State::Interrupted(_) => {}
         }
@@ -176,14 +177,14 @@ struct Walk<'a> {
     beside: &'a dyn Beside,
     pieces: Vec<Piece>,
     waits: Vec<Wait>,
-    /// Waits of which only a part is meant, whole.
+    /// Waits of which only a part was requested, in full.
     cut: Vec<(ThreadId, u64, u64)>,
     /// The threads that wait, each for the next.
     chain: Vec<ThreadId>,
 }
 
 impl Walk<'_> {
-    /// Adds what this thread did in that time, on behalf of `left_by` if that left it the work.
+    /// Adds the activity of this thread in that time, on behalf of `left_by` if the work was left by it.
     fn thread(&mut self, id: ThreadId, inside: (u64, u64), left_by: Option<Leaf>) {
         let (from, to) = inside;
         self.chain.push(id);
@@ -191,7 +192,7 @@ impl Walk<'_> {
         let thread = self.model.thread(id);
         let intervals = thread.map(|t| t.between(from, to));
         for interval in intervals.into_iter().flatten() {
-            // Only before the first one there can be a gap.
+            // A gap is possible only before the first interval.
             self.before(id, (at, interval.begin.max(from)), inside);
             let part = (interval.begin.max(from), interval.end.min(to));
             match interval.state {
@@ -232,7 +233,7 @@ impl Walk<'_> {
         own(self, (at, part.1));
     }
 
-    /// A wait for a CPU, or a part of it.
+    /// Adds a wait for a CPU, or a part of one.
     fn runnable(
         &mut self,
         id: ThreadId,
@@ -249,7 +250,7 @@ impl Walk<'_> {
         self.piece(id, (end.max(begin), part.1), cause, cpu, inside);
     }
 
-    /// The time before a thread is known: its maker's, if it was made then.
+    /// Adds the time before a thread is known: its creator's activity, if it was created then.
     fn before(&mut self, id: ThreadId, part: (u64, u64), inside: (u64, u64)) {
         if part.0 >= part.1 {
             return;
@@ -267,7 +268,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A wait, or a part of it.
+    /// Adds a wait, or a part of one.
     fn wait(
         &mut self,
         id: ThreadId,
@@ -338,7 +339,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The thread that has done what ended a wait for that cause, and may be followed.
+    /// The thread that did what ended a wait for that cause, if the path can follow it.
     fn helped(&self, waker: WakerId, cause: Cause) -> Option<(ThreadId, Helps)> {
         let (by, helps) = match (self.model.helper(waker)?, cause) {
             (Helper::Served(by, done), Cause::For(Leaf::Disk(Some(_)), _)) => {
@@ -352,8 +353,8 @@ impl Walk<'_> {
         self.may_follow(by).then_some((by, helps))
     }
 
-    /// The wait for what a thread has done: what a worker did that served a request, or what kept the thread of a softirq
-    /// from it once it was due.
+    /// Adds a wait that a thread ended: the work of a worker that served a request, or what delayed a softirq thread
+    /// once the softirq was due.
     fn by_thread(
         &mut self,
         id: ThreadId,
@@ -375,7 +376,8 @@ impl Walk<'_> {
         self.piece(id, (end, to), rest, None, inside);
     }
 
-    /// A wait that the completion of another request than its own has ended: where that was does not show where its own was.
+    /// Adds a wait that the completion of another thread's request ended. The stages of that request do not show those
+    /// of its own.
     fn of_others(
         &self,
         id: ThreadId,
@@ -395,7 +397,7 @@ impl Walk<'_> {
         }
     }
 
-    /// For what it slept, if not only that it was woken shows it. The thread that lets a stopped thread go on has not
+    /// Why it slept, if more than the wakeup shows it. The thread that continues a stopped thread is not the one that
     /// stopped it.
     fn slept(&self, id: ThreadId, interval: &Interval) -> Option<Slept> {
         let leaf = match interval.state {
@@ -406,7 +408,8 @@ impl Walk<'_> {
         Some(Slept { leaf, alone: true })
     }
 
-    /// The part of a wait in which a disk had not got the request yet whose completion ended it: until when that was.
+    /// The first part of a wait, in which the disk had not yet got the request whose completion ended the wait; returns
+    /// its end.
     fn held(
         &mut self,
         id: ThreadId,
@@ -485,17 +488,17 @@ impl Walk<'_> {
     }
 }
 
-/// When a thread does what another one waits for.
+/// The part of a wait in which a helper's activity explains it.
 #[derive(Debug, Clone, Copy)]
 enum Helps {
-    /// All the time until then.
+    /// Up to this time.
     Until(u64),
-    /// From then on.
+    /// From this time on.
     From(u64),
 }
 
-/// For whom a thread wakes somebody, in a softirq that was left to it: the handler that has raised it, else what such
-/// softirqs are for. Packets may be those that the thread itself sends, unless it is one for softirqs.
+/// The cause on whose behalf a thread wakes another in a softirq that was left to it: the handler that raised the
+/// softirq, or else the softirq's usual cause. Packets may be the thread's own, unless it only runs softirqs.
 fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     let Some(Context::Softirq {
         vector,
@@ -513,7 +516,7 @@ fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     }
 }
 
-/// Whether all softirqs of one kind are that.
+/// Whether every softirq of its vector leads to this leaf.
 fn is_of_softirq(leaf: Leaf) -> bool {
     matches!(
         leaf,

@@ -7,11 +7,12 @@ use crate::{Interval, Model, Sign, ThreadId, Use};
 use super::beside::{Beside, Quota};
 use super::cause::{Cause, Limit};
 
-/// A quota is named if other threads had the CPU for no more than this part of the time: else they may be why.
+/// A quota is named only if other threads used the CPU for at most this fraction (1/10) of the time; otherwise they may
+/// be the cause.
 const BUSY: u64 = 10;
 
-/// The part of a wait for a CPU that has a cause of its own, and the cause. Before and after it, the thread waited for
-/// the CPU.
+/// The part of a wait for a CPU that has a cause other than the CPU's activity, and the cause. Before and after it, the
+/// thread waited for the CPU.
 pub(crate) fn part(
     model: &Model,
     beside: &dyn Beside,
@@ -36,8 +37,8 @@ pub(crate) fn part(
     }
 }
 
-/// Since when the CPU had no other thread up to `to`, but for short times. What interrupts an idle CPU keeps no thread from
-/// it for long.
+/// The time since which the CPU ran no other thread up to `to`, except briefly. An interrupt does not keep a thread off
+/// an idle CPU for long.
 fn idle_since(model: &Model, cpu: u32, from: u64, to: u64) -> Option<u64> {
     let processor = model.processors.get(cpu as usize)?;
     let is_idle = |used: &Use| !matches!(used, Use::Thread(_) | Use::Unknown);
@@ -53,7 +54,7 @@ fn idle_since(model: &Model, cpu: u32, from: u64, to: u64) -> Option<u64> {
     (since < to && busy <= (to - since) / BUSY).then_some(since)
 }
 
-/// Whether the events show of a wait for a CPU what a quota makes of it.
+/// Whether the events around a wait for a CPU look as if a quota caused it.
 #[must_use]
 pub fn looks_like_a_quota(model: &Model, thread: ThreadId, wait_end: u64) -> bool {
     matches!(model.sign(thread, wait_end), Some(Sign::Quota(_)))

@@ -17,24 +17,23 @@ pub enum Worker {
     Leaf(Leaf),
 }
 
-/// How much of the processors' time it used.
+/// A user's share of the processors' time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Working {
     /// The user.
     pub who: Worker,
-    /// In the time that was asked for: 1.0 is one processor all the time.
+    /// Share in the requested time: 1.0 is one processor all the time.
     pub then: f64,
-    /// In the rest.
+    /// Share outside of the requested time.
     pub otherwise: f64,
 }
 
-/// Who used at least `least` processors more between two times than in the rest of what is known; those with the
-/// largest difference come first. The rest is that of each processor, for the trace need not tell of all of them as
-/// long: one that is busy fills its buffer sooner. Who used one of which no rest is known is not compared, and the list
-/// is empty if that is so of all.
+/// Users that used at least `least` processors more between two times than in the rest of the recorded time, largest
+/// difference first. The rest is measured for each processor separately: a busy processor fills its buffer sooner, so
+/// its events may cover less time. Users of a processor that has no recorded time outside of the two are left out.
 #[must_use]
 pub fn unusual(model: &Model, from: u64, to: u64, least: f64) -> Vec<Working> {
-    /// How long it worked then, its share of the rest, and whether there is a rest.
+    /// Working time then, share outside, and whether any time outside is recorded.
     type Sum = (u64, f64, bool);
     let mut sums: HashMap<Worker, Sum> = HashMap::new();
     let (from, to) = (from.max(model.span.0), to.min(model.span.1));
@@ -43,7 +42,7 @@ pub fn unusual(model: &Model, from: u64, to: u64, least: f64) -> Vec<Working> {
     }
     let share = |time: u64, of: u64| time as f64 / of as f64;
     for processor in &model.processors {
-        // How long a stretch is inside, and outside.
+        // Time of a stretch inside and outside of the range.
         let parts = |stretch: &Stretch| {
             let inside = stretch.end.min(to).saturating_sub(stretch.begin.max(from));
             (inside, stretch.end - stretch.begin - inside)

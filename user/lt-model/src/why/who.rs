@@ -7,8 +7,8 @@ use crate::{Model, ThreadId, Use};
 use super::cause::Cause;
 use super::path::Piece;
 
-/// What the processor did most while a thread waited for it, and how long; `None` for other pieces, and when it is not
-/// known which processor that was.
+/// The longest activity of the processor while a thread waited for it, and its length; `None` for other pieces, and if
+/// the processor is not known.
 #[must_use]
 pub fn instead(model: &Model, piece: &Piece) -> Option<(Use, u64)> {
     if !matches!(piece.cause, Cause::Waiting | Cause::Preempted) {
@@ -19,7 +19,7 @@ pub fn instead(model: &Model, piece: &Piece) -> Option<(Use, u64)> {
         .copied()
 }
 
-/// The activity of a processor between two times, with the time of each use in ns, the longest first.
+/// The activity of a processor between two times: the time of each use in ns, the longest first.
 #[must_use]
 pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {
     let mut sums: Vec<(Use, u64)> = Vec::new();
@@ -35,7 +35,7 @@ pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {
     sums
 }
 
-/// The thread of that number which is there for the longest part of that time.
+/// Among the threads with that number, the one that existed for the longest part of that time.
 #[must_use]
 pub fn thread_in(model: &Model, tid: i32, from: u64, to: u64) -> Option<ThreadId> {
     let common = |id: &ThreadId| {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! For tests: reads a Perfetto trace, by the published schema and the wire format of protocol buffers alone.
+//! For tests: reads a Perfetto trace, relying only on the published schema and the wire format of protocol buffers.
 
 use std::collections::HashMap;
 
-/// What a trace says.
+/// Contents of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Pftrace {
-    /// By number: the name, and the one above.
+    /// Tracks by number: the name, and the parent.
     pub(crate) tracks: HashMap<u64, (String, Option<u64>)>,
-    /// In the order of their begins; one that lies inside another comes after it.
+    /// Slices by start; an inner slice comes after the slice that contains it.
     pub(crate) slices: Vec<Slice>,
 }
 
-/// A slice, or an instant, which ends where it begins.
+/// A slice, or an instant, which ends at its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
     pub(crate) track: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Slice {
     pub(crate) values: HashMap<String, String>,
 }
 
-/// A field's value.
+/// Value of a field.
 enum Value<'a> {
     Varint(u64),
     Fixed(u64),
@@ -97,7 +97,7 @@ fn interned(bytes: &[u8]) -> (u64, String) {
     (of(1).number(), of(2).text())
 }
 
-/// An event, before those of all tracks are in order.
+/// An event, before the events of all tracks are sorted.
 #[derive(Default)]
 struct Event {
     time: u64,
@@ -123,7 +123,7 @@ impl Pftrace {
                 match number {
                     8 => time = Some(value.number()),
                     10 => assert_eq!(value.number(), 1),
-                    // Names hold from the first packet on.
+                    // Names are valid from the first packet on.
                     13 => assert_eq!(value.number(), if i == 0 { 1 } else { 2 }),
                     12 => {
                         for (number, value) in fields(value.bytes()) {
@@ -140,7 +140,7 @@ impl Pftrace {
                     other => panic!("TracePacket.{other}"),
                 }
             }
-            // The names of a packet hold for itself.
+            // The names of a packet are valid in the packet itself.
             for (number, value) in &packet {
                 match number {
                     11 => event = Some(read_event(value.bytes(), &names)),
@@ -165,7 +165,7 @@ impl Pftrace {
                 1 => uuid = Some(value.number()),
                 2 => name = value.text(),
                 5 => parent = Some(value.number()),
-                // By rank, and tracks of one name apart.
+                // Sorted by rank; tracks with one name are not merged.
                 11 => assert_eq!(value.number(), 3),
                 12 => assert!(value.number() > 0),
                 15 => assert_eq!(value.number(), 2),
@@ -177,7 +177,8 @@ impl Pftrace {
         assert_eq!(before, None);
     }
 
-    /// As trace_processor does: by time, those of one time as they come; an end is of what began last on its track.
+    /// Orders events as trace_processor does: by time, then as they come; an end closes the last open slice of its
+    /// track.
     fn place(&mut self, mut events: Vec<Event>) {
         events.sort_by_key(|event| event.time);
         let mut open: HashMap<u64, Vec<usize>> = HashMap::new();
@@ -202,13 +203,13 @@ impl Pftrace {
         assert!(open.values().all(Vec::is_empty), "a begin without an end");
     }
 
-    /// The track of that name, the first of several.
+    /// The first track with that name.
     pub(crate) fn track(&self, name: &str) -> Option<u64> {
         let named = self.tracks.iter().filter(|(_, (n, _))| n == name);
         named.map(|(uuid, _)| *uuid).min()
     }
 
-    /// What is on a track, without instants.
+    /// The slices of a track, without instants.
     pub(crate) fn on(&self, track: u64) -> Vec<&Slice> {
         let on = |s: &&Slice| s.track == track && s.begin < s.end;
         self.slices.iter().filter(on).collect()

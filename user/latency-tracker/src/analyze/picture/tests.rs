@@ -8,7 +8,7 @@ use super::*;
 use crate::analyze::made::{R, S, at, model, switch, waking};
 use crate::analyze::words::Facts;
 
-/// A thread's path in that time, drawn.
+/// Draws a thread's path in that time.
 fn drawn(m: &Model, thread: ThreadId, range: (u64, u64)) -> (Vec<Piece>, Pftrace) {
     let pieces = why::path(m, thread, range.0, range.1);
     let picture = Picture {
@@ -29,7 +29,7 @@ fn drawn(m: &Model, thread: ThreadId, range: (u64, u64)) -> (Vec<Piece>, Pftrace
     (pieces, trace)
 }
 
-/// `begin..end name`, deeper ones with a point for each that they lie in.
+/// `begin..end name`, with a point for each slice that contains it.
 fn told(trace: &Pftrace, track: &str) -> Vec<String> {
     let slices = trace.on(trace.track(track).unwrap());
     let one = |s: &&Slice| format!("{}{}..{} {}", ".".repeat(s.depth), s.begin, s.end, s.name);
@@ -107,7 +107,7 @@ fn a_chain_down_to_a_device_is_drawn() {
             (end("hog/8", "wakes late/7", 15), end("late/7", waits, 15))
         ]
     );
-    // Who had the processor that a thread waited for, is said where it waits.
+    // The use of the processor that a thread waited for is printed at the wait.
     let path = trace.on(trace.track("Critical path of late/7").unwrap());
     let value = &path[7].values;
     assert_eq!(value["meanwhile"], "woken, waits for CPU 0 (hog/8 for 3ns)");
@@ -229,7 +229,7 @@ proptest! {
     }
 }
 
-/// The innermost slices are the pieces; each of the others is full of what lies in it.
+/// The innermost slices are the pieces; every other slice is completely covered by those within it.
 fn check_path(trace: &Pftrace, m: &Model, id: ThreadId, pieces: &[Piece]) {
     let track = trace.track(&format!("Critical path of {}", name(m, id)));
     let slices = trace.on(track.unwrap());
@@ -246,7 +246,8 @@ fn check_path(trace: &Pftrace, m: &Model, id: ThreadId, pieces: &[Piece]) {
         assert_eq!((slice.begin, slice.end), (piece.begin, piece.end));
         let who = name(m, piece.thread);
         assert!(slice.name.starts_with(&format!("{who} ")), "{slice:?}");
-        // What explains a wait lies in as many as there are waits; the last part of one lies in it.
+        // A piece that explains a wait lies in as many slices as there are waits; the last part of a wait lies in the
+        // wait itself.
         let in_wait = usize::from(piece.cause == Cause::Transit);
         assert!(
             slice.depth == piece.depth + in_wait || slice.depth == piece.depth,
@@ -263,7 +264,7 @@ fn check_path(trace: &Pftrace, m: &Model, id: ThreadId, pieces: &[Piece]) {
     }
 }
 
-/// Threads and processors have what the model has, to the nanosecond.
+/// The tracks of threads and processors match the model, to the nanosecond.
 fn check_tracks(trace: &Pftrace, m: &Model, (from, to): (u64, u64)) {
     let cut = |begin: u64, end: u64| (begin.max(from), end.min(to));
     let of = |name: &str, parent: &str| {
@@ -307,7 +308,7 @@ fn check_tracks(trace: &Pftrace, m: &Model, (from, to): (u64, u64)) {
     }
 }
 
-/// Each arrow goes from who wakes, at that time, to where the woken goes on; and there is one for each waking.
+/// Each arrow goes from the waker, at that time, to where the wakee continues; each wakeup has one arrow.
 fn check_arrows(trace: &Pftrace, m: &Model, id: ThreadId, (from, to): (u64, u64)) {
     let mut found: Vec<_> = trace
         .arrows()

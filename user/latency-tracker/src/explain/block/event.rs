@@ -9,7 +9,7 @@ pub(crate) struct Event {
     pub(crate) time: u64,
     /// The processor that recorded it.
     pub(crate) cpu: u32,
-    /// `sched_switch`, `block_rq_issue`, ...; empty if it says nothing of requests.
+    /// `sched_switch`, `block_rq_issue`, ...; empty if irrelevant to requests.
     pub(crate) name: String,
     /// Fields of all scopes.
     pub(crate) fields: Vec<(String, String)>,
@@ -22,7 +22,7 @@ impl Event {
         found.map(|(_, v)| v.as_str())
     }
 
-    /// The field `key` as a number that is not negative.
+    /// The field `key` as an unsigned number.
     pub(crate) fn unsigned(&self, key: &str) -> Option<u64> {
         self.text(key)?.parse().ok()
     }
@@ -49,7 +49,7 @@ impl Dev {
         }
     }
 
-    /// Reads `8:0`.
+    /// Parses `8:0`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (major, minor) = text.split_once(':')?;
         Some(Self {
@@ -59,7 +59,7 @@ impl Dev {
     }
 }
 
-/// The event of a line that babeltrace2 printed, of fields without a comma.
+/// Parses a line that babeltrace2 printed; no field may contain a comma.
 #[cfg(test)]
 pub(crate) fn of_line(line: &str) -> Event {
     let (time, rest) = line[1..].split_once("] ").unwrap();

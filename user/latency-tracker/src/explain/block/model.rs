@@ -10,7 +10,8 @@ use lt_proc::{Alert, Reason};
 use super::event::{Dev, Event};
 use super::requests::{Request, Requests, Step, Task};
 
-/// The end in the trace may be this far from the alert: two probes, one of them stretched, ns.
+/// Maximum distance between the end in the trace and the alert, ns: they are two probes, either of which may be
+/// delayed.
 const NEAR: u64 = 5_000_000;
 
 /// Collects the events that concern one alert.
@@ -20,7 +21,7 @@ pub(crate) struct Explainer {
     dev: Dev,
     sector: u64,
     requests: Requests,
-    /// Which task was switched in when, by CPU, around the window only; the first entry may be older.
+    /// The task switches by CPU, within the window only; the first entry may be older.
     running: HashMap<u32, Vec<(u64, Task)>>,
     /// The first event of each CPU, and the last of all.
     first: HashMap<u32, u64>,
@@ -31,7 +32,7 @@ pub(crate) struct Explainer {
 #[derive(Debug, Clone)]
 pub(crate) struct Overtaker {
     pub(crate) request: Request,
-    /// After the late one was issued, ns.
+    /// Time after the issue of the late request, ns.
     pub(crate) issued_after: u64,
     pub(crate) took: u64,
 }
@@ -41,16 +42,16 @@ pub(crate) struct Overtaker {
 pub(crate) struct DeviceQueue {
     /// Other requests at the device when it was issued.
     pub(crate) at_issue: usize,
-    /// The most, the late one included.
+    /// Maximum number, including the late request.
     pub(crate) at_most: usize,
-    /// Left when it had ended.
+    /// Number of requests left when it ended.
     pub(crate) at_end: usize,
     pub(crate) issued: usize,
     pub(crate) completed: usize,
     pub(crate) overtakers: Vec<Overtaker>,
-    /// Device times of other requests that ended meanwhile, ns.
+    /// Device times of other requests that ended while the request waited, ns.
     pub(crate) others: Option<Took>,
-    /// Device times of requests that ended before or were issued after, for comparison.
+    /// Device times of requests that ended earlier or were issued later, for comparison.
     pub(crate) otherwise: Option<Took>,
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct Took {
 }
 
 impl Took {
-    /// `None` of none.
+    /// Returns `None` if there are no requests.
     fn of<'r>(requests: impl Iterator<Item = &'r Request>) -> Option<Self> {
         let mut took: Vec<u64> = requests.filter_map(Request::at_device_for).collect();
         took.sort_unstable();
@@ -79,19 +80,19 @@ impl Took {
 #[derive(Debug, Clone)]
 pub(crate) struct Explanation {
     pub(crate) alert: Alert,
-    /// The request, when its end is in the trace.
+    /// The request, if its end is in the trace.
     pub(crate) request: Option<Request>,
-    /// Known when its issue is, too.
+    /// The queue, if the issue of the request is also in the trace.
     pub(crate) queue: Option<DeviceQueue>,
-    /// Why it is not known what else the device did, if it is not.
+    /// Why the other activity of the device is not known, if it is not.
     pub(crate) gap: Option<Unrecorded>,
-    /// The CPU that issued it, and how long each task ran there meanwhile, the longest first.
+    /// The CPU that issued it, and the time that each task ran there meanwhile, longest first.
     pub(crate) ran: Option<(u32, Vec<(Task, u64)>)>,
     /// How far the trace reaches back before the alert, on the CPU with the shortest history, ns.
     pub(crate) covered: u64,
-    /// Events the tracer had to drop.
+    /// Number of events that the tracer dropped.
     pub(crate) discarded: u64,
-    /// Why a part of the trace cannot be read.
+    /// Why part of the trace cannot be read.
     pub(crate) unreadable: Option<String>,
 }
 
@@ -110,7 +111,7 @@ impl Explainer {
         })
     }
 
-    /// Takes the next event.
+    /// Processes the next event.
     pub(crate) fn feed(&mut self, event: &Event) {
         self.first.entry(event.cpu).or_insert(event.time);
         self.last = self.last.max(event.time);
@@ -125,7 +126,7 @@ impl Explainer {
                 tid: event.unsigned("next_tid").unwrap_or(0),
             };
             let on_cpu = self.running.entry(event.cpu).or_default();
-            // Before the window only the last one matters: the task that runs when the window begins.
+            // Before the window, only the last switch matters: its task runs when the window begins.
             if event.time.saturating_add(NEAR) < self.alert.start() {
                 on_cpu.clear();
             }
@@ -133,8 +134,7 @@ impl Explainer {
         }
     }
 
-    /// For an alert of something that is still pending: the alert ends its request, as far as it
-    /// is explained.
+    /// Ends the request of an alert that is still pending: the explanation stops at the alert.
     fn end_pending(&mut self) {
         let time = self.alert.time;
         let pending = |r: &&mut Request| {
@@ -153,9 +153,9 @@ impl Explainer {
         }
     }
 
-    /// The end of the trace.
+    /// Explains the request at the end of the trace.
     ///
-    /// `gap` tells why events between two times may be missing.
+    /// `gap` returns why events between two times may be missing.
     pub(crate) fn finish(
         mut self,
         discarded: u64,
@@ -197,7 +197,7 @@ impl Explainer {
         Explanation {
             request: request.cloned(),
             gap: steps.and_then(|(_, issued, completed)| {
-                // A request that ended in a gap never seems to leave the device.
+                // A request that ended in a gap seems to stay at the device.
                 let seems_busy = queue
                     .as_ref()
                     .is_some_and(|q| q.at_issue > 0 && q.completed == 0);
@@ -256,7 +256,7 @@ fn device_queue(
     }
 }
 
-/// How long each task ran between `begin` and `end`, the longest first; idle is tid 0.
+/// Time that each task ran between `begin` and `end`, longest first; idle is tid 0.
 fn time_by_task(switches: &[(u64, Task)], begin: u64, end: u64) -> Vec<(Task, u64)> {
     let mut times: BTreeMap<(u64, String), u64> = BTreeMap::new();
     for (i, (since, task)) in switches.iter().enumerate() {

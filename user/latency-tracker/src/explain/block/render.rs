@@ -11,7 +11,7 @@ use super::model::{DeviceQueue, Explanation};
 use super::requests::{Request, Step, Task};
 use crate::analyze::words::unrecorded;
 
-/// This many overtakers and tasks are named; the rest are counted.
+/// Maximum number of overtakers and tasks that are named; the others are counted.
 const NAMED: usize = 5;
 
 impl fmt::Display for Explanation {
@@ -211,7 +211,7 @@ impl Explanation {
         }
     }
 
-    /// Which tasks had the CPU that issued it.
+    /// The tasks that ran on the issuing CPU.
     fn processor(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((cpu, ran)) = &self.ran else {
             return Ok(());
@@ -220,7 +220,7 @@ impl Explanation {
             return Ok(());
         }
         writeln!(f, "\n  CPU {cpu}, which issued it, ran in that time")?;
-        // Of the whole time: the trace of this CPU may begin in it.
+        // The share of the whole time: the trace of this CPU may start within it.
         let all = self.request.as_ref().and_then(Request::at_device_for);
         let all = all.unwrap_or(0);
         for (task, time) in ran.iter().take(NAMED) {
@@ -238,7 +238,7 @@ impl Explanation {
         }
     }
 
-    /// One sentence: where most of the time went. `None` if the trace does not have the request from its issue on.
+    /// The largest part of the delay, in one sentence. `None` if the trace does not have the request from its issue on.
     pub(crate) fn verdict(&self) -> Option<String> {
         let (request, queue) = (self.request.as_ref()?, self.queue.as_ref()?);
         if request.requeues > 0 {
@@ -317,7 +317,7 @@ mod tests {
         explain_with(alert, trace, |_, _| None)
     }
 
-    /// The same, if events between two times may be missing.
+    /// Explains an alert when events between two times may be missing.
     fn explain_with(
         alert: &str,
         trace: &str,
@@ -337,7 +337,7 @@ mod tests {
         assert!(text.contains(
             "alert 3 of slow_disk: sda R sector 50368 4K\nby fio/170, took 15.26ms (threshold 10ms)"
         ));
-        // Counted by hand in the file.
+        // Figures counted by hand in the file.
         for line in [
             "-15.35ms  inserted in the I/O scheduler by fio/170 on CPU 1",
             "-15.26ms  issued to the device by kworker/1:1H/129 on CPU 1",
@@ -364,14 +364,14 @@ mod tests {
         let sentence = "it was at the device; what else that did";
         let inside = gap_at(26_850_000_000);
         assert!(inside.contains(sentence), "{inside}");
-        // Others have ended while it was there, which is seen.
+        // Other requests are seen to end while it was at the device.
         let before = gap_at(26_844_000_000);
         assert!(before.contains("which served 5 requests that"), "{before}");
     }
 
     #[test]
     fn what_is_still_pending_is_explained_up_to_the_alert() {
-        // The same request, 8 ms before its end.
+        // The request, 8 ms before its end.
         let alert = ALERT
             .replace("time=26860215000", "time=26852215000")
             .replace(
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn who_ran_is_told_as_a_part_of_the_whole_time() {
-        // Of CPU 1, only the last 4 of the 15 ms are there.
+        // Of the 15 ms, only the last 4 are recorded for CPU 1.
         let is_known = |l: &&str| {
             let early = l[1..21].parse::<u64>().unwrap() < 26_856_000_000;
             !(early && l.contains("sched_switch") && l.contains("cpu_id = 1"))

@@ -11,7 +11,7 @@ pub(crate) struct Task {
     pub(crate) tid: u64,
 }
 
-/// One step of a request: when, by whom, on which CPU.
+/// One step of a request: its time, task and CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) time: u64,
@@ -26,11 +26,11 @@ pub(crate) struct Request {
     pub(crate) sectors: u64,
     pub(crate) op: String,
     pub(crate) inserted: Option<Step>,
-    /// The first time, when it was requeued.
+    /// The first issue, if it was requeued.
     pub(crate) issued: Option<Step>,
     pub(crate) completed: Option<Step>,
     pub(crate) requeues: u64,
-    /// Between issue (or requeue) and the end.
+    /// Whether it is at the device: issued (or requeued), and not ended.
     at_device: bool,
     at: u64,
     left: u64,
@@ -48,12 +48,12 @@ impl Request {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     pub(crate) all: Vec<Request>,
-    /// Indices of those that have not ended: short, however long the trace.
+    /// Indices of requests that have not ended: few, however long the trace.
     live: Vec<usize>,
 }
 
 impl Requests {
-    /// Takes an event of the device.
+    /// Processes an event of the device.
     pub(crate) fn feed(&mut self, event: &Event) {
         let sector = event
             .unsigned("sector")
@@ -132,7 +132,7 @@ impl Requests {
             self.all[i].at = self.all[i].at.saturating_add(sectors);
             self.all[i].left -= sectors;
         } else if sectors > 0 {
-            // In flight when the trace begins.
+            // In flight at the start of the trace.
             let i = self.add(Request {
                 completed: Some(step),
                 ..new()
@@ -157,7 +157,8 @@ impl Requests {
         for request in &self.all {
             let begun = match (&request.issued, &request.inserted) {
                 (Some(issued), _) => issued.time,
-                // Never issued in this trace: before it began, if it ended; not yet, if it was inserted.
+                // Not issued in this trace: if it ended, it was issued earlier; if it was only inserted, it will be
+                // issued later.
                 (None, None) if request.completed.is_some() => 0,
                 (None, _) => continue,
             };
@@ -173,7 +174,7 @@ impl Requests {
     }
 }
 
-/// When requests came to the device and when they left it, each in the order of time.
+/// Arrivals at the device and departures from it, each in time order.
 #[derive(Debug, Default)]
 pub(crate) struct Depths {
     begun: Vec<u64>,
@@ -188,7 +189,7 @@ impl Depths {
     }
 }
 
-/// LTTng's rwbs bits, in the letters of the block layer.
+/// Formats LTTng's rwbs bits as the letters of the block layer.
 fn operation(bits: u64) -> String {
     let kind = match bits {
         b if b & (1 << 1) != 0 => "D",
@@ -237,7 +238,7 @@ mod tests {
             (4, "block_rq_complete", 0, 8),
             (5, "block_rq_complete", 800, 8),
         ]);
-        // Sector 800 was there from before the trace until 5.
+        // Sector 800 is in flight from before the trace until 5.
         assert_eq!(
             [0, 1, 2, 3, 4, 5].map(|t| r.depths().at(t)),
             [1, 2, 2, 3, 2, 1]

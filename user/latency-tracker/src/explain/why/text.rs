@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The screen of an explanation: what was late, the verdict, the causes and the longest steps, or what the processor did;
-//! what worked more than otherwise; and what is missing in the trace.
+//! The screen of an explanation: what was late, the verdict, the causes and the longest steps, or the activity of the
+//! processor; unusual activity; and what the trace lacks.
 
 use lt_common::{chain, out};
 use lt_model::Use;
@@ -14,15 +14,15 @@ use crate::analyze::words::{leaf_name, name_at, used_by};
 use crate::explain::resource;
 use crate::explain::runs::{Run, runs};
 
-/// This many causes are listed, steps shown, and unusual workers named. The rest is summed up.
+/// Maximum number of causes, steps and unusual workers; the others are summed up.
 const CAUSES: usize = 5;
 const STEPS: usize = 12;
 const UNUSUAL: usize = 5;
-/// What used so much more of a processor than in the rest of the trace is unusual.
+/// A worker is unusual if its share of a processor exceeds that in the rest of the trace by this much.
 const MORE: f64 = 0.1;
 
 impl Why<'_> {
-    /// All of it, below 80 columns where names allow.
+    /// The complete text, below 80 columns where names allow.
     pub(in crate::explain) fn text(&self) -> String {
         let mut lines = self.head();
         lines.push(String::new());
@@ -99,7 +99,7 @@ impl Why<'_> {
         }
     }
 
-    /// The longest steps, in the order of time.
+    /// The longest steps, in time order.
     fn steps(&self, shown: &Shown<'_>, lines: &mut Vec<String>) {
         let mut longest = runs(shown.pieces);
         longest.sort_by_key(|run| std::cmp::Reverse(run.took));
@@ -138,7 +138,7 @@ impl Why<'_> {
         }
     }
 
-    /// What the processor did.
+    /// The activity of the processor.
     fn processor(&self, lines: &mut Vec<String>) {
         let took = (self.to - self.from).max(1) as f64;
         let row = |(used, time): &(Use, u64)| {
@@ -185,7 +185,7 @@ impl Why<'_> {
         lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
     }
 
-    /// What is missing, and what to enlarge.
+    /// What the trace lacks, and which limit to raise.
     fn caveats(&self, lines: &mut Vec<String>) {
         let mut notes = Vec::new();
         let begin = self.model().span.0;
