@@ -2,14 +2,9 @@
 # shellcheck shell=sh
 #
 # How much memory the module and an instance of each tracker take, as the kernel's free memory shows it: with the default
-# pool, and with one for small machines, of which each must fit in 256 kB. Removing them gives all of it back.
-# kernels: stock
-# long: rt
-# cpus: 2
-# alone: it measures the free memory of the whole machine
-# arm64: yes
-# debug: no, that kernel allocates more
-# timeout: 180
+# pool, and with a small pool, with which each must fit in 256 kB. Removing the instances frees all of it. kernels:
+# stock long: rt cpus: 2 alone: it measures the free memory of the whole machine arm64: yes debug: no, that kernel
+# allocates more timeout: 180
 
 . /lt/tests/lib.sh
 
@@ -47,7 +42,7 @@ takes() {
 }
 
 insmod /lt/lt_functions.ko
-# The first of everything fills slabs and tables that stay.
+# The first instance of each tracker fills slabs and tables that stay.
 load_module
 for tracker in $TRACKERS; do takes $tracker >/dev/null; done
 unload_module
