@@ -13,7 +13,7 @@
 
 COMMAND=/lt/bin/latency-tracker
 CONF=/tmp/conf
-# applies STATUS WORD...: /tmp/said is for the caller to check.
+# applies STATUS WORD...: run `apply` and check its exit status; its output is in /tmp/said.
 applies() {
 	_want=$1 _rc=0
 	shift

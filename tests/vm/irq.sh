@@ -21,7 +21,7 @@ load_module
 insmod /lt/lt_irqs.ko times=2
 line=$(cat /sys/module/lt_irqs/parameters/number)
 rmmod lt_irqs
-# interrupts OPTION...: load lt_irqs on CPU 1, with its line unchanged.
+# interrupts OPTION...: load lt_irqs on CPU 1, check that it gets the same line, and unload it.
 interrupts() {
 	/usr/bin/taskset -c 1 /sbin/insmod /lt/lt_irqs.ko "$@"
 	assert_eq "$(cat /sys/module/lt_irqs/parameters/number)" "$line" "the line"

@@ -103,7 +103,7 @@ control -w
 # Many sleep at once: each is a line of `pending`, in the order of their starts, whatever the reader's buffer, and each
 # stack is walked once.
 trace=/sys/kernel/tracing
-# Sanitizers also walk the stack of each task that allocates, with the first of these functions.
+# Sanitizers call stack_trace_save for each allocation, so it is not counted there.
 for function in $(! in_time || echo stack_trace_save) stack_trace_save_tsk; do echo "p:$function $function" >>$trace/kprobe_events; done
 # walks: how many stacks have been walked.
 walks() { awk '$1 ~ /^stack_trace_save/ { sum += $2 } END { print sum + 0 }' $trace/kprobe_profile; }

@@ -14,7 +14,8 @@
 
 extern const struct lts_structure lts_engine;
 
-/* The number-th of those that need no loader, or NULL: A to K, the engine, objpool. */
+/* The structure with this number among those without a loader (A to K, the engine, objpool), or
+ * NULL. */
 const struct lts_structure *lts_number(unsigned int number);
 
 #define lts_for_each(structure)						\
