@@ -116,7 +116,7 @@ def what_was_not_read_is_for_the_next():
     os.close(fd)
     fd = os.open(f"{LT}/slow/wakeup", os.O_RDONLY)
     assert libc.read(fd, ctypes.c_void_p(8), 100) == -1
-    # The same file once more, in small pieces.
+    # Reads that file once more, in small pieces.
     text = b""
     while data := os.read(fd, 7):
         text += data

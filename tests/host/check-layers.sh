@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# What scripts/check-layers and scripts/trackers must refuse, and must let pass: imports that go up, circles of files,
-# crates that depend on what is above them, what does not follow from the declaration of a tracker, and tables with a gap.
-# timeout: 120
+# scripts/check-layers and scripts/trackers reject imports from higher layers, cycles of files, crates that depend on
+# higher ones, generated files that differ from the declaration of a tracker, and tables with a gap; they accept
+# everything else. timeout: 120
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -283,7 +283,7 @@ if command -v git >/dev/null; then
 	cmp "$work/said" "$work/before"
 fi
 
-# What make test-long has.
+# The tests of make test-long.
 nothing
 vm_test either 10 '' '# kernels: stock\n# long: rt\n'
 vm_test long 10 '' '# long: stock\n'

@@ -282,7 +282,7 @@ if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	mkdir /sys/fs/cgroup/small
 	echo '50000 100000' >/sys/fs/cgroup/small/cpu.max
 fi
-# Nor does the kernel move its pages: that costs faults, too.
+# The kernel must not migrate its pages, which also costs faults.
 [ ! -e /sys/kernel/mm/transparent_hugepage/enabled ] || echo never >/sys/kernel/mm/transparent_hugepage/enabled
 echo 0 >/proc/sys/vm/compact_unevictable_allowed
 app taskset -c 3 chrt -f 70 python3 /tmp/app.py locked

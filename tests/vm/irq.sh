@@ -59,7 +59,7 @@ assert_eq "$(stat i0 alerts) $(stat s0 alerts)" "0 0" "of others"
 # On a slow machine there may be more alerts than the ring holds.
 if grep -v -e ' vec=7 name=sched ' -e '^lost=[0-9]*$' /tmp/other; then fail "softirqs of others"; fi
 for name in i s i0 i1 s0 other; do
-	# Those that run at this very moment are pending.
+	# Handlers that run at this very moment are pending.
 	control "$name $(sed -n "s/^$name \([a-z]*\) .*/\1/p" $LT/control) enabled=0"
 	sums_hold $name
 	assert_eq "$(stat $name unmatched) $(stat $name full) $(stat $name gone)" "0 0 0" "$name: lost"

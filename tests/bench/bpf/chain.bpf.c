@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the tracker `tree` follows with end=switch, as BPF programs do it: from
- * an interrupt or a timer's programmed expiry over handlers and softirqs, also
- * those in a thread, to the switch to a task that it woke, with all steps on the
- * way and their times; the delay goes into a histogram of powers of two.
+ * Follows the chains of the tracker `tree` with end=switch by BPF programs: from an
+ * interrupt or a timer's programmed expiry over handlers and softirqs, also those
+ * in a thread, to the switch to a task that it woke, with all steps on the way and
+ * their times; the delay goes into a histogram of powers of two.
  *
  * They are given every advantage: typed tracepoints, which need no copies; an
  * interrupt that wakes no task touches one per-CPU map; a timer in a softirq

@@ -112,7 +112,7 @@ enum What {
     SoftTimer,
 }
 
-/// What happens, and its row: no probe attached, or followed by a tracker, in the order of
+/// A scenario, and its row: no probe attached, or followed by a tracker, in the order of
 /// scripts/bench.
 const WAYS: [(What, &str); 47] = [
     (What::Irq, "no_irq"),

@@ -170,8 +170,8 @@ pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
     Ok(())
 }
 
-/// What happens from a begin to its end, by its number in glue.h; the name says which tracker
-/// follows it.
+/// A scenario from a begin to its end, by its number in glue.h; the name says which tracker follows
+/// it.
 pub(crate) fn way(meter: &Meter, what: u32, name: &str) -> Result {
     pass(meter, &Way::new(what)?, name)
 }

@@ -80,7 +80,7 @@ static int measure(const struct lts_structure *structure, u64 live, u64 calls)
 		lts_key(key, 0, n);
 		structure->begin(store, key);
 	}
-	/* What happens once only is over after the first. */
+	/* One-time work is over after the first round. */
 	pairs(structure, store, live, 0, before);
 	took = pairs(structure, store, live, before, calls);
 	report("pair", structure->id, live, took, calls);
@@ -198,7 +198,7 @@ static int batches(const struct lts_structure *structure, u64 live, unsigned int
 			across.who = ends ? ender : 0;
 			err = lt_run_on_cpus(2, half, &across);
 		}
-		/* What happens once only is over after the first. */
+		/* One-time work is over after the first round. */
 		for (u64 i = 0; i < slices; i++)
 			least[i] = round <= 1 ? across.took[i] : min(least[i], across.took[i]);
 		across.first += live;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What checking and measuring the structures share. */
+/* Shared by the checks and the measurements of the structures. */
 #ifndef _LT_STRUCTURES_RUN_H
 #define _LT_STRUCTURES_RUN_H
 

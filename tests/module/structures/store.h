@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the combinations are built from: objects, counters, two free lists and
- * three tables. Included by the files that build one.
+ * The parts of the combinations: objects, counters, two free lists and three tables. Included by
+ * the files that build one.
  */
 #ifndef _LT_STRUCTURES_STORE_H
 #define _LT_STRUCTURES_STORE_H
