@@ -4,7 +4,8 @@
 # `latency-tracker bench rate --kind ust` in the tree with the layer `ust`, without a kernel tracer: nothing is lost of
 # events that fit into the buffers, in both ways of waking the consumer; many that do not fit are lost while the
 # consumer sleeps, and LTTng and the trace report that, too. The process that makes events, the session and the traces
-# are gone afterwards, also when it is killed (else the time is up). Skipped without a second CPU. timeout: 600
+# are gone afterwards, also when it is killed (else the time is up). Skipped without a second CPU.
+# timeout: 600
 
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"

@@ -4,7 +4,8 @@
 # `make bench` runs in a checkout where nothing has been built, prints every figure that it promises, and its JSON has
 # them, too. No figure is judged. Objects that another test also builds are not compiled twice: the module appears when
 # `make bench` builds it, and not before. The native benchmark is built with less optimization than for a measurement.
-# timeout: 1200 worth: else a figure of make bench would be missing on the day that it is needed
+# timeout: 1200
+# worth: else a figure of make bench would be missing on the day that it is needed
 
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"

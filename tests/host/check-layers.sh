@@ -3,7 +3,8 @@
 #
 # scripts/check-layers and scripts/trackers reject imports from higher layers, cycles of files, crates that depend on
 # higher ones, generated files that differ from the declaration of a tracker, and tables with a gap; they accept
-# everything else. timeout: 120
+# everything else.
+# timeout: 120
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The fence around unsafe code holds: code that scripts/check-unsafe must reject, and code that it must accept. timeout:
-# 20
+# The fence around unsafe code holds: code that scripts/check-unsafe must reject, and code that it must accept.
+# timeout: 20
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# Which kernel messages count as a problem, and which do not. timeout: 20
+# Which kernel messages count as a problem, and which do not.
+# timeout: 20
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)

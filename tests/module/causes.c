@@ -577,8 +577,7 @@ static void lt_interrupt(struct irq_work *work, unsigned int ms)
 
 static struct hrtimer lt_storm;
 
-/* A random time below this limit, in nanoseconds, from the caller's own sequence.
- * */
+/* A random time below this limit, in ns, from the caller's own sequence. */
 static u32 lt_some_time(u32 *last, u32 most)
 {
 	*last = *last * 1664525 + 1013904223;
@@ -942,8 +941,7 @@ static void lt_line_free(int line)
 	irq_free_desc(line);
 }
 
-/* The name of the line with a thread ends at the end of its page; the next page is
- * not mapped. */
+/* The name of the line with a thread ends with its page; the next is not mapped. */
 static char *lt_page;
 
 static const char *lt_name_at_end(const char *name)

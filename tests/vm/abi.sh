@@ -20,8 +20,8 @@ null_disk disk 20000000
 insmod /lt/lt_works.ko
 insmod /lt/lt_sample_c.ko
 
-# Operations that were in flight before have one more field, since, which vm/stock checks. fields: print the field names
-# of the first line, in order.
+# Operations that were in flight before have one more field, since, which vm/stock checks.
+# fields: print the field names of the first line, in order.
 fields() { sed -n '1{s/="[^"]*"/=/g;s/=[^ ]*/=/g;p}'; }
 
 # with TRACKER, prints the fields of the alert that has the most.
@@ -34,8 +34,8 @@ with() {
 	esac
 }
 
-# head_of TRACKER KEY: a value in the head of the tracker's own test: `# abi-alert: COMMAND` raises an alert, and `#
-# abi-has: PATTERN` matches the alert with the most fields.
+# head_of TRACKER KEY: a value in the head of the tracker's own test: `# abi-alert: COMMAND` raises an alert, and
+# `# abi-has: PATTERN` matches the alert with the most fields.
 head_of() { [ ! -e "/lt/tests/vm/$1.sh" ] || sed -n "s/^# abi-$2: //p" "/lt/tests/vm/$1.sh"; }
 
 # One alert of each tracker, caused by frequent kernel activity or provoked here.

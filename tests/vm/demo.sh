@@ -2,7 +2,11 @@
 # shellcheck shell=sh
 #
 # The demonstration works on both kernels: `make demo` runs this script, too.
-# kernels: stock rt cpus: 2 root: full icount: 1 debug: no, LTTng's modules are
-# not built for this kernel timeout: 600
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, LTTng's modules are not built for this kernel
+# timeout: 600
 
 . /lt/tests/demo.sh

@@ -2,9 +2,14 @@
 # shellcheck shell=sh
 #
 # How much memory the module and an instance of each tracker take, as the kernel's free memory shows it: with the default
-# pool, and with a small pool, with which each must fit in 256 kB. Removing the instances frees all of it. kernels:
-# stock long: rt cpus: 2 alone: it measures the free memory of the whole machine arm64: yes debug: no, that kernel
-# allocates more timeout: 180
+# pool, and with a small pool, with which each must fit in 256 kB. Removing the instances frees all of it.
+# kernels: stock
+# long: rt
+# cpus: 2
+# alone: it measures the free memory of the whole machine
+# arm64: yes
+# debug: no, that kernel allocates more
+# timeout: 180
 
 . /lt/tests/lib.sh
 

@@ -25,8 +25,7 @@ static void settle(const struct lts_structure *structure, void *store)
 		structure->settle(store);
 }
 
-/* Begins until the pool is exhausted, then ends everything, once. The pool is complete if this
- * succeeds twice. */
+/* Exhausts the pool, then ends everything, once. The pool is complete if this succeeds twice. */
 static int all_of_it(const struct lts_structure *structure, void *store, u64 first)
 {
 	struct lts_counts before, after;

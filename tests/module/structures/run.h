@@ -14,8 +14,7 @@
 
 extern const struct lts_structure lts_engine;
 
-/* The structure with this number among those without a loader (A to K, the engine, objpool), or
- * NULL. */
+/* The n-th structure that needs no loader (A to K, the engine, objpool), or NULL. */
 const struct lts_structure *lts_number(unsigned int number);
 
 #define lts_for_each(structure)						\
