@@ -112,7 +112,7 @@ def svg(path):
         if of != lane:
             arrow(begin, lane, of)
         at, lane = last, of
-    # Each that waited goes on, up to the late thread.
+    # Each waiting thread resumes, up to the late one.
     for above in reversed(lanes[: lanes.index(lane)]):
         arrow(at, lane, above)
         lane = above

@@ -34,7 +34,7 @@ layer_for() {
 	case $(architecture "$1") in amd64) layer=() ;; *) layer=(--with "$(architecture "$1")") ;; esac
 }
 
-# elapsed SECONDS: a time in readable form.
+# elapsed SECONDS: print a duration in readable form.
 elapsed() {
 	if [ "$1" -lt 60 ]; then printf '%d s' "$1"
 	else printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); fi
@@ -138,7 +138,7 @@ lock() {
 	lock_file "$LT_CACHE/$1.lock"
 }
 
-# lock_file FILE: the same of any lock; a process holds one at a time.
+# lock_file FILE: wait for and hold any lock file; a process holds one lock at a time.
 lock_file() {
 	exec {LT_LOCK_FD}>"$1"
 	flock --nonblock "$LT_LOCK_FD" && return
@@ -146,7 +146,7 @@ lock_file() {
 	flock "$LT_LOCK_FD"
 }
 
-# unlock: give the lock back early.
+# unlock: release the lock early.
 unlock() { exec {LT_LOCK_FD}>&-; }
 
 # need_root WHY: stop, with the one command to run, unless we are root.

@@ -25,7 +25,7 @@ choose() {
 	done
 }
 
-# wanted NAME: is it selected?
+# wanted NAME: whether the result is selected.
 wanted() {
 	local word
 	[ ${#words[@]} -gt 0 ] || return 0
@@ -36,8 +36,8 @@ wanted() {
 	return 1
 }
 
-# verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU: the CPU seconds that it took, which say
-# more than the elapsed ones if the machine is busy with other work.
+# verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU: its CPU seconds, which mean more than elapsed
+# ones on a busy machine.
 verdict() {
 	local took="$3 s${5:+, $5 s of processors}"
 	case $2 in
@@ -53,20 +53,20 @@ verdict() {
 	esac
 }
 
-# cost NAME CPU SECONDS RESULT: note what a result cost, if that is known; in the table $COSTS, if there is one.
+# cost NAME CPU SECONDS RESULT: add the cost of a result, if known, to the table $COSTS, if there is one.
 cost() {
 	[ -n "$2" ] || return 0
 	costs+=("$2 $1")
 	[ -z "${COSTS:-}" ] || printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$COSTS"
 }
 
-# failure NAME TIME LOG: print that it failed, and why, as far as the log says.
+# failure NAME TIME LOG: print the failure, with the reason if the log has it.
 failure() {
 	printf 'FAIL %s (%s)\n' "$1" "$2"
 	excerpt "$3"
 }
 
-# excerpt LOG: what it ends with.
+# excerpt LOG: print its last lines.
 excerpt() {
 	tail -n 30 "$1" | sed 's/^/    | /'
 	printf '    The whole log: %s\n' "$1"
@@ -87,7 +87,7 @@ spent() {
 # tenths MILLISECONDS: as seconds.
 tenths() { echo "$(($1 / 1000)).$(($1 / 100 % 10))"; }
 
-# timed LOG COMMAND...: run it, all output to LOG; sets status, seconds and cpu.
+# timed LOG COMMAND...: run COMMAND, all output to LOG; sets status, seconds and cpu.
 timed() {
 	local log=$1 start=${EPOCHREALTIME/[.,]/} spent before
 	shift
@@ -103,12 +103,12 @@ timed() {
 	cpu=$(tenths $((spent - before)))
 }
 
-# setup COMMAND...: run what everything else needs; if it fails, that is the only result.
+# setup COMMAND...: run a set-up that all results need; if it fails, that is the only result.
 setup() {
 	"$@" >/dev/null || no_setup "${*#"$LT_TOP/"}"
 }
 
-# no_setup COMMAND: end, since this set-up failed.
+# no_setup COMMAND: end the run, since this set-up failed.
 no_setup() {
 	failed=1
 	echo "FAIL set-up: $1"
@@ -166,7 +166,7 @@ several() {
 	rm -f "$results"
 	"$@" &
 	pid=$!
-	# if a running one had this number, it has ended
+	# if a running command had this number, it has ended
 	[ -z "${running[$pid]:-}" ] || reported "$pid"
 	running[$pid]="$results ${names[*]}"
 }
@@ -199,7 +199,7 @@ reported() {
 		names=" $names "
 		names=${names/ $name / }
 	done <"$results"
-	# the code that runs it has a fault: that must not look like one test less
+	# a bug in the code that runs the test must not make it vanish from the count
 	for name in $names; do
 		echo "It has no result." >>"$results"
 		verdict "$name" 1 0 "$results" 0
@@ -209,14 +209,14 @@ reported() {
 # reap_all: reap all of them.
 reap_all() { while [ ${#running[@]} -gt 0 ]; do reap; done; }
 
-# costly: which of many results took most time of processors.
+# costly: print the results with the most CPU time.
 costly() {
 	[ ${#costs[@]} -gt 20 ] || return 0
 	echo "Most time of processors:"
 	printf '%s\n' "${costs[@]}" | sort -k1,1nr | head -n 10 | awk '{ printf "%10.1f s  %s\n", $1, $2 }'
 }
 
-# closing: the last lines, and the exit status of the whole.
+# closing: print the last lines, and return the exit status of the run.
 closing() {
 	local line
 	[ -z "$list" ] || exit 0

@@ -41,7 +41,7 @@ kept() {
 	esac
 }
 
-# reason LOG STATUS: print why a test failed, in one line.
+# reason LOG STATUS: print the reason for a failure, in one line.
 reason() {
 	local line
 	line=$(grep -aE '^(FAIL: |vm: time is up)' "$1" | tail -n 1 || :)

@@ -66,7 +66,7 @@ def report(file, *words):
         elif word.startswith("loops="):
             assert [series["loops"] for series in found["series"]] == [int(word[6:])], "as many as asked for"
         elif word.startswith("peaks="):
-            # The handler takes this many ms or longer. It was called once for each.
+            # The handler takes this many ms or longer, and was called once for each peak.
             least = float(word[6:]) * 1e6
             assert by_handler and not found["passed"], found["peaks"]
             for peak in by_handler:
@@ -97,7 +97,7 @@ def report(file, *words):
                 assert [moved["counter"].split()[1] for moved in peak["moved"]] == ["NMI"], peak
                 assert peak["took"] < 2 * least, "one NMI for each"
         elif word.startswith("captured="):
-            # One peak has the trace around it, while the flight recorder ran; it says what it was.
+            # One peak has the flight recorder's trace around it, whose explanation names the cause.
             captured = [peak for peak in found["peaks"] if "capture" in peak]
             assert len(captured) == 1 and captured[0]["phase"] == "armed" and captured[0]["cpu"] == 1, found["peaks"]
             text = " ".join(captured[0]["explanation"].split())
@@ -128,7 +128,7 @@ def report(file, *words):
             with open("/sys/kernel/tracing/available_tracers", encoding="ascii") as file:
                 kinds = ("IRQ", "Thr", "Usr") if "timerlat" in file.read().split() else ()
             assert [tool["name"] for tool in rtla] == [f"rtla timerlat {kind}-001" for kind in kinds], rtla
-            # It counts whole seconds.
+            # The counter has whole seconds.
             assert all(tool["samples"] >= int(word[9:]) for tool in rtla), rtla
         else:
             raise ValueError(word)
@@ -240,13 +240,14 @@ def disturb(said, *wanted):
     until(loops, "the loop")
     with open(NMI_PRIORITY, "w", encoding="ascii") as priority:
         priority.write(str(LOOP[1]))
-    # Above the loop, to call the handler where it runs. It waits for the handler alone, but for a moment.
+    # With a higher priority than the loop, to call the handler on its CPU. This task only waits for the handler, except
+    # for a moment.
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(97))
     calls = 0
     while not all(enough(calls, word) for word in wanted):
         assert calls < 100, f"in vain: {wanted}"
         calls += 1
-        # What is not an NMI comes to the CPU of the writer.
+        # Interrupts other than NMIs come to the CPU of the writer.
         os.sched_setaffinity(0, {0 if how == ["nmi"] else 1})
         with open(RUN, "w", encoding="ascii") as run:
             run.write(how[0] if how else "handler")
@@ -286,7 +287,7 @@ def hostile():
     ]:
         try:
             os.write(file, question)
-            # A write of nothing may not come that far.
+            # An empty write may not reach the module.
             assert not question, question
         except OSError as refused:
             assert refused.errno == error, (question, refused)

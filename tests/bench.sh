@@ -5,7 +5,8 @@
 
 helper() { python3 /lt/tests/bench.py "$@"; }
 
-# ended PID STATUS: it ended so; what it said is in /tmp/said. PID is the command itself, and no shell that waits for it.
+# ended PID STATUS: wait for the command and check its exit status; its output is in /tmp/said. PID is the command
+# itself, not a shell that waits for it.
 ended() {
 	_got=0
 	wait "$1" || _got=$?

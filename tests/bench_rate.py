@@ -23,7 +23,7 @@ def invariants(found):
             told = run["discarded"] + run["lost_packets"] + run["told_by_trace"]
             assert run["lossless"] == (run["missing"] == 0 and told == 0), run
             assert run["time"] > 0 and run["made"] > 0, run
-            # The pace is never faster than what was asked for.
+            # The pace never exceeds the requested rate.
             assert run["asked"] is None or run["made"] <= run["asked"] * 1.01 + 2, run
         assert mode["verdict"] != "always_loses" or mode["lossless"] is None
     for series in found["series"]:

@@ -45,7 +45,7 @@ sums_hold() {
 	assert_eq "$_counted" "$(($(stat "$1" ended) - _apart))" "histogram of $1"
 }
 
-# quiet INSTANCE: nothing is in flight.
+# quiet INSTANCE: check that nothing is in flight.
 quiet() { [ "$(stat "$1" pending)" = 0 ]; }
 
 # field NAME: the values of one field, from alert lines on standard input.

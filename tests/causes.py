@@ -83,9 +83,9 @@ def read_block(disk, block, size=4096):
 
 
 def victim_waits(wait, name, does):
-    """The victim waits; a task of that name does something then that ends that."""
+    """The victim waits until a task of that name does something that ends the wait."""
     r, w = os.pipe()
-    # It is there before, so that the wait is for what it does, and not for its start.
+    # The task exists before, so that the wait does not include its start.
     task(name, lambda: does(struct.unpack("i", os.read(r, 4))[0]))
     victim = task("victim", wait)
     asleep(victim, "SD")
@@ -98,7 +98,7 @@ def victim_waits(wait, name, does):
 
 
 def locked(lock, holder):
-    """The victim waits for a lock of holder, which has it when this calls `holder`."""
+    """The victim waits for a lock of holder, which has the lock when `holder` is called."""
     r, w = os.pipe()
 
     def hold():
@@ -220,7 +220,7 @@ def vfork():
 
 
 def inversion():
-    """The owner of a lock cannot go on: medium has its CPU."""
+    """The owner of a lock is preempted: medium has its CPU."""
     medium, start = os.pipe()
 
     def first():
@@ -239,7 +239,7 @@ def inversion():
 
 
 def inherited(holder):
-    """A futex with priority inheritance, whose owner has it when this calls `holder`."""
+    """A futex with priority inheritance, whose owner has it when `holder` is called."""
     memory = mmap.mmap(-1, 4096)
     address = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
     r, w = os.pipe()
@@ -264,7 +264,7 @@ def itimer():
 
 
 def fuse():
-    """A directory of a file system whose server takes its time with an answer."""
+    """A directory of a file system whose server is slow to answer."""
     os.makedirs("/tmp/fuse", exist_ok=True)
     device = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
@@ -413,7 +413,7 @@ def io_max(disk):
 
 
 def flushed(disk):
-    """The cache of a disk has to be written, and nothing else."""
+    """Only the cache of a disk must be written."""
     fd = os.open(f"/dev/{disk}", os.O_WRONLY | os.O_DIRECT)
     os.pwrite(fd, mmap.mmap(-1, 4096), 0)
     called("victim")
@@ -446,12 +446,12 @@ def neighbours(disk):
 
 
 def dirty(disk):
-    """A writer is held back: too much has been written that is not on the disk."""
+    """A writer is held back: too much written data is not on the disk yet."""
     for name, size in ("dirty_background_bytes", 1 << 20), ("dirty_bytes", 2 << 20):
         write(f"/proc/sys/vm/{name}", str(size))
     fd = os.open(f"/dev/{disk}", os.O_WRONLY)
     for number in range(40):
-        # The first ones are not held back, but may take a while.
+        # The first writes are not held back, but may take a while.
         if number == 4:
             called("victim")
         os.write(fd, bytes(1 << 18))
@@ -460,7 +460,7 @@ def dirty(disk):
 
 
 def synced(directory):
-    """What the journal of a file system has to write first."""
+    """The victim waits for writes of a file system's journal."""
     fd = os.open(f"{directory}/file", os.O_WRONLY | os.O_CREAT)
     os.write(fd, bytes(4096))
     called("victim")
@@ -538,7 +538,7 @@ def delayed_ack():
 
 
 def membarrier():
-    # The first time of everything is slow under emulation.
+    # The first run of everything is slow under emulation.
     syscall(324, 1, 0, 0)
     called("victim")
     for _ in range(3):
@@ -546,7 +546,7 @@ def membarrier():
 
 
 def work():
-    """A writer to a parameter waits for another one, which has the mutex, and waits for a work, which sleeps."""
+    """A writer to a parameter waits for the mutex, whose owner waits for a work item that sleeps."""
     run = "/sys/module/lt_works/parameters/run"
     first = task("first", write, run, "slow")
     stack = ""
@@ -567,7 +567,7 @@ def held(*steps):
 
 
 def baton():
-    """The victim waits for second, and that for first."""
+    """The victim waits for second, which waits for first."""
     (r1, w1), (r2, w2) = os.pipe(), os.pipe()
 
     def second():

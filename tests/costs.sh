@@ -8,7 +8,7 @@
 WORTH=${LT_WORTH:-60}
 COSTS=$LOGS/costs.tsv
 
-# new_costs: an empty table.
+# new_costs: start an empty table.
 new_costs() {
 	mkdir -p "$LOGS"
 	printf 'name\tcpu_seconds\telapsed_seconds\tresult\n' >"$COSTS"

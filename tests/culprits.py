@@ -28,25 +28,25 @@ KERNEL = "rt" if RT else "stock"
 
 @dataclass
 class Case:
-    """What is provoked, and the one culprit that may be named."""
+    """A provoked delay, and the only culprit that may be named."""
 
     name: str
     do: Callable
     # The line that starts the tracker, without its name.
     tracker: str
-    # What the first sentence says after the share and the time. DISK(name) is that disk, by its name or its number.
+    # The first sentence after the share and the time. DISK(name) is that disk, by its name or its number.
     culprit: str
-    # The least share that the sentence may name: the most of the time, and not only the most of the causes.
+    # The least share that the sentence may name, so that the cause is most of the time, not only the largest part.
     share: int = 50
     # Two causes at once.
     two: bool = False
-    # What may be said if the raise of a softirq, or the handler, is not recorded: it names no culprit.
+    # An accepted sentence if the raise of a softirq, or the handler, is not recorded: it names no culprit.
     raised: str = ""
-    # Provoked again until an alert has this.
+    # The case is repeated until an alert has this.
     until: str = ""
-    # What there has to be.
+    # Requirements of the case.
     needs: str = ""
-    # What else has a part in the case by the way it is made: an unknown sentence may name it, too.
+    # Other tasks and disks with a part in the case by construction: an unknown sentence may name them, too.
     part: tuple = ()
 
 
@@ -60,7 +60,7 @@ def parameter(module, name):
 
 
 OFFCPU = "offcpu threshold=300ms comm=victim"
-# Of a short threshold: the victim may be kept from a CPU for as long.
+# For short thresholds: the victim may be kept from a CPU for as long.
 SLEEPS = "offcpu when=blocked comm=victim"
 VICTIM = r"victim/\d+ "
 WAITED = r"waited( in \w+)? for "
@@ -77,13 +77,13 @@ def ran(name):
 TIMER = WAITED + "a timer"
 WOKEN = "had been woken, and waited for "
 COULD_GO_ON = "could have gone on, and waited for "
-# What a handler leaves to a tasklet is done when it ends, or by a thread for softirqs, if the handler has interrupted
-# another softirq. On PREEMPT_RT it is any such thread that happens to run next.
+# A tasklet scheduled by a handler runs when the handler ends, or in a softirq thread if the handler has interrupted
+# another softirq. On PREEMPT_RT any softirq thread that runs next may run it.
 BY_THREAD = r"ksoftirqd/1/\d+, which (waited for|was interrupted:)"
 if RT:
     BY_THREAD = BY_THREAD.replace("ksoftirqd", "(ksoftirqd|ktimers)")
 CAUSE = r"lt_cause \(interrupt LINE\)"
-# The handler is called in an irq_work, as hardware would call it: without its events, that is all that is seen.
+# The handler is called in an irq_work, as hardware would call it: without its events, only the irq_work is seen.
 RAISED = VICTIM + WAITED + f"({BY_THREAD} )?(softirq HI( of interrupt irq_work)?|interrupt irq_work)"
 # On PREEMPT_RT hog also delays the thread in which the victim's timers expire: its priority is 1.
 KEPT = ("hog", "ktimers") if RT else ()
@@ -91,8 +91,8 @@ HOG = VICTIM + (rf"({WAITED}ktimers/1/\d+, which )?" if RT else "") + f"({WOKEN}
 
 
 def owner_of_spinlock():
-    # The thread of an interrupt waits for a spinlock on PREEMPT_RT; elsewhere for the processor, on which the owner is
-    # not preempted.
+    # On PREEMPT_RT the interrupt thread waits for a spinlock; elsewhere for the CPU, on which the owner is not
+    # preempted.
     if RT:
         return of("lt_beside")
     return of(r"irq/\d+-lt_\w+", WOKEN + ran("lt_beside"))
@@ -143,7 +143,7 @@ CASES = [
     Case("frozen", causes.frozen, OFFCPU,
         rf"({of('pauser')}|{VICTIM}{WAITED}the freezer(: its cgroup is frozen \(\w+\)| of cgroup /lt-frozen))"),
     Case("tcp", late.tcp, call("recvfrom"), of("server", TIMER)),
-    # The same between two network namespaces, as containers have them.
+    # A connection between two network namespaces, as between containers.
     Case("veth", late.veth, call("recvfrom"), of("server", TIMER)),
     Case("accept", lambda: net.serve("127.0.0.1", 1, 600), "accept threshold=300ms", r"python3/\d+ " + TIMER),
     # A timer.
@@ -155,27 +155,27 @@ CASES = [
             "a packet of a local timer; .*"))),
     # A disk.
     Case("fsync", lambda: late.fsync("/dev/slow"), call("fsync"), VICTIM + WAITED + "DISK(slow)"),
-    # The write is in the disk's cache; the flush after that takes as long as any request.
+    # The write goes to the disk's cache; the flush after it takes as long as any request.
     Case("flush", lambda: causes.flushed("cached"), call("fsync"), VICTIM + WAITED + "a flush of DISK(cached)"),
     Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + WAITED + "DISK(slow)"),
-    # A disk with an interrupt of its own, the machine's; the others have timers. It is fast, so there is much to read.
-    # The victim sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT their
-    # thread preempts it while it submits more: then the disk is not what it waits for.
+    # The machine's own disk has an interrupt; the others use timers. It is fast, so there is much to read. The victim
+    # sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT their thread
+    # preempts it while it submits more: then the disk is not what it waits for.
     Case("device", lambda: causes.aio("vda", 16, 4 << 20), f"{SLEEPS} threshold=1ms max_alerts=1",
         VICTIM + WAITED + r"(DISK(vda)|VIRTIO(vda)-req\.\d+ \(interrupt \d+\))"),
     Case("pair", lambda: reads("slow", 64), f"pair threshold=300ms comm=dd {PAIR}",
         r"dd/\d+ " + WAITED + "DISK(slow)"),
-    # The thread waits for nothing else, and the disk has nothing else to do.
+    # The thread waits only for this disk, which is otherwise idle.
     Case("io", lambda: reads("slow", 96), "io threshold=300ms comm=dd",
         rf"(dd/\d+ {WAITED}DISK(slow)|{AT_DEVICE})"),
     Case("aio", lambda: causes.aio("slow"), call("io_getevents,io_pgetevents", "waits=1"),
         VICTIM + WAITED + "DISK(slow)"),
     Case("journal", lambda: causes.synced("/tmp/ext"), "syscall threshold=80ms comm=victim calls=fsync max_alerts=1",
-        # One request is that of the victim, for the data; then come two of the journal, one after the other.
+        # The victim's own request is for the data; then the journal makes two, one after the other.
         of("jbd2/ext-8", WAITED + "DISK(ext)")),
     Case("inode", lambda: causes.inode("/tmp/ext"), "syscall threshold=40ms comm=victim calls=pwrite64 max_alerts=1",
         of("owner", WAITED + "DISK(ext)")),
-    # The writes of backup have all that the disk has for requests; then they are before it in its queue.
+    # The writes of backup hold all requests of the disk; then they are first in its queue.
     Case("neighbours", lambda: causes.neighbours("throttled"), call("preadv,preadv2"),
         VICTIM + WAITED + r"a request held back before DISK(throttled): (no free request|in its queue); .*", share=30),
     # The file of the loop device is on ext; a worker reads it.
@@ -186,7 +186,7 @@ CASES = [
         VICTIM + WAITED + r"a request held back before DISK(fast) by io\.max of its cgroup"),
     Case("dirty", lambda: causes.dirty("throttled"), "syscall threshold=150ms comm=victim calls=write max_alerts=2",
         VICTIM + WAITED + r"the dirty limit \(data for DISK(throttled)\); .*"),
-    # An interrupt, and what it leaves to others.
+    # An interrupt, and the work that it defers.
     Case("handler", cause("handler"), OFFCPU, VICTIM + WAITED + CAUSE, raised=RAISED),
     Case("thread", cause("thread"), OFFCPU, of(r"irq/\d+-lt_\w+")),
     Case("tasklet", cause("softirq"), OFFCPU, VICTIM + WAITED + f"(softirq HI of|{BY_THREAD}) {CAUSE}",
@@ -197,20 +197,20 @@ CASES = [
     Case("spinlock", cause("wait"), OFFCPU, owner_of_spinlock()),
     Case("mutex", causes.work, f"lock threshold=300ms kind={'rtmutex' if RT else 'mutex'} comm=victim",
         of(r"kworker/\S+", TIMER)),
-    # On PREEMPT_RT, and where there are many, a thread does them. An irq_work raises them, and no device does: a sentence
-    # that leaves that out names what had the CPU all the same.
+    # On PREEMPT_RT, and if there are many, a thread runs the softirqs. An irq_work raises them, not a device: a
+    # sentence without it still names what had the CPU.
     Case("storm", storm, "syscall threshold=600ms comm=victim calls=read",
         VICTIM + COULD_GO_ON
         + r"CPU 1, which (worked for softirq HI( of interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),
     Case("membarrier", causes.membarrier, f"{SLEEPS} threshold=1ms max_alerts=1",
-        # It waits for a grace period. No CPU is in the way: the thread for that looks at them again after a while.
-        # What follows the period is called by a thread of the CPU on PREEMPT_RT, which the tick wakes.
+        # The victim waits for a grace period. No CPU delays it: the RCU thread checks the CPUs again after a while.
+        # On PREEMPT_RT the callback is run by a thread of the CPU, which the tick wakes.
         rf"({of('(rcu_preempt|rcuc/[0-9]+)' if RT else 'rcu_preempt', TIMER)}|{VICTIM}{WAITED}an RCU grace period(: readers on all CPUs)? \(\w+\))"),
     # A processor, and limits.
     Case("hog", late.hog, "wakeup threshold=300ms comm=victim", VICTIM + WOKEN + ran("hog")),
     Case("preempt", late.preempt, "runqueue threshold=300ms comm=victim",
         VICTIM + COULD_GO_ON + ran("hog")),
-    # First it waits for hog, and longer for other.
+    # The victim waits for hog first, then longer for other.
     Case("moved", causes.moved, "wakeup threshold=300ms comm=victim",
         VICTIM + WOKEN + rf"(CPU 0, which ran hog/\d+ \([^)]*\), and for {ran('other')} \([^)]*\)|{ran('other')})"),
     Case("deadline", causes.deadline, "runqueue threshold=300ms comm=victim", 
@@ -223,7 +223,7 @@ CASES = [
         VICTIM + WAITED + r"memory\.high of its cgroup \(\w+\)", needs="memory"),
     Case("reclaim", lambda: causes.small("fast"), "reclaim threshold=0 kind=memcg comm=dd max_alerts=1",
         r"dd/\d+ ran( in \w+)?"),
-    # Two at once: the larger is named.
+    # Two causes at once: the larger is named.
     Case("compute_disk", lambda: causes.held(lambda: late.spin(0.1), lambda: causes.read_block("slow", 200)),
         call("flock"), of("holder", WAITED + "DISK(slow)"), two=True),
     Case("disk_compute", lambda: causes.held(lambda: causes.read_block("slow", 300), lambda: late.spin(1)),
@@ -249,8 +249,8 @@ CASES = [
 ]
 
 # Where the explanation is wrong, and why: the parts that were taken away, the cases, and the kernels. Such a sentence
-# counts as wrong. Once it is right, the line has to go, unless the part has a question mark: then it is wrong at times.
-# `any` is each part.
+# counts as wrong. Once the sentence is right, the line must be removed, unless the part has a question mark: such a
+# sentence is wrong at times. `any` is each part.
 KNOWN_WRONG = [
     ("softirqs?", "storm", "stock rt", "what softirqs did counts for the thread that they interrupted"),
     ("softirqs?", "later", "rt", "what woke the thread of the softirq is named, not what raised it"),
@@ -281,7 +281,7 @@ def provoke_once(case):
             os.dup2(out.fileno(), 2)
         case.do()
         os._exit(0)
-    # What it has started ends by itself; the alert shows that the victim has.
+    # Processes that it has started end by themselves; the alert shows that the victim has ended.
     os.waitpid(pid, 0)
     end = time.monotonic() + 5
     while stat(case.name, "alerts") == 0:
@@ -313,7 +313,7 @@ def pattern(culprit, disk):
 
 
 def known(case):
-    """What truth.py has to know."""
+    """The cases for truth.py."""
     # The rule of tests/bench/rule.py has no numbers, and the disks of null_blk are timers.
     less = {"rule": pattern(case.culprit.replace("a flush of ", ""), "(a block device|a timer)")}
     if case.raised:
@@ -338,7 +338,7 @@ def provoke(alerts, table, *names):
             begin = time.monotonic()
             control(f"{case.name} {case.tracker}")
             for _ in range(20):
-                # On a slow host what should disturb a victim may come too late.
+                # On a slow host the disturbance may come too late.
                 text = provoke_once(case)
                 file.write(text)
                 if text and re.search(case.until, text):

@@ -17,8 +17,8 @@ run() { printf '# %s\n' "$*"; "$@"; }
 load_module
 null_disk fast 2000000
 null_disk slow 200000000
-# What runs later has run once: its files are in memory then. The machine's own disk is a file of the host, and takes
-# the host's time.
+# Run all programs once, so that their files are in memory. The machine's own disk is a file of the host, and
+# is timed by the host.
 fio --output=/tmp/fio.log --direct=1 --bs=4k --ioengine=libaio --name=fast --filename=/dev/fast --rw=randrw --number_ios=20
 {
 	lttng-sessiond --daemonize

@@ -9,7 +9,7 @@
 
 load_module
 null_disk slow 120000000
-# The files of Python are in memory then.
+# Run Python once, so that its files are in memory.
 python3 /lt/tests/example.py /dev/slow
 latency-tracker record -o /tmp/captures -n 1 late syscall threshold=100ms comm=client calls=recvfrom >/tmp/record.log 2>&1 &
 recorder=$!

@@ -54,7 +54,7 @@ examples_of() {
 }
 
 # run_examples DIRECTORY [REGEX]: run each as it would be pasted into a shell, except those with a line that matches;
-# one that fails fails the test. An example that runs forever is ended after a while, as it is meant to be.
+# one that fails fails the test. An example that is meant to run forever is ended after a while.
 run_examples() {
 	_shell='sh'
 	[ ! -x /bin/bash ] || _shell=/bin/bash

@@ -182,7 +182,7 @@ def fault(file):
     memory = mmap.mmap(fd, 1 << 20, prot=mmap.PROT_READ)
     memory.madvise(mmap.MADV_RANDOM)
     called("victim")
-    # Not the page that the others read and write.
+    # A page that the other cases neither read nor write.
     return memory[1 << 19]
 
 
@@ -196,16 +196,16 @@ def cause(word):
 def storm():
     os.sched_setaffinity(0, {1})
     with open("/dev/urandom", "rb", buffering=0) as random:
-        # The first time of everything is slow under emulation.
+        # The first run of everything is slow under emulation.
         random.read(1 << 20)
         begin = time.monotonic()
         random.read(1 << 20)
-        # A call that takes 0.3 s, if nothing is in its way.
+        # A call that takes 0.3 s if undisturbed.
         size = int((1 << 20) * 0.3 / (time.monotonic() - begin))
         with subprocess.Popen(["/sbin/insmod", "/lt/lt_irqs.ko", "times=60", "us=20000", "handler_us=100"]):
             while not os.path.exists("/sys/module/lt_irqs/parameters"):
                 time.sleep(0.01)
-            # Else a thread for softirqs, if that does them, is no more urgent than this one.
+            # Otherwise a softirq thread, if it runs them, has no higher priority than this thread.
             os.nice(19)
             called("victim")
             random.read(size)

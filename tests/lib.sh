@@ -11,7 +11,7 @@ LT=/proc/latency_tracker
 # shellcheck disable=SC2034 # for the tests
 PAGE_SIZE=4096
 
-# What differs between architectures: a function in assembly, which cannot be traced; the prefix of the functions of
+# Differences between architectures: a function in assembly, which cannot be traced; the prefix of the functions of
 # system calls; and the numbers of calls, by name.
 # shellcheck disable=SC2034 # for the tests
 case $(uname -m) in
@@ -23,7 +23,7 @@ case $(uname -m) in
 		NUMBERS='read 0, write 1, getpid 39, execve 59, clock_nanosleep 230' ;;
 esac
 
-# number_of CALL: the number of this system call of the kernel's own.
+# number_of CALL: the native number of this system call.
 number_of() { echo "$NUMBERS" | tr , '\n' | awk -v call="$1" '$1 == call { print $2; found = 1 } END { exit !found }'; }
 
 # fail WORD...: end the test as failed.
@@ -65,33 +65,33 @@ control() { printf '%s\n' "$1" >$LT/control; }
 # stat INSTANCE KEY: one counter.
 stat() { awk -v key="$2" '$1 == key { print $2; found = 1 } END { exit !found }' "$LT/$1/stats"; }
 
-# follow FILE COPY: copies what a file gets from now on, in the background: the file is open when this returns, so
-# that the copy has the alerts that come after that. $! is the copying process.
+# follow FILE COPY: copy new contents of a file from now on, in the background: the file is open when this returns, so
+# the copy has all later alerts. $! is the copying process.
 follow() {
 	exec 9<"$1"
-	# The background does so late.
+	# A background shell would open it later.
 	: >"$2"
 	cat <&9 >"$2" &
 	exec 9<&-
 }
 
-# patiently N: N, or a multiple of it on a slow kernel: for workloads that have to last while they are observed.
+# patiently N: N, or a multiple of it on a slow kernel: for workloads that must last while they are observed.
 patiently() { echo $(($1 * ${PATIENCE:-1})); }
 
-# in_time: does a time have an upper limit here? Not on a kernel that checks every memory access, in a machine that
-# gets only the time that the host can spare (tests/run-debug). What takes 20 ms takes 20 ms or more there, too.
+# in_time: do times have an upper limit here? Not on a kernel that checks every memory access, in a machine that is
+# timed by a busy host (tests/run-debug). There only lower limits hold.
 in_time() { [ "${PATIENCE:-1}" -eq 1 ]; }
 
-# online CPU 0|1: a processor goes or comes back. The kernel may be busy with the last change (EBUSY).
+# online CPU 0|1: take a CPU offline or back online. The kernel may be busy with the last change (EBUSY).
 online() { wait_until 20 sh -c "echo $2 >/sys/devices/system/cpu/cpu$1/online"; }
 
-# stat_is INSTANCE KEY TEST VALUE: how one counter compares, for wait_until.
+# stat_is INSTANCE KEY TEST VALUE: compare one counter, for wait_until.
 stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }
 
 # many N FEW: N, or FEW on a kernel that checks every memory access.
 many() { case $(uname -r) in *-debug|*-kcsan) echo "$2" ;; *) echo "$1" ;; esac; }
 
-# kernel_says TEXT: is it in the kernel's log?
+# kernel_says TEXT: is TEXT in the kernel's log?
 kernel_says() { dmesg | grep -qF -- "$1"; }
 
 # memory_used: memory of the kernel, kB: slabs, per-CPU and virtually contiguous memory, once caches are dropped and the

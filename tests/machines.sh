@@ -5,7 +5,7 @@
 # runs several tests in one machine. Needs lib.sh, report.sh, $TESTS and $LOGS, and plan.sh to run tests.
 
 declare -A prepared=()
-# The exit status of a test during which the kernel complained or the machine crashed; no test has it of its own.
+# The exit status of a test during which the kernel logged a problem or the machine crashed; no test exits with it.
 FINDING=120
 
 # head_of FILE KEY DEFAULT: a line `# KEY: VALUE` of a test's head.
@@ -64,11 +64,11 @@ emulator() {
 	done 2>/dev/null || :
 }
 
-# used PROCESS: sets used, the CPU milliseconds that it took.
+# used PROCESS: sets used to the CPU time of the process in milliseconds.
 used() {
 	local line
 	used=0
-	# it may have ended before it was found
+	# the emulator may have ended before it was found
 	[ -n "$1" ] || return 0
 	read -r line 2>/dev/null <"/proc/$1/stat" || return 0
 	# shellcheck disable=SC2086 # words
@@ -76,7 +76,7 @@ used() {
 	used=$(((${12} + ${13}) * 10))
 }
 
-# now: sets now, in milliseconds.
+# now: sets now to the time in milliseconds.
 now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
 
 # share RESULTS DIRECTORY KERNEL OPTIONS TEST...: run the tests in a machine with these options of scripts/vm, with | between
@@ -149,7 +149,7 @@ machine() {
 				read -r _ _ _ rc _ taint <<<"$line"
 				ends[ended]=$rc taints[ended]=$taint
 				times[ended]="$(tenths $((now - begun))) $(tenths $((used - before)))"
-				# to put things back
+				# for the cleanup
 				end=$((now + 120000)) ;;
 			'0lt-test: '*' over '*)
 				taints[ended]=${line##* }
@@ -182,7 +182,7 @@ machine() {
 	test=${*:ended > 0 ? ended : 1:1}
 	if [ "$broken" != "$test" ] && { [ "$ended" -eq 0 ] || [ "$rc" -eq 126 ] && [ "${ends[ended]:-0}" -eq 0 ]; }; then
 		broken=$test
-		# What the kernel said from there on belongs to the test that runs again.
+		# Kernel messages from there on belong to the test that runs again.
 		whole=''
 		[ "$ended" -eq 0 ] || ended=$((ended - 1))
 		line='The emulator broke the machine'
@@ -193,7 +193,7 @@ machine() {
 		ended=1
 		return
 	fi
-	# what happens after the last test is its own fault
+	# problems after the last test are attributed to it
 	[ "$rc" -eq 0 ] || [ -z "$whole" ] || [ "${ends[ended]:-1}" -ne 0 ] || { ends[ended]=$FINDING; tail -n 20 "$dir/console.log" >>"$LOGS/vm/${!ended}@$kernel/output.log"; }
 	now
 	for ((rc = 1; rc <= ended; rc++)); do

@@ -50,7 +50,7 @@ def listen(address, port, milliseconds):
     server.listen()
     print(f"reader={os.getpid()} port={port}", flush=True)
     reader, _ = server.accept()
-    # Without looking into the packet, which would be its end.
+    # Without peeking at the packet, which would end it.
     select.select([reader], [], [])
     time.sleep(milliseconds / 1000)
     reader.recv(2000)
@@ -109,7 +109,7 @@ def serve_on(server, address, port, count, milliseconds):
     server.listen()
     # Another program: a thread would have Python's lock at times, and after a fork pages are copied.
     client = subprocess.Popen([sys.executable, __file__, "ask", address, str(port), str(count)])
-    # What it measures is its own time: no other task has its CPU meanwhile.
+    # The server measures only itself: no other task has its CPU meanwhile.
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
     for number in range(count):
         connection, _ = server.accept()
@@ -120,7 +120,7 @@ def serve_on(server, address, port, count, milliseconds):
         connection.send(b"x" * (number + 1))
         took = time.monotonic_ns() - begin
         print(f"fd={fd} remote={remote} bytes={number + 1} took={took}", flush=True)
-        # Not the first any more.
+        # Not the first bytes.
         connection.send(b"x")
         connection.close()
     assert client.wait() == 0, "the client has failed"

@@ -23,7 +23,7 @@ read_deadline() {
 [ -z "${LT_DEADLINE:-}" ] || read_deadline ||
 	die "LT_DEADLINE=$LT_DEADLINE: expected seconds since the epoch, as from date -d '70 minutes' +%s, or @FILE, a file with that number"
 
-# no_time_left: true once the deadline has passed. A file that is being written has none.
+# no_time_left: true once the deadline has passed. A file that is being written has no deadline yet.
 no_time_left() {
 	local deadline
 	read_deadline && [ "$EPOCHSECONDS" -ge $((10#$deadline)) ]
@@ -39,7 +39,7 @@ too_late() {
 	echo "FAIL too many tests without time: ${#without_time[@]} of $total were skipped, and a fifth may be."
 }
 
-# host_in_run FILE: is this test of host/ part of the run?
+# host_in_run FILE: whether this test of host/ is part of the run.
 host_in_run() {
 	local long
 	long=$(head_of "$1" long '')

@@ -32,7 +32,8 @@ def sums(file):
 
 
 def merged(before, after):
-    """Rows, so that in none less than 5 are expected: each with those above it, and what is left with the last."""
+    """Merges rows until at least 5 are expected in each: a row with those above it, and the remaining ones with the
+    last."""
     all_before, all_after = sum(before), sum(after)
     if not all_before or not all_after:
         return []
@@ -49,19 +50,20 @@ def merged(before, after):
 
 
 def chi_squared(rows):
-    """Of a table of two columns: n times the sum of the squares over both margins, less n; another form of Pearson's."""
+    """Chi-squared of a table of two columns: n times the sum of the squares over both margins, minus n; another form of
+    Pearson's."""
     b, a = (sum(row[side] for row in rows) for side in (0, 1))
     total = b + a
     return total * (sum(x * x / (sum(row) * side) for row in rows for x, side in zip(row, (b, a))) - 1)
 
 
 def tail(x, degrees):
-    """How often chi-squared is more than x: 1 minus the incomplete gamma function, by its series."""
+    """The probability that chi-squared exceeds x: 1 minus the incomplete gamma function, by its series."""
     s, z = degrees / 2, x / 2
     if z == 0:
         return 1.0
     if z > s + 1:
-        # By its continued fraction, where 1 less the series would be 1 less almost 1; from its end.
+        # By its continued fraction, from its end, where 1 minus the series would cancel.
         fraction = 0.0
         for k in range(1000, 0, -1):
             fraction = k * (s - k) / (z + 2 * k + 1 - s + fraction)
@@ -100,7 +102,7 @@ def compared(before, after, report):
         near(f"{name}: p", said["p"], p)
         assert said["differs"] == (p < report["significance"]), name
         differ = differ or said["differs"]
-        # What is at a bound or above it; no other bound tells them better apart.
+        # The shares at or above a bound; no other bound separates them better.
         shares = [(sum(b[row:]) / sum(b), sum(a[row:]) / sum(a)) for row in range(len(low))]
         near(f"{name}: before", said["share_before"], shares[low.index(said["bound"])][0])
         near(f"{name}: after", said["share_after"], shares[low.index(said["bound"])][1])
@@ -131,14 +133,14 @@ def drawn(file, picture, only=None):
         if count
     ]
     assert len(found) == len(expected) > 0, f"{len(found)} cells, expected {len(expected)}"
-    # They come in the same order, a sample has one place, and so has a row of a class.
+    # Cells are in the file's order; a sample has one column, and a row of a class one place.
     places = {}
     for (count, x, y), (name, number, row, wanted) in zip(found, expected):
         assert count == wanted, f"{name}, sample {number}, row {row}: {count}, expected {wanted}"
         assert places.setdefault(("x", number), x) == x, f"sample {number}"
         assert places.setdefault((name, row), y) == y, f"{name}, row {row}"
     assert len({(x, y) for _, x, y in found}) == len(found), "one cell upon another"
-    # Later is to the right, and longer is above.
+    # Later samples are further right, and longer delays further up.
     columns = [places[key] for key in sorted(key for key in places if key[0] == "x")]
     assert columns == sorted(columns), columns
     for name in {name for name, *_ in expected}:

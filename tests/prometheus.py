@@ -212,7 +212,7 @@ for record, line, alert in zip(records, alerts, fields):
         assert labels(record.attributes)[f"latency_tracker.{key}"] == int(alert[key]), record
 until("what was missed", lambda: value('latency_tracker_export_dropped_total{job="scrape",signal="logs"}') == 2)
 
-# what happens later
+# later events
 tree(2)
 until("the later numbers", lambda: shows(2))
 more = stats(2, "slow")["ended"] - slow["ended"]

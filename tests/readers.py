@@ -19,7 +19,7 @@ LT = "/proc/latency_tracker"
 
 
 def control(line):
-    # In one write(2): a file of Python's tries once more when it is closed after an error.
+    # In one write(2): a Python file writes again when it is closed after an error.
     fd = os.open(f"{LT}/control", os.O_WRONLY)
     try:
         os.write(fd, f"{line}\n".encode())
@@ -116,7 +116,7 @@ def what_was_not_read_is_for_the_next():
     os.close(fd)
     fd = os.open(f"{LT}/slow/wakeup", os.O_RDONLY)
     assert libc.read(fd, ctypes.c_void_p(8), 100) == -1
-    # The same file once more, in small pieces.
+    # Reads that file once more, in small pieces.
     text = b""
     while data := os.read(fd, 7):
         text += data
@@ -128,7 +128,7 @@ def what_was_not_read_is_for_the_next():
 
 def a_name_is_taken_until_its_instance_has_gone():
     fresh()
-    # Open, and not read: the removal waits for it a moment.
+    # An open file that is not read: the removal waits for it briefly.
     fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY)
     removal = threading.Thread(target=control, args=("-slow",))
     removal.start()
@@ -180,7 +180,7 @@ def a_reader_can_begin_with_what_is_recorded():
     slow_requests(6)
     fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY | os.O_NONBLOCK)
     assert os.lseek(fd, 0, os.SEEK_SET) == 0
-    # What was overwritten before is no loss of this reader.
+    # Alerts that were overwritten before are not lost to this reader.
     text = os.read(fd, 65536).decode()
     assert "lost" not in text and seqs(text) == [3, 4, 5, 6], text
     # Back in the middle of a line, and to the end.
@@ -222,7 +222,7 @@ def the_overtaken_are_told_how_many_they_lost():
     assert seqs(text) == [7, 8, 9, 10], text
     os.close(fd)
     assert stat("slow", "overruns") == "6", stat("slow", "overruns")
-    # The ring of all instances is larger: its readers, if there are any, have missed nothing.
+    # The common ring is larger: its readers, if any, have missed nothing.
     with open(f"{LT}/stats") as file:
         counters = dict(line.split() for line in file)
     assert int(counters["alerts"]) >= 10 and counters["overruns"] == "0", counters
@@ -235,7 +235,7 @@ def a_signal_interrupts_the_sleep():
     time.sleep(0.3)
     reader.send_signal(signal.SIGTERM)
     assert reader.wait(5) == -signal.SIGTERM
-    # And one that is caught gives EINTR (Python retries unless the handler raises).
+    # A caught signal gives EINTR (Python retries unless the handler raises).
 
     class Caught(Exception):
         pass

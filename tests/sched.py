@@ -67,7 +67,7 @@ def hog(cpu, milliseconds):
     os.sched_setaffinity(0, {cpu})
     receive, send = os.pipe()
     victim = child(os.read, receive, 1)
-    # Until it sleeps.
+    # Waits until the reader sleeps.
     time.sleep(0.2)
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
     print(f"hog={os.getpid()} victim={victim}", flush=True)

@@ -3,12 +3,12 @@
 #
 # sched.sh: tasks that wait in known ways, for tests inside the virtual machine. Sourced after lib.sh.
 
-# waits WORD...: tests/sched.py with these words.
+# waits WORD...: run tests/sched.py with these words.
 waits() { python3 /lt/tests/sched.py "$@"; }
 
-# alerts_of INSTANCE FILE: into FILE all its alerts up to now, from its file `alerts`, open as 3.
+# alerts_of INSTANCE FILE: write all its alerts up to now to FILE, from its file `alerts`, open as 3.
 alerts_of() {
-	# The background does so late, and an alert with that number may be there from before.
+	# A background shell would open it later, and an older alert may have that number.
 	: >"$2"
 	cat <&3 >"$2" &
 	_reader=$! _last=$(stat "$1" alerts)
@@ -17,8 +17,8 @@ alerts_of() {
 	wait $_reader || :
 }
 
-# other_of prev|next TID TIME: who is on the other side of that switch in $TRACE/trace that has the task TID on this side and
-# is nearest to TIME, in ns.
+# other_of prev|next TID TIME: the other task of the switch in $TRACE/trace that has the task TID on the opposite side and is
+# nearest to TIME, in ns.
 other_of() {
 	awk -v mine=" $1_pid=$2 " -v time="$3" -v other="$([ "$1" = prev ] && echo next || echo prev)_pid=" '
 		index($0 " ", mine) && match($0, / [0-9]+[.][0-9]+: sched_switch: /) {
@@ -32,5 +32,5 @@ other_of() {
 		END { print found }' $TRACE/trace
 }
 
-# stat_inode FILE: the number of its inode, which is that of a cgroup.
+# stat_inode FILE: the number of its inode, which identifies a cgroup.
 stat_inode() { ls -di "$1" | { read -r _inode _; echo "$_inode"; }; }

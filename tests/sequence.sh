@@ -14,9 +14,8 @@
 #     lt-test: NAME over TAINT                      and what it got up to here
 #
 # A test finds the machine as the first one did: no module of ours, no disk, an empty kernel log, nothing
-# traced, the same settings. If that cannot be had, the sequence ends there. Without LEAKS it also ends after a test
-# that failed, which may have done more than one can see; the time that a test may take is the caller's business
-# then.
+# traced, the same settings. If that state cannot be restored, the sequence ends there. Without LEAKS it also ends
+# after a failed test, which may have left invisible damage; the caller then limits the time of a test.
 
 PATIENCE=$1
 leaks=${2:-}
@@ -32,20 +31,20 @@ mark() {
 taint() { cat /proc/sys/kernel/tainted; }
 uptime() { cut -d. -f1 /proc/uptime; }
 
-# ours: the modules that a test has loaded, and not unloaded.
+# ours: print the modules that a test has loaded and not unloaded.
 ours() { sed -n 's/^\(latency_tracker\|lt_[a-z]*\) .*/\1/p' /proc/modules; }
 
-# put_back NAME: what a test may leave, successful or not.
+# put_back NAME: remove what a test may leave, successful or not.
 put_back() {
-	# Not us, nor the processes that wait for us, nor kernel threads, which have no program. By one command: a
-	# process for each of them would take longer than all else here.
+	# Spares this shell, the processes that wait for it, and kernel threads, which have no program. One command, since
+	# a process for each of them would take too long.
 	killed=''
 	for pid in $(ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n 's|.* /proc/\([0-9]*\)/exe -> .*|\1|p'); do
 		case $pid in 1|"$$"|"$PPID") continue ;; esac
 		kill -KILL "$pid" 2>/dev/null && killed="$killed $pid"
 	done
-	# Ours first: it may watch the disks. One may be in use by another, whose functions it calls or follows, or by
-	# a task that was killed right now: so more than once.
+	# Our module first: it may watch the disks. A module may be in use by another one that calls or follows its
+	# functions, or by a task that was just killed: so try more than once.
 	for pause in 0 1 5; do
 		for module in $(ours); do rmmod "$module" 2>/dev/null; done
 		[ -n "$(ours)" ] || break
@@ -58,7 +57,7 @@ put_back() {
 		rmdir "$disk" || return 1
 	done
 	# The last one that closes a disk gives up its module before the disk itself, which needs the module once more
-	# (Documentation/upstream/block-module-put.patch). So those that were killed have to be done with that.
+	# (Documentation/upstream/block-module-put.patch). So the killed processes must have finished that.
 	for pid in $killed; do
 		for pause in 0 0.1 0.3 1 3 6 12; do
 			read -r task 2>/dev/null <"/proc/$pid/stat" || break
@@ -67,7 +66,8 @@ put_back() {
 		done
 	done
 	# A worker removes the files of a target later, in scsi_debug's code, and removing the module does not wait for
-	# it (Documentation/upstream/scsi-debug-cleanup.patch). So the targets go first, and their files have to be gone.
+	# it (Documentation/upstream/scsi-debug-cleanup.patch). So the targets are removed first, and their files must be
+	# gone.
 	hosts=/sys/bus/pseudo/drivers/scsi_debug/add_host
 	if [ -e $hosts ]; then
 		files=''
@@ -100,14 +100,14 @@ put_back() {
 	(
 		cd $kernel/tracing || exit
 		echo 0 >events/enable
-		# those of which the test speaks: there are thousands
+		# those that the test names: there are thousands
 		! grep -q '/filter' "/lt/sequence/$1.sh" || for file in $(grep -Lx none events/*/*/filter); do echo 0 >"$file"; done
 		# not by its size, which is always 0
 		! grep -q . dynamic_events || echo >dynamic_events
 		echo nop >current_tracer
 		echo 1 >tracing_on
 		echo local >trace_clock
-		# what it expands to when it is first used
+		# its value once it has been used for the first time
 		case $(cat buffer_size_kb) in *1408*) ;; *) echo 1408 >buffer_size_kb ;; esac
 		echo >trace
 	) 2>/dev/null
@@ -116,17 +116,17 @@ put_back() {
 	return 0
 }
 
-# state: what of the machine a test could leave otherwise, and the next one could see.
+# state: print the state of the machine that a test could change and the next one could see.
 state() {
 	ours
-	# what was written to the root
+	# files written to the root
 	if [ -d /lt/written ]; then find /lt/written; else find / -xdev ! -path '/lt/*'; fi | sort
 	cat /proc/mounts
 	find $kernel/../fs/cgroup -type d
 	cat $kernel/../fs/cgroup/cgroup.subtree_control
 	ls /sys/class/net /sys/block "$HOME" /run /dev/shm
 	[ ! -d /run/netns ] || ls /run/netns
-	# the priorities of what works for others: rt_priority and policy
+	# the priorities of kernel threads that serve other tasks: rt_priority and policy
 	cat /proc/[0-9]*/stat | awk '$2 ~ /^\((ktimers|ksoftirqd|irq_work|rcuc)\// { print $2, $40, $41 }'
 	cat /sys/devices/system/cpu/online
 	(
@@ -141,7 +141,7 @@ state() {
 	)
 } 2>/dev/null
 
-# as_before: is the state what it was? What goes away may take a moment.
+# as_before: wait until the state is what it was; removals may take a moment.
 as_before() {
 	for pause in 0 0.2 1; do
 		sleep $pause
@@ -163,14 +163,14 @@ one() {
 	else
 		sh "/lt/sequence/$1.sh" 2>&1 || status=$?
 	fi
-	# said by busybox's timeout, and by that of coreutils
+	# printed by the timeout of busybox, and of coreutils
 	[ -z "$leaks" ] || case $status in 124|137|143) echo "time is up: ended after $2 s" ;; esac
 	mark "$1 ended $status $(($(uptime) - begun)) $(($(taint) & ~had))"
 	mkdir -p $out.all
 	[ -z "$(ls -A $out)" ] || { mkdir "$out.all/$1"; mv $out/* "$out.all/$1/"; }
 }
 
-# leaks: what kmemleak sees that it did not see before the tests, and lockdep to the end.
+# leaks: report new findings of kmemleak, and whether lockdep is still on.
 leaks() {
 	status=0
 	if [ -e $kernel/debug/kmemleak ]; then
@@ -190,12 +190,12 @@ leaks() {
 mkdir -p $out
 [ ! -e $kernel/debug/kmemleak ] || { echo scan; echo clear; } >$kernel/debug/kmemleak
 touch /run/lt.state /run/lt.before
-# so that these directories count as written to, whether a test does so or not
+# so that these directories always count as written to
 for directory in "$HOME" /var/tmp; do
 	[ ! -d "$directory" ] || { touch "$directory/lt" && rm "$directory/lt"; }
 done
 state >/run/lt.before
-# a stock kernel comes without
+# stock kernels lack it
 had=0
 [ -z "$leaks" ] || had=$(taint)
 while read -r name limit <&4; do

@@ -28,7 +28,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def by_send(connection, wait):
     wait()
-    # Nothing is no first byte, and the second is none.
+    # Neither an empty send nor a second send is the first byte.
     connection.send(b"")
     connection.send(b"x" * SIZE)
     connection.send(b"y")
@@ -127,7 +127,7 @@ def by_thread(connection, wait):
 
 
 def by_message(connection, wait):
-    """By who gets the descriptor in a message (SCM_RIGHTS), when the other is closed."""
+    """By the receiver of the descriptor in a message (SCM_RIGHTS), once the other descriptor is closed."""
     here, there = socket.socketpair()
     rights = array.array("i", [connection.fileno()])
     here.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
@@ -157,7 +157,7 @@ def by_nothing(connection, _):
 
 
 def by_failure(connection, _):
-    """What is sent when it must not be is refused: no byte."""
+    """A send after shutdown is refused: no byte."""
     connection.shutdown(socket.SHUT_WR)
     try:
         connection.send(b"x", socket.MSG_NOSIGNAL)
@@ -168,12 +168,12 @@ def by_failure(connection, _):
 
 WAYS = {name[3:]: way for name, way in list(globals().items()) if name.startswith("by_")}
 SILENT = ("nothing", "failure")
-# Of which each connection has a process; the others have a thread.
+# Ways with a process for each connection; the others have a thread.
 FORKING = ("child", "both", "write", "nothing")
 
 
 def accept4(server):
-    """Of a server that does not wait, by accept4(2)."""
+    """Accepts without waiting, by accept4(2)."""
     while True:
         try:
             return server.accept()[0]
@@ -182,7 +182,7 @@ def accept4(server):
 
 
 def accept(server):
-    """By accept(2), of which Python makes no use."""
+    """Accepts by accept(2), which Python does not use."""
     while True:
         fd = libc.accept(server.fileno(), None, None)
         if fd >= 0:
@@ -257,7 +257,7 @@ def main(words):
         path = tempfile.mktemp()
         sockets = [(socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_INET6, ("::1", 0)), (socket.AF_UNIX, path)]
         for family, address in sockets:
-            # Every other way takes time.
+            # Every second way takes time.
             takes = milliseconds if number % 2 == 0 else 0
             meet(family, address, way, count, takes)
             if way in SILENT:

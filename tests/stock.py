@@ -46,7 +46,7 @@ def stats(name):
 
 
 def check(name, pids):
-    """What it shows while the children compute."""
+    """The pending events while the children compute."""
     pending = [line for line in read(name + "/pending").splitlines() if any(f" tid={pid} " in line for pid in pids)]
     assert not pending, f"{name}: {pending}"
 

@@ -32,8 +32,8 @@ CPUS = os.cpu_count()
 SECONDS = float(os.environ.get("LT_STRESS_SECONDS") or 20)
 SEED = int(os.environ.get("LT_STRESS_SEED") or time.time_ns() % 1_000_000)
 
-# What can happen to users of things that others remove: not there, going, gone while open, and a name
-# that is being removed or of another kind.
+# Errors when another process removes what is used: missing, being removed, gone while open, or a
+# name of another kind.
 EXPECTED = {errno.ENOENT, errno.ENODEV, errno.EIO, errno.EBUSY, errno.EAGAIN}
 
 
@@ -87,7 +87,7 @@ def requests(chance, number):
 
 
 def churn(chance, _):
-    """All that can be written to instances."""
+    """Writes everything that instances accept."""
     durations = ["0", "1", "10us", "300us", "2ms", "20ms", "10s"]
     while not time_is_up():
         name = chance.choice(NAMES)
@@ -224,7 +224,8 @@ def unload(module):
 
 
 def adds_up_while_used(name):
-    """The sums of rust/engine/stats.rs, of one reader while others count: never less has begun than has come of it."""
+    """The sums of rust/engine/stats.rs, read while other CPUs count: starts are never fewer than
+    their outcomes."""
     v = stats(name)
     assert v["started"] <= v["attempts"] + CPUS, f"{name}: {v}"
     assert v["full"] == 0, f"{name}: {v}"
@@ -267,7 +268,7 @@ def adds_up(name):
     assert v["ended"] == v["negative"] + v.get("before_start_ended", 0) + counted, f"{name}: {counted} in the histogram, {v}"
     assert v["free"] == v["capacity"], f"{name}: {v}"
     assert v["late"] <= v["timed_out"] <= v["started"], f"{name}: {v}"
-    # No request is there twice, so none can have begun again.
+    # No request is in flight twice, so no event can have been replaced.
     assert v["replaced"] == 0, f"{name}: {v}"
     return v
 
@@ -300,7 +301,7 @@ def main():
     assert not failed, failed
     for module in ("lt_sample_c", "lt_sample_rust"):
         subprocess.run(["rmmod", module], stderr=subprocess.DEVNULL, check=False)
-    # The requests are over; what was buffered is written now.
+    # The requests are over; buffered data is written now.
     subprocess.run(["sync"], check=True)
     instances = [line.split()[0] for line in read(f"{LT}/control").splitlines()]
     deadline = time.monotonic() + 30
@@ -310,7 +311,7 @@ def main():
         v = adds_up(name)
         print(f"{name}: " + " ".join(f"{key}={value}" for key, value in v.items() if value), flush=True)
     v = stats("all")
-    # The first has seen everything: all was tracked or lost to a pool that was full.
+    # The first instance has seen everything: each request was tracked, or lost to a full pool.
     assert v["started"] > 0 and v["attempts"] == v["started"] + v["full"], v
     assert v["alerts"] > 0 and v["timed_out"] > 0, v
     assert v["grown"] > 0 and v["capacity"] > 2, v

@@ -21,9 +21,9 @@ import re
 import sys
 
 MS = 1_000_000
-# What one reading of the clock, one switch, one return to user space and the next call cost, ns.
+# Cost of one clock read, one switch, one return to user space and the next call, in ns.
 USUAL = {"irq": 10_000, "thread": 50_000, "user": 50_000}
-# In this share of them, per cent, or more.
+# The least share of samples within that cost, in per cent.
 MOST = 90
 
 
@@ -46,7 +46,7 @@ def alerts_of(file):
 
 
 def is_close(what, differences):
-    """Prints them; whether they are what they should be."""
+    """Prints the differences; returns whether they are within the limits."""
     close = sum(difference <= USUAL[what] for difference in differences)
     print(f"{what}: {len(differences)} samples, differences {min(differences)}..{max(differences)} ns, usual={close}")
     return min(differences) >= 0 and 100 * close >= MOST * len(differences)
@@ -63,7 +63,7 @@ def samples(period, late, trace, switches):
                 seconds, micros, number, context, latency = sample.groups()
                 at = int(seconds) * 1000 * MS + int(micros) * 1000
                 found.setdefault(int(number), {})[context] = (at - int(latency), int(latency))
-    # Tracing has ended somewhere.
+    # Tracing has ended in the middle of a sample.
     if "thread" not in found[max(found)]:
         del found[max(found)]
     assert list(found) == list(range(1, len(found) + 1)), "the tracer's numbers"
@@ -108,11 +108,11 @@ def histogram(late, file, switches, returns):
     }
     good = True
     for what, bins in theirs.items():
-        # One may be under way as rtla begins or ends. Without one of either, the n-th of what is left is between this and
-        # the next.
+        # A sample may be in flight as rtla begins or ends. Without one of either kind, the n-th remaining one is
+        # between this and the next.
         more = len(bins) - len(ours[what])
         assert bins and abs(more) <= 1, f"{what}: rtla has {len(bins)}, we have {len(ours[what])}"
-        # A bin is a microsecond, of which the end counts.
+        # A bin is a microsecond wide; its end counts.
         pairs = zip(ours[what], bins[max(more, 0) :])
         good = is_close(what, [1000 * (micros + 1) - ns for ns, micros in pairs]) and good
     counts = sum(micros * 1000 > MS for micros in theirs["irq"]), sum(ns > MS for ns in ours["irq"])

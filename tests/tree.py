@@ -40,12 +40,13 @@ PARTS = re.compile(r"\{irq:(\d+),softirq:(\d+),tasks:(\d+),idle:(\d+)(?:;[^{}]*)
 
 
 PATIENCE = int(os.environ.get("PATIENCE", "1"))
-# By a thread of the priority 0, which only the stopper has; by any, if time is the host's.
+# A preemption by a thread of priority 0, which only the stopper has; by any thread, if the machine is timed by the
+# host.
 PREEMPTED = re.compile(r"preempted:\d+(\(\S*\))?/0" if PATIENCE == 1 else r"preempted:\d+(\(\S*\))?/\d+")
 
 
 def without_preemption(steps):
-    """The same steps, of which one in whose middle a thread was preempted is one."""
+    """The steps, where a step that was split by a preemption counts as one."""
     found = []
     before = 0
     while steps:
@@ -59,7 +60,7 @@ def without_preemption(steps):
 
 
 def alerts(file):
-    """The delay of each alert and its steps: what, how long, and the parts of that, if they are told."""
+    """The delay of each alert and its steps: kind, duration, and the recorded parts of it, if any."""
     with open(file, encoding="utf-8") as lines:
         for line in lines:
             chain = re.search(r' path="((?:[^"\\]|\\.)*)"', line)
@@ -80,7 +81,7 @@ def alerts(file):
 
 
 def parts_of(text, took, is_whole, line):
-    """The parts of a step, which add up to it, or to less if it is not whole."""
+    """The parts of a step, which add up to its time, or to less if steps were left out before it."""
     parts = PARTS.fullmatch(text)
     if not parts:
         sys.exit(f"odd parts, {text}: {line}")
@@ -132,7 +133,7 @@ OWN_VECTOR = re.compile(r"action=(HI|TASKLET)\]")
 
 
 def others(trace, cpu, begin, end, thread):
-    """How long others had this CPU in this time, as a softirq or as a task, and the lines that say so."""
+    """The time that other softirqs and tasks had this CPU, and the trace lines that show it."""
     took = {"softirq": 0, "tasks": 0}
     lines = []
     handlers, softirq, task, since = 0, None, None, begin
@@ -175,7 +176,7 @@ def parts(file, slack, trace, thread, *expected):
         interrupts = 0
         for part, time in told.items():
             least = expected.get(part, 0)
-            # What takes its time by the clock may be interrupted for a part of that.
+            # A busy period that ends by the clock may be interrupted for a part of it.
             most = time
             if slack.startswith("+"):
                 most, interrupts = time + interrupts, interrupts + time

@@ -6,8 +6,8 @@
 # lt_causes, and keeps this shell away from CPU 1.
 
 /usr/bin/taskset -p 1 $$ >/dev/null
-# How long a cause takes (`us`, if the test has not said so), and from when on a chain is late: longer than anything else
-# that the machine does.
+# How long a cause takes (`us`, if the test has not said so), and the delay from which a chain is late: longer than any other
+# activity of the machine.
 us=$(patiently ${us:-3000})
 late=$((us * 5 / 6))
 insmod /lt/lt_causes.ko us="$us"
@@ -15,16 +15,16 @@ parameters=/sys/module/lt_causes/parameters
 # The last step of each chain.
 # shellcheck disable=SC2034 # for the tests
 woken='waking:\d+ switch:\d+\(lt_target\)/120'
-# softirq NAME: the chain through one. A thread may help; on PREEMPT_RT there is one, or another task that has to serve
-# softirqs then.
+# softirq NAME: the chain through a softirq. A thread may run it; on PREEMPT_RT a thread always does, or another task that
+# must serve softirqs at that time.
 softirq() { echo "raise:$1 ((waking:\d+ )?switch:\d+\((ksoftirqd|ktimers)/1\)/\d+ )?softirq:$1"; }
 
-# target TIMES WORD: a task of its own, on CPU 1, waits this many times, and for something else after each.
+# target TIMES WORD: a separate task on CPU 1 waits for WORD this many times, and for something else after each.
 target() {
 	/usr/bin/taskset -c 1 sh -c 'printf lt_target >/proc/$$/comm
 		n=0; while [ $n -lt '"$1"' ]; do n=$((n + 1)); echo '"$2"' >'$parameters'/run; sleep 0.02; done'
 }
-# by WORD PATTERN [LONGEST]: three alerts of a task that waits in this manner, and what they must be.
+# by WORD PATTERN [LONGEST]: get three alerts of a task that waits for WORD; all must match PATTERN.
 by() {
 	exec 3<$LT/t/alerts
 	target 3 "$1"

@@ -37,7 +37,7 @@ PACKET = struct.Struct("<32xQQQQQQ")
 
 
 def others(case, late, words):
-    """Threads and disks in a sentence that have no part in the case. The late one may have had another name before."""
+    """Threads and disks in a sentence that have no part in the case. The late thread may have been renamed."""
     threads = [name for name, tid in re.findall(r"([a-z]+)\S*/([0-9]+)", words) if int(tid) != late]
     disks = re.findall(r"disk [0-9]+:[0-9]+", words)
     # Not in the name of a thread: jbd2/ext-8. One of the disks is called slow, and so is an idle CPU.
@@ -49,7 +49,7 @@ def others(case, late, words):
 
 def judged(case, report, without):
     """right, unknown or wrong."""
-    # It is the first sentence that a person reads. Without one, the text says what is missing.
+    # The first sentence that a person reads. Without one, the text names what is missing.
     words = largest(" ".join(report["text"].split("\n\n")[1].split()))
     verdict = report["verdict"] and largest(report["verdict"])
     assert verdict in (words, None), words
@@ -76,7 +76,7 @@ def worst(results):
 
 
 def judge_one(cases, reports, without):
-    """Whether none is other than it has to be."""
+    """Whether every verdict is as expected."""
     good = True
     for case in cases:
         own = [report for report in reports if report["alert"]["instance"] == case["name"]]
@@ -109,7 +109,7 @@ def judge(known, alerts, capture, *parts):
 
 
 def largest(words):
-    """Without what a sentence adds of smaller parts."""
+    """The sentence without its smaller parts."""
     return re.sub(r"; [0-9]+ %(:| is not recorded:).*", ".", words)
 
 
@@ -127,7 +127,7 @@ def numbered(packet, number, lost):
 
 
 def drop_some(data):
-    """Every third packet is lost. The one before it counts what has been lost after its last event."""
+    """Loses every third packet. The packet before it counts the events that were lost after it."""
     kept, lost = [], 0
     for number, packet in enumerate(list(packets(data))):
         if number % 3 == 2:
@@ -138,7 +138,7 @@ def drop_some(data):
 
 
 def drop_first(data):
-    """As a ring has overwritten the first half."""
+    """Removes the first half, as an overwritten ring does."""
     all_of_it = list(packets(data))
     return b"".join(all_of_it[len(all_of_it) // 2 :])
 
@@ -159,7 +159,7 @@ EVENTS = {
     "bios": "block_(bio_.*|getrq)",
     "requests": "block_rq_.*",
     "works": "workqueue_.*",
-    # What shows that a limit has held something back.
+    # Evidence that a limit has held something back.
     "dirty": "writeback_.*",
     "limits": "(power_cpu_idle|timer_hrtimer_expire_.*|workqueue_.*|writeback_.*)",
 }
@@ -194,14 +194,14 @@ def take(part, source, target):
             save(path, STREAMS[kind](data))
         return
     streams(target)
-    # As if another kind of event had been recorded instead, of which nothing is known.
+    # As if an unknown kind of event had been recorded instead.
     path = os.path.join(target, "trace", "kernel", "metadata")
     text, count = re.subn(f'"name": ?"({EVENTS[kind]})"', r'"name":"taken_\1"', load(path).decode())
     assert count > 0, kind
     save(path, text.encode())
 
 
-# What other rules say, which tests/bench/rule.py restates.
+# The verdicts of other rules, which tests/bench/rule.py restates.
 RULES = ("rule", "timehist")
 FIRST = [f"{kind}, {which}" for kind in ("whole", *RULES) for which in ("one cause", "two causes", "all")]
 COPIES = "copies, all"

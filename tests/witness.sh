@@ -6,7 +6,7 @@
 
 TRACE=/sys/kernel/tracing
 
-# tracing KILOBYTES EVENT...: have these events kept, so much for each CPU, with the clock of alerts.
+# tracing KILOBYTES EVENT...: record these events, in a buffer of this size for each CPU, with the clock of alerts.
 tracing() {
 	echo mono >$TRACE/trace_clock
 	echo "$1" >$TRACE/buffer_size_kb
@@ -30,8 +30,8 @@ as_usual() {
 	done
 }
 
-# both TRACKER WORDS WORKLOAD...: what the workload does into /tmp/trace, and into /tmp/alerts what an instance `w` of
-# this tracker with these words says of it. The instance is disabled then, and still there.
+# both TRACKER WORDS WORKLOAD...: record the trace of a workload in /tmp/trace, and the alerts of an instance `w` of this
+# tracker with these words in /tmp/alerts. The instance remains, disabled.
 both() {
 	_tracker=$1 _words=$2
 	shift 2
@@ -52,7 +52,7 @@ both() {
 	cat $TRACE/trace >/tmp/trace
 }
 
-# edit FILE COMMAND...: a file becomes what a filter makes of it.
+# edit FILE COMMAND...: filter a file in place.
 edit() {
 	_file=$1
 	shift
@@ -60,14 +60,14 @@ edit() {
 	mv "$_file.new" "$_file"
 }
 
-# exact WHAT OPTION...: the alerts are those that lt-witness makes of the trace, with these options.
+# exact WHAT OPTION...: check that the alerts match the trace, by lt-witness with these options.
 exact() {
 	_what=$1
 	shift
 	lt-witness "$@" /tmp/trace /tmp/alerts || { cp /tmp/trace /tmp/alerts /lt/out; fail "$_what is not exact"; }
 }
 
-# none WHAT KEY...: the counters of the instance add up, and these are 0.
+# none WHAT KEY...: check that the counters of the instance add up, and that these are 0.
 none() {
 	_what=$1
 	shift

@@ -55,7 +55,7 @@ def serve():
 
 
 def in_group(gid):
-    """From now on this process is only in this group, and has no privileges."""
+    """Leaves all groups but this one, and drops all privileges."""
     os.setgroups([])
     os.setgid(gid)
     os.setuid(65534)

@@ -38,7 +38,8 @@ def run(command):
 
 
 def shorten(trace, directory, part):
-    """A trace of the first packets of each stream of LTTng's kernel tracer; how large its streams are, bytes."""
+    """Makes a trace of the first packets of each stream of LTTng's kernel tracer; returns the size of its streams in
+    bytes."""
     kernel = os.path.join(trace, "kernel")
     os.makedirs(directory)
     shutil.copy(os.path.join(kernel, "metadata"), directory)

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# chains.sh: what following each path from an interrupt or a timer to a task adds to loads, inside the virtual machine;
-# scripts/bench runs it.
+# chains.sh: measures the cost that following each path from an interrupt or a timer to a task adds to loads, inside the
+# virtual machine; scripts/bench runs it.
 #
 # usage: chains.sh ROUNDS
 #
 # In each round the contenders take turns with each load: no tracer, our `tree`, and the BPF programs of chain.bpf.c.
 # Nothing is late. The loads are hackbench, iperf3 between two network namespaces, and fio on a disk whose requests a
-# timer completes. The machine has one processor, whose clock counts instructions, and soak takes all that it has left:
-# what a load takes is what soak does not get, however long the load waits in between. fio makes ten
-# thousand requests: what a tracer adds to them is many times what its start differs by from run to run. The server of
-# iperf3 has a real-time priority: whether it preempts its client is then not for the scheduler to decide, by which
-# whole streams of the same contender differed as much as by a tracer.
+# timer completes. The machine has one processor, whose clock counts instructions, and soak takes all idle time: the
+# cost of a load is the time that soak does not get, however long the load waits in between. fio makes ten thousand
+# requests, so a tracer adds many times the variation of fio's start-up. The server of iperf3 has a real-time priority;
+# otherwise the scheduler decides whether it preempts its client, which changes whole streams as much as a tracer does.
 #
 # Prints `result LOAD_NAME 0 MEDIAN 1000000` in instructions, and what each has measured and lost in all runs:
 # `result paths_LOAD_NAME 0 NUMBER ROUNDS`, `result lost_LOAD_NAME 0 NUMBER 1`. What our tracker adds to a load divided
@@ -25,7 +24,7 @@
 . /lt/tests/net.sh
 rounds=$1
 
-# busy: instructions of all but soak, of whose loop a round has three.
+# busy: instructions of all tasks except soak, whose loop takes three per round.
 busy() {
 	_now=$(awk '/^now at/ { now = $3 } END { print now }' /proc/timer_list)
 	echo $((_now - 3 * $(od -An -tu8 /dev/shm/soak)))
@@ -39,7 +38,7 @@ fio_load() {
 		--name=timer --filename=/dev/nullb0 >/dev/null
 }
 
-# run LOAD NAME: one load, and what it took.
+# run LOAD NAME: run one load, and print its cost.
 run() {
 	before=$(busy)
 	"$1_load"
@@ -106,12 +105,12 @@ null_disk nullb0 20000
 between_namespaces
 /lt/soak /dev/shm/soak &
 soak=$!
-# It preempts its client.
+# The server preempts its client.
 ip netns exec inner chrt --fifo 1 iperf3 --server >/dev/null &
 server=$!
 sleep 1
 for load in hackbench iperf3 fio; do
-	# The first time of everything is slow.
+	# The first run of everything is slow.
 	run $load warm
 	run $load warm
 	round=0

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# hackbench.sh: what watching the scheduler adds to hackbench, inside the virtual machine; scripts/bench runs it.
+# hackbench.sh: measures the cost that tracing the scheduler adds to hackbench, inside the virtual machine;
+# scripts/bench runs it.
 #
 # usage: hackbench.sh ROUNDS LOOPS
 #
@@ -9,8 +10,8 @@
 # their three ways, and hist triggers of ftrace. All see everything, none reports anything. The machine's clock is the
 # number of instructions executed, and it has one processor.
 #
-# hackbench runs at a real-time priority over sockets that take a few messages only: so the task switches are the same
-# with each contender, and what these add is not lost in different decisions of the scheduler.
+# hackbench runs at a real-time priority over sockets that take a few messages only: so each contender has equally many
+# task switches, and its cost is not masked by different decisions of the scheduler.
 #
 # Prints `result NAME 0 MEDIAN 1000000` in nanoseconds, and what each has measured and lost in all runs:
 # `result delays_NAME 0 NUMBER ROUNDS`, `result lost_NAME 0 NUMBER 1`.
@@ -57,8 +58,8 @@ bpf() {
 	echo "count bpf_$1 $(sed -n 's/delays //p' /tmp/out) $(sed -n 's/lost //p' /tmp/out)" >>/tmp/runs
 }
 
-# What hist triggers need for the same, one per line: an event and what is triggered by it. (Only sleeping tasks are
-# woken: there is no second start of one variable.)
+# The hist triggers for these waits, one per line: an event and its trigger. (Only sleeping tasks are woken: there is no
+# second start of one variable.)
 cat >/tmp/triggers <<'END'
 sched/sched_waking keys=pid:woken=common_timestamp
 sched/sched_switch keys=prev_pid:left=common_timestamp if prev_pid != 0
@@ -75,7 +76,7 @@ no_triggers() {
 		while read -r event trigger; do echo "!hist:$trigger" >>"$events/$event/trigger"; done
 }
 
-# sum WORD: over the histograms.
+# sum WORD: print its sum over the histograms.
 sum() { cat $events/sched/sched_*/hist $events/synthetic/lt_*/hist | awk -v word="$1:" '$1 == word { sum += $2 } END { print sum + 0 }'; }
 
 hist() {
@@ -93,7 +94,7 @@ hist() {
 echo 4608 >/proc/sys/net/core/wmem_default
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 insmod /lt/latency_tracker.ko
-# The first time of everything is slow.
+# The first run of everything is slow.
 run warm
 run warm
 round=0

@@ -66,7 +66,7 @@ def call(*words):
 
 
 def attempt(*words):
-    """Runs a command that may have nothing to do."""
+    """Runs a command that may fail."""
     subprocess.run(words, capture_output=True, check=False)
 
 
@@ -83,7 +83,7 @@ def write(path, value):
 
 
 class Soak:
-    """The instructions of all but soak, of whose loop a round has three."""
+    """Counts the instructions of all tasks except soak, whose loop takes three per round."""
 
     def __init__(self):
         self.process = subprocess.Popen(["/lt/soak", "/dev/shm/soak"])
@@ -97,7 +97,7 @@ class Soak:
             return now - 3 * struct.unpack("=Q", file.read(8))[0]
 
     def end(self):
-        """Gives the processor back."""
+        """Ends soak."""
         self.process.kill()
         self.process.wait()
 
@@ -106,7 +106,7 @@ class Wall:
     """Nanoseconds."""
 
     def now(self):
-        """Since some time."""
+        """Nanoseconds since an arbitrary time."""
         return time.monotonic_ns()
 
     def end(self):
@@ -173,7 +173,7 @@ class Loads:
             time.sleep(0.05)
 
     def end(self):
-        """As before, the last first; what cannot be undone does not keep the rest from it."""
+        """Undoes all changes, the last first; a failure does not stop the others."""
         while self.undo:
             try:
                 self.undo.pop()()
@@ -181,7 +181,7 @@ class Loads:
                 print(f"overhead: {error}", file=sys.stderr)
 
     def run(self, name):
-        """One time."""
+        """Runs the load once."""
         getattr(self, name)()
 
     def hackbench(self):
@@ -291,7 +291,7 @@ class Lttng:
         call("lttng", "start")
 
     def end(self):
-        """Overwriting loses nothing that it promised to keep."""
+        """Ends the session; overwritten events do not count as lost."""
         call("lttng", "destroy", "lt_overhead")
         return "-", "-"
 
@@ -339,7 +339,7 @@ def turn(contender, loads, load, clock):
 
 
 def catch_signals():
-    """An end by a signal is an end like others, once."""
+    """Turns the first signal into an ordinary exit."""
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def end(number, _):

@@ -209,7 +209,7 @@ RATIOS = [
     *(("engine", f"alone_{name}", "instructions", f"{name} probe of a switch, alone", 80,
        lambda value, name=name: value("engine", f"switch_{name}") - value("engine", "no_switch"))
       for name in ("wakeup", "runqueue", "offcpu")),
-    # what is added to the run, by each delay that is measured, and to what others add
+    # cost added to the run, per measured delay, and relative to other tracers
     *(("hackbench", f"each_{name}", "instructions", f"a delay: {title}", None,
        lambda value, name=name: 1e6 * (value("hackbench", name) - value("hackbench", "none"))
        / value("hackbench", f"delays_{name}"))
@@ -264,14 +264,14 @@ def parse(lines):
 
 
 def missing(rows):
-    """What was described, belongs to a part that ran, and did not come."""
+    """Described rows of a part that ran which are missing."""
     ran = {row["part"] for row in rows}
     came = {(row["part"], row["name"]) for row in rows}
     return [key for key in ROWS if key[0] in ran and key not in came]
 
 
 def ratios(rows):
-    """The figures that are made of others, if these are there."""
+    """Figures derived from others, if these are present."""
     values = {(row["part"], row["name"], row["live"]): row["value"] for row in rows}
 
     def value(part, name, choose=max):

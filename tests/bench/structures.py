@@ -23,13 +23,13 @@ STRUCTURES = {
     "O": "BPF, storage of the task",
 }
 
-# what is no structure
+# rows that are not structures
 NONE = {"none": "calls that do nothing", "clocks": "clock, counters, histogram"}
 
-# whose objects come back after a grace period
+# structures whose objects are free again after a grace period
 LATE = "IJK"
 
-# what only knows one event a task; what does not count by CPU
+# structures with only one event per task; structures that do not count by CPU
 ONE_A_TASK, NOT_BY_CPU = "O", "M"
 
 # in the part native

@@ -12,11 +12,11 @@ set -eu
 
 way=$1 cpus=$2 calls=$3 rounds=$((40 / cpus))
 
-# run PARAMETER...: all structures.
+# run PARAMETER...: measure all structures.
 run() { insmod /lt/lt_structures.ko "$@" && rmmod lt_structures; }
 
-# bpf PROGRAMS ENTRIES PARAMETER...: the same by BPF programs, with a map of ENTRIES. Sets delays: how many of them they
-# have measured.
+# bpf PROGRAMS ENTRIES PARAMETER...: measure BPF programs, with a map of ENTRIES. Sets delays, the number of delays that
+# they have measured.
 bpf() {
 	programs=$1 entries=$2
 	shift 2

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # `latency-tracker bench rate --kind ust` in the tree with the layer `ust`, without a kernel tracer: nothing is lost of
-# events that fit into the buffers, in both ways of waking the consumer; of those that do not, while it sleeps, many are,
-# and LTTng and the trace say so, too. The process that makes events, the session and the traces are gone afterwards,
-# also when it is killed (else the time is up). Skipped without a second CPU.
+# events that fit into the buffers, in both ways of waking the consumer; many that do not fit are lost while the
+# consumer sleeps, and LTTng and the trace report that, too. The process that makes events, the session and the traces
+# are gone afterwards, also when it is killed (else the time is up). Skipped without a second CPU.
 # timeout: 600
 
 set -euo pipefail

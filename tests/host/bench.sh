@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# `make bench` runs in a checkout where nothing has been built, every figure that it promises comes, and its JSON says
-# the same. No figure is judged. What another test builds, too, is not compiled once more: the module appears when
-# `make bench` builds it, and not before. The native benchmark is made in less time than one that is to be measured.
+# `make bench` runs in a checkout where nothing has been built, prints every figure that it promises, and its JSON has
+# them, too. No figure is judged. Objects that another test also builds are not compiled twice: the module appears when
+# `make bench` builds it, and not before. The native benchmark is built with less optimization than for a measurement.
 # timeout: 1200
 # worth: else a figure of make bench would be missing on the day that it is needed
 
@@ -58,7 +58,7 @@ env -u LT_BUILD CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNIT
 	assert pairs == [(part, live) for part in ("bpf", "engine") for live in (1, 1000, 64000)], pairs
 END
 
-# A missing row is noticed, and an unknown one.
+# Missing and unknown rows are detected.
 refused() {
 	! "$LT_TOP/scripts/in-tree" python3 "$LT_TOP/tests/bench/report.py" >/dev/null 2>&1 || fail "accepted $1"
 }

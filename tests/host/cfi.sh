@@ -11,7 +11,7 @@ mkdir -p "$top/build"
 work=$(mktemp -d "$top/build/cfi.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# refused WHAT TEXT COMMAND...: the command must fail, and say so.
+# refused WHAT TEXT COMMAND...: the command must fail and print TEXT.
 refused() {
 	local what=$1 text=$2
 	shift 2

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# What scripts/check-layers and scripts/trackers must refuse, and must let pass: imports that go up, circles of files,
-# crates that depend on what is above them, what does not follow from the declaration of a tracker, and tables with a gap.
+# scripts/check-layers and scripts/trackers reject imports from higher layers, cycles of files, crates that depend on
+# higher ones, generated files that differ from the declaration of a tracker, and tables with a gap; they accept
+# everything else.
 # timeout: 120
 
 set -euo pipefail
@@ -22,7 +23,7 @@ with() {
 	}
 }
 
-# refuses SCRIPT TEXT: the script fails, and says that.
+# refuses SCRIPT TEXT: the script must fail and print TEXT.
 refuses() {
 	if "$work/copy/scripts/$1" "${@:3}" >"$work/said"; then echo "FAIL: $1 passes, where it is to say: $2"; exit 1; fi
 	grep -q "$2" "$work/said" || { echo "FAIL: $1 does not say: $2"; cat "$work/said"; exit 1; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The fence around unsafe code holds: what scripts/check-unsafe must refuse and must let pass.
+# The fence around unsafe code holds: code that scripts/check-unsafe must reject, and code that it must accept.
 # timeout: 20
 
 set -euo pipefail

@@ -26,7 +26,7 @@ root=$work/root
 at() { timeout 120 make --no-print-directory -C "$LT_TOP" "$@" "DESTDIR=$root" KREL=stock >"$work/said" 2>&1; }
 tree() { (cd "$root" && find . -printf '%y %m %p %s\n' | sort -k3); }
 
-# A directory that is not there is made, and removed.
+# A missing directory is created by install, and removed by uninstall.
 root=$work/deep/new
 at install PREFIX=/usr || { cat "$work/said"; fail "make install into a directory that does not exist failed"; }
 "$root/usr/bin/latency-tracker" --version >/dev/null || fail "the command that was installed there does not run"
@@ -34,7 +34,7 @@ at uninstall PREFIX=/usr || { cat "$work/said"; fail "make uninstall from there 
 [ ! -e "$root" ] || fail "make uninstall left $(find "$root")"
 root=$work/root
 
-# Files of others stay as they are.
+# Foreign files are left alone.
 mkdir -p "$root/usr/share/man/man1" "$root/usr/bin"
 echo theirs >"$root/usr/share/man/man1/other.1"
 tree >"$work/before"
@@ -75,7 +75,7 @@ completes() {
 head -n 1 "$root/usr/share/zsh/site-functions/_latency-tracker" | grep -qx '#compdef latency-tracker' || fail "zsh would not load it"
 find "$root" -type d ! -perm 755 | grep . && fail "directories that not all can enter"
 
-# Once more, and all of it goes; a file of another owner beside it stays.
+# After another install, uninstall removes everything except a foreign file in the same directory.
 at install PREFIX=/usr
 echo mine >"$root/usr/share/latency-tracker/mine"
 at uninstall PREFIX=/usr || { cat "$work/said"; fail "make uninstall failed"; }
@@ -85,7 +85,7 @@ tree | diff "$work/before" - || fail "make uninstall left or took something else
 ! at uninstall PREFIX=/usr || fail "uninstalled twice"
 grep -q 'nothing to remove' "$work/said" || fail "it does not say so: $(cat "$work/said")"
 
-# A build that is not there is named, and nothing is half installed.
+# A missing build is named, and nothing is installed.
 ! LT_BUILD=$work/none at install PREFIX=/usr || fail "installed what was not built"
 grep -q 'run make' "$work/said" || fail "no word of what to do: $(cat "$work/said")"
 tree | diff "$work/before" - || fail "half installed"

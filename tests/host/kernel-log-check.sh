@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# What counts as a complaint of the kernel, and what is ordinary talk.
+# Which kernel messages count as a problem, and which do not.
 # timeout: 20
 
 set -euo pipefail
@@ -74,7 +74,7 @@ expect bad "$(race " [latency_tracker]$workqueue")"
 expect bad "$(race '')"$'\n'"$(race ' [latency_tracker]')"
 expect bad "$(race '' | head -n 3)"
 expect bad "$(race '')"$'\n'"$line"$'\nBUG: KASAN: slab-use-after-free in f\n'"$line"
-# a machine that died before its result was known
+# a machine that crashed before it reported a result
 expect bad 'Kernel panic - not syncing' ''
 rm "$work/result"
 "$top/scripts/kernel-log-check" "$work" >/dev/null && exit 1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# What scripts/matrix makes of the results of a suite: rows of the table, a line for what failed, and an exit status. The
+# scripts/matrix turns the results of a suite into rows of the table, a line for each failure, and an exit status. The
 # rows of other suites stay. A suite without kernels of its own has none. The suites and their results are made up here.
 # timeout: 60
 

@@ -33,7 +33,7 @@ sed -i "s/^version = \"$version\"/version = \"$version+1\"/" "$work/next/user/Ca
 packages "$LT_TOP" "$work/this"
 packages "$work/next" "$work/next/build"
 
-# A system with a kernel, and not as the environment: with man pages, and DKMS builds modules.
+# A system with a kernel which, unlike the environment, has man pages and lets DKMS build modules.
 printf '%s\n' linux-image-amd64 ca-certificates >"$work/list"
 XDG_CACHE_HOME=$work LT_CACHE='' LT_PACKAGES=$work/list "$LT_TOP/scripts/env"
 system=$(XDG_CACHE_HOME=$work LT_CACHE='' LT_PACKAGES=$work/list "$LT_TOP/scripts/env" --print)
@@ -47,7 +47,7 @@ apt() {
 	[ -z "$(there dpkg --audit)" ] || fail "half configured after apt-get $*: $(there dpkg --audit)"
 }
 status() { there dkms status latency-tracker; }
-# What the build needs is gone: 1.8 GB of source, 200 MB of metadata.
+# The temporary files of the build are gone: 1.8 GB of source, 200 MB of metadata.
 small() {
 	local size
 	size=$(du -sm "$system/var/lib/dkms" | cut -f1)
@@ -113,7 +113,7 @@ small
 echo "== purge"
 mkdir -p "$system/var/lib/latency-tracker/captures/0001"
 apt purge latency-tracker latency-tracker-dkms latency-tracker-dev
-# but for the places where in-tree mounts this checkout and the cache
+# except for the mount points of this checkout and the cache (in-tree)
 left=$(find "$system" -xdev \( -path "$system/var/log" -o -path "$system/var/cache/apt" -o -path "$system$LT_TOP" -o -path "$system$LT_CACHE" \) -prune \
 	-o -iname '*latency[-_]tracker*' -print)
 [ -z "$left" ] || fail "left after a purge: $left"

@@ -25,7 +25,7 @@ cat >"$work/inside.sh" <<-'END'
 	null_disk slow 20000000
 	control 'slow block threshold=10ms dev=slow'
 	control 'idle wakeup threshold=3600s'
-	# copy NAME: what a reader of metrics reads
+	# copy NAME: the files that the exporter reads
 	copy() {
 		wait_until 10 quiet slow
 		mkdir -p "/lt/out/$1/slow" "/lt/out/$1/idle"

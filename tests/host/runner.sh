@@ -24,7 +24,7 @@ vm_test() { printf '# cpus: 1\n# timeout: %s\n%b. /lt/tests/lib.sh\n%s\n' "$2" "
 host_test() { printf '%b%s\n' "${3:-}" "$2" >"$work/host/$1.sh"; }
 # once NAME [HEAD]: a test on the host that fails the first time.
 once() { host_test "$1" "[ -e $work/$1 ] || { touch $work/$1; echo 'FAIL: the first time'; exit 1; }" "${2:-}"; }
-# nothing: removes all tests, and what they left.
+# nothing: remove all tests and their results.
 nothing() {
 	find "$work" -maxdepth 1 -type f -delete
 	rm -f "$work"/{vm,host}/*.sh
@@ -46,7 +46,7 @@ costs() {
 	rows=$(sed -n '1d; s/^\([^\t]*\)\t[0-9.]\{1,\}\t[0-9.]\{1,\}\t\([A-Z]*\)$/\1=\2/p' "$work/log/costs.tsv" | sort | xargs)
 	[ "$rows" = "$(printf '%s\n' "$@" | sort | xargs)" ] || { cat "$work/log/costs.tsv"; echo "expected the rows $*"; exit 1; }
 }
-# A run of this test may have a deadline and an order, which are not meant for these runs.
+# A deadline and an order of the outer run do not apply to these runs.
 unset LT_DEADLINE LT_LONG LT_AGAIN LT_SHARED LT_WORTH "${!LT_STRESS_@}"
 export LT_TOUCHED='' LT_ROTATE=''
 
@@ -65,17 +65,17 @@ vm_test calm 26 'echo calm'
 vm_test snapped 25 "$(crash 'eb <53>')"
 vm_test hanging 5 'echo before; sleep 1000'
 vm_test skipped 30 'skip "not on a Tuesday"'
-# Longest time first: one leaves what can be put back, the other finds nothing of it.
+# Longest time first: one test leaves changes that can be undone, and the next finds none of them.
 vm_test leaving 100 '. /lt/tests/block.sh
 	echo left >/tmp/file; echo left >/dev/kmsg; sleep 1000 & load_module; null_disk disk 1000
 	control "one block"; echo 1 >/sys/kernel/tracing/events/sched/sched_switch/enable'
 vm_test finding 90 'refused "a file" test -e /tmp/file; refused "a module" loaded; refused "a disk" test -e /dev/disk
 	refused "a process" pidof sleep; refused "a line of the log" kernel_says left
 	assert_eq "$(wc -l </sys/kernel/tracing/set_event)" 0 "events"'
-# This one leaves what cannot.
+# This test leaves a change that cannot be undone.
 vm_test spoiling 80 'mkdir /spoilt; mount -t tmpfs none /spoilt'
 vm_test unspoilt 70 'refused "a mount" grep spoilt /proc/mounts'
-# Alone it passes.
+# Run alone, the test passes.
 vm_test shy 110 'assert_eq "$(wc -l </lt/sequence/list)" 1 "tests in this machine"'
 run 1
 for test in leaving finding spoiling unspoilt good calm; do
@@ -106,14 +106,14 @@ done
 for test in warned tainted crashed snapped; do
 	! grep -qE "^(AGAIN|FLAKY) vm/$test@" "$work/said" || { echo "$test ran again"; exit 1; }
 done
-# machines NAME: those that it ran in.
+# machines NAME: the machines in which the test ran.
 machines() { grep -lE "lt-test: $1 begins" "$work"/log/vm/{machine,again}-*/*/console.log | sort; }
 [ "$(machines leaving)" = "$(machines finding)" ] || { echo "these two did not share a machine"; exit 1; }
 [ "$(machines spoiling)" != "$(machines unspoilt)" ] || { echo "a spoilt machine went on"; exit 1; }
 ! machines shy | grep -qFx "$(machines leaving)" || { echo "a machine went on after a test that failed"; exit 1; }
 counts=$(for test in snapped crashed warned shy; do machines $test | wc -l; done | xargs)
 [ "$counts" = '2 1 1 2' ] || { echo "not one more machine for the broken one, and none after a finding, but $counts"; exit 1; }
-# Nor what broke the machine in which it was the last one.
+# A test that broke the machine in which it was the last one is not run again, either.
 [ "$(machines calm)" = "$(machines snapped | head -n 1)" ] || { echo "calm was not before snapped"; exit 1; }
 [ "$(machines shy | grep -c /again-)" -eq 1 ] || { echo "the second run was not in a machine of its own"; exit 1; }
 last '7 passed, 5 failed, 1 skipped'
@@ -121,8 +121,8 @@ costs vm/{leaving,finding,spoiling,unspoilt,good,calm}@stock=PASS vm/{warned,tai
 	vm/skipped@stock=SKIP vm/{shy,hanging}@stock=AGAIN vm/shy@stock=FLAKY
 check '^CPU time: 0.0 s for builds and cargo, 0.0 s for host, [0-9.]+ s for vm, [0-9.]+ s for set-up and boots$'
 
-# Many runs, of what only make test-long has. In the second one, the deadline passes during vm/good: it is in the test's own
-# output. The machine ends before the next test.
+# Many runs of a test that only make test-long has. In the second one, the deadline passes during vm/good: it is in the
+# test's own output. The machine ends before the next test.
 nothing
 for test in good other; do vm_test $test 30 'echo "$LT_LONG"' '# long: stock\n'; done
 vm_test out 10 'echo out' '# long: stock\n'
@@ -141,10 +141,10 @@ for round in 1 2; do
 done
 [ ! -e "$work/log/repeat/2/vm/out@stock" ] || { echo "the machine went on after the deadline"; exit 1; }
 
-# On the host alone, where it is quick.
+# Only on the host, where this is quick.
 nothing
 once moody
-# A failure of the models is one of the code.
+# A failure of the models is a failure of the code.
 once loom
 host_test bad 'exit 3'
 host_test hanging 'sleep 100' '# timeout: 1\n'
@@ -188,7 +188,7 @@ for wrong in '--repeat' '--repeat 0 host/often' '--repeat 3' '--repeat 2 nothing
 	run 1 $wrong
 done
 
-# An expensive test must say what it is worth.
+# An expensive test must justify its cost.
 nothing
 burn='import time\nwhile time.process_time() < 0.5: pass'
 host_test burning "exec python3 -c \$'$burn'"
@@ -198,7 +198,7 @@ check "^More than 0.3 s of CPU time, and no line '# worth: WHY' in the head: hos
 run 0
 ! grep '# worth' "$work/said" || { echo "half a second is not worth a note"; exit 1; }
 
-# After the deadline nothing begins, except second runs.
+# After the deadline no test starts, except second runs.
 nothing
 for limit in 60 50 40 30; do host_test t$limit 'exit 0' "# timeout: $limit\n"; done
 LT_DEADLINE=1 run 1
@@ -240,7 +240,8 @@ LT_TOUCHED=$'b\ntree-y' order vm/{b,tree-y,engine-x,c,a,z}@stock
 LT_ROTATE=1 order vm/{engine-x,a,b,c,tree-y,z}@stock
 LT_ROTATE=5 order vm/{engine-x,b,c,tree-y,a,z}@stock
 LT_ROTATE=5 LT_TOUCHED=a order vm/{a,engine-x,b,c,tree-y,z}@stock
-# Machines by what is most urgent in them, and then those with most to do; each of these has its own, except for z and c.
+# Machines start in the order of their most urgent test, then by their total time; each test has its own, except for z
+# and c.
 for test in a:2 b:4 tree-y:8 engine-x:16; do sed -i "1i # cpus: ${test#*:}" "$work/vm/${test%:*}.sh"; done
 host_test h 'exit 0' '# timeout: 25\n'
 order vm/{engine-x,c,z}@stock host/h vm/{b,a,tree-y}@stock
@@ -282,7 +283,7 @@ if command -v git >/dev/null; then
 	cmp "$work/said" "$work/before"
 fi
 
-# What make test-long has.
+# The tests of make test-long.
 nothing
 vm_test either 10 '' '# kernels: stock\n# long: rt\n'
 vm_test long 10 '' '# long: stock\n'
@@ -291,7 +292,7 @@ vm_test short 10 ''
 host_test long '' '# long: yes\n'
 host_test part '' '# long-part: more of it\n'
 host_test short ''
-# has NAME...: the run has these tests, in any order.
+# has NAME...: check that the run has these tests, in any order.
 has() {
 	run 0 --list
 	[ "$(sort "$work/said")" = "$(printf '%s\n' "$@" | sort)" ] || { echo "expected the tests $*"; exit 1; }
@@ -301,7 +302,8 @@ LT_LONG=0 has host/{part,short} vm/{either,short}@stock vm/part@{stock,rt}
 LT_LONG=1 has host/{long,part} vm/either@rt vm/long@stock vm/part@{stock,rt}
 LT_LONG=yes run 1 --list
 check 'LT_LONG=yes: expected 0 or 1'
-# A command that bash itself has forgotten when its turn comes: a signal killed it, or its number belongs to another child.
+# A command whose status bash no longer has when it is waited for: a signal killed it, or its number belongs to another
+# child.
 cat >"$work/forgotten" <<'END'
 set -euo pipefail
 . "$1/scripts/lib.sh"

@@ -20,7 +20,7 @@ frames() {
 			}
 			/^[0-9a-f]+ <.*>:$/ { if (name != "") print pushed + 8, name; name = substr($2, 2, length($2) - 3); pushed = 0; next }
 			name == "" { next }
-			# the call that saves it, the registers, and the rest
+			# the return address, the saved registers, and the locals
 			$2 == "push" { pushed += 8 }
 			$2 == "sub" && match($3, /^\$0x[0-9a-f]+,%rsp$/) {
 				print number(substr($3, 4, length($3) - 8)) + pushed + 8, name
@@ -28,7 +28,7 @@ frames() {
 			}'
 }
 
-# at_most LIMIT WHAT PATTERN...: the largest frame for each pattern, which take no more than this together.
+# at_most LIMIT WHAT PATTERN...: the largest frames of all patterns together must take at most LIMIT.
 at_most() {
 	local limit=$1 what=$2 pattern sum=0 size name
 	shift 2

@@ -45,7 +45,7 @@ void late(const struct latency_tracker_report *report)
 	memcpy(last_key, report->key, report->key_size);
 	memcpy(&last_data, report->data,
 	       min_t(size_t, report->data_size, sizeof(last_data)));
-	/* Last: others wait for it. */
+	/* Set last: readers wait for it. */
 	smp_store_release(&reports, reports + 1);
 }
 
@@ -136,7 +136,7 @@ static int __init api_init(void)
 	err = forget || fail || leak ? 0 : run();
 	if (err)
 		return err;
-	/* For readers of /proc meanwhile; and pending at the end. */
+	/* For readers of /proc during the tests; still pending at the end. */
 	c.name = "api_left";
 	c.timeout = NSEC_PER_MSEC;
 	left = latency_tracker_create(&c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tests of lt_api share; see api.c. */
+/* Shared by the tests of lt_api; see api.c. */
 #ifndef _LT_API_H
 #define _LT_API_H
 
@@ -17,7 +17,7 @@ struct data {
 	char text[20];
 };
 
-/* What was reported last, and how often. */
+/* The last report, and the number of reports. */
 extern struct latency_tracker_report last;
 extern u8 last_key[LATENCY_TRACKER_KEY_MAX];
 extern struct data last_data;

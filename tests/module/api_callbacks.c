@@ -27,7 +27,7 @@ void disabling_waits_for_callbacks(void)
 	task = kthread_run(end_slowly, NULL, "lt_api");
 	CHECK(!IS_ERR(task));
 	await_callback();
-	/* A grace period, and nothing else that waits. */
+	/* A grace period is all that this waits for. */
 	CHECK(!latency_tracker_set_enabled(slow_tracker, false));
 	CHECK(slow_left);
 	if (!IS_ERR(task))
@@ -50,7 +50,7 @@ static void use(const struct latency_tracker_report *report)
 	if (report->reason != LATENCY_TRACKER_TIMEOUT)
 		return;
 	WRITE_ONCE(timeout_calls, timeout_calls + 1);
-	/* For a moment, so that ends come in its middle. */
+	/* Waits briefly, so that ends occur in the middle of the callback. */
 	for (i = 0; i < 20; i++) {
 		if (READ_ONCE(freed[data->serial])) {
 			WRITE_ONCE(late_uses, late_uses + 1);
@@ -148,7 +148,7 @@ void no_callback_after_the_end(void)
 static int depth, deepest, calls_within;
 static unsigned long first_frame, last_frame;
 
-/* Begins and ends its own key from within, forever if allowed. */
+/* Begins and ends its own key from within the callback, forever if allowed. */
 static void within(const struct latency_tracker_report *report)
 {
 	struct latency_tracker *t = report->tracker;
@@ -189,7 +189,7 @@ static void nest(u32 key_size, u32 data_size)
 	CHECK(depth == 0);
 	CHECK(deepest == LATENCY_TRACKER_NESTED_MAX);
 	CHECK(calls_within == LATENCY_TRACKER_NESTED_MAX);
-	/* The count is back at 0: once more. */
+	/* The nesting count is back at 0: run it again. */
 	CHECK(!latency_tracker_event_in_at(t, key, key_size, NULL, 10, 0));
 	CHECK(!latency_tracker_event_out_at(t, key, key_size, 0, 5000));
 	CHECK(calls_within == 2 * LATENCY_TRACKER_NESTED_MAX);
@@ -252,7 +252,7 @@ void what_sleeps_is_refused_in_a_callback(void)
 	t = latency_tracker_create(&c);
 	CHECK(!IS_ERR(t));
 	refusals = 0;
-	/* Of a timeout, and of an end. */
+	/* Callbacks of a timeout and of an end. */
 	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
 	/* Pairs with the release in call_what_sleeps(). */
 	for (i = 0; i < 1000 && smp_load_acquire(&refusals) < 1; i++)
@@ -261,7 +261,7 @@ void what_sleeps_is_refused_in_a_callback(void)
 	CHECK(!latency_tracker_event_in_at(t, &other, 8, NULL, 5, 0));
 	CHECK(latency_tracker_event_out_at(t, &other, 8, 0, 2000) >= 0);
 	CHECK(refusals >= 2);
-	/* It works as before. */
+	/* The tracker still works. */
 	CHECK(!latency_tracker_event_in_at(t, &other, 8, NULL, 5, 0));
 	CHECK(latency_tracker_clear(t) == 2);
 	latency_tracker_destroy(t);

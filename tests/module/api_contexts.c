@@ -24,7 +24,7 @@ static notrace void tell(const struct latency_tracker_report *report)
 	atomic_inc(&told[*(const u64 *)report->data]);
 }
 
-/* One event, which no other context knows, from its begin to its end. */
+/* One event, unknown to other contexts, from its start to its end. */
 static void one(enum lt_context context, unsigned int cpu, bool ours, void *arg)
 {
 	struct latency_tracker *t = contexts_tracker;
@@ -49,7 +49,7 @@ static void busy(unsigned int cpu, void *arg)
 	unsigned int nr = *(unsigned int *)arg, other = (cpu + 1) % nr, i;
 
 	lt_interrupts_start();
-	/* Each sends the NMIs of the next. */
+	/* Each thread sends the NMIs of the next. */
 	for (i = 0; lt_interrupts_came(other) < LT_ENOUGH; i++) {
 		one(LT_THREAD, cpu, false, NULL);
 		if (i % 8 == 0)

@@ -155,7 +155,7 @@ void duplicates(void)
 	CHECK(latency_tracker_for_each(t, &key, 4, visit, &first) == 1);
 	CHECK(latency_tracker_for_each(t, &key, 4, NULL, NULL) == -EINVAL);
 	CHECK(!latency_tracker_event_out_at(t, &key, 4, 0, 1500));
-	/* One that is meant. */
+	/* The intended event. */
 	event = latency_tracker_event_in_get(t, &key, 4, NULL, 7, 0);
 	CHECK(!IS_ERR(event));
 	CHECK(!latency_tracker_event_out_event(t, event, 5, 2007));
@@ -223,14 +223,14 @@ static void crowd(int attempts, u64 threshold)
 	CHECK(!MEASURED(out, latency_tracker_event_out(t, &key, 4, 0)));
 	CHECK(MEASURED(all, latency_tracker_event_out_all(t, &key, 4, 0, 0)) ==
 	      live - 1);
-	/* Those of the other keys are late, too. */
+	/* Events of the other keys are late, too. */
 	CHECK(reports == (threshold ? 0 : live + 1000 - unlucky));
 	pr_info("lt_api: %d of one key: in %llu, another key %llu, out %llu, all %llu ns\n",
 		attempts, in, other, out, all);
 	latency_tracker_destroy(t);
 }
 
-/* The same while the capacity grows, and each of the table's levels has some. */
+/* A crowd while the capacity grows, with events in each level of the table. */
 static void crowd_of_levels(u64 threshold)
 {
 	enum { LEVELS = 21, TRIES = 300 };
@@ -250,7 +250,7 @@ static void crowd_of_levels(u64 threshold)
 		while (live + others < 1 << level) {
 			err = MEASURED(other, latency_tracker_event_in(t, &next, 4, NULL));
 			others += !err;
-			/* Or it has the tag of the crowd, and no room at home. */
+			/* The key may have the tag of the crowd, and no room in its home bucket. */
 			if (err == -ENOSPC)
 				msleep(20);
 			else
@@ -332,7 +332,7 @@ void references(void)
 	event = latency_tracker_lookup(t, &key, 8);
 	CHECK(!IS_ERR(event));
 	CHECK(latency_tracker_event_is_live(t, event));
-	/* It ends, and can still be read; its memory is its own. */
+	/* After its end the event can still be read; its memory is not reused. */
 	CHECK(!latency_tracker_event_out_at(t, &key, 8, 0, 60));
 	CHECK(!latency_tracker_event_is_live(t, event));
 	CHECK(latency_tracker_event_start(t, event) == 50);
@@ -344,7 +344,7 @@ void references(void)
 	latency_tracker_event_put(t, event);
 	CHECK(latency_tracker_event_in(t, &key, 8, NULL) == -ENOSPC);
 	latency_tracker_event_put(t, event);
-	/* As many as there can be. */
+	/* The maximum number of references. */
 	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
 	for (i = 0; i < LATENCY_TRACKER_REFS_MAX; i++) {
 		other = latency_tracker_lookup(t, &key, 8);
@@ -359,7 +359,7 @@ void references(void)
 	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
 	latency_tracker_event_put(t, NULL);
 	latency_tracker_event_put(t, ERR_PTR(-ENOENT));
-	/* None was given out: not of the live event, of no cell, of no chunk. */
+	/* Numbers that were never given out: of the live event, of no cell, of no chunk. */
 	not_a_reference(t, 0);
 	not_a_reference(t, 1);
 	not_a_reference(t, 2);

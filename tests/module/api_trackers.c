@@ -27,11 +27,11 @@ void timeouts(void)
 	CHECK(last.reason == LATENCY_TRACKER_TIMEOUT);
 	CHECK(!memcmp(last_key, &own, 8));
 	CHECK(last.threshold == 25 * ms && last.delay >= 25 * ms);
-	/* It is pending still, and its end is reported, too. */
+	/* The event is still pending, and its end is reported, too. */
 	CHECK(latency_tracker_event_out(t, &own, 8, 6) >= 0);
 	CHECK(reports == 2 && last.reason == LATENCY_TRACKER_LATE);
 	CHECK(last.id == 6);
-	/* The common timeout changes, for what is pending, too. */
+	/* A change of the common timeout also applies to pending events. */
 	CHECK(!latency_tracker_set_timeout(t, ms));
 	CHECK(reported(3));
 	CHECK(!memcmp(last_key, &key, 8) && last.threshold == ms);
@@ -116,7 +116,7 @@ void what_is_impossible_is_refused(void)
 	CHECK(latency_tracker_event_in(NULL, &key, 8, NULL) == -EINVAL);
 	CHECK(latency_tracker_event_in(t, NULL, 8, NULL) == -EINVAL);
 	latency_tracker_destroy(t);
-	/* Once only; and what never was. */
+	/* Destroying a tracker twice, and one that never existed. */
 	latency_tracker_destroy(t);
 	latency_tracker_destroy(NULL);
 	latency_tracker_destroy(ERR_PTR(-ENOMEM));
@@ -130,7 +130,7 @@ void what_is_impossible_is_refused(void)
 	latency_tracker_destroy(t);
 }
 
-/* Begins and ends the same key again, from within its end. */
+/* Begins and ends the key again, from within the callback of its end. */
 static void again(const struct latency_tracker_report *report)
 {
 	struct latency_tracker *t = report->tracker;
@@ -184,12 +184,12 @@ void a_callback_may_call(void)
 	CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 5, 0));
 	CHECK(!latency_tracker_event_out_at(t, &key, 8, 1, 3000));
 	CHECK(reports == 2);
-	/* With one that the callback has begun. */
+	/* Including an event that the callback has begun. */
 	for (i = 0; i < 3; i++)
 		CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 5, 0));
 	reports = 0;
 	ended = latency_tracker_event_out_all(t, &key, 8, 3, 5000);
-	/* Those that begin meanwhile may end, too; it comes to an end. */
+	/* Events that begin meanwhile may end, too; the call still terminates. */
 	CHECK(ended >= 4 && reports == ended);
 	CHECK(latency_tracker_for_each(t, &key, 8, end_and_keep, &ends) == 2);
 	CHECK(latency_tracker_event_start(t, ends.kept) == 20);
@@ -235,7 +235,7 @@ void destroying_waits_for_callbacks(void)
 	struct task_struct *task;
 	u64 key = 1;
 
-	/* Of an end. */
+	/* The callback of an end. */
 	c.callback = slow;
 	slow_tracker = latency_tracker_create(&c);
 	CHECK(!latency_tracker_event_in_at(slow_tracker, &key, 8, NULL, 5, 0));
@@ -246,7 +246,7 @@ void destroying_waits_for_callbacks(void)
 	CHECK(slow_left);
 	if (!IS_ERR(task))
 		kthread_stop(task);
-	/* Of a timeout. */
+	/* The callback of a timeout. */
 	slow_entered = false;
 	slow_left = false;
 	c.timeout = NSEC_PER_MSEC;

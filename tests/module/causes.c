@@ -1,43 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lt_causes: makes a task of user space wait for an interrupt or a timer, on a
- * way that is known, with delays that are known, for the test of the tracker
- * tree.
+ * lt_causes: makes a user-space task wait for an interrupt or a timer, on a known
+ * wake chain with known delays, for the tests of the tracker tree.
  *
- * A word that is written to its parameter `run` says how; the writer is the
- * task that waits, and it stays on its CPU:
+ * A word that is written to its parameter `run` selects the chain. The writer is
+ * the task that waits ("it" below), and stays on its CPU:
  *
  *   handler  a handler takes a while, and wakes it
- *   softirq  a handler takes a while, and leaves the rest to a tasklet, which
- *            wakes it
- *   tasklet  a handler leaves all to a tasklet, which takes a while and wakes
- *            it
+ *   softirq  a handler takes a while, and schedules a tasklet, which wakes it
+ *   tasklet  a handler schedules a tasklet, which takes a while and wakes it
  *   thread   a handler wakes the thread of its action, which takes a while and
  *            wakes it
- *   wait     the same, but the thread has to wait for a spinlock, whose owner
- *            it has preempted: on PREEMPT_RT, where it can sleep
+ *   wait     as thread, but the thread must wait for a spinlock, whose owner it
+ *            has preempted: on PREEMPT_RT, where it can sleep
  *   hard     a timer that is called in the interrupt wakes it; interrupts are
  *            off for a while when it is due
- *   soft     the same with one that is called in a softirq
- *   task     it schedules a tasklet itself, which wakes it: no interrupt has
- *            anything to do with that
+ *   soft     a timer that is called in a softirq wakes it; interrupts are off
+ *            for a while when it is due
+ *   task     it schedules a tasklet itself, which wakes it: no interrupt is
+ *            involved
  *   fan      a handler wakes a thread, which wakes another `width` threads of
- *            the kernel, and it: only this is a way to user space
+ *            the kernel, and it: only this is a chain to user space
  *   shared   a handler of the line with a thread raises a softirq; then one of
  *            the other line does as for softirq
- *   later    a handler of the line with a thread leaves something to a tasklet;
- *            while that runs, a handler of the other line does as for softirq:
- *            that is more than the kernel does in one interrupt, so the thread
- *            for softirqs does the rest
+ *   later    a handler of the line with a thread schedules a tasklet; while that
+ *            runs, a handler of the other line does as for softirq: that is
+ *            more than the kernel runs in one interrupt, so the softirq thread
+ *            runs the second tasklet
  *   nested   a handler calls one of the other line, then takes a while, and
  *            wakes it
  *   busy     as thread, and another interrupt comes while the thread is busy
  *   inner    as tasklet, and meanwhile another interrupt comes, whose thread
- *            leaves something to another softirq: on PREEMPT_RT that preempts the
- *            thread that serves the tasklet, and serves its own
+ *            raises another softirq: on PREEMPT_RT that thread preempts the one
+ *            that serves the tasklet, and serves its own softirq
  *   other    an interrupt comes for a thread that runs, so nothing is woken for
  *            it; then an irq_work wakes the thread of a third line, which takes
- *            a while and wakes it: the interrupt has nothing to do with that
+ *            a while and wakes it: the interrupt is not involved
  *   worker   a handler takes a while, and wakes a worker that the kernel has
  *            started inside of the process, which wakes it; if `workers`
  *   nmi      an NMI on another CPU takes a while; it does not wake the writer,
@@ -48,21 +46,21 @@
  *                  does an interrupt in the middle of that
  *   late-task      the thread of an interrupt wakes it, and then takes a while;
  *                  so does an interrupt in the middle of that
- *   late-nmi       the same with an NMI instead of that interrupt
+ *   late-nmi       as late-task, with an NMI instead of the second interrupt
  *   storm    a handler on another CPU wakes it very often: while it sleeps,
  *            runs, and is about to do one or the other; `rounds` times
  *   noise    a handler takes a while, `rounds` times; it does not wake the
  *            writer, which does not wait
  *   work     a handler takes a while, and queues a work item, which wakes it
- *   queue    a handler queues one, whose worker takes a while with another one,
- *            that the writer has queued
+ *   queue    a handler queues a work item, whose worker is busy for a while with
+ *            another item, which the writer has queued
  *   job      a handler takes a while, and queues a job of a kthread worker, which
  *            wakes it
- *   jobs     a handler queues one, which takes a while; meanwhile one of the line
- *            with a thread queues another one, which wakes it: the first handler
- *            has nothing to do with that
+ *   jobs     a handler queues a job, which takes a while; meanwhile a handler of
+ *            the line with a thread queues another one, which wakes it: the first
+ *            handler is not involved
  *   after    an irq_work takes a while after a handler that it has called has
- *            returned, and wakes it: the handler has nothing to do with that
+ *            returned, and wakes it: the handler is not involved
  *   requested  a handler queues an irq_work, and then takes a while: the irq_work
  *            comes after that, and wakes it
  *   call     a handler takes a while, and has a function called on another CPU,
@@ -71,7 +69,7 @@
  *            when it is due
  *   cancel   a handler queues a work item, whose worker is busy, and wakes it; it
  *            cancels the work
- *   cancel-job  the same with a job of a kthread worker
+ *   cancel-job  as cancel, with a job of a kthread worker
  *   drowse   a thread of the kernel sleeps 200 times in the state D, each time
  *            for a timer of its own, and then wakes it
  *   clock    it waits for a timer of CLOCK_REALTIME for three seconds, and
@@ -157,10 +155,10 @@ static bool lt_has_job_queue, lt_has_jobs, lt_cancels_job, lt_requests;
 static bool lt_is_noise;
 /* The task in a storm. */
 static struct task_struct *lt_waiter;
-/* What keeps the writer from its CPU once it is woken. */
+/* The code that keeps the woken writer from its CPU. */
 static enum { LT_NOTHING, LT_IRQ, LT_SOFTIRQ, LT_TASK, LT_NMI } lt_keeps;
 static bool lt_is_kept;
-/* How many more times the thread is called for nothing but being busy. */
+/* Number of further calls of the thread only to keep it busy. */
 static int lt_calls_again;
 static bool lt_is_again;
 static DECLARE_WAIT_QUEUE_HEAD(lt_idlers);
@@ -168,8 +166,8 @@ static atomic_t lt_round;
 static struct task_struct *lt_idler[LT_WIDTH];
 
 /*
- * By the clock that it is measured with, but not all the time: see irqs.c. A
- * test that has seen what it waits for ends it with a smaller `us`.
+ * Uses the clock of the measurement, but not continuously: see irqs.c. A test that
+ * has seen enough ends this by a smaller `us`.
  */
 static void lt_take(void)
 {
@@ -199,7 +197,7 @@ static int lt_send_nmi(unsigned int cpu)
 {
 	if (cpu >= nr_cpu_ids)
 		return -ENODEV;
-	/* One at a time: a second one would be lost in the first. */
+	/* One at a time: a second one would be merged with the first. */
 	if (atomic_cmpxchg(&lt_nmi_is_due, 0, 1))
 		return -EBUSY;
 	preempt_disable();
@@ -210,7 +208,7 @@ static int lt_send_nmi(unsigned int cpu)
 
 static struct irq_work lt_work, lt_threaded_work;
 
-/* The writer is woken, and kept from its CPU by this, and by what is in it. */
+/* Wakes the writer, and keeps it from its CPU, as does nested code. */
 static void lt_keep(void)
 {
 	complete(&lt_done);
@@ -301,8 +299,8 @@ static void lt_worker_stop(void)
 #endif
 
 /*
- * Of this queue one work is done at a time. Hardly any other queue has its
- * workers, so they sleep when they have nothing to do for us.
+ * This queue runs one work item at a time. Few other queues share its workers, so
+ * these sleep when we have no work for them.
  */
 static struct workqueue_struct *lt_queue;
 static DECLARE_COMPLETION(lt_has_next);
@@ -326,7 +324,7 @@ static struct kthread_worker *lt_jobs;
 
 static void lt_on_first_job(struct kthread_work *work)
 {
-	/* At once, and while this is busy. */
+	/* Immediately, while this thread is busy. */
 	irq_work_queue(&lt_threaded_work);
 	lt_take();
 }
@@ -391,9 +389,8 @@ static irqreturn_t lt_on_irq(int irq, void *data)
 	if (!lt_is_busy && !lt_leaves_all && !lt_has_jobs)
 		lt_take();
 	/*
-	 * That is too much for one interrupt by the kernel's count of ticks,
-	 * which stands still if this CPU is the one that counts them. It is
-	 * too much, too, if the task is to be switched out.
+	 * The kernel limits softirqs in one interrupt by its count of ticks, which stands
+	 * still if this CPU counts them; a pending reschedule also ends them.
 	 */
 	if (lt_delays)
 		set_tsk_need_resched(current);
@@ -461,7 +458,7 @@ static struct irq_work lt_third_work;
 
 static irqreturn_t lt_on_thread(int irq, void *data)
 {
-	/* From the first time on it stays where the interrupt comes. */
+	/* After its first run the thread stays on the CPU of the interrupt. */
 	set_cpus_allowed_ptr(current, cpumask_of(lt_cpu));
 	if (lt_polls) {
 		local_bh_disable();
@@ -470,7 +467,7 @@ static irqreturn_t lt_on_thread(int irq, void *data)
 		return IRQ_HANDLED;
 	}
 	if (lt_is_again) {
-		/* For the second interrupt, of which no one waits for anything. */
+		/* For the second interrupt, for which no task waits. */
 		lt_is_again = false;
 		return IRQ_HANDLED;
 	}
@@ -550,8 +547,8 @@ static struct irq_work lt_third_work = IRQ_WORK_INIT_HARD(lt_on_third_work);
 static struct irq_work lt_threaded_work = IRQ_WORK_INIT_HARD(lt_on_threaded_work);
 
 /*
- * The interrupt comes later, when the writer sleeps: what wakes a task that is
- * awake does not make it run. A slow kernel may have preempted it before that.
+ * The interrupt comes later, when the writer sleeps: waking a task that is awake
+ * starts no chain. A slow kernel may have preempted it before that.
  */
 static struct hrtimer lt_trigger;
 static struct irq_work *lt_triggered;
@@ -580,7 +577,7 @@ static void lt_interrupt(struct irq_work *work, unsigned int ms)
 
 static struct hrtimer lt_storm;
 
-/* Some time below this, in nanoseconds; of its caller's own sequence. */
+/* A random time below this limit, in ns, from the caller's own sequence. */
 static u32 lt_some_time(u32 *last, u32 most)
 {
 	*last = *last * 1664525 + 1013904223;
@@ -614,7 +611,7 @@ static int lt_weather(void)
 	err = smp_call_function_single(other, lt_storm_begins, NULL, 1);
 	for (round = 0; round < rounds && !err; round++) {
 		set_current_state(TASK_INTERRUPTIBLE);
-		/* It waits, and is awake. */
+		/* The task waits, and is awake. */
 		ndelay(lt_some_time(&last, 10000));
 		schedule();
 		ndelay(lt_some_time(&last, 20000));
@@ -647,7 +644,7 @@ static enum hrtimer_restart lt_on_timer(struct hrtimer *timer)
 static struct hrtimer lt_timer;
 static enum hrtimer_mode lt_mode;
 
-/* For what runs beside the writer: whether that sleeps now, and has not given up. */
+/* For other threads: whether the writer sleeps now, and has not given up. */
 static bool lt_writer_sleeps(void)
 {
 	do {
@@ -682,7 +679,7 @@ static void lt_on_wheel(struct timer_list *timer)
 
 static DEFINE_TIMER(lt_wheel, lt_on_wheel);
 
-/* As lt_arm(): it is due in the second tick from now. */
+/* Arms a timer of the timer wheel, due in the second tick from now. */
 static int lt_arm_wheel(void *arg)
 {
 	u64 end;
@@ -743,7 +740,7 @@ static int lt_hold(void *arg)
 	return 0;
 }
 
-/* As a thread that polls: nothing that wakes it has to do with the last time. */
+/* Like a polling thread: its wakeups are unrelated to earlier ones. */
 static int lt_drowse(void *arg)
 {
 	int i;
@@ -770,8 +767,8 @@ static struct task_struct *lt_beside(int (*fn)(void *arg))
 static struct task_struct *lt_last;
 
 /*
- * Waits for the one of last time, unless it has ended, and the worker: not at
- * once, since what that does next may still be on its way.
+ * Waits for the previous process, unless it has ended, and for the worker: not at
+ * once, since its next action may still be in flight.
  */
 static void lt_end_last(void)
 {
@@ -872,9 +869,9 @@ static int run(const char *word, const struct kernel_param *param)
 		hrtimer_cancel(&lt_trigger);
 		return PTR_ERR(beside);
 	}
-	/* It ends by itself: who waits for that is woken by it. */
+	/* The process ends by itself, and its end wakes the waiter. */
 	lt_last = beside;
-	/* It looks at the writer, which a signal may have woken. */
+	/* It checks the writer, which a signal may have woken. */
 	if (wait_for_completion_interruptible(&lt_done))
 		lt_end_last();
 	hrtimer_cancel(&lt_trigger);
@@ -925,7 +922,7 @@ static int lt_idlers_start(void)
 
 static int lt_line(irq_handler_t handler, irq_handler_t thread, const char *name)
 {
-	/* Of no module: one that owns a requested line cannot be unloaded. */
+	/* Without an owner: a module that owns a requested line cannot be unloaded. */
 	int err, line = __irq_alloc_descs(-1, 0, 1, NUMA_NO_NODE, NULL, NULL);
 
 	if (line < 0)
@@ -944,7 +941,7 @@ static void lt_line_free(int line)
 	irq_free_desc(line);
 }
 
-/* The name of the line with a thread ends where its page does; the next one is not there. */
+/* The name of the line with a thread ends with its page; the next is not mapped. */
 static char *lt_page;
 
 static const char *lt_name_at_end(const char *name)

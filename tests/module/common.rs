@@ -40,7 +40,7 @@ pub(crate) fn on_cpus<F: Fn(u64) + Sync>(cpus: u64, work: F) -> Result {
     to_result(unsafe { lt_run_on_cpus(cpus as c_uint, call::<F>, arg) })
 }
 
-/// Lets others run.
+/// Lets other tasks run.
 pub(crate) fn cond_resched() {
     // SAFETY: Called by our threads, which may sleep.
     unsafe { lt_cond_resched() };
@@ -111,7 +111,7 @@ pub(crate) fn end(engine: &Engine, key: [u64; 2]) -> bool {
     engine.event_out(&guard, &key, Kernel::now, |_| true, |_| {})
 }
 
-/// A test by its name; it fails itself if memory is short.
+/// A named test, which fails if memory is short.
 pub(crate) type Test = (&'static str, fn() -> Result<Verdict>);
 
 /// Runs the tests, each of which logs its result; fails with `EIO` if one failed.

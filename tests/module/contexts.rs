@@ -3,8 +3,8 @@
 //! lt_contexts: the engine on a real kernel, entered by NMIs, hard interrupts and softirqs while
 //! the same CPU is in the middle of an operation, in the same bucket and stack of free cells.
 //!
-//! The files of the engine are compiled into this module as they are. The module loads if its
-//! tests pass, else the log says what went wrong.
+//! The files of the engine are compiled into this module as they are. The module loads if its tests
+//! pass; otherwise the log has the failure.
 
 #![allow(
     dead_code,
@@ -52,8 +52,8 @@ const THREAD_LIVE: usize = 4;
 /// Events of all contexts of a CPU that are live at a time: each handler has one.
 const CPU_LIVE: usize = THREAD_LIVE + 3;
 
-/// Every context has keys of its own, and there are as many cells as events can be live: nothing
-/// is lost, each event is found by the context that began it, as it was left.
+/// Every context has keys of its own, and there are as many cells as events can be live: nothing is
+/// lost, and each context finds its events unchanged.
 fn each_finds_its_own() -> Result<Verdict> {
     let engine = Engine::new(cpus() as u32 * CPU_LIVE as u32, 0, SEED)?;
     let keys: [_; CPUS * CPU_LIVE] = crowd();
@@ -160,7 +160,7 @@ fn each_finds_its_own() -> Result<Verdict> {
     Ok(pool_is_whole(&engine))
 }
 
-/// All contexts do everything with a few keys that they share.
+/// All contexts perform all operations on a few shared keys.
 fn all_share_a_few_keys() -> Result<Verdict> {
     let mix = Mix::new()?;
     let dice: [[Dice; 4]; CPUS] =

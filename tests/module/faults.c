@@ -3,9 +3,9 @@
  * Allocations of a task that fail.
  *
  * The kernel's own fault injection makes one allocation of a system call fail.
- * But kvmalloc() tries twice, so both have to fail, and memory that has run out
- * has run out for all. This module decides instead, where the kernel calls its
- * fault injection: for slabs, and for pages.
+ * But kvmalloc() tries twice, so both have to fail, and if memory has run out, all
+ * allocations fail. This module decides instead, where the kernel calls its fault
+ * injection: for slabs, and for pages.
  */
 #include <linux/compiler.h>
 #include <linux/gfp.h>
@@ -16,7 +16,7 @@
 
 #include "faults.h"
 
-/* Written by the task that they are about, but for @task. */
+/* Written by the task whose allocations fail, except for @task. */
 static struct {
 	struct task_struct *task;
 	unsigned int nth;

@@ -41,7 +41,7 @@ static int lt_short, lt_long;
 
 /*
  * By the clock that they are measured with: udelay() counts by another one.
- * But not all the time: to read some clocks is to leave the virtual machine.
+ * But not continuously: reading some clocks exits from the virtual machine.
  */
 static void lt_take(unsigned int length)
 {

@@ -28,9 +28,9 @@ pub(crate) enum Op {
     Hold,
 }
 
-/// Does operations under a guard, and may take note of them.
+/// Performs operations under a guard, and may record them.
 pub(crate) trait Notes {
-    /// Does `work`, which is `op`.
+    /// Performs `work`, recorded as `op`.
     fn within<R>(&self, op: Op, work: impl FnOnce(&<Kernel as Platform>::Guard) -> R) -> R;
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn crowd<const N: usize>() -> [[u64; 2]; N] {
 pub(crate) struct Dice(Atomic<u64>);
 
 impl Dice {
-    /// Other numbers for each `seed`.
+    /// Creates a sequence that depends on `seed`.
     pub(crate) fn new(seed: u64) -> Self {
         Self(Atomic::new((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
@@ -67,12 +67,12 @@ impl Dice {
     }
 }
 
-/// The engine, and what its operations said.
+/// The engine, and the results of its operations.
 pub(crate) struct Mix {
     engine: Engine,
     keys: [[u64; 2]; 6],
     said: [Atomic<u64>; Counter::ALL.len()],
-    /// How often a referenced event had changed its identity.
+    /// Number of times that a referenced event had changed its identity.
     strange: Atomic<u64>,
 }
 
@@ -148,7 +148,7 @@ impl Mix {
         };
         if before.start % 2 == 0 && notes.within(Op::End, end) {
             self.say(Counter::Ended, 1);
-            // No one else can have ended it.
+            // No other context can have ended it.
             self.strange.add(u64::from(engine.is_live(&event)), Relaxed);
         }
         let after = engine.view(&event);
@@ -158,8 +158,7 @@ impl Mix {
         notes.within(Op::Hold, put_ref);
     }
 
-    /// Now and then, looks at all cells: for what has timed out, and seldom to clear them.
-    /// For threads.
+    /// Occasionally searches all cells for timeouts, and rarely clears them. For threads.
     pub(crate) fn search(&self, notes: &impl Notes, dice: &Dice) {
         if dice.roll() != 0 {
             return;
@@ -174,7 +173,7 @@ impl Mix {
         });
     }
 
-    /// Whether all is right, now that all work has stopped. Sleeps.
+    /// Checks everything after all work has stopped. Sleeps.
     pub(crate) fn verdict(&self) -> Verdict {
         let engine = &self.engine;
         let mut agree = true;
@@ -211,8 +210,8 @@ impl Mix {
     }
 }
 
-/// Checks that all cells are there, free, and that they are what the pool says: nothing else
-/// runs. Ends the live ones by clearing.
+/// Checks that all cells are present and free, and match the pool's count; nothing else runs. Ends
+/// the live ones by clearing.
 pub(crate) fn pool_is_whole(engine: &Engine) -> Verdict {
     engine.clear();
     let capacity = u64::from(engine.capacity());

@@ -3,8 +3,8 @@
 //! lt_selftest: the engine on a real kernel, without any tracepoint in the way.
 //!
 //! The files of the engine are compiled into this module as they are. Kernel threads, one bound
-//! to each CPU, drive an [`Engine`]; interrupts and preemption come as they come. The module
-//! loads if every test passes, else the log says which one failed.
+//! to each CPU, drive an [`Engine`]; interrupts and preemption occur at random. The module loads if
+//! every test passes; otherwise the log names the failed test.
 
 #![allow(
     dead_code,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! lt_stress: threads that use an engine as long as this module is loaded, on all CPUs there
-//! are.
+//! lt_stress: threads that use an engine on all CPUs while this module is loaded.
 //!
-//! One thread for each possible CPU, bound to none, so they move when CPUs go offline and come
-//! back. When it is unloaded the log says `ok`, or what it found wrong (tests/vm/stress.sh).
+//! One thread for each possible CPU, bound to none, so they migrate when CPUs go offline and come
+//! back. On unload the log has `ok`, or the error that was found (tests/vm/stress.sh).
 
 #![allow(
     dead_code,
@@ -45,7 +44,7 @@ extern "C" {
     fn lt_crowd_stop();
 }
 
-/// Operations without notes.
+/// Operations that are not recorded.
 struct Plain;
 
 impl Notes for Plain {
@@ -60,7 +59,7 @@ struct Shared {
     dice: KVec<Dice>,
 }
 
-/// Does some of the work of thread number `thread`, and is called again.
+/// Does a part of the work of thread number `thread`; called repeatedly.
 ///
 /// # Safety
 ///

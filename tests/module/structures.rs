@@ -2,8 +2,9 @@
 
 //! lt_structures: ways to pair events, compared behind one interface (structures/structures.h).
 //!
-//! Here is the engine behind it, whose files are compiled into this module as they are; the others
-//! are in C. Loading it checks them all, or measures (scripts/bench structures).
+//! This file puts the engine behind that interface; its files are compiled into this module as they
+//! are. The other structures are in C. Loading the module checks or measures them all
+//! (scripts/bench structures).
 
 #![allow(
     dead_code,
@@ -96,7 +97,7 @@ extern "C" fn lts_engine_create(capacity: c_uint) -> *mut c_void {
 
 /// # Safety
 ///
-/// `store` is from `lts_engine_create`, and is not used any more.
+/// `store` is from `lts_engine_create`, and is no longer used.
 #[no_mangle]
 unsafe extern "C" fn lts_engine_destroy(store: *mut c_void) {
     // SAFETY: The function's contract.
@@ -153,7 +154,7 @@ unsafe extern "C" fn lts_engine_count(store: *mut c_void, counts: *mut Counts) {
 
 struct Structures;
 
-/// Runs what the parameters say.
+/// Checks or measures, depending on the parameters.
 fn run(bpf: bool) -> Result {
     let calls = c_uint::try_from(parameter::<u64>(module_parameters::calls.value()))?;
     let live = c_uint::try_from(parameter::<u64>(module_parameters::live.value()))?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The rooms of rust/sys that the engine needs.
+//! The modules of rust/sys that the engine needs.
 
 #[path = "../../rust/sys/atomic.rs"]
 pub(crate) mod atomic;

@@ -122,7 +122,7 @@ static int lt_member_main(void *data)
 
 	while (!kthread_should_stop()) {
 		lt_member_fn(member->number, lt_member_arg);
-		/* Others want to run, too; and a thread that sleeps, moves. */
+		/* Lets other tasks run; and a sleeping thread can migrate. */
 		fsleep(100);
 	}
 	return 0;

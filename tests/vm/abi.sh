@@ -20,11 +20,11 @@ null_disk disk 20000000
 insmod /lt/lt_works.ko
 insmod /lt/lt_sample_c.ko
 
-# Some operations are under way before; vm/stock checks their last field, since.
+# Operations that were in flight before have one more field, since, which vm/stock checks.
 # fields: print the field names of the first line, in order.
 fields() { sed -n '1{s/="[^"]*"/=/g;s/=[^ ]*/=/g;p}'; }
 
-# with TRACKER, prints the fields of the alert that has most, if they differ.
+# with TRACKER, prints the fields of the alert that has the most.
 with() {
 	case $1 in
 	offcpu) echo ' waker_stack=".*" stack="' ;;
@@ -34,8 +34,8 @@ with() {
 	esac
 }
 
-# head_of TRACKER KEY: what the head of the tracker's own test says: `# abi-alert: COMMAND`, which makes it raise an
-# alert, and `# abi-has: PATTERN`, what an alert has at the most.
+# head_of TRACKER KEY: a value in the head of the tracker's own test: `# abi-alert: COMMAND` raises an alert, and
+# `# abi-has: PATTERN` matches the alert with the most fields.
 head_of() { [ ! -e "/lt/tests/vm/$1.sh" ] || sed -n "s/^# abi-$2: //p" "/lt/tests/vm/$1.sh"; }
 
 # One alert of each tracker, caused by frequent kernel activity or provoked here.

@@ -19,7 +19,7 @@ follow $LT/alerts /tmp/alerts
 reader=$!
 insmod /lt/lt_api.ko || { dmesg | grep lt_api; fail "a test of the interface failed"; }
 dmesg | grep lt_api
-# Two of them send NMIs, which only x86 has.
+# Two of the tests send NMIs, which only x86 has.
 assert_eq "$(log 'lt_api: .*: ok')" "$(if [ "$(uname -m)" = x86_64 ]; then echo 20; else echo 18; fi)" "tests that passed"
 wait_until 20 grep -q 'instance=api tracker=module reason=' /tmp/alerts
 kill $reader
@@ -28,7 +28,7 @@ assert_eq "$(log 'latency_tracker_destroy(): no such tracker, or already destroy
 assert_eq "$(stat api_nested nested)" 1 "the callbacks that were not called"
 assert_eq "$(stat api_nested alerts)" 5 "alerts, of which one is of that end"
 
-# It is an instance like any other, except for its removal.
+# The tracker is an instance like any other, except for its removal.
 grep -q '^api_left module ' $LT/control || fail "the tracker is not listed"
 wait_until 20 grep -q 'timed_out 1' $LT/api_left/stats
 grep -q ' key=0x1234 pid=0' $LT/api_left/pending || fail "pending: $(cat $LT/api_left/pending)"
@@ -47,7 +47,7 @@ rmmod lt_api
 [ ! -e $LT/api_left ] || fail "a forgotten tracker is still there"
 assert_eq "$(log 'api_left: destroyed: its module was unloaded')" 1 "the log names it"
 
-# So is one that fails to load.
+# A module that fails to load is named, too.
 refused "a module that fails" insmod /lt/lt_api.ko fail=1
 [ ! -e $LT/api_left ] || fail "the tracker of a module that failed is still there"
 [ "$(log 'api_left: destroyed: its module was unloaded')" -gt 1 ] || fail "the log does not name it"

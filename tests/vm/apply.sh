@@ -13,7 +13,7 @@
 
 COMMAND=/lt/bin/latency-tracker
 CONF=/tmp/conf
-# applies STATUS WORD...: the rest of /tmp/said is for the caller.
+# applies STATUS WORD...: run `apply` and check its exit status; its output is in /tmp/said.
 applies() {
 	_want=$1 _rc=0
 	shift
@@ -50,7 +50,7 @@ said "started slow ($CONF/a.conf:2)"
 said "started queue ($CONF/b.conf:2)"
 assert_eq "$(names)" "foreign queue slow" "the instances"
 
-# What has not changed goes on.
+# An unchanged instance keeps running.
 sleep 0.05
 wait_until 10 sh -c "[ \"\$(awk '\$1 == \"alerts\" { print \$2 }' $LT/slow/stats)\" -ge 1 ]"
 alerts=$(stat slow alerts)
@@ -61,26 +61,26 @@ said "2 unchanged"
 silent started
 [ "$(stat slow alerts)" -ge "$alerts" ] || fail "slow was restarted"
 
-# Changed on the fly; what is left out gets its default again.
+# Parameters change while it runs; an omitted one returns to its default.
 echo 'slow offcpu threshold=20ms comm=sleep' >$CONF/a.conf
 applies 0 $CONF
 said "changed slow"
 assert_eq "$(read_back slow threshold)" 20000000 threshold
 assert_eq "$(read_back slow timeout)" 0 "timeout, which is not given any more"
 [ "$(stat slow alerts)" -ge "$alerts" ] || fail "slow was restarted"
-# A wrong value changes nothing of what runs.
+# An invalid value changes no running instance.
 echo 'slow offcpu threshold=20ms timeout=1y' >$CONF/a.conf
 applies 1 $CONF
 said "$CONF/a.conf:1:"
 assert_eq "$(read_back slow threshold)" 20000000 "threshold after a wrong line"
 assert_eq "$(names)" "foreign queue slow" "the instances after a wrong line"
-# Only at creation.
+# A parameter that can be set only at creation.
 echo 'slow offcpu threshold=20ms comm=sleep ring=64' >$CONF/a.conf
 applies 0 $CONF
 said "restarted slow"
 assert_eq "$(read_back slow ring)" 64 ring
 
-# Not removed while something is wrong.
+# No instance is removed while a line is invalid.
 mv $CONF/b.conf /tmp/b.conf
 echo 'oops' >$CONF/z.conf
 applies 1 $CONF
@@ -95,12 +95,12 @@ applies 0 $CONF
 said "removed queue"
 assert_eq "$(names)" "foreign other slow" "the instances"
 
-# A name that somebody else uses for another tracker.
+# The name is taken by an instance of another tracker that was created by hand.
 echo 'foreign offcpu threshold=1h' >$CONF/f.conf
 applies 1 $CONF
 said "an instance called foreign runs already, of the tracker wakeup"
 rm $CONF/f.conf
-# The same name as that of one which was started here, and removed since.
+# The name of an instance that was started from the files and has been removed since.
 echo 'taken runqueue threshold=1h' >$CONF/f.conf
 applies 0 $CONF
 said "started taken"
@@ -116,7 +116,7 @@ silent "removed taken"
 assert_eq "$(names)" "foreign other slow taken" "the instances"
 control '-taken'
 
-# The module has gone and come back.
+# The module is unloaded and loaded again.
 unload_module
 load_module
 applies 0 $CONF
@@ -129,7 +129,7 @@ assert_eq "$(names)" "foreign" "the instances after --stop"
 applies 0 $CONF
 said "started slow"
 
-# What cannot be read, and what is not there.
+# Files that are unreadable or missing.
 applies 1 /tmp/nonexistent
 said "cannot read /tmp/nonexistent"
 mkdir /tmp/empty

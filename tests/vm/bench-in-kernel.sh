@@ -22,7 +22,7 @@ inside() {
 	latency-tracker bench loop -c 1 --in-kernel --yes "$@" >/tmp/json 2>/tmp/said & pid=$!
 }
 
-# The loop has CPU 1 for itself.
+# The loop has CPU 1 to itself.
 /usr/bin/taskset -p 1 $$ >/dev/null
 load_module
 insmod /lt/lt_causes.ko us=30000
@@ -79,6 +79,6 @@ grep -q 'was it unloaded?' /tmp/said || fail "the module went: $(cat /tmp/said)"
 helper tasks >/tmp/tasks.now
 helper same /tmp/tasks /tmp/tasks.now || fail "tasks have changed"
 
-# There is no module that could be loaded, either.
+# Without the module, installed or loaded.
 if latency-tracker bench loop -c 1 --in-kernel --yes 2>/tmp/said; then fail "it runs without the module"; fi
 grep -q 'module is not loaded' /tmp/said || fail "without the module: $(cat /tmp/said)"

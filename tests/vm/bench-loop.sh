@@ -36,7 +36,7 @@ as_before() {
 	helper same /tmp/tasks /tmp/tasks.now || fail "tasks have changed"
 }
 
-# The loop has CPU 1 for itself.
+# The loop has CPU 1 to itself.
 /usr/bin/taskset -p 1 $$ >/dev/null
 
 refuses "are all that are not isolated" -c 0-1
@@ -72,7 +72,7 @@ kill -INT $pid
 ended $pid 2
 helper report /tmp/json peaks=30 || fail "see above"
 
-# And by a tracker, with baseline slices in the same run.
+# A handler of 30 ms, by a tracker's alert, with baseline slices in the same run.
 : >/tmp/said
 latency-tracker bench loop -c 1 --json -d 1h -t 20ms --slice 500ms --arm --event syscall --rate 200 >/tmp/json 2>/tmp/said & pid=$!
 helper disturb /tmp/said 3 alert || fail "see above"

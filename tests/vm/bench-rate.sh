@@ -17,7 +17,7 @@ need lttng
 
 helper() { python3 /lt/tests/bench_rate.py "$@"; }
 rate() { latency-tracker bench rate -c 1 --json --repeat 1 "$@" >/tmp/json 2>/tmp/said; }
-# gives STATUS OPTION...: run it and check its exit status.
+# gives STATUS OPTION...: run bench rate and check its exit status.
 gives() {
 	_want=$1 _got=0
 	shift
@@ -32,12 +32,12 @@ nothing_left() {
 }
 sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
 records() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -q '<enabled>true</enabled>'; }
-# begin OPTION...: start it, and wait until it records.
+# begin OPTION...: start bench rate, and wait until it records.
 begin() {
 	latency-tracker bench rate -c 1 "$@" >/tmp/out 2>/tmp/said & pid=$!
 	wait_until 120 records
 }
-# ends SIGNAL: end it by a signal, and check its end.
+# ends SIGNAL: end bench rate by a signal, and check that nothing is left.
 ends() {
 	kill "-$1" $pid
 	_got=0

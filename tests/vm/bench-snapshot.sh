@@ -23,7 +23,7 @@ nothing_left() {
 	[ ! -e $LT ] || wait_until 10 sh -c "[ \"\$(wc -l <$LT/control)\" -eq 0 ]"
 }
 
-# The loop has CPU 1 for itself.
+# The loop has CPU 1 to itself.
 /usr/bin/taskset -p 1 $$ >/dev/null
 load_module
 insmod /lt/lt_causes.ko us=30000

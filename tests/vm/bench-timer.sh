@@ -19,7 +19,7 @@ need cyclictest
 
 no_instance() { [ "$(wc -l <$LT/control)" -eq 0 ]; }
 
-# The task has CPU 1 for itself.
+# The task has CPU 1 to itself.
 /usr/bin/taskset -p 1 $$ >/dev/null
 refused "the only CPU that is left" latency-tracker bench timer -c 0-1
 load_module

@@ -61,11 +61,11 @@ grep 'instance=stuck .*reason=timeout' $trace/trace | tail -n 1 >/tmp/event
 assert_eq "$(sed 's/.* stack={\([^}]*\)}.*/\1/' /tmp/event | tr ',' '\n' | wc -l)" "$(wc -l </tmp/deep)" "addresses in the event"
 grep -q 'instance=none .*reason=timeout.* stack={}' $trace/trace || fail "an event with stack=0 has a stack"
 
-# Another place: a sync that waits for the write-back of other tasks' data.
+# Another wait: a sync, for the write-back of other tasks' data.
 waits_in folio_wait_writeback dd if=/dev/zero of=/dev/stuck bs=4k count=1 seek=9 conv=fsync
 
-# The task has exited, and another one has its number: that one's stack is not shown. The kernel of tests/run-debug does
-# not let a test choose a number.
+# The task has exited and its thread id is reused: the new task's stack is not shown. The kernel of tests/run-debug does
+# not let a test choose the id.
 succeeded() {
 	null_disk left 3000000000 size=1
 	control 'left block dev=left threshold=1s timeout=2s wakeup_interval=0'

@@ -47,7 +47,7 @@ stranger() { /usr/bin/setpriv --reuid=1000 --regid=1000 --clear-groups --inh-cap
 assert "a member of the group reads" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 refused "a stranger reads" stranger /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
-# Nor after root has opened up the directories: the modes are not the only protection.
+# Reading also fails after root has opened up the directories: the modes are not the only protection.
 chmod -R a+rwX $LT
 assert "a stranger sees the directory" stranger test -r $LT/one -a -x $LT/one -a -r $LT/one/stats
 for file in control trackers one/stats one/threshold one/pending one/alerts; do

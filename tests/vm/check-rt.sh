@@ -46,7 +46,7 @@ END
 # row NAME: "STATE: what was found".
 row() { sed -n "s/^$1=//p" /tmp/rows; }
 
-# says NAME START: what the row says begins so.
+# says NAME START: check that the text of the row begins with START.
 says() {
 	case $(row "$1") in
 		"$2"*) ;;
@@ -63,7 +63,7 @@ mend() {
 cpu=/sys/devices/system/cpu
 servers=/sys/kernel/debug/sched
 
-# As it was booted: the isolated CPUs, unless told otherwise.
+# As booted: without --rt CPUS, the isolated ones are checked.
 asked any
 grep -q '"cpus":"2-3"' /tmp/json || fail "the isolated CPUs are not meant"
 case $(uname -v) in
@@ -102,7 +102,7 @@ case $(uname -r) in
 	*rt*) says "huge pages" "n/a: /sys/kernel/mm/transparent_hugepage/enabled does not exist" ;;
 	*) says "huge pages" "warn: always" ;;
 esac
-# Others, of which only the callbacks are where they should be.
+# Other CPUs, of which only the RCU callbacks are offloaded.
 asked 1 1
 says isolated "bad: not CPU 1"
 says tick "warn: on CPU 1"
@@ -129,7 +129,7 @@ says "timer migration" "warn: on"
 says "work queues" "ok: elsewhere"
 asked any
 grep -q '"cpus":"1-3"' /tmp/json || fail "the partition is not of the isolated CPUs"
-# One that cannot be: it wants a CPU that the first one has.
+# An invalid partition: it requests a CPU that the first one has.
 mkdir /sys/fs/cgroup/second
 echo 1 >/sys/fs/cgroup/second/cpuset.cpus
 echo isolated >/sys/fs/cgroup/second/cpuset.cpus.partition 2>/dev/null || :
@@ -141,8 +141,7 @@ rmdir /sys/fs/cgroup/second
 asked any 2-3
 says partitions "ok: 1, all valid"
 
-# What can be changed at run time: ok, then not, then mended by the command that is shown.
-# noticed ROW OK FILE VALUE BAD
+# Settings that can change at run time: ok, then not, then fixed by the printed command. noticed ROW OK FILE VALUE BAD
 noticed() {
 	asked any 2-3
 	says "$1" "$2"
@@ -169,7 +168,7 @@ asked any 2-3
 says "hung tasks" "warn: every 120 s"
 mend "hung tasks"
 noticed tracing "ok: none" /sys/kernel/tracing/events/sched/sched_switch/enable 1 "warn: events of ftrace"
-# What does not show in the events of tracefs: an instance of it, perf, LTTng.
+# Tracing that the top-level events of tracefs do not show: an instance of tracefs, perf, LTTng.
 mkdir /sys/kernel/tracing/instances/other
 noticed tracing "ok: none" /sys/kernel/tracing/instances/other/events/sched/enable 1 \
 	"warn: events of ftrace in the instance other"
@@ -206,7 +205,7 @@ unload_module
 says "hung tasks" "ok: every 600 s"
 says "machine checks" "ok: not polled"
 
-# An interrupt of a device, which comes where it is sent to from the next time on: that of the serial line.
+# A device interrupt, that of the serial line: a new affinity applies from its next occurrence on.
 exec 4>/dev/ttyS0
 line=$(sed -n 's/^ *\([0-9]*\):.*ttyS0.*/\1/p' /proc/interrupts)
 [ -n "$line" ] || { cat /proc/interrupts; fail "no interrupt of ttyS0"; }
@@ -217,7 +216,7 @@ asked 1 2-3
 says interrupts "bad: $line (ttyS0) on CPU 3"
 mend interrupts
 case $(cat "/proc/irq/$line/smp_affinity_list") in *[23]*) fail "interrupt $line may come to CPU 2 and 3 still" ;; esac
-# It is mended, whether or not the interrupt has come since.
+# The affinity is fixed, whether or not the interrupt has occurred since.
 asked any 2-3
 says interrupts "ok: "
 wait_until 10 sh -c "echo >&4; ! grep -q '[23]' /proc/irq/$line/effective_affinity_list"
@@ -283,7 +282,7 @@ if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	mkdir /sys/fs/cgroup/small
 	echo '50000 100000' >/sys/fs/cgroup/small/cpu.max
 fi
-# Nor does the kernel move its pages: that costs faults, too.
+# The kernel must not migrate its pages, which also costs faults.
 [ ! -e /sys/kernel/mm/transparent_hugepage/enabled ] || echo never >/sys/kernel/mm/transparent_hugepage/enabled
 echo 0 >/proc/sys/vm/compact_unevictable_allowed
 app taskset -c 3 chrt -f 70 python3 /tmp/app.py locked

@@ -69,7 +69,7 @@ wait $sleeper
 
 echo "== suspend"
 sleeps /tmp/suspended
-# All of it but the firmware, which would not wake this machine: the kernel waits and resumes.
+# A full suspend except for the firmware, which would not wake this machine: the kernel waits and resumes.
 echo 1 >/sys/module/suspend/parameters/pm_test_delay
 echo core >/sys/power/pm_test
 echo mem >/sys/power/state

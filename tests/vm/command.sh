@@ -25,7 +25,7 @@ says() {
 }
 another() { /usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 
-# Not installed: the same for root and others.
+# Not installed: root and other users get one message.
 says 1 "nor is it installed for this kernel: \`make install\`" $COMMAND list
 says 1 "nor is it installed" $COMMAND start a block
 says 1 "nor is it installed" another $COMMAND list
@@ -110,7 +110,7 @@ assert_eq "$(completes 'start x blo')" block "a tracker"
 assert_eq "$(completes 'start x block thr')" threshold= "a parameter"
 assert_eq "$(completes 'wat')" watch "a command"
 
-# uninstall removes what install has installed.
+# uninstall removes exactly the installed files.
 rmmod latency_tracker
 /tmp/clone/scripts/install --uninstall
 tree | diff /tmp/before - || fail "uninstall left or took something else"

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The demonstration works, on the rt kernel, too: `make demo` runs the same
-# script.
+# The demonstration works on both kernels: `make demo` runs this script, too.
 # kernels: stock rt
 # cpus: 2
 # root: full

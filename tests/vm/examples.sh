@@ -33,8 +33,7 @@ examples() {
 
 load_module
 examples control-language 10
-# What the page says about several lines in one write: those before the refused one are executed, the others
-# not.
+# Several lines in one write: as the page promises, only those before the refused one are executed.
 assert_eq "$(cut -d' ' -f1 $LT/control | grep -c '^before\|^after')" 1 "instances of a write with a bad line"
 grep -q '^before ' $LT/control || fail "the line before the bad one was not done"
 for name in $(cut -d' ' -f1 $LT/control); do control "-$name"; done
@@ -42,7 +41,7 @@ for name in $(cut -d' ' -f1 $LT/control); do control "-$name"; done
 latency-tracker start io io
 latency-tracker profile save -o tuesday.json
 examples_of /lt/Documentation/guide/profile.md /tmp/profile
-# Whether the two profiles differ is for chance to say here: nothing is significant, so the exit status is 0.
+# The two profiles differ only by chance here: nothing is significant, so the exit status is 0.
 sed -i 's/--every 5 --duration 10m/--every 1 --duration 3/; s/compare monday.json tuesday.json/compare --significance 0 monday.json tuesday.json/' \
 	/tmp/profile/*
 grep -q 'significance 0 monday.json tuesday.json' /tmp/profile/* || fail "the page has another example of compare"
@@ -50,6 +49,6 @@ run_examples /tmp/profile
 control -io
 unload_module
 
-# Loads the module itself, and removes it in the end.
+# This example loads the module itself, and unloads it at the end.
 examples first-use 12 '^(make|apt|sudo|grep CONFIG|latency-tracker (record|analyze|explain))'
 loaded && fail "the last example removes the module" || :

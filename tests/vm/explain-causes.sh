@@ -35,12 +35,12 @@ latency-tracker record -n 1 --num-subbuf 16 -o /tmp/captures last offcpu thresho
 recorder=$!
 wait_until 600 grep -q '^armed' /tmp/record.log
 
-# all: true unless only those causes are to be tried that PREEMPT_RT treats in another way: locks of the kernel, softirqs,
-# threads of interrupts, and with them timers, packets and disks, each once.
+# all: true unless only the causes that PREEMPT_RT handles differently are tried, each once: kernel locks, softirqs,
+# interrupt threads, and with them timers, packets and disks.
 all() { [ -z "$rt" ] || [ -n "${LT_LONG:-}" ]; }
 
-# case_of NAME COMMAND SENTENCE TRACKER KEY=VALUE...: alerts of an instance of that name, which the command causes, are to be
-# explained by that sentence.
+# case_of NAME COMMAND SENTENCE TRACKER KEY=VALUE...: the alerts of instance NAME that COMMAND causes must be explained
+# by SENTENCE.
 case_of() {
 	name=$1 command=$2
 	printf '%s\t%s\n' "$1" "$3" >>/tmp/sentences
@@ -56,7 +56,7 @@ case_of futex 'late futex' 'victim/\d+ waited for last/\d+, which ran' syscall t
 case_of sleep 'late sleep' 'victim/\d+ waited for a timer' offcpu threshold=300ms comm=victim
 case_of tcp 'late tcp' 'victim/\d+ waited for server/\d+, which waited for a timer' \
 	syscall threshold=300ms comm=victim calls=recvfrom
-# The same between two network namespaces, as containers have them.
+# A connection between two network namespaces, as between containers.
 ! all || case_of veth 'late veth' 'victim/\d+ waited for server/\d+, which waited for a timer' \
 	syscall threshold=300ms comm=victim calls=recvfrom
 disk=slow
@@ -64,8 +64,9 @@ case_of fsync 'late fsync /dev/slow' "victim/\d+ waited for $disk" syscall thres
 ! all || case_of fault 'late fault /dev/slow' "victim/\d+ waited for $disk" offcpu threshold=300ms comm=victim
 case_of handler 'late cause handler' "victim/\d+ waited for lt_cause \(interrupt $line\)" offcpu threshold=300ms comm=victim
 case_of thread 'late cause thread' 'victim/\d+ waited for irq/\d+-lt_\w+/\d+, which ran' offcpu threshold=300ms comm=victim
-# What a handler leaves to a tasklet is done when it ends, or by a thread for softirqs, if the handler has interrupted another
-# softirq. On PREEMPT_RT it is any such thread that happens to run next, and what woke that is told, perhaps a timer.
+# A tasklet scheduled by a handler runs when the handler ends, or in a softirq thread if the handler has interrupted
+# another softirq. On PREEMPT_RT any softirq thread that runs next may run it, and the waker of that thread is reported,
+# perhaps a timer.
 by_thread='(ksoftirqd|ktimers)/1/\d+, which (waited for|was interrupted:)'
 [ -n "$rt" ] || case_of tasklet 'late cause softirq' \
 	"victim/\d+ waited for (softirq HI of|$by_thread) lt_cause \(interrupt $line\)" offcpu threshold=300ms comm=victim
@@ -83,13 +84,13 @@ later() {
 	kill $_reader
 }
 case_of later later "victim/\d+ waited for $by_thread lt_cause \(interrupt $line\)" offcpu threshold=300ms comm=victim
-# The thread of an interrupt waits for a spinlock on PREEMPT_RT; elsewhere for the processor, on which the owner is not preempted.
+# On PREEMPT_RT the interrupt thread waits for a spinlock; elsewhere for the CPU, on which the owner is not preempted.
 case $rt in
 	yes) owner='lt_beside/\d+, which ran' ;;
 	*) owner='irq/\d+-lt_\w+/\d+, which had been woken, and waited for CPU 1, which ran lt_beside/\d+' ;;
 esac
 case_of spinlock 'late cause wait' "victim/\d+ waited for $owner" offcpu threshold=300ms comm=victim
-# A writer to a parameter waits for another one, which has the mutex, and waits for a work, which sleeps.
+# A writer to a parameter waits for the mutex, whose owner waits for a work item that sleeps.
 two() {
 	echo slow >/sys/module/lt_works/parameters/run &
 	_first=$!
@@ -99,12 +100,12 @@ two() {
 }
 case_of mutex two 'sh/\d+ waited for kworker/\S+, which waited for a timer' lock threshold=300ms kind=$mutex comm=sh
 
-# A disk with an interrupt of its own, the machine's; the others have timers. It is fast, so the reads are large, and it
-# may be done with one of them before all of that is requested: there are several.
+# The machine's own disk has an interrupt; the other disks use timers. It is fast, so the reads are large, and it may
+# complete part of a read before all of it is requested: so there are several reads.
 large() { dd if=/dev/vda of=/dev/null bs=4M count=16 iflag=direct; }
 ! all || case_of device large "dd/\d+ waited for vda" offcpu threshold=0 comm=dd max_alerts=50
 
-# On PREEMPT_RT, and where there are many, a thread does them.
+# On PREEMPT_RT, and if there are many, a thread runs the softirqs.
 case_of storm 'late storm' \
 	'victim/\d+ could have gone on, and waited for CPU 1, which (worked for softirq HI( of [a-z_ ]+)?|ran (ksoftirqd|ktimers)/1/\d+)' \
 	syscall threshold=600ms comm=victim calls=read

@@ -65,10 +65,10 @@ interrupt() {
 	rmmod lt_irqs
 }
 case_of interrupt 'CPU 1 worked for lt_long, "odd" name \(interrupt \d+\)' irq threshold=300ms
-# On PREEMPT_RT it is a thread's work.
+# On PREEMPT_RT a thread runs the softirq.
 case_of interrupt 'CPU 1 (worked for softirq HI of interrupt irq_work|ran (ksoftirqd|ktimers)/1/\d+)' softirq vec=hi threshold=300ms
 
-# Any trace will do, with the alerts named.
+# Any trace is accepted if --alerts names the file of alerts.
 latency-tracker explain /tmp/captures/0001/trace --alerts /dev/null 2>/tmp/err && fail "no alerts: explained"
 grep -q 'there are no such alerts' /tmp/err || fail "no alerts: $(cat /tmp/err)"
 kill "$(cat /run/lttng/lttng-sessiond.pid)"

@@ -42,7 +42,7 @@ says "x func function=$ASSEMBLY" "this function cannot be traced: \"$ASSEMBLY\""
 says 'x func function=lt_current' 'a function of this module that a probe may call cannot be traced: "lt_current"'
 [ ! -e $LT/x ] || fail "x is there"
 
-# Its caller, arguments and result. A short one has to be shorter even if the host lets it wait.
+# Its caller, arguments and result. A short call must stay below the threshold even if the host delays it.
 ms=$(patiently "$(patiently 20)")
 control "w func function=lt_fn_delay threshold=$((ms / 2))ms"
 assert_eq "$(cat $LT/w/function)" lt_fn_delay function
@@ -73,7 +73,7 @@ awk '{ for (i = 1; i <= NF; i++) { split($i, w, "="); f[w[1]] = w[2] } print f["
 		if ($1 != want || $2 != n || $NF < n * 5000000 || $(NF - 1) != n || $NF <= last) { print "wrong:", $0; exit 1 }
 		last = $NF } END { exit n != 8 }' || fail "recursion"
 exec 3<&-
-# Too deep for the shadow stack: the calls that are followed are right, the rest are not followed.
+# Too deep for the shadow stack: the outer calls are reported correctly, the inner ones are not followed.
 run recurse 100 0
 [ "$(stat w started)" -ge 30 ] || fail "only $(stat w started) of 108"
 assert_eq "$(stat w started)" "$(stat w ended)" "started, ended"
@@ -108,7 +108,7 @@ grep -q ' reason=late .* ret=0$' /tmp/alerts || fail "no end"
 exec 3<&-
 control -w
 
-# Our own calls are not followed, in a probe or to wake a reader: there would be no end of them.
+# Our own calls, in a probe or to wake a reader, are not followed: they would recurse forever.
 control 'delays func function=lt_fn_delay threshold=0 wakeup_interval=0'
 follow $LT/delays/alerts /dev/null
 reader=$!
@@ -129,7 +129,7 @@ done
 control -delays
 wait $reader || :
 
-# Exits inside.
+# A task that exits inside the function.
 control 'w func function=lt_fn_exit threshold=0'
 run exit 5 0
 wait_until 5 stat_is w gone -eq 5
@@ -145,7 +145,7 @@ assert_eq "$(stat last gone) $(stat last ended)" "5 0" "do_task_dead: gone, ende
 control -w
 control -last
 
-# Under way when its instance is removed, or is off for a moment: it returns.
+# A call in flight returns normally when its instance is removed, or briefly turned off.
 control 'w func function=lt_fn_sleep threshold=0'
 run sleep 1 "$(patiently 1500)" &
 wait_until 5 stat_is w pending -eq 1
@@ -163,8 +163,8 @@ rmmod latency_tracker || fail "unloading while a task is inside"
 kernel_says ' stay allocated, ' || fail "what stays allocated: $(dmesg | tail -n 1)"
 wait
 
-# It returns through the address of its probe, at which there must not be one without an exit handler: the kernel
-# would call the handler nevertheless, at NULL. On the same CPU the next allocation gets the memory that was freed
+# The call returns through the address of its probe. If a probe without an exit handler had been allocated at that
+# address, the kernel would call that handler, at NULL. On one CPU the next allocation gets the memory that was freed
 # last.
 others() { for cpu in 0 1; do taskset -c $cpu sh -c "echo '$*' >/proc/lt_functions"; done; }
 entries() {
@@ -181,7 +181,7 @@ run sleep 1 600000 2>/dev/null &
 second=$!
 wait_until 10 stat_is w4 pending -eq 2
 for i in $(seq 4); do control "-w$i"; done
-# The same memory, but another function: its return is not counted.
+# A probe of another function in that memory: the return is not counted.
 for i in $(seq 4); do
 	control "r$i pair begin=return:lt_fn_delay end=tracepoint:sched_process_exit end_key=tid begin_key=tid events=16 max_events=16 ring=2"
 done

@@ -21,7 +21,7 @@ load_module
 insmod /lt/lt_irqs.ko times=2
 line=$(cat /sys/module/lt_irqs/parameters/number)
 rmmod lt_irqs
-# interrupts OPTION...: lt_irqs on CPU 1, which has the same line again.
+# interrupts OPTION...: load lt_irqs on CPU 1, check that it gets the same line, and unload it.
 interrupts() {
 	/usr/bin/taskset -c 1 /sbin/insmod /lt/lt_irqs.ko "$@"
 	assert_eq "$(cat /sys/module/lt_irqs/parameters/number)" "$line" "the line"
@@ -38,7 +38,7 @@ exec 3<$LT/i/alerts 4<$LT/s/alerts
 interrupts times=5
 alerts_of i /tmp/i
 cat /tmp/i
-# The short one takes a millisecond, if it is not delayed.
+# The short handler takes a millisecond, unless it is delayed.
 ! in_time || assert_eq "$(wc -l </tmp/i)" 5 "alerts of the line"
 assert_eq "$(grep -c ' action="lt_long, ' /tmp/i)" 5 "alerts of the handler"
 assert_eq "$(grep -c " comm=\"insmod\" irq=$line on=1 action=\"lt_long, ..odd.. name\" ret=handled$" /tmp/i)" 5 "what they say"
@@ -56,10 +56,10 @@ assert_eq "$(stat i1 alerts)" 10 "short and long ones"
 assert_eq "$(stat i0 alerts) $(stat s0 alerts)" "0 0" "of others"
 : >/tmp/other
 [ "$(stat other alerts)" -eq 0 ] || cat $LT/other/wakeup >/tmp/other
-# On a slow machine there may be more of them than the ring holds.
+# On a slow machine there may be more alerts than the ring holds.
 if grep -v -e ' vec=7 name=sched ' -e '^lost=[0-9]*$' /tmp/other; then fail "softirqs of others"; fi
 for name in i s i0 i1 s0 other; do
-	# Those that run at this very moment are pending.
+	# Handlers that run at this very moment are pending.
 	control "$name $(sed -n "s/^$name \([a-z]*\) .*/\1/p" $LT/control) enabled=0"
 	sums_hold $name
 	assert_eq "$(stat $name unmatched) $(stat $name full) $(stat $name gone)" "0 0 0" "$name: lost"

@@ -25,7 +25,7 @@ echo slow >$run
 case $(uname -r) in *-rt-*) mutex=rtmutex ;; *) mutex=mutex ;; esac
 
 # Writers to parameters of a module take turns by a mutex: it is held for as long as `run` takes, here 1.2 s.
-# two: one of them, and another when the first has it.
+# two: start a writer, and another when the first has the mutex.
 two() {
 	echo long >$run &
 	_first=$!
@@ -51,7 +51,7 @@ done
 assert_eq "$(stat none alerts)" 0 "alerts of other kinds"
 control -none
 
-# What has not got it yet is found.
+# A waiter that has not acquired the mutex yet is found.
 control 'l lock threshold=3600s timeout=50ms'
 exec 3<$LT/l/alerts
 two
@@ -63,8 +63,8 @@ grep "reason=late .* kind=$mutex ret=0 stack=\"[^\"]*param_attr_store+" /tmp/ale
 control -l
 rmmod lt_works
 
-# Threads that write to one pipe and read from it, which has one mutex: ftrace shows the same waits of theirs, outside of
-# interrupts. They stand still where it and the instance begin and end, so that both see the same.
+# Threads that write to one pipe and read from it, which has one mutex: ftrace shows their waits, outside of interrupts.
+# They pause while ftrace and the instance are turned on and off, so that both see the same waits.
 cat >/tmp/crowd.py <<'END'
 import os, sys, threading
 WRITERS, ROUNDS, SIZE = 4, 300, 60000
@@ -112,7 +112,7 @@ control "all lock enabled=0 threshold=0 pid=${tids%% *} ring=65536 events=16384"
 echo 65536 >$trace/buffer_size_kb
 echo 1 >$trace/events/lock/contention_begin/enable
 echo 1 >$trace/events/lock/contention_end/enable
-# They are asleep by now.
+# The threads are asleep by now.
 sleep 1
 control 'all lock enabled=1'
 echo go >&5
@@ -157,7 +157,7 @@ if grep -v ' lock=[0-9a-f]* kind=[a-z:A-Z-]* ret=-*[0-9]* stack="' /tmp/alerts |
 if grep -q ' kind=other ' /tmp/alerts; then fail "a kind that is not known"; fi
 control -all
 
-# An alert for each wait of anybody, with its stack, each traced, and readers that are woken for each.
+# An alert for each wait of any task, with its stack, each traced, and readers that are woken for each.
 echo 0 >$trace/events/lock/enable
 echo 1 >$trace/tracing_on
 echo 1 >$trace/events/latency_tracker/alert_lock/enable

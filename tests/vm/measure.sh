@@ -15,7 +15,7 @@
 
 COMMAND=/lt/bin/latency-tracker
 M=$LT/measure
-# runs TRACKER HOOK KIND: of one probe, those that were measured and those that were discarded.
+# runs TRACKER HOOK KIND: the numbers of measured and discarded runs of one probe.
 runs() {
 	awk -v tracker="$1" -v hook="$2" -v kind="$3" '
 		$1 == "probe" && $2 == tracker && $3 == hook && $4 == kind {
@@ -23,20 +23,20 @@ runs() {
 		}
 		END { if (!found) print "none" }' $M
 }
-# discarded TRACKER: of all its probes.
+# discarded TRACKER: the number of discarded runs of all its probes.
 discarded() { awk -v tracker="$1" '$1 == "probe" && $2 == tracker { sub("discarded=", "", $6); n += $6 } END { print n + 0 }' $M; }
 is_discarded() { [ "$(discarded "$1")" -gt 0 ]; }
 # load: softirqs of timers and RCU, and calls of vfs_read.
 load() { for _ in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/dev/null bs=512 count=200 2>/dev/null; sleep 0.02; done; }
 
-# Not asked for.
+# Without the parameter.
 load_module
 [ ! -e $M ] || fail "without the parameter there is a file"
 if $COMMAND measure 2>/tmp/said; then fail "the command shows something without the parameter"; fi
 grep -q 'does not measure' /tmp/said || fail "the command says: $(cat /tmp/said)"
 unload_module
 
-# Words that are no counters; the log names them.
+# Unknown counters; the log names them.
 for words in cycle 'cycles,' instructions,bogus 'cycles;x' ','; do
 	refused "measure=$words" insmod /lt/latency_tracker.ko "measure=$words"
 	kernel_says "measure: no counter '" || fail "the log does not say what is wrong with $words"
@@ -52,14 +52,14 @@ load
 for name in soft read both; do echo 0 >$LT/$name/enabled; done
 cat $M
 
-# The emulator has no such counters: the reason stands there, and the cycles are counted.
+# The emulator has no such counters: the reason is printed, and the cycles are counted.
 grep -q '^counter cycles counted cpus=' $M || fail "cycles are not counted"
 for counter in instructions branch-misses; do
 	grep -qE "^counter $counter (missing why=absent|counted cpus=2)$" $M || fail "$counter: $(grep '^counter' $M)"
 done
 assert_eq "$(grep '^unmeasured' $M)" 'unmeasured 0' "probes that are not measured"
 
-# Each run is in it, under what it did.
+# Each run is counted, by whether an event began or ended in it.
 assert_eq "$(runs empty - none)" 1000 "runs of the probe that does nothing"
 for is in "soft softirq softirq_entry softirq_exit" "read func vfs_read vfs_read:return" "both pair softirq_entry softirq_exit"; do
 	# shellcheck disable=SC2086 # words
@@ -70,7 +70,7 @@ for is in "soft softirq softirq_entry softirq_exit" "read func vfs_read vfs_read
 done
 assert_eq "$(runs softirq softirq_entry none)" 0 "runs of softirq_entry without an event"
 
-# The numbers of each distribution fit together.
+# The numbers of each distribution are consistent.
 awk '
 	function bad(why) { print "line " NR ": " why ": " $0; failed = 1 }
 	function ends() { if (probe != "" && in_buckets != cycles) bad(probe " has " cycles " samples, and in buckets " in_buckets) }
@@ -95,13 +95,13 @@ $COMMAND measure >/tmp/said || fail "the command fails"
 grep 'softirq, softirq_entry: .* runs in which an event began or ended' /tmp/said || fail "the command says: $(cat /tmp/said)"
 $COMMAND measure --json | grep -q '"hook":"softirq_exit"' || fail "no JSON"
 
-# What measures is no probe that could be measured.
+# The measuring code is not itself a measured probe.
 grep -qw lt_measure_begin /proc/kallsyms || fail "there is no lt_measure_begin"
 for name in lt_measure_begin lt_measure_end lt_irq_save lt_irq_restore; do
 	refused "$name can be traced" grep -q "^$name \[latency_tracker\]$" /sys/kernel/tracing/available_filter_functions
 done
 
-# The same tracepoint again is the same probe; other CPUs come and go.
+# Attaching to a tracepoint again continues its counts; other CPUs go offline and come back.
 before=$(runs softirq softirq_entry transition)
 control 'soft softirq enabled=1'
 online 1 0
@@ -111,7 +111,7 @@ echo 0 >$LT/soft/enabled
 [ "$(runs softirq softirq_entry transition)" -gt "$before" ] || fail "after a CPU was off nothing is measured"
 assert_eq "$(runs softirq softirq_entry transition)" "$(stat soft started)" "runs in which an event began, again"
 
-# Every tracker is measured, and works as it does otherwise.
+# Every tracker is measured, and still works.
 for tracker in $(sed -n 's/^\([a-z]*\): .*/\1/p' $LT/trackers); do
 	case $tracker in
 	module|func|pair) ;;
@@ -127,7 +127,7 @@ for tracker in wakeup offcpu syscall; do
 done
 assert_eq "$(grep '^unmeasured' $M)" 'unmeasured 0' "probes that are not measured, of all trackers"
 
-# NMIs come in some of the runs.
+# NMIs hit some of the runs.
 if insmod /lt/lt_causes.ko us=0 2>/dev/null; then
 	control 'read func enabled=1'
 	(while :; do dd if=/dev/zero of=/dev/null bs=512 count=5000 2>/dev/null; done) &

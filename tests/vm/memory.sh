@@ -39,7 +39,7 @@ takes() {
 }
 
 insmod /lt/lt_functions.ko
-# The first of everything fills slabs and tables that stay.
+# The first instance of each tracker fills slabs and tables that stay.
 load_module
 for tracker in $TRACKERS; do takes $tracker >/dev/null; done
 unload_module

@@ -15,7 +15,7 @@
 
 null_disk disk 100000
 
-# Half of the time would go to grace periods. (The sequence puts it back.)
+# Otherwise grace periods would take half of the time. (tests/sequence.sh restores the setting.)
 echo 1 >/sys/kernel/rcu_expedited
 
 # Kernel memory that a module could leak, in KiB: slab that cannot be reclaimed, vmalloc, per-CPU. Slab without an
@@ -42,8 +42,7 @@ once() {
 	[ ! -e $LT ] || fail "round $1: $LT is still there"
 }
 
-# The memory size says nothing on a kernel that keeps freed memory back; there kmemleak searches for
-# leaks.
+# Memory in use proves nothing on a kernel that quarantines freed memory; there kmemleak searches for leaks.
 if [ "$(many 100 20)" = 20 ]; then
 	for round in $(seq 20); do once "$round"; done
 	exit
@@ -57,7 +56,7 @@ for round in $(seq $first); do once "$round"; done
 before=$(kernel_memory)
 for round in $(seq $((first + 1)) $last); do once "$round"; done
 after=$(kernel_memory)
-# One instance of 20000 events alone takes megabytes. Of 80 rounds a megabyte may be left, of fewer as much less.
+# One instance of 20000 events takes megabytes. 80 rounds may leave a megabyte, fewer rounds proportionally less.
 most=$(((last - first) * 1024 / 80))
 echo "unreclaimable kernel memory: $before KiB after $first rounds, $after KiB after $last; up to $most KiB may be new"
 [ $((after - before)) -lt $most ] || fail "$((after - before)) KiB leaked in $((last - first)) rounds"

@@ -8,9 +8,9 @@
 #
 # Witness and tracker know the same kinds of end. A packet that is freed in another way would stay open until its
 # address is reused. Then the tracker would replace it, or still have it open at the end, and the test excludes both;
-# or it would mistake the end of the next packet for that of this one, while the witness also sees allocations, and
-# forgets an open packet at their address. If both know an end only from a later event, as when a deferred packet is
-# finally freed, that is not noticed.
+# or it would mistake the end of the next packet for the end of this one. The witness also sees allocations, and forgets
+# an open packet at their address. An error is missed if both know an end only from a later event, as when a deferred
+# packet is finally freed.
 #
 # Addresses of packets are compared as text. Those in ftrace's dynamic events are never hashed, so no address may be
 # hashed.
@@ -40,7 +40,7 @@ iperf3 --server >/tmp/server 2>&1 &
 ip netns exec inner iperf3 --server >/tmp/server.inner 2>&1 &
 
 tracing 30000 net/netif_receive_skb skb/skb_copy_datagram_iovec skb/consume_skb skb/kfree_skb
-# The functions that free a packet without a tracepoint, that make it a part of another one, and that make one.
+# The functions that free a packet without a tracepoint, that merge it into another one, and that allocate one.
 for event in 'freed __kfree_skb skbaddr=$arg1' 'freed skb_attempt_defer_free skbaddr=$arg1' \
 	'merged kfree_skb_partial skbaddr=$arg1' \
 	'made __alloc_skb%return skbaddr=$retval' 'made skb_clone%return skbaddr=$retval'; do
@@ -52,7 +52,7 @@ begin='netif_receive_skb(skb:skbaddr=; dev:dev= len:len=)'
 end='skb_copy_datagram_iovec|consume_skb|kfree_skb|freed(skb:skbaddr=; end:end= drop_reason:drop_reason= tid:by=)'
 rule="last $begin -> $end ! merged|made(skb:skbaddr=)"
 
-# listens ADDRESS: does the server there? It opens its socket again for each client.
+# listens ADDRESS: whether the server listens there; it reopens its socket for each client.
 listens() {
 	case $1 in 10.9.0.2) ip netns exec inner ss -Hltn ;; *) ss -Hltn ;; esac | grep -q ':5201 '
 }

@@ -79,7 +79,7 @@ grep " reason=timeout .* tid=$sleeper .* stack=\"hrtimer_nanosleep+" /tmp/alerts
 assert_eq "$(grep -c " reason=late .* tid=$sleeper " /tmp/alerts)" 1 "its end"
 exec 3<&-
 
-# No delay would be reported, but a timeout is.
+# A threshold that no delay exceeds: only the timeout is reported.
 for values in 'threshold=2s max=1s' 'threshold=1s max=1s' max=1s; do
 	refused "$values" control "x offcpu $values"
 	kernel_says 'no delay is above threshold and at most max: "max"' || fail "the log does not say what is wrong with $values"
@@ -100,10 +100,10 @@ wait_until 10 stat_is w readers -ge 1
 assert_eq "$(stat w alerts)" "$before" "alerts about the reader: $(cat /tmp/alerts)"
 control -w
 
-# Many sleep at once: each is a line of `pending`, in the order of their begins, whatever the reader's buffer, and each
+# Many sleep at once: each is a line of `pending`, in the order of their starts, whatever the reader's buffer, and each
 # stack is walked once.
 trace=/sys/kernel/tracing
-# Sanitizers walk the stack of the task that allocates, with the first of them.
+# Sanitizers call stack_trace_save for each allocation, so it is not counted there.
 for function in $(! in_time || echo stack_trace_save) stack_trace_save_tsk; do echo "p:$function $function" >>$trace/kprobe_events; done
 # walks: how many stacks have been walked.
 walks() { awk '$1 ~ /^stack_trace_save/ { sum += $2 } END { print sum + 0 }' $trace/kprobe_profile; }

@@ -60,7 +60,7 @@ grep -q ' cat-[0-9]* .*: lt_may_open <-' /tmp/trace || fail "the tracer has not 
 for instance in $(sed 's/ .*//' $LT/control); do control "-$instance"; done
 echo 1 >$trace/tracing_on
 
-# By itself, until it is unloaded.
+# The module traced by its own tracker func, until it is unloaded.
 control 'own func function=lt_may_open comm=cat threshold=0'
 follow $LT/own/alerts /tmp/own
 cat $LT/version >/dev/null

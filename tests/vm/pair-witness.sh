@@ -26,7 +26,7 @@
 load_module
 null_disk disk 200000 size=128
 insmod /lt/lt_functions.ko
-# On PREEMPT_RT timers expire in threads, which can be preempted between two probes: not these, by others.
+# On PREEMPT_RT timers expire in threads, which can be preempted between two probes; a real-time priority prevents that.
 urgent 90 '^ktimers/'
 tracing 20000
 writes() {
@@ -76,7 +76,7 @@ pairs 200 'last hrtimer_start(key:hrtimer=; context) -> hrtimer_expire_entry(key
 control -w
 echo 0 >$TRACE/events/timer/enable
 
-# By the thread, whatever the CPU.
+# Paired by the thread, whatever the CPU.
 echo 'f:lt/called vfs_write buf=$arg2:u64 count=$arg3:u64' >>$TRACE/dynamic_events
 echo 'f:lt/waits io_schedule' >>$TRACE/dynamic_events
 echo 1 >$TRACE/events/lt/enable

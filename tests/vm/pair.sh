@@ -48,7 +48,7 @@ says "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no argumen
 says "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
 [ ! -e $LT/x ] || fail "x is there"
 
-# The same alerts as block.
+# Alerts equal to those of block.
 ms=$(patiently 20)
 null_disk slow "${ms}000000"
 # The first run of everything is slow under emulation.
@@ -69,11 +69,11 @@ assert_eq "$(wc -l </tmp/block)" 20 "alerts of block"
 assert_eq "$(wc -l </tmp/pair)" 20 "alerts of pair"
 fields /tmp/block time delay >/tmp/a
 fields /tmp/pair time delay >/tmp/b
-# Half a millisecond; the next one is as far away as the disk is slow, ten times or more.
+# At most half a millisecond of difference; other delays differ by ten times that or more.
 paste /tmp/a /tmp/b | awk -v most="$(if in_time; then echo 500000; else echo $((ms * 500000)); fi)" '
 	function far(a, b) { return a - b > most || b - a > most }
 	far($1, $3) || far($2, $4) { print "differs:", $0; exit 1 }' || fail "not the same as block"
-# A pointer is a number that stands for it; the result, and the bytes that were read.
+# A pointer is shown as a number that stands for it; the result is the number of bytes read.
 grep -q ' context=[a-z]* key=[0-9a-f]\{16\} end=0,4096$' /tmp/pair || fail "what it says: $(head -n 1 /tmp/pair)"
 for name in b p; do
 	control "$name $([ $name = b ] && echo block || echo pair) enabled=0"
@@ -96,13 +96,13 @@ awk -v most="$(if in_time; then echo 8e6; else echo 1e12; fi)" '
 	{ sub(/.* delay=/, ""); if ($1 < 3e6 || $1 > most) { print $1; exit 1 } }' /tmp/alerts || fail "delays"
 control -p
 
-# One function and another one, by the CPU: the time between two calls. A begin that is kept.
+# Two functions, by the CPU: the time between two calls. With again=keep the first start stays.
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_sleep begin_key=tid,cpu threshold=0'
 control 'k pair begin=function:lt_fn_delay end=function:lt_fn_sleep again=keep threshold=0'
 taskset 1 sh -c "echo delay 4 $(patiently 2) >/proc/lt_functions; echo sleep 2 1 >/proc/lt_functions"
 assert_eq "$(stat p replaced) $(stat p ended) $(stat p unmatched) $(stat p again)" "3 1 1 0" "replace: replaced, ended, unmatched, again"
 assert_eq "$(stat k replaced) $(stat k ended) $(stat k unmatched) $(stat k again)" "0 1 1 3" "keep: replaced, ended, unmatched, again"
-# From the first of four of 2 ms, and from the last one: to the same end, which each instance measures.
+# Four starts, 2 ms apart: one instance measures from the first, another from the last, to one end.
 [ "$(stat p max)" -ge "$(patiently 2000000)" ] && [ $(($(stat k max) - $(stat p max))) -ge "$(patiently 5000000)" ] ||
 	fail "keep: $(stat k max), replace: $(stat p max)"
 ! in_time || { [ "$(stat k max)" -ge 8000000 ] && [ "$(stat p max)" -lt 8000000 ]; } ||
@@ -110,7 +110,7 @@ assert_eq "$(stat k replaced) $(stat k ended) $(stat k unmatched) $(stat k again
 control -p
 control -k
 
-# A tracepoint to itself, on each CPU: how long no task is switched out. Its end comes first.
+# A tracepoint to itself, on each CPU: the time without a switch. Each hit is first an end, then a start.
 control 'p pair begin=tracepoint:sched_switch end=tracepoint:sched_switch begin_key=cpu threshold=3600s'
 wait_until 5 stat_is p ended -ge 10
 control 'p pair enabled=0'

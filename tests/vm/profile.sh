@@ -63,8 +63,8 @@ works "write /dev/quick 5" "read /dev/slow 5" "cached /tmp/file 5"
 refused "without an instance" profile save -o /tmp/none.json
 latency-tracker start io io "pid=$server"
 
-# day NAME QUICK MIDDLE SLOW: these numbers of writes on the disks, saved; each has to be in the row of its disk. A day on which
-# the machine itself was late, which the server sees by its own clock, begins again.
+# day NAME QUICK MIDDLE SLOW: these numbers of writes on the disks, saved; each must be in the row of its disk. A day on
+# which the machine itself was late, by the server's own clock, is repeated.
 day() {
 	for try in 1 2 3; do
 		late=''
@@ -85,7 +85,7 @@ day() {
 	fail "no such day on this machine"
 }
 
-# The same twice, then more that waits for the slow disk.
+# Two equal days, then one with more waits for the slow disk.
 day monday 100 80 20
 day tuesday 100 80 20
 day wednesday 100 20 80
@@ -96,7 +96,7 @@ compared 2 /tmp/monday.json /tmp/wednesday.json
 # In two rows 50 are expected twice, and there are 30 more or less: 30^2 / 50, four times.
 grep -qE '^b_write +200 +200 +72.0 +2 +< 0.001$' /tmp/report || fail "chi-squared is not 72 of 2 degrees"
 says "write requests: the share above 8.39ms rose from 10 % to 40 % (p < 0.001)"
-# Three more are the server's answers.
+# Three more calls are the server's answers.
 says "write calls: the share above 8.39ms rose from 9.9 % to 39 % (p < 0.001)"
 compared 2 /tmp/wednesday.json /tmp/monday.json
 says "write requests: the share above 8.39ms fell from 40 % to 10 % (p < 0.001)"

@@ -25,7 +25,7 @@ mkdir -p $cgroups/small
 load_module
 null_disk disk 0 size=2048
 
-# follow_points POINT...: has ftrace show these, and nothing before.
+# follow_points POINT...: clear ftrace and record these tracepoints.
 follow_points() {
 	echo 0 >$trace/tracing_on
 	echo >$trace/set_event
@@ -34,9 +34,9 @@ follow_points() {
 	for _point; do echo 1 >"$trace/events/$_point/enable"; done
 	echo 1 >$trace/tracing_on
 }
-# passed POINT: how often.
+# passed POINT: how often ftrace has recorded it.
 passed() { grep -c " $1: " $trace/trace || :; }
-# is_as_traced INSTANCE BEGIN END: the instance has begun and ended as many.
+# is_as_traced INSTANCE BEGIN END: the instance's starts and ends are as many as ftrace's.
 is_as_traced() {
 	echo 0 >$trace/tracing_on
 	control "$1 reclaim enabled=0"
@@ -54,7 +54,7 @@ follow_points vmscan/mm_vmscan_memcg_reclaim_begin vmscan/mm_vmscan_memcg_reclai
 echo 20M >$cgroups/small/memory.max
 # shellcheck disable=SC2016 # for the other shell
 sh -c 'echo $$ >/sys/fs/cgroup/small/cgroup.procs; exec dd if=/dev/disk of=/dev/null bs=1M count=100' 2>/dev/null
-# Its end comes after its last reclaim.
+# The task ends after its last reclaim.
 is_as_traced memcg mm_vmscan_memcg_reclaim_begin mm_vmscan_memcg_reclaim_end
 [ "$(stat memcg ended)" -gt 10 ] || fail "only $(stat memcg ended) reclaims"
 assert_eq "$(stat memcg alerts)" "$(stat memcg ended)" "alerts"
@@ -64,17 +64,17 @@ head -n 2 /tmp/alerts
 assert_eq "$(grep -cv ' reason=threshold .* comm="dd" kind=memcg order=0 pages=[0-9]* stack="' /tmp/alerts || :)" 0 "other alerts"
 grep -q ' stack="[^"]*try_charge_memcg+' /tmp/alerts || fail "who allocated?"
 if grep -q 'latency_tracker\|__traceiter' /tmp/alerts; then fail "our own functions"; fi
-# As many pages as ftrace shows, together.
+# The total of pages matches ftrace's.
 sum() { awk '{ sum += $1 } END { print sum }'; }
 assert_eq "$(sed -n 's/.* pages=\([0-9]*\) .*/\1/p' /tmp/alerts | sum)" \
 	"$(sed -n 's/.* nr_reclaimed=\([0-9]*\).*/\1/p' $trace/trace | sum)" "pages"
 for name in memcg other; do control -$name; done
 
-# The zones are compacted: each is an event of the task that asked for it, for no order.
+# The zones are compacted: each is an event of the task that requested it, without an order.
 control 'zones reclaim threshold=0 kind=compaction comm=compact ring=16384'
 control 'nobody reclaim threshold=0 kind=compaction kthreads=0 comm=other'
 follow_points compaction/mm_compaction_begin compaction/mm_compaction_end compaction/mm_compaction_migratepages
-# By a process of this name, with memory to move.
+# Requested by a process of this name, with memory to move.
 cp "$(command -v python3)" /tmp/compact
 /tmp/compact -c '
 pages = [bytearray(4096) for _ in range(4000)]
@@ -97,7 +97,7 @@ assert_eq "$(sed -n 's/.* pages=\([0-9]*\) .*/\1/p' /tmp/alerts | sum)" \
 assert_eq "$(stat nobody started)" 0 "compactions of others"
 for name in zones nobody direct; do control -$name; done
 
-# Memory is short: those who read faster than kswapd frees reclaim themselves. The kernel counts a stall for each try
+# Memory is short: tasks that read faster than kswapd frees reclaim themselves. The kernel counts a stall for each try
 # of a reclaim, of which there may be several.
 stalls() { awk '/^allocstall_/ { sum += $2 } END { print sum }' /proc/vmstat; }
 follow_points vmscan/mm_vmscan_direct_reclaim_begin vmscan/mm_vmscan_direct_reclaim_end

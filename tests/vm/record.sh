@@ -22,7 +22,7 @@
 sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
 armed() { grep -q '^armed' /tmp/record.log; }
 
-# The word is not an instance.
+# No instance has this name.
 lttng-snapshot --help | grep '^usage: lttng-snapshot' || fail "lttng-snapshot --help"
 refused "an unknown option" lttng-snapshot --nosuch
 
@@ -55,7 +55,7 @@ for capture in 0001 0002; do
 	grep -q "\"sector\": $sector," /tmp/captures/$capture/alert.json || fail "$capture has another alert"
 done
 
-# The old one is gone, and the others are listed and shown.
+# The oldest capture is gone, and the others are listed and shown.
 [ ! -e /tmp/captures/0000 ] || fail "a capture of 2000 is still there"
 latency-tracker captures -o /tmp/captures >/tmp/list
 cat /tmp/list
@@ -68,7 +68,7 @@ assert_eq "$(wc -l <$LT/control)" 0 "instances left"
 assert_eq "$(sessions)" 0 "sessions left"
 wait_until 10 sh -c '! pgrep lttng-sessiond'
 
-# A quota: what the trace cannot have is in evidence.json.
+# A quota: evidence.json has the counters that a trace cannot have.
 if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	waits quota 1 50 5 # makes the cgroup
 	latency-tracker record -n 1 -o /tmp/held held runqueue threshold=50ms cgroup=/lt-quota >/tmp/record.log 2>&1 &
@@ -146,7 +146,7 @@ latency-tracker captures -o /tmp/small/captures | grep -E '^ *0001 .*no trace$' 
 umount /tmp/small
 
 # A session daemon that is killed: its helpers go, the next alert is saved, and the one after it has a trace again.
-# What this writes is CTF 1.8, signed so that Trace Compass opens it.
+# The output is CTF 1.8, marked so that Trace Compass opens it.
 start /tmp/killed --trace-format ctf-1.8 shared
 kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
 reads slow 1 0
@@ -167,7 +167,7 @@ latency-tracker record --lean -d 1 -o /tmp/few few wakeup threshold=1h >/tmp/rec
 grep '^latency-tracker: not recorded, since .* no probe for it: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
 ! grep 'not recorded, .*\(sched_switch\|block_rq_complete\)' /tmp/record.log || fail "what is there is missing"
 
-# The same by hand, as a shell script.
+# The shell script scripts/lttng-snapshot does this by hand.
 control 'hand block threshold=50ms dev=slow'
 lttng create --snapshot hand --output=/tmp/hand
 lttng enable-channel --kernel --subbuf-size=256k --num-subbuf=4 blocks

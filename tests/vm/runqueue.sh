@@ -57,7 +57,7 @@ member=${member#*=}
 alerts_of w /tmp/alerts
 cat /tmp/alerts
 assert_eq "$(grep -vc " tid=$member " /tmp/alerts)" 0 "alerts of others"
-# The last one may be its exit, which is not throttled on the way back to user space: it does not return there.
+# The last wait may be at its exit, which is not throttled: an exiting task does not return to user space.
 missing=$(($(throttled) - before - $(wc -l </tmp/alerts)))
 case $missing in 0|1) ;; *) fail "throttled $missing times more than there are alerts" ;; esac
 [ "$(wc -l </tmp/alerts)" -ge 5 ] || fail "only $(wc -l </tmp/alerts) alerts"

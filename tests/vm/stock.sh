@@ -21,7 +21,7 @@ load_module
 now() { python3 -c 'import time; print(time.monotonic_ns())'; }
 mkfifo /tmp/fifo
 exec 8<>/tmp/fifo
-# It is hung before anything starts.
+# The process hangs before any instance starts.
 dd if=/tmp/fifo of=/dev/null bs=7 count=1 2>/dev/null &
 hung=$!
 wait_until 10 grep -q pipe_read /proc/$hung/stack
@@ -48,7 +48,7 @@ for start in $(field start <"$LT/o/pending") $(field start <"$LT/s/pending"); do
 	[ "$start" -ge "$before" ] || fail "it claims to know more than it has seen: $start, before $before"
 done
 
-# It times out, and ends.
+# Its event times out, and ends.
 for name in o s; do
 	wait_until 10 stat_is $name timed_out -ge 1
 	exec 3<$LT/$name/wakeup
@@ -106,7 +106,7 @@ for _ in 1 2 3 4 5 6 7 8; do
 done
 kill $busy
 
-# A mutex: writers to parameters of a module take turns. On PREEMPT_RT a task does not say for what it sleeps.
+# A mutex: writers to parameters of a module take turns. On PREEMPT_RT a task does not record what it sleeps on.
 insmod /lt/lt_works.ko ms=40
 run=/sys/module/lt_works/parameters/run
 echo long >$run &
@@ -121,7 +121,7 @@ wait
 case $(uname -r) in
 *-rt-*) ;;
 *)
-	# If the host was slow, it has got it meanwhile.
+	# If the host was slow, the writer has acquired it meanwhile.
 	if [ "$(stat l before_start)" = 1 ]; then
 		grep -q " tid=$waiter .* kind=mutex ret=0 stack=\"[^\"]*param_attr_store+.*\" since=before-start$" /tmp/l || fail "a mutex: $(cat /tmp/l)"
 		assert_eq "$(stat l before_start_ended)" 1 "it has got it"

@@ -106,13 +106,13 @@ control 'w syscall threshold=0 calls=execve'
 exec 3<$LT/w/alerts
 calls exec
 assert_eq "$(grep -c "call=execve" $LT/w/pending)" 0 "calls pending"
-# Or the reading makes more of them.
+# Otherwise the reading itself causes more of them.
 control 'w syscall enabled=0'
 alerts_of w /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
 assert_eq "$(stat w renamed)" 1 "renamed"
-# It was executed by the shell itself, before.
+# The shell's own execve in this thread, an earlier alert, does not count.
 assert_eq "$(grep " pid=$tid tid=$tid " /tmp/alerts | grep -v ' comm="sh" ' | grep -c " call=execve number=$(number_of execve) .* ret=0\$")" 1 "its execve"
 sums_hold w
 control -w
@@ -138,11 +138,11 @@ other_abi() {
 	cat /tmp/alerts
 	assert_eq "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=20 abi=compat .* ret=$tid$")" 3 "by the entrance of 32-bit programs"
 	if [ "$(uname -m)" = x86_64 ]; then
-		# Python also uses it for itself.
+		# Python makes this call on its own, too.
 		[ "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=$(number_of getpid) abi=native .* ret=$tid$")" -ge 3 ] || fail "by the other one"
 		assert_eq "$(stat w ended) $(stat v ended)" "3 0" "calls of abi=compat, and of writev"
 	else
-		# A program of its own, which ends with exit().
+		# A separate program, which ends with exit().
 		assert_eq "$(stat w started) $(stat w ended) $(stat v ended)" "4 3 0" "calls of abi=compat, and of writev"
 		said x32 abi=x32
 	fi
@@ -153,7 +153,7 @@ case $(uname -r) in *-debug) ;; *) other_abi ;; esac
 # A reader of alerts makes calls: these raise no alerts.
 control 'w syscall threshold=0 wakeup_interval=0 comm=cat'
 cat $LT/w/alerts >/tmp/alerts &
-# It has read what there was of its own beginning.
+# The reader has read the alerts about its own start.
 wait_until 10 grep -q latency_tracker /proc/$!/stack
 before=$(stat w alerts)
 sleep 1

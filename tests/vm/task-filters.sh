@@ -25,7 +25,7 @@ wait_until 5 test -s /tmp/pid
 pid=$(cat /tmp/pid)
 wait_until 5 grep -q "^State:.S" "/proc/$pid/status"
 n=0
-# follows WANTED FILTER...: an instance with this filter, which has to report the process WANTED times.
+# follows WANTED FILTER...: an instance with this filter must report the process WANTED times.
 follows() {
 	n=$((n + 1)) wanted=$1
 	shift
@@ -40,7 +40,7 @@ done
 follows 1 pid="$pid" tid="$pid" comm=python3 cgroup=/a/b cpu=1 uid=1000
 for filter in pid=1 tid=1 comm=python comm=python33 cgroup=/other cpu=0 uid=0; do
 	follows 0 "$filter"
-	# All the others are met.
+	# All other filters match.
 	follows 0 "$(echo "pid=$pid tid=$pid comm=python3 cgroup=/a uid=1000 cpu=1" | sed "s|${filter%%=*}=[^ ]*|$filter|")"
 done
 grep " cgroup=$inode " $LT/control | head -n 1
@@ -51,12 +51,12 @@ while read -r name wanted filter; do
 	: >/tmp/$name
 	# All alerts up to now, and end-of-file; it would wait for the first one.
 	[ "$(stat "$name" alerts)" -eq 0 ] || cat $LT/$name/wakeup >/tmp/$name
-	# As the shell it has waited since before some of them.
+	# As a shell, it has waited since before some of the instances started.
 	assert_eq "$(grep " tid=$pid " /tmp/$name | grep -vc since=)" "$wanted" "alerts with '$filter'"
 done </tmp/filters
 [ "$(stat f11 filtered)" -gt 0 ] || fail "no task was refused"
 
-# A thread of the kernel.
+# A kernel thread.
 kernel=$(while read -r p; do
 	[ -s "/proc/$p/cmdline" ] || { [ "$(cat "/proc/$p/comm" 2>/dev/null)" != rcu_preempt ] || echo "$p"; }
 done </sys/fs/cgroup/cgroup.procs)

@@ -37,8 +37,8 @@ assert_eq "$(grep -c ' alert: ' $trace/trace)" 0 "events that the filter lets th
 echo 0 >$trace/events/latency_tracker/alert/enable
 control -slow
 
-# same_values "KEY...": each of $count events and lines has each key, and they have the same values. By one process:
-# thousands of lines, by a dozen keys, would take longer than all else.
+# same_values "KEY...": each of $count events and lines has each key, and they have the same values. One process
+# compares them: a process for each of thousands of lines and a dozen keys would take too long.
 same_values() {
 	awk -v keys="$1" -v count="$count" '
 		BEGIN { n = split(keys, key) }

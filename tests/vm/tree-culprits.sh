@@ -43,7 +43,7 @@ if what in ("quota", "shared"):
     with open("/sys/fs/cgroup/cgroup.subtree_control", "w", encoding="ascii") as file:
         file.write("+cpu")
     os.makedirs(path, exist_ok=True)
-    # What is left of a quota when both threads want some is for one of them.
+    # If both threads compete for the rest of a quota, one of them gets it.
     quota = "2000 100000" if what == "shared" else "10000 100000"
     for file, text in ("cpu.max", quota), ("cgroup.procs", str(os.getpid())):
         with open(f"{path}/{file}", "w", encoding="ascii") as file:
@@ -65,7 +65,7 @@ if what in ("quota", "shared"):
         os.kill(other, 9)
         os.waitpid(other, 0)
 else:
-    # long or often
+    # one long preemption, or many
     hogs, pause, took = (1, 0.005, 30) if what == "long" else (30, 0.001, 0.3)
     child = os.fork()
     if child == 0:
@@ -87,13 +87,13 @@ else:
 END
 late() { python3 /tmp/late.py "$@"; }
 
-# told: what a person reads about all alerts, in /tmp/watched.
+# told: write the readable text of all alerts to /tmp/watched.
 told() {
 	latency-tracker watch t --count "$(stat t alerts)" >/tmp/watched || assert_eq $? 2 "the exit status of watch"
 	cat /tmp/watched
 }
 
-# Once, by a thread that is gone when the alert is read.
+# Preempted once, by a thread that has exited before the alert is read.
 control 't tree threshold=45ms comm=lt_late end=blocked origin=timer'
 exec 3<$LT/t/alerts
 hog=$(late long 2)
@@ -101,13 +101,13 @@ alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
 [ ! -e "/proc/$hog" ] || fail "lt_hog is still there"
-# On PREEMPT_RT ticks preempt it, too, for which there may be no room.
+# On PREEMPT_RT ticks also preempt it, and the path may have no room for these.
 grep -Eq " preempted:$hog\(lt_hog\)/49(\*[0-9]+)?@1\+" /tmp/alerts || fail "who preempted it is not named"
 told
 tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while (lt_hog/$hog had preempted it|it was preempted [0-9]+ times, for the longest by lt_hog/$hog), CPU 1" || fail "the sentence"
 control -t
 
-# So often that there is no room for each.
+# Preempted so often that the path has no room for each.
 control 't tree threshold=60ms comm=lt_late end=blocked origin=timer'
 exec 3<$LT/t/alerts
 hog=$(late often 2)
@@ -125,7 +125,7 @@ null_disk nullb0 $page_ns
 echo 0 >/sys/block/nullb0/queue/read_ahead_kb
 control "t tree threshold=${page_ns}ns comm=dd end=user origin=timer"
 exec 3<$LT/t/alerts
-# The first time of everything is slow, and where a disk begins others have read.
+# The first run of everything is slow, and other tasks have read the start of the disk.
 /usr/bin/taskset -c 1 dd if=/dev/nullb0 of=/dev/null bs=12k count=4 skip=100 2>/dev/null
 alerts_of t /tmp/alerts
 exec 3<&-
@@ -135,7 +135,7 @@ assert_eq "$(grep -c ' end=user .* reads:[0-9]*@1+' /tmp/alerts)" 4 "alerts with
 if grep -q ' sleep:' /tmp/alerts; then fail "a sleep is not known to come after reads"; fi
 told
 case $(uname -r) in
-	# The steps of the thread that calls timers leave no room for all.
+	# The steps of the thread that calls timers leave no room for all sleeps.
 	*-rt-*) ;;
 	*) assert_eq "$(tr -s ' \n' '  ' </tmp/watched | grep -Eo 'passed while dd/[0-9]+ slept in state D 2 times, each after it had requested reads of its own' | wc -l)" \
 		4 "sentences about what the task has requested itself" ;;

@@ -29,9 +29,9 @@ load_module
 insmod /lt/lt_causes.ko us=3000
 interval=2500000
 
-# LOAD_load PROCESS LOOPS: what happens while the process runs; as it ends.
+# LOAD_load PROCESS LOOPS: the load while the process runs; returns when it ends.
 quiet_load() { wait "$1"; }
-# A task that computes, and interrupts that are off, from before the first sample until most are there.
+# A computing task, and periods with interrupts off, from before the first sample until most samples are taken.
 disturbed_load() {
 	sh -c 'while :; do :; done' &
 	_busy=$!
@@ -46,7 +46,7 @@ disturbed_load() {
 	return $_status
 }
 
-# samples LOOPS LOAD: this many samples of either kind of thread, into files named for these.
+# samples LOOPS LOAD: take this many samples of each kind of thread, in files named after the load and the kind.
 samples() {
 	for policy in fifo other; do
 		control "s tree threshold=0 origin=timer comm=cyclictest ring=4096"
@@ -81,7 +81,7 @@ python3 /lt/tests/cyclictest.py $interval 50000 fifo-quiet=90 other-quiet=90 fif
 	cp /tmp/*.samples /tmp/*.switches /tmp/*.returns /lt/out
 	fail "cyclictest has seen something else"
 }
-# Interrupts that are off made some of them late, and were a part of both.
+# Interrupts that were off delayed some samples, of both kinds.
 for policy in fifo other; do
 	late=$(awk -F: 'NF == 3 && $3 > 1000000' /tmp/$policy-disturbed.samples | wc -l)
 	[ "$late" -ge 5 ] || fail "only $late samples of $policy were late"

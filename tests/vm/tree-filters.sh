@@ -23,10 +23,10 @@ line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 # The first run of everything is slow under emulation.
 target 1 handler
 
-# One filter each, which lets it pass, and one which does not.
+# For each filter, a value that matches the chain, and one that does not.
 for filters in "origin=irq irq=$line:origin=timer" "origin=irq:origin=vector" "irq=$line:irq=$threaded" \
 	"prio=120:prio=119" "cpu=1:cpu=0" "uid=0:uid=1" "comm=lt_target:comm=lt_other"; do
-	# Only its own: others may be late, too.
+	# Only chains of the target count: others may be late, too.
 	case $filters in comm=*) comm='' ;; *) comm=comm=lt_target ;; esac
 	control "yes tree threshold=${late}us $comm ${filters%%:*}"
 	control "no tree threshold=${late}us $comm ${filters#*:}"
@@ -36,7 +36,7 @@ for filters in "origin=irq irq=$line:origin=timer" "origin=irq:origin=vector" "i
 	control -no
 done
 
-# The same of the local interrupt.
+# Filters by the local interrupt.
 control "yes tree threshold=${late}us comm=lt_target origin=vector vec=irq_work"
 control "no tree threshold=${late}us comm=lt_target origin=vector vec=thermal_apic"
 target 2 after
@@ -44,7 +44,7 @@ assert_eq "$(stat yes alerts) $(stat no alerts)" "2 0" "vec"
 control -yes
 control -no
 
-# And of a task whose ids are known, in a cgroup: it waits for the interrupt when it is told to.
+# Filters by a task whose ids are known, in a cgroup: it waits for the interrupt on request.
 mkfifo /tmp/ask /tmp/answer
 /usr/bin/taskset -c 1 sh -c 'printf lt_target >/proc/$$/comm
 	echo $$ >/sys/fs/cgroup/ours/cgroup.procs
@@ -67,7 +67,8 @@ done
 exec 5>&- 6<&-
 wait $known
 
-# The same timer, from when it may be called and from when it must be: what is in between is the slack of the task.
+# One timer, from the time when it may be called and from the time when it must be: the difference is the slack of the
+# task.
 control "soft tree threshold=0 comm=sleep timer=hrtimer_wakeup origin=timer"
 control "hard tree threshold=0 comm=sleep timer=hrtimer_wakeup origin=timer from=expires"
 exec 3<$LT/soft/alerts
@@ -78,13 +79,13 @@ exec 3<&4
 alerts_of hard /tmp/hard
 exec 3<&- 4<&-
 cat /tmp/soft /tmp/hard
-# began FILE: when its last chain has begun.
+# began FILE: the start of its last chain.
 began() { tail -n 1 "$1" | sed 's/.* time=\([0-9]*\) .* delay=\([0-9]*\) .*/\1 - \2/'; }
 assert_eq "$(($(began /tmp/hard) - ($(began /tmp/soft))))" 50000 "nanoseconds of slack"
 control -soft
 control -hard
 
-# reported WHAT WANTED: of two waits of the target this many are reported with WHAT.
+# reported WHAT WANTED: with WHAT set, WANTED of two waits of the target are reported.
 reported() {
 	before=$(stat t alerts)
 	exec 3<$LT/t/alerts
@@ -94,7 +95,7 @@ reported() {
 	exec 3<&-
 	assert_eq "$(grep -c ' comm="lt_target" ' /tmp/alerts)" "$2" "reports with $1"
 }
-# Without any filter at first: that is a route of its own through the probes.
+# Without any filter at first, which takes another path through the probes.
 control "t tree threshold=${late}us"
 reported "no filter" 2
 for filter in pid=1 tid=1 comm=lt_other cgroup=/other cpu=0 uid=1 prio=119 origin=timer irq="$threaded"; do
@@ -103,7 +104,7 @@ for filter in pid=1 tid=1 comm=lt_other cgroup=/other cpu=0 uid=1 prio=119 origi
 	control "t tree ${filter%%=*}=all"
 	reported "${filter%%=*}=all" 2
 done
-# Of two that refuse it, taking back one is not enough.
+# If two filters reject a chain, resetting one is not enough.
 control "t tree pid=1 irq=$threaded"
 reported "two filters" 0
 echo all >$LT/t/pid

@@ -22,15 +22,15 @@ load_module
 us=6000
 # shellcheck source=tests/tree.sh
 . /lt/tests/tree.sh
-# What happens besides: ticks, one in 4 ms, the ends of the interrupts, the switches, turns of the other processor; a tick
-# in what takes a while is taken off that, which lasts by the clock. A tenth of what is told apart. Other tasks of that CPU,
-# and softirqs (callbacks of RCU, the thread for them), may come as well: ftrace says how long each was.
+# Noise: a tick each 4 ms, the ends of interrupts, switches, turns of the other processor. A tick during a busy period
+# shortens it, since that lasts by the clock. A tenth of each part is tolerated. Other tasks of that CPU, and softirqs
+# (RCU callbacks and their thread), may also run: ftrace has the length of each.
 slack=$((us * 100))
-# Where all takes longer, other interrupts, softirqs and tasks do, too.
+# On a slower kernel, other interrupts, softirqs and tasks take longer, too.
 in_time || slack=+$slack
 case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
 
-# by WORD [PART...]: three alerts of a task that waits in this manner, and the parts that took `us` each.
+# by WORD [PART...]: get three alerts of a task that waits because of WORD; each PART must have taken `us`.
 by() {
 	word=$1
 	shift
@@ -59,13 +59,13 @@ tracing 2000 sched/sched_switch irq/irq_handler_entry irq/irq_handler_exit
 tracing 2000 irq/softirq_entry irq/softirq_exit
 control "t tree threshold=${late}us comm=lt_target interference=1"
 by late-irq irq:1
-# The thread of an interrupt is one.
+# The interrupt thread counts as an interrupt.
 by late-task irq:2
 by late-nmi irq:2
-# On PREEMPT_RT it is in a thread that the target may preempt.
+# On PREEMPT_RT the softirq runs in a thread that the target may preempt.
 [ -n "$rt" ] || by late-softirq irq:1 softirq:1
 
-# The thread of the interrupt keeps it from CPU 1, until it may run on CPU 0. The thread has been called once more then.
+# The interrupt thread keeps the target from CPU 1 until it may run on CPU 0. By then the thread has run once more.
 echo "$(patiently 600000)" >$parameters/us
 interrupts() { awk '$NF == "lt_threaded" { print $2 + $3 }' /proc/interrupts; }
 before=$(interrupts)
@@ -80,7 +80,7 @@ exec 3<&-
 cat /tmp/alerts
 grep ' switch:[0-9]*(lt_target)/120@0+' /tmp/alerts >/tmp/moved || fail "it was not moved"
 python3 /lt/tests/tree.py sums /tmp/moved || fail "moved: they do not add up"
-# It was moved in the interrupt in the middle of the thread: nearly all of the wait was for that, on CPU 1.
+# The target was migrated during the interrupt that preempted the thread: it waited for that interrupt, on CPU 1.
 awk '{ match($0, /@0[+][0-9]+[{]irq:[0-9]+/); split(substr($0, RSTART + 3, RLENGTH - 3), part, /[{]irq:/)
 	if (part[1] < 10000000 || part[2] < 0.9 * part[1]) exit 1 }' /tmp/moved || fail "moved: not what has kept it on CPU 1"
 control -t

@@ -46,7 +46,7 @@ import time
 
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for _ in range(int(sys.argv[1])):
-    # The receiver waits for it by then, and the one before has arrived.
+    # The receiver waits for this packet by then, and the previous one has arrived.
     time.sleep(0.1)
     sender.sendto(b"x", ("10.9.0.2", 4711))
 PYTHON

@@ -21,9 +21,9 @@ parameters=/sys/module/lt_causes/parameters
 line=$(cat $parameters/number)
 
 for end in switch blocked; do
-	# A call that the handler leaves to the other CPU would be one more that begins, and gone when it is made.
+	# A call that the handler queues for the other CPU would add a chain, which is gone once the call is made.
 	control "t tree threshold=3600s timeout=10s origin=irq irq=$line comm=lt_target end=$end hops=!work,call,wheel"
-	# Awake at some wakings and asleep at others, or there is nothing to see: how often, is up to the host.
+	# The task must be awake at some wakings and asleep at others, or nothing is tested; the host decides how often.
 	storms=0
 	until [ "$(stat t started)" -ge 1000 ] && [ "$(stat t awake)" -ge 1 ] &&
 		[ $(($(stat t merged) + $(stat t awake))) -ge 100 ]; do

@@ -45,7 +45,7 @@ exec 3<&-
 cat /tmp/alerts
 python3 /lt/tests/tree.py are /tmp/alerts 1 "irq:$line $(softirq HI) $woken" 'raise:HI' 1000000000 || fail "not the chain of the late one"
 
-# says WHAT FILE: it has the chain, and the sentence.
+# says WHAT FILE: check that FILE has the chain and the sentence.
 says() {
 	cat "$2"
 	for text in "handler of interrupt $line (lt_cause) is called" 'softirq HI' 'lt_target/[0-9]* runs' \
@@ -75,7 +75,7 @@ done
 control -t
 control -all
 
-# One write begins it, another one ends it.
+# One write begins the job, another one ends it.
 control 't tree end=work origin=work threshold=4s timeout=2s'
 exec 3<$LT/t/alerts
 sh -c "echo job >$LT/work_begin; echo \$\$; sleep 5; echo job >$LT/work_done" >/tmp/pid

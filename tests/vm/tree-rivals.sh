@@ -47,12 +47,12 @@ named() {
 # 15 interrupts of 2 ms; each task is interrupted by ticks, too.
 echo 15 >$parameters/rounds
 named hog_a=12 storm=noise hog_b=40 hog_c=20 hog_d=4 -- 'task/\d+\(hog_b\)=40' "irq/$line\(lt_cause\)=30" 'task/\d+\(hog_c\)=20'
-# It comes after 2 ms, while hog_a runs, which ends with it if it runs on top of that.
+# The softirq comes after 2 ms, while hog_a runs; if it runs on top of hog_a, both end together.
 echo 30000 >$parameters/us
 named tasklet=tasklet hog_a=6 hog_b=20 hog_c=12 -- 'softirq/HI=30' 'task/\d+\(hog_b\)=20' 'task/\d+\(hog_c\)=12'
 control -t
 control "t tree threshold=5ms comm=lt_target interference=1"
-# Its thread wakes the task, and takes as long as the handler of another line, or an NMI, in the middle of that.
+# The interrupt thread wakes the task and stays busy; meanwhile the handler of another line, or an NMI, takes as long.
 echo 6000 >$parameters/us
 thread="irq/$(cat $parameters/threaded)\(lt_threa\w*\)=6"
 for word in late-task late-nmi; do

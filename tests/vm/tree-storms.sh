@@ -26,12 +26,12 @@ net=1
 modprobe veth 2>/dev/null || net=
 if [ -n "$net" ]; then between_namespaces; elif in_time; then fail "no veth"; fi
 
-# storm TIMES TASKS: all of it at once, in the background. $storm are its processes; $tasks is the one that makes short
-# tasks, and not among them.
+# storm TIMES TASKS: start all loads at once, in the background. $storm has their processes, except $tasks, which starts
+# the short tasks.
 storm() {
 	storms timers $(($1 * 1500)) & storm=$!
 	storms crowd $(($1 * 15)) & storm="$storm $!"
-	# itself, and no shell that runs it
+	# the process itself, not a shell that runs it
 	python3 /lt/tests/storms.py tasks "$2" & tasks=$!
 	storms hotplug "$1" & storm="$storm $!"
 	: >/tmp/ping
@@ -49,7 +49,7 @@ disks() {
 		wait $!
 	fi
 }
-# over: the storm has ended, and each part of it as it should.
+# over: wait for the end of the storm; each part must succeed.
 over() {
 	for _pid in $storm; do wait "$_pid" || fail "a part of the storm ended with $?: $(cat /tmp/fio /tmp/ping)"; done
 }
@@ -77,7 +77,7 @@ done
 [ "$(stat few full)" -ge 1 ] || fail "there was always room"
 unload_module
 
-# The short tasks go on for as long as that takes.
+# The short tasks continue until that has ended.
 storm 1 1000000
 for end in $ends; do
 	load_module

@@ -31,11 +31,11 @@ tracing=/sys/kernel/tracing
 grep -qw timerlat $tracing/available_tracers || skip "this kernel has no tracer timerlat"
 period=2500
 
-# follow_thread NAME COMM [WORD]: an instance for what timers wake a thread for. (Its function cannot be named, since no
-# function of the kernel's tracers can be traced.)
+# follow_thread NAME COMM [WORD]: create an instance for the timers that wake a thread. (Its function cannot be named,
+# since no function of the kernel's tracers can be traced.)
 follow_thread() { control "$1 tree threshold=0 origin=timer ring=4096 comm=$2 ${3:-}"; }
 
-# judged NAME: nothing is lost, and the instance goes.
+# judged NAME: check that nothing is lost, and remove the instance.
 judged() {
 	control "$1 tree enabled=0"
 	sums_hold "$1"
@@ -43,7 +43,7 @@ judged() {
 	control "-$1"
 }
 
-# late COUNT NAME: interrupts are off for 3 ms, until that many chains have ended.
+# late COUNT NAME: turn interrupts off for 3 ms repeatedly, until that many chains have ended.
 late() {
 	for _ in $(seq 200); do
 		stat_is "$2" alerts -lt "$1" || break
@@ -54,7 +54,7 @@ late() {
 load_module
 insmod /lt/lt_causes.ko us=3000
 
-# The tracer by itself.
+# The tracer alone.
 echo mono >$tracing/trace_clock
 usual=$(cat $tracing/osnoise/timerlat_period_us)
 echo $period >$tracing/osnoise/timerlat_period_us
@@ -75,7 +75,7 @@ python3 /lt/tests/timerlat.py samples ${period}000 5 /tmp/kernel.trace /tmp/kern
 	fail "timerlat has seen something else"
 }
 
-# As rtla runs it.
+# The tracer under rtla.
 for load in quiet late; do
 	follow_thread s timerlatu/0
 	follow_thread u timerlatu/0 end=user

@@ -28,15 +28,15 @@ chains="other requested"
 for word in $chains; do target 1 $word; done
 
 control "t tree threshold=${late}us comm=lt_target"
-# The softirq of the tasklet goes on where it was when the other one is over. On PREEMPT_RT ktimers, if it is switched in
-# first, takes it along.
+# The softirq of the tasklet resumes when the other one is over. On PREEMPT_RT ktimers runs it, too, if it is switched
+# in first.
 served='((waking:\d+ )?switch:\d+\((ksoftirqd|ktimers)/1\)/\d+ )?'
 [ "$(cat $parameters/polls)" = N ] || by inner "irq:$line raise:HI ${served}softirq:HI $woken"
 # The thread is woken by the irq_work, and by no handler that has returned before.
 by other "vector:irq_work waking:\\d+ switch:\\d+\\(irq/$third-lt_\\w+\\)/\\d+ $woken"
 control -t
 
-# What has queued an irq_work is not known. No chain begins with the handler.
+# The code that queued an irq_work is not known. No chain begins with the handler.
 control "t tree threshold=${late}us comm=lt_target origin=irq irq=$line"
 target 3 requested
 assert_eq "$(stat t alerts)" 0 "alerts of a handler that is not in the chain"

@@ -71,19 +71,19 @@ kernel_threads() {
 	cat /proc/[0-9]*/stat 2>/dev/null | awk '{ id = $1; sub(/.*\) /, ""); if (int($7 / 2097152) % 2) print id }'
 }
 
-# ways LOAD TIMES LEAST: the alerts of what a load does, at least LEAST of them.
+# ways LOAD TIMES LEAST: compare the alerts of a load, at least LEAST of them.
 chains() {
 	# The first run of everything is slow under emulation.
 	"$1" 3
 	kernel_threads >/tmp/kthreads
 	both tree 'threshold=0 ring=16384 events=1024' "$1" "$2"
-	# and those that began when the trace did
+	# and the chains that began with the trace
 	kernel_threads >>/tmp/kthreads
 	cp /tmp/kthreads /lt/out
 	exact "$1" --tree /tmp/kthreads --threshold 0 --usual 500us --most 5ms --expect-at-least "$3"
 	rm /lt/out/kthreads
 	none "$1" full replaced negative alerts_lost readers unserved stale
-	# The kinds of chains that there were.
+	# The kinds of chains in the trace.
 	sed 's/.* path="//; s/"$//; s/@[0-9]*+[0-9]*//g; s/:[0-9][^ ]*//g' /tmp/alerts | sort | uniq -c | tee /tmp/kinds
 	control -w
 }

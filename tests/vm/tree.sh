@@ -27,7 +27,7 @@ load_module
 case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
 line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 
-# The first time of everything is slow under emulation, and the thread moves to its CPU.
+# The first run of everything is slow under emulation, and the thread moves to its CPU.
 for word in handler softirq thread hard soft work job call wheel; do target 1 $word; done
 
 # With a threshold, since other things wake the task, too, but none of them late.
@@ -44,18 +44,18 @@ assert_eq "$(grep -c " origin=irq irq=$threaded action=\"lt_threaded\" " /tmp/al
 # An interrupt whose thread is busy with an earlier one: nothing is woken for it, and the chain says so.
 by busy "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
 assert_eq "$(grep -c ' merged=1 ' /tmp/alerts)" 3 "interrupts that a busy thread has taken along"
-# What a handler does after it has called another one is its own.
+# Wakings of a handler after it has called another one belong to the outer handler.
 by nested "irq:$line $woken" 'waking:\d+'
-# What a local interrupt does after a handler has returned is its own.
+# Wakings of a local interrupt after its handler has returned do not belong to the handler.
 by after "vector:irq_work $woken" 'waking:\d+'
-# A worker that the kernel has started inside of a process never gets to user space.
+# A worker that the kernel has started inside a process never returns to user space.
 if [ "$(cat $parameters/workers)" = Y ]; then
 	by worker "irq:$line waking:\\d+ switch:\\d+\\(lt_worker\\)/120 $woken" 'waking:\d+'
 fi
-# To a worker that sleeps, and to one that is busy with another work.
+# A work item for a sleeping worker, and for one that is busy with another item.
 by work "irq:$line queue:lt_on_item waking:\\d+ switch:\\d+\\(kworker/\\S+\\)/\\d+ work:lt_on_item $woken" 'queue:lt_on_item'
 by queue "irq:$line queue:lt_on_item work:lt_on_item $woken" 'work:lt_on_item'
-# The same of a kthread worker, which is not woken for what it finds in its queue.
+# An item for a kthread worker, which is not woken for items that are already queued.
 by job "irq:$line queue:lt_on_job waking:\\d+ switch:\\d+\\(lt_jobs\\)/\\d+ work:lt_on_job $woken" 'queue:lt_on_job'
 by jobs "irq:$threaded queue:lt_on_job work:lt_on_job $woken" 'work:lt_on_job'
 by call "irq:$line call:lt_on_call (vector:call_function_single )?called:lt_on_call $woken" 'call:lt_on_call'
@@ -63,7 +63,7 @@ by hard "timer:lt_on_timer vector:local_timer expire:lt_on_timer $woken" 'vector
 by soft "timer:lt_on_timer vector:local_timer $timers expire:lt_on_timer $woken" 'vector:local_timer'
 control -t
 
-# A timer of the timer wheel is an origin if it is asked for: since the begin of a tick, whose timer turns the wheel.
+# A timer of the timer wheel is an origin if requested: its chain begins with the tick whose timer advances the wheel.
 control "t tree threshold=${late}us comm=lt_target origin=wheel"
 wheel="expire:tick_\\w+ raise:TIMER waking:\\d+ switch:\\d+\\(ktimers/1\\)/98 softirq:TIMER"
 [ -n "$rt" ] || wheel="expire:tick_\\w+ $(softirq TIMER)"
@@ -74,7 +74,7 @@ awk -v tick="$(cat $parameters/tick)" '{ match($0, / time=[0-9]+/); time = subst
 	if ((time - delay) % tick) exit 1 }' /tmp/alerts || fail "it does not begin with a tick"
 control -t
 
-# One function's timers alone, and from their interrupt on.
+# Only timers of one function, with the chain starting at their interrupt.
 for timer in lt_on_timer hrtimer_wakeup; do
 	control "t tree threshold=${late}us comm=lt_target origin=timer timer=$timer"
 	case $timer in
@@ -88,7 +88,7 @@ by hard "vector:local_timer expire:lt_on_timer $woken"
 by soft "vector:local_timer $timers expire:lt_on_timer $woken"
 control -t
 
-# A work that is cancelled is no longer on its way, and does not hang.
+# A cancelled work item is no longer in flight, and does not hang.
 control "t tree threshold=3600s timeout=1s origin=irq irq=$line"
 for word in cancel cancel-job; do target 3 $word; done
 wait_until 20 stat_is t pending -eq 0
@@ -96,19 +96,20 @@ wait_until 20 stat_is t pending -eq 0
 assert_eq "$(stat t alerts)" 0 "alerts of works that were cancelled"
 control -t
 
-# A thread that sleeps in the state D again and again is on no chain forever.
+# A thread that repeatedly sleeps in the state D does not stay on a chain forever.
 control "t tree threshold=3600s origin=timer"
 target 1 drowse
 [ "$(stat t endless)" -ge 4 ] || fail "after 200 sleeps $(stat t endless) chains were dropped"
 [ "$(stat t gone)" -ge "$(stat t endless)" ] || fail "endless chains are gone, too"
 control -t
 
-# Another line has raised the softirq first, and is not wanted.
+# Another line, which the filter rejects, has raised the softirq first.
 control "t tree threshold=${late}us comm=lt_target irq=$line"
 by shared "irq:$line $(softirq HI) $woken" 'raise:HI'
 control -t
 
-# The thread for softirqs does what is too much for one interrupt: its own chain, and not that of what was interrupted.
+# A softirq thread runs work that is too much for one interrupt: the chain is that of the raise, not of the interrupted
+# task.
 control "t tree threshold=0 comm=lt_target irq=$line"
 exec 3<$LT/t/alerts
 target 20 later
@@ -127,7 +128,7 @@ assert_eq "$(stat t alerts)" 0 "alerts of a clock that was set"
 [ "$(stat t ended)" -ge 3 ] || fail "the timers were not followed"
 control -t
 
-# What the kinds of steps take, late or not.
+# The time of each kind of step, late or not.
 control "s tree threshold=3600s comm=lt_target irq=$line"
 target 3 handler
 cat $LT/s/steps
@@ -136,7 +137,7 @@ awk -v least="${late}000" '$1 == "irq" { exit !($3 >= least && $3 <= $5 && $4 >=
 latency-tracker steps s
 control -s
 
-# Only the task itself has to do with that.
+# Only the task itself raised this softirq.
 control "t tree threshold=0 comm=lt_target origin=irq"
 target 5 task
 assert_eq "$(stat t alerts)" 0 "alerts of what a task does itself"
@@ -151,14 +152,14 @@ if [ -n "$rt" ]; then
 	echo "$us" >$parameters/us
 fi
 
-# To user space, and until it waits again.
+# Chains that end in user space, and when the target waits again.
 for end in user blocked; do
 	control "t tree threshold=${late}us comm=lt_target end=$end"
 	case $end in user) last='user:\d+' ;; *) last='blocked:\d+' ;; esac
-	# What the task itself does until it waits again takes as long on a slow kernel.
+	# On a slow kernel the task's own work until it waits again takes as long.
 	longest='waking:\d+'
 	[ $end = user ] || in_time || longest=
-	# There it may be preempted so often that the middle is left out, up to any step.
+	# On such a kernel it may be preempted so often that any number of middle steps is left out.
 	left=''
 	in_time || left='(more\(\d+\) ((waking:\d+ )?switch:\S+ )?)?'
 	by handler "irq:$line $woken $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:\\d+|(sleep|reads):\\d+ waking:\\d+(,by:\\S+)? switch:\\d+\\(lt_target\\))/120 )*$last" \
@@ -167,7 +168,7 @@ for end in user blocked; do
 	control -t
 done
 
-# Of many tips, all go: pending is 0 when no task is under way.
+# All of many tips end: pending is 0 when no chain is in flight.
 control "t tree threshold=3600s comm=lt_target events=16384"
 target 5 fan
 wait_until 10 stat_is t pending -eq 0
@@ -177,7 +178,7 @@ sums_hold t
 assert_eq "$(stat t full) $(stat t negative) $(stat t unserved)" "0 0 0" "lost"
 control -t
 
-# What does not come to its end is found, with where it is.
+# A chain that does not reach its end is found, with its last step.
 echo 300000 >$parameters/us
 control "t tree threshold=3600s timeout=50ms comm=lt_target irq=$threaded origin=irq"
 exec 3<$LT/t/alerts
@@ -190,7 +191,7 @@ grep -q "reason=timeout .* comm=\"irq/$threaded-lt_[a-z]*\" end=none state=runni
 	/tmp/alerts || fail "the thread that hangs is not found"
 control -t
 
-# What is under way, by what it began with.
+# Chains in flight, grouped by origin.
 if in_time; then echo 5000000; else echo 15000000; fi >$parameters/us
 control "t tree threshold=3600s irq=$threaded origin=irq"
 target 1 thread & waiting=$!
@@ -203,10 +204,10 @@ grep -q "^    irq:$threaded@1 [0-9]*%, waking:[0-9]*@1 [0-9]*%, switch:.*@1 [0-9
 latency-tracker tree t --json >/tmp/chain.json
 python3 /lt/tests/tree.py roots /tmp/chain.json "irq:$threaded" || fail "as JSON: $(cat /tmp/chain.json)"
 python3 /lt/tests/tree.py live 't: 1 wake chain in flight from 1 origin' latency-tracker tree t --live --interval 100ms || fail "on a terminal"
-# On what is no terminal it is shown once.
+# If the output is not a terminal, it is printed once.
 latency-tracker tree t --live >/tmp/chain
 grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/chain || fail "$(cat /tmp/chain)"
-# All of that was seen: the thread need not go on.
+# All of this was seen, so the thread may stop.
 echo 0 >$parameters/us
 wait "$waiting"
 latency-tracker tree t >/tmp/chain 2>/tmp/said
@@ -223,7 +224,7 @@ for bad in 'origin=nmi' 'origin=' 'irq=timer' 'vec=reschedule' 'end=done' 'from=
 	'origin=wheel hops=work'; do
 	refused "$bad" control "bad tree $bad"
 done
-# Nor later.
+# No tip is left later, either.
 control "t tree hops=work origin=timer"
 refused "a change to origin=wheel" control "t tree origin=wheel"
 if echo wheel >$LT/t/origin; then fail "origin=wheel by its file"; fi

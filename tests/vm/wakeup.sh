@@ -16,7 +16,7 @@
 . /lt/tests/witness.sh
 
 load_module
-# The reader is not kept waiting, too.
+# The hog does not delay the reader.
 /usr/bin/taskset -p 1 $$ >/dev/null
 # The first run of everything is slow under emulation.
 waits hog 1 5
@@ -37,7 +37,7 @@ delay=$(field delay </tmp/alert)
 [ "$delay" -ge "${ms}000000" ] || fail "it waited $delay ns"
 ! in_time || [ "$delay" -lt 25000000 ] || fail "it waited $delay ns"
 assert_eq "$(field waker_tid </tmp/alert)" "$hog" "waker"
-# The hog, if no thread of the kernel has waited, too, and runs first.
+# The hog, unless a kernel thread has waited, too, and runs first.
 assert_eq "$(field prev_tid </tmp/alert)" "$(other_of next "$victim" "$(field time </tmp/alert)")" "who ran before"
 assert_eq "$(field cpu </tmp/alert) $(field target </tmp/alert) $(field migrated </tmp/alert)" "1 1 0" "cpu target migrated"
 assert_eq "$(field context </tmp/alert) $(field policy </tmp/alert) $(field prio </tmp/alert)" "task other 120" "context policy prio"
@@ -75,7 +75,7 @@ done
 
 # A reader of all alerts gets none about itself: the only tasks that run are the reader, and the shell that sleeps.
 echo 0 >$LT/w/threshold
-# It opens the file itself: until it does, it is not a reader.
+# The reader opens the file itself: until then it is not a reader.
 cat $LT/w/alerts >/tmp/alerts &
 reader=$!
 sleep 2

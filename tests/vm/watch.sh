@@ -17,7 +17,7 @@ load_module
 on() { _cpu=$1; shift; /usr/bin/taskset -c "$_cpu" "$@"; }
 # The CPU that has to search is the one where a timeout is written.
 looks() { on 0 sh -c "echo $1 >$LT/i/timeout"; }
-# hang: what happens on CPU 0 for 300 ms.
+# hang: a handler hangs CPU 0 for 300 ms.
 hang() { on 0 /sbin/insmod /lt/lt_irqs.ko times=1 us="$(patiently 300000)" && rmmod lt_irqs; }
 /usr/bin/taskset -p 8 $$ >/dev/null
 # The first run of everything is slow under emulation.
@@ -42,7 +42,7 @@ begins() {
 	exec 3<$LT/i/alerts
 }
 
-# It was to check in an hour.
+# The watching CPU was due to check in an hour.
 begins
 looks 3600s
 sleep 0.2
@@ -51,7 +51,7 @@ sleep 0.2
 hang
 found "a shorter timeout" 20
 
-# Its worker is kept away, its timer is not.
+# Its worker is delayed, its timer is not.
 begins
 looks 50ms
 sleep 0.2
@@ -62,7 +62,7 @@ hang
 found "a watcher that is kept" 40
 wait $hog
 
-# The watch never got there.
+# The watch never reached the other CPU.
 waits hog 1 900 >/dev/null &
 hog=$!
 sleep 0.1

@@ -16,7 +16,7 @@ load_module
 samples=/lt/samples
 export LC_ALL=C.UTF-8
 
-# all [INSTANCE]: each does two jobs or so, one by one.
+# all [INSTANCE]: run all helpers, each with about two jobs, one after another.
 all() {
 	printf 'one\ntwo\n' | work-queue "$@"
 	printf 'one\ntwo\n' | python3 $samples/job.py "$@"
@@ -26,7 +26,7 @@ all() {
 	lt-work ${1:+-i "$1"} "done" 'lt-work 2'
 }
 
-# Nothing follows it: they say so, and do their work.
+# No instance follows the work: the helpers report that, and do their work.
 {
 	printf 'one\ntwo\n' | work-queue
 	printf 'one\ntwo\n' | python3 $samples/job.py
@@ -65,7 +65,7 @@ cat >/tmp/expected <<'END'
 END
 diff -u /tmp/expected /tmp/cookies || { cat /tmp/alerts; fail "other cookies"; }
 assert_eq "$(stat t work_begun) $(stat t work_done) $(stat t work_unmatched) $(stat t work_pending)" "15 15 0 0" "marks"
-# In the queue another thread has done the work.
+# In the example with a queue, another thread has done the work.
 grep 'cookie="queue' /tmp/alerts | sed -n 's/.*[ "]begin:\([0-9]*\)@.* done:\([0-9]*\)@.*/\1 \2/p' |
 	awk '$1 == $2 { exit 1 } END { exit NR != 4 }' || fail "who has done the jobs of the queue"
 control -t

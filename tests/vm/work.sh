@@ -17,14 +17,15 @@
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
 
-# marks FILE WORD...: what comes of it, in one line. One process does them all: to start one takes long under emulation.
+# marks FILE WORD...: make these marks and print their results in one line. One process makes them all, since starting
+# one is slow under emulation.
 marks() {
 	case $1 in --group) python3 /lt/tests/work.py mark "$@"; return ;; esac
 	(IFS='	'; printf '%s\n' "$*" >&5)
 	read -r _answer <&6
 	echo "$_answer"
 }
-# is WANT FILE WORD...: what must come of it.
+# is WANT FILE WORD...: check that the results of these marks are WANT.
 is() { _want=$1; shift; assert_eq "$(marks "$@")" "$_want" "$*"; }
 perms() { ls -ldn "$1" | awk '{ print substr($1, 1, 10), $3, $4 }'; }
 
@@ -42,7 +43,7 @@ begin=$LT/work_begin done=$LT/work_done
 # The first run of everything is slow under emulation.
 /usr/bin/taskset -c 1 sh -c "echo handler >$parameters/run"
 
-# Who waits for work, and who does not.
+# Instances that follow work, and others.
 is ENODEV $begin one
 is ENODEV $done one
 control 't tree'
@@ -64,13 +65,13 @@ is "EINVAL EINVAL ok ok EINVAL EINVAL" $begin '' '\x0a' x '{64}' '{65}' '{4097}'
 is "EINVAL EINVAL ok ok EINVAL ok" $done '' '\x0a' 'x\x0a' '{64}' '{65}' '\x00'
 is "EINVAL EINVAL EINVAL EINVAL ok EINVAL" $LT/t/work begin 'begin ' 'start x' 'done' 'begin {64}' 'begin {65}'
 is ok $LT/t/work 'done {64}\x0a'
-# The same bytes and a zero are another cookie.
+# A cookie with an additional zero byte is another cookie.
 is "ok ok" $begin 'a' 'a\x00'
 is "ok ok ok" $done 'a\x00' 'a' 'a'
 assert_eq "$(stat t work_begun) $(stat t work_done) $(stat t work_unmatched) $(stat t work_pending)" "7 7 2 0" "begun, done, unmatched, pending"
 assert_eq "$(stat t alerts)" 0 "alerts of what was done in time"
 
-# No more than is set aside; that is not taken from tips.
+# No more work than work_events; its memory is not taken from tips.
 is "ok ok ok ok ENOSPC" $begin 1 2 3 4 5
 assert_eq "$(stat t work_full) $(stat t work_pending) $(stat t work_free)" "1 4 0" "full, pending, free"
 before=$(($(stat t started) - $(stat t work_begun)))
@@ -80,14 +81,14 @@ is "ok ok ok ok ok" $done 5 4 3 2 1
 is "ok ok ok ok" $begin 6 7 8 9
 is "ok ok ok ok" $done 6 7 8 9
 assert_eq "$(stat t work_free)" 4 "free afterwards"
-# Of two begins the second counts.
+# Of two begins with one cookie the second counts.
 before=$(stat t replaced)
 is "ok ok" $begin again again
 assert_eq "$(($(stat t replaced) - before)) $(stat t work_pending)" "1 1" "begun again"
 is "ok ok" $done again again
 control -t
 
-# A listener leaves a job in a queue: the cookie alone tells who does it.
+# A listener leaves a job in a queue: only the cookie shows which task does it.
 control "t tree end=work threshold=200ms comm=lt_listener irq=$line"
 exec 3<$LT/t/alerts
 tids=$(python3 /lt/tests/work.py queue $parameters/run handler $begin $done 300)
@@ -105,7 +106,7 @@ python3 /lt/tests/tree.py longest /tmp/alerts "done:$worker" 250000000 || fail "
 grep -q " tid=$listener comm=\"lt_listener\" end=work state=working origin=irq irq=$line .*\" cookie=\"job 1\"" /tmp/alerts || fail "what it says"
 awk '$1 == "begin" { found = $2 == 1 && $3 >= 250000000 } END { exit !found }' $LT/t/steps || { cat $LT/t/steps; fail "the time of the job"; }
 assert_eq "$(stat t ended) $(awk '{ n += $3 } END { print n }' $LT/t/histogram)" "1 1" "what came to its end"
-# The worker alone is filtered.
+# The filter rejects the worker only.
 is ok $begin other
 [ "$(stat t work_pending)" -eq 0 ] || fail "a task that the filter refuses begins work"
 wait_until 10 stat_is t pending -eq 0
@@ -113,7 +114,7 @@ control 't tree enabled=0'
 sums_hold t
 control -t
 
-# Of those that an interrupt wakes one begins work: that is the only chain, and the others go.
+# One of the tasks that an interrupt wakes begins work: only its chain remains, the others are dropped.
 control "t tree end=work threshold=200ms irq=$threaded"
 exec 3<$LT/t/alerts
 tids=$(python3 /lt/tests/work.py queue $parameters/run fan $begin $done 300)
@@ -144,7 +145,7 @@ python3 /lt/tests/tree.py sums /tmp/alerts || fail "it hangs, and they do not ad
 sed -n 1p /tmp/alerts | grep -q 'reason=timeout .* comm="python3" end=none state=working origin=work .* path="begin:\([0-9]*\)@[01]+0 working:\1@[01]+[0-9]*" cookie="a \\"\\x00\\xff" stack="[a-z_]*+0x' || fail "work that hangs"
 sed -n 2p /tmp/alerts | grep -q 'reason=late .* end=work state=working origin=work .* path="begin:[0-9]*@[01]+0 done:[0-9]*@[01]+[0-9]*" cookie="a \\"\\x00\\xff"$' || fail "work that is done late"
 assert_eq "$(stat no alerts) $(stat no work_begun) $(stat t late)" "0 0 1" "origin=irq; late"
-# The rest of the alert, as the tracepoint has it.
+# The other fields of the alert match the tracepoint.
 echo 1 >/sys/kernel/tracing/events/latency_tracker/alert_tree/enable
 control 't tree threshold=0 timeout=0'
 is ok $begin traced
@@ -154,7 +155,7 @@ grep -q ' end=work state=working origin=work ' /sys/kernel/tracing/trace || { ca
 control -no
 control -t
 
-# The group, and no one else; an open file whose instance has gone.
+# Only the group may mark; an open file whose instance was removed.
 control 't tree end=work'
 for file in $begin $done $LT/t/work; do
 	assert_eq "$(perms "$file")" "--w--w---- 0 77" "$file"

@@ -30,9 +30,9 @@ mkdir -p /tmp/disk
 mount /dev/disk /tmp/disk
 tracing 20000 workqueue
 work() {
-	# Enough that one in a hundred may be odd.
+	# Enough items that one in a hundred may differ.
 	for _ in $(seq 15); do run slow again freed delayed behind requeue; done
-	# It shall not take the CPU from a worker between two probes.
+	# It must not preempt a worker between two probes.
 	chrt --idle 0 fio --name=w --directory=/tmp/disk --rw=randwrite --bs=4k --size=4M --fsync=64 --numjobs=2 --output=/dev/null
 	sync
 	run again behind
@@ -46,11 +46,11 @@ rule_waiting="first $queued -> workqueue_execute_start(work:#2; tid)"
 rule_running='last workqueue_execute_start(work:#2 tid) -> workqueue_execute_end(work:#2 tid)'
 
 # Works that are queued again at any time, even between being taken by a worker and being started there: then the
-# tracepoints do not tell which start belongs to which, and the probes of ftrace and of the module may see them in
+# tracepoints do not show which start belongs to which, and the probes of ftrace and of the module may see them in
 # another order.
 racing='blk_mq_run_work_fn|ext4_end_io_rsv_work'
 
-# without_racing: removes these from /tmp/trace and /tmp/alerts, whose numbers continue without a gap.
+# without_racing: remove the racing items from /tmp/trace and /tmp/alerts, whose numbers continue without a gap.
 without_racing() {
 	edit /tmp/trace grep -Ev "$racing"
 	edit /tmp/alerts grep -Ev "$racing"
@@ -81,7 +81,7 @@ for part in waiting running all; do
 	case $part in
 	all)
 		mv /tmp/alerts /tmp/all
-		# A work that waits for others to end is not queued, so it is not followed.
+		# A work item that waits for others to end is not queued, so it is not followed.
 		edit /tmp/trace grep -v wq_barrier_func
 		for time in waiting running; do
 			of_all $time

@@ -15,7 +15,7 @@
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
 
-# A machine that shares its processors takes longer even if no work waits: compared times have to be longer still.
+# Under load on the host everything takes longer, even if no item waits: compared times must be longer still.
 ms=$(patiently "$(patiently 20)")
 load_module
 insmod /lt/lt_works.ko ms="$ms"
@@ -26,7 +26,7 @@ run slow
 control "w workqueue threshold=$((ms * 3 / 4))ms"
 exec 3<$LT/w/alerts
 
-# A work that waits behind a slow one is queued a moment later, when that one may run already.
+# An item behind a slow one is queued a moment later, when the slow one may already run.
 moment=$((ms / 4))
 ! in_time || moment=1
 # near WHAT NS MS: MS milliseconds, except for that moment, and at most a quarter of the slow one's time more.
@@ -52,11 +52,11 @@ alerts_of w /tmp/alerts.all
 cat /tmp/alerts.all
 grep 'lt_work_' /tmp/alerts.all >/tmp/alerts
 says 1 lt_work_slow 0 "$ms"
-# The shell itself has queued it.
+# The shell itself has queued the item.
 assert_eq "$(sed -n 1p /tmp/alerts | field by_tid) $(sed -n 1p /tmp/alerts | field context)" "$$ task" "who queued it"
 says 2 lt_work_slow 0 "$ms"
 says 3 lt_work_quick "$ms" 0
-# It waits for itself: queued after half of its time. A sleep may take a tick or two longer.
+# An item that waits for its own end: queued after half of its time. A sleep may take a tick or two longer.
 says 4 lt_work_slow 0 "$ms"
 sed -n 5p /tmp/alerts | grep -q ' func="lt_work_slow ' || fail "line 5: not the one queued again"
 near "queued again" "$(sed -n 5p /tmp/alerts | field running)" "$ms"
@@ -66,7 +66,7 @@ says 6 lt_work_freed 0 "$ms"
 # Delayed: counted only from when the timer queues it, so it is not late at all. Cancelled, and queued again: late.
 says 7 lt_work_slow 0 "$ms"
 says 8 lt_work_quick "$ms" 0
-# Queued again while it waits: its time begins with the first queueing; but not if it was cancelled in between.
+# Queued again while it waits: its wait counts from the first queueing, unless it was cancelled in between.
 says 9 lt_work_slow 0 "$ms"
 says 10 lt_work_quick "$ms" 0
 says 11 lt_work_slow 0 "$ms"
@@ -98,7 +98,7 @@ grep 'reason=timeout .* state=running ' /tmp/alerts | grep -q 'stack=".*lt_work_
 	fail "no stack of the worker"
 exec 3<&-
 
-# Each part separately.
+# Each value of part= separately.
 control "waiting workqueue part=waiting threshold=$((ms * 3 / 4))ms"
 control "running workqueue part=running threshold=$((ms * 3 / 4))ms"
 run behind

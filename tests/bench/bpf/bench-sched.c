@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench-sched: attaches the programs of sched.bpf.c or chain.bpf.c, prints `ready`,
- * and at the end of its input what they have counted, and lost. Those of
- * chain.bpf.c are told the threads that run softirqs.
+ * bench-sched: attaches the programs of sched.bpf.c or chain.bpf.c, prints `ready`, and
+ * at the end of its input their counts and losses. The programs of chain.bpf.c get the
+ * ids of the threads that run softirqs.
  *
  * usage: bench-sched PROGRAMS.BPF.O
  */
@@ -35,7 +35,7 @@ static __u64 sum_of(struct bpf_object *object, const char *name)
 	return sum;
 }
 
-/* Where the value of a CPU has the number of a thread. */
+/* The place of a thread id in the value of a CPU. */
 static __u32 *place_of(char *values, size_t size, int cpu, int thread)
 {
 	return (__u32 *)(values + cpu * size + thread * THREAD);
@@ -53,7 +53,7 @@ static void tell(char *values, size_t size, const char *name, int tid)
 			*place_of(values, size, cpu, at) = tid;
 }
 
-/* Tells the programs the threads that run softirqs, if they want to know. */
+/* Passes the ids of the threads that run softirqs to programs that need them. */
 static void tell_threads(struct bpf_object *object)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(object, "cpus");
@@ -69,7 +69,7 @@ static void tell_threads(struct bpf_object *object)
 	values = calloc(cpus > 0 ? cpus : 1, size);
 	if (cpus < 1 || !values || glob("/proc/[0-9]*/comm", 0, NULL, &found))
 		errx(1, "the threads of softirqs are not found");
-	/* One that is not there: stock kernels have no ktimers. */
+	/* A missing thread: stock kernels have no ktimers. */
 	for (int cpu = 0; cpu < cpus; cpu++)
 		for (int at = 0; at < THREADS; at++)
 			*place_of(values, size, cpu, at) = ~0u;

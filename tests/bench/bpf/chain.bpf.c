@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the tracker `tree` follows with end=switch, as BPF programs do it: from
- * an interrupt or a timer's programmed expiry over handlers and softirqs, also
- * those in a thread, to the switch to a task that it woke, with all steps on the
- * way and their times; the delay goes into a histogram of powers of two.
+ * Follows the chains of the tracker `tree` with end=switch by BPF programs: from an
+ * interrupt or a timer's programmed expiry over handlers and softirqs, also those
+ * in a thread, to the switch to a task that it woke, with all steps on the way and
+ * their times; the delay goes into a histogram of powers of two.
  *
  * They are given every advantage: typed tracepoints, which need no copies; an
  * interrupt that wakes no task touches one per-CPU map; a timer in a softirq
@@ -78,7 +78,7 @@ struct thread {
 	__u64 switched;
 };
 
-/* A path of a task that was woken. */
+/* The path of a woken task. */
 struct path {
 	__u64 begin;
 	__u32 number;
@@ -86,7 +86,7 @@ struct path {
 	struct step steps[STEPS];
 };
 
-/* What a CPU is doing, and what it has left for later. */
+/* Current and deferred work of a CPU. */
 struct cpu {
 	struct thread threads[THREADS];
 	__u32 running;
@@ -192,7 +192,7 @@ static __always_inline void copy(struct start *to, const struct start *from)
 	}
 }
 
-/* What a path that begins here would have behind it: the innermost one. */
+/* The innermost context, which a path that begins here continues. */
 static __always_inline struct start *current_start(struct cpu *cpu)
 {
 	if (cpu->timer.number)
@@ -293,7 +293,7 @@ int BPF_PROG(expired)
 
 	if (!cpu)
 		return 0;
-	/* Only one in an interrupt comes in the middle of another. */
+	/* Only a softirq in an interrupt is nested in another. */
 	if (cpu->timer.number) {
 		cpu->timer.number = 0;
 		return 0;
@@ -340,7 +340,7 @@ int BPF_PROG(softirq, unsigned int number)
 	copy(&cpu->softirq, raised);
 	raised->number = 0;
 	thread = thread_of(cpu, cpu->running);
-	/* What came after the raise is on the way. */
+	/* Steps after the raise are on the path. */
 	if (thread && thread->woken >= last)
 		add(&cpu->softirq, WAKING, thread->tid, thread->woken);
 	if (thread && thread->switched >= last)

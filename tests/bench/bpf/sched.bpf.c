@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the trackers `wakeup` and `offcpu` measure, as BPF programs do it: when a
- * task was woken, and when it was switched out, are kept for the task until it
- * is switched in; the delay goes into a histogram of powers of two.
+ * Measures the waits of the trackers `wakeup` and `offcpu` by BPF programs: the
+ * times when a task was woken and switched out are kept until it is switched in;
+ * the delay goes into a histogram of powers of two.
  *
  * They are given every advantage: typed tracepoints, which need no copies, one
  * program per tracepoint for both, per-CPU maps for the histograms. Three ways:
@@ -35,10 +35,10 @@ struct task_struct {
 	char comm[16];
 } __attribute__((preserve_access_index));
 
-/* The one of the three ways that this is compiled for. */
+/* The variant that this is compiled for. */
 static const bool facts = WAY_facts, in_task = WAY_storage;
 
-/* What is waited for. */
+/* The kind of wait. */
 enum what {
 	WAKEUP,
 	OFFCPU,

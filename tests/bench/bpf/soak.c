@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * soak: takes all the time that a processor has left, and counts it: with one
- * processor whose clock counts instructions, what other work took is what it
- * did not get, to the instruction.
+ * soak: uses and counts all idle time of a processor. With one processor whose clock
+ * counts instructions, the remaining instructions are exactly those of other work.
  *
  * usage: soak FILE
  *

@@ -21,7 +21,7 @@ use kernel::prelude::*;
 use meter::Meter;
 use sys::{compat::parameter, platform::Kernel};
 
-// Its rooms of rust/sys need a line in sys.rs.
+// Each module of rust/sys that it uses needs a line in sys.rs.
 #[path = "../../../rust/engine.rs"]
 mod engine;
 
@@ -73,7 +73,7 @@ type Engine = crate::engine::Engine<2, 2, Kernel>;
 
 const SEED: Seed = Seed::new(0x1234_5678_9abc_def1, 0xfeed_beef_cafe_f00d);
 
-/// Makes an engine that is never late.
+/// Creates an engine whose events are never late.
 fn engine(capacity: u64) -> Result<Engine> {
     Engine::new(u32::try_from(capacity)?, u64::MAX, SEED)
 }
@@ -112,7 +112,7 @@ enum What {
     SoftTimer,
 }
 
-/// What happens, and its row: no probe attached, or followed by a tracker, in the order of
+/// A scenario, and its row: no probe attached, or followed by a tracker, in the order of
 /// scripts/bench.
 const WAYS: [(What, &str); 47] = [
     (What::Irq, "no_irq"),
@@ -164,7 +164,7 @@ const WAYS: [(What, &str); 47] = [
     (What::Chain, "tree_timed_chain"),
 ];
 
-/// The same with probes that do nothing, in the same order, behind those.
+/// These scenarios with probes that do nothing, in the same order, follow.
 const EMPTY_WAYS: [(What, &str); 8] = [
     (What::Irq, "empty_irq"),
     (What::Switch, "empty_switch"),

@@ -13,9 +13,9 @@ use kernel::prelude::*;
 
 /// The programs.
 pub(crate) struct Programs {
-    /// Notes the time under a key.
+    /// Stores the time under a key.
     start: Bpf,
-    /// Looks it up, deletes it and enters the delay in a histogram.
+    /// Looks the key up, deletes it and enters the delay in a histogram.
     end: Bpf,
     /// Does nothing.
     empty: Bpf,
@@ -31,8 +31,8 @@ impl Programs {
         })
     }
 
-    /// Everything with `live` live events; returns the total number of pairs. The map is empty,
-    /// before and after.
+    /// Measures with `live` live events; returns the total number of pairs. The map is empty before
+    /// and after.
     pub(crate) fn run(&self, meter: &Meter, live: u64) -> u64 {
         let run = |program: &Bpf, key: &[u64; 2]| {
             let guard = Kernel::guard();

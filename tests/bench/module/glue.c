@@ -142,7 +142,7 @@ struct ltb_way {
 	struct tracepoint *points[LTB_POINTS];
 	/* At how many of them, from the first one on, an empty function is called. */
 	int empties;
-	/* What it is about, of system calls, of works and of packets. */
+	/* The subject: a system call, a work item or a packet. */
 	struct pt_regs regs;
 	struct work_struct work;
 	void **pwq;
@@ -418,8 +418,7 @@ static void ltb_expire(const struct ltb_way *way)
 }
 
 /*
- * The task that seems to run. Interrupts are off, and nothing but probes is
- * called that depends on it.
+ * Sets the task that seems to run. Interrupts are off, and only the probes depend on it.
  */
 static void ltb_run_as(struct task_struct *task)
 {

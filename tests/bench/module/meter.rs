@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counts what a call costs, by the time stamp counter; on arm64, by the counter of its timer.
+//! Measures the cost of a call by the time stamp counter; on arm64, by the counter of its timer.
 //!
 //! In a machine whose time is instructions executed (scripts/vm --icount 0) the counter advances
-//! by one each instruction, so the figures are exact and the same in every run. Elsewhere they
-//! are cycles of the counter, and as good as such figures are.
+//! by one each instruction, so the figures are exact and the same in every run. Elsewhere they are
+//! cycles of the counter, with the usual noise.
 
 use crate::sys;
 use kernel::prelude::*;
@@ -27,8 +27,8 @@ impl Meter {
 
     /// Runs `operation` in a loop with interrupts off and reports the whole, loop included.
     ///
-    /// The argument of `operation` counts from 0. It has run `calls` times before, so that what
-    /// happens once only (first use of a branch that is patched, of a page) is over.
+    /// The argument of `operation` counts from 0. It has run `calls` times before, so that one-time
+    /// work (first use of a patched branch, of a page) is over.
     #[inline(always)]
     pub(crate) fn row(&self, name: &str, live: u64, mut operation: impl FnMut(u64)) {
         // One loop for both: if called in two places, the operation would not be inlined.

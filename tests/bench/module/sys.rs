@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The rooms of rust/sys that the engine needs (a new one needs a line here), and glue.c.
+//! The modules of rust/sys that the engine needs (a new one needs a line here), and glue.c.
 
 #[path = "../../../rust/sys/atomic.rs"]
 pub(crate) mod atomic;
@@ -71,14 +71,14 @@ mod glue {
     }
 }
 
-/// Interrupts of this CPU off; the result is for [`irq_restore`].
+/// Turns interrupts of this CPU off; the result is for [`irq_restore`].
 #[inline(always)]
 pub(crate) fn irq_save() -> c_ulong {
     // SAFETY: Allowed in every context.
     unsafe { glue::ltb_irq_save() }
 }
 
-/// Interrupts as they were.
+/// Restores interrupts.
 #[inline(always)]
 pub(crate) fn irq_restore(flags: c_ulong) {
     // SAFETY: Allowed in every context; the flags are those of `irq_save`.
@@ -99,7 +99,7 @@ pub(crate) fn free_memory() -> u64 {
 pub(crate) struct Objpool(NonNull<glue::ObjpoolHead>);
 
 impl Objpool {
-    /// Makes it of `nr` objects of `size` bytes. Sleeps; fails with `ENOMEM`.
+    /// Creates a pool of `nr` objects of `size` bytes. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(nr: u32, size: usize) -> Result<Self> {
         // SAFETY: No requirements.
         let pool = unsafe { glue::ltb_objpool_new(nr as c_int, size as c_int) };
@@ -140,7 +140,7 @@ impl Bpf {
         Ok(Self(NonNull::new(prog).ok_or(EBADF)?))
     }
 
-    /// Runs it with a key of two words as arguments.
+    /// Runs the program with a key of two words as arguments.
     #[inline(always)]
     pub(crate) fn run(&self, _: &PreemptGuard, args: &[u64; 2]) -> u32 {
         // SAFETY: By the type invariant; the guard keeps this CPU and stands for the RCU lock.
@@ -156,7 +156,7 @@ impl Drop for Bpf {
     }
 }
 
-/// A block request that never was, all zeroes.
+/// A dummy block request, all zeroes.
 ///
 /// # Invariants
 ///
@@ -164,7 +164,7 @@ impl Drop for Bpf {
 pub(crate) struct Request(NonNull<glue::Request>);
 
 impl Request {
-    /// Makes it. Sleeps; fails with `ENOMEM`.
+    /// Creates a request. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: Called by a task, when the module loads.
         let rq = unsafe { glue::ltb_request_new() };
@@ -196,7 +196,7 @@ impl Drop for Request {
 pub(crate) struct Switches(NonNull<glue::Tracepoint>);
 
 impl Switches {
-    /// Finds it; fails with `ENODEV`.
+    /// Finds the tracepoint; fails with `ENODEV`.
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: No requirements.
         let tracepoint = unsafe { glue::ltb_switch_find() };
@@ -222,7 +222,8 @@ impl Switches {
 pub(crate) struct Way(NonNull<glue::Way>);
 
 impl Way {
-    /// Makes it by the number in glue.h. Sleeps; fails with `ENODEV`, also for want of memory.
+    /// Creates the scenario with this number in glue.h. Sleeps; fails with `ENODEV`, even if memory
+    /// is short.
     pub(crate) fn new(what: u32) -> Result<Self> {
         // SAFETY: Called by a task, when the module loads.
         let way = unsafe { glue::ltb_way_new(what) };

@@ -27,7 +27,7 @@ fn end(engine: &Engine, n: u64) {
 
 /// An engine in which `live` events begin before the first ends.
 fn filled(live: u64) -> Result<Engine> {
-    // A pool that is as full as it should be in use, at the most.
+    // The pool is as full as it should ever be in use.
     let engine = engine(live + live / 16 + 1)?;
     for n in 0..live - 1 {
         begin(&engine, n);
@@ -42,7 +42,7 @@ fn pair(engine: &Engine, live: u64, n: u64) {
     end(engine, n);
 }
 
-/// Everything with `live` live events.
+/// Measures all operations with `live` live events.
 pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     let engine = filled(live)?;
     meter.row("pair", live, |n| pair(&engine, live, n));
@@ -92,10 +92,10 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
 
 /// Pairs with `live` events that can time out, and the searches for timeouts.
 ///
-/// The path alone: the same pairs before any search, and between searches. Then with one search in
-/// the time in which all events are replaced, and the search alone: with nothing due, and in a pool
-/// of as many cells that were in use and are free. Then the longest time that others may have to
-/// wait for the CPU: between two calls of `cond_resched`, with nothing due, and with everything due.
+/// Measures pairs before any search and between searches (the path alone), and with one search in
+/// the time in which all events are replaced. Also measures the search alone, with nothing due, and
+/// in a pool of as many free cells that were in use; and the longest time between two calls of
+/// `cond_resched`, for which other tasks may wait, with nothing due and with everything due.
 pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
     let engine = filled(live)?;
     let mut n = 0;
@@ -124,7 +124,7 @@ pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
     Ok(())
 }
 
-/// A timeout that nothing reaches.
+/// A timeout that no event reaches.
 const NEVER: u64 = u64::MAX / 2;
 
 #[inline(never)]
@@ -170,8 +170,8 @@ pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
     Ok(())
 }
 
-/// What happens from a begin to its end, by its number in glue.h; the name says which tracker
-/// follows it.
+/// A scenario from a begin to its end, by its number in glue.h; the name says which tracker follows
+/// it.
 pub(crate) fn way(meter: &Meter, what: u32, name: &str) -> Result {
     pass(meter, &Way::new(what)?, name)
 }
@@ -189,7 +189,7 @@ fn pass(meter: &Meter, way: &Way, name: &str) -> Result {
 }
 
 /// A begin that succeeds, always of another cell of the pool, and one that finds the pool exhausted:
-/// how many CPUs there can be is how many places a search has.
+/// a search looks at as many places as there can be CPUs.
 pub(crate) fn full(meter: &Meter) -> Result {
     let (succeeds, fails) = match Kernel::cpus() {
         2 => ("begin_2", "full_2"),
@@ -209,7 +209,7 @@ fn begin_or_full(engine: &Engine, n: u64) -> bool {
     engine.event_in(&guard, &key(n), Kernel::now(), &[n, !n]) == Begin::Started
 }
 
-/// The memory of an event, including all of the engine, as the page allocator sees it: with enough
+/// Memory of an event, including all of the engine, as the page allocator sees it, with enough
 /// events that the pages in a CPU's free lists do not matter.
 pub(crate) fn memory(meter: &Meter) -> Result {
     const EVENTS: u64 = 1 << 20;

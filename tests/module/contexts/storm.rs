@@ -65,7 +65,7 @@ struct Cpu {
     met: [[Atomic<u64>; OPS]; Context::ALL.len()],
 }
 
-/// What a storm has interrupted so far.
+/// Operations that a storm has interrupted so far.
 pub(crate) struct Storm {
     cpus: [Cpu; CPUS],
 }

@@ -3,8 +3,8 @@
 //! Whichever allocation of the engine's creation or growth fails, it returns an error, stays usable
 //! with its old size, and can grow the next time.
 //!
-//! Once with the n-th allocation failing, once with all from the n-th on, for every n. Leaks are
-//! kmemleak's to find, afterwards.
+//! For every n, first only the n-th allocation fails, then all from the n-th on. kmemleak finds
+//! leaks afterwards.
 
 use crate::{
     common::{begin, end, sums_hold, Engine, SEED},
@@ -23,7 +23,7 @@ extern "C" {
     fn lt_faults_disarm() -> c_uint;
 }
 
-/// While it lives, allocations can be made to fail.
+/// Allows allocations to fail until it is dropped.
 pub(crate) struct Faults(());
 
 impl Faults {
@@ -47,7 +47,7 @@ struct Tried<T> {
     failed: u32,
 }
 
-/// Does it with `count` allocations failing, from the n-th on.
+/// Performs the operation with `count` allocations failing, from the n-th on.
 fn with_faults<T>(nth: u32, count: u32, operation: impl FnOnce() -> Result<T>) -> Tried<T> {
     // SAFETY: The suites run one after another, in a thread that may sleep.
     unsafe { lt_faults_arm(nth, count) };
@@ -71,24 +71,24 @@ fn make() -> Result<Engine> {
     Engine::growing(CAPACITY, MAX, u64::MAX, SEED)
 }
 
-/// Begins `from` to `to`; returns how many found no place.
+/// Begins events `from` to `to`; returns how many found no room.
 fn begin_all(engine: &Engine, from: u32, to: u32) -> usize {
     (from..to)
         .filter(|&n| begin(engine, [1, n.into()]) == Begin::Full)
         .count()
 }
 
-/// Ends 0 to `to`; returns how many were not known.
+/// Ends events 0 to `to`; returns how many were not found.
 fn end_all(engine: &Engine, to: u32) -> usize {
     (0..to).filter(|&n| !end(engine, [1, n.into()])).count()
 }
 
-/// Grows it as far as it may, and uses all of it.
+/// Grows the engine to its limit, and uses all of it.
 fn grows_to_the_end(engine: &Engine, live: u32) -> bool {
     let mut live = live;
     while engine.capacity() < MAX {
         let capacity = engine.capacity();
-        // Full: so it asks.
+        // The pool is full, so growth is requested.
         if begin_all(engine, live, capacity + 1) != 1 {
             pr_err!("no place though fewer than {capacity} are live\n");
             return false;
@@ -180,7 +180,7 @@ mod suite {
         }
     }
 
-    /// Memory that is short for long: growth gets a little further each time.
+    /// Memory stays short: growth gets a little further each time.
     #[test]
     fn growth_that_fails_often_gets_there() {
         let Ok(engine) = make() else {
@@ -201,7 +201,7 @@ mod suite {
                     refused += 1;
                 }
             }
-            // A little more memory, until something came of it.
+            // One more allocation succeeds each time, until growth makes progress.
             nth = match engine.capacity() > capacity {
                 true => 1,
                 false => nth + 1,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An event has one end, wherever that comes from; clearing is one of them, and leaves nothing
-//! behind.
+//! An event has one end, on whichever CPU; clearing is such an end, and leaves nothing behind.
 
 use crate::{
     common::{
@@ -38,7 +37,7 @@ pub(crate) fn one_winner() -> Result<Verdict> {
     on_cpus(cpus, |cpu| {
         for n in 0..EVENTS {
             if cpu == 0 {
-                // Not further ahead than the pool is large.
+                // At most as far ahead as the pool is large.
                 while n >= wins.load(Acquire) + AHEAD {
                     cond_resched();
                 }
@@ -71,7 +70,7 @@ pub(crate) fn one_winner() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// Begun on one CPU, ended on the next: cells travel and come home.
+/// Events begin on one CPU and end on the next: cells travel and return.
 pub(crate) fn across_cpus() -> Result<Verdict> {
     const EVENTS: u64 = 50_000;
     const AHEAD: u64 = 16;
@@ -98,8 +97,8 @@ pub(crate) fn across_cpus() -> Result<Verdict> {
             if (mine + others) % 1024 == 0 {
                 cond_resched();
             }
-            // In a virtual machine the other CPU may wait for the very processor that this one
-            // spins on.
+            // In a virtual machine the other CPU may wait for the host's processor on which this
+            // one spins.
             in_vain = if mine + others == moved {
                 in_vain + 1
             } else {
@@ -146,7 +145,7 @@ pub(crate) fn clearing_leaves_nothing_behind() -> Result<Verdict> {
 }
 
 /// One CPU clears all the time, while the other begins and ends: each event is either ended or
-/// cleared, the same is found again at once, and no cell is lost.
+/// cleared, a new event of its key is found at once, and no cell is lost.
 pub(crate) fn clearing_beside_begins_and_ends() -> Result<Verdict> {
     const EVENTS: u64 = 200_000;
     const LIVE: u64 = 16;
@@ -168,7 +167,7 @@ pub(crate) fn clearing_beside_begins_and_ends() -> Result<Verdict> {
             if n < EVENTS {
                 begin(&engine, [n, 3]);
             }
-            // However slow the other CPU is, it must have met some.
+            // However slow the other CPU is, it must have cleared some events.
             while n == EVENTS / 2 && cleared.load(Relaxed) == 0 {
                 cond_resched();
             }
@@ -180,7 +179,7 @@ pub(crate) fn clearing_beside_begins_and_ends() -> Result<Verdict> {
     })?;
     let (found, cleared) = (found.load(Relaxed), cleared.load(Relaxed));
     pr_info!("{found} of {EVENTS} ended, {cleared} cleared\n");
-    // The one that clears holds a cell for a moment longer than the event lives.
+    // The clearing CPU holds a cell for a moment after its event has ended.
     let started = EVENTS - total(&engine, Counter::Full);
     check!("neither ended nor cleared", found + cleared == started);
     check!("ended", total(&engine, Counter::Ended) == found);

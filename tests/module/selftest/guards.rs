@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The guard of the kernel's platform ends with an instruction, and with a call where there is a
-//! need to schedule: then, and only then.
+//! The guard of the kernel's platform ends with one instruction; only if a reschedule is needed
+//! does it make a call.
 
 use crate::{
     common::{check, on_cpus, Verdict},
@@ -26,8 +26,8 @@ fn ended_by_call() -> u64 {
     unsafe { lt_guards_ended_by_call() as u64 }
 }
 
-/// The width of the count decides (rust/sys/compat.rs): what is too narrow sees zero at each end
-/// that is the last; what is too wide never.
+/// Tests the width of the preemption count (rust/sys/compat.rs): too narrow an access sees zero at
+/// each outermost end, too wide an access never does.
 pub(crate) fn a_guard_ends_by_a_call_only_to_schedule() -> Result<Verdict> {
     const GUARDS: u64 = 1_000_000;
     const WANTED: u64 = 100;
@@ -44,7 +44,7 @@ pub(crate) fn a_guard_ends_by_a_call_only_to_schedule() -> Result<Verdict> {
             let inner = Kernel::guard();
             // SAFETY: Preemption is off.
             unsafe { lt_want_to_schedule() };
-            // Not the last one: nothing happens.
+            // Not the outermost guard: nothing happens.
             drop(inner);
             // SAFETY: Reads a flag.
             let still = unsafe { lt_wants_to_schedule() };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A CPU goes offline while events live and cells are free on its own stack.
+//! A CPU goes offline while events are live and cells are free on its own stack.
 
 use crate::{
     common::{begin, check, end, engine, on_cpus, sums_hold, total, Verdict},
@@ -19,7 +19,7 @@ extern "C" {
     fn add_cpu(cpu: c_uint) -> c_int;
 }
 
-/// Does `work` on CPU 1 while others rest, and returns what it counted.
+/// Does `work` on CPU 1 while other CPUs are idle, and returns its count.
 fn on_cpu_1(work: impl Fn() -> u64 + Sync) -> Result<u64> {
     let count = Atomic::<u64>::new(0);
     on_cpus(2, |cpu| {
@@ -30,8 +30,7 @@ fn on_cpu_1(work: impl Fn() -> u64 + Sync) -> Result<u64> {
     Ok(count.load(Relaxed))
 }
 
-/// Removes or adds a CPU. The kernel may be busy with the last change: again then, for up to two
-/// seconds.
+/// Removes or adds a CPU. Retries for up to two seconds if the kernel is busy with the last change.
 fn change(of_cpu: impl Fn() -> c_int) -> Result {
     for _ in 0..200 {
         match to_result(of_cpu()) {
@@ -42,8 +41,8 @@ fn change(of_cpu: impl Fn() -> c_int) -> Result {
     Err(EBUSY)
 }
 
-/// What a CPU has begun and has on its own stack of free cells is there for the others when it
-/// is offline, and nothing of it is counted twice or lost when it comes back; several times.
+/// Other CPUs can use the events and the free cells of an offline CPU, and none is counted twice or
+/// lost when it comes back. Repeated several times.
 pub(crate) fn an_offline_cpu_keeps_nothing_to_itself() -> Result<Verdict> {
     const EVENTS: u64 = 64;
     let engine = engine(EVENTS as u32)?;
@@ -56,7 +55,7 @@ pub(crate) fn an_offline_cpu_keeps_nothing_to_itself() -> Result<Verdict> {
         (from..to).filter(found).count() as u64
     };
     for round in 0..3 {
-        // It has used all cells: half are live, and it keeps some of the others.
+        // CPU 1 has used all cells: half are live, and some of the others are on its stack.
         let begun = on_cpu_1(|| begin_many(0, EVENTS))?;
         let ended = on_cpu_1(|| end_many(EVENTS / 2, EVENTS))?;
         // SAFETY: Sleeps, as we may.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A search for timeouts takes nothing away: neither from the table nor from the pool.
+//! A search for timeouts removes nothing from the table or the pool.
 
 use crate::{
     common::{begin, check, cond_resched, end, engine, on_cpus, sums_hold, total, Engine, Verdict},
@@ -57,14 +57,14 @@ pub(crate) fn a_search_takes_nothing_away() -> Result<Verdict> {
 }
 
 /// One CPU begins and ends, the other looks for timeouts all the time, each event being old
-/// enough at once: an event times out once at most, its end knows of it, and no event times out
-/// after its end. One that has timed out gives its cell back as any other.
+/// enough at once: an event times out once at most, its end detects that, and no event times out
+/// after its end. The cell of a timed-out event returns to the pool like any other.
 pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
     const EVENTS: u64 = 200_000;
     const LIVE: u64 = 16;
     let engine = engine(LIVE as u32)?;
     let done = Atomic::<u64>::new(0);
-    // For each event how often it timed out, and how often its end was late.
+    // For each event, the number of its timeouts and of its late ends.
     let mut books = KVVec::with_capacity(EVENTS as usize, GFP_KERNEL)?;
     for _ in 0..EVENTS {
         let entry = (Atomic::<u32>::new(0), Atomic::<u32>::new(0));
@@ -103,7 +103,7 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
             if n < EVENTS {
                 begin(&engine, [n, 5]);
             }
-            // However slow the other CPU is, it must have met some.
+            // However slow the other CPU is, it must have timed out some events.
             while n == EVENTS / 2 && total(&engine, Counter::TimedOut) == 0 {
                 cond_resched();
             }

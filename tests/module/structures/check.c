@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether each structure does what it is measured for: pairs, counts what it
- * loses, and gives everything back, on one CPU, across two, and on two at once.
+ * Checks that each structure pairs events, counts its losses, and returns all objects: on one CPU,
+ * across two, and on two at once.
  */
 #include "run.h"
 
@@ -25,7 +25,7 @@ static void settle(const struct lts_structure *structure, void *store)
 		structure->settle(store);
 }
 
-/* All that there is, and no more; then all ends, once. It is complete if this succeeds twice. */
+/* Exhausts the pool, then ends everything, once. The pool is complete if this succeeds twice. */
 static int all_of_it(const struct lts_structure *structure, void *store, u64 first)
 {
 	struct lts_counts before, after;
@@ -99,12 +99,12 @@ struct pair_work {
 	const struct lts_structure *structure;
 	void *store;
 	atomic_t arrived;
-	/* Something was not found, or found though it had not begun. */
+	/* An event was not found, or found although it had not begun. */
 	bool wrong;
 	u64 begun[2];
 	u64 ended[2];
 	u64 lost[2];
-	/* Those of a round that began. */
+	/* The events of a round that began. */
 	bool live[2][MINE];
 };
 
@@ -135,7 +135,7 @@ static void begin_mine(struct pair_work *work, unsigned int cpu, u64 first)
 	}
 }
 
-/* Of those that a CPU has begun, how many this one ends. */
+/* Ends events of a CPU on this one; returns how many. */
 static void end_those_of(struct pair_work *work, unsigned int cpu, unsigned int whose, u64 first,
 			 bool all)
 {
@@ -148,7 +148,7 @@ static void end_those_of(struct pair_work *work, unsigned int cpu, unsigned int 
 		err = end_surely(work->structure, work->store, key);
 		if (!err)
 			work->ended[cpu]++;
-		/* What was begun is found, and nothing else. */
+		/* Exactly the events that began are found. */
 		if (all && !err != work->live[whose][n])
 			WRITE_ONCE(work->wrong, true);
 	}
@@ -161,16 +161,16 @@ static void two_at_once(unsigned int cpu, void *arg)
 	for (int round = 0; round < ROUNDS; round++) {
 		u64 first = (u64)round * MINE;
 
-		/* Its own. */
+		/* Its own events. */
 		begin_mine(work, cpu, first);
 		end_those_of(work, cpu, cpu, first, true);
 		lts_meet(&work->arrived, 2);
-		/* The other one's. */
+		/* The other CPU's events. */
 		begin_mine(work, cpu, first);
 		lts_meet(&work->arrived, 2);
 		end_those_of(work, cpu, 1 - cpu, first, true);
 		lts_meet(&work->arrived, 2);
-		/* Both want all of them. */
+		/* Both CPUs try to end all of them. */
 		begin_mine(work, cpu, first);
 		lts_meet(&work->arrived, 2);
 		end_those_of(work, cpu, 0, first, false);

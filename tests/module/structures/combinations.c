@@ -12,11 +12,10 @@
  *	lock        a raw spinlock, interrupts off: probes also run in interrupts
  *	            and under the scheduler's locks; waited for, or tried once
  *
- * The lock is one per store. Objects of an rhashtable are used again at once, so
- * what was found is looked at again under the lock. Objects of the chains are
- * used again after a grace period, by call_rcu(), which also makes it safe to
- * take them from an llist on several CPUs at once. (call_rcu() is not for every
- * place that a probe runs in: it may wake the threads of RCU.)
+ * The lock is one per store. Objects of an rhashtable are used again at once, so an object that was
+ * found is checked again under the lock. Objects of the chains are used again after a grace period,
+ * by call_rcu(), which also makes it safe to take them from an llist on several CPUs at once.
+ * (call_rcu() is not for every place that a probe runs in: it may wake the threads of RCU.)
  */
 #include "store.h"
 
@@ -129,7 +128,7 @@ static __always_inline int lts_begin(void *data, const u64 *key, const enum lts_
 	u64 now = ktime_get_mono_fast_ns();
 	int err = 0;
 
-	/* All of it is within RCU: with a lock interrupts are off besides. */
+	/* All of it is an RCU read-side section; with a lock interrupts are also off. */
 	rcu_read_lock();
 	if (!lts_lock(store, &flags, lock)) {
 		rcu_read_unlock();
@@ -213,7 +212,7 @@ static __always_inline int lts_end_rhash(struct lts_store *store, const u64 *key
 			return -ENOENT;
 		if (!lts_lock(store, &flags, lock))
 			return -EBUSY;
-		/* It may have ended meanwhile, and begun under another key. */
+		/* The object may have been reused for another key meanwhile. */
 		found = object->live && lts_same(object->key, key);
 		if (found) {
 			rhashtable_remove_fast(&store->rhash, &object->rhash, lts_rhash);

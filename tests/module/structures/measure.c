@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What each structure costs, in the machine whose time stamp counter counts
- * instructions, and what it loses when CPUs use it at once. A line for each figure:
- * `result NAME LIVE TOTAL CALLS`, as lt_bench prints.
+ * Measures the cost of each structure, in a machine whose time stamp counter counts instructions,
+ * and its losses when CPUs use it at once. Prints a line for each figure: `result NAME LIVE TOTAL
+ * CALLS`, as lt_bench prints.
  *
  *	pair_X LIVE	a pair, first in, first out, that many live; one CPU
  *	back_X LIVE	giving it back after a grace period
@@ -80,7 +80,7 @@ static int measure(const struct lts_structure *structure, u64 live, u64 calls)
 		lts_key(key, 0, n);
 		structure->begin(store, key);
 	}
-	/* What happens once only is over after the first. */
+	/* One-time work is over after the first round. */
 	pairs(structure, store, live, 0, before);
 	took = pairs(structure, store, live, before, calls);
 	report("pair", structure->id, live, took, calls);
@@ -96,7 +96,7 @@ static int measure(const struct lts_structure *structure, u64 live, u64 calls)
 		report("back", structure->id, live, took, times);
 	}
 	structure->destroy(store);
-	/* Nobody was in the way. */
+	/* No other CPU interfered. */
 	return counts.begun != counts.ended || counts.dropped || counts.busy ? -EIO : 0;
 }
 
@@ -134,7 +134,7 @@ struct across {
 	u64 first;
 	unsigned int who;
 	bool ends;
-	/* What each slice took in this round, begins and ends. */
+	/* Cost of each slice in this round, begins and ends. */
 	u64 *took;
 };
 
@@ -151,7 +151,7 @@ static void half(unsigned int cpu, void *arg)
 	if (cpu != across->who)
 		return;
 	call = across->ends ? across->structure->end : across->structure->begin;
-	/* Until the other one is idle. */
+	/* Waits until the other CPU is idle. */
 	fsleep(5000);
 	while (n < end) {
 		u64 until = min(n + SLICE, end);
@@ -179,7 +179,7 @@ static int batches(const struct lts_structure *structure, u64 live, unsigned int
 {
 	struct across across = { .structure = structure, .live = live };
 	u64 slices = DIV_ROUND_UP(live, SLICE);
-	/* Many live take long, and have many slices, of which few are disturbed in all rounds. */
+	/* Many live events take long, but have many slices, few of which are disturbed in all rounds. */
 	int rounds = slices > 1 ? 8 : 16;
 	struct lts_counts counts;
 	u64 *least = kcalloc(2 * slices, sizeof(*least), GFP_KERNEL);
@@ -198,7 +198,7 @@ static int batches(const struct lts_structure *structure, u64 live, unsigned int
 			across.who = ends ? ender : 0;
 			err = lt_run_on_cpus(2, half, &across);
 		}
-		/* What happens once only is over after the first. */
+		/* One-time work is over after the first round. */
 		for (u64 i = 0; i < slices; i++)
 			least[i] = round <= 1 ? across.took[i] : min(least[i], across.took[i]);
 		across.first += live;
@@ -310,7 +310,7 @@ static int crowd_of(const struct lts_structure *structure, struct crowd *crowd)
 		all.lost += crowd->shares[cpu].lost;
 		worst = max(worst, crowd->shares[cpu].lost);
 	}
-	/* Only the loader knows what these have lost. */
+	/* Only the loader knows the losses of these programs. */
 	if (structure == &lts_bpf)
 		return 0;
 	report(crowd->across ? "lost_across" : "lost", structure->id, crowd->cpus,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What else can pair events, behind the same interface: lib/objpool with hlist_bl,
- * and BPF programs that the caller has loaded. And what is no structure: a pair of
- * calls that do nothing, and one that only reads the clock and counts.
+ * Other ways to pair events, behind the same interface: lib/objpool with hlist_bl, and BPF programs
+ * that the caller has loaded. Also two baselines: a pair of calls that do nothing, and one that
+ * only reads the clock and counts.
  */
 #include "store.h"
 

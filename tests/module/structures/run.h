@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What checking and measuring the structures share. */
+/* Shared by the checks and the measurements of the structures. */
 #ifndef _LT_STRUCTURES_RUN_H
 #define _LT_STRUCTURES_RUN_H
 
@@ -14,7 +14,7 @@
 
 extern const struct lts_structure lts_engine;
 
-/* The number-th of those that need no loader, or NULL: A to K, the engine, objpool. */
+/* The n-th structure that needs no loader (A to K, the engine, objpool), or NULL. */
 const struct lts_structure *lts_number(unsigned int number);
 
 #define lts_for_each(structure)						\

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the combinations are built from: objects, counters, two free lists and
- * three tables. Included by the files that build one.
+ * The parts of the combinations: objects, counters, two free lists and three tables. Included by
+ * the files that build one.
  */
 #ifndef _LT_STRUCTURES_STORE_H
 #define _LT_STRUCTURES_STORE_H
@@ -89,8 +89,8 @@ void lts_count_local(struct lts_local __percpu *local, struct lts_counts *counts
 /*
  * A table without locks, as liburcu's cds_lfht is without resizing: chains, a
  * removed node is marked in its link and then unlinked by the CPU that removed it. An
- * object may be used again only after a grace period: until then others may
- * follow its link, and compare a head with its address.
+ * object may be used again only after a grace period: until then other CPUs may follow its link,
+ * and compare a head with its address.
  */
 #define LTS_REMOVED 1UL
 
@@ -124,7 +124,7 @@ static __always_inline struct lts_object *lts_chain_find(unsigned long *head, co
 	return NULL;
 }
 
-/* Marks it; whether the caller is the one who did. */
+/* Marks the object; returns whether this call did. */
 static __always_inline bool lts_chain_claim(struct lts_object *object)
 {
 	unsigned long next = READ_ONCE(object->next);

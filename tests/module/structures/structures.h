@@ -7,7 +7,7 @@
  *	end:   find the key, take it out, read the clock, count the delay in a
  *	       histogram, give the object back
  *
- * Each counts what it does, and above all what it loses.
+ * Each counts its operations, and above all its losses.
  */
 #ifndef _LT_STRUCTURES_H
 #define _LT_STRUCTURES_H
@@ -17,7 +17,7 @@
 /* Words of a key. */
 #define LTS_KEY 2
 
-/* What became of the begins and ends of a structure; a snapshot of about now. */
+/* Results of the begins and ends of a structure; an approximate snapshot. */
 struct lts_counts {
 	u64 begun;
 	u64 ended;
@@ -33,14 +33,11 @@ struct lts_counts {
 };
 
 /**
- * struct lts_structure - one of them
- * @id: its letter
- * @what: what it is made of
- * @trylock: gives up if it does not get the lock
- * @deferred: an object is free again only after a grace period
- * @create: one for that many live events, or NULL. Sleeps
- * @destroy: the opposite; nothing is live. Sleeps
- * @begin: 0, -ENOSPC without a free object, -EBUSY without the lock. Any context
+ * struct lts_structure - a way to pair events @id: its letter @what: what it is made of
+ * @trylock: gives up if it does not get the lock @deferred: an object is free again
+ * only after a grace period @create: one for that many live events, or NULL. Sleeps
+ * @destroy: the opposite; nothing is live. Sleeps @begin: 0, -ENOSPC without a free
+ * object, -EBUSY without the lock. Any context
  *	but NMI
  * @end: 0, -ENOENT if the key is not live, -EBUSY without the lock. Any context
  *	but NMI
@@ -84,7 +81,7 @@ int lts_engine_begin(void *store, const u64 *key);
 int lts_engine_end(void *store, const u64 *key);
 void lts_engine_count(void *store, struct lts_counts *counts);
 
-/* What a CPU does among others; lost is of pairs. */
+/* Counts of one of several CPUs; lost is in pairs. */
 struct lts_share {
 	u64 pairs;
 	u64 lost;
