@@ -51,5 +51,5 @@ for kernel in stock rt; do
 		'11ControlFile.*5write$' '8Registry6create' '6Probed.*8Instance5apply' '10Attachment.*3new'
 	at_most 4096 "a line for control that makes an instance" '11ControlFile.*5write$' '8Registry6create' '6Probed.*6create'
 	at_most 4096 "an alert of tree" \
-		'7Tracker.*12finish_oddly' '4tree4tips.*6report' '4Core.*5raise' '4Core.*8raise_as[^s]' '4Core.*8raise_ass_0'
+		'6Engine.*12finish_oddly' '4tree4tips.*6report' '4Core.*5raise' '4Core.*8raise_as[^s]' '4Core.*8raise_ass_0'
 done

@@ -12,7 +12,7 @@
 //! a task that this waking has ended the sleep of has the tip, and one that has slept since has not.
 //! Each rule is left out once, and missed.
 
-use crate::{machine::run, path::Counts};
+use crate::{chain::Counts, machine::run};
 use loom::{
     sync::{
         atomic::{
