@@ -11,7 +11,7 @@
 
 #include "helpers.h"
 
-/* The end of the wait for kthreadd to sleep, in milliseconds. */
+/* Timeout in milliseconds of the wait for kthreadd to sleep. */
 #define LT_ASLEEP_MS 20
 
 bool lt_assume_asleep(bool (*see)(struct task_struct *task))

@@ -15,10 +15,10 @@
 #include "helpers.h"
 
 /*
- * How many ticks of CLOCK_MONOTONIC had begun when jiffies was 0. The kernel
- * begins a jiffy with each of these ticks, but may count it later. So the
- * smallest difference that was seen is it, and is never seen too small: the
- * clock is read after jiffies. What is learned stays true.
+ * Number of ticks of CLOCK_MONOTONIC that had begun when jiffies was 0. The
+ * kernel begins a jiffy with each of these ticks, but may count it later. So
+ * the smallest difference seen so far is used, and is never too small: the
+ * clock is read after jiffies. The value remains valid.
  */
 static s64 lt_first_tick = S64_MAX;
 

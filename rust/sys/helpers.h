@@ -51,7 +51,7 @@ unsigned int lt_cpu_to_node(unsigned int cpu);
 bool lt_node_has_memory(unsigned int node);
 unsigned int lt_node_distance(unsigned int from, unsigned int to);
 
-/* Per-CPU memory; zeroed. A cookie from which each CPU's address is found. */
+/* Per-CPU memory, zeroed. Returns a cookie for lt_percpu_on(). */
 void *lt_percpu_alloc(size_t size, size_t align);
 void lt_percpu_free(void *base);
 void *lt_percpu_on(void *base, unsigned int cpu);
@@ -72,8 +72,8 @@ void lt_current(struct lt_task *out);
 /* 0 in a task, 1 in a softirq, 2 in a hard interrupt, 3 in an NMI. */
 u32 lt_context(void);
 /*
- * What it looks at in the preemption counter; on PREEMPT_RT the last one is in
- * softirq_disable_cnt of the task.
+ * The masks that this uses in the preemption counter; on PREEMPT_RT the last
+ * one applies to softirq_disable_cnt of the task.
  */
 enum {
 	LT_NMI_MASK = NMI_MASK,
@@ -97,7 +97,8 @@ int lt_cgroup_lookup(const char *path, u64 *id);
 
 /* By the id in the initial namespace: with a reference, or NULL. */
 /*
- * Self-tests, see assumptions.rs: true if nothing is seen that contradicts. They sleep.
+ * Self-tests, see assumptions.rs: true unless they find a contradiction. They
+ * sleep.
  *
  * lt_assume_asleep() calls a function with a task that is off the CPU and in
  * a sleeping state, its pi_lock held, until that returns true.
@@ -117,9 +118,9 @@ u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 u32 lt_stack_here(u64 *entries, u32 size);
 /* The name of an address as in /proc/PID/stack; its length, 0 for none. */
 u32 lt_symbol(char *out, size_t size, u64 address);
-/* The same for the address of a function itself: its name alone. */
+/* The name of the function at this address, without an offset; its length. */
 u32 lt_function(char *out, size_t size, u64 address);
-/* A pointer as %p: a number that stands for it. Returns its length. */
+/* A pointer as %p prints it: a pseudonym. Returns its length. */
 u32 lt_hashed(char *out, size_t size, u64 pointer);
 
 /* A wait queue that may be woken from any context, through irq_work. */
@@ -137,8 +138,8 @@ int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg), void *arg);
 void lt_waker_poll(struct lt_waker *waker, struct file *file,
 		   struct poll_table_struct *table);
 /*
- * Whether this CPU is waking a task in this context. With preemption off. Not if
- * no callback of a waker runs, on any CPU.
+ * Whether this CPU is waking a task in this context. With preemption off. False
+ * if no callback of a waker runs on any CPU.
  */
 extern atomic_t lt_callbacks;
 bool lt_is_waking(void);
@@ -152,8 +153,8 @@ int lt_periodic_init(void);
 void lt_periodic_exit(void);
 
 /*
- * do_work and take_over are called by workers, look in hard interrupts. Before
- * it is freed, its schedule is stopped.
+ * do_work and take_over are called by workers, look in hard interrupts. The
+ * schedule must be stopped before the free.
  */
 struct lt_periodic *lt_periodic_new(lt_periodic_fn do_work,
 				    lt_periodic_fn take_over,
@@ -164,7 +165,7 @@ void lt_periodic_kick(struct lt_periodic *periodic);
 unsigned long lt_periodic_lock(struct lt_periodic *periodic);
 void lt_periodic_unlock(struct lt_periodic *periodic, unsigned long flags);
 
-/* These under its lock; the watch, on this CPU, calls look. */
+/* Called under the lock; the watch, on this CPU, calls look. */
 void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at);
 void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at);
 /* Queues the takeover on a CPU that is online, and cancels it elsewhere. */
@@ -192,7 +193,7 @@ void lt_module_put(void);
 const char *lt_module_name(struct module *module);
 
 /*
- * How many callbacks of other modules are nested on this CPU, in this context.
+ * Number of nested callbacks of other modules on this CPU, in this context.
  * With preemption off.
  */
 u8 *lt_callback_depth(void);
@@ -208,16 +209,17 @@ void lt_module_watch_free(struct lt_module_watch *watch);
 void *lt_pde_data(const struct inode *inode);
 
 /*
- * Whether the current task may open a file of ours: to write it needs
- * CAP_SYS_ADMIN, to read CAP_PERFMON or the group that the entry was given.
+ * Whether the current task may open a file of ours: writing requires
+ * CAP_SYS_ADMIN, reading CAP_PERFMON or the group of the entry.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file);
-/* The same for a file in which programs mark what they do: as to read. */
+/* Whether the current task may mark work in a file: as for reading. */
 bool lt_may_mark(const struct inode *inode);
 
 /*
- * stream_open() for a file that lseek() moves: no position that two readers
- * would wait for each other for, and no -ESPIPE before our own function.
+ * stream_open() for a file that lseek() moves: without a position for which two
+ * readers would wait for each other, and without -ESPIPE before our own
+ * function.
  */
 int lt_stream_open(struct inode *inode, struct file *file);
 
@@ -242,8 +244,8 @@ bool lt_syscall_is_compat(void);
 void lt_irq_action_name(const void *action, u64 out[4]);
 
 /*
- * Where the base of a high-resolution timer has its clock, and the offset of
- * that to CLOCK_MONOTONIC: since 7.3 the kernel crate has no fields of it.
+ * Offsets of the clock and of its time minus CLOCK_MONOTONIC in the base of a
+ * high-resolution timer: since 7.3 the kernel crate lacks these fields.
  */
 enum {
 	LT_CLOCK_BASE_OFFSET = offsetof(struct hrtimer_clock_base, offset),
@@ -263,19 +265,19 @@ struct lt_timer {
 };
 
 /*
- * A timer of the timer wheel whose function is called, on a base whose clock
- * is `baseclk`. `due` is the jiffy that was asked for, `latest` the one that the
- * wheel has made of it: both when that jiffy began, which is to a tick at worst.
+ * A timer of the timer wheel whose function is called, on a base whose clock is
+ * `baseclk`. `due` is the requested jiffy, `latest` the one to which the wheel
+ * rounded it: both as the start of the jiffy, which is wrong by at most a tick.
  */
 void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 		    struct lt_timer *out);
 
-/* Whether it may be as late as it likes, while its CPU is idle. */
+/* Whether it may be arbitrarily late while its CPU is idle. */
 bool lt_wheel_timer_is_deferrable(const struct timer_list *timer);
 
 /*
- * Whether a function call on another CPU is one: the same queue has wakings,
- * and irq_works.
+ * Whether a queued entry is a function call: the same queue has wakings and
+ * irq_works.
  */
 bool lt_csd_is_call(const call_single_data_t *csd);
 
@@ -297,7 +299,7 @@ struct lt_syscall {
  * with a reference, and *tid is its id then; or NULL.
  */
 struct task_struct *lt_task_next(u32 *tid);
-/* The lock that every waking of a task by another one takes, with interrupts off. */
+/* Takes the lock of every waking of a task by another, with interrupts off. */
 unsigned long lt_task_lock(struct task_struct *task);
 void lt_task_unlock(struct task_struct *task, unsigned long flags);
 /* That of a task that sleeps, under this lock; false for a kernel thread. x86 only. */

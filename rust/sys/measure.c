@@ -4,9 +4,9 @@
  *
  *   begin: NMIs, events, cycles |  the section  | end: cycles, events, NMIs
  *
- * The cycles are read innermost, so that reading the events is not among them;
- * the count of NMIs outermost, so that one that comes while anything is read is
- * seen, too.
+ * The cycles are read innermost, so that they do not include reading the
+ * events; the count of NMIs outermost, so that an NMI during any of these reads
+ * is seen, too.
  *
  * The events are perf's, one set for each CPU, counted all the time and read by
  * the instruction for that. They are pinned: perf neither takes turns with them
@@ -52,7 +52,7 @@ static notrace u64 lt_cycles(void)
 #endif
 }
 
-/* How often this CPU left what it did although interrupts are off. */
+/* Number of times that this CPU was interrupted although interrupts are off. */
 static notrace u32 lt_breaks(void)
 {
 	u32 breaks = 0;
@@ -148,8 +148,8 @@ static notrace bool lt_event_read(struct perf_event *event, u64 *count)
 #endif /* CONFIG_PERF_EVENTS */
 
 /*
- * Counters are 40 bits wide or more, and no section is so long: the difference
- * is right even if the counter has started over.
+ * Counters are at least 40 bits wide, and no section lasts that long: the
+ * difference is right even if the counter has wrapped.
  */
 #define LT_WIDTH GENMASK_ULL(39, 0)
 

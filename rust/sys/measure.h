@@ -8,10 +8,10 @@
 
 #include <linux/types.h>
 
-/* How many events there are to choose from, see measure.c. */
+/* Number of events to choose from, see measure.c. */
 #define LT_MEASURE_EVENTS 6
 
-/* The longest text of the parameter `measure`, with its end. */
+/* Maximum length of the parameter `measure`, with its NUL. */
 #define LT_MEASURE_TEXT 128
 
 /* Cost of the section between lt_measure_begin() and lt_measure_end(). */
@@ -29,8 +29,8 @@ const char *lt_measure_text(void);
 
 /*
  * Starts counting events, by their positions in the table of measure.c, on each
- * CPU that is or comes online. That one of them cannot be counted is no error
- * of this. Once; both sleep.
+ * CPU that is or comes online. An event that cannot be counted is not an error.
+ * Called once; both sleep.
  */
 int lt_measure_start(const u32 *events, u32 nr);
 void lt_measure_stop(void);

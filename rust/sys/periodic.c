@@ -27,10 +27,10 @@
 
 /*
  * A queue of our own. A search may take 100 ms: on system_highpri_wq, whose
- * workers run one at a time on a CPU, it would delay the works of others for
- * that long. A work that is CPU intensive is not counted there. Still bound to
- * CPUs: the watch relies on a worker running where the timer of its work ran,
- * and the takeover has to run on the CPU that is asked.
+ * workers run one at a time on a CPU, it would delay other works by as much. A
+ * CPU-intensive work does not count towards this limit. Still bound to CPUs:
+ * the watch relies on a worker running where the timer of its work ran, and the
+ * takeover must run on the CPU that is asked.
  */
 static struct workqueue_struct *lt_periodic_wq;
 
@@ -80,9 +80,9 @@ static ktime_t lt_at(u64 at)
 }
 
 /*
- * Pinned: an idle CPU would give it to another one, which may be the one that
- * watches. A CPU that is not to be disturbed is never the one that watches, and
- * may give the timer away.
+ * Pinned: an idle CPU would hand it to another one, perhaps the one that
+ * watches. A CPU that must not be disturbed never watches, and may hand the
+ * timer over.
  */
 void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at)
 {
@@ -189,9 +189,9 @@ void lt_periodic_kick(struct lt_periodic *periodic)
 }
 
 /*
- * The schedule is stopped. Timers are started, and the takeover is queued,
- * under the lock if it is not stopped: from now on not at all. What is left is
- * the work, which the irq_work and the first timer queue; so these go first.
+ * The schedule is stopped. Timers are started, and the takeover is queued, only
+ * under the lock and while it is not stopped: from now on never. The work
+ * remains, which the irq_work and the first timer queue; so these go first.
  */
 void lt_periodic_free(struct lt_periodic *periodic)
 {
@@ -220,8 +220,8 @@ static struct lt_periodic *lt_memory_work;
 static enum cpuhp_state lt_memory_state;
 
 /*
- * Runs only when called for: the work takes locks under which others register
- * probes, and they wait for CPUs to come and go.
+ * Runs only on request: the work takes locks under which other tasks register
+ * probes, and those wait for CPU hotplug.
  */
 static int lt_cpu_dead(unsigned int cpu)
 {

@@ -124,13 +124,12 @@ notrace bool lt_work_is_listed(const struct work_struct *work)
 }
 
 /*
- * The work may be gone, and its memory be something else by now: the only
- * assumption is that reading kernel memory in this way does not fault. What
- * this cannot rule out: that the address was vmalloc()ed or a module's, and
- * that the registers of a device are mapped there by now, of which some change
- * when they are read. Works are nearly always in kmalloc()ed or static memory,
- * neither of which becomes such a mapping, unless a module with static works is
- * unloaded.
+ * The work may be gone, and its memory reused: the only assumption is that
+ * reading kernel memory in this way does not fault. One case cannot be ruled
+ * out: the address was vmalloc()ed or a module's, and the registers of a device
+ * are now mapped there, some of which change when they are read. Works are
+ * nearly always in kmalloc()ed or static memory, neither of which becomes such
+ * a mapping, unless a module with static works is unloaded.
  */
 notrace bool lt_work_is_queued(u64 address, u64 function)
 {

@@ -61,23 +61,23 @@ tracker! {
     alert {
         /// The disk, by its number.
         dev: Device at 0:32,
-        /// Its name.
+        /// The name of the disk.
         disk: Name32 at 5 if alert,
         /// The operation and its flags.
         cmd_flags: Rwbs at 0 as op = |it, _| InQuotes(it.cmd_flags),
         /// The first sector, in units of 512 bytes.
         sector: u64 at 1,
-        /// The length.
+        /// The length in bytes.
         bytes: u32 at 2,
-        /// How long it was with the scheduler; in an event, when it was inserted. Nanoseconds, 0 if
-        /// it was not.
+        /// Time with the scheduler, in nanoseconds; 0 if the request was not inserted. In an event,
+        /// the time of the insertion.
         queue: u64 at 3 if alert,
-        /// How long it has been with the driver; in an event, when it was issued.
+        /// Time with the driver so far. In an event, the time of the issue.
         device: u64 at 4 if alert,
         state if pending = |it, _| it.state(),
-        /// How often the driver has returned it.
+        /// Number of times that the driver has returned the request.
         requeues: U31 at 2:32,
-        /// Whether it has, and the request is to be issued again.
+        /// Whether the driver has returned the request, which will be issued again.
         waiting: bool at 2:63 if kept,
     }
     attach: Attachment<Probes> = block::attach, block::missing::<Probes>;

@@ -59,14 +59,14 @@ tracker! {
     alert {
         /// The function.
         function: Function at 0,
-        /// How many of the task's calls had not returned, with this one. In an event it is in the
-        /// key.
+        /// Number of the task's calls that have not returned, including this one. In an event it is
+        /// in the key.
         depth: u32 at 2,
-        /// What the CPU was doing.
+        /// The context of the CPU at the call.
         context: Context at 2:32,
         /// The first arguments.
         arg: Registers at 3 as args = |it, how| Arguments(it.arg, how.limit()),
-        /// Where it returns to.
+        /// The return address.
         caller: Caller at 1,
         /// The result; in an event, the frame.
         ret: Register at 6 if end = |it, how| Raw::new(it.ret, how.limit()),

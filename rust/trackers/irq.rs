@@ -49,11 +49,11 @@ tracker! {
     alert {
         /// The number of the line.
         irq: u32 at 0,
-        /// The CPU that it ran on.
+        /// The CPU that the handler ran on.
         on: u16 at 0:32,
-        /// The name of the action, as /proc/interrupts has it.
+        /// The name of the action, as in /proc/interrupts.
         action: Name32 at 1,
-        /// What the handler returned.
+        /// The return value of the handler.
         ret: u16 at 0:48 in RETURNS,
     }
     attach: Attachment<Probes> = irq::attach, irq::missing::<Probes>;

@@ -58,12 +58,12 @@ tracker! {
     }
     keeps: detail;
     alert {
-        /// Stands for the address of the lock, as %p does.
+        /// The address of the lock, as a pseudonym like that of %p.
         lock: Address at 0,
-        /// What it is, and for reading or writing.
+        /// The kind of lock, and whether it is taken for reading or writing.
         kind: u8 at 1 in KINDS,
-        /// 0 if it was acquired, else the error that ended the wait. Before the end, how many waits
-        /// at the same address go on inside this one.
+        /// 0 if the lock was acquired, otherwise the error that ended the wait. Before the end, the
+        /// number of waits at the same address inside this one.
         ret: i32 at 1:8,
     }
     probes lock {

@@ -64,21 +64,21 @@ tracker! {
         skb: Address at 0,
         /// The name of the device.
         dev: Name16 at 1,
-        /// Its number.
+        /// The number of the device.
         ifindex: u32 at 3:32,
-        /// Its network namespace.
+        /// The network namespace of the device.
         netns: u32 at 5,
-        /// The protocol, as Ethernet numbers them.
+        /// The protocol, by its Ethernet number.
         protocol: Protocol at 4:16,
-        /// What is in an IP packet, `IPPROTO_...`
+        /// The transport protocol of an IP packet, `IPPROTO_...`
         transport: Transport at 4,
-        /// How many bytes it has.
+        /// The length in bytes.
         len: u32 at 3,
-        /// How it ended.
+        /// How the packet ended.
         end: u8 at 6:32 in ENDS if alert,
-        /// Why it was dropped, and where.
+        /// Why the packet was dropped, and where.
         drop_reason: u32 at 6 if alert => show_reason,
-        /// Where it was dropped.
+        /// Where the packet was dropped.
         location: Location at 7 if traced,
     }
     attach: net::Attachment<Probes> = net::Attachment::new, net::missing::<Probes>;

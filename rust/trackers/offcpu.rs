@@ -79,17 +79,17 @@ tracker! {
         prio: i16 at 0:32,
         /// The scheduling policy.
         policy: Policy at 0:48,
-        /// The CPU that it was switched out of.
+        /// The CPU that the task was switched out of.
         from: u32 at 0,
-        /// Why it was switched out.
+        /// Why the task was switched out.
         state: State at 1,
-        /// The task that has woken it; none yet, if `queued` is 0.
+        /// The waker; none yet, if `queued` is 0.
         waker: Actor at 2,
-        /// What that CPU was doing.
+        /// The context of the waker's CPU.
         context: Context at 2:44,
-        /// How long it has been runnable since then; in an event, when it was woken. Nanoseconds.
+        /// Time since the waking, in nanoseconds. In an event, the time of the waking.
         queued: u64 at 5 if alert,
-        /// The waker's stack, if that was late.
+        /// The waker's stack, if the waking was late.
         waker_stack: WakerStack at 6 if alert => show_waker_stack,
     }
     attach: Attachment<Probes> = attach,

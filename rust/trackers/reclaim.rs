@@ -43,12 +43,12 @@ tracker! {
     }
     keeps: detail;
     alert {
-        /// What is done: reclaim because memory is short, or because a memory cgroup is at its
+        /// The operation: reclaim because memory is short, or because a memory cgroup is at its
         /// limit, or compaction of a zone.
         kind: u8 at 0 in KINDS,
-        /// The order of the allocation; -1 if a compaction is for none.
+        /// The order of the allocation; -1 for a compaction without one.
         order: i32 at 0:8,
-        /// How many pages were reclaimed, or moved by a compaction, so far.
+        /// Number of pages reclaimed, or moved by a compaction, so far.
         pages: u64 at 1,
     }
     probes vmscan {

@@ -41,11 +41,11 @@ tracker! {
         prio: i16 at 0:32,
         /// The scheduling policy.
         policy: Policy at 0:48,
-        /// `R+` if it was preempted, `R` if it yielded.
+        /// `R+` if the task was preempted, `R` if it yielded.
         preempted: bool at 1:44 in STATES as state,
-        /// The CPU that it was switched out of.
+        /// The CPU that the task was switched out of.
         from: u32 at 0,
-        /// Whether it was switched in on another one.
+        /// Whether the task was switched in on another CPU.
         migrated: bool at 4:44 if alert,
         /// The task that ran next.
         by: Actor at 1,

@@ -43,7 +43,7 @@ tracker! {
         vec: u32 at 0,
         /// The name of the vector.
         name = |alert, _| VECTORS.get(alert.vec as usize + 1).copied().unwrap_or("?"),
-        /// The CPU that it ran on.
+        /// The CPU that the softirq ran on.
         on: u32 at 0:32,
     }
     probes irq {

@@ -75,11 +75,11 @@ tracker! {
         /// The call: its name, its number and its ABI.
         number: i32 at 0 => call::show_call,
         abi: u8 at 0:32 in ABIS if traced,
-        /// Whether it has returned.
+        /// Whether the call has returned.
         returned: bool at 0:48 if traced,
-        /// The first three arguments; those that a call does not take are arbitrary.
+        /// The first three arguments; arbitrary beyond those that the call takes.
         arg: Registers at 1 => call::show_arguments,
-        /// The result, once it has returned.
+        /// The result, once the call has returned.
         ret: i64 at 4 => call::show_result,
     }
     attach: Attachment<Probes> = syscall::attach,

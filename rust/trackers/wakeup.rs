@@ -49,15 +49,15 @@ tracker! {
         prio: i16 at 0:32,
         /// The scheduling policy.
         policy: Policy at 0:48,
-        /// The CPU that it was woken to.
+        /// The CPU that the task was woken to.
         target: u32 at 0,
-        /// Whether it was switched in on another one.
+        /// Whether the task was switched in on another CPU.
         migrated: bool at 4:44 if alert,
-        /// The task that has woken it, or that the interrupt was on top of.
+        /// The waker, or the task that the waking interrupt was on top of.
         waker: Actor at 1,
-        /// What that CPU was doing.
+        /// The context of the waker's CPU.
         context: Context at 1:44,
-        /// Whether it had not gone to sleep when it was woken.
+        /// Whether the task had not gone to sleep when it was woken.
         awake: bool at 1:46 if pending,
         /// The task that was switched out for it.
         prev: Actor at 4 if alert,

@@ -72,19 +72,19 @@ tracker! {
         func: Func at 1,
         /// The name of its workqueue.
         workqueue: Name32 at 2,
-        /// Whether it runs.
+        /// Whether the work runs.
         running_now: bool at 6:63 in STATES as state = |it, how| it.state(how),
-        /// The CPU where it was started.
+        /// The CPU where the work was started.
         worker_cpu: u32 at 6,
-        /// The task that queued it; none if that was an interrupt.
+        /// The task that queued the work; none for an interrupt.
         by: Actor at 9,
-        /// What that CPU was doing.
+        /// The context of the CPU that queued the work.
         context: Context at 6:32,
-        /// The same; in an event, the mark of that task's start.
+        /// The mark of that task's start, kept only in an event.
         note: U20 at 9:44 if kept,
-        /// How long it waited, in nanoseconds; in an event, when it was queued, 0 if not seen.
+        /// Time in the queue, in nanoseconds. In an event, the time of the queueing, 0 if not seen.
         queued: u64 at 7 if alert,
-        /// How long it has been running; in an event, when it was started, 0 if it was not.
+        /// Time running so far. In an event, the time of the start, 0 if the work has not started.
         running: u64 at 8 if alert,
     }
     attach: workqueue::Attachment<Probes> = |live: Arc<Probes>| {

@@ -41,7 +41,7 @@ const NSEC_PER_MSEC: u64 = 1_000_000;
 /// Receives the reports; only counts them, since this may be any context.
 struct Reports;
 
-/// How many reports of each reason, and the sum of the milliseconds in the events' data.
+/// Number of reports for each reason, and the sum of the milliseconds in the events' data.
 static COUNTS: [Atomic<u64>; 3] = [const { Atomic::new(0) }; 3];
 static SUM: Atomic<u64> = Atomic::new(0);
 
@@ -73,7 +73,7 @@ impl Sample {
         self.tracker.event_out(&key, 0).map(|_| ())
     }
 
-    /// The same, ended by the reference, with a timeout of half its length.
+    /// Tracks a second event, which is ended by reference, with a timeout of half its length.
     #[inline(never)]
     fn work_held(&self, number: u64, ms: u64) -> Result {
         let key = number.to_ne_bytes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The contenders: what can pair events.
+//! The contenders: implementations that pair events.
 
 use crate::{
     engine::{hash::Seed, platform::Platform, Begin},
@@ -125,7 +125,7 @@ impl Contender for Locked {
 /// The pointer is from `lt_lfht_new`. It is never freed.
 pub struct Lfht(NonNull<Opaque>);
 
-/// What lfht.c keeps.
+/// The table of lfht.c.
 #[repr(C)]
 struct Opaque {
     opaque: [u8; 0],

@@ -2,9 +2,9 @@
 
 //! The engine of the kernel module, compared natively with other ways to pair events.
 //!
-//! Each [`Contender`] does the same work: a pair begins one operation and ends the oldest of
-//! those that are live. Times are CPU time of the thread, so that others on the machine disturb
-//! them little; no clock is read for the events, since it would be most of a pair.
+//! Each [`Contender`] does the same work: a pair begins one operation and ends the oldest of the live ones. Times are
+//! CPU time of the thread, which other load on the machine disturbs little; no clock is read for the events, since it
+//! would dominate the time of a pair.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![expect(dead_code, reason = "the module uses more of its engine")]
@@ -19,7 +19,7 @@ mod lean;
 
 pub use contenders::{Engine, Lfht, Locked};
 
-/// Something that pairs events.
+/// An implementation that pairs events.
 pub trait Contender: Send + Sync {
     /// For these numbers of threads, live events per thread, and pairs per run.
     fn new(threads: u64, live: u64, pairs: u64) -> Self

@@ -121,7 +121,7 @@ pub(crate) struct PerCpu<T> {
     values: NodeSlice<T>,
 }
 
-/// As in the module: arrays of words that start at zero.
+/// Types that can be created as zero: words, and arrays of them.
 pub(crate) trait Zeroes {
     fn zeroes() -> Self;
 }

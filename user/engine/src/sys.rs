@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the engine imports of the module's `sys`.
+//! The parts of the module's `sys` that the engine imports.
 
 /// The same orderings and methods; loom's under loom.
 pub(crate) mod atomic {
     pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 
-    /// Takes `value` out of byte number `byte` of a word, in which no one else changes that byte.
+    /// Subtracts `value` from byte number `byte` of a word, in which no other thread changes that byte.
     pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, value: u64) {
         word.fetch_sub(value << (byte * 8), Release);
     }

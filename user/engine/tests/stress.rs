@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Real threads at full speed: what is too large for a model, millions of events and all counters.
+//! Stress tests with real threads at full speed: too large for a model, with millions of events and all counters.
 
 #![cfg(not(loom))]
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -202,9 +202,9 @@ fn of_two_that_end_the_same_keys_one_wins_each() {
     assert_eq!(engine.stats().total(Counter::Unmatched), EVENTS);
 }
 
-/// A pool of one, which is exhausted nearly all the time, and three CPUs: two hand the event to each
-/// other, so that each begins when it is free, and the third one asks all the time and keeps nothing
-/// for long. None of them finds the pool full forever after the event has ended.
+/// A pool of one cell, exhausted most of the time, and three CPUs: two hand the event to each other, each starting one
+/// when the cell is free, and the third one searches all the time and keeps nothing for long. None of them finds the
+/// pool full forever after the event has ended.
 #[test]
 fn an_exhausted_pool_is_not_when_an_event_has_ended() {
     const ROUNDS: u64 = 200_000;

@@ -12,7 +12,7 @@ use crate::{
 };
 use kernel::model::{mutate, Change, Mutation};
 
-/// All of the module's that name an ordering that is not relaxed.
+/// All files of the module that name an ordering other than relaxed.
 const FILES: [(&str, &str); 7] = [
     (
         "rust/freelist.rs",

@@ -7,10 +7,10 @@
 //!   the task    state=S -- on_rq=0 -- switched out: probe -- off its CPU     (or, if state=R: runs on)
 //! ```
 //!
-//! The kernel's part is what `try_to_wake_up` and `__schedule` do with these words; the probes' part
-//! is what rust/trackers/tree/doubts.rs says, with its words for the tip as one atomic. The property:
-//! a task that this waking has ended the sleep of has the tip, and one that has slept since has not.
-//! Each rule is left out once, and missed.
+//! The kernel's part is what `try_to_wake_up` and `__schedule` do with these words; the probes' part follows
+//! rust/trackers/tree/doubts.rs, with its words for the tip as one atomic. The property: a task whose sleep this waking
+//! has ended has the tip, and a task that has slept again since has not. Each rule is removed once, and the model must
+//! then fail.
 
 use crate::{chain::Counts, machine::run};
 use loom::{
@@ -42,45 +42,45 @@ const ODD: usize = 2;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Without {
     Nothing,
-    /// The waker makes no tip for a task that is awake: as it was once.
+    /// The waker makes no tip for a task that is awake: an earlier version.
     Doubt,
-    /// The switch drops a tip in doubt without a look at the lock.
+    /// The switch drops a tip in doubt without reading the lock.
     Lock,
-    /// Or without one at the state: the waker may have unlocked it.
+    /// The switch drops a tip without reading the state: the waker may have unlocked the task.
     State,
-    /// It leaves all of them in doubt.
+    /// The switch leaves all tips in doubt.
     Drop,
     /// The switch takes the tip before it knows what to do with it.
     Look,
-    /// It may look at the lock before others see that the task sleeps.
+    /// The switch may read the lock before other CPUs see that the task sleeps.
     Fence,
-    /// The switch to the task believes what is in doubt.
+    /// The switch to the task trusts a tip in doubt.
     Leaves,
-    /// The waker looks whether the task is awake, and then whether it has left its CPU: as it was once.
+    /// The waker reads whether the task is awake, and then whether it has left its CPU: an earlier version.
     Order,
 }
 
 struct Machine {
     without: Without,
     pi_lock: Mutex<()>,
-    /// Whether it is held, for others.
+    /// Whether the lock is held, as seen by other threads.
     is_locked: AtomicBool,
     runqueue: Mutex<()>,
     on_rq: AtomicUsize,
     state: AtomicUsize,
     leaves: AtomicUsize,
     doubt: AtomicUsize,
-    /// How many tips there are without doubt.
+    /// Number of tips without doubt.
     known: AtomicUsize,
 }
 
-/// What the waker has done in truth.
+/// What the waking has really done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Did {
     Nothing,
     /// The task ran on.
     LetRun,
-    /// It had gone to sleep.
+    /// The task had gone to sleep.
     Woke,
 }
 
@@ -222,7 +222,7 @@ impl Machine {
         sleeps
     }
 
-    /// It runs on without having slept, and sleeps for something else.
+    /// Runs on without having slept, and then sleeps for another reason.
     fn announce(&self) {
         self.state.store(SLEEPS, Relaxed);
         fence(SeqCst);
@@ -258,7 +258,7 @@ fn waking_and_sleep() {
     }
 }
 
-/// It was preempted, and has not slept when it is switched in.
+/// The task was preempted, and has not slept when it is switched in.
 fn waking_and_preemption() {
     let machine = Machine::new(*WITHOUT.lock().unwrap());
     let waker = machine.clone();

@@ -39,7 +39,7 @@ fn other(early: &Arc<Early>) -> thread::JoinHandle<()> {
     thread::spawn(move || early.note(OTHER, SWITCHES, true, || by(2)))
 }
 
-/// The waker that the task is told, if any.
+/// Returns the waker recorded for the task, if any.
 fn told(early: &Early, task: u32) -> Option<u64> {
     let waker = early.waker_of(task, SWITCHES + 1)?;
     assert_eq!(waker[0], waker[1], "a mixture of two wakers");

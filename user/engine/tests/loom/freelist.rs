@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The pool: no cell is in two hands, and "full" is said only when it is.
+//! The pool: no cell has two owners, and "full" is reported only when it is true.
 
 use crate::{
     engine::{
@@ -284,8 +284,8 @@ fn exhausted_twice() {
     find_it_twice();
 }
 
-/// The same, with a switch of threads at the note and at barriers only, so that longer stories can be
-/// told: the stacks are what they are.
+/// Two find a pool exhausted while it grows, with thread switches only at the note and at barriers, so that longer runs
+/// can be tried: the stacks are not modelled.
 fn exhausted_in_turn() {
     with_the_note();
     model::select(|file, _| is_note(file));

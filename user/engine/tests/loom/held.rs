@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! References: a cell is recycled when its event has ended and no reference is left, and once only.
-//! And keys that are live once: of two that begin at once, one stays.
+//! References: a cell is recycled exactly once, when its event has ended and no reference is left. Also keys that can
+//! be live only once: of two concurrent starts, one event stays.
 
 use crate::{
     engine::{

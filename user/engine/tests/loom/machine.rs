@@ -70,7 +70,7 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
         0
     }
 
-    /// Models do not free what they outgrow.
+    /// Does nothing: models do not free outgrown memory.
     fn synchronize() {}
 
     fn queue_memory_work() {}
@@ -100,7 +100,7 @@ pub(crate) type Bound = Option<usize>;
 /// Runs a model; returns the number of its runs, or what it failed with.
 pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     model::select(selection);
-    // Only the models that say so, in their own runs.
+    // Only for the models that request it, in their own runs.
     watch(false);
     let mut builder = Builder::new();
     builder.max_branches = 20_000;
