@@ -179,7 +179,7 @@ static int batches(const struct lts_structure *structure, u64 live, unsigned int
 {
 	struct across across = { .structure = structure, .live = live };
 	u64 slices = DIV_ROUND_UP(live, SLICE);
-	/* Many live events take long, but have many slices, few of which are disturbed in all rounds. */
+	/* Many live events take long, but in many slices, few of which are disturbed. */
 	int rounds = slices > 1 ? 8 : 16;
 	struct lts_counts counts;
 	u64 *least = kcalloc(2 * slices, sizeof(*least), GFP_KERNEL);
