@@ -49,13 +49,13 @@ with user/lt-proc/Cargo.toml '/^\[dependencies\]/a latency-tracker = { path = ".
 refuses check-layers 'user/lt-proc: depends on latency-tracker, which is not below it'
 
 with rust/trackers/softirq.rs 's/^        on: u32 at/        on: u16 at/'
-refuses trackers 'include/trace/events/latency_tracker_declared.h is not what' --check
+refuses trackers 'include/trace/events/latency_tracker_declared.h does not match' --check
 with rust/record/kinds.rs 's/"u32" "%u" "(u16)";/"u16" "%u";/'
-refuses trackers 'include/trace/events/latency_tracker_declared.h is not what' --check
+refuses trackers 'include/trace/events/latency_tracker_declared.h does not match' --check
 with rust/trackers/softirq.rs 's/softirq_exit(vector: \[unsigned int\])/softirq_exit(vector: [int])/'
-refuses trackers 'rust/sys/declared_list.h is not what' --check
+refuses trackers 'rust/sys/declared_list.h does not match' --check
 with Documentation/guide/control-language.md 's/^\[softirq\].*//'
-refuses trackers 'Documentation/guide/control-language.md is not what' --check
+refuses trackers 'Documentation/guide/control-language.md does not match' --check
 with README.md '/^| \[softirq\]/d'
 refuses trackers 'README.md: the table of trackers has no row for softirq' --check
 with Documentation/status.md 's|vm/tree-interference |vm/nosuch |'

@@ -3,8 +3,7 @@
 #
 # How much memory the module and an instance of each tracker take, by the counters of the kernel's allocators: with the
 # default pool, and with one for small machines, of which each must fit in 256 kB. Removing them frees all of it.
-# kernels: stock
-# long: rt
+# long: stock rt
 # cpus: 2
 # alone: it measures the free memory of the whole machine
 # arm64: yes
