@@ -7,8 +7,8 @@
 //! 1. The alerts match the trace, one by one: place, class, delay (see `judge`).
 //! 2. The profile is the histogram of the delays in the alerts, count for count.
 //! 3. The profile matches the trace. Their clocks are read some hundred instructions apart, and the text of a trace has
-//!   microseconds: a delay this near to the bound of a row may be on either side of it. An interrupt may come between
-//!   the two reads, so that one delay in a hundred, or one of a few, may be in any row.
+//!    microseconds: a delay this near to the bound of a row may be on either side of it. An interrupt may come between
+//!    the two reads, so that one delay in a hundred, or one of a few, may be in any row.
 //!
 //! System calls are those of a task and its descendants; block requests are those of a disk.
 
