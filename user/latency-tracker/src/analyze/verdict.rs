@@ -106,7 +106,7 @@ impl Shown<'_> {
             ) => ("completed the request", "the disk had done it"),
             _ => return None,
         };
-        let handled = |p: &Piece| handled(self.model, p.thread, p.end).unwrap_or_default();
+        let handled = |p: &Piece| handled(self.model, p.thread, p.end);
         let waits: Vec<_> = self.pieces_of(of).flat_map(handled).collect();
         let longest = had(self.model, waits.iter());
         let longest = longest.into_iter().max_by_key(|had| had.time)?;

@@ -102,7 +102,7 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
             wanted.thread(wait.thread, wait.begin, wait.end);
         }
         wanted.thread(piece.thread, piece.begin, piece.end);
-        for waited in handled(model, piece.thread, piece.end).unwrap_or_default() {
+        for waited in handled(model, piece.thread, piece.end) {
             let (begin, end) = waited.inside;
             wanted.thread(waited.thread, begin, end);
             if let Some(cpu) = waited.cpu {
@@ -123,7 +123,11 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
 /// The waits for a CPU, since its wakeup, of a softirq or interrupt thread that ran the timer or completed the request
 /// that ended the sleep of `thread` at `end`. Used if the due time is not known.
 #[must_use]
-pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Piece>> {
+pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Vec<Piece> {
+    waits_of_handler(model, thread, end).unwrap_or_default()
+}
+
+fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Piece>> {
     let mut ending = model.thread(thread)?.between(end.checked_sub(1)?, end);
     let sleep = ending.find(|interval| interval.end == end)?;
     let waker = model.waker(sleep.waker?)?;

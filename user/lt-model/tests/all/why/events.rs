@@ -335,18 +335,18 @@ fn a_timer_that_was_late_since_it_was_due_is_what_kept_its_thread() {
             switch(98, 0, 3, S, 7),
         ]);
         let m = model(&events);
-        let waits = handled(&m, of(&m, 7), 93).map(|waits| waits.len());
+        let waits = handled(&m, of(&m, 7), 93).len();
         (told(&m, 7, 10, 98), waits)
     };
     let late = "3 P 90, 3 R 92, 3 Interrupted(Timer) 93, 7 P 98";
     let of_disk = "For(Disk(Some(Disk(8388608))), None)";
     for (of_disk, what) in [(false, "For(Timer, None)"), (true, of_disk)] {
-        let known = (format!("7 {what} 40, {late}"), None);
+        let known = (format!("7 {what} 40, {late}"), 0);
         assert_eq!(path_of(of_disk, true, 1), known);
         // Of several, or without the raise, it is not known since when it was due.
         for (raised, timers) in [(true, 2), (false, 1)] {
             let (path, waits) = path_of(of_disk, raised, timers);
-            assert_eq!((path, waits), (format!("7 {what} 93, 7 P 98"), Some(1)));
+            assert_eq!((path, waits), (format!("7 {what} 93, 7 P 98"), 1));
         }
     }
 }
@@ -622,7 +622,7 @@ fn in_two_passes_the_thread_that_ran_a_timer_is_known() {
     events.iter().for_each(|e| second.feed(e));
     let part = second.finish();
     for m in [&whole, &part] {
-        let waits = handled(m, of(m, 7), 92).unwrap();
+        let waits = handled(m, of(m, 7), 92);
         let parts: Vec<_> = waits.iter().map(|p| (p.thread, p.begin, p.end)).collect();
         assert_eq!(parts, [(of(m, 5), 30, 90)]);
         assert_eq!(used(m, 1, 30, 90), [(Use::Thread(of(m, 8)), 60)]);
