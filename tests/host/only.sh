@@ -22,7 +22,7 @@ LT_MODULE_OUT=$work/out "$LT_TOP/scripts/build-module" stock TRACKERS='wakeup ir
 cat >"$work/inside.sh" <<-'END'
 	. /lt/tests/lib.sh
 	insmod /lt/only.ko
-
+	# Its size: the code may be in huge pages, which modules share.
 	module=$(awk '$1 == "latency_tracker" { print int(($2 + 1023) / 1024) }' /proc/modules)
 	# The first instance fills slabs and tables that stay.
 	for round in 1 2; do

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Against a server that answers as it is told.
+//! Tests against a server whose answers each test prescribes.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
