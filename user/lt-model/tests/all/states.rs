@@ -69,7 +69,7 @@ fn system_calls_are_known_while_they_run_and_while_they_wait() {
     ]);
     assert_eq!(
         told(&m, 7),
-        "0..1 running, 1..2 in read, 2..4 blocked in read by nobody known, 4..5 waiting, 5..6 in read, \
+        "0..1 running, 1..2 in read, 2..4 blocked in read by an unknown waker, 4..5 waiting, 5..6 in read, \
          6..9 running, 9..10 blocked"
     );
 }

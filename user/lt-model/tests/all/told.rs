@@ -46,7 +46,7 @@ fn who(model: &Model, waker: &Waker) -> String {
     match (waker.by(), waker.context) {
         (Some(id), _) => model.thread(id).unwrap().tid.to_string(),
         (None, Some(c)) => context(model, c),
-        (None, None) => "nobody known".into(),
+        (None, None) => "an unknown waker".into(),
     }
 }
 

@@ -168,7 +168,7 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
     assert!(told(&m, 8).contains("7..8 blocked by 3"), "{}", told(&m, 8));
     assert_eq!(
         told(&m, 3),
-        "0..1 unknown by nobody known, 1..2 waiting, 2..5 running, 5..7 preempted, 7..10 running"
+        "0..1 unknown by an unknown waker, 1..2 waiting, 2..5 running, 5..7 preempted, 7..10 running"
     );
 }
 
