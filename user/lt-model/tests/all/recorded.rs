@@ -113,7 +113,8 @@ fn a_sleep_with_a_gap_is_known_up_to_the_gap_and_after_it() {
     ]);
     assert_eq!(
         told(&m, 7),
-        "0..10 running, 10..30 blocked, 30..60 unknown, 60..80 blocked by an unknown waker, 80..90 waiting, 90..95 running"
+        "0..10 running, 10..30 blocked, 30..60 unknown, 60..80 blocked by an unknown waker, \
+         80..90 waiting, 90..95 running"
     );
     assert_eq!(why(&m, 7), [(30, 60, Unrecorded::Lost(0))]);
     assert_eq!(told(&m, 8), "0..30 running, 30..60 unknown, 60..95 running");
