@@ -78,7 +78,7 @@ use kernel::prelude::*;
 
 #[path = "engine/event.rs"]
 pub(crate) mod event;
-#[allow(unsafe_code, reason = "denied on the host; inside the fence")]
+#[expect(unsafe_code, reason = "denied on the host; inside the fence")]
 #[path = "freelist.rs"]
 pub(crate) mod freelist;
 #[path = "engine/hash.rs"]
@@ -96,12 +96,12 @@ pub(crate) mod held;
 #[cfg_attr(loom, path = "../user/engine/tests/loom/histogram.rs")]
 #[cfg_attr(not(loom), path = "engine/histogram.rs")]
 pub(crate) mod histogram;
-#[allow(unsafe_code, reason = "an unsafe trait")]
+#[expect(unsafe_code, reason = "an unsafe trait")]
 #[path = "engine/platform.rs"]
 pub(crate) mod platform;
 #[path = "engine/profile.rs"]
 pub(crate) mod profile;
-#[allow(unsafe_code, reason = "denied on the host; inside the fence")]
+#[expect(unsafe_code, reason = "denied on the host; inside the fence")]
 #[path = "rcu_ht.rs"]
 pub(crate) mod rcu_ht;
 #[path = "engine/rename.rs"]
@@ -489,7 +489,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
 
     /// Ends an event that may be live.
     #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
+    #[expect(clippy::too_many_arguments, reason = "they stay in registers")]
     fn event_out_hit(
         &self,
         guard: &P::Guard,
@@ -555,7 +555,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
 
     /// Counts and reports the end of an event, for the caller that won it.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "it is in line")]
+    #[expect(clippy::too_many_arguments, reason = "it is in line")]
     fn finish(
         &self,
         guard: &P::Guard,

@@ -17,15 +17,13 @@
 //!
 //! The functions of tracepoints: those of the tracepoint, with preemption off.
 
-#[allow(unused_imports, reason = "not every tracker needs all of it")]
 pub(super) use super::tasks::{self, Guard};
-#[allow(unused_imports, reason = "as above")]
 pub(super) use crate::{
     alert::record::{Owner, ID_BITS},
     control::{Kind as ParamKind, ALL},
     engine::{platform::Platform, Open, Verdict},
     instance::{probed::Live, Core, Details, Report},
-    record::{first, Address, Record},
+    record::{Address, Record},
     sys::{
         platform::Kernel,
         task::{Context, TaskRef},
@@ -351,7 +349,7 @@ macro_rules! tracker {
             $crate::record::first!($(&$crate::trackers::tasks::filter($kthreads),)? &[]);
 
         ::kernel::macros::paste! {
-            #[allow(non_camel_case_types)]
+            #[allow(non_camel_case_types, reason = "named as the parameters, if there are any")]
             enum Own {
                 $([<$param>],)*
                 Count,
@@ -470,5 +468,5 @@ macro_rules! tracker {
 pub(super) use tracker;
 
 /// Marks a parameter that can be given only at the creation.
-#[allow(non_upper_case_globals, reason = "a word of tracker!")]
+#[expect(non_upper_case_globals, reason = "a word of tracker!")]
 pub(super) const fixed: bool = true;

@@ -89,7 +89,7 @@ pub(crate) trait Words: Look {
     /// memory.
     #[cold]
     #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "see above")]
+    #[expect(clippy::too_many_arguments, reason = "a pair is passed in memory")]
     fn begin_around_part(
         &mut self,
         origin: Origin,
