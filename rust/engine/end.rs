@@ -67,25 +67,11 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
         late: impl FnOnce(&Late<K, D>),
     ) -> bool {
-        let ended = self.event_out_and_tell(guard, key, end, is_end, late);
-        ended.is_some()
-    }
-
-    /// Ends an event, as [`Engine::event_out`], and returns its state after the end.
-    #[inline]
-    pub(crate) fn event_out_and_tell(
-        &self,
-        guard: &P::Guard,
-        key: &[u64; K],
-        end: impl When,
-        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> Option<Ended> {
-        let ended = self.try_event_out(guard, key, end, is_end, late);
+        let ended = self.event_out_if_known(guard, key, end, is_end, late);
         if ended.is_none() {
             self.unmatched(guard);
         }
-        ended
+        ended.is_some()
     }
 
     /// Counts an end without a start.
@@ -94,28 +80,16 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.stats.here::<P>(guard).count(Counter::UNMATCHED);
     }
 
-    /// Ends an operation. Returns whether it was known; if not, nothing is counted.
+    /// Ends an operation. Returns its state after the end, if it was known; if not, nothing is
+    /// counted.
     ///
     /// `end` returns the time; a closure that reads the clock is called only if the event is known.
     /// `is_end` checks the event first, and may decide that the operation did not end but ceased to
     /// exist; the event is then counted as `gone`. `late` is called for a delay above the
     /// threshold, and for any delay of an event that had timed out, after the event has ended and
     /// its memory is free again. A negative delay is counted, and passed to `late` as 0.
-    #[inline]
-    pub(crate) fn event_out_if_known(
-        &self,
-        guard: &P::Guard,
-        key: &[u64; K],
-        end: impl When,
-        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> bool {
-        let ended = self.try_event_out(guard, key, end, is_end, late);
-        ended.is_some()
-    }
-
     #[inline(always)]
-    fn try_event_out(
+    pub(crate) fn event_out_if_known(
         &self,
         guard: &P::Guard,
         key: &[u64; K],

@@ -166,7 +166,7 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
 
     #[inline(always)]
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut T::Detail)) -> bool {
-        self.core.engine().event_out_if_known(
+        let ended = self.core.engine().event_out_if_known(
             guard,
             key,
             Kernel::now,
@@ -177,7 +177,8 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
                 let owner = T::owner(&late.data);
                 report::<K, D, O, T>(&self.core, guard, late, owner, detail);
             },
-        )
+        );
+        ended.is_some()
     }
 }
 
