@@ -215,7 +215,10 @@ impl<const K: usize, const D: usize> Client<K, D> {
         let end = or_now(end);
         let late = |late: &Late<K, D>| self.report(&guard, late, id);
         let engine = self.core.engine();
-        let ended = engine.event_out_and_tell(&guard, &words, end, |_| true, late);
+        let ended = engine.event_out_if_known(&guard, &words, end, |_| true, late);
+        if ended.is_none() {
+            engine.unmatched(&guard);
+        }
         ended.ok_or(ENOENT)
     }
 

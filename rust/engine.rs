@@ -35,7 +35,7 @@
 //!     |                                    |           |               --> release --> late()
 //!     |                                    |           +-- Event::claim: one winner
 //!     |                                    +-- not at home: event_out_beyond
-//!     +-- event_out_held, event_out_all: ends of other kinds
+//!     +-- event_out_held, event_out_all: ends of other kinds; end.rs, held.rs
 //!
 //!   update, rename --> table.look --> claim_to_change --> change() --> republish
 //!   step, note     --> step.rs: for operations on which two CPUs work
@@ -78,7 +78,7 @@ use kernel::prelude::*;
 
 #[path = "engine/event.rs"]
 pub(crate) mod event;
-#[allow(unsafe_code, reason = "denied on the host; inside the fence")]
+#[expect(unsafe_code, reason = "denied on the host; inside the fence")]
 #[path = "freelist.rs"]
 pub(crate) mod freelist;
 #[path = "engine/hash.rs"]
@@ -87,6 +87,8 @@ pub(crate) mod hash;
 // thread's stack.
 #[path = "engine/draft.rs"]
 pub(crate) mod draft;
+#[path = "engine/end.rs"]
+mod end;
 #[path = "engine/expiry.rs"]
 mod expiry;
 #[path = "engine/growth.rs"]
@@ -96,12 +98,16 @@ pub(crate) mod held;
 #[cfg_attr(loom, path = "../user/engine/tests/loom/histogram.rs")]
 #[cfg_attr(not(loom), path = "engine/histogram.rs")]
 pub(crate) mod histogram;
-#[allow(unsafe_code, reason = "an unsafe trait")]
+#[path = "engine/late.rs"]
+mod late;
+#[path = "engine/open.rs"]
+mod open;
+#[expect(unsafe_code, reason = "an unsafe trait")]
 #[path = "engine/platform.rs"]
 pub(crate) mod platform;
 #[path = "engine/profile.rs"]
 pub(crate) mod profile;
-#[allow(unsafe_code, reason = "denied on the host; inside the fence")]
+#[expect(unsafe_code, reason = "denied on the host; inside the fence")]
 #[path = "rcu_ht.rs"]
 pub(crate) mod rcu_ht;
 #[path = "engine/rename.rs"]
@@ -114,6 +120,12 @@ pub(crate) mod stats;
 pub(crate) mod step;
 #[path = "engine/unique.rs"]
 mod unique;
+
+pub(crate) use self::{
+    end::{Ended, When},
+    late::{Late, Why},
+    open::{Open, Verdict},
+};
 
 /// Pairs events with keys of `K` words and data of `D` words. See the head of this file.
 pub(crate) struct Engine<const K: usize, const D: usize, P: Platform> {
@@ -140,91 +152,6 @@ pub(crate) enum Begin {
     Crowded,
 }
 
-/// The state after an end whose start was known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ended {
-    /// No report of the event's timeout is running, and none will start.
-    Over,
-    /// The report of the event's timeout is running or about to start: on another CPU, or in the
-    /// code that this end interrupts or is called by.
-    Reporting,
-}
-
-impl Ended {
-    #[inline(always)]
-    fn of(last: Life) -> Self {
-        if last.is_reported_now() {
-            Self::Reporting
-        } else {
-            Self::Over
-        }
-    }
-}
-
-/// An event that is to be reported.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Late<const K: usize, const D: usize> {
-    /// Why the event is reported.
-    pub(crate) why: Why,
-    /// When the operation began, in nanoseconds.
-    pub(crate) start: u64,
-    /// Duration in nanoseconds; so far, if the operation has not ended.
-    pub(crate) delay: u64,
-    /// Whether the operation was found in flight: `start` is when it was first seen, and it took at
-    /// least `delay`.
-    pub(crate) found: bool,
-    /// The threshold or timeout that it exceeded, in nanoseconds.
-    pub(crate) threshold: u64,
-    pub(crate) key: [u64; K],
-    pub(crate) data: [u64; D],
-}
-
-impl<const K: usize, const D: usize> Late<K, D> {
-    /// Returns a copy with another key.
-    pub(crate) fn with_key<const L: usize>(&self, key: [u64; L]) -> Late<L, D> {
-        Late {
-            why: self.why,
-            start: self.start,
-            delay: self.delay,
-            found: self.found,
-            threshold: self.threshold,
-            key,
-            data: self.data,
-        }
-    }
-}
-
-/// A time in nanoseconds, or a closure that reads a clock if necessary.
-pub(crate) trait When {
-    /// Returns the time.
-    fn when(self) -> u64;
-}
-
-impl When for u64 {
-    #[inline(always)]
-    fn when(self) -> u64 {
-        self
-    }
-}
-
-impl<F: FnOnce() -> u64> When for F {
-    #[inline(always)]
-    fn when(self) -> u64 {
-        self()
-    }
-}
-
-/// Why an event is reported.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Why {
-    /// The operation took longer than the threshold.
-    Threshold,
-    /// The operation did not end within the timeout.
-    Timeout,
-    /// The operation ended after its timeout.
-    LateEnd,
-}
-
 /// An event that the caller has ended: the cell, and its last state.
 #[derive(Clone, Copy)]
 struct Won<'a> {
@@ -232,63 +159,6 @@ struct Won<'a> {
     life: Life,
     /// The cell's home.
     home: Home,
-}
-
-/// A live event that [`Engine::update`] or [`Engine::event_out`] has access to.
-pub(crate) struct Open<'a, const K: usize, const D: usize> {
-    event: &'a Event<K, D>,
-}
-
-/// The next action of [`Engine::update`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
-    /// The operation continues.
-    Keep,
-    /// The operation ceased to exist; counted as `gone`.
-    Gone,
-    /// The event stood for an earlier operation, whose end was not seen, and now stands for a new
-    /// one with the same key. The old one is counted as `replaced`, the new one as `started`.
-    Renewed,
-}
-
-impl<const K: usize, const D: usize> Open<'_, K, D> {
-    /// Returns this access by value, for callees that keep it in a register.
-    #[inline(always)]
-    pub(crate) fn again(&mut self) -> Open<'_, K, D> {
-        Open { event: self.event }
-    }
-
-    /// Returns the data.
-    pub(crate) fn data(&self) -> [u64; D] {
-        self.event.data()
-    }
-
-    /// Replaces the data.
-    pub(crate) fn set_data(&mut self, data: &[u64; D]) {
-        self.event.set_data(data);
-    }
-
-    /// Replaces `W` words of the data, from the word `AT` on.
-    #[inline(always)]
-    pub(crate) fn set_words<const AT: usize, const W: usize>(&mut self, words: &[u64; W]) {
-        const { assert!(AT + W <= D) };
-        self.event.set_words(AT, words);
-    }
-
-    /// Returns when the operation began, in nanoseconds.
-    pub(crate) fn start(&self) -> u64 {
-        self.event.start()
-    }
-
-    /// Whether the operation was found in flight: it began at its start or before.
-    pub(crate) fn was_found(&self) -> bool {
-        self.event.was_found()
-    }
-
-    /// Moves the start, never to an earlier time: the search for timeouts may rely on the old one.
-    pub(crate) fn set_start(&mut self, start: u64) {
-        self.event.set_start(start);
-    }
 }
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
@@ -412,238 +282,6 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             self.pool.put(guard, index);
             Err(Begin::Crowded)
         }
-    }
-
-    /// Ends an operation. Returns whether it was known; if not, it is counted as `unmatched`. See
-    /// [`Engine::event_out_if_known`].
-    #[inline]
-    pub(crate) fn event_out(
-        &self,
-        guard: &P::Guard,
-        key: &[u64; K],
-        end: impl When,
-        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> bool {
-        let ended = self.event_out_and_tell(guard, key, end, is_end, late);
-        ended.is_some()
-    }
-
-    /// Ends an event, as [`Engine::event_out`], and returns its state after the end.
-    #[inline]
-    pub(crate) fn event_out_and_tell(
-        &self,
-        guard: &P::Guard,
-        key: &[u64; K],
-        end: impl When,
-        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> Option<Ended> {
-        let ended = self.try_event_out(guard, key, end, is_end, late);
-        if ended.is_none() {
-            self.unmatched(guard);
-        }
-        ended
-    }
-
-    /// Counts an end without a start.
-    #[inline]
-    pub(crate) fn unmatched(&self, guard: &P::Guard) {
-        self.stats.here::<P>(guard).count(Counter::UNMATCHED);
-    }
-
-    /// Ends an operation. Returns whether it was known; if not, nothing is counted.
-    ///
-    /// `end` returns the time; a closure that reads the clock is called only if the event is known.
-    /// `is_end` checks the event first, and may decide that the operation did not end but ceased to
-    /// exist; the event is then counted as `gone`. `late` is called for a delay above the
-    /// threshold, and for any delay of an event that had timed out, after the event has ended and
-    /// its memory is free again. A negative delay is counted, and passed to `late` as 0.
-    #[inline]
-    pub(crate) fn event_out_if_known(
-        &self,
-        guard: &P::Guard,
-        key: &[u64; K],
-        end: impl When,
-        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> bool {
-        let ended = self.try_event_out(guard, key, end, is_end, late);
-        ended.is_some()
-    }
-
-    #[inline(always)]
-    fn try_event_out(
-        &self,
-        guard: &P::Guard,
-        key: &[u64; K],
-        end: impl When,
-        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> Option<Ended> {
-        let hash = self.seed.hash(key);
-        // Out of line: an end without a start should not pay for what a matched end needs.
-        let hits = self.table.look(guard, hash)?;
-        self.event_out_hit(guard, hash, hits, key, end, is_end, late)
-    }
-
-    /// Ends an event that may be live.
-    #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
-    fn event_out_hit(
-        &self,
-        guard: &P::Guard,
-        hash: u64,
-        hits: Hits<'_>,
-        key: &[u64; K],
-        end: impl When,
-        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> Option<Ended> {
-        let mut take = |found| self.take(key, found);
-        if let Some((won, event)) = self.table.find_at_home(hits, &mut take) {
-            return Some(self.finish(guard, hash, won, event, end, is_end, late));
-        }
-        if self.table.is_perhaps_beyond(hits) {
-            self.event_out_beyond(guard, hash, key, end, is_end, late)
-        } else {
-            None
-        }
-    }
-
-    /// Ends an event that may be outside its home bucket.
-    #[cold]
-    #[inline(never)]
-    fn event_out_beyond(
-        &self,
-        guard: &P::Guard,
-        hash: u64,
-        key: &[u64; K],
-        end: impl When,
-        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> Option<Ended> {
-        let mut take = |found| self.take(key, found);
-        let (won, event) = self.table.find_beyond(guard, hash, &mut take)?;
-        Some(self.finish(guard, hash, won, event, end, is_end, late))
-    }
-
-    /// Ends all operations of this key at `end`, each reported as by [`Engine::event_out`]. Returns
-    /// their number; 0 is counted as `unmatched`.
-    ///
-    /// Events that start meanwhile may be included.
-    pub(crate) fn event_out_all(
-        &self,
-        guard: &P::Guard,
-        key: &[u64; K],
-        end: u64,
-        mut late: impl FnMut(&Late<K, D>),
-    ) -> u64 {
-        let hash = self.seed.hash(key);
-        let mut ended = 0;
-        self.table.find(guard, hash, |found| {
-            let (won, event) = self.take(key, found)?;
-            self.finish(guard, hash, won, event, end, |_| true, &mut late);
-            ended += 1;
-            None::<()>
-        });
-        if ended == 0 {
-            self.unmatched(guard);
-        }
-        ended
-    }
-
-    /// Counts and reports the end of an event, for the caller that won it.
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "it is in line")]
-    fn finish(
-        &self,
-        guard: &P::Guard,
-        hash: u64,
-        won: Won<'_>,
-        event: &Event<K, D>,
-        end: impl When,
-        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> Ended {
-        let end = end.when();
-        if !is_end(&Open { event }) {
-            self.release(guard, hash, won, event);
-            self.stats.here::<P>(guard).count(Counter::GONE);
-            return Ended::of(won.life);
-        }
-        let delay = end.wrapping_sub(event.start());
-        // A closure around the caller's, so that the captures are stored on the cold path only.
-        let late = move |report: &Late<K, D>| late(report);
-        if won.life.is_odd() {
-            return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
-        }
-        // A negative delay is a very large one here. Relaxed: a threshold that changes now
-        // applies from about now.
-        if delay > self.threshold.load(Relaxed) {
-            return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
-        }
-        let stats = self.stats.here::<P>(guard);
-        stats.count(Counter::ENDED);
-        stats.record(delay);
-        self.release(guard, hash, won, event);
-        // The event had not timed out.
-        Ended::Over
-    }
-
-    /// Handles the end of an event that took too long, had timed out, had a negative delay, or was
-    /// found in flight.
-    ///
-    /// The threshold may have been raised since the comparison: a reported delay exceeds the
-    /// threshold that it is reported with.
-    #[cold]
-    #[inline(never)]
-    fn finish_oddly(
-        &self,
-        guard: &P::Guard,
-        hash: u64,
-        found: Candidate<'_>,
-        life: Life,
-        delay: u64,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> Ended {
-        let event = self.pool.cell(found.cell);
-        let timed_out = life.has_timed_out();
-        // The copies are made in place: several frames of this function may be on one stack.
-        let mut report = Late {
-            why: if timed_out {
-                Why::LateEnd
-            } else {
-                Why::Threshold
-            },
-            start: event.start(),
-            delay,
-            found: life.was_found(),
-            threshold: self.threshold(),
-            key: [0; K],
-            data: [0; D],
-        };
-        event.copy_to(&mut report.key, &mut report.data);
-        self.release(guard, hash, self.won(found, life), event);
-        let stats = self.stats.here::<P>(guard);
-        stats.count(Counter::ENDED);
-        if timed_out {
-            stats.count(Counter::LATE);
-        }
-        if (delay as i64) < 0 {
-            stats.count(Counter::NEGATIVE);
-            // No threshold is below 0. If the timeout was reported, so is the end.
-            report.delay = 0;
-        } else if life.was_found() {
-            // A lower bound, which is not counted among exact delays.
-            stats.count(Counter::BEFORE_START_ENDED);
-        } else {
-            stats.record(delay);
-        }
-        if timed_out || report.delay > report.threshold {
-            late(&report);
-        }
-        Ended::of(life)
     }
 
     /// Changes a live event, or drops it. Returns what `change` decided, if the key is live.

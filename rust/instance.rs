@@ -42,6 +42,7 @@ pub(crate) mod pending;
 pub(crate) mod probed;
 pub(crate) mod profile;
 mod raise;
+pub(crate) mod settings;
 pub(crate) mod work;
 
 pub(crate) use self::{

@@ -2,7 +2,6 @@
 
 //! The trackers: the name of each, its parameters, and the fields that it adds to an alert.
 
-#[allow(dead_code, reason = "trackers need not use all of it")]
 mod declare;
 mod stock;
 mod tasks;

@@ -76,7 +76,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
 
     /// Makes a step of an event that may be live.
     #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "as above")]
+    #[expect(clippy::too_many_arguments, reason = "all that its caller has")]
     fn step_hit(
         &self,
         guard: &P::Guard,
@@ -105,7 +105,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
 
     /// Makes a step, as [`Engine::step`], for the key that [`Engine::seek`] was called with.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
+    #[expect(clippy::too_many_arguments, reason = "they stay in registers")]
     pub(crate) fn step_sought(
         &self,
         guard: &P::Guard,
@@ -176,7 +176,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
 
     /// Writes a note on an event that may be live.
     #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "as above")]
+    #[expect(clippy::too_many_arguments, reason = "all that its caller has")]
     fn note_hit<const N: usize>(
         &self,
         guard: &P::Guard,

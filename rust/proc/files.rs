@@ -12,11 +12,12 @@ use crate::{
     hwnoise::{self, Found, Plan},
     instance::{
         profile,
+        settings::set_param,
         work::{Cookie, Work, COOKIE_MAX},
         Instance, Shown, Table,
     },
     measure::Measure,
-    proc::registry::{self, Files, Registry, Works},
+    proc::registry::{Files, Registry, Works},
     sys::bindings::UTS_RELEASE,
     sys::procfs::{Dir, File, Lines, Listing, Query, Records, Sink, Text, MESSAGE_MAX, WRITE_MAX},
     sys::{assumptions, fprobe, interrupts, periodic, platform::Kernel, tracepoint},
@@ -236,7 +237,7 @@ impl Text for ParamFile {
     }
 
     fn write(&self, text: &[u8]) -> Result {
-        registry::set_param(&*self.instance, self.at, line_of(text)).map_err(|fault| refuse(&fault))
+        set_param(&*self.instance, self.at, line_of(text)).map_err(|fault| refuse(&fault))
     }
 
     fn too_long(&self) -> Error {

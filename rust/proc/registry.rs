@@ -8,19 +8,17 @@
 
 use crate::{
     alert::{record::Name, stream::Alerts},
-    control::{self, Disk, Fault, Line, Lookup, LookupTarget, Param, Settings},
+    control::{self, Fault, Line, Settings},
     instance::{
-        common,
         kind::{Create, Kind, New},
+        settings::{c_string, change, failed, parse, values_of_new},
         Changes, Instance, MadeBy, Shown, Values,
     },
     measure::Measure,
     sys::{
-        block, cgroup, fprobe,
         module::Watcher,
         periodic::Periodic,
-        procfs::{Dir, File},
-        tracepoint::Tracepoint,
+        procfs::{Dir, File}, //
     },
     text::{pack, Plain},
     trackers, //
@@ -31,8 +29,7 @@ use kernel::{
     prelude::*,
     seq_file::SeqFile,
     seq_print,
-    str::CString,
-    sync::{Arc, Mutex}, //
+    sync::{Arc, Mutex, MutexGuard}, //
 };
 
 mod works;
@@ -137,27 +134,37 @@ impl Registry {
 
     fn remove<'a>(&self, name: &'a [u8]) -> core::result::Result<(), Fault<'a>> {
         let packed = pack(name);
-        let entry = {
-            let mut list = self.list.lock();
-            let list = &mut *list;
-            let entries = list.entries.as_mut().ok_or_else(|| gone(name))?;
-            let at = entries
-                .iter()
-                .position(|entry| entry.name == packed)
-                .ok_or_else(|| control::unknown(ENOENT, "no such instance", name))?;
-            if entries[at].instance.made_by().is_some() {
-                let why = "only the module that created this instance can remove it";
-                return Err(control::unknown(EBUSY, why, name));
-            }
-            list.leaving
-                .push(packed, GFP_KERNEL)
-                .map_err(|_| failed(ENOMEM, name))?;
-            list.removed = list.removed.wrapping_add(1);
-            entries.remove(at).map_err(|_| failed(ENOENT, name))?
-        };
-        drop(entry);
-        self.list.lock().leaving.retain(|&mut name| name != packed);
+        let mut list = self.list.lock();
+        let entries = list.entries.as_ref().ok_or_else(|| gone(name))?;
+        let at = entries
+            .iter()
+            .position(|entry| entry.name == packed)
+            .ok_or_else(|| control::unknown(ENOENT, "no such instance", name))?;
+        if entries[at].instance.made_by().is_some() {
+            let why = "only the module that created this instance can remove it";
+            return Err(control::unknown(EBUSY, why, name));
+        }
+        list.leaving
+            .push(packed, GFP_KERNEL)
+            .map_err(|_| failed(ENOMEM, name))?;
+        self.take_out(list, at);
         Ok(())
+    }
+
+    /// Removes the instance at this position. Its name, if it is in `leaving`, becomes free after
+    /// that. Sleeps.
+    fn take_out(&self, mut list: MutexGuard<'_, List>, at: usize) {
+        list.removed = list.removed.wrapping_add(1);
+        let entry = list.entries.as_mut().and_then(|all| all.remove(at).ok());
+        let Some(entry) = entry else { return };
+        let name = entry.name;
+        let is_kept = list.leaving.contains(&name);
+        drop(list);
+        // Waits for its readers.
+        drop(entry);
+        if is_kept {
+            self.list.lock().leaving.retain(|&mut other| other != name);
+        }
     }
 
     fn set<'a>(
@@ -243,23 +250,15 @@ impl Registry {
     /// Removes the first instance of another module for which `is_it` is true. Returns its name.
     /// Sleeps.
     pub(crate) fn disown(&self, is_it: impl Fn(&MadeBy) -> bool) -> Option<Name> {
-        let (entry, is_kept) = {
-            let mut list = self.list.lock();
-            let list = &mut *list;
-            let entries = list.entries.as_mut()?;
-            let is_it = |entry: &Entry| entry.instance.made_by().is_some_and(|by| is_it(&by));
-            let at = entries.iter().position(is_it)?;
-            // If memory is short, the name becomes free slightly early: then a new instance of this
-            // name may be refused because its folder still exists.
-            let is_kept = list.leaving.push(entries[at].name, GFP_KERNEL).is_ok();
-            list.removed = list.removed.wrapping_add(1);
-            (entries.remove(at).ok()?, is_kept)
-        };
-        let name = entry.name;
-        drop(entry);
-        if is_kept {
-            self.list.lock().leaving.retain(|&mut other| other != name);
-        }
+        let mut list = self.list.lock();
+        let entries = list.entries.as_ref()?;
+        let is_it = |entry: &Entry| entry.instance.made_by().is_some_and(|by| is_it(&by));
+        let at = entries.iter().position(is_it)?;
+        let name = entries[at].name;
+        // If memory is short, the name becomes free slightly early: then a new instance of this
+        // name may be refused because its folder still exists.
+        _ = list.leaving.push(name, GFP_KERNEL);
+        self.take_out(list, at);
         Some(name)
     }
 
@@ -356,157 +355,8 @@ impl Watcher for Registry {
     }
 }
 
-/// Returns a name without NUL as a C string.
-fn c_string(name: &[u8]) -> Result<CString> {
-    let text = core::str::from_utf8(name).map_err(|_| EINVAL)?;
-    CString::try_from_fmt(fmt!("{text}"))
-}
-
 fn gone(name: &[u8]) -> Fault<'_> {
     control::unknown(ENODEV, "the module is being unloaded", name)
-}
-
-fn failed(error: Error, name: &[u8]) -> Fault<'_> {
-    let expected = if error == ENOMEM {
-        "not enough memory for this instance"
-    } else {
-        "the kernel refused this instance"
-    };
-    control::unknown(error, expected, name)
-}
-
-/// Looks up a disk.
-fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
-    let name = match disk {
-        Disk::Name(name) => name,
-        Disk::Number(dev) => {
-            return match block::check(dev) {
-                // A disk with this number may be added later.
-                Ok(()) => Ok(dev),
-                Err(error) if error == ENXIO => Ok(dev),
-                Err(error) => Err(error),
-            };
-        }
-    };
-    let text = core::str::from_utf8(name).map_err(|_| EINVAL)?;
-    block::lookup(&CString::try_from_fmt(fmt!("/dev/{text}"))?)
-}
-
-/// Looks up the names in a line.
-fn look_up(target: LookupTarget<'_>) -> Result<u64> {
-    match target {
-        LookupTarget::Disk(disk) => lookup_disk(disk).map(u64::from),
-        LookupTarget::Cgroup(path) => cgroup::lookup(&c_string(path)?),
-        LookupTarget::Tracepoint(name) => {
-            let found = Tracepoint::find(&c_string(name)?);
-            found.map(|_| 0).ok_or(ENOENT)
-        }
-        LookupTarget::Function(name) => fprobe::check(&c_string(name)?).map(|()| 0),
-    }
-}
-
-const KERNEL: Lookup<'static> = &look_up;
-
-/// Checks all settings of a line; giving one twice is a fault. May sleep for a long time, when a
-/// disk or a cgroup is looked up.
-fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Changes, Fault<'a>> {
-    let mut changes = none(kind)?;
-    for setting in settings {
-        let (key, text) = setting?;
-        let named = |param: &Param| param.name.as_bytes() == key;
-        let Some(at) = kind.params.iter().position(named) else {
-            return Err(control::unknown(
-                EINVAL,
-                "no such parameter (see `trackers`)",
-                key,
-            ));
-        };
-        if changes.get(at).is_some() {
-            return Err(control::unknown(
-                EINVAL,
-                "this parameter is given twice",
-                key,
-            ));
-        }
-        let param = &kind.params[at];
-        let value = param.parse(text, KERNEL)?;
-        if param.kind.is_text(text) {
-            c_string(text)
-                .and_then(|copy| changes.set_text(at, copy))
-                .map_err(|error| failed(error, text))?;
-        } else {
-            changes.set(at, value);
-        }
-    }
-    Ok(changes)
-}
-
-/// Returns an empty set of changes for an instance.
-fn none(kind: &Kind) -> core::result::Result<Changes, Fault<'static>> {
-    Changes::none().map_err(|error| failed(error, kind.name.as_bytes()))
-}
-
-/// Returns the default values of an instance.
-fn defaults(kind: &Kind) -> core::result::Result<Values, Fault<'static>> {
-    Values::defaults(kind.params).map_err(|error| failed(error, kind.name.as_bytes()))
-}
-
-/// The parameters of an instance, without texts.
-fn numbers_of(instance: &dyn Instance) -> core::result::Result<Values, Fault<'static>> {
-    let kind = instance.kind();
-    let mut values = defaults(kind)?;
-    for at in 0..kind.params.len() {
-        values[at] = instance.value(at);
-    }
-    Ok(values)
-}
-
-/// Changes an instance.
-fn change<'a>(
-    instance: &dyn Instance,
-    changes: &Changes,
-    name: &'a [u8],
-) -> core::result::Result<(), Fault<'a>> {
-    let kind = instance.kind();
-    let mut params = kind.params.iter().enumerate();
-    if let Some((_, param)) =
-        params.find(|(at, param)| param.fixed && changes.differs(*at, instance))
-    {
-        let key = param.name.as_bytes();
-        return Err(control::unknown(EINVAL, AT_CREATION, key));
-    }
-    check(kind, &changes.over(numbers_of(instance)?))?;
-    instance.apply(changes).map_err(|error| failed(error, name))
-}
-
-/// Returns the values of a new instance with these settings.
-fn values_of_new<'a>(
-    kind: &'static Kind,
-    changes: &Changes,
-    settings: Settings<'a>,
-) -> core::result::Result<Values, Fault<'a>> {
-    let mut values = changes.over(defaults(kind)?);
-    let mut params = kind.params.iter().enumerate();
-    let lacks =
-        |(at, param): &(usize, &Param)| param.kind.is_required() && values.text(*at).is_none();
-    if let Some((_, param)) = params.find(lacks) {
-        let key = param.name.as_bytes();
-        return Err(control::unknown(
-            EINVAL,
-            "this tracker requires the parameter",
-            key,
-        ));
-    }
-    check(kind, &values)?;
-    if values[common::EVENTS] > values[common::MAX_EVENTS] {
-        let param = &kind.params[common::MAX_EVENTS];
-        if let Some(word) = settings.value_of(param.name) {
-            // Neither exceeds the maximum number of cells.
-            return Err(control::below(param, values[common::EVENTS] as u64, word));
-        }
-        values[common::MAX_EVENTS] = values[common::EVENTS];
-    }
-    Ok(values)
 }
 
 /// Returns the constructor of a tracker's instances, if this kernel has all that the tracker needs,
@@ -526,37 +376,4 @@ fn creator<'a>(kind: &Kind, tracker: &'a [u8]) -> core::result::Result<Create, F
             tracker,
         )
     })
-}
-
-/// Checks whether the values are valid together, see [`Kind::check`].
-fn check(kind: &'static Kind, values: &Values) -> core::result::Result<(), Fault<'static>> {
-    match (kind.check)(values) {
-        Some((at, why)) => {
-            let key = kind.params[at].name.as_bytes();
-            Err(control::unknown(EINVAL, why, key))
-        }
-        None => Ok(()),
-    }
-}
-
-const AT_CREATION: &str = "this parameter can only be given at creation";
-
-/// Sets one parameter of an instance, for its file.
-pub(crate) fn set_param<'a>(
-    instance: &dyn Instance,
-    at: usize,
-    text: &'a [u8],
-) -> core::result::Result<(), Fault<'a>> {
-    let param = &instance.kind().params[at];
-    if param.fixed {
-        // Root may write, whatever the file mode.
-        return Err(control::unknown(EPERM, AT_CREATION, param.name.as_bytes()));
-    }
-    let kind = instance.kind();
-    let mut changes = none(kind)?;
-    changes.set(at, param.parse(text, KERNEL)?);
-    check(kind, &changes.over(numbers_of(instance)?))?;
-    instance
-        .apply(&changes)
-        .map_err(|error| failed(error, param.name.as_bytes()))
 }

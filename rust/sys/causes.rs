@@ -126,7 +126,7 @@ unsafe extern "C" fn vector_entered<T: Observer, const N: usize, const TIMED: bo
 /// # Safety
 ///
 /// `data` is a valid `T`.
-#[allow(dead_code, reason = "as above")]
+#[allow(dead_code, reason = "not all machines have these tracepoints")]
 unsafe extern "C" fn vector_left<T: Observer, const N: usize, const TIMED: bool>(
     data: *mut c_void,
     _: c_int,

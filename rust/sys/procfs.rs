@@ -164,34 +164,12 @@ trait Object: Send + Sync {
     fn release(&self);
 }
 
-/// A [`Text`] as an [`Object`].
+/// A file in which no task sleeps for long, as an [`Object`].
 #[repr(transparent)]
-struct TextObject<T>(T);
+struct Prompt<T>(T);
 
-impl<T: Text> Object for TextObject<T> {
-    fn release(&self) {
-        // No task sleeps in a text.
-    }
-}
-
-/// A [`Sink`] as an [`Object`].
-#[repr(transparent)]
-struct SinkObject<T>(T);
-
-impl<T: Sink> Object for SinkObject<T> {
-    fn release(&self) {
-        // No task sleeps in a sink.
-    }
-}
-
-/// A [`Listing`] as an [`Object`].
-#[repr(transparent)]
-struct ListingObject<T>(T);
-
-impl<T: Listing> Object for ListingObject<T> {
-    fn release(&self) {
-        // No task sleeps in a listing.
-    }
+impl<T: Send + Sync> Object for Prompt<T> {
+    fn release(&self) {}
 }
 
 /// A [`Stream`] as an [`Object`].
@@ -271,17 +249,17 @@ impl Dir {
         file: T,
     ) -> Result<File> {
         let mode = if writable { 0o640 } else { 0o440 };
-        self.add(name, mode, &TextOps::<T>::OPS, TextObject(file))
+        self.add(name, mode, &TextOps::<T>::OPS, Prompt(file))
     }
 
     /// Adds a sink.
     pub(crate) fn sink<T: Sink>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
-        self.add(name, 0o220, &SinkOps::<T>::OPS, SinkObject(file))
+        self.add(name, 0o220, &SinkOps::<T>::OPS, Prompt(file))
     }
 
     /// Adds a listing.
     pub(crate) fn listing<T: Listing>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
-        self.add(name, 0o440, &ListingOps::<T>::OPS, ListingObject(file))
+        self.add(name, 0o440, &ListingOps::<T>::OPS, Prompt(file))
     }
 
     /// Adds a stream.

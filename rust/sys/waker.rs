@@ -17,7 +17,6 @@ use core::{
 use kernel::{error::to_result, ffi::c_void, prelude::*};
 
 /// Whether the caller is within [`Handle::wake`], by a callback on this CPU.
-#[allow(dead_code, reason = "for trackers that see what waking does")]
 #[inline(always)]
 pub(crate) fn is_waking(guard: &PreemptGuard) -> bool {
     // SAFETY: Preemption is off.
@@ -25,7 +24,6 @@ pub(crate) fn is_waking(guard: &PreemptGuard) -> bool {
 }
 
 /// Whether a callback runs on some CPU, perhaps this one. Calls nothing.
-#[allow(dead_code, reason = "as above")]
 #[inline(always)]
 pub(crate) fn may_be_waking(_: &PreemptGuard) -> bool {
     // SAFETY: The variable is static, and a number; atomics of C may be read while they change.

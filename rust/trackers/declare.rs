@@ -17,15 +17,13 @@
 //!
 //! The functions of tracepoints: those of the tracepoint, with preemption off.
 
-#[allow(unused_imports, reason = "not every tracker needs all of it")]
 pub(super) use super::tasks::{self, Guard};
-#[allow(unused_imports, reason = "as above")]
 pub(super) use crate::{
     alert::record::{Owner, ID_BITS},
     control::{Kind as ParamKind, ALL},
     engine::{platform::Platform, Open, Verdict},
     instance::{probed::Live, Core, Details, Report},
-    record::{first, Address, Record},
+    record::{Address, Record},
     sys::{
         platform::Kernel,
         task::{Context, TaskRef},
@@ -168,7 +166,7 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
 
     #[inline(always)]
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut T::Detail)) -> bool {
-        self.core.engine().event_out_if_known(
+        let ended = self.core.engine().event_out_if_known(
             guard,
             key,
             Kernel::now,
@@ -179,7 +177,8 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
                 let owner = T::owner(&late.data);
                 report::<K, D, O, T>(&self.core, guard, late, owner, detail);
             },
-        )
+        );
+        ended.is_some()
     }
 }
 
@@ -351,7 +350,7 @@ macro_rules! tracker {
             $crate::record::first!($(&$crate::trackers::tasks::filter($kthreads),)? &[]);
 
         ::kernel::macros::paste! {
-            #[allow(non_camel_case_types)]
+            #[allow(non_camel_case_types, reason = "named as the parameters, if there are any")]
             enum Own {
                 $([<$param>],)*
                 Count,
@@ -470,5 +469,5 @@ macro_rules! tracker {
 pub(super) use tracker;
 
 /// Marks a parameter that can be given only at the creation.
-#[allow(non_upper_case_globals, reason = "a word of tracker!")]
+#[expect(non_upper_case_globals, reason = "a word of tracker!")]
 pub(super) const fixed: bool = true;

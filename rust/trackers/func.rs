@@ -207,9 +207,9 @@ impl fprobe::Observer<Tracked> for Probes {
 impl sched::ExitObserver for Probes {
     fn exits(&self, guard: &Guard, task: TaskRef<'_>) {
         let engine = self.core.engine();
-        let is_dropped =
+        let drop =
             |depth| engine.event_out_if_known(guard, &key(&task, depth), 0, |_| false, |_| ());
-        let _ = (1..).find(|&depth| !is_dropped(depth));
+        let _ = (1..).find(|&depth| drop(depth).is_none());
     }
 }
 

@@ -159,7 +159,7 @@ impl net::Observer for Probes {
     fn ended(&self, packet: u64, end: End) {
         let guard = Kernel::guard();
         let engine = self.core.engine();
-        let known = engine.event_out_if_known(
+        let ended = engine.event_out_if_known(
             &guard,
             &[packet],
             Kernel::now,
@@ -171,7 +171,7 @@ impl net::Observer for Probes {
                 report::<_, _, _, Tracked>(&self.core, &guard, late, owner, detail);
             },
         );
-        if known {
+        if ended.is_some() {
             let counter = match end {
                 End::Copied => Extra::Copied,
                 End::Consumed => Extra::Consumed,

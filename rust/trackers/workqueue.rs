@@ -266,7 +266,10 @@ impl workqueue::Observer for Probes {
                 let is_it = |event: &Open<'_, 2, WORDS>| {
                     Detail::of(&event.data()).func.0 == work.function()
                 };
-                if !engine.event_out_if_known(&guard, &waiting(id), Kernel::now, is_it, started) {
+                if engine
+                    .event_out_if_known(&guard, &waiting(id), Kernel::now, is_it, started)
+                    .is_none()
+                {
                     self.core.count_extra(&guard, Extra::Unqueued as usize);
                 }
             }

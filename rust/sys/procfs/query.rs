@@ -5,7 +5,7 @@
 //!
 //! Questions of one open file wait for each other; those of different open files do not.
 
-use super::{object_of, Dir, File, Object, MESSAGE_MAX, NO_OPS};
+use super::{object_of, Dir, File, Prompt, MESSAGE_MAX, NO_OPS};
 use crate::sys::bindings as helpers;
 use core::{ffi::CStr, marker::PhantomData, pin::Pin};
 use kernel::{
@@ -26,20 +26,10 @@ pub(crate) trait Query: Send + Sync + 'static {
     fn answer(&self, question: &[u8], out: &mut KVec<u8>) -> Result;
 }
 
-/// A [`Query`] as an [`Object`].
-#[repr(transparent)]
-struct QueryObject<T>(T);
-
-impl<T: Query> Object for QueryObject<T> {
-    fn release(&self) {
-        // A task waits in a query only for its answer.
-    }
-}
-
 impl Dir {
     /// Adds a file that answers. Not accessible to the group that may read other files.
     pub(crate) fn query<T: Query>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
-        self.add(name, 0o600, &QueryOps::<T>::OPS, QueryObject(file))
+        self.add(name, 0o600, &QueryOps::<T>::OPS, Prompt(file))
     }
 }
 

@@ -285,7 +285,7 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
         let engine = self.core.engine();
         let mut unissued = false;
         let end = Cell::new(0);
-        let known = engine.event_out_if_known(
+        let ended = engine.event_out_if_known(
             &guard,
             &[rq.id()],
             || {
@@ -312,7 +312,7 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
         }
         // The end of a flush sequence has no bytes and is not the end of a request.
         let is_end = bytes != 0 || rq.is_flush();
-        if !known && is_end && T::follows_all(&self.core) && self.is_wanted(rq) {
+        if ended.is_none() && is_end && T::follows_all(&self.core) && self.is_wanted(rq) {
             engine.unmatched(&guard);
         }
     }

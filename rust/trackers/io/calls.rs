@@ -167,7 +167,7 @@ impl Probes {
         let engine = self.core.engine();
         TaskRef::with_current(|task| {
             let end = Cell::new(0);
-            let known = engine.event_out_if_known(
+            let ended = engine.event_out_if_known(
                 &guard,
                 &tasks::key(&task),
                 || {
@@ -187,7 +187,7 @@ impl Probes {
                 },
             );
             // A call that would be tracked if it started now has started too early.
-            if !known && is_owner(&self.core, &guard, &task) {
+            if ended.is_none() && is_owner(&self.core, &guard, &task) {
                 engine.unmatched(&guard);
             }
         });

@@ -206,7 +206,7 @@ struct Object {
 /// Ends a key; what it stands for is freed if no report of it begins or runs any more. Returns
 /// whether it is, and how many reports there were then.
 fn end_and_free(engine: &Engine, cpu: usize, key: u64, object: &Object) -> (Ended, u64) {
-    let ended = engine.event_out_and_tell(&On(cpu), &[key], 1_000, |_| true, |_| ());
+    let ended = engine.event_out_if_known(&On(cpu), &[key], 1_000, |_| true, |_| ());
     let ended = ended.expect("an end is lost");
     let reports = object.reports.load(Relaxed);
     if ended == Ended::Over {
@@ -291,7 +291,7 @@ fn report_and_recycle() {
             |_| (),
             |_, late, ()| {
                 assert_eq!(late.data, [8], "another event");
-                ended = inside.event_out_and_tell(&On(1), &[8], 1_000, |_| true, |_| ());
+                ended = inside.event_out_if_known(&On(1), &[8], 1_000, |_| true, |_| ());
             },
         );
         ended
@@ -310,7 +310,7 @@ fn recycle_after_report() {
     let other = thread::spawn(move || {
         end_why(&other, 1, 7).expect("an end is lost");
         begin(&other, 1, 8, 8);
-        let ended = other.event_out_and_tell(&On(1), &[8], 1_000, |_| true, |_| ());
+        let ended = other.event_out_if_known(&On(1), &[8], 1_000, |_| true, |_| ());
         assert_eq!(ended, Some(Ended::Over), "the mark of an earlier event");
     });
     expire(&engine, 7);

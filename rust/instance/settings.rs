@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Settings: from the words of a line, or of a parameter's file, to an instance.
+//!
+//! ```text
+//!   line ----> parse --> Changes --+--> change --> the instance
+//!                                  +--> values_of_new --> a new one
+//!   file ----> set_param ----> change
+//! ```
+//!
+//! A fault names the word or the parameter that is wrong. All functions sleep.
+
+use super::{
+    common,
+    kind::Kind,
+    parameters::{Changes, Texts, Values},
+    Instance,
+};
+use crate::{
+    control::{self, Disk, Fault, Lookup, LookupTarget, Param, Settings},
+    sys::{block, cgroup, fprobe, tracepoint::Tracepoint},
+};
+use kernel::{prelude::*, str::CString};
+
+/// Returns a name without NUL as a C string.
+pub(crate) fn c_string(name: &[u8]) -> Result<CString> {
+    let text = core::str::from_utf8(name).map_err(|_| EINVAL)?;
+    CString::try_from_fmt(fmt!("{text}"))
+}
+
+/// Reports that the kernel refused to create or to change what `name` names.
+pub(crate) fn failed(error: Error, name: &[u8]) -> Fault<'_> {
+    let expected = if error == ENOMEM {
+        "not enough memory for this instance"
+    } else {
+        "the kernel refused this instance"
+    };
+    control::unknown(error, expected, name)
+}
+
+/// Looks up a disk.
+fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
+    let name = match disk {
+        Disk::Name(name) => name,
+        Disk::Number(dev) => {
+            return match block::check(dev) {
+                // A disk with this number may be added later.
+                Ok(()) => Ok(dev),
+                Err(error) if error == ENXIO => Ok(dev),
+                Err(error) => Err(error),
+            };
+        }
+    };
+    let text = core::str::from_utf8(name).map_err(|_| EINVAL)?;
+    block::lookup(&CString::try_from_fmt(fmt!("/dev/{text}"))?)
+}
+
+/// Looks up the names in a line.
+fn look_up(target: LookupTarget<'_>) -> Result<u64> {
+    match target {
+        LookupTarget::Disk(disk) => lookup_disk(disk).map(u64::from),
+        LookupTarget::Cgroup(path) => cgroup::lookup(&c_string(path)?),
+        LookupTarget::Tracepoint(name) => {
+            let found = Tracepoint::find(&c_string(name)?);
+            found.map(|_| 0).ok_or(ENOENT)
+        }
+        LookupTarget::Function(name) => fprobe::check(&c_string(name)?).map(|()| 0),
+    }
+}
+
+const KERNEL: Lookup<'static> = &look_up;
+
+/// Checks all settings of a line; giving one twice is a fault. May sleep for a long time, when a
+/// disk or a cgroup is looked up.
+pub(crate) fn parse<'a>(
+    kind: &Kind,
+    settings: Settings<'a>,
+) -> core::result::Result<Changes, Fault<'a>> {
+    let mut changes = allocated(kind, Changes::none())?;
+    for setting in settings {
+        let (key, text) = setting?;
+        let named = |param: &Param| param.name.as_bytes() == key;
+        let Some(at) = kind.params.iter().position(named) else {
+            return Err(control::unknown(
+                EINVAL,
+                "no such parameter (see `trackers`)",
+                key,
+            ));
+        };
+        if changes.get(at).is_some() {
+            return Err(control::unknown(
+                EINVAL,
+                "this parameter is given twice",
+                key,
+            ));
+        }
+        let param = &kind.params[at];
+        let value = param.parse(text, KERNEL)?;
+        if param.kind.is_text(text) {
+            c_string(text)
+                .and_then(|copy| changes.set_text(at, copy))
+                .map_err(|error| failed(error, text))?;
+        } else {
+            changes.set(at, value);
+        }
+    }
+    Ok(changes)
+}
+
+/// Reports that there is no memory for the values of an instance.
+fn allocated<T>(kind: &Kind, values: Result<T>) -> core::result::Result<T, Fault<'static>> {
+    values.map_err(|error| failed(error, kind.name.as_bytes()))
+}
+
+/// Changes an instance. A fault of the kernel's is reported for `name`.
+pub(crate) fn change<'a>(
+    instance: &dyn Instance,
+    changes: &Changes,
+    name: &'a [u8],
+) -> core::result::Result<(), Fault<'a>> {
+    let kind = instance.kind();
+    let mut params = kind.params.iter().enumerate();
+    if let Some((_, param)) =
+        params.find(|(at, param)| param.fixed && changes.differs(*at, instance))
+    {
+        let key = param.name.as_bytes();
+        return Err(control::unknown(EINVAL, AT_CREATION, key));
+    }
+    let numbers = Values::new(|at| instance.value(at), &Texts::default());
+    check(kind, &changes.over(allocated(kind, numbers)?))?;
+    instance.apply(changes).map_err(|error| failed(error, name))
+}
+
+/// Returns the values of a new instance with these settings.
+pub(crate) fn values_of_new<'a>(
+    kind: &'static Kind,
+    changes: &Changes,
+    settings: Settings<'a>,
+) -> core::result::Result<Values, Fault<'a>> {
+    let mut values = changes.over(allocated(kind, Values::defaults(kind.params))?);
+    let mut params = kind.params.iter().enumerate();
+    let lacks =
+        |(at, param): &(usize, &Param)| param.kind.is_required() && values.text(*at).is_none();
+    if let Some((_, param)) = params.find(lacks) {
+        let key = param.name.as_bytes();
+        return Err(control::unknown(
+            EINVAL,
+            "this tracker requires the parameter",
+            key,
+        ));
+    }
+    check(kind, &values)?;
+    if values[common::EVENTS] > values[common::MAX_EVENTS] {
+        let param = &kind.params[common::MAX_EVENTS];
+        if let Some(word) = settings.value_of(param.name) {
+            // Neither exceeds the maximum number of cells.
+            return Err(control::below(param, values[common::EVENTS] as u64, word));
+        }
+        values[common::MAX_EVENTS] = values[common::EVENTS];
+    }
+    Ok(values)
+}
+
+/// Checks whether the values are valid together, see [`Kind::check`].
+fn check(kind: &'static Kind, values: &Values) -> core::result::Result<(), Fault<'static>> {
+    match (kind.check)(values) {
+        Some((at, why)) => {
+            let key = kind.params[at].name.as_bytes();
+            Err(control::unknown(EINVAL, why, key))
+        }
+        None => Ok(()),
+    }
+}
+
+const AT_CREATION: &str = "this parameter can only be given at creation";
+
+/// Sets one parameter of an instance, for its file.
+pub(crate) fn set_param<'a>(
+    instance: &dyn Instance,
+    at: usize,
+    text: &'a [u8],
+) -> core::result::Result<(), Fault<'a>> {
+    let param = &instance.kind().params[at];
+    if param.fixed {
+        // Root may write, whatever the file mode.
+        return Err(control::unknown(EPERM, AT_CREATION, param.name.as_bytes()));
+    }
+    let mut changes = allocated(instance.kind(), Changes::none())?;
+    changes.set(at, param.parse(text, KERNEL)?);
+    change(instance, &changes, param.name.as_bytes())
+}
