@@ -30,11 +30,53 @@ LTTNG_TRACEPOINT_EVENT_MAP(alert,
 		ctf_integer(u32, pid, alert->pid)
 		ctf_integer(u32, tid, alert->tid)
 		ctf_string(comm, alert->comm)
-		ctf_sequence(u64, args, alert->args, u32, alert->nr_args)
+		ctf_sequence_hex(u64, args, alert->args, u32, alert->nr_args)
 		ctf_sequence_hex(u64, stack, alert->stack, u32, alert->nr_stack)
 		ctf_integer(u8, before_start, alert->before_start)
 	)
 )
+
+LTTNG_TRACEPOINT_ENUM(latency_tracker_context,
+	TP_ENUM_VALUES(
+		ctf_enum_value("task", 0)
+		ctf_enum_value("softirq", 1)
+		ctf_enum_value("hardirq", 2)
+		ctf_enum_value("nmi", 3)
+	)
+)
+
+/* Another task, in three words of an alert: see rust/record/actor.rs. */
+#define LT_LTTNG_TASK(role, words)					\
+		ctf_integer(u32, role##_pid, ((words)[0] >> 22) & 0x3fffff) \
+		ctf_integer(u32, role##_tid, (words)[0] & 0x3fffff)	\
+		ctf_array_text(char, role##_comm,			\
+			       (const char *)((words) + 1), TASK_COMM_LEN)
+
+/* Event of a tracker, with its fields besides the common ones. */
+#define LT_LTTNG_ALERT(tracker, fields)					\
+LTTNG_TRACEPOINT_EVENT_MAP(alert_##tracker,				\
+									\
+	latency_tracker_alert_##tracker,				\
+									\
+	TP_PROTO(const struct lt_alert *alert),				\
+									\
+	TP_ARGS(alert),							\
+									\
+	TP_FIELDS(							\
+		ctf_integer(u64, seq, alert->seq)			\
+		ctf_integer(u64, time, alert->time)			\
+		ctf_string(instance, alert->instance)			\
+		ctf_string(reason, alert->reason)			\
+		ctf_integer(u64, delay, alert->delay)			\
+		ctf_integer(u64, threshold, alert->threshold)		\
+		ctf_integer(u32, pid, alert->pid)			\
+		ctf_integer(u32, tid, alert->tid)			\
+		ctf_string(comm, alert->comm)				\
+		fields							\
+	)								\
+)
+
+#include "latency_tracker_declared.h"
 
 #endif /* LTTNG_TRACE_LATENCY_TRACKER_H */
 
