@@ -1,27 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# LTTng's probe for our tracepoints: an LTTng trace has each alert among the kernel's events, with the values of its
-# line. The module may be unloaded and loaded again while the events are enabled.
+# LTTng's probe for our tracepoints is loaded with LTTng. A trace has each alert among the kernel's events, and `explain`
+# finds it there, with the values of its line. The module may be unloaded and loaded again while the events are enabled.
 # kernels: stock
 # long: rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root is without LTTng
-# timeout: 600
+# timeout: 900
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-modprobe lttng-tracer
-insmod /lt/lttng-probe-latency-tracker.ko
+# as `make install` does
+cp /lt/lttng-probe-latency-tracker.ko "/lib/modules/$(uname -r)/updates/"
+cp /lt/scripts/systemd/modprobe.conf /etc/modprobe.d/latency-tracker.conf
+depmod
 load_module
 null_disk slow 20000000
 lttng create alerts --output=/tmp/trace
 lttng enable-channel --kernel --subbuf-size=256k --num-subbuf=4 channel
-lttng enable-event --kernel --channel=channel 'latency_tracker_*,block_rq_issue,sched_switch'
-lttng list --kernel | grep latency_tracker
+lttng enable-event --kernel --channel=channel 'latency_tracker_*,block_rq_*,sched_switch'
+lttng list --kernel | sed -n 's/.*\(latency_tracker_[a-z_]*\).*/\1/p' | sort >/tmp/listed
+ls -d /sys/kernel/tracing/events/latency_tracker/alert* | sed 's|.*/|latency_tracker_|' | sort >/tmp/wanted
+diff /tmp/wanted /tmp/listed || fail "LTTng has other events than the module"
 lttng start
 
 # late COUNT: that many late reads, whose lines are added to /tmp/alerts.
@@ -40,8 +44,41 @@ late 3
 lttng stop
 lttng destroy
 cat /tmp/alerts
+field delay </tmp/alerts | while read -r delay; do [ "$delay" -ge 20000000 ] || fail "a delay of $delay ns"; done
+
+# Both events of each alert, as LTTng's own reader shows them.
 babeltrace2 /tmp/trace >/tmp/events
-grep latency_tracker_ /tmp/events
-assert_eq "$(grep -c ' latency_tracker_alert: ' /tmp/events)" 8 "events"
+for event in latency_tracker_alert latency_tracker_alert_block; do
+	grep " $event: " /tmp/events >/tmp/of-event || fail "no $event"
+	head -n 1 /tmp/of-event
+	for key in seq time instance delay comm; do
+		assert_eq "$(sed -n "s/.*[ ]$key = \"\{0,1\}\([^\", ]*\).*/\1/p" /tmp/of-event | tr '\n' ' ')" \
+			"$(tr ' ' '\n' </tmp/alerts | sed -n "s/^$key=\"\{0,1\}\([^\"]*\).*/\1/p" | tr '\n' ' ')" "$event: $key"
+	done
+done
+grep -q ' block_rq_issue: ' /tmp/events || fail "no other events"
+
+# Those that explain finds in the trace are those of /proc.
+latency-tracker explain --json --alerts /tmp/alerts /tmp/trace >/tmp/of-lines
+latency-tracker explain --json --seq 1 --seq 2 --seq 3 --seq 4 --seq 5 /tmp/trace >/tmp/of-trace
+cmp /tmp/of-lines /tmp/of-trace || { diff /tmp/of-lines /tmp/of-trace; fail "other alerts in the trace"; }
+assert_eq "$(wc -l </tmp/of-trace)" 8 "alerts in the trace"
+latency-tracker explain /tmp/trace >/tmp/newest 2>/tmp/said
+cat /tmp/said /tmp/newest
+grep -q '^latency-tracker: the newest of 8 alerts in this trace; --seq explains others: slow 1 to 5$' /tmp/said ||
+	fail "the others are not named"
+grep -q '^alert 3 of slow: slow RS sector 16 4K$' /tmp/newest || fail "not the newest alert"
+
+# The recorder records them, too.
+control -slow
+latency-tracker record -n 1 --duration 60 -o /tmp/captures slow block threshold=10ms dev=slow >/tmp/record.log 2>&1 &
+recorder=$!
+wait_until 600 grep -q '^armed' /tmp/record.log
+reads slow 1
+wait $recorder && status=0 || status=$?
+cat /tmp/record.log
+assert_eq $status 2 "the exit status of record"
+latency-tracker explain /tmp/captures/0001/trace >/tmp/again
+cmp /tmp/again /tmp/captures/0001/explanation.txt || fail "explain finds another alert in the trace than that of record"
 unload_module
 rmmod lttng-probe-latency-tracker
