@@ -69,8 +69,57 @@ grep -q '^latency-tracker: the newest of 8 alerts in this trace; --seq explains 
 	fail "the others are not named"
 grep -q '^alert 3 of slow: slow RS sector 16 4K$' /tmp/newest || fail "not the newest alert"
 
-# The recorder records them, too.
+# The events of trackers with other kinds of fields have the values that ftrace prints.
 control -slow
+trace=/sys/kernel/tracing
+# same TRACKER "KEY..." [PARAMETER...]: for the alerts that sleeping processes cause.
+same() {
+	tracker=$1 keys=$2
+	shift 2
+	rm -rf /tmp/trace
+	echo >$trace/trace
+	echo 1 >"$trace/events/latency_tracker/alert_$tracker/enable"
+	lttng create same --output=/tmp/trace
+	lttng enable-event --kernel "latency_tracker_alert_$tracker"
+	lttng start
+	control "t $tracker threshold=0 max_alerts=50 $*"
+	for _ in 1 2 3 4 5; do sleep 0.1; done
+	control -t
+	lttng destroy
+	echo 0 >"$trace/events/latency_tracker/alert_$tracker/enable"
+	grep " alert_$tracker: " $trace/trace >/tmp/printed
+	babeltrace2 /tmp/trace >/tmp/recorded
+	python3 - $keys <<-'END' || fail "$tracker"
+		import re, sys
+		def numbers(text):
+		    """The values of an array, without the indices of babeltrace2."""
+		    return [int(word, 16) for word in re.findall("0x([0-9a-fA-F]+)", text)]
+		def values(line, pattern, keys):
+		    found = {}
+		    for key in keys:
+		        value = next(group for group in re.search(pattern % re.escape(key), line).groups() if group is not None)
+		        found[key] = numbers(value) if value[0] in "{[" else int(value, 0) if re.fullmatch("-?(0x)?[0-9a-fA-F]+", value) else value
+		    return found
+		def read(file, pattern, keys):
+		    lines = open(file, encoding="utf-8", errors="replace").read().splitlines()
+		    return {each["seq"]: each for each in (values(line, pattern, keys) for line in lines)}
+		keys = ["seq", "time", "delay", "pid", "tid", "comm"] + sys.argv[1:]
+		printed = read("/tmp/printed", r" %s=(\{.*?\}|.*?)(?= [a-z_0-9]+=|$)", keys)
+		recorded = read("/tmp/recorded", r' %s = (?:\( "([^"]+)" : container = [0-9]+ \)|"([^"]*)"|(\[.*?\](?=,| \}))|([^, ]+))', keys)
+		both = printed.keys() & recorded.keys()
+		print(len(printed), "printed,", len(recorded), "recorded,", len(both), "both")
+		assert len(both) > 3
+		for seq in both:
+		    assert printed[seq] == recorded[seq], (printed[seq], recorded[seq])
+	END
+}
+same offcpu 'prio policy from preempted state waker_pid waker_tid waker_comm context queued'
+same func 'context depth ret' function=hrtimer_nanosleep
+same syscall 'number abi returned ret'
+same irq 'irq action on ret'
+same tree 'end state origin subject action target_cpu prio preempted merged more steps'
+
+# The recorder records alerts, too.
 latency-tracker record -n 1 --duration 60 -o /tmp/captures slow block threshold=10ms dev=slow >/tmp/record.log 2>&1 &
 recorder=$!
 wait_until 600 grep -q '^armed' /tmp/record.log
