@@ -45,13 +45,6 @@ LTTNG_TRACEPOINT_ENUM(latency_tracker_context,
 	)
 )
 
-/* Another task, in three words of an alert: see rust/record/actor.rs. */
-#define LT_LTTNG_TASK(role, words)					\
-		ctf_integer(u32, role##_pid, ((words)[0] >> 22) & 0x3fffff) \
-		ctf_integer(u32, role##_tid, (words)[0] & 0x3fffff)	\
-		ctf_array_text(char, role##_comm,			\
-			       (const char *)((words) + 1), TASK_COMM_LEN)
-
 /* Event of a tracker, with its fields besides the common ones. */
 #define LT_LTTNG_ALERT(tracker, fields)					\
 LTTNG_TRACEPOINT_EVENT_MAP(alert_##tracker,				\

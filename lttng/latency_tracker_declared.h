@@ -20,10 +20,16 @@ LT_LTTNG_ALERT(wakeup,
 	ctf_integer(u32, policy, (u16)(alert->args[0] >> 48))
 	ctf_integer(u32, target, alert->args[0])
 	ctf_integer(u8, migrated, 1 & (alert->args[4] >> 44))
-	LT_LTTNG_TASK(waker, alert->args + 1)
+	ctf_integer(u32, waker_pid, 0x3fffff & (alert->args[1] >> 22))
+	ctf_integer(u32, waker_tid, 0x3fffff & alert->args[1])
+	ctf_array_text(char, waker_comm, (const char *)(alert->args + 2),
+		TASK_COMM_LEN)
 	ctf_enum(latency_tracker_context, u32, context,
 		3 & (alert->args[1] >> 44))
-	LT_LTTNG_TASK(prev, alert->args + 4)
+	ctf_integer(u32, prev_pid, 0x3fffff & (alert->args[4] >> 22))
+	ctf_integer(u32, prev_tid, 0x3fffff & alert->args[4])
+	ctf_array_text(char, prev_comm, (const char *)(alert->args + 5),
+		TASK_COMM_LEN)
 )
 
 LT_LTTNG_ALERT(runqueue,
@@ -32,17 +38,26 @@ LT_LTTNG_ALERT(runqueue,
 	ctf_integer(u8, preempted, 1 & (alert->args[1] >> 44))
 	ctf_integer(u32, from, alert->args[0])
 	ctf_integer(u8, migrated, 1 & (alert->args[4] >> 44))
-	LT_LTTNG_TASK(by, alert->args + 1)
-	LT_LTTNG_TASK(prev, alert->args + 4)
+	ctf_integer(u32, by_pid, 0x3fffff & (alert->args[1] >> 22))
+	ctf_integer(u32, by_tid, 0x3fffff & alert->args[1])
+	ctf_array_text(char, by_comm, (const char *)(alert->args + 2),
+		TASK_COMM_LEN)
+	ctf_integer(u32, prev_pid, 0x3fffff & (alert->args[4] >> 22))
+	ctf_integer(u32, prev_tid, 0x3fffff & alert->args[4])
+	ctf_array_text(char, prev_comm, (const char *)(alert->args + 5),
+		TASK_COMM_LEN)
 )
 
 LT_LTTNG_ALERT(offcpu,
 	ctf_integer(int, prio, (s16)(alert->args[0] >> 32))
 	ctf_integer(u32, policy, (u16)(alert->args[0] >> 48))
 	ctf_integer(u32, from, alert->args[0])
-	ctf_integer(u8, preempted, (alert->args + 1)[0] >> 32)
-	ctf_integer_hex(u32, state, (alert->args + 1)[0])
-	LT_LTTNG_TASK(waker, alert->args + 2)
+	ctf_integer(u8, preempted, alert->args[1] >> 32)
+	ctf_integer_hex(u32, state, alert->args[1])
+	ctf_integer(u32, waker_pid, 0x3fffff & (alert->args[2] >> 22))
+	ctf_integer(u32, waker_tid, 0x3fffff & alert->args[2])
+	ctf_array_text(char, waker_comm, (const char *)(alert->args + 3),
+		TASK_COMM_LEN)
 	ctf_enum(latency_tracker_context, u32, context,
 		3 & (alert->args[2] >> 44))
 	ctf_integer(u64, queued, alert->args[5])
@@ -101,7 +116,10 @@ LT_LTTNG_ALERT(workqueue,
 	ctf_array_text(char, workqueue, (const char *)(alert->args + 2), 32)
 	ctf_integer(u8, running_now, 1 & (alert->args[6] >> 63))
 	ctf_integer(u32, worker_cpu, alert->args[6])
-	LT_LTTNG_TASK(by, alert->args + 9)
+	ctf_integer(u32, by_pid, 0x3fffff & (alert->args[9] >> 22))
+	ctf_integer(u32, by_tid, 0x3fffff & alert->args[9])
+	ctf_array_text(char, by_comm, (const char *)(alert->args + 10),
+		TASK_COMM_LEN)
 	ctf_enum(latency_tracker_context, u32, context,
 		3 & (alert->args[6] >> 32))
 	ctf_integer(u64, queued, alert->args[7])

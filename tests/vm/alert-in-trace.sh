@@ -83,7 +83,10 @@ same() {
 	lttng enable-event --kernel "latency_tracker_alert_$tracker"
 	lttng start
 	control "t $tracker threshold=0 max_alerts=50 $*"
-	for _ in 1 2 3 4 5; do sleep 0.1; done
+	for _ in 1 2 3 4 5 6 7 8; do
+		echo "an interrupt of the console"
+		sleep 0.1
+	done
 	control -t
 	lttng destroy
 	echo 0 >"$trace/events/latency_tracker/alert_$tracker/enable"
@@ -98,7 +101,7 @@ same() {
 		    found = {}
 		    for key in keys:
 		        value = next(group for group in re.search(pattern % re.escape(key), line).groups() if group is not None)
-		        found[key] = numbers(value) if value[0] in "{[" else int(value, 0) if re.fullmatch("-?(0x)?[0-9a-fA-F]+", value) else value
+		        found[key] = numbers(value) if value[:1] in ("{", "[") else int(value, 0) if re.fullmatch("-?(0x[0-9a-fA-F]+|[0-9]+)", value) else value
 		    return found
 		def read(file, pattern, keys):
 		    lines = open(file, encoding="utf-8", errors="replace").read().splitlines()
