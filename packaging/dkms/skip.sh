@@ -13,9 +13,10 @@ terminal() {
 	echo "$pid"
 }
 
-# skip WHY...: say that there is $none for the kernel $release, in one line, in the log and where dkms prints, and end.
-skip() {
-	local line="latency-tracker: $none for Linux $release: $*" terminal
+# skip_kernel WHAT RELEASE WHY...: end, since there will be WHAT for this kernel; a line in the log, and where dkms
+# prints, has the reason.
+skip_kernel() {
+	local line="latency-tracker: $1 for Linux $2: ${*:3}" terminal
 	terminal=/proc/$(terminal)/fd/2
 	printf '%s\n' "$line" >&2
 	{ printf '\n%s\n' "$line" >>"$terminal"; } 2>/dev/null || :

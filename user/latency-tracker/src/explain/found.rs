@@ -57,7 +57,8 @@ fn alert<'a>(
     cpu: u32,
     values: impl Iterator<Item = (&'a str, Value)>,
 ) -> Option<Alert> {
-    let (mut common, mut own) = (BTreeMap::new(), Vec::new());
+    let mut common: BTreeMap<&str, Value> = BTreeMap::new();
+    let mut own: Vec<(&str, Value)> = Vec::new();
     for (key, value) in values {
         match key {
             "seq" | "time" | "instance" | "tracker" | "reason" | "delay" | "threshold" | "pid"
@@ -72,8 +73,8 @@ fn alert<'a>(
             _ => own.push((key, value)),
         }
     }
-    let number = |key| common.get(key).and_then(Value::number);
-    let text = |key| common.get(key).map(|value: &Value| value.text().into_owned());
+    let number = |key: &str| common.get(key).and_then(Value::number);
+    let text = |key: &str| Some(common.get(key)?.text().into_owned());
     let fields = own.into_iter().map(|(key, value)| Field {
         key: key.into(),
         value,
@@ -161,7 +162,12 @@ fn add(alerts: &mut Vec<Alert>, alert: Alert) {
         (other.seq, other.time, &other.instance) == (alert.seq, alert.time, &alert.instance)
     };
     match alerts.iter_mut().rev().take(NEAR).find(is_same) {
-        Some(known) => known.fields.0.extend(alert.fields.0),
+        Some(known) => {
+            // An event may be in several channels.
+            let mut new = alert.fields.0;
+            new.retain(|field| known.fields.get(&field.key).is_none());
+            known.fields.0.extend(new);
+        }
         None => alerts.push(alert),
     }
 }
@@ -273,10 +279,11 @@ mod tests {
         let of_all = || of(None, &format!("{LINE} before_start=0 words=3")).unwrap();
         assert_eq!(of_block().to_string(), line);
         assert_eq!(of_all().to_string(), LINE);
-        for mut two in [[of_all(), of_block()], [of_block(), of_all()]] {
-            two[1].cpu = 1;
+        for two in [[of_all(), of_block()], [of_block(), of_all()]] {
             let mut alerts = vec![of(None, &LINE.replace("seq=17", "seq=16")).unwrap()];
+            let again = two[1].clone();
             two.map(|alert| add(&mut alerts, alert));
+            add(&mut alerts, again);
             assert_eq!(alerts.len(), 2);
             assert_eq!(alerts[1].to_string(), line);
         }
