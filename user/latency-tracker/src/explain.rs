@@ -111,7 +111,8 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
             if !file.try_exists().with_context(about)? {
                 // An unreadable directory is reported first.
                 fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
-                let alerts = found::alerts(&trace, &args.seq, &interrupted()?)?;
+                let interrupted = interrupted()?;
+                let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
                 return Ok((trace, alerts));
             }
             let text = fs::read_to_string(&file).with_context(about)?;
