@@ -10,6 +10,7 @@
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root is without LTTng
 # timeout: 900
+# worth: traces of alerts with each kind of field, and a run of record
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
