@@ -21,6 +21,8 @@ KREL ?=
 KDIR ?=
 # make module TRACKERS='wakeup irq' builds a module with these trackers only
 TRACKERS ?=
+# make LTTNG=/usr/src/lttng-modules-2.16.0, the source of LTTng's modules, also builds LTTng's probe for alerts (lttng/)
+LTTNG ?=
 # make vm KERNEL=rt CPUS=4 NUMA=2 ROOT=full
 KERNEL ?= stock
 CPUS ?= 2
@@ -46,8 +48,8 @@ help: ## list what make can do
 env: ## set up the environment only (a few minutes, once)
 	@scripts/env
 
-module: ## build the kernel module: for the running kernel if it has Rust, else for the virtual machine's [KREL= KDIR= TRACKERS=]
-	@scripts/build-module $(or $(abspath $(KDIR)),$(KREL)) $(if $(TRACKERS),TRACKERS='$(TRACKERS)')
+module: ## build the kernel module: for the running kernel if it has Rust, else for the virtual machine's [KREL= KDIR= TRACKERS= LTTNG=]
+	@LTTNG='$(abspath $(LTTNG))' scripts/build-module $(or $(abspath $(KDIR)),$(KREL)) $(if $(TRACKERS),TRACKERS='$(TRACKERS)')
 
 user: ## build the commands, optimised as a whole (minutes)
 	@scripts/build-user --release

@@ -14,6 +14,7 @@
 #include <linux/smp.h>
 #include <linux/stddef.h>
 #include <linux/types.h>
+#include <trace/events/latency_tracker_alert.h>
 
 /* Since 7.3, linux/hrtimer.h does not have the clock bases any more. */
 #if __has_include(<linux/hrtimer_bases.h>)
@@ -386,26 +387,7 @@ enum lt_traced {
 #undef LT_TRACED
 };
 
-struct lt_alert {
-	enum lt_traced traced;
-	u64 seq;
-	u64 time;
-	u64 delay;
-	u64 threshold;
-	const char *instance;
-	const char *tracker;
-	const char *reason;
-	u32 pid;
-	u32 tid;
-	const char *comm;
-	const u64 *args;
-	u32 nr_args;
-	const u64 *stack;
-	u32 nr_stack;
-	bool before_start;
-};
-
-void lt_trace_alert(const struct lt_alert *alert);
+void lt_trace_alert(enum lt_traced traced, const struct lt_alert *alert);
 bool lt_trace_alert_enabled(enum lt_traced traced);
 /* LT_TRACED_NOT if the tracker of this name has none. */
 enum lt_traced lt_traced_of(const char *tracker);

@@ -56,7 +56,6 @@ pub(crate) fn alert(event: &AlertEvent<'_>) {
     let mut comm = *event.comm;
     comm[1] &= !(0xff << 56);
     let raw = bindings::lt_alert {
-        traced: event.traced.0,
         seq: event.seq,
         time: event.time,
         delay: event.delay,
@@ -74,5 +73,5 @@ pub(crate) fn alert(event: &AlertEvent<'_>) {
         before_start: event.before_start,
     };
     // SAFETY: All pointers are valid for the call, the strings are terminated.
-    unsafe { bindings::lt_trace_alert(&raw) };
+    unsafe { bindings::lt_trace_alert(event.traced.0, &raw) };
 }

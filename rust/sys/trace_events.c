@@ -11,10 +11,10 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/latency_tracker.h>
 
-notrace void lt_trace_alert(const struct lt_alert *alert)
+notrace void lt_trace_alert(enum lt_traced traced, const struct lt_alert *alert)
 {
 	trace_alert(alert);
-	switch (alert->traced) {
+	switch (traced) {
 	case LT_TRACED_NOT:
 		break;
 #define LT_TRACED(tracker)						\

@@ -57,17 +57,28 @@ source=usr/src/latency-tracker-$version
 for file in Kbuild rust include; do
 	diff -r -x '.*.toml' "$LT_TOP/$file" "$source/$file" || fail "the module's source is not whole"
 done
-# skips TEXT RELEASE: dkms/build, in the tree, as DKMS runs it, must skip the kernel, with that text in one line.
+# skips SCRIPT LINE RELEASE: this script, in the tree, as DKMS runs it, must skip the kernel, with that line.
 skips() {
 	local rc=0
-	(cd "$source" && "$LT_TOP/scripts/in-tree" bash -c 'cd "$1"; (dkms/build "$2" /nowhere) 2>log || exit' bash "$PWD" "$2") \
+	(cd "$source" && "$LT_TOP/scripts/in-tree" bash -c 'cd "$1"; ("$2" "$3" /nowhere) 2>log || exit' bash "$PWD" "$1" "$3") \
 		>"$work/said" 2>&1 || rc=$?
-	[ "$rc" -eq 77 ] || fail "dkms/build: $rc: $(cat "$work/said" "$source/log")"
-	grep -q "^latency-tracker: no module for Linux $2: .*$1" "$work/said" || fail "no word of '$1': $(cat "$work/said")"
-	grep -q "^latency-tracker: no module for Linux $2: .*$1" "$source/log" || fail "no word of '$1' in the log"
+	[ "$rc" -eq 77 ] || fail "$1: $rc: $(cat "$work/said" "$source/log")"
+	grep -q "^latency-tracker: $2" "$work/said" || fail "no word of '$2': $(cat "$work/said")"
+	grep -q "^latency-tracker: $2" "$source/log" || fail "no word of '$2' in the log"
 	[ ! -e "$source/tree" ] || fail "it left $(find "$source/tree" | head)"
 }
-skips 'the headers of 1.2.3-none are neither' 1.2.3-none
+skips dkms/build 'no module for Linux 1.2.3-none: .*the headers of 1.2.3-none are neither' 1.2.3-none
+
+# LTTng's probe, which DKMS builds by itself: it builds with what is packed. (The tree has LTTng's source.)
+source=usr/src/latency-tracker-lttng-$version
+# shellcheck disable=SC2016 # the inner shell expands it
+[ "$(kernelver=K kernel_source_dir=H bash -c '. "$1"; echo "$PACKAGE_NAME/$PACKAGE_VERSION $PRE_BUILD"' - "$source/dkms.conf")" \
+	= "latency-tracker-lttng/$version dkms/probe K H" ] || fail "dkms.conf is not as expected: $(cat "$source/dkms.conf")"
+skips dkms/probe 'no LTTng probe for Linux 1.2.3-none: it does not build' 1.2.3-none
+release=$("$LT_TOP/scripts/kernel-tree" --release stock)
+"$LT_TOP/scripts/in-tree" bash -c 'cd "$1" && dkms/probe "$2" "/usr/src/linux-headers-$2"' bash "$PWD/$source" "$release" ||
+	fail "the probe does not build"
+[ -s "$source/out/lttng-probe-latency-tracker.ko" ] || fail "no probe"
 
 # headers
 "$LT_TOP/scripts/in-tree" gcc -fsyntax-only -Wall -Werror "-I$root/usr/include" "$root/usr/share/doc/latency-tracker-dev/examples/queue.c"

@@ -14,7 +14,7 @@ mkdir -p "$LT_BUILD"
 work=$(mktemp -d "$LT_BUILD/install.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 release=$("$LT_TOP/scripts/kernel-tree" --release stock)
-[ -f "$LT_BUILD/$release/latency_tracker.ko" ] || "$LT_TOP/scripts/build-module" stock
+[ -f "$LT_BUILD/$release/lttng/lttng-probe-latency-tracker.ko" ] || "$LT_TOP/scripts/build-module" stock
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
 # As after `make`, but with the command that all tests use.
 export LT_BUILD=$work/build
@@ -43,6 +43,7 @@ at install PREFIX=/usr || { cat "$work/said"; fail "make install failed"; }
 tree | grep -v '^d' | awk '{ print $2, $3 }' >"$work/files"
 cat >"$work/wanted" <<-END
 	644 ./lib/modules/$release/updates/latency_tracker.ko
+	644 ./lib/modules/$release/updates/lttng-probe-latency-tracker.ko
 	755 ./usr/bin/latency-tracker
 	644 ./usr/lib/modprobe.d/latency-tracker.conf
 	644 ./usr/lib/systemd/system/latency-tracker-export.service

@@ -20,7 +20,7 @@
 #include <linux/socket.h>
 #include <linux/tracepoint.h>
 
-struct lt_alert;
+#include "latency_tracker_alert.h"
 
 TRACE_EVENT(alert,
 

@@ -11,6 +11,7 @@
 mod args;
 mod block;
 mod draw;
+mod found;
 mod proofs;
 mod resource;
 mod runs;
@@ -95,8 +96,13 @@ fn owner(alert: &Alert) -> String {
     }
 }
 
-/// The trace, and the alerts to explain.
+/// The trace, and the alerts to explain: those in a file, those of a capture, or those in the trace.
 fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
+    let inside = args.capture.join("trace");
+    let trace = match inside.is_dir() {
+        true => inside,
+        false => args.capture.clone(),
+    };
     let alerts = match &args.alerts {
         Some(file) => lines(file)?,
         None => {
@@ -105,11 +111,9 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
             if !file.try_exists().with_context(about)? {
                 // An unreadable directory is reported first.
                 fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
-                bail!(
-                    "{}: no capture of `latency-tracker record`, which has a file alert.json; for another trace, name \
-                     the alerts with --alerts",
-                    args.capture.display()
-                );
+                let interrupted = interrupted()?;
+                let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
+                return Ok((trace, alerts));
             }
             let text = fs::read_to_string(&file).with_context(about)?;
             let capture: Capture = serde_json::from_str(&text).with_context(about)?;
@@ -123,12 +127,6 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
     if chosen.is_empty() {
         bail!("there are no such alerts");
     }
-    let inside = args.capture.join("trace");
-    let trace = if inside.is_dir() {
-        inside
-    } else {
-        args.capture.clone()
-    };
     Ok((trace, chosen))
 }
 

@@ -59,6 +59,9 @@ const OF_PATHS: [&str; 5] = [
     "x86_irq_vectors_x86_platform_ipi_*",
 ];
 
+/// The alerts themselves, if the probe for them is loaded (`lttng/`).
+const ALERTS: &str = "latency_tracker_*";
+
 /// The events that explain alerts of a tracker. If `lean`, events that show where a thread or a request was held back
 /// are left out.
 pub fn default_events(tracker: &str, lean: bool) -> Vec<&'static str> {
@@ -118,9 +121,15 @@ impl Known {
         }
     }
 
-    /// Splits `events` into those with a probe and those without.
+    /// Splits `events` into those with a probe and those without, and adds alerts to the former, unless there are none.
     pub fn split(&self, events: Vec<String>) -> (Vec<String>, Vec<String>) {
-        events.into_iter().partition(|event| self.has(event))
+        let (mut there, missing): (Vec<_>, Vec<_>) =
+            events.into_iter().partition(|event| self.has(event));
+        let is_new = !there.is_empty() && there.iter().all(|event| event != ALERTS);
+        if is_new && self.has(ALERTS) {
+            there.push(ALERTS.into());
+        }
+        (there, missing)
     }
 }
 
@@ -181,6 +190,11 @@ mod tests {
         let (there, missing) = known.split(list(&["sched_switch", "irq_*", "power_*", "new"]));
         assert_eq!(there, ["sched_switch", "irq_*"]);
         assert_eq!(missing, ["power_*", "new"]);
+        let known_alerts = Known(vec!["sched_switch".into(), "latency_tracker_alert".into()]);
+        for asked in [&["sched_switch"][..], &["sched_switch", ALERTS]] {
+            assert_eq!(known_alerts.split(list(asked)).0, ["sched_switch", ALERTS]);
+        }
+        assert!(known_alerts.split(list(&["new"])).0.is_empty());
         assert!(known.check(&there).is_ok());
         let refused = format!("{:#}", known.check(&missing).unwrap_err());
         assert!(refused.starts_with("-e power_*: "), "{refused}");
