@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze`: shows what a thread waited for, from any kernel trace.
+//! `analyze`: shows what a thread waited for, and where its time went, from any kernel trace.
 //!
 //! ```text
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
@@ -9,6 +9,7 @@
 //! ```
 
 mod args;
+mod delays;
 mod fold;
 #[cfg(test)]
 #[expect(
@@ -44,6 +45,7 @@ const NAMED: usize = 8;
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
     match &args.command {
         AnalyzeCommand::Path(args) => path(args),
+        AnalyzeCommand::Delays(args) => delays::run(args),
     }
 }
 
