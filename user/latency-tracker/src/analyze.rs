@@ -12,11 +12,7 @@ mod args;
 mod delays;
 mod fold;
 #[cfg(test)]
-#[expect(
-    dead_code,
-    unreachable_pub,
-    reason = "the tests of lt-model use more of it"
-)]
+#[expect(unreachable_pub, reason = "the tests of lt-model use it, too")]
 #[path = "../../lt-model/tests/all/made.rs"]
 pub(crate) mod made;
 pub(crate) mod picture;
@@ -165,7 +161,7 @@ fn choose(
         }
         // Intervals that ended before the requested time were dropped.
         None if spans.is_empty() && model.by_tid(tid).any(is_dead) => {
-            bail!("thread {tid} ended before {from}, where the path is to begin")
+            bail!("thread {tid} ended before {from}, the start of the range")
         }
         None if spans.is_empty() => bail!("no thread {tid} in the trace; {}", busiest(model)),
         None => {

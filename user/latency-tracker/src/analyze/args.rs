@@ -44,12 +44,12 @@ Examples:
   latency-tracker analyze delays trace --tid xinit --from +2s --to +2500ms
   latency-tracker analyze delays trace --event sched_process_exec:542
   latency-tracker analyze delays trace --tid 812 --min 1ms --depth 1 --top 10
-  latency-tracker analyze delays trace --tid 812 --json | jq .segments[].sums
+  latency-tracker analyze delays trace --tid 812 --json | jq '.segments[].sums'
   latency-tracker analyze delays trace --tid 812 --folded | flamegraph.pl
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
-start of the trace (with a +), the time of day in UTC (14:03:20.5), or the first
-event of a name (of a thread: NAME:TID).
+start of the trace (with a +), the time of day in UTC (14:03:20.5), or the
+first event of that name (of a thread: NAME:TID).
 
 Until the thread is created, its closest existing ancestor is analyzed. Time is
 working (user mode and system calls), interrupted (runnable without a CPU:
@@ -83,7 +83,12 @@ pub(crate) struct DelaysArgs {
     /// The trace: a directory.
     pub(crate) trace: PathBuf,
     /// The thread ID, or the name if only one thread has it; by default the thread of --event.
-    #[arg(short, long, value_name = "TID|NAME", required_unless_present = "event")]
+    #[arg(
+        short,
+        long,
+        value_name = "TID|NAME",
+        required_unless_present = "event"
+    )]
     pub(crate) tid: Option<String>,
     /// Start of the range; by default the start of the trace.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse)]
@@ -97,13 +102,13 @@ pub(crate) struct DelaysArgs {
     /// Show this many of the longest stays in each state; 0 shows none.
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     pub(crate) top: usize,
-    /// Show only waits of this length or more; by default 1 % of the range.
+    /// Show only stays and waits of this length or more; by default 1 % of the range.
     #[arg(long, value_name = "TIME", value_parser = lt_proc::parse_duration)]
     pub(crate) min: Option<Nanos>,
     /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
     #[arg(long, value_name = "THREADS")]
     pub(crate) depth: Option<usize>,
-    /// Show every wait in a line of its own.
+    /// Show all states, and every wait in a line of its own.
     #[arg(short, long, conflicts_with = "min")]
     pub(crate) all: bool,
     /// Print one JSON object, with all stays and all waits.

@@ -11,6 +11,8 @@
 mod chains;
 mod json;
 mod range;
+#[cfg(test)]
+mod tests;
 mod text;
 mod tree;
 
@@ -70,6 +72,17 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
+/// By default, stays and waits shorter than this fraction (1/100) of the range are left out.
+const SHORT: u64 = 100;
+
+/// `, of 15.58ms or more (--min)`
+fn at_least(least: u64) -> String {
+    match least {
+        0 => String::new(),
+        least => format!(", of {} or more (--min)", Nanos(least)),
+    }
+}
+
 /// What to print.
 struct Report<'a> {
     model: &'a Model,
@@ -99,6 +112,16 @@ impl Report<'_> {
         self.segments.iter().map(tree).collect()
     }
 
+    /// The shortest stay and the shortest wait to show, ns.
+    fn least(&self, args: &DelaysArgs) -> u64 {
+        let (from, to) = self.range;
+        match (args.min, args.all) {
+            (Some(least), _) => least.0,
+            (None, true) => 0,
+            (None, false) => (to - from) / SHORT,
+        }
+    }
+
     fn lines(&self, args: &DelaysArgs) -> Vec<String> {
         let words = self.words();
         let (from, to) = self.range;
@@ -114,12 +137,17 @@ impl Report<'_> {
             if self.segments.len() > 1 {
                 lines.push(format!("States of {}", words.name(segment.thread)));
             }
-            lines.extend(tree.lines());
+            lines.extend(tree.lines(args.all));
         }
         if args.top > 0 {
+            let least = self.least(args);
             lines.push(String::new());
-            lines.push(format!("Longest stays in each state, up to {}", args.top));
-            lines.extend(tree::longest(&trees, args.top));
+            lines.push(format!(
+                "Longest stays, at most {} in each state{}",
+                args.top,
+                at_least(least)
+            ));
+            lines.extend(tree::longest(&trees, args.top, least));
         }
         lines.push(String::new());
         lines.extend(self.chains(args));

@@ -111,7 +111,10 @@ impl Told {
         let calls = "no system calls in this trace: in which call a thread was is not recorded; \
                      enable them with lttng enable-event --kernel --syscall --all";
         let all = [(self.wakeups, wakeups), (self.calls, calls)];
-        all.into_iter().filter(|(has, _)| !has).map(|(_, text)| text).collect()
+        all.into_iter()
+            .filter(|(has, _)| !has)
+            .map(|(_, text)| text)
+            .collect()
     }
 
     /// Prints the caveats.

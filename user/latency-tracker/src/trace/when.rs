@@ -72,8 +72,14 @@ pub(crate) fn event(text: &str) -> Result<Wanted, String> {
         _ => (text, None),
     };
     match name.is_empty() || name.contains(char::is_whitespace) {
-        true => Err("expected the name of an event, such as syscall_exit_read or syscall_exit_read:812".into()),
-        false => Ok(Wanted { name: name.into(), tid }),
+        true => Err(
+            "expected the name of an event, such as syscall_exit_read or syscall_exit_read:812"
+                .into(),
+        ),
+        false => Ok(Wanted {
+            name: name.into(),
+            tid,
+        }),
     }
 }
 
@@ -82,7 +88,11 @@ fn of_day(text: &str) -> Option<u64> {
     const SECOND: u64 = 1_000_000_000;
     let (time, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let parts: Vec<u64> = time.split(':').filter(|part| is_number(part) && part.len() == 2).map_while(|part| part.parse().ok()).collect();
+    let parts: Vec<u64> = time
+        .split(':')
+        .filter(|part| is_number(part) && part.len() == 2)
+        .map_while(|part| part.parse().ok())
+        .collect();
     let [hours @ ..24, minutes @ ..60, seconds @ ..60] = parts[..] else {
         return None;
     };
@@ -99,14 +109,46 @@ mod tests {
 
     #[test]
     fn a_point_is_a_time_a_time_of_day_or_an_event() {
-        assert_eq!(Point::parse("+2s"), Ok(Point::Time(When::After(2_000_000_000))));
+        assert_eq!(
+            Point::parse("+2s"),
+            Ok(Point::Time(When::After(2_000_000_000)))
+        );
         assert_eq!(Point::parse("00:00:01.5"), Ok(Point::OfDay(1_500_000_000)));
-        assert_eq!(Point::parse("23:59:59"), Ok(Point::OfDay(86_399_000_000_000)));
-        let wanted = |name: &str, tid| Point::Event(Wanted { name: name.into(), tid });
-        assert_eq!(Point::parse("sched_switch"), Ok(wanted("sched_switch", None)));
-        assert_eq!(Point::parse("sched:sched_switch"), Ok(wanted("sched:sched_switch", None)));
-        assert_eq!(Point::parse("syscall_exit_read:812"), Ok(wanted("syscall_exit_read", Some(812))));
-        for bad in ["", "2s", "24:00:00", "1:2:3", "00:00", "00:00:01.", "00:60:00", "+", "a b", "-1", "00:00:00:00"] {
+        assert_eq!(
+            Point::parse("23:59:59"),
+            Ok(Point::OfDay(86_399_000_000_000))
+        );
+        let wanted = |name: &str, tid| {
+            Point::Event(Wanted {
+                name: name.into(),
+                tid,
+            })
+        };
+        assert_eq!(
+            Point::parse("sched_switch"),
+            Ok(wanted("sched_switch", None))
+        );
+        assert_eq!(
+            Point::parse("sched:sched_switch"),
+            Ok(wanted("sched:sched_switch", None))
+        );
+        assert_eq!(
+            Point::parse("syscall_exit_read:812"),
+            Ok(wanted("syscall_exit_read", Some(812)))
+        );
+        for bad in [
+            "",
+            "2s",
+            "24:00:00",
+            "1:2:3",
+            "00:00",
+            "00:00:01.",
+            "00:60:00",
+            "+",
+            "a b",
+            "-1",
+            "00:00:00:00",
+        ] {
             assert!(Point::parse(bad).is_err(), "{bad}");
         }
     }

@@ -3,8 +3,8 @@
 //! Causes of delay: what a thread does, or what it waits for.
 
 use crate::{
-    Class, Context, Disk, Events, Handler, Interval, Kind, Model, Name, Raiser, Runtime, Sleep, State,
-    ThreadId, Unrecorded, Vector,
+    Class, Context, Disk, Events, Handler, Interval, Kind, Model, Name, Raiser, Runtime, Sleep,
+    State, ThreadId, Unrecorded, Vector,
 };
 
 /// Cause of a piece of a path; the thread is that of the piece.

@@ -92,12 +92,7 @@ pub fn delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Segmen
 /// What a thread did between two times; the stays tile that time.
 #[must_use]
 pub fn states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Stay> {
-    tiles(
-        model,
-        thread,
-        (from, to),
-        &waits(model, thread, from, to),
-    )
+    tiles(model, thread, (from, to), &waits(model, thread, from, to))
 }
 
 /// When a thread was created, and by which thread, if recorded.
@@ -110,7 +105,7 @@ fn parent(model: &Model, id: ThreadId) -> Option<(u64, ThreadId)> {
 fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) -> Vec<Stay> {
     let is_own = |wait: &&Wait| wait.depth == 0 && matches!(wait.kind, Waited::Blocked(_));
     let mut waits = waits.iter().filter(is_own);
-    let mut outside = is_outside_known(model, id, from);
+    let mut outside = model.has_all_calls() && is_outside_known(model, id, from);
     let mut stays = Vec::new();
     let mut push = |begin, end, cause, by, outside, open| {
         if begin < end {
@@ -132,7 +127,11 @@ fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) ->
         push(at, part.0, unseen, None, false, false);
         at = part.1;
         outside = follows(interval.state, outside);
-        let is_outside = model.has_all_calls() && outside && call(interval.state).is_none();
+        let is_outside = matches!(
+            interval.state,
+            State::Running(None) | State::Blocked(_, None)
+        ) && model.has_all_calls()
+            && outside;
         match interval.state {
             State::Blocked(..) => {
                 let wait = waits.next();
@@ -173,9 +172,12 @@ fn follows(state: State, outside: bool) -> bool {
     }
 }
 
-/// The same, before `time`.
+/// Whether it is outside of all calls at `time` if it is in no recorded call then: by its last states.
 fn is_outside_known(model: &Model, id: ThreadId, time: u64) -> bool {
-    let earlier = model.thread(id).map(|thread| thread.between(0, time));
-    let states = earlier.into_iter().flatten().map(|interval| interval.state);
-    states.fold(false, |outside, state| follows(state, outside))
+    /// Number of states that are looked at. A thread that is in no call for longer is perhaps of the kernel.
+    const STATES: usize = 1000;
+    let earlier = model.thread(id).map(|thread| thread.between(0, time).rev());
+    let mut states = earlier.into_iter().flatten().take(STATES);
+    let last = states.find(|of| matches!(of.state, State::Unknown(_)) || call(of.state).is_some());
+    last.is_some_and(|last| call(last.state).is_some())
 }

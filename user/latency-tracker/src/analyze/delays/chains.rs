@@ -21,12 +21,9 @@ use lt_proc::Nanos;
 
 use super::super::args::DelaysArgs;
 use super::super::words::name_at;
-use super::Report;
 use super::text::{Row, table};
 use super::tree::{Tree, end, within};
-
-/// By default, waits shorter than this fraction (1/100) of the range are summed up.
-const SHORT: u64 = 100;
+use super::{Report, at_least};
 
 /// Which waits are shown.
 struct Part {
@@ -48,7 +45,13 @@ struct Node<'w> {
 }
 
 /// The reason of a wait: the thread, what it waited for, and the reasons of the waits below.
-type Reason = (ThreadId, Waited, Option<ThreadId>, Option<Cause>, Vec<usize>);
+type Reason = (
+    ThreadId,
+    Waited,
+    Option<ThreadId>,
+    Option<Cause>,
+    Vec<usize>,
+);
 
 /// The rows so far.
 struct Rows<'r> {
@@ -67,13 +70,8 @@ fn took(wait: &Wait) -> u64 {
 impl Report<'_> {
     /// The chains of all segments, in the order of time.
     pub(super) fn chains(&self, args: &DelaysArgs) -> Vec<String> {
-        let (from, to) = self.range;
         let part = Part {
-            least: match (args.min, args.all) {
-                (Some(least), _) => least.0,
-                (None, true) => 0,
-                (None, false) => (to - from) / SHORT,
-            },
+            least: self.least(args),
             depth: args.depth.unwrap_or(usize::MAX),
             all: args.all,
         };
@@ -93,11 +91,7 @@ impl Report<'_> {
         if rows.rows.is_empty() {
             return vec!["It was not blocked.".into()];
         }
-        let least = match part.least {
-            0 => String::new(),
-            least => format!(", from {} (--min)", Nanos(least)),
-        };
-        let mut lines = vec![format!("What it was blocked for{least}")];
+        let mut lines = vec![format!("What it was blocked for{}", at_least(part.least))];
         lines.extend(table(&["NR", "FROM", "TOOK", "WAIT"], &rows.rows));
         lines
     }
@@ -174,7 +168,11 @@ impl Rows<'_> {
                 text += &format!("; {count} times, up to {most}");
             }
             let is_chain = !longest.below.is_empty();
-            let earlier = self.shown.get(&longest.reason).filter(|_| is_chain && !all).copied();
+            let earlier = self
+                .shown
+                .get(&longest.reason)
+                .filter(|_| is_chain && !all)
+                .copied();
             if let Some(earlier) = earlier {
                 text += &format!("; waits below as shown above at {earlier}");
             }
@@ -187,7 +185,7 @@ impl Rows<'_> {
             if is_chain {
                 self.siblings(&longest.below, depth + 1);
             } else {
-                self.meanwhile(longest.wait, depth + 1);
+                self.meanwhile(longest.wait, depth + 1, run.len() > 1);
             }
             self.left_out(longest.short, depth + 1);
             if longest.deeper > 0 {
@@ -198,13 +196,15 @@ impl Rows<'_> {
     }
 
     fn push(&mut self, cells: Option<(usize, u64, u64)>, depth: usize, text: String) {
-        let cells = cells.map_or_else(Vec::new, |(number, from, took)| {
-            vec![number.to_string(), from.to_string(), Nanos(took).to_string()]
+        let cells = cells.map_or_else(Default::default, |(number, from, took)| {
+            [
+                number.to_string(),
+                from.to_string(),
+                Nanos(took).to_string(),
+            ]
         });
-        let mut cells = cells;
-        cells.resize(3, String::new());
         self.rows.push(Row {
-            cells,
+            cells: cells.into(),
             indent: 2 * depth,
             text,
         });
@@ -248,8 +248,8 @@ impl Rows<'_> {
     }
 
     /// Adds what the thread did with which a chain ends.
-    fn meanwhile(&mut self, wait: &Wait, depth: usize) {
-        let Some(by) = wait.by else {
+    fn meanwhile(&mut self, wait: &Wait, depth: usize, is_longest: bool) {
+        let Some(by) = wait.by.filter(|_| wait.cause.is_none()) else {
             return;
         };
         let model = self.report.model;
@@ -258,6 +258,10 @@ impl Rows<'_> {
         let states = why::states(model, by, wait.begin, until);
         let tree = Tree::new(&self.report.words(), &states, &mut 0);
         let who = name_at(model, by, self.report.range.1);
-        self.push(None, depth, format!("{who} meanwhile: {}", tree.sentence()));
+        let when = match is_longest {
+            true => "during the longest",
+            false => "meanwhile",
+        };
+        self.push(None, depth, format!("{who} {when}: {}", tree.sentence()));
     }
 }

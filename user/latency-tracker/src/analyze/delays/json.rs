@@ -79,7 +79,11 @@ impl Report<'_> {
             thread: words.thread_json(self.thread),
             from: self.range.0,
             to: self.range.1,
-            segments: self.segments.iter().map(|segment| self.part(segment)).collect(),
+            segments: self
+                .segments
+                .iter()
+                .map(|segment| self.part(segment))
+                .collect(),
         }
     }
 

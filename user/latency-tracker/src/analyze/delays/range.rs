@@ -50,22 +50,21 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
     };
     let from = args.from.as_ref().map(|from| time(from, begin));
     let from = from.transpose()?.unwrap_or(begin);
+    // An event that ends the range comes after its start.
+    let since = from.saturating_add(1);
     let last = args.event.as_ref();
-    let last = last.map(|wanted| event(model, finder, wanted, from));
+    let last = last.map(|wanted| event(model, finder, wanted, since));
     let last = last.transpose()?;
     let to = match (&args.to, last) {
         (_, Some((time, _))) => Some(time),
-        (Some(to), None) => Some(time(to, from)?),
+        (Some(to), None) => Some(time(to, since)?),
         (None, None) => None,
     };
     if from >= end || to.is_some_and(|to| to <= begin) {
         bail!("the trace is from {begin} to {end}, and does not reach the time that is asked for");
     }
     let (thread, note) = match (&args.tid, last) {
-        (Some(tid), _) => {
-            let (thread, note) = named(model, tid, from, to)?;
-            (thread, note)
-        }
+        (Some(tid), _) => named(model, tid, from, to)?,
         (None, Some((_, Some(thread)))) => (thread, None),
         (None, Some((time, None))) => {
             bail!("the event at {time} is of no thread, or which one is not recorded: give --tid")
@@ -95,11 +94,15 @@ fn event(
     let of = wanted.tid.map(|tid| format!(" of thread {tid}"));
     finder.first(model, wanted, from).ok_or_else(|| {
         let name = &wanted.name;
-        anyhow!("no event {name}{} in the trace from {from} on", of.unwrap_or_default())
+        anyhow!(
+            "no event {name}{} in the trace from {from} on",
+            of.unwrap_or_default()
+        )
     })
 }
 
-/// The thread with that number or name.
+/// The thread with that number, or with that name at the end of the range: a new thread has the name of its parent at
+/// first.
 fn named(
     model: &Model,
     text: &str,
@@ -107,7 +110,6 @@ fn named(
     to: Option<u64>,
 ) -> Result<(ThreadId, Option<String>)> {
     if let Ok(tid) = text.parse() {
-        // A thread that did not exist at the end of the range is no answer, one that was created in it is.
         let (thread, _, note) = choose(model, tid, Some(from), to)?;
         return Ok((thread, note));
     }
@@ -115,16 +117,19 @@ fn named(
     let is_named = |id: &ThreadId| {
         let thread = model.thread(*id);
         thread.is_some_and(|thread| {
-            let names = thread.earlier.iter().map(|(_, name)| *name).chain(thread.name);
+            let name = thread.name_at(until).map(|name| model.names.text(name));
             let there = thread.span().is_some_and(|(a, b)| a < until && b > from);
-            there && names.into_iter().any(|name| model.names.text(name) == text)
+            there && name == Some(text)
         })
     };
     let all = (0..model.threads.len() as u32).map(ThreadId);
     let found: Vec<_> = all.filter(is_named).collect();
     match found[..] {
         [one] => Ok((one, None)),
-        [] => bail!("no thread {text} in the trace; {}", super::super::busiest(model)),
+        [] => bail!(
+            "no thread {text} in the trace; {}",
+            super::super::busiest(model)
+        ),
         _ => {
             let names = found.iter().take(NAMED).map(|id| words::name(model, *id));
             let names: Vec<_> = names.collect();

@@ -19,9 +19,14 @@ pub(super) fn table(head: &[&str], rows: &[Row]) -> Vec<String> {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.cells.get(column));
         let cells = cells.map(|cell| cell.chars().count());
-        cells.chain(head.get(column).map(|name| name.len())).max().unwrap_or(0)
+        cells
+            .chain(head.get(column).map(|name| name.len()))
+            .max()
+            .unwrap_or(0)
     };
-    let (name, columns) = head.split_last().map_or(("", &[][..]), |(name, rest)| (*name, rest));
+    let (name, columns) = head
+        .split_last()
+        .map_or(("", &[][..]), |(name, rest)| (*name, rest));
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let draw = |cells: &mut dyn Iterator<Item = &str>| {
         let mut line = String::new();
@@ -64,6 +69,9 @@ mod tests {
         assert!(lines.iter().all(|line| line.len() < 80));
         // Far to the right there is still room.
         let deep = table(&["N", "WHAT"], &[row("1", 500, &long)]);
-        assert!(deep.iter().all(|line| line.len() < 80) && deep[1].ends_with("word"), "{deep:?}");
+        assert!(
+            deep.iter().all(|line| line.len() < 80) && deep[1].ends_with("word"),
+            "{deep:?}"
+        );
     }
 }

@@ -11,13 +11,19 @@
 //!     user mode
 //! ```
 
+use lt_common::out::thousands;
 use lt_model::why::{Cause, Stay};
 use lt_model::{Class, Name};
 use lt_proc::Nanos;
 
 use super::super::show::Shown;
-use super::super::words::{addition, unrecorded};
+use super::super::words::{addition, remedy, unrecorded};
 use super::text::{Row, table};
+
+/// States below a state are shown if they take at least this fraction (1/1000) of the whole time,
+const RARE: u64 = 1000;
+/// and at most this number of them.
+const MOST: usize = 12;
 
 /// A state, with those that it is divided into.
 pub(super) struct Tree {
@@ -79,27 +85,58 @@ impl Tree {
     }
 
     fn longest(&self) -> u64 {
-        self.stays.iter().map(|(begin, end)| end - begin).max().unwrap_or(0)
+        self.stays
+            .iter()
+            .map(|(begin, end)| end - begin)
+            .max()
+            .unwrap_or(0)
     }
 
-    /// A table of all nodes.
-    pub(super) fn lines(&self) -> Vec<String> {
-        let all = self.time.max(1) as f64;
+    /// A table of the nodes. Unless `all` is set, rare states are summed up.
+    pub(super) fn lines(&self, all: bool) -> Vec<String> {
         let mut rows = Vec::new();
-        self.each(0, &mut |node, depth| {
-            rows.push(Row {
+        self.rows(0, self.time, all, &mut rows);
+        table(&["NR", "TIME", "%", "COUNT", "LONGEST", "STATE"], &rows)
+    }
+
+    fn rows(&self, depth: usize, of: u64, all: bool, rows: &mut Vec<Row>) {
+        let row = |number: String, nodes: &[Self], depth: usize, text: String| {
+            let time = nodes.iter().map(|node| node.time).sum();
+            let count: usize = nodes.iter().map(|node| node.stays.len()).sum();
+            let longest = nodes.iter().map(Self::longest).max().unwrap_or(0);
+            Row {
                 cells: vec![
-                    node.number.to_string(),
-                    Nanos(node.time).to_string(),
-                    format!("{:.1}", node.time as f64 * 100.0 / all),
-                    lt_common::out::thousands(node.stays.len() as u64),
-                    Nanos(node.longest()).to_string(),
+                    number,
+                    Nanos(time).to_string(),
+                    format!("{:.1}", time as f64 * 100.0 / of.max(1) as f64),
+                    thousands(count as u64),
+                    Nanos(longest).to_string(),
                 ],
                 indent: 2 * depth,
-                text: node.label.clone(),
-            });
-        });
-        table(&["NR", "TIME", "%", "COUNT", "LONGEST", "STATE"], &rows)
+                text,
+            }
+        };
+        let number = self.number.to_string();
+        rows.push(row(
+            number,
+            std::slice::from_ref(self),
+            depth,
+            self.label.clone(),
+        ));
+        let frequent = self.below.iter().take_while(|node| node.time >= of / RARE);
+        let mut shown = frequent.count().min(MOST);
+        // A single one takes no more lines than its sum.
+        if all || shown + 1 == self.below.len() {
+            shown = self.below.len();
+        }
+        let (shown, rare) = self.below.split_at(shown);
+        shown
+            .iter()
+            .for_each(|node| node.rows(depth + 1, of, all, rows));
+        if !rare.is_empty() {
+            let text = format!("{} more; --all shows them", rare.len());
+            rows.push(row(String::new(), rare, depth + 1, text));
+        }
     }
 
     /// Each innermost node as `frame;frame time`, below `top`.
@@ -110,16 +147,18 @@ impl Tree {
             return vec![format!("{top} {}", self.time)];
         }
         let below = self.below.iter();
-        below.flat_map(|node| node.folded(&format!("{top};{}", frame(&node.label)))).collect()
+        below
+            .flat_map(|node| node.folded(&format!("{top};{}", frame(&node.label))))
+            .collect()
     }
 
     /// `working 49.90ms (user mode 49.80ms, in write 100.00us), preempted 3.00us`.
     pub(super) fn sentence(&self) -> String {
         /// Number of nodes below each that are named.
-        const MOST: usize = 3;
+        const NAMED: usize = 3;
         let part = |node: &Self| format!("{} {}", node.label, Nanos(node.time));
         let with_below = |node: &Self| {
-            let below: Vec<_> = node.below.iter().take(MOST).map(part).collect();
+            let below: Vec<_> = node.below.iter().take(NAMED).map(part).collect();
             format!("{} ({})", part(node), below.join(", "))
         };
         let all: Vec<_> = self.below.iter().map(with_below).collect();
@@ -128,19 +167,22 @@ impl Tree {
 }
 
 /// The longest stays in each state of these trees. A state that is only divided into one has the same stays.
-pub(super) fn longest(trees: &[Tree], top: usize) -> Vec<String> {
+pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
     let mut rows = Vec::new();
     let mut see = |node: &Tree, depth: usize| {
         if depth == 0 || node.below.len() == 1 {
             return;
         }
         let mut stays = node.stays.clone();
+        stays.retain(|(begin, end)| end - begin >= least);
         stays.sort_by_key(|(begin, end)| std::cmp::Reverse(end - begin));
         for (place, (begin, end)) in stays.iter().take(top).enumerate() {
             let is_first = place == 0;
             rows.push(Row {
                 cells: vec![
-                    is_first.then(|| node.number.to_string()).unwrap_or_default(),
+                    is_first
+                        .then(|| node.number.to_string())
+                        .unwrap_or_default(),
                     begin.to_string(),
                     end.to_string(),
                     Nanos(end - begin).to_string(),
@@ -172,7 +214,13 @@ fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
         (_, Cause::Waiting) => list(&["interrupted", "woken, waiting for a CPU"]),
         (_, Cause::LeavesIdle) => list(&["interrupted", "woken, its CPU leaves idle"]),
         (Class::Interrupted, cause) => list(&["interrupted", &words.what(cause)]),
-        (_, Cause::Unknown(why)) => list(&["not recorded", &unrecorded(why)]),
+        (_, Cause::Unknown(why)) => {
+            let remedy = remedy(why).map(|remedy| format!("; {remedy}"));
+            list(&[
+                "not recorded",
+                &(unrecorded(why) + &remedy.unwrap_or_default()),
+            ])
+        }
         (_, cause) => list(&[
             "blocked",
             &within(words, call_of(cause), stay.outside),

@@ -24,7 +24,12 @@ struct Script {
 impl Script {
     fn new(cpu: u32, tid: i32, now: u64) -> Self {
         let events = vec![switch(now, cpu, 0, R, tid)];
-        Self { events, cpu, tid, now }
+        Self {
+            events,
+            cpu,
+            tid,
+            now,
+        }
     }
 
     fn works(&mut self, time: u64) {
@@ -38,8 +43,15 @@ impl Script {
     }
 
     /// Blocks in a call; `ends` adds the wakeup. Then it waits for the processor.
-    fn blocks(&mut self, name: &'static [u8], time: u64, waits: u64, ends: impl FnOnce(u64) -> Vec<Event<'static>>) {
-        self.events.push(at(self.now, self.cpu, What::Call { name }));
+    fn blocks(
+        &mut self,
+        name: &'static [u8],
+        time: u64,
+        waits: u64,
+        ends: impl FnOnce(u64) -> Vec<Event<'static>>,
+    ) {
+        self.events
+            .push(at(self.now, self.cpu, What::Call { name }));
         self.events.push(switch(self.now, self.cpu, self.tid, S, 0));
         self.now += time;
         self.events.extend(ends(self.now));
@@ -83,7 +95,16 @@ fn xinit() -> (Model, ThreadId) {
     let mut xorg = Script::new(1, XORG, begin - 1000);
     xorg.works(2000);
     let timer = |time| within(time, XORG, What::Timer { function: None }, What::TimerEnd);
-    let softirq = |vector| move |time| within(time, XORG, What::Softirq { vector }, What::SoftirqEnd { vector });
+    let softirq = |vector| {
+        move |time| {
+            within(
+                time,
+                XORG,
+                What::Softirq { vector },
+                What::SoftirqEnd { vector },
+            )
+        }
+    };
     xorg.blocks(b"open", 13_940_000, 0, softirq(9));
     xorg.blocks(b"nanosleep", 200_006_000, 0, timer);
     xorg.blocks(b"select", 203_262_000, 0, softirq(1));
@@ -103,7 +124,9 @@ fn xinit() -> (Model, ThreadId) {
 
 fn call<'m>(m: &'m Model, cause: &Cause) -> &'m str {
     match cause {
-        Cause::Running(Some(call)) | Cause::Blocked(Some(call)) | Cause::For(_, Some(call)) => m.names.text(*call),
+        Cause::Running(Some(call)) | Cause::Blocked(Some(call)) | Cause::For(_, Some(call)) => {
+            m.names.text(*call)
+        }
         _ => "",
     }
 }
@@ -126,15 +149,24 @@ fn the_states_of_a_starting_x_server_have_the_sums_that_were_published() {
     assert_eq!(of(Class::Working), 4_796_817);
     let within = |name| {
         let blocked = states.iter().filter(|stay| stay.class() == Class::Blocked);
-        let mut times: Vec<_> = blocked.filter(|stay| call(&m, &stay.cause) == name).map(Stay::took).collect();
+        let mut times: Vec<_> = blocked
+            .filter(|stay| call(&m, &stay.cause) == name)
+            .map(Stay::took)
+            .collect();
         times.sort_unstable_by_key(|time| std::cmp::Reverse(*time));
         times
     };
     assert_eq!(within("select").iter().sum::<u64>(), 1_294_379_908);
     assert_eq!(within("select")[..3], [1_294_231_612, 66_190, 12_272]);
-    assert_eq!((within("fork"), within("execve")), (vec![2_859], vec![1_626]));
+    assert_eq!(
+        (within("fork"), within("execve")),
+        (vec![2_859], vec![1_626])
+    );
     let cause = |cause| sum(states.iter().filter(|stay| stay.cause == cause));
-    assert_eq!((cause(Cause::Preempted), cause(Cause::Waiting)), (9_908_719, 18_318));
+    assert_eq!(
+        (cause(Cause::Preempted), cause(Cause::Waiting)),
+        (9_908_719, 18_318)
+    );
 }
 
 #[test]
@@ -143,27 +175,48 @@ fn the_chain_of_a_starting_x_server_leads_to_the_sleeps_of_another_process() {
     let segments = delays(&m, id, 0, m.span.1);
     let waits = &segments[0].waits;
     let xorg = m.by_tid(XORG).next();
-    let longest = waits.iter().position(|wait| wait.end - wait.begin == 1_294_231_612).unwrap();
+    let longest = waits
+        .iter()
+        .position(|wait| wait.end - wait.begin == 1_294_231_612)
+        .unwrap();
     let top = waits[longest];
     assert_eq!((top.depth, top.by, top.cause), (0, xorg, None));
-    let below: Vec<_> = waits[longest + 1..].iter().take_while(|wait| wait.depth > 0).collect();
+    let below: Vec<_> = waits[longest + 1..]
+        .iter()
+        .take_while(|wait| wait.depth > 0)
+        .collect();
     assert_eq!(below.len(), 45);
-    assert!(below.iter().all(|wait| wait.depth == 1 && Some(wait.thread) == xorg && wait.by.is_none()));
+    assert!(
+        below
+            .iter()
+            .all(|wait| wait.depth == 1 && Some(wait.thread) == xorg && wait.by.is_none())
+    );
     let what = |n: usize| {
         let wait = below[n];
         let cause = wait.cause.unwrap();
-        let Cause::For(leaf, _) = cause else { panic!("{cause:?}") };
+        let Cause::For(leaf, _) = cause else {
+            panic!("{cause:?}")
+        };
         (call(&m, &cause), wait.end - wait.begin, leaf)
     };
-    assert_eq!(what(0), ("open", 13_940_000, Leaf::Softirq(9, Raiser::Unrecorded)));
+    assert_eq!(
+        what(0),
+        ("open", 13_940_000, Leaf::Softirq(9, Raiser::Unrecorded))
+    );
     assert_eq!(what(1), ("nanosleep", 200_006_000, Leaf::Timer));
     assert_eq!(what(2), ("select", 203_262_000, Leaf::Timer));
     assert!((3..45).all(|n| what(n) == ("nanosleep", 10_002_000, Leaf::Timer)));
     // What woke it from fork and execve is not recorded, and no thread is named.
-    let first: Vec<_> = waits.iter().take(2).map(|wait| (wait.by, call(&m, &wait.cause.unwrap()))).collect();
+    let first: Vec<_> = waits
+        .iter()
+        .take(2)
+        .map(|wait| (wait.by, call(&m, &wait.cause.unwrap())))
+        .collect();
     assert_eq!(first, [(None, "fork"), (None, "execve")]);
     let stays = &segments[0].states;
-    let unnamed = stays.iter().filter(|stay| stay.class() == Class::Blocked && stay.by.is_none());
+    let unnamed = stays
+        .iter()
+        .filter(|stay| stay.class() == Class::Blocked && stay.by.is_none());
     assert_eq!(unnamed.count(), 2);
 }
 
@@ -200,8 +253,15 @@ fn before_its_creation_the_closest_ancestor_stands_for_a_thread() {
         .map(|s| (m.thread(s.thread).unwrap().tid, s.end - s.begin))
         .collect();
     assert_eq!(found, chain);
-    assert_eq!(segments.iter().map(|s| sum(&s.states)).sum::<u64>(), 2_516_482_989);
-    assert!(segments.iter().all(|s| s.states.iter().all(|stay| stay.class() == Class::Working)));
+    assert_eq!(
+        segments.iter().map(|s| sum(&s.states)).sum::<u64>(),
+        2_516_482_989
+    );
+    assert!(
+        segments
+            .iter()
+            .all(|s| s.states.iter().all(|stay| stay.class() == Class::Working))
+    );
     // From its creation on it stands for itself.
     assert_eq!(delays(&m, id, now - 2_343, now).len(), 1);
 }
@@ -209,7 +269,11 @@ fn before_its_creation_the_closest_ancestor_stands_for_a_thread() {
 #[test]
 fn a_creator_that_is_not_recorded_stays_unknown() {
     // Thread 8 appears at 30; its creation is not recorded.
-    let m = model(&[switch(0, 0, 0, R, 7), switch(30, 0, 7, S, 8), switch(40, 0, 8, S, 0)]);
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(30, 0, 7, S, 8),
+        switch(40, 0, 8, S, 0),
+    ]);
     let id = m.by_tid(8).next().unwrap();
     let segments = delays(&m, id, 0, 40);
     assert_eq!(segments.len(), 1);
@@ -241,10 +305,23 @@ fn user_mode_is_known_only_after_a_call() {
     let m = builder.finish();
     let id = m.by_tid(7).next().unwrap();
     let outside = |stay: &Stay| (stay.begin, stay.end, stay.outside);
-    let found: Vec<_> = states(&m, id, 0, 110).iter().filter(|stay| stay.class() != Class::Interrupted).map(outside).collect();
+    let found: Vec<_> = states(&m, id, 0, 110)
+        .iter()
+        .filter(|stay| stay.class() != Class::Interrupted)
+        .map(outside)
+        .collect();
     assert_eq!(
         found,
-        [(0, 20, false), (20, 30, false), (30, 40, true), (40, 50, true), (60, 70, true), (70, 80, false), (80, 90, false), (100, 110, false)]
+        [
+            (0, 20, false),
+            (20, 30, false),
+            (30, 40, true),
+            (40, 50, true),
+            (60, 70, true),
+            (70, 80, false),
+            (80, 90, false),
+            (100, 110, false)
+        ]
     );
     // A later start does not change what is known.
     assert!(states(&m, id, 35, 50).iter().all(|stay| stay.outside));
@@ -263,8 +340,12 @@ fn a_wait_that_outlasts_the_recording_is_open() {
     let id = m.by_tid(7).next().unwrap();
     let of = |to| {
         let stays = states(&m, id, 0, to);
-        let blocked = stays.into_iter().filter(|stay| stay.class() == Class::Blocked);
-        blocked.map(|stay| (stay.begin, stay.end, stay.open)).collect::<Vec<_>>()
+        let blocked = stays
+            .into_iter()
+            .filter(|stay| stay.class() == Class::Blocked);
+        blocked
+            .map(|stay| (stay.begin, stay.end, stay.open))
+            .collect::<Vec<_>>()
     };
     assert_eq!(of(50), [(10, 20, false), (40, 50, true)]);
     assert_eq!(of(45), [(10, 20, false), (40, 45, true)]);
