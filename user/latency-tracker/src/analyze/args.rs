@@ -9,7 +9,7 @@ use lt_common::size::Size;
 use lt_proc::Nanos;
 
 use super::fold::Part;
-use crate::trace::{Point, Wanted, When, event};
+use crate::trace::{Mark, Point, When, event};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -98,7 +98,7 @@ pub(crate) struct DelaysArgs {
     pub(crate) to: Option<Point>,
     /// End the range at the first such event after its start.
     #[arg(long, value_name = "NAME[:TID]", value_parser = event)]
-    pub(crate) event: Option<Wanted>,
+    pub(crate) event: Option<Mark>,
     /// Show this many of the longest stays in each state; 0 shows none.
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     pub(crate) top: usize,

@@ -7,15 +7,9 @@ use lt_model::{Model, State, ThreadId, Use};
 
 use super::feed::Beside;
 use super::several::{self, SECOND, nanoseconds};
+use super::when::Mark;
 
 const DAY: i128 = 86_400 * SECOND as i128;
-
-/// Events to find: their name, and the thread that was running, if only its events count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) name: String,
-    pub(crate) tid: Option<i32>,
-}
 
 /// The times and processors of events with certain names.
 #[derive(Debug, Default)]
@@ -43,13 +37,13 @@ impl Finder {
     pub(crate) fn first(
         &self,
         model: &Model,
-        wanted: &Wanted,
+        mark: &Mark,
         from: u64,
     ) -> Option<(u64, Option<ThreadId>)> {
-        let place = self.names.iter().position(|name| *name == wanted.name)?;
+        let place = self.names.iter().position(|name| *name == mark.name)?;
         let found = self.found.get(place)?.iter();
         let mut later = found.filter(|(time, _)| *time >= from);
-        let Some(tid) = wanted.tid else {
+        let Some(tid) = mark.tid else {
             let (time, cpu) = *later.next()?;
             return Some((time, running(model, cpu, time)));
         };
@@ -158,7 +152,7 @@ mod tests {
         }
         let find = |tid, from| {
             let name = "sched_switch".to_string();
-            finder.first(&model, &Wanted { name, tid }, from)
+            finder.first(&model, &Mark { name, tid }, from)
         };
         let (first, ..) = switches[0];
         assert_eq!(find(None, 0).unwrap().0, first);
@@ -177,7 +171,7 @@ mod tests {
         }
         assert!(threads > 10, "{threads}");
         assert!(find(Some(1 << 22), 0).is_none());
-        let none = Wanted {
+        let none = Mark {
             name: "no_such_event".into(),
             tid: None,
         };

@@ -2,8 +2,6 @@
 
 //! Times in a trace, and events that mark times.
 
-use super::find::Wanted;
-
 /// A time in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
@@ -38,13 +36,20 @@ impl When {
     }
 }
 
+/// An event that marks a time: by its name and, if only events of one thread count, the thread's number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) name: String,
+    pub(crate) tid: Option<i32>,
+}
+
 /// A time in a trace, or an event that marks one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Point {
     Time(When),
     /// Time of day in UTC, ns since midnight.
     OfDay(u64),
-    Event(Wanted),
+    Event(Mark),
 }
 
 impl Point {
@@ -66,7 +71,7 @@ impl Point {
 }
 
 /// Parses the name of an event, with the number of a thread or without: `sched_switch`, `syscall_entry_read:812`.
-pub(crate) fn event(text: &str) -> Result<Wanted, String> {
+pub(crate) fn event(text: &str) -> Result<Mark, String> {
     let (name, tid) = match text.rsplit_once(':').map(|(name, tid)| (name, tid.parse())) {
         Some((name, Ok(tid))) => (name, Some(tid)),
         _ => (text, None),
@@ -76,7 +81,7 @@ pub(crate) fn event(text: &str) -> Result<Wanted, String> {
             "expected the name of an event, such as syscall_exit_read or syscall_exit_read:812"
                 .into(),
         ),
-        false => Ok(Wanted {
+        false => Ok(Mark {
             name: name.into(),
             tid,
         }),
@@ -118,23 +123,20 @@ mod tests {
             Point::parse("23:59:59"),
             Ok(Point::OfDay(86_399_000_000_000))
         );
-        let wanted = |name: &str, tid| {
-            Point::Event(Wanted {
+        let mark = |name: &str, tid| {
+            Point::Event(Mark {
                 name: name.into(),
                 tid,
             })
         };
-        assert_eq!(
-            Point::parse("sched_switch"),
-            Ok(wanted("sched_switch", None))
-        );
+        assert_eq!(Point::parse("sched_switch"), Ok(mark("sched_switch", None)));
         assert_eq!(
             Point::parse("sched:sched_switch"),
-            Ok(wanted("sched:sched_switch", None))
+            Ok(mark("sched:sched_switch", None))
         );
         assert_eq!(
             Point::parse("syscall_exit_read:812"),
-            Ok(wanted("syscall_exit_read", Some(812)))
+            Ok(mark("syscall_exit_read", Some(812)))
         );
         for bad in [
             "",

@@ -7,7 +7,7 @@ use lt_model::{Model, ThreadId};
 
 use super::super::args::DelaysArgs;
 use super::super::{NAMED, choose, words};
-use crate::trace::{Finder, Point, Wanted, When};
+use crate::trace::{Finder, Mark, Point, When};
 
 /// The thread and the range, with a note about the choice.
 pub(super) struct Asked {
@@ -20,12 +20,12 @@ pub(super) struct Asked {
 /// Finds the events that the options name.
 pub(super) fn finder(args: &DelaysArgs) -> Finder {
     let points = [&args.from, &args.to].into_iter().flatten();
-    let wanted = points.filter_map(|point| match point {
-        Point::Event(wanted) => Some(wanted),
+    let mark = points.filter_map(|point| match point {
+        Point::Event(mark) => Some(mark),
         _ => None,
     });
-    let all = wanted.chain(&args.event);
-    Finder::new(all.map(|wanted| wanted.name.clone()))
+    let all = mark.chain(&args.event);
+    Finder::new(all.map(|mark| mark.name.clone()))
 }
 
 /// The start of the range, if known before the trace is read.
@@ -45,7 +45,7 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
             Point::OfDay(time) => finder.at(*time, begin).context(
                 "the trace does not record the time of day: give times as in an alert, or since its start (+2s)",
             ),
-            Point::Event(wanted) => Ok(event(model, finder, wanted, since)?.0),
+            Point::Event(mark) => Ok(event(model, finder, mark, since)?.0),
         }
     };
     let from = args.from.as_ref().map(|from| time(from, begin));
@@ -53,7 +53,7 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
     // An event that ends the range comes after its start.
     let since = from.saturating_add(1);
     let last = args.event.as_ref();
-    let last = last.map(|wanted| event(model, finder, wanted, since));
+    let last = last.map(|mark| event(model, finder, mark, since));
     let last = last.transpose()?;
     let to = match (&args.to, last) {
         (_, Some((time, _))) => Some(time),
@@ -88,12 +88,12 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
 fn event(
     model: &Model,
     finder: &Finder,
-    wanted: &Wanted,
+    mark: &Mark,
     from: u64,
 ) -> Result<(u64, Option<ThreadId>)> {
-    let of = wanted.tid.map(|tid| format!(" of thread {tid}"));
-    finder.first(model, wanted, from).ok_or_else(|| {
-        let name = &wanted.name;
+    let of = mark.tid.map(|tid| format!(" of thread {tid}"));
+    finder.first(model, mark, from).ok_or_else(|| {
+        let name = &mark.name;
         anyhow!(
             "no event {name}{} in the trace from {from} on",
             of.unwrap_or_default()
