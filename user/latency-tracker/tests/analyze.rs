@@ -589,7 +589,7 @@ fn the_states_of_every_thread_add_up_to_its_time() {
                 let text = run(args);
                 assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
                 assert!(
-                    blocked > 0 || text.contains("It was not blocked."),
+                    blocked > 0 || text.contains("No wait is recorded."),
                     "{text}"
                 );
             }

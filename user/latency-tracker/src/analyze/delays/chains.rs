@@ -89,7 +89,7 @@ impl Report<'_> {
             rows.left_out(short, 0);
         }
         if rows.rows.is_empty() {
-            return vec!["It was not blocked.".into()];
+            return vec!["No wait is recorded.".into()];
         }
         let mut lines = vec![format!("What it was blocked for{}", at_least(part.least))];
         lines.extend(table(&["NR", "FROM", "TOOK", "WAIT"], &rows.rows));
@@ -104,8 +104,8 @@ fn forest<'w>(
     reasons: &mut HashMap<Reason, usize>,
 ) -> (Vec<Node<'w>>, (usize, u64)) {
     let mut waits = segment.waits.as_slice();
-    let mut all = nodes(&mut waits, 0, part, reasons);
-    (std::mem::take(&mut all.below), all.short)
+    let all = nodes(&mut waits, 0, part, reasons);
+    (all.below, all.short)
 }
 
 /// What is below a wait.

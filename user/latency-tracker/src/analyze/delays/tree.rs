@@ -177,18 +177,19 @@ pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
         stays.retain(|(begin, end)| end - begin >= least);
         stays.sort_by_key(|(begin, end)| std::cmp::Reverse(end - begin));
         for (place, (begin, end)) in stays.iter().take(top).enumerate() {
-            let is_first = place == 0;
+            let (number, text) = match place {
+                0 => (node.number.to_string(), node.label.clone()),
+                _ => Default::default(),
+            };
             rows.push(Row {
                 cells: vec![
-                    is_first
-                        .then(|| node.number.to_string())
-                        .unwrap_or_default(),
+                    number,
                     begin.to_string(),
                     end.to_string(),
                     Nanos(end - begin).to_string(),
                 ],
                 indent: 0,
-                text: is_first.then(|| node.label.clone()).unwrap_or_default(),
+                text,
             });
         }
     };
