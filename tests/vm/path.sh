@@ -3,6 +3,7 @@
 #
 # `latency-tracker analyze path` names a known cause: a process waits at a pipe for another one, which sleeps. The
 # recording is rotated meanwhile, so its chunks are read as one. Two snapshots of the same time are refused.
+# `analyze delays` then divides the time of that process, which sleeps, and waits for another child, which computes.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -28,6 +29,16 @@ if os.fork() == 0:
 begin = time.monotonic_ns()
 os.read(r, 1)
 print(os.getpid(), begin, time.monotonic_ns())
+begin = time.monotonic_ns()
+time.sleep(0.1)
+child = os.fork()
+if child == 0:
+    while time.process_time() < 0.05:
+        pass
+    os.write(w, b"x")
+    os._exit(0)
+os.read(r, 1)
+print(child, begin, time.monotonic_ns())
 END
 python3 /tmp/pipe.py >/tmp/times &
 lttng rotate
@@ -37,6 +48,7 @@ lttng destroy
 chunks=$(find /tmp/pipe -name metadata | wc -l)
 [ "$chunks" -eq 2 ] || fail "$chunks chunks of the recording"
 read -r tid from to </tmp/times
+delays() { /lt/bin/latency-tracker analyze delays /tmp/pipe "$@"; }
 path() { /lt/bin/latency-tracker analyze path /tmp/pipe --tid "$tid" --from "$from" --to "$to" "$@"; }
 path 2>/tmp/notes
 ! grep 'between the traces' /tmp/notes || fail "nothing is between the chunks"
@@ -52,6 +64,51 @@ assert first["cause"].get("by") == "timer" and first["time"] > 0.5 * took, first
 assert first["thread"]["tid"] != $tid, first
 assert path["path"][-1]["thread"]["tid"] == $tid, path["path"][-1]
 END
+
+# The second line of the times: the child that computes, and when the process slept and waited for it.
+{ read -r _; read -r child from to; } </tmp/times
+delays --tid "$tid" --from "$from" --to "$to" --json >/tmp/parent.json
+# From the start of the trace, and up to the write that ends the wait.
+delays --event "syscall_entry_write:$child" --json >/tmp/child.json
+delays --tid "$tid" --from "$from" --to "$to" --depth 0 >/tmp/delays
+cat /tmp/delays
+python3 - <<END || fail "the time of a process that sleeps and waits is not divided as it spent it"
+import json
+
+def took(part):
+    return part["end"] - part["begin"]
+
+def load(name):
+    report = json.load(open(name))
+    for part in report["segments"]:
+        assert sum(part["sums"].values()) == sum(map(took, part["states"])) == part["to"] - part["from"], part["sums"]
+    return report
+
+parent = load("/tmp/parent.json")
+(part,) = parent["segments"]
+def blocked(call):
+    return [s for s in part["states"] if s["class"] == "blocked" and s["cause"].get("syscall") == call]
+(sleep,) = blocked("clock_nanosleep")
+# Python computes when to wake up before the call.
+calls = [s for s in part["states"] if s["cause"].get("syscall") == "clock_nanosleep"]
+assert sleep["cause"]["by"] == "timer" and "woken_by" not in sleep, sleep
+assert calls[-1]["end"] - parent["from"] >= 100_000_000 and took(sleep) > 50_000_000, calls
+waits = [s for s in blocked("read") if s.get("woken_by", {}).get("tid") == $child]
+assert len(waits) == 1, part["states"]
+(wait,) = (w for w in part["waits"] if w["depth"] == 0 and w["begin"] == waits[0]["begin"])
+assert wait["woken_by"]["tid"] == $child and "cause" not in wait, wait
+
+child = load("/tmp/child.json")
+tids = [part["thread"]["tid"] for part in child["segments"]]
+assert child["thread"]["tid"] == $child and tids[-2:] == [$tid, $child] and len(tids) > 2, tids
+last = child["segments"][-1]
+# What the processor spent on the child: 50 ms by the kernel's account.
+ran = [s for s in last["states"] if s["class"] == "working" or s["cause"]["kind"] == "interrupted"]
+assert 45_000_000 <= sum(map(took, ran)), last["sums"]
+END
+for line in "in read: woken by python3/$child" "python3/$child meanwhile: working"; do
+	grep "$line" /tmp/delays || fail "the wait for the child that computes is not explained by its work"
+done
 
 lttng create twice --snapshot --output=/tmp/twice
 lttng enable-channel --kernel --subbuf-size=256K --num-subbuf=4 channel

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze`: shows what a thread waited for, from any kernel trace.
+//! `analyze`: shows what a thread waited for, and where its time went, from any kernel trace.
 //!
 //! ```text
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
@@ -9,13 +9,10 @@
 //! ```
 
 mod args;
+mod delays;
 mod fold;
 #[cfg(test)]
-#[expect(
-    dead_code,
-    unreachable_pub,
-    reason = "the tests of lt-model use more of it"
-)]
+#[expect(unreachable_pub, reason = "the tests of lt-model use it, too")]
 #[path = "../../lt-model/tests/all/made.rs"]
 pub(crate) mod made;
 pub(crate) mod picture;
@@ -44,6 +41,7 @@ const NAMED: usize = 8;
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
     match &args.command {
         AnalyzeCommand::Path(args) => path(args),
+        AnalyzeCommand::Delays(args) => delays::run(args),
     }
 }
 
@@ -163,7 +161,7 @@ fn choose(
         }
         // Intervals that ended before the requested time were dropped.
         None if spans.is_empty() && model.by_tid(tid).any(is_dead) => {
-            bail!("thread {tid} ended before {from}, where the path is to begin")
+            bail!("thread {tid} ended before {from}, the start of the range")
         }
         None if spans.is_empty() => bail!("no thread {tid} in the trace; {}", busiest(model)),
         None => {

@@ -7,12 +7,14 @@
 //! ```
 
 mod feed;
+mod find;
 mod kinds;
 mod several;
 mod when;
 
 pub(crate) use self::feed::{Beside, Keep, Told, read, read_beside, read_within};
-pub(crate) use self::when::When;
+pub(crate) use self::find::Finder;
+pub(crate) use self::when::{Mark, Point, When, event};
 
 #[cfg(test)]
 pub(crate) use self::feed::tests::traces as test_traces;

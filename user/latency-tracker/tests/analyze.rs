@@ -54,6 +54,10 @@ impl Dir {
         self.of_trace(&["analyze", "path"], trace, args)
     }
 
+    fn delays(&self, trace: &str, args: &[&str]) -> Command {
+        self.of_trace(&["analyze", "delays"], trace, args)
+    }
+
     fn of_trace(&self, what: &[&str], trace: &str, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_latency-tracker"));
         command.args(what).arg(self.0.join(trace)).args(args);
@@ -526,4 +530,175 @@ fn a_limit_on_memory_changes_nothing_or_is_said() {
         );
     }
     assert!(smaller > 0);
+}
+
+/// The parts of a list follow each other from one time to another.
+fn tile(list: &Value, from: u64, to: u64) {
+    let time = |part: &Value, name: &str| part[name].as_u64().unwrap();
+    let (mut at, list) = (from, list.as_array().unwrap());
+    for part in list {
+        let begin = if part["begin"].is_null() {
+            "from"
+        } else {
+            "begin"
+        };
+        assert_eq!(time(part, begin), at, "{part}");
+        at = time(part, if begin == "from" { "to" } else { "end" });
+    }
+    assert_eq!(at, to);
+}
+
+#[test]
+fn the_states_of_every_thread_add_up_to_its_time() {
+    let dir = Dir::with_traces("sums");
+    let (mut below, mut woken) = (0, 0);
+    for trace in ["all", "compact", "snapshot"] {
+        for tid in busiest(&dir, trace) {
+            let args = ["--tid", &tid];
+            let run = |more: &[&str]| {
+                let (status, out, error) = run(&mut dir.delays(trace, &[&args, more].concat()));
+                assert_eq!(status, 0, "{error}");
+                out
+            };
+            let json: Value = serde_json::from_str(&run(&["--json"])).unwrap();
+            let number = |value: &Value| value.as_u64().unwrap();
+            let (from, to) = (number(&json["from"]), number(&json["to"]));
+            tile(&json["segments"], from, to);
+            let mut blocked = 0;
+            for segment in json["segments"].as_array().unwrap() {
+                let (from, to) = (number(&segment["from"]), number(&segment["to"]));
+                tile(&segment["states"], from, to);
+                let sums = segment["sums"].as_object().unwrap();
+                assert_eq!(sums.values().map(number).sum::<u64>(), to - from);
+                let waits = segment["waits"].as_array().unwrap();
+                let own = waits.iter().filter(|wait| wait["depth"] == 0);
+                let took = |wait: &Value| number(&wait["end"]) - number(&wait["begin"]);
+                assert_eq!(own.clone().map(took).sum::<u64>(), number(&sums["blocked"]));
+                below += waits.len() - own.clone().count();
+                woken += waits
+                    .iter()
+                    .filter(|wait| wait["woken_by"].is_object())
+                    .count();
+                blocked += own.count();
+            }
+            let folded = run(&["--folded"]);
+            let time = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+            assert_eq!(folded.lines().map(time).sum::<u64>(), to - from, "{folded}");
+            // In a pipe, too, and with every wait.
+            for args in [&[][..], &["--all"], &["--top", "0", "--min", "0"]] {
+                let text = run(args);
+                assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
+                assert!(
+                    blocked > 0 || text.contains("No wait is recorded."),
+                    "{text}"
+                );
+            }
+        }
+    }
+    assert!(below > 0 && woken > 20, "{below} {woken}");
+}
+
+/// A program waits for five children, which sleep for 20 ms each; and the first child, before it was created.
+#[test]
+fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
+    let dir = Dir::with("perf.tar.xz", "chain");
+    let delays = |args: &[&str]| {
+        let (status, json, error) = run(&mut dir.delays("perf", &[args, &["--json"]].concat()));
+        assert_eq!((status, error.as_str()), (0, ""));
+        serde_json::from_str::<Value>(&json).unwrap()
+    };
+    let json = delays(&["--tid", "177"]);
+    let ms = |wait: &Value| {
+        (wait["end"].as_u64().unwrap() - wait["begin"].as_u64().unwrap()) / 1_000_000
+    };
+    let waits = json["segments"][0]["waits"].as_array().unwrap();
+    let is_read =
+        |wait: &&Value| wait["syscall"] == "read" && wait["woken_by"]["comm"] == "python3";
+    let reads = waits.iter().filter(is_read);
+    assert!(
+        reads
+            .clone()
+            .all(|wait| wait["depth"] == 0 && (17..30).contains(&ms(wait)))
+    );
+    assert_eq!(reads.count(), 5);
+    let below = waits
+        .iter()
+        .filter(|wait| wait["syscall"] == "clock_nanosleep");
+    assert!(
+        below
+            .clone()
+            .all(|wait| wait["depth"] == 1 && wait["cause"]["by"] == "timer" && ms(wait) >= 15)
+    );
+    assert_eq!(below.count(), 5);
+
+    let json = delays(&["--tid", "179"]);
+    let segments = json["segments"].as_array().unwrap();
+    let tids: Vec<_> = segments
+        .iter()
+        .map(|segment| segment["thread"]["tid"].as_i64())
+        .collect();
+    assert_eq!(tids, [Some(177), Some(179)]);
+    // Up to an event of the child, which chooses the thread, too.
+    let until = delays(&["--event", "syscalls:sys_enter_clock_nanosleep:179"]);
+    assert_eq!(until["thread"]["tid"], 179);
+    assert_eq!(until["segments"][0], json["segments"][0]);
+    let calls = |json: &Value| json["segments"][1].to_string().contains("clock_nanosleep");
+    assert!(calls(&json) && !calls(&until), "{until}");
+    let from = json["segments"][1]["from"].to_string();
+    assert_eq!(
+        delays(&["--tid", "179", "--from", &from])["segments"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn delays_that_cannot_be_shown_are_refused() {
+    let dir = Dir::with_traces("refused");
+    let wrong = |trace: &str, args: &[&str]| {
+        let (status, out, error) = run(&mut dir.delays(trace, args));
+        assert_eq!((status, out.as_str()), (1, ""), "{error}");
+        error
+    };
+    for (args, expected) in [
+        (
+            &["--tid", "nobody"][..],
+            "no thread nobody in the trace; those that ran the most: ",
+        ),
+        (
+            &["--tid", "lttng-consumerd"],
+            "threads are named lttng-consumerd: give --tid with the number of one of",
+        ),
+        (
+            &["--tid", "1", "--to", "no_such_event"],
+            "no event no_such_event in the trace from ",
+        ),
+        (&["--tid", "1", "--from", "+1h"], "does not reach the time"),
+        (&["--tid", "1", "--from", "2s"], "expected a time"),
+        (
+            &["--event", "sched_switch:99999"],
+            "no event sched_switch of thread 99999 in the trace",
+        ),
+        (&[], "--tid"),
+    ] {
+        let error = wrong("compact", args);
+        assert!(error.contains(expected), "{args:?}: {error}");
+    }
+    let error = wrong("ust", &["--tid", "1"]);
+    assert!(
+        error.contains("no event sched_switch in this trace"),
+        "{error}"
+    );
+    assert!(
+        error.trim_end().ends_with("record with -e sched_switch"),
+        "{error}"
+    );
+    let tid = &busiest(&dir, "snapshot")[0];
+    let (status, _, note) = run(&mut dir.delays("snapshot", &["--tid", tid]));
+    assert!(
+        status == 0 && note.contains("no system calls in this trace"),
+        "{note}"
+    );
 }

@@ -608,6 +608,7 @@ fn man_pages_and_completions_are_generated() {
         "latency-tracker.1",
         "latency-tracker-record.1",
         "latency-tracker-analyze-path.1",
+        "latency-tracker-analyze-delays.1",
         "latency-tracker-watch.1",
     ] {
         let text = fs::read_to_string(directory.join(page)).unwrap();

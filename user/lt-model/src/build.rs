@@ -479,6 +479,7 @@ impl Builder {
             locks: self.tasks.locks,
             disks: self.disks,
             gaps: self.tasks.gaps,
+            all_calls: self.all_calls,
             names: self.names,
             span,
         }

@@ -114,7 +114,7 @@ impl Intervals {
     }
 
     /// The intervals that overlap `from` to `to`.
-    pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Interval> + Clone {
+    pub fn between(&self, from: u64, to: u64) -> impl DoubleEndedIterator<Item = Interval> + Clone {
         self.tiles
             .between(from, to)
             .filter_map(|index| self.get(index))

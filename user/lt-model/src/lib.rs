@@ -110,6 +110,8 @@ pub struct Model {
     missing: missing::Missing,
     /// Times without events.
     gaps: build::Gaps,
+    /// All system calls are recorded.
+    all_calls: bool,
     /// Names of threads, interrupts and system calls.
     pub names: Names,
     /// The times of the first event and of the last, ns.
@@ -139,6 +141,12 @@ impl Model {
     #[must_use]
     pub fn has(&self, events: Events) -> bool {
         !self.missing.has(events)
+    }
+
+    /// Whether every system call is recorded.
+    #[must_use]
+    pub fn has_all_calls(&self) -> bool {
+        self.all_calls
     }
 
     /// Whether this waker was a timer set by the thread itself, or by a thread of its program. Noted only if disk

@@ -35,7 +35,7 @@ impl Thread {
     }
 
     /// The intervals that overlap `from` to `to`.
-    pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Interval> + Clone {
+    pub fn between(&self, from: u64, to: u64) -> impl DoubleEndedIterator<Item = Interval> + Clone {
         self.intervals.between(from, to)
     }
 

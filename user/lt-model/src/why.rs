@@ -6,6 +6,7 @@
 mod beside;
 mod cause;
 mod causes;
+mod delays;
 mod path;
 mod runnable;
 mod unusual;
@@ -14,7 +15,8 @@ mod who;
 pub use beside::{Beside, Nothing, Quota, Slept};
 pub use cause::{Cause, Leaf, Limit, Place};
 pub use causes::{Sum, causes};
-pub use path::{Piece, Wait, handled, path, path_beside, waits, wanted};
+pub use delays::{Segment, Stay, delays, states};
+pub use path::{Piece, Wait, Waited, handled, path, path_beside, waits, wanted};
 pub use runnable::looks_like_a_quota;
 pub use unusual::{Worker, Working, unusual};
 pub use who::{instead, thread_in, used};

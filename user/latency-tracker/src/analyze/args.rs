@@ -9,11 +9,12 @@ use lt_common::size::Size;
 use lt_proc::Nanos;
 
 use super::fold::Part;
-use crate::trace::When;
+use crate::trace::{Mark, Point, When, event};
 
 pub(crate) const EXAMPLES: &str = "\
-Example:
-  latency-tracker analyze path /srv/slow/0001/trace --tid 812";
+Examples:
+  latency-tracker analyze path /srv/slow/0001/trace --tid 812
+  latency-tracker analyze delays /srv/slow/0001/trace --tid 812";
 
 const PATH_EXAMPLES: &str = "\
 Examples:
@@ -37,6 +38,29 @@ raw_syscalls:* does not help, since it has numbers only.
 https://ui.perfetto.dev opens the file of --perfetto. It shows the path, and
 each CPU and active thread in the same time; arrows are wakeups.";
 
+const DELAYS_EXAMPLES: &str = "\
+Examples:
+  latency-tracker analyze delays /srv/slow/0001/trace --tid 812
+  latency-tracker analyze delays trace --tid xinit --from +2s --to +2500ms
+  latency-tracker analyze delays trace --event sched_process_exec:542
+  latency-tracker analyze delays trace --tid 812 --min 1ms --depth 1 --top 10
+  latency-tracker analyze delays trace --tid 812 --json | jq '.segments[].sums'
+  latency-tracker analyze delays trace --tid 812 --folded | flamegraph.pl
+
+A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
+start of the trace (with a +), the time of day in UTC (14:03:20.5), or the
+first event of that name (of a thread: NAME:TID).
+
+Until the thread is created, its closest existing ancestor is analyzed. Time is
+working (user mode and system calls), interrupted (runnable without a CPU:
+interrupts, preempted, or woken and waiting for a CPU), blocked, or not
+recorded. These add up to the range exactly. A wait belongs to the thread that
+ended it, and is explained by what that thread was blocked for meanwhile.
+
+The trace needs sched_switch and sched_waking; sched_process_fork shows
+ancestors, and system calls, irq_handler_*, irq_softirq_*,
+timer_hrtimer_expire_* and x86_irq_vectors_* add detail.";
+
 /// Analyzes a kernel trace (of LTTng, or of perf in the Common Trace Format).
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
@@ -49,6 +73,50 @@ pub(crate) enum AnalyzeCommand {
     /// Shows the critical path of a thread: what delayed it.
     #[command(after_help = PATH_EXAMPLES)]
     Path(PathArgs),
+    /// Shows where the time of a thread went, and what it was blocked for.
+    #[command(after_help = DELAYS_EXAMPLES)]
+    Delays(DelaysArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DelaysArgs {
+    /// The trace: a directory.
+    pub(crate) trace: PathBuf,
+    /// The thread ID, or the name if only one thread has it; by default the thread of --event.
+    #[arg(
+        short,
+        long,
+        value_name = "TID|NAME",
+        required_unless_present = "event"
+    )]
+    pub(crate) tid: Option<String>,
+    /// Start of the range; by default the start of the trace.
+    #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse)]
+    pub(crate) from: Option<Point>,
+    /// End of the range; by default the last event of the thread.
+    #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse, conflicts_with = "event")]
+    pub(crate) to: Option<Point>,
+    /// End the range at the first such event after its start.
+    #[arg(long, value_name = "NAME[:TID]", value_parser = event)]
+    pub(crate) event: Option<Mark>,
+    /// Show this many of the longest stays in each state; 0 shows none.
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    pub(crate) top: usize,
+    /// Show only stays and waits of this length or more; by default 1 % of the range.
+    #[arg(long, value_name = "TIME", value_parser = lt_proc::parse_duration)]
+    pub(crate) min: Option<Nanos>,
+    /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
+    #[arg(long, value_name = "THREADS")]
+    pub(crate) depth: Option<usize>,
+    /// Show all states, and every wait in a line of its own.
+    #[arg(short, long, conflicts_with = "min")]
+    pub(crate) all: bool,
+    /// Print one JSON object, with all stays and all waits.
+    #[arg(short, long, conflicts_with_all = ["top", "min", "depth", "all"])]
+    pub(crate) json: bool,
+    /// Print the states as folded stacks with their time in ns, for flame graphs.
+    #[arg(long, conflicts_with_all = ["top", "min", "depth", "all", "json"])]
+    pub(crate) folded: bool,
 }
 
 #[derive(Debug, Args)]

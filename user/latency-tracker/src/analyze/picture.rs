@@ -203,7 +203,7 @@ impl Picture<'_> {
         for (way, waits) in self.paths.iter().zip(waits) {
             order.push(way.thread);
             order.extend(way.pieces.iter().map(|piece| piece.thread));
-            let by = |wait: &Wait| self.model.waker(wait.waker)?.by();
+            let by = |wait: &Wait| self.model.waker(wait.waker?)?.by();
             order.extend(waits.iter().filter_map(by));
         }
         let awake = |i: &Interval| !matches!(i.state.class(), Class::Blocked | Class::Unknown);
@@ -232,7 +232,7 @@ impl Picture<'_> {
         threads: &HashMap<ThreadId, Track>,
     ) -> Result<()> {
         let (from, to) = self.range;
-        let waker: Option<Waker> = self.model.waker(wait.waker);
+        let waker: Option<Waker> = wait.waker.and_then(|id| self.model.waker(id));
         let next = self.model.thread(wait.thread);
         let next = next.and_then(|t| t.between(wait.end, wait.end.saturating_add(1)).next());
         let (Some(waker), Some(next)) = (waker, next) else {

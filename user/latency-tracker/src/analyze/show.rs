@@ -79,7 +79,7 @@ fn indented(depth: usize, text: &str) -> String {
 }
 
 impl Shown<'_> {
-    fn text(&self, name: Name) -> String {
+    pub(super) fn text(&self, name: Name) -> String {
         out::printable(self.model.names.text(name))
     }
 
@@ -344,7 +344,7 @@ impl Shown<'_> {
         }
     }
 
-    fn thread_json(&self, id: ThreadId) -> Thread {
+    pub(super) fn thread_json(&self, id: ThreadId) -> Thread {
         let thread = self.model.thread(id);
         Thread {
             tid: thread.map_or(0, |t| t.tid),
@@ -354,7 +354,7 @@ impl Shown<'_> {
         }
     }
 
-    fn cause_json(&self, cause: Cause) -> CauseJson {
+    pub(super) fn cause_json(&self, cause: Cause) -> CauseJson {
         let text = |name| self.model.names.text(name).to_string();
         let mut json = CauseJson::default();
         let (kind, call, leaf) = match cause {
@@ -526,7 +526,7 @@ pub(crate) struct Json {
 }
 
 #[derive(Serialize)]
-struct Thread {
+pub(crate) struct Thread {
     tid: i32,
     comm: Option<String>,
 }
@@ -559,7 +559,7 @@ fn known(cause: Cause) -> &'static str {
 
 /// `by` is present if it is known what a thread waited for, or what interrupted it.
 #[derive(Serialize, Default)]
-struct CauseJson {
+pub(crate) struct CauseJson {
     kind: &'static str,
     known: &'static str,
     /// Why it is not recorded, and the CPU responsible.

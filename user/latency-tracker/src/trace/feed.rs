@@ -27,6 +27,9 @@ pub(crate) struct Told {
     pub(crate) model: Model,
     /// Whether the trace shows which thread ran.
     switches: bool,
+    /// Whether the trace has wakeups, and system calls.
+    wakeups: bool,
+    calls: bool,
     events: u64,
     pub(crate) lost: u64,
     /// Missing packets, with an unknown number of events.
@@ -50,7 +53,7 @@ impl Told {
             Some(fault) => Err(fault.into()),
             None if self.events == 0 => bail!("{}: no event in this trace", trace.display()),
             None => bail!(
-                "{}: no event sched_switch in this trace: which thread ran is not recorded",
+                "{}: no event sched_switch in this trace: which thread ran is not recorded; record with -e sched_switch",
                 trace.display()
             ),
         }
@@ -101,6 +104,19 @@ impl Told {
         caveats
     }
 
+    /// What the trace does not record at all of threads and their waits, and how to record it.
+    pub(crate) fn unrecorded(&self) -> Vec<&'static str> {
+        let wakeups = "no event sched_waking in this trace: what ended a wait is not recorded; \
+                       record with -e sched_waking";
+        let calls = "no system calls in this trace: in which call a thread was is not recorded; \
+                     enable them with lttng enable-event --kernel --syscall --all";
+        let all = [(self.wakeups, wakeups), (self.calls, calls)];
+        all.into_iter()
+            .filter(|(has, _)| !has)
+            .map(|(_, text)| text)
+            .collect()
+    }
+
     /// Prints the caveats.
     pub(crate) fn complain(&self) {
         self.caveats().iter().for_each(|caveat| note(caveat));
@@ -112,6 +128,8 @@ impl Told {
         Self {
             model,
             switches: true,
+            wakeups: true,
+            calls: true,
             events: 0,
             lost,
             packets: 0,
@@ -286,9 +304,9 @@ impl Source {
         let reader = Reader::open(trace)?;
         let kernels = several::kernels(&reader);
         let gaps = several::check(trace, &reader, &kernels)?;
+        let kinds: Vec<_> = reader.classes().map(kind).collect();
         Ok(Self {
             keep,
-            kinds: reader.classes().map(kind).collect(),
             kernels,
             releases: several::releases(&reader),
             frequencies: several::frequencies(&reader),
@@ -298,6 +316,8 @@ impl Source {
             told: Told {
                 model: Model::default(),
                 switches: false,
+                wakeups: kinds.iter().flatten().any(Kind::is_wakeup),
+                calls: kinds.iter().flatten().any(Kind::is_call),
                 events: 0,
                 lost: 0,
                 packets: 0,
@@ -307,6 +327,7 @@ impl Source {
                 fault: None,
                 took: Duration::ZERO,
             },
+            kinds,
         })
     }
 

@@ -272,6 +272,16 @@ impl Kind {
         matches!(self, Self::Ipi(name) if name == "irq_work")
     }
 
+    /// Whether it shows that a thread was woken.
+    pub(super) fn is_wakeup(&self) -> bool {
+        matches!(self, Self::Waking(..) | Self::Wakeup(..))
+    }
+
+    /// Whether it is the start of a system call.
+    pub(super) fn is_call(&self) -> bool {
+        matches!(self, Self::Call(_) | Self::Futex(..))
+    }
+
     /// Decodes the event; `None` if a field has an unexpected value.
     pub(super) fn what<'a>(
         &'a self,

@@ -117,8 +117,7 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
 pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     /// True with a class for each system call of the kernel, as with --all; recorded by name, there are fewer.
     const ALL_CALLS: usize = 200;
-    let is_call =
-        |class: &&Class| matches!(kinds::kind(class), Some(Kind::Call(_) | Kind::Futex(..)));
+    let is_call = |class: &&Class| kinds::kind(class).is_some_and(|kind| kind.is_call());
     let has_all = |trace: &Trace| trace.schema.classes().filter(is_call).count() >= ALL_CALLS;
     let mut of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
     of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Times in a trace.
+//! Times in a trace, and events that mark times.
 
 /// A time in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +36,124 @@ impl When {
     }
 }
 
+/// An event that marks a time: by its name and, if only events of one thread count, the thread's number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) name: String,
+    pub(crate) tid: Option<i32>,
+}
+
+/// A time in a trace, or an event that marks one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Point {
+    Time(When),
+    /// Time of day in UTC, ns since midnight.
+    OfDay(u64),
+    Event(Mark),
+}
+
+impl Point {
+    /// Parses a time, a time of day (`14:03:20.5`), or the name of an event (`syscall_entry_read:812`).
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if let Ok(time) = When::parse(text) {
+            return Ok(Self::Time(time));
+        }
+        match (of_day(text), text.starts_with(|c: char| c.is_ascii_alphabetic())) {
+            (Some(time), _) => Ok(Self::OfDay(time)),
+            (None, true) => event(text).map(Self::Event),
+            (None, false) => Err(
+                "expected a time (ns as in an alert, +2s since the start of the trace, or 14:03:20.5 in UTC), or the \
+                 name of an event"
+                    .into(),
+            ),
+        }
+    }
+}
+
+/// Parses the name of an event, with the number of a thread or without: `sched_switch`, `syscall_entry_read:812`.
+pub(crate) fn event(text: &str) -> Result<Mark, String> {
+    let (name, tid) = match text.rsplit_once(':').map(|(name, tid)| (name, tid.parse())) {
+        Some((name, Ok(tid))) => (name, Some(tid)),
+        _ => (text, None),
+    };
+    match name.is_empty() || name.contains(char::is_whitespace) {
+        true => Err(
+            "expected the name of an event, such as syscall_exit_read or syscall_exit_read:812"
+                .into(),
+        ),
+        false => Ok(Mark {
+            name: name.into(),
+            tid,
+        }),
+    }
+}
+
+/// Parses a time of day.
+fn of_day(text: &str) -> Option<u64> {
+    const SECOND: u64 = 1_000_000_000;
+    let (time, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let parts: Vec<u64> = time
+        .split(':')
+        .filter(|part| is_number(part) && part.len() == 2)
+        .map_while(|part| part.parse().ok())
+        .collect();
+    let [hours @ ..24, minutes @ ..60, seconds @ ..60] = parts[..] else {
+        return None;
+    };
+    if !is_number(fraction) || fraction.len() > 9 || time.split(':').count() != 3 {
+        return None;
+    }
+    let nanos: u64 = format!("{fraction:0<9}").parse().ok()?;
+    Some(((hours * 60 + minutes) * 60 + seconds) * SECOND + nanos)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_point_is_a_time_a_time_of_day_or_an_event() {
+        assert_eq!(
+            Point::parse("+2s"),
+            Ok(Point::Time(When::After(2_000_000_000)))
+        );
+        assert_eq!(Point::parse("00:00:01.5"), Ok(Point::OfDay(1_500_000_000)));
+        assert_eq!(
+            Point::parse("23:59:59"),
+            Ok(Point::OfDay(86_399_000_000_000))
+        );
+        let mark = |name: &str, tid| {
+            Point::Event(Mark {
+                name: name.into(),
+                tid,
+            })
+        };
+        assert_eq!(Point::parse("sched_switch"), Ok(mark("sched_switch", None)));
+        assert_eq!(
+            Point::parse("sched:sched_switch"),
+            Ok(mark("sched:sched_switch", None))
+        );
+        assert_eq!(
+            Point::parse("syscall_exit_read:812"),
+            Ok(mark("syscall_exit_read", Some(812)))
+        );
+        for bad in [
+            "",
+            "2s",
+            "24:00:00",
+            "1:2:3",
+            "00:00",
+            "00:00:01.",
+            "00:60:00",
+            "+",
+            "a b",
+            "-1",
+            "00:00:00:00",
+        ] {
+            assert!(Point::parse(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn times_are_of_the_clock_or_since_the_start() {

@@ -3,8 +3,8 @@
 //! Causes of delay: what a thread does, or what it waits for.
 
 use crate::{
-    Context, Disk, Events, Handler, Interval, Kind, Model, Name, Raiser, Runtime, Sleep, State,
-    ThreadId, Unrecorded, Vector,
+    Class, Context, Disk, Events, Handler, Interval, Kind, Model, Name, Raiser, Runtime, Sleep,
+    State, ThreadId, Unrecorded, Vector,
 };
 
 /// Cause of a piece of a path; the thread is that of the piece.
@@ -154,6 +154,18 @@ impl Cause {
             self,
             Self::Waiting | Self::Preempted | Self::LeavesIdle | Self::Limited(_)
         )
+    }
+
+    /// The class to which the thread's time counts.
+    #[must_use]
+    pub fn class(self) -> Class {
+        match self {
+            Self::Running(_) => Class::Working,
+            Self::Interrupted(_) => Class::Interrupted,
+            other if other.is_runnable() => Class::Interrupted,
+            Self::Unknown(_) => Class::Unknown,
+            _ => Class::Blocked,
+        }
     }
 
     /// The cause of an interval of a thread, without following its waker.

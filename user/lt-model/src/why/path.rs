@@ -48,19 +48,38 @@ pub struct Piece {
     pub inside: (u64, u64),
 }
 
-/// A part of a path that a waker ended: a wait, or the time before a thread existed.
+/// A part of a path in which a thread was blocked, spun, or did not exist yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     /// Start, ns.
     pub begin: u64,
     /// End, ns.
     pub end: u64,
+    /// End of the whole wait, which may be after the requested time, ns.
+    pub until: u64,
     /// The thread that waited, or did not exist yet.
     pub thread: ThreadId,
-    /// The waker that ended it.
-    pub waker: WakerId,
+    /// The kind of wait.
+    pub kind: Waited,
+    /// The waker that ended it, if recorded.
+    pub waker: Option<WakerId>,
     /// The thread of the pieces that explain it, if another thread's; `None` for a timer or a device.
     pub by: Option<ThreadId>,
+    /// The cause, unless a thread ended it.
+    pub cause: Option<Cause>,
+    /// Number of threads that wait for this one, each for the next.
+    pub depth: usize,
+}
+
+/// A kind of wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Waited {
+    /// It was blocked, in this system call if it is known to be in one.
+    Blocked(Option<Name>),
+    /// It spun until the owner handed over a lock.
+    Spun,
+    /// It had not been created yet.
+    Unborn,
 }
 
 /// The critical path of a thread between two times.
@@ -81,8 +100,8 @@ pub fn path_beside(
     walk(model, beside, thread, from, to).pieces
 }
 
-/// The waits on that path that a waker ended, by start. An outer wait comes before an inner one that starts at the same
-/// time.
+/// The waits on that path, by start. An outer wait comes before an inner one that starts at the same time, so the waits
+/// below a wait are those that follow it with a greater depth.
 #[must_use]
 pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
     walk(model, &Nothing, thread, from, to).waits
@@ -227,7 +246,8 @@ impl Walk<'_> {
             match owner.filter(|owner| self.may_follow(*owner)) {
                 Some(owner) => {
                     self.cut.push((id, handover.begin, handover.end + 1));
-                    self.ended(id, spin, handover.by, Some(owner));
+                    let kind = (Waited::Spun, handover.end);
+                    self.ended(id, spin, kind, Some(handover.by), Some(owner), None);
                     self.thread(owner, spin, None);
                 }
                 None => own(self, spin),
@@ -245,13 +265,9 @@ impl Walk<'_> {
         part: (u64, u64),
         inside: (u64, u64),
     ) {
-        let (cause, cpu) = (plain(interval.state), interval.cpu);
-        let special = runnable::part(self.model, self.beside, id, interval);
-        let (begin, end, why) = special.unwrap_or((part.1, part.1, cause));
-        let (begin, end) = (begin.clamp(part.0, part.1), end.clamp(part.0, part.1));
-        self.piece(id, (part.0, begin), cause, cpu, inside);
-        self.piece(id, (begin, end), why, cpu, inside);
-        self.piece(id, (end.max(begin), part.1), cause, cpu, inside);
+        for (begin, end, cause) in runnable::parts(self.model, self.beside, id, interval, part) {
+            self.piece(id, (begin, end), cause, interval.cpu, inside);
+        }
     }
 
     /// Adds the time before a thread is known: its creator's activity, if it was created then.
@@ -265,7 +281,8 @@ impl Walk<'_> {
         let maker = waker.and_then(|waker| Some((waker, self.model.waker(waker)?.by()?)));
         match maker {
             Some((waker, maker)) if self.may_follow(maker) => {
-                self.ended(id, part, waker, Some(maker));
+                let kind = (Waited::Unborn, part.1);
+                self.ended(id, part, kind, Some(waker), Some(maker), None);
                 self.thread(maker, part, None);
             }
             _ => self.piece(id, part, Cause::Unknown(Unrecorded::Unseen), None, inside),
@@ -286,19 +303,19 @@ impl Walk<'_> {
         }
         let slept = self.slept(id, interval);
         let waker = interval.waker.and_then(|w| Some((w, self.model.waker(w)?)));
+        let ended_by = waker.map(|(number, _)| number);
+        let kind = (Waited::Blocked(call_of(interval)), interval.end);
         if let Some(slept) = slept.filter(|slept| slept.alone) {
-            if let Some((number, _)) = waker {
-                self.ended(id, part, number, None);
-            }
             let cause = Cause::For(slept.leaf, call_of(interval));
+            self.ended(id, part, kind, ended_by, None, Some(cause));
             return self.piece(id, part, cause, None, inside);
         }
         match waker.map(|(number, waker)| (number, waker, waker.by())) {
-            Some((number, waker, Some(by))) if self.may_follow(by) => {
+            Some((_, waker, Some(by))) if self.may_follow(by) => {
                 // What the waker did until the wakeup, even if that is after the requested time.
                 let acted = waker.time.clamp(part.0, part.1);
                 let follows = part.0 < acted;
-                self.ended(id, part, number, follows.then_some(by));
+                self.ended(id, part, kind, ended_by, follows.then_some(by), None);
                 if follows {
                     let left = left_to(waker.context, self.model.is_of_softirqs(by));
                     self.thread(by, (part.0, acted), left);
@@ -324,15 +341,14 @@ impl Walk<'_> {
                 let waker =
                     waker.map(|(number, waker)| (number, waker, self.helped(number, cause)));
                 let by = waker.and_then(|(.., helped)| helped).map(|(by, _)| by);
-                if let Some((number, ..)) = waker {
-                    self.ended(id, part, number, by);
-                }
-                let at = self.held(id, request, part, cause, inside);
+                let of_disk = cause;
                 if let (Some(request), Cause::For(Leaf::Disk(Some(disk)), call)) = (request, cause)
                     && request.kind != Kind::Plain
                 {
                     cause = Cause::For(Leaf::Special(disk, request.kind), call);
                 }
+                self.ended(id, part, kind, ended_by, by, Some(cause));
+                let at = self.held(id, request, part, of_disk, inside);
                 match waker {
                     Some((_, waker, Some((by, helps)))) => {
                         self.by_thread(id, waker, (at, part.1), (by, helps), cause, inside);
@@ -454,15 +470,21 @@ impl Walk<'_> {
         &mut self,
         thread: ThreadId,
         (begin, end): (u64, u64),
-        waker: WakerId,
+        (kind, until): (Waited, u64),
+        waker: Option<WakerId>,
         by: Option<ThreadId>,
+        cause: Option<Cause>,
     ) {
         self.waits.push(Wait {
             begin,
             end,
+            until,
             thread,
+            kind,
             waker,
             by,
+            cause,
+            depth: self.chain.len().saturating_sub(1),
         });
     }
 

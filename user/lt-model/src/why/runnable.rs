@@ -5,15 +5,30 @@
 use crate::{Interval, Model, Sign, ThreadId, Use};
 
 use super::beside::{Beside, Quota};
-use super::cause::{Cause, Limit};
+use super::cause::{Cause, Limit, plain};
 
 /// A quota is named only if other threads used the CPU for at most this fraction (1/10) of the time; otherwise they may
 /// be the cause.
 const BUSY: u64 = 10;
 
+/// A wait for a CPU between two times, in parts that follow each other, each with its cause; parts may be empty.
+pub(crate) fn parts(
+    model: &Model,
+    beside: &dyn Beside,
+    thread: ThreadId,
+    wait: &Interval,
+    (from, to): (u64, u64),
+) -> [(u64, u64, Cause); 3] {
+    let cause = plain(wait.state);
+    let (begin, end, why) = part(model, beside, thread, wait).unwrap_or((to, to, cause));
+    let begin = begin.clamp(from, to);
+    let end = end.clamp(begin, to);
+    [(from, begin, cause), (begin, end, why), (end, to, cause)]
+}
+
 /// The part of a wait for a CPU that has a cause other than the CPU's activity, and the cause. Before and after it, the
 /// thread waited for the CPU.
-pub(crate) fn part(
+fn part(
     model: &Model,
     beside: &dyn Beside,
     thread: ThreadId,

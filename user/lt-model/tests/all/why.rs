@@ -3,6 +3,7 @@
 //! Paths: graphs with known ones, from events, and of any events at all.
 
 mod any;
+mod delays;
 mod events;
 mod graphs;
 mod limits;

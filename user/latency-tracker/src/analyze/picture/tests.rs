@@ -326,7 +326,9 @@ fn check_arrows(trace: &Pftrace, m: &Model, id: ThreadId, (from, to): (u64, u64)
         .collect();
     let mut expected = Vec::new();
     for wait in waits(m, id, from, to) {
-        let waker = m.waker(wait.waker).unwrap();
+        let Some(waker) = wait.waker.and_then(|id| m.waker(id)) else {
+            continue;
+        };
         let thread = m.thread(wait.thread).unwrap();
         let goes_on = thread.intervals.iter().any(|i| i.begin == wait.end);
         if goes_on && waker.time >= from && wait.end < to {

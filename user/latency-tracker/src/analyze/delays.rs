@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `analyze delays`: the time of a thread by state, the longest stays in each state, and the chains of waits behind its
+//! blocking.
+//!
+//! ```text
+//! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, instances
+//!                                                                         `--chains.rs-> chains of waits
+//! ```
+
+mod chains;
+mod json;
+mod range;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tree;
+
+use anyhow::Result;
+use lt_common::Outcome;
+use lt_common::out::{self, note};
+use lt_model::{Model, ThreadId, why};
+use lt_proc::Nanos;
+use lt_proc::evidence::Evidence;
+
+use self::tree::Tree;
+use super::args::DelaysArgs;
+use super::interrupted;
+use super::show::Shown;
+use super::words::Facts;
+use crate::trace::{self, Keep};
+
+pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
+    let interrupted = interrupted()?;
+    let mut finder = range::finder(args);
+    let keep = range::start(args).map_or(Keep::All, Keep::Since);
+    let trace = trace::read_beside(
+        &args.trace,
+        keep,
+        &Evidence::default(),
+        &[],
+        &interrupted,
+        Some(&mut finder),
+    )?;
+    let trace = trace.with_threads(&args.trace)?;
+    let model = &trace.model;
+    let asked = range::asked(model, args, &finder)?;
+    asked.note.iter().for_each(|text| note(text));
+    let segments = why::delays(model, asked.thread, asked.from, asked.to);
+    let report = Report {
+        model,
+        thread: asked.thread,
+        range: (asked.from, asked.to),
+        segments: &segments,
+        facts: Facts::NONE,
+    };
+    if args.json {
+        out::json(&report.json())?;
+    } else if args.folded {
+        out::lines(&report.folded(), &interrupted)?;
+    } else {
+        out::lines(&report.lines(args), &interrupted)?;
+    }
+    let (begin, end) = model.span;
+    if asked.from < begin || asked.to > end {
+        note(&format!(
+            "the trace is from {begin} to {end}; what was before or after is not known"
+        ));
+    }
+    trace.unrecorded().into_iter().for_each(note);
+    trace.complain();
+    Ok(Outcome::Fine)
+}
+
+/// By default, stays and waits shorter than this fraction (1/100) of the range are left out.
+const SHORT: u64 = 100;
+
+/// `, of 15.58ms or more (--min)`
+fn at_least(least: u64) -> String {
+    match least {
+        0 => String::new(),
+        least => format!(", of {} or more (--min)", Nanos(least)),
+    }
+}
+
+/// What to print.
+struct Report<'a> {
+    model: &'a Model,
+    thread: ThreadId,
+    range: (u64, u64),
+    segments: &'a [why::Segment],
+    facts: Facts,
+}
+
+impl Report<'_> {
+    /// Names threads and causes, with the names that threads had at the end of the range.
+    fn words(&self) -> Shown<'_> {
+        Shown {
+            model: self.model,
+            thread: self.thread,
+            range: self.range,
+            pieces: &[],
+            facts: &self.facts,
+        }
+    }
+
+    /// The states of each segment; numbers continue from one segment to the next.
+    fn trees(&self) -> Vec<Tree> {
+        let words = self.words();
+        let mut next = 0;
+        let tree = |segment: &why::Segment| Tree::new(&words, &segment.states, &mut next);
+        self.segments.iter().map(tree).collect()
+    }
+
+    /// The shortest stay and the shortest wait to show, ns.
+    fn least(&self, args: &DelaysArgs) -> u64 {
+        let (from, to) = self.range;
+        match (args.min, args.all) {
+            (Some(least), _) => least.0,
+            (None, true) => 0,
+            (None, false) => (to - from) / SHORT,
+        }
+    }
+
+    fn lines(&self, args: &DelaysArgs) -> Vec<String> {
+        let words = self.words();
+        let (from, to) = self.range;
+        let mut lines = vec![format!(
+            "{} from {from} to {to}: {}",
+            words.name(self.thread),
+            Nanos(to - from)
+        )];
+        self.ancestors(&mut lines);
+        let trees = self.trees();
+        for (segment, tree) in self.segments.iter().zip(&trees) {
+            lines.push(String::new());
+            if self.segments.len() > 1 {
+                lines.push(format!("States of {}", words.name(segment.thread)));
+            }
+            lines.extend(tree.lines(args.all));
+        }
+        if args.top > 0 {
+            let least = self.least(args);
+            lines.push(String::new());
+            lines.push(format!(
+                "Longest stays, at most {} in each state{}",
+                args.top,
+                at_least(least)
+            ));
+            lines.extend(tree::longest(&trees, args.top, least));
+        }
+        lines.push(String::new());
+        lines.extend(self.chains(args));
+        lines
+    }
+
+    /// Lists the threads that stand for the thread before its creation.
+    fn ancestors(&self, lines: &mut Vec<String>) {
+        if self.segments.len() < 2 {
+            return;
+        }
+        let words = self.words();
+        lines.push(String::new());
+        lines.push("Until its creation, its closest ancestors:".into());
+        let row = |segment: &why::Segment| {
+            vec![
+                segment.begin.to_string(),
+                Nanos(segment.end - segment.begin).to_string(),
+                words.name(segment.thread),
+            ]
+        };
+        let rows: Vec<_> = self.segments.iter().map(row).collect();
+        lines.extend(out::table(&[">FROM", ">TOOK", "THREAD"], &rows));
+    }
+
+    /// Each state as a line of `frame;frame time`, for flame graphs.
+    fn folded(&self) -> Vec<String> {
+        let words = self.words();
+        let trees = self.trees();
+        let all = self.segments.iter().zip(&trees);
+        let lines = all.flat_map(|(segment, tree)| tree.folded(&words.name(segment.thread)));
+        lines.collect()
+    }
+}

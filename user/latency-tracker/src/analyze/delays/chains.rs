@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The chains of waits behind the blocking of a thread: each wait, below it the waits of its waker meanwhile, down to a
+//! device, a timer, the network, or a thread that worked.
+//!
+//! ```text
+//! waits, each with its depth   a0 b1 b1 b1 a0 c1 a0 c1
+//! nodes                        a(b b b) a(c) a(c)
+//! rows                         a, b 3 times, a 2 times, c
+//! ```
+//!
+//! Consecutive waits for one reason are one row, with the waits below the longest one. Later chains for the same
+//! reasons refer to the first one.
+
+use std::collections::HashMap;
+
+use lt_common::out;
+use lt_model::ThreadId;
+use lt_model::why::{self, Cause, Segment, Wait, Waited};
+use lt_proc::Nanos;
+
+use super::super::args::DelaysArgs;
+use super::super::words::name_at;
+use super::text::{Row, table};
+use super::tree::{Tree, end, within};
+use super::{Report, at_least};
+
+/// Which waits are shown.
+struct Part {
+    least: u64,
+    depth: usize,
+    all: bool,
+}
+
+/// A wait, and those below it that are shown.
+struct Node<'w> {
+    wait: &'w Wait,
+    below: Vec<Node<'w>>,
+    /// Waits below it that are too short to be shown: their number and total.
+    short: (usize, u64),
+    /// Waits below the depth that is shown.
+    deeper: usize,
+    /// Equal for waits of one thread that have the same reasons.
+    reason: usize,
+}
+
+/// The reason of a wait: the thread, what it waited for, and the reasons of the waits below.
+type Reason = (
+    ThreadId,
+    Waited,
+    Option<ThreadId>,
+    Option<Cause>,
+    Vec<usize>,
+);
+
+/// The rows so far.
+struct Rows<'r> {
+    report: &'r Report<'r>,
+    part: &'r Part,
+    rows: Vec<Row>,
+    next: usize,
+    /// The number of the first chain with a reason.
+    shown: HashMap<usize, usize>,
+}
+
+fn took(wait: &Wait) -> u64 {
+    wait.end - wait.begin
+}
+
+impl Report<'_> {
+    /// The chains of all segments, in the order of time.
+    pub(super) fn chains(&self, args: &DelaysArgs) -> Vec<String> {
+        let part = Part {
+            least: self.least(args),
+            depth: args.depth.unwrap_or(usize::MAX),
+            all: args.all,
+        };
+        let mut reasons = HashMap::new();
+        let mut rows = Rows {
+            report: self,
+            part: &part,
+            rows: Vec::new(),
+            next: 1,
+            shown: HashMap::new(),
+        };
+        for segment in self.segments {
+            let (nodes, short) = forest(segment, &part, &mut reasons);
+            rows.siblings(&nodes, 0);
+            rows.left_out(short, 0);
+        }
+        if rows.rows.is_empty() {
+            return vec!["No wait is recorded.".into()];
+        }
+        let mut lines = vec![format!("What it was blocked for{}", at_least(part.least))];
+        lines.extend(table(&["NR", "FROM", "TOOK", "WAIT"], &rows.rows));
+        lines
+    }
+}
+
+/// The waits of a segment as nodes, without those that are not shown; and the number and total of the short ones.
+fn forest<'w>(
+    segment: &'w Segment,
+    part: &Part,
+    reasons: &mut HashMap<Reason, usize>,
+) -> (Vec<Node<'w>>, (usize, u64)) {
+    let mut waits = segment.waits.as_slice();
+    let all = nodes(&mut waits, 0, part, reasons);
+    (all.below, all.short)
+}
+
+/// What is below a wait.
+#[derive(Default)]
+struct Below<'w> {
+    below: Vec<Node<'w>>,
+    short: (usize, u64),
+    deeper: usize,
+}
+
+/// Takes the waits of this depth, each with those below it.
+fn nodes<'w>(
+    waits: &mut &'w [Wait],
+    depth: usize,
+    part: &Part,
+    reasons: &mut HashMap<Reason, usize>,
+) -> Below<'w> {
+    let mut found = Below::default();
+    while let Some((wait, rest)) = waits.split_first().filter(|(wait, _)| wait.depth >= depth) {
+        *waits = rest;
+        let inner = nodes(waits, wait.depth + 1, part, reasons);
+        if depth > part.depth {
+            found.deeper += 1 + inner.deeper;
+            continue;
+        }
+        if took(wait) < part.least {
+            found.short.0 += 1;
+            found.short.1 += took(wait);
+            continue;
+        }
+        let mut below: Vec<_> = inner.below.iter().map(|node| node.reason).collect();
+        below.dedup();
+        let reason: Reason = (wait.thread, wait.kind, wait.by, wait.cause, below);
+        let next = reasons.len();
+        found.below.push(Node {
+            wait,
+            below: inner.below,
+            short: inner.short,
+            deeper: inner.deeper,
+            reason: *reasons.entry(reason).or_insert(next),
+        });
+    }
+    found
+}
+
+impl Rows<'_> {
+    /// Adds the waits of one thread. Consecutive ones with the same reason are one row, unless all are requested.
+    fn siblings(&mut self, nodes: &[Node<'_>], depth: usize) {
+        let all = self.part.all;
+        for run in nodes.chunk_by(|a, b| !all && a.reason == b.reason) {
+            let Some(longest) = run.iter().max_by_key(|node| took(node.wait)) else {
+                continue;
+            };
+            let number = self.next;
+            self.next += 1;
+            let first = run.first().map_or(longest.wait, |node| node.wait);
+            let mut text = self.text(longest.wait, depth);
+            if run.len() > 1 {
+                let (count, most) = (out::thousands(run.len() as u64), Nanos(took(longest.wait)));
+                text += &format!("; {count} times, up to {most}");
+            }
+            let is_chain = !longest.below.is_empty();
+            let earlier = self
+                .shown
+                .get(&longest.reason)
+                .filter(|_| is_chain && !all)
+                .copied();
+            if let Some(earlier) = earlier {
+                text += &format!("; waits below as shown above at {earlier}");
+            }
+            let total = run.iter().map(|node| took(node.wait)).sum();
+            self.push(Some((number, first.begin, total)), depth, text);
+            if earlier.is_some() {
+                continue;
+            }
+            self.shown.insert(longest.reason, number);
+            if is_chain {
+                self.siblings(&longest.below, depth + 1);
+            } else {
+                self.meanwhile(longest.wait, depth + 1, run.len() > 1);
+            }
+            self.left_out(longest.short, depth + 1);
+            if longest.deeper > 0 {
+                let more = out::plural(longest.deeper, "wait");
+                self.push(None, depth + 1, format!("{more} below; --depth shows them"));
+            }
+        }
+    }
+
+    fn push(&mut self, cells: Option<(usize, u64, u64)>, depth: usize, text: String) {
+        let cells = cells.map_or_else(Default::default, |(number, from, took)| {
+            [
+                number.to_string(),
+                from.to_string(),
+                Nanos(took).to_string(),
+            ]
+        });
+        self.rows.push(Row {
+            cells: cells.into(),
+            indent: 2 * depth,
+            text,
+        });
+    }
+
+    /// Sums up the waits that are too short to be shown.
+    fn left_out(&mut self, (count, time): (usize, u64), depth: usize) {
+        if count > 0 {
+            let waits = match count {
+                1 => "1 shorter wait".into(),
+                n => format!("{} shorter waits", out::thousands(n as u64)),
+            };
+            self.push(None, depth, format!("and {waits}, {} in all", Nanos(time)));
+        }
+    }
+
+    /// `in read: woken by server/526`
+    fn text(&self, wait: &Wait, depth: usize) -> String {
+        let words = self.report.words();
+        let own = depth == 0 && self.report.segments.len() == 1;
+        let who = match own {
+            true => String::new(),
+            false => words.name(wait.thread) + " ",
+        };
+        let waker = wait.waker.and_then(|waker| self.report.model.waker(waker));
+        let by = waker.and_then(|waker| waker.by());
+        let place = match wait.kind {
+            Waited::Blocked(call) => within(&words, call, false),
+            Waited::Spun => "spins for a lock".into(),
+            Waited::Unborn => "not created yet".into(),
+        };
+        let open = wait.waker.is_none() && wait.until == self.report.model.span.1;
+        let end = match (wait.kind, by) {
+            (Waited::Spun, Some(by)) => format!("handed over by {}", words.name(by)),
+            (Waited::Unborn, Some(by)) => format!("created by {}", words.name(by)),
+            _ => end(&words, wait.cause.unwrap_or(Cause::Blocked(None)), by, open),
+        };
+        let helper = wait.by.filter(|_| wait.cause.is_some());
+        let helper = helper.map(|by| format!(", handled by {}", words.name(by)));
+        format!("{who}{place}: {end}{}", helper.unwrap_or_default())
+    }
+
+    /// Adds what the thread did with which a chain ends.
+    fn meanwhile(&mut self, wait: &Wait, depth: usize, is_longest: bool) {
+        let Some(by) = wait.by.filter(|_| wait.cause.is_none()) else {
+            return;
+        };
+        let model = self.report.model;
+        let until = wait.waker.and_then(|waker| model.waker(waker));
+        let until = until.map_or(wait.end, |waker| waker.time.clamp(wait.begin, wait.end));
+        let states = why::states(model, by, wait.begin, until);
+        let tree = Tree::new(&self.report.words(), &states, &mut 0);
+        let who = name_at(model, by, self.report.range.1);
+        let when = match is_longest {
+            true => "during the longest",
+            false => "meanwhile",
+        };
+        self.push(None, depth, format!("{who} {when}: {}", tree.sentence()));
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The report for programs: all stays and all waits; times are ns of the trace's clock.
+
+use lt_model::Class;
+use lt_model::why::{Cause, Segment, Stay, Wait, Waited};
+use serde::Serialize;
+
+use super::super::show::{CauseJson, Thread};
+use super::Report;
+
+#[derive(Serialize)]
+pub(super) struct Json {
+    analysis: &'static str,
+    thread: Thread,
+    from: u64,
+    to: u64,
+    segments: Vec<Part>,
+}
+
+/// A part of the range, and the thread that stands for the requested one.
+#[derive(Serialize)]
+struct Part {
+    thread: Thread,
+    from: u64,
+    to: u64,
+    sums: Sums,
+    states: Vec<State>,
+    waits: Vec<WaitJson>,
+}
+
+/// The time of each class, ns; they add up to the time of the segment.
+#[derive(Serialize, Default)]
+struct Sums {
+    working: u64,
+    interrupted: u64,
+    blocked: u64,
+    unknown: u64,
+}
+
+#[derive(Serialize)]
+struct State {
+    begin: u64,
+    end: u64,
+    class: &'static str,
+    cause: CauseJson,
+    /// The thread that ended the wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    woken_by: Option<Thread>,
+    /// Whether the thread is known to be outside of all system calls.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    outside: bool,
+    /// Whether it still was blocked when the trace ended.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    open: bool,
+}
+
+#[derive(Serialize)]
+struct WaitJson {
+    begin: u64,
+    end: u64,
+    depth: usize,
+    kind: &'static str,
+    thread: Thread,
+    /// Missing if a thread ended the wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<CauseJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    syscall: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    woken_by: Option<Thread>,
+}
+
+impl Report<'_> {
+    pub(super) fn json(&self) -> Json {
+        let words = self.words();
+        Json {
+            analysis: "delays",
+            thread: words.thread_json(self.thread),
+            from: self.range.0,
+            to: self.range.1,
+            segments: self
+                .segments
+                .iter()
+                .map(|segment| self.part(segment))
+                .collect(),
+        }
+    }
+
+    fn part(&self, segment: &Segment) -> Part {
+        let words = self.words();
+        let mut sums = Sums::default();
+        for stay in &segment.states {
+            *match stay.class() {
+                Class::Working => &mut sums.working,
+                Class::Interrupted => &mut sums.interrupted,
+                Class::Blocked => &mut sums.blocked,
+                Class::Unknown => &mut sums.unknown,
+            } += stay.took();
+        }
+        Part {
+            thread: words.thread_json(segment.thread),
+            from: segment.begin,
+            to: segment.end,
+            sums,
+            states: segment.states.iter().map(|stay| self.state(stay)).collect(),
+            waits: segment.waits.iter().map(|wait| self.wait(wait)).collect(),
+        }
+    }
+
+    fn state(&self, stay: &Stay) -> State {
+        let words = self.words();
+        State {
+            begin: stay.begin,
+            end: stay.end,
+            class: match stay.class() {
+                Class::Working => "working",
+                Class::Interrupted => "interrupted",
+                Class::Blocked => "blocked",
+                Class::Unknown => "unknown",
+            },
+            cause: words.cause_json(stay.cause),
+            woken_by: stay.by.map(|by| words.thread_json(by)),
+            outside: stay.outside,
+            open: stay.open,
+        }
+    }
+
+    fn wait(&self, wait: &Wait) -> WaitJson {
+        let words = self.words();
+        let waker = wait.waker.and_then(|waker| self.model.waker(waker));
+        let by = waker.and_then(|waker| waker.by());
+        let is_by_thread = matches!(wait.cause, None | Some(Cause::Blocked(_) | Cause::Idle));
+        let (kind, call) = match wait.kind {
+            Waited::Blocked(call) => ("blocked", call),
+            Waited::Spun => ("spun", None),
+            Waited::Unborn => ("unborn", None),
+        };
+        WaitJson {
+            begin: wait.begin,
+            end: wait.end,
+            depth: wait.depth,
+            kind,
+            thread: words.thread_json(wait.thread),
+            cause: wait.cause.map(|cause| words.cause_json(cause)),
+            syscall: call.map(|call| self.model.names.text(call).to_string()),
+            woken_by: by.filter(|_| is_by_thread).map(|by| words.thread_json(by)),
+        }
+    }
+}

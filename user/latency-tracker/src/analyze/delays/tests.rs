@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The text of the reports, of known events.
+
+use clap::Parser;
+use lt_model::{Event, What, why};
+
+use super::super::args::{AnalyzeCommand, DelaysArgs};
+use super::super::made::{R, S, at, model, switch, timer, waking};
+use super::*;
+use crate::cli::{Cli, Command};
+
+fn args(more: &[&str]) -> DelaysArgs {
+    let all = [&["lt", "analyze", "delays", "trace", "--tid", "7"], more].concat();
+    let Command::Analyze(args) = Cli::try_parse_from(all).unwrap().command else {
+        panic!()
+    };
+    match args.command {
+        AnalyzeCommand::Delays(args) => args,
+        AnalyzeCommand::Path(_) => panic!(),
+    }
+}
+
+/// The report on thread 7 up to `to`.
+fn lines(events: &[Event<'_>], to: u64, more: &[&str]) -> Vec<String> {
+    let model = model(events);
+    let thread = model.by_tid(7).next().unwrap();
+    let segments = why::delays(&model, thread, 0, to);
+    let report = Report {
+        model: &model,
+        thread,
+        range: (0, to),
+        segments: &segments,
+        facts: Facts::NONE,
+    };
+    report.lines(&args(more))
+}
+
+/// What is shown below this heading.
+fn below(lines: &[String], heading: &str) -> Vec<String> {
+    let place = lines
+        .iter()
+        .position(|line| line.starts_with(heading))
+        .unwrap();
+    let rest = lines[place + 1..].iter();
+    rest.take_while(|line| !line.is_empty()).cloned().collect()
+}
+
+/// Thread 7 waits for 8, which a timer has kept, then for 9, which works, and again for 8.
+fn waits() -> Vec<Event<'static>> {
+    let mut events = vec![
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(0, 2, 0, R, 9),
+    ];
+    let by_8 = |begin: u64, events: &mut Vec<Event<'static>>| {
+        events.push(at(begin, 0, What::Call { name: b"read" }));
+        events.push(switch(begin, 0, 7, S, 0));
+        events.push(switch(begin + 10, 1, 8, S, 0));
+        let [expires, ends] = timer(begin + 90, 1, 0);
+        events.extend([expires, waking(begin + 90, 1, 8), ends]);
+        events.push(switch(begin + 100, 1, 0, R, 8));
+        events.push(waking(begin + 110, 1, 7));
+        events.push(switch(begin + 120, 0, 0, R, 7));
+        events.push(at(begin + 120, 0, What::Return));
+    };
+    by_8(100, &mut events);
+    events.extend([
+        switch(300, 0, 7, S, 0),
+        waking(380, 2, 7),
+        switch(390, 0, 0, R, 7),
+    ]);
+    by_8(500, &mut events);
+    events.push(switch(700, 0, 7, S, 0));
+    events
+}
+
+#[test]
+fn a_chain_that_was_shown_is_referred_to() {
+    let lines = lines(&waits(), 700, &[]);
+    assert_eq!(lines[0], "late/7 from 0 to 700: 700ns");
+    assert_eq!(
+        below(&lines, "What it was blocked for"),
+        [
+            "NR  FROM   TOOK  WAIT",
+            " 1   100  110ns  in read: woken by hog/8",
+            " 2   110   80ns    hog/8 in no recorded system call: a timer",
+            " 3   300   80ns  in no recorded system call: woken by 9",
+            "                   9 meanwhile: working 80ns (in no recorded system call 80ns)",
+            " 4   500  110ns  in read: woken by hog/8; waits below as shown above at 1",
+        ]
+    );
+}
+
+#[test]
+fn all_waits_are_shown_on_request_and_none_that_is_too_deep_or_too_short() {
+    let of = |more: &[&str]| below(&lines(&waits(), 700, more), "What it was blocked for");
+    assert_eq!(
+        of(&["--all"])
+            .iter()
+            .filter(|line| line.contains("a timer"))
+            .count(),
+        2
+    );
+    let flat = of(&["--depth", "0"]);
+    assert!(
+        flat.iter()
+            .any(|line| line.trim() == "1 wait below; --depth shows them"),
+        "{flat:?}"
+    );
+    assert!(
+        !flat.iter().any(|line| line.contains("a timer")),
+        "{flat:?}"
+    );
+    // What 8 did is then a summary.
+    assert!(
+        flat[2].contains("hog/8 meanwhile: blocked 80ns (in no recorded"),
+        "{flat:?}"
+    );
+    // The waits for 8 are consecutive among those that are shown.
+    let long = of(&["--min", "100"]);
+    assert!(
+        long[1].ends_with("in read: woken by hog/8; 2 times, up to 110ns"),
+        "{long:?}"
+    );
+    let short: Vec<_> = long
+        .iter()
+        .filter(|line| line.trim() == "and 1 shorter wait, 80ns in all")
+        .collect();
+    assert_eq!(short.len(), 2, "{long:?}");
+}
+
+#[test]
+fn waits_for_one_reason_are_one_row() {
+    let mut events = vec![switch(0, 0, 0, R, 7), switch(0, 1, 0, R, 8)];
+    for (place, took) in (0..).zip([40, 60, 50]) {
+        let begin = 100 * (place + 1);
+        events.push(switch(begin, 0, 7, S, 0));
+        events.push(waking(begin + took, 1, 7));
+        events.push(switch(begin + took, 0, 0, R, 7));
+    }
+    events.push(switch(500, 0, 7, S, 0));
+    assert_eq!(
+        below(&lines(&events, 500, &[]), "What it was blocked for"),
+        [
+            "NR  FROM   TOOK  WAIT",
+            " 1   100  150ns  in no recorded system call: woken by hog/8; 3 times, up to",
+            "                 60ns",
+            "                   hog/8 during the longest: working 60ns (in no recorded",
+            "                   system call 60ns)",
+        ]
+    );
+}
+
+#[test]
+fn the_states_are_a_tree_with_the_longest_stays() {
+    let lines = lines(&waits(), 700, &["--top", "1"]);
+    assert_eq!(
+        lines[2..9],
+        [
+            "NR   TIME      %  COUNT  LONGEST  STATE",
+            " 0  700ns  100.0     10    110ns  all",
+            " 1  370ns   52.9      4    110ns    working",
+            " 2  370ns   52.9      4    110ns      in no recorded system call",
+            " 3  300ns   42.9      3    110ns    blocked",
+            " 4  220ns   31.4      2    110ns      in read",
+            " 5  220ns   31.4      2    110ns        woken by hog/8",
+        ]
+    );
+    let longest = below(&lines, "Longest stays");
+    assert_eq!(longest[0], "NR  FROM   TO   TOOK  STATE");
+    assert!(
+        longest.contains(&" 5   100  210  110ns  woken by hog/8".to_string()),
+        "{longest:?}"
+    );
+}
+
+#[test]
+fn rare_states_are_summed_up_unless_all_are_requested() {
+    let names: [&'static [u8]; 20] = [
+        b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h", b"i", b"j", b"k", b"l", b"m", b"n", b"o",
+        b"p", b"q", b"r", b"s", b"t",
+    ];
+    let mut events = vec![switch(0, 0, 0, R, 7)];
+    for (place, name) in (1..).zip(names) {
+        events.push(at(100 * place, 0, What::Call { name }));
+        events.push(at(100 * place + 50, 0, What::Return));
+    }
+    events.push(switch(3000, 0, 7, S, 0));
+    let of = |more: &[&str]| lines(&events, 3000, more)[2..].to_vec();
+    let few = of(&["--top", "0"]);
+    let rare = few
+        .iter()
+        .find(|line| line.contains("more; --all"))
+        .unwrap();
+    assert_eq!(
+        rare.trim(),
+        "450ns   15.0      9     50ns      9 more; --all shows them"
+    );
+    assert_eq!(
+        few.iter().filter(|line| line.contains("    in ")).count(),
+        12
+    );
+    let all = of(&["--top", "0", "--all"]);
+    assert_eq!(
+        all.iter().filter(|line| line.contains("    in ")).count(),
+        21
+    );
+}

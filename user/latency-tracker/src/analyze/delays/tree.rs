@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The states of a thread as a tree: the time of each node is the sum of the nodes below it.
+//!
+//! ```text
+//! all
+//!   blocked
+//!     in read
+//!       woken by server/526
+//!   working
+//!     user mode
+//! ```
+
+use lt_common::out::thousands;
+use lt_model::why::{Cause, Stay};
+use lt_model::{Class, Name};
+use lt_proc::Nanos;
+
+use super::super::show::Shown;
+use super::super::words::{addition, remedy, unrecorded};
+use super::text::{Row, table};
+
+/// States below a state are shown if they take at least this fraction (1/1000) of the whole time,
+const RARE: u64 = 1000;
+/// and at most this number of them.
+const MOST: usize = 12;
+
+/// A state, with those that it is divided into.
+pub(super) struct Tree {
+    pub(super) number: usize,
+    pub(super) label: String,
+    pub(super) time: u64,
+    /// Start and end of each stay, in time order.
+    pub(super) stays: Vec<(u64, u64)>,
+    pub(super) below: Vec<Tree>,
+}
+
+impl Tree {
+    /// The tree of these stays. Its nodes get the numbers from `next` on.
+    pub(super) fn new(words: &Shown<'_>, stays: &[Stay], next: &mut usize) -> Self {
+        let mut tree = Self::empty("all".into());
+        for stay in stays {
+            tree.add(&branch(words, stay), stay);
+        }
+        tree.finish(next);
+        tree
+    }
+
+    fn empty(label: String) -> Self {
+        Self {
+            number: 0,
+            label,
+            time: 0,
+            stays: Vec::new(),
+            below: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, branch: &[String], stay: &Stay) {
+        self.time += stay.took();
+        self.stays.push((stay.begin, stay.end));
+        let Some((label, rest)) = branch.split_first() else {
+            return;
+        };
+        let place = self.below.iter().position(|node| node.label == *label);
+        let place = place.unwrap_or_else(|| {
+            self.below.push(Self::empty(label.clone()));
+            self.below.len() - 1
+        });
+        self.below[place].add(rest, stay);
+    }
+
+    /// Sorts the nodes by time, and numbers them.
+    fn finish(&mut self, next: &mut usize) {
+        self.number = *next;
+        *next += 1;
+        self.below.sort_by_key(|node| std::cmp::Reverse(node.time));
+        self.below.iter_mut().for_each(|node| node.finish(next));
+    }
+
+    /// Calls `see` with each node, from the top, and its depth.
+    pub(super) fn each<'t>(&'t self, depth: usize, see: &mut dyn FnMut(&'t Self, usize)) {
+        see(self, depth);
+        self.below.iter().for_each(|node| node.each(depth + 1, see));
+    }
+
+    fn longest(&self) -> u64 {
+        self.stays
+            .iter()
+            .map(|(begin, end)| end - begin)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// A table of the nodes. Unless `all` is set, rare states are summed up.
+    pub(super) fn lines(&self, all: bool) -> Vec<String> {
+        let mut rows = Vec::new();
+        self.rows(0, self.time, all, &mut rows);
+        table(&["NR", "TIME", "%", "COUNT", "LONGEST", "STATE"], &rows)
+    }
+
+    fn rows(&self, depth: usize, of: u64, all: bool, rows: &mut Vec<Row>) {
+        let row = |number: String, nodes: &[Self], depth: usize, text: String| {
+            let time = nodes.iter().map(|node| node.time).sum();
+            let count: usize = nodes.iter().map(|node| node.stays.len()).sum();
+            let longest = nodes.iter().map(Self::longest).max().unwrap_or(0);
+            Row {
+                cells: vec![
+                    number,
+                    Nanos(time).to_string(),
+                    format!("{:.1}", time as f64 * 100.0 / of.max(1) as f64),
+                    thousands(count as u64),
+                    Nanos(longest).to_string(),
+                ],
+                indent: 2 * depth,
+                text,
+            }
+        };
+        let number = self.number.to_string();
+        rows.push(row(
+            number,
+            std::slice::from_ref(self),
+            depth,
+            self.label.clone(),
+        ));
+        let frequent = self.below.iter().take_while(|node| node.time >= of / RARE);
+        let mut shown = frequent.count().min(MOST);
+        // A single one takes no more lines than its sum.
+        if all || shown + 1 == self.below.len() {
+            shown = self.below.len();
+        }
+        let (shown, rare) = self.below.split_at(shown);
+        shown
+            .iter()
+            .for_each(|node| node.rows(depth + 1, of, all, rows));
+        if !rare.is_empty() {
+            let text = format!("{} more; --all shows them", rare.len());
+            rows.push(row(String::new(), rare, depth + 1, text));
+        }
+    }
+
+    /// Each innermost node as `frame;frame time`, below `top`.
+    pub(super) fn folded(&self, top: &str) -> Vec<String> {
+        // Semicolons separate frames.
+        let frame = |text: &str| text.replace(';', ",");
+        if self.below.is_empty() {
+            return vec![format!("{top} {}", self.time)];
+        }
+        let below = self.below.iter();
+        below
+            .flat_map(|node| node.folded(&format!("{top};{}", frame(&node.label))))
+            .collect()
+    }
+
+    /// `working 49.90ms (user mode 49.80ms, in write 100.00us), preempted 3.00us`.
+    pub(super) fn sentence(&self) -> String {
+        /// Number of nodes below each that are named.
+        const NAMED: usize = 3;
+        let part = |node: &Self| format!("{} {}", node.label, Nanos(node.time));
+        let with_below = |node: &Self| {
+            let below: Vec<_> = node.below.iter().take(NAMED).map(part).collect();
+            format!("{} ({})", part(node), below.join(", "))
+        };
+        let all: Vec<_> = self.below.iter().map(with_below).collect();
+        all.join(", ")
+    }
+}
+
+/// The longest stays in each state of these trees. A state that is only divided into one has the same stays.
+pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
+    let mut rows = Vec::new();
+    let mut see = |node: &Tree, depth: usize| {
+        if depth == 0 || node.below.len() == 1 {
+            return;
+        }
+        let mut stays = node.stays.clone();
+        stays.retain(|(begin, end)| end - begin >= least);
+        stays.sort_by_key(|(begin, end)| std::cmp::Reverse(end - begin));
+        for (place, (begin, end)) in stays.iter().take(top).enumerate() {
+            let (number, text) = match place {
+                0 => (node.number.to_string(), node.label.clone()),
+                _ => Default::default(),
+            };
+            rows.push(Row {
+                cells: vec![
+                    number,
+                    begin.to_string(),
+                    end.to_string(),
+                    Nanos(end - begin).to_string(),
+                ],
+                indent: 0,
+                text,
+            });
+        }
+    };
+    for tree in trees {
+        tree.each(0, &mut see);
+    }
+    table(&["NR", "FROM", "TO", "TOOK", "STATE"], &rows)
+}
+
+/// The labels of a stay, from the class down.
+fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
+    let list = |labels: &[&str]| labels.iter().map(|label| label.to_string()).collect();
+    match (stay.class(), stay.cause) {
+        (Class::Working, Cause::Running(call)) => {
+            let place = match call {
+                None if stay.outside => "user mode".into(),
+                call => within(words, call, stay.outside),
+            };
+            list(&["working", &place])
+        }
+        (_, Cause::Interrupted(leaf)) => list(&["interrupted", "by interrupts", &words.leaf(leaf)]),
+        (_, Cause::Preempted) => list(&["interrupted", "preempted"]),
+        (_, Cause::Waiting) => list(&["interrupted", "woken, waiting for a CPU"]),
+        (_, Cause::LeavesIdle) => list(&["interrupted", "woken, its CPU leaves idle"]),
+        (Class::Interrupted, cause) => list(&["interrupted", &words.what(cause)]),
+        (_, Cause::Unknown(why)) => {
+            let remedy = remedy(why).map(|remedy| format!("; {remedy}"));
+            list(&[
+                "not recorded",
+                &(unrecorded(why) + &remedy.unwrap_or_default()),
+            ])
+        }
+        (_, cause) => list(&[
+            "blocked",
+            &within(words, call_of(cause), stay.outside),
+            &end(words, cause, stay.by, stay.open),
+        ]),
+    }
+}
+
+/// The system call of a cause.
+pub(super) fn call_of(cause: Cause) -> Option<Name> {
+    match cause {
+        Cause::Running(call) | Cause::For(_, call) | Cause::Blocked(call) => call,
+        _ => None,
+    }
+}
+
+/// `in read`. Without a call, `outside` tells whether that is known.
+pub(super) fn within(words: &Shown<'_>, call: Option<Name>, outside: bool) -> String {
+    match call {
+        Some(call) => format!("in {}", words.text(call)),
+        None if outside => "outside system calls".into(),
+        None => "in no recorded system call".into(),
+    }
+}
+
+/// What ended a wait: a thread, or the cause.
+pub(super) fn end(
+    words: &Shown<'_>,
+    cause: Cause,
+    by: Option<lt_model::ThreadId>,
+    open: bool,
+) -> String {
+    match (cause, by) {
+        (Cause::For(leaf, _), _) => {
+            let more = addition(words.model, cause).map(|more| format!("; {more}"));
+            words.leaf(leaf) + &more.unwrap_or_default()
+        }
+        (_, Some(by)) => format!("woken by {}", words.name(by)),
+        (_, None) if open => "not woken before the trace ends".into(),
+        (Cause::Idle, None) => "idle; source of its next work not recorded".into(),
+        (_, None) => "waker not recorded".into(),
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Where the time of a thread went, and what it was blocked for.
+//!
+//! ```text
+//! range       |-- before its creation --|---- thread 7 ----|
+//! segments    |5   |6                   |7                 |    5 has created 6, and 6 has created 7
+//! states of 7                           |works|blocked|works|   they tile the segment
+//! waits                                       |in read, woken by 8
+//!                                               |8 in futex, woken by 9
+//! ```
+//!
+//! Working, interrupted, blocked and unknown time add up to the range exactly. Before a thread exists, its closest
+//! existing ancestor stands for it: nothing else could have created the thread sooner.
+
+use crate::{Class, Model, State, ThreadId, Unrecorded};
+
+use super::beside::Nothing;
+use super::cause::{Cause, plain};
+use super::path::{Wait, Waited, waits};
+use super::runnable;
+
+/// A part of the requested time, and the thread that is analyzed in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// The requested thread, or the ancestor that stands for it.
+    pub thread: ThreadId,
+    /// Start, ns.
+    pub begin: u64,
+    /// End, ns: for an ancestor, when it created the next segment's thread.
+    pub end: u64,
+    /// What the thread did: these tile the segment.
+    pub states: Vec<Stay>,
+    /// What it was blocked for, with the waits of its wakers below: see [`waits`].
+    pub waits: Vec<Wait>,
+}
+
+/// A stay of a thread in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stay {
+    /// Start, ns.
+    pub begin: u64,
+    /// End, ns; later than the start.
+    pub end: u64,
+    /// What it did, or was blocked for. If a thread has woken it, the cause is [`Cause::Blocked`] or [`Cause::Idle`].
+    pub cause: Cause,
+    /// The thread that has woken it.
+    pub by: Option<ThreadId>,
+    /// Whether it is known to be outside of all system calls.
+    pub outside: bool,
+    /// Whether it is blocked, and still was when the recording ended.
+    pub open: bool,
+}
+
+impl Stay {
+    /// The class to which the time counts.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.cause.class()
+    }
+
+    /// Length, ns.
+    #[must_use]
+    pub fn took(&self) -> u64 {
+        self.end - self.begin
+    }
+}
+
+/// The time of a thread between two times, with its ancestors for the time before its creation.
+#[must_use]
+pub fn delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    let (mut id, mut end) = (thread, to);
+    while from < end {
+        let birth = parent(model, id).filter(|(birth, _)| from < *birth && *birth < end);
+        let begin = birth.map_or(from, |(birth, _)| birth);
+        let waits = waits(model, id, begin, end);
+        segments.push(Segment {
+            thread: id,
+            begin,
+            end,
+            states: tiles(model, id, (begin, end), &waits),
+            waits,
+        });
+        let Some((_, maker)) = birth else { break };
+        (id, end) = (maker, begin);
+    }
+    segments.reverse();
+    segments
+}
+
+/// What a thread did between two times; the stays tile that time.
+#[must_use]
+pub fn states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Stay> {
+    tiles(model, thread, (from, to), &waits(model, thread, from, to))
+}
+
+/// When a thread was created, and by which thread, if recorded.
+fn parent(model: &Model, id: ThreadId) -> Option<(u64, ThreadId)> {
+    let thread = model.thread(id).filter(|thread| thread.born)?;
+    let maker = model.waker(thread.maker?)?.by()?;
+    Some((thread.span()?.0, maker))
+}
+
+fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) -> Vec<Stay> {
+    let is_own = |wait: &&Wait| wait.depth == 0 && matches!(wait.kind, Waited::Blocked(_));
+    let mut waits = waits.iter().filter(is_own);
+    let mut outside = model.has_all_calls() && is_outside_known(model, id, from);
+    let mut stays = Vec::new();
+    let mut push = |begin, end, cause, by, outside, open| {
+        if begin < end {
+            stays.push(Stay {
+                begin,
+                end,
+                cause,
+                by,
+                outside,
+                open,
+            });
+        }
+    };
+    let unseen = Cause::Unknown(Unrecorded::Unseen);
+    let mut at = from;
+    let intervals = model.thread(id).map(|thread| thread.between(from, to));
+    for interval in intervals.into_iter().flatten() {
+        let part = (interval.begin.max(from), interval.end.min(to));
+        push(at, part.0, unseen, None, false, false);
+        at = part.1;
+        outside = follows(interval.state, outside);
+        let is_outside = matches!(
+            interval.state,
+            State::Running(None) | State::Blocked(_, None)
+        ) && model.has_all_calls()
+            && outside;
+        match interval.state {
+            State::Blocked(..) => {
+                let wait = waits.next();
+                let cause = wait.and_then(|wait| wait.cause);
+                let cause = cause.unwrap_or(plain(interval.state));
+                let waker = interval.waker.and_then(|waker| model.waker(waker));
+                let is_by_thread = matches!(cause, Cause::Blocked(_) | Cause::Idle);
+                let by = waker.filter(|_| is_by_thread).and_then(|waker| waker.by());
+                let open = interval.waker.is_none() && interval.end == model.span.1;
+                push(part.0, part.1, cause, by, is_outside, open);
+            }
+            State::Waiting | State::Preempted => {
+                for (begin, end, cause) in runnable::parts(model, &Nothing, id, &interval, part) {
+                    push(begin, end, cause, None, false, false);
+                }
+            }
+            state => push(part.0, part.1, plain(state), None, is_outside, false),
+        }
+    }
+    push(at, to, unseen, None, false, false);
+    stays
+}
+
+/// The system call of a state.
+fn call(state: State) -> Option<crate::Name> {
+    match state {
+        State::Running(call) | State::Blocked(_, call) => call,
+        _ => None,
+    }
+}
+
+/// Whether a thread without a recorded call is outside of all calls, after this state. It may have been in a call since
+/// before the recording, or since a gap, until its next call shows otherwise.
+fn follows(state: State, outside: bool) -> bool {
+    match state {
+        State::Unknown(_) => false,
+        state => outside || call(state).is_some(),
+    }
+}
+
+/// Whether it is outside of all calls at `time` if it is in no recorded call then: by its last states.
+fn is_outside_known(model: &Model, id: ThreadId, time: u64) -> bool {
+    /// Number of states that are looked at. A thread that is in no call for longer is perhaps of the kernel.
+    const STATES: usize = 1000;
+    let earlier = model.thread(id).map(|thread| thread.between(0, time).rev());
+    let mut states = earlier.into_iter().flatten().take(STATES);
+    let last = states.find(|of| matches!(of.state, State::Unknown(_)) || call(of.state).is_some());
+    last.is_some_and(|last| call(last.state).is_some())
+}

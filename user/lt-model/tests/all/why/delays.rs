@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Where the time of a thread went: sums of known event lists, among them those of the case study of Fournier and
+//! Dagenais (the start of an X server), and properties of any events.
+
+use lt_model::why::{Cause, Leaf, Segment, Stay, Waited, delays, states};
+use lt_model::{Builder, Class, Event, Model, Raiser, ThreadId, Unrecorded, What};
+use proptest::prelude::*;
+
+use crate::anything::{events, model as any_model};
+use crate::made::{R, S, at, model, switch, waking};
+
+const XINIT: i32 = 438;
+const XORG: i32 = 440;
+
+/// The events of threads that take turns on a processor each.
+struct Script {
+    events: Vec<Event<'static>>,
+    cpu: u32,
+    tid: i32,
+    now: u64,
+}
+
+impl Script {
+    fn new(cpu: u32, tid: i32, now: u64) -> Self {
+        let events = vec![switch(now, cpu, 0, R, tid)];
+        Self {
+            events,
+            cpu,
+            tid,
+            now,
+        }
+    }
+
+    fn works(&mut self, time: u64) {
+        self.now += time;
+    }
+
+    fn is_preempted(&mut self, time: u64) {
+        self.events.push(switch(self.now, self.cpu, self.tid, R, 9));
+        self.now += time;
+        self.events.push(switch(self.now, self.cpu, 9, S, self.tid));
+    }
+
+    /// Blocks in a call; `ends` adds the wakeup. Then it waits for the processor.
+    fn blocks(
+        &mut self,
+        name: &'static [u8],
+        time: u64,
+        waits: u64,
+        ends: impl FnOnce(u64) -> Vec<Event<'static>>,
+    ) {
+        self.events
+            .push(at(self.now, self.cpu, What::Call { name }));
+        self.events.push(switch(self.now, self.cpu, self.tid, S, 0));
+        self.now += time;
+        self.events.extend(ends(self.now));
+        self.now += waits;
+        self.events.push(switch(self.now, self.cpu, 0, R, self.tid));
+        self.events.push(at(self.now, self.cpu, What::Return));
+    }
+}
+
+/// A wakeup in a handler.
+fn within(time: u64, tid: i32, begin: What<'static>, end: What<'static>) -> Vec<Event<'static>> {
+    vec![at(time, 1, begin), waking(time, 1, tid), at(time, 1, end)]
+}
+
+/// xinit waits in select() for Xorg, which sleeps more than 40 times: the sums are those of figure 2.11, the longest
+/// instances of select() those of figure 2.12, and the chain that of figure 2.13.
+fn xinit() -> (Model, ThreadId) {
+    let selects = [66_190, 12_272, 8_479, 6_318, 6_208];
+    let long = 1_294_231_612;
+    let rest = 1_294_379_908 - long - selects.iter().sum::<u64>();
+    let mut x = Script::new(0, XINIT, 0);
+    let by_xorg = |time| vec![waking(time, 1, XINIT)];
+    x.works(4_000_000);
+    x.is_preempted(9_908_719);
+    // Nothing has been seen of CPU 2.
+    x.blocks(b"fork", 2_859, 8_000, |time| vec![waking(time, 2, XINIT)]);
+    x.works(96_817);
+    x.blocks(b"execve", 1_626, 318, |time| vec![waking(time, 2, XINIT)]);
+    x.works(600_000);
+    let begin = x.now;
+    x.blocks(b"select", long, 10_000, by_xorg);
+    // Those that the figure leaves out are shorter.
+    let others = [rest / 4, rest / 4, rest / 4, rest - rest / 4 * 3];
+    for time in selects.into_iter().chain(others) {
+        x.works(10_000);
+        x.blocks(b"select", time, 0, by_xorg);
+    }
+    x.works(10_000);
+    let end = x.now;
+
+    let mut xorg = Script::new(1, XORG, begin - 1000);
+    xorg.works(2000);
+    let timer = |time| within(time, XORG, What::Timer { function: None }, What::TimerEnd);
+    let softirq = |vector| {
+        move |time| {
+            within(
+                time,
+                XORG,
+                What::Softirq { vector },
+                What::SoftirqEnd { vector },
+            )
+        }
+    };
+    xorg.blocks(b"open", 13_940_000, 0, softirq(9));
+    xorg.blocks(b"nanosleep", 200_006_000, 0, timer);
+    xorg.blocks(b"select", 203_262_000, 0, softirq(1));
+    for _ in 0..42 {
+        xorg.works(100_000);
+        xorg.blocks(b"nanosleep", 10_002_000, 0, timer);
+    }
+    assert!(xorg.now < begin + long);
+    let mut events = [x.events, xorg.events].concat();
+    events.push(switch(end, 0, XINIT, S, 0));
+    events.sort_by_key(|event| event.time);
+    let m = model(&events);
+    let id = m.by_tid(XINIT).next().unwrap();
+    assert_eq!(m.span, (0, end));
+    (m, id)
+}
+
+fn call<'m>(m: &'m Model, cause: &Cause) -> &'m str {
+    match cause {
+        Cause::Running(Some(call)) | Cause::Blocked(Some(call)) | Cause::For(_, Some(call)) => {
+            m.names.text(*call)
+        }
+        _ => "",
+    }
+}
+
+fn sum<'s>(stays: impl IntoIterator<Item = &'s Stay>) -> u64 {
+    stays.into_iter().map(Stay::took).sum()
+}
+
+#[test]
+fn the_states_of_a_starting_x_server_have_the_sums_that_were_published() {
+    let (m, id) = xinit();
+    let segments = delays(&m, id, 0, m.span.1);
+    let [Segment { states, .. }] = &segments[..] else {
+        panic!("{segments:?}")
+    };
+    let of = |class| sum(states.iter().filter(|stay| stay.class() == class));
+    assert_eq!(sum(states), 1_309_108_247);
+    assert_eq!(of(Class::Blocked), 1_294_384_393);
+    assert_eq!(of(Class::Interrupted), 9_927_037);
+    assert_eq!(of(Class::Working), 4_796_817);
+    let within = |name| {
+        let blocked = states.iter().filter(|stay| stay.class() == Class::Blocked);
+        let mut times: Vec<_> = blocked
+            .filter(|stay| call(&m, &stay.cause) == name)
+            .map(Stay::took)
+            .collect();
+        times.sort_unstable_by_key(|time| std::cmp::Reverse(*time));
+        times
+    };
+    assert_eq!(within("select").iter().sum::<u64>(), 1_294_379_908);
+    assert_eq!(within("select")[..3], [1_294_231_612, 66_190, 12_272]);
+    assert_eq!(
+        (within("fork"), within("execve")),
+        (vec![2_859], vec![1_626])
+    );
+    let cause = |cause| sum(states.iter().filter(|stay| stay.cause == cause));
+    assert_eq!(
+        (cause(Cause::Preempted), cause(Cause::Waiting)),
+        (9_908_719, 18_318)
+    );
+}
+
+#[test]
+fn the_chain_of_a_starting_x_server_leads_to_the_sleeps_of_another_process() {
+    let (m, id) = xinit();
+    let segments = delays(&m, id, 0, m.span.1);
+    let waits = &segments[0].waits;
+    let xorg = m.by_tid(XORG).next();
+    let longest = waits
+        .iter()
+        .position(|wait| wait.end - wait.begin == 1_294_231_612)
+        .unwrap();
+    let top = waits[longest];
+    assert_eq!((top.depth, top.by, top.cause), (0, xorg, None));
+    let below: Vec<_> = waits[longest + 1..]
+        .iter()
+        .take_while(|wait| wait.depth > 0)
+        .collect();
+    assert_eq!(below.len(), 45);
+    assert!(
+        below
+            .iter()
+            .all(|wait| wait.depth == 1 && Some(wait.thread) == xorg && wait.by.is_none())
+    );
+    let what = |n: usize| {
+        let wait = below[n];
+        let cause = wait.cause.unwrap();
+        let Cause::For(leaf, _) = cause else {
+            panic!("{cause:?}")
+        };
+        (call(&m, &cause), wait.end - wait.begin, leaf)
+    };
+    assert_eq!(
+        what(0),
+        ("open", 13_940_000, Leaf::Softirq(9, Raiser::Unrecorded))
+    );
+    assert_eq!(what(1), ("nanosleep", 200_006_000, Leaf::Timer));
+    assert_eq!(what(2), ("select", 203_262_000, Leaf::Timer));
+    assert!((3..45).all(|n| what(n) == ("nanosleep", 10_002_000, Leaf::Timer)));
+    // What woke it from fork and execve is not recorded, and no thread is named.
+    let first: Vec<_> = waits
+        .iter()
+        .take(2)
+        .map(|wait| (wait.by, call(&m, &wait.cause.unwrap())))
+        .collect();
+    assert_eq!(first, [(None, "fork"), (None, "execve")]);
+    let stays = &segments[0].states;
+    let unnamed = stays
+        .iter()
+        .filter(|stay| stay.class() == Class::Blocked && stay.by.is_none());
+    assert_eq!(unnamed.count(), 2);
+}
+
+/// Eight processes, each of which creates the next one: figure 2.10.
+#[test]
+fn before_its_creation_the_closest_ancestor_stands_for_a_thread() {
+    let chain = [
+        (420, 5_269_443),
+        (438, 1_309_108_247),
+        (445, 116_666_736),
+        (500, 29_303_945),
+        (503, 240_340_942),
+        (519, 9_239_575),
+        (520, 806_551_758),
+        (542, 2_343),
+    ];
+    let mut events = Vec::new();
+    let mut now = 1000;
+    events.push(switch(0, 0, 0, R, chain[0].0));
+    for pair in chain.windows(2) {
+        let ((tid, time), (child, _)) = (pair[0], pair[1]);
+        now += time;
+        events.push(at(now, 0, What::Fork { child, name: b"" }));
+        events.push(switch(now, 0, tid, S, child));
+    }
+    now += 2_343;
+    events.push(switch(now, 0, 542, S, 0));
+    events.push(switch(now + 50, 0, 0, R, 542));
+    let m = model(&events);
+    let id = m.by_tid(542).next().unwrap();
+    let segments = delays(&m, id, 1000, now);
+    let found: Vec<_> = segments
+        .iter()
+        .map(|s| (m.thread(s.thread).unwrap().tid, s.end - s.begin))
+        .collect();
+    assert_eq!(found, chain);
+    assert_eq!(
+        segments.iter().map(|s| sum(&s.states)).sum::<u64>(),
+        2_516_482_989
+    );
+    assert!(
+        segments
+            .iter()
+            .all(|s| s.states.iter().all(|stay| stay.class() == Class::Working))
+    );
+    // From its creation on it stands for itself.
+    assert_eq!(delays(&m, id, now - 2_343, now).len(), 1);
+}
+
+#[test]
+fn a_creator_that_is_not_recorded_stays_unknown() {
+    // Thread 8 appears at 30; its creation is not recorded.
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(30, 0, 7, S, 8),
+        switch(40, 0, 8, S, 0),
+    ]);
+    let id = m.by_tid(8).next().unwrap();
+    let segments = delays(&m, id, 0, 40);
+    assert_eq!(segments.len(), 1);
+    let first = segments[0].states[0];
+    assert_eq!((first.begin, first.end), (0, 30));
+    assert_eq!(first.cause, Cause::Unknown(Unrecorded::Unseen));
+}
+
+#[test]
+fn user_mode_is_known_only_after_a_call() {
+    let mut builder = Builder::new();
+    builder.has_all_calls();
+    for event in [
+        switch(0, 0, 0, R, 7),
+        // It may have been in a call that began before the recording.
+        at(10, 0, What::Return),
+        at(20, 0, What::Call { name: b"read" }),
+        at(30, 0, What::Return),
+        switch(40, 0, 7, S, 0),
+        waking(50, 1, 7),
+        switch(60, 0, 0, R, 7),
+        at(70, 0, What::Lost { until: 80 }),
+        switch(90, 0, 7, R, 8),
+        switch(100, 0, 8, S, 7),
+        at(110, 0, What::Call { name: b"read" }),
+    ] {
+        builder.feed(&event);
+    }
+    let m = builder.finish();
+    let id = m.by_tid(7).next().unwrap();
+    let outside = |stay: &Stay| (stay.begin, stay.end, stay.outside);
+    let found: Vec<_> = states(&m, id, 0, 110)
+        .iter()
+        .filter(|stay| stay.class() != Class::Interrupted)
+        .map(outside)
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (0, 20, false),
+            (20, 30, false),
+            (30, 40, true),
+            (40, 50, true),
+            (60, 70, true),
+            (70, 80, false),
+            (80, 90, false),
+            (100, 110, false)
+        ]
+    );
+    // A later start does not change what is known.
+    assert!(states(&m, id, 35, 50).iter().all(|stay| stay.outside));
+}
+
+#[test]
+fn a_wait_that_outlasts_the_recording_is_open() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 8),
+        waking(20, 3, 7),
+        switch(30, 1, 0, R, 7),
+        switch(40, 1, 7, S, 0),
+        switch(50, 0, 8, S, 0),
+    ]);
+    let id = m.by_tid(7).next().unwrap();
+    let of = |to| {
+        let stays = states(&m, id, 0, to);
+        let blocked = stays
+            .into_iter()
+            .filter(|stay| stay.class() == Class::Blocked);
+        blocked
+            .map(|stay| (stay.begin, stay.end, stay.open))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(50), [(10, 20, false), (40, 50, true)]);
+    assert_eq!(of(45), [(10, 20, false), (40, 45, true)]);
+}
+
+#[test]
+fn a_wait_knows_the_call_and_its_end() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        at(5, 0, What::Call { name: b"read" }),
+        switch(10, 0, 7, S, 8),
+        waking(60, 0, 7),
+        switch(70, 0, 8, S, 7),
+    ]);
+    let id = m.by_tid(7).next().unwrap();
+    let segments = delays(&m, id, 0, 40);
+    let wait = segments[0].waits[0];
+    assert_eq!((wait.begin, wait.end, wait.until), (10, 40, 60));
+    assert!(matches!(wait.kind, Waited::Blocked(Some(call)) if m.names.text(call) == "read"));
+    assert_eq!(wait.by, m.by_tid(8).next());
+}
+
+proptest! {
+    /// T = W + I + B, and what is not recorded; in all parts of the range.
+    #[test]
+    fn all_time_is_in_one_state(events in events(), from in 0..60u64, took in 0..60u64) {
+        let m = any_model(&events);
+        let to = from + took;
+        for id in (0..m.threads.len() as u32).map(ThreadId) {
+            let segments = delays(&m, id, from, to);
+            prop_assert_eq!(segments.first().map_or(from, |s| s.begin), from);
+            prop_assert_eq!(segments.last().map_or(from, |s| s.end), to);
+            prop_assert!(segments.windows(2).all(|pair| pair[0].end == pair[1].begin));
+            prop_assert!(segments.last().is_none_or(|s| s.thread == id));
+            for Segment { thread, begin, end, states, waits } in &segments {
+                prop_assert_eq!(states.first().map(|s| s.begin), Some(*begin));
+                prop_assert_eq!(states.last().map(|s| s.end), Some(*end));
+                prop_assert!(states.iter().all(|s| s.begin < s.end));
+                prop_assert!(states.windows(2).all(|pair| pair[0].end == pair[1].begin));
+                let thread = m.thread(*thread).unwrap();
+                for class in [Class::Working, Class::Interrupted, Class::Blocked] {
+                    let time = sum(states.iter().filter(|s| s.class() == class));
+                    prop_assert_eq!(time, thread.time_in(class, *begin, *end), "{:?}", class);
+                }
+                // Each blocking is a wait of the first level, with the same cause.
+                let blocked = states.iter().filter(|s| s.class() == Class::Blocked);
+                let own = waits.iter().filter(|w| w.depth == 0 && matches!(w.kind, Waited::Blocked(_)));
+                prop_assert!(blocked.clone().map(|s| (s.begin, s.end)).eq(own.clone().map(|w| (w.begin, w.end))));
+                for (stay, wait) in blocked.zip(own) {
+                    let named = wait.cause.is_none_or(|cause| matches!(cause, Cause::Blocked(_) | Cause::Idle));
+                    prop_assert!(named || stay.by.is_none());
+                    prop_assert!(wait.cause.is_some() || stay.by.is_some(), "{:?} {:?}", stay, wait);
+                }
+                // A wait lies inside the one above it.
+                let mut above: Vec<(u64, u64)> = vec![(*begin, *end)];
+                for wait in waits {
+                    prop_assert!(wait.depth < above.len());
+                    above.truncate(wait.depth + 1);
+                    let (from, to) = above[wait.depth];
+                    prop_assert!(from <= wait.begin && wait.begin < wait.end && wait.end <= to && wait.end <= wait.until);
+                    above.push((wait.begin, wait.end));
+                }
+            }
+        }
+    }
+}
