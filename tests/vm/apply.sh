@@ -84,7 +84,7 @@ assert_eq "$(read_back slow ring)" 64 ring
 mv $CONF/b.conf /tmp/b.conf
 echo 'oops' >$CONF/z.conf
 applies 1 $CONF
-said "not removed, until all lines are right: queue"
+said "not removed until all lines are valid: queue"
 assert_eq "$(names)" "foreign queue slow" "the instances"
 rm $CONF/z.conf
 # Another file is not about them.
@@ -98,7 +98,7 @@ assert_eq "$(names)" "foreign other slow" "the instances"
 # The name is taken by an instance of another tracker that was created by hand.
 echo 'foreign offcpu threshold=1h' >$CONF/f.conf
 applies 1 $CONF
-said "an instance called foreign runs already, of the tracker wakeup"
+said "an instance named foreign of the tracker wakeup already runs"
 rm $CONF/f.conf
 # The name of an instance that was started from the files and has been removed since.
 echo 'taken runqueue threshold=1h' >$CONF/f.conf
@@ -107,7 +107,7 @@ said "started taken"
 control '-taken'
 control 'taken wakeup threshold=3600s'
 applies 1 $CONF
-said "an instance called taken runs already, of the tracker wakeup"
+said "an instance named taken of the tracker wakeup already runs"
 assert_eq "$(awk '$1 == "taken" { print $2 }' $LT/control)" wakeup "the tracker of taken"
 applies 1 $CONF
 rm $CONF/f.conf
