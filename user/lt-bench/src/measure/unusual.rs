@@ -95,8 +95,8 @@ fn rank(counter: &Counter) -> u8 {
     }
 }
 
-/// Returns the counters that are larger in the second reading. A counter that is only in the
-/// second, such as a line of an interrupt that was just requested, started at 0.
+/// Returns the counters that are larger in the second reading. An interrupt that is only in the
+/// second reading was just requested, and started at 0.
 fn grown(before: &Counts, after: &Counts) -> impl Iterator<Item = (Counter, u64)> {
     after.0.iter().filter_map(|(counter, now)| {
         let by = now.saturating_sub(before.get(counter).unwrap_or(0));
