@@ -302,7 +302,7 @@ impl Subjected {
         }
     }
 
-    /// Returns the last of the readings from which all has been learned.
+    /// Returns the oldest reading kept, the last one up to which all has been learned.
     fn before(&self) -> Option<&Reading> {
         self.readings.front()
     }

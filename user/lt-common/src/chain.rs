@@ -45,8 +45,8 @@ fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
     let (first, times) = (sleeps().next()?, sleeps().count());
     let took = sleeps().map(|step| step.took).sum();
     let meanwhile = format!(
-        "while {} slept in state D {times} times, each after it had requested reads of its own, which need not have to do \
-         with the beginning of this wake chain",
+        "while {} slept in state D {times} times, each after it had requested reads of its own, which may be \
+         unrelated to the start of this wake chain",
         first.task()
     );
     (times > 1).then_some((took, meanwhile))
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(
             verdict(&alert).unwrap(),
             "most of it (3.00ms, 99 %) passed while dd/213 slept in state D 2 times, each after it had requested reads of \
-             its own, which need not have to do with the beginning of this wake chain"
+             its own, which may be unrelated to the start of this wake chain"
         );
     }
 
