@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# costs.sh: the table of costs of the results of tests/run, written by `cost` of report.sh, and its summary at the end
-# of the run. Needs lib.sh, report.sh, machines.sh, $TESTS and $LOGS.
+# costs.sh: the table of the costs of tests, which `cost` in report.sh fills, and its summary at the
+# end of tests/run. Needs lib.sh, report.sh, machines.sh, $TESTS and $LOGS.
 
 # CPU seconds above which the head of a test needs a line `worth`.
 WORTH=${LT_WORTH:-60}
