@@ -209,7 +209,7 @@ fn begin_or_full(engine: &Engine, n: u64) -> bool {
     engine.event_in(&guard, &key(n), Kernel::now(), &[n, !n]) == Begin::Started
 }
 
-/// Measures the memory of an event, including the whole engine, in the page allocator, with so many
+/// Measures the memory of an event, including the whole engine, in the page allocator, with enough
 /// events that the pages in a CPU's free lists do not matter.
 pub(crate) fn memory(meter: &Meter) -> Result {
     const EVENTS: u64 = 1 << 20;
