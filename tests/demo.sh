@@ -69,7 +69,7 @@ awk '
 	{ v[$1] = $2 }
 	END {
 		printf "requests seen %d, completed %d, in flight %d\n", v["attempts"], v["ended"], v["pending"]
-		printf "alerts %d, wake-ups of readers %d\n", v["alerts"], v["wakes"]
+		printf "alerts %d, wakeups of readers %d\n", v["alerts"], v["wakes"]
 		printf "events lost: %d, alerts lost: %d\n", v["full"] + v["crowded"], v["alerts_lost"]
 	}' /tmp/stats
 sums_hold disks
