@@ -14,7 +14,8 @@ new_costs() {
 	printf 'name\tcpu_seconds\telapsed_seconds\tresult\n' >"$COSTS"
 }
 
-# costs_by_kind: prints the sums. The CPU time of our children that no result accounts for is set-up and boots.
+# costs_by_kind: prints the sums. CPU time of our children that is in no result was spent on set-up
+# and boots.
 costs_by_kind() {
 	local spent
 	spent "$COSTS.times"

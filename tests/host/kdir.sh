@@ -42,7 +42,7 @@ refused KREL "$kdir: there is no such directory"
 refused KDIR "$kdir: there is no such directory"
 # A directory is not a release, even if its name has no slash.
 kdir=rust
-refused KREL "rust: no .config: this is no kernel's build directory"
+refused KREL "rust: no .config: this is not a kernel's build directory"
 
 # An existing kernel.
 cp "$LT_BUILD/$release/Module.symvers" "$work/"

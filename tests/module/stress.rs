@@ -2,8 +2,9 @@
 
 //! lt_stress: threads that use an engine on all CPUs while this module is loaded.
 //!
-//! One thread for each possible CPU, bound to none, so they migrate when CPUs go offline and come
-//! back. On unload the log has `ok`, or the error that was found (tests/vm/stress.sh).
+//! There is one thread for each possible CPU. The threads are not bound to CPUs, so they migrate
+//! when CPUs go offline and come back. On unload the log has `ok`, or the error that was found
+//! (tests/vm/stress.sh).
 
 #![allow(
     dead_code,

@@ -346,7 +346,8 @@ fn what_cannot_be_explained_is_said() {
     dir.read("strange.pftrace");
 }
 
-/// A signal while alerts are awaited, from a pipe or a terminal. Not that of Ctrl-C, which a shell has its background ignore.
+/// A signal ends the wait for alerts from a pipe or a terminal. The signal is not SIGINT, which a
+/// shell makes its background processes ignore.
 #[test]
 fn a_signal_ends_the_wait_for_alerts() {
     let dir = Dir::new("awaited");

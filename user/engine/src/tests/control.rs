@@ -692,7 +692,7 @@ proptest! {
         }
     }
 
-    /// Bytes that are more like a line.
+    /// Random bytes that resemble a line.
     #[test]
     fn any_words_are_read_or_refused(line in "[-#a-z_0-9=:. \t]{0,60}") {
         match parse_line(line.as_bytes()) {

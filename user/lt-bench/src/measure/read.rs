@@ -25,12 +25,12 @@ use super::Curve;
 pub enum Unreadable {
     /// The file has none of the formats.
     #[error(
-        "no histogram that is known: expected the output of `rtla ... hist`, of `cyclictest -h N` or its --json or \
+        "no known histogram: expected the output of `rtla ... hist`, of `cyclictest -h N` or its --json or \
          --histfile, of `oslat --json`, or of `latency-tracker bench`"
     )]
     Unknown,
     /// JSON of another shape.
-    #[error("JSON, but not a histogram that is known: {0}")]
+    #[error("JSON, but not a known histogram: {0}")]
     Json(String),
     /// An invalid line.
     #[error("line {line}: {word:?}: expected {expected}")]
@@ -125,8 +125,9 @@ fn json(text: &str) -> Result<Vec<Curve>, Unreadable> {
                 .parse::<u64>()
                 .ok()
                 .filter(|low| *low < u64::MAX / unit - 1);
-            let low = low
-                .ok_or_else(|| Unreadable::Json(format!("thread {number}: a bin is no number")))?;
+            let low = low.ok_or_else(|| {
+                Unreadable::Json(format!("thread {number}: a bin is not a number"))
+            })?;
             bins.insert(low, *count);
         }
         let whole = |value: Option<f64>| value.map(|v| (v.max(0.0) * unit as f64) as u64);
@@ -264,7 +265,7 @@ fn rows(text: &str) -> Result<Vec<Curve>, Unreadable> {
         let unit = if ends { 1 } else { columns.unit };
         let (low, high) = (low * unit, high * unit);
         if high <= low {
-            return Err(fault(first, "a bin that ends above its begin"));
+            return Err(fault(first, "a bin that ends above its start"));
         }
         for (column, word) in words.enumerate() {
             let count = number(word)?;
@@ -420,8 +421,8 @@ ALL:        IRQ       Thr\ncount:     2000      2000\nmin:          0         2\
         for (text, says) in [
             ("", "no histogram"),
             ("hello\nworld\n", "no histogram"),
-            ("{\"a\": 1}", "JSON, but not a histogram"),
-            ("{", "JSON, but not a histogram"),
+            ("{\"a\": 1}", "JSON, but not a known histogram"),
+            ("{", "JSON, but not a known histogram"),
             ("Index A\n3 x\n", "line 2: \"x\": expected a number"),
             (
                 "Index A\n3 1\n2 1\n",
