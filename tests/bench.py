@@ -119,7 +119,7 @@ def report(file, *words):
                 assert sum(int(took) for _, took in steps) == alert["delay"], alert["path"]
                 assert max(int(took) for _, took in steps) > 0.8 * alert["delay"] and "most of it" in cycle["cause"], cycle
             # The time of a step lasts until the next one: it was due, and the interrupt did not come. Rarely, the handler
-            # comes between the waking and the switch.
+            # comes between the wakeup and the switch.
             kept = [cycle["alert"] for cycle in late]
             assert any(int(re.findall(r"@1\+(\d+)", alert["path"])[1]) > 0.8 * alert["delay"] for alert in kept), kept
         elif word.startswith("compared="):

@@ -80,6 +80,6 @@ grep -q '^FAIL trixie-backports, 7.3.4-rt-amd64: vm/smoke@rt: no result' <<<"$sa
 [ "$(grep -c '^FAIL t' <<<"$said")" -eq 3 ] || fail "not three failures: $said"
 [ "$(sed -n '1p;$p' "$work/Documentation/status.md")" = $'before\nafter' ] || fail "something else changed"
 
-! matrix experimental || fail "a suite that cannot be installed is none that failed"
+! matrix experimental || fail "a suite that cannot be installed is not one that failed"
 grep -q '^FAIL experimental: not installed' <<<"$said" || fail "it does not say: $said"
 ! matrix nonsense || fail "took an unknown suite"

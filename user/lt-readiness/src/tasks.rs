@@ -107,7 +107,7 @@ impl Task {
         let switches = status(root, self.pid, self.tid, "nonvoluntary_ctxt_switches")?;
         switches
             .parse()
-            .map_err(|_| missing(format!("'{switches}' is no count of switches")))
+            .map_err(|_| missing(format!("'{switches}' is not a count of switches")))
     }
 }
 
