@@ -12,8 +12,8 @@ LT=/proc/latency_tracker
 PAGE_SIZE=4096
 
 # Differences between architectures: a function in assembly, which cannot be traced; the prefix of
-# the functions of system calls; and the numbers of system calls, by name. shellcheck disable=SC2034
-# # for the tests
+# the functions of system calls; and the numbers of system calls, by name.
+# shellcheck disable=SC2034 # for the tests
 case $(uname -m) in
 	aarch64)
 		ASSEMBLY=call_on_irq_stack SYSCALL=__arm64_sys

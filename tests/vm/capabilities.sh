@@ -65,7 +65,8 @@ control 'p pair begin=function:vfs_write end=return:vfs_write begin_show=arg0:32
 control 'z syscall comm=sleep calls=clock_nanosleep threshold=1s'
 for name in s f p; do
 	follow $LT/$name/alerts /tmp/root.$name
-	# cat opens the file itself, since open(2) makes the decision. shellcheck disable=SC2086 # words
+	# cat opens the file itself, since open(2) makes the decision.
+	# shellcheck disable=SC2086 # words
 	$as_member /usr/bin/cat $LT/$name/alerts >/tmp/member.$name &
 	member=$!
 	wait_until 10 sh -c "ls -l /proc/$member/fd 2>/dev/null | grep -q $LT/$name/alerts"
