@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! include/latency_tracker.h for Rust modules, safely.
+//! A safe interface to include/latency_tracker.h for Rust modules.
 //!
 //! Include it in your module with `#[path = ".../latency_tracker.rs"] mod latency_tracker;` and
 //! link against the module's symbols (`KBUILD_EXTRA_SYMBOLS`). The header documents each function
@@ -146,7 +146,7 @@ impl Default for Options {
     }
 }
 
-/// Why an event is reported.
+/// The reason for a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
     Threshold,
@@ -155,10 +155,10 @@ pub(crate) enum Reason {
     Late,
 }
 
-/// How an event has ended.
+/// How an event ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// No callback for it is running or will start.
+    /// No callback for the event is running or will start.
     Over,
     /// The callback for its timeout is running or about to start: free the object behind the
     /// event after an RCU grace period, or after [`Tracker::synchronize`].
@@ -289,7 +289,7 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
         to_result(unsafe { latency_tracker_synchronize(self.raw.as_ptr()) })
     }
 
-    /// A reference to a live event. `ENOENT`, `EBUSY`. Any context.
+    /// Returns a reference to a live event. Fails with `ENOENT` or `EBUSY`. Any context.
     pub(crate) fn lookup(&self, key: &[u8]) -> Result<Event<'_, D, L>> {
         let (bytes, len) = (key.as_ptr().cast(), key.len());
         // SAFETY: By the type invariant; the key has the given length.
@@ -381,7 +381,7 @@ fn to_ended(code: c_int) -> Result<Ended> {
     })
 }
 
-/// The pointer, unless it is an error pointer.
+/// Returns the pointer, unless it is an error pointer.
 fn from_err_ptr<T>(raw: *mut T) -> Result<NonNull<T>> {
     let address = raw.addr() as isize;
     if (-4095..0).contains(&address) {

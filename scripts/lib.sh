@@ -149,7 +149,7 @@ lock_file() {
 # unlock: release the lock early.
 unlock() { exec {LT_LOCK_FD}>&-; }
 
-# need_root WHY: stop, with the one command to run, unless we are root.
+# need_root WHY: stop, with the one command to run, unless the script runs as root.
 need_root() {
 	[ "$(id -u)" -eq 0 ] || die "$1 needs root; run: sudo -E ${LT_COMMAND:-$0}"
 }

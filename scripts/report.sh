@@ -7,12 +7,12 @@
 [ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -ge 51 ] || die "needs bash 5.1"
 declare -A running=() judges=()
 passed=0 failed=0 skipped=0 status=0 seconds=0 cpu='' list='' words=() flaky=() without_time=() costs=()
-# The status of a test that did not start before the deadline: beyond any exit status.
+# The status of a test that did not start before the deadline: larger than any exit status.
 NO_TIME=1000
 # Functions that print more about the costs of the results.
 on_costs=()
 
-# choose ARGUMENT...: --list and the words that select by name.
+# choose ARGUMENT...: parse --list, and the words that select by name.
 choose() {
 	local word
 	for word in "$@"; do
@@ -84,7 +84,7 @@ spent() {
 	spent=$(((${user%m*} + ${system%m*}) * 60000 + 10#${user#*m} + 10#${system#*m}))
 }
 
-# tenths MILLISECONDS: as seconds.
+# tenths MILLISECONDS: print them as seconds.
 tenths() { echo "$(($1 / 1000)).$(($1 / 100 % 10))"; }
 
 # timed LOG COMMAND...: run COMMAND, all output to LOG; sets status, seconds and cpu.
@@ -95,7 +95,7 @@ timed() {
 	spent "$log.times"
 	before=$spent
 	status=0
-	# in its own shell, so that set -e holds inside functions
+	# in its own shell, so that set -e applies inside functions
 	( set -e; "$@" ) >"$log" 2>&1 </dev/null &
 	wait $! || status=$?
 	seconds=$(tenths $(((${EPOCHREALTIME/[.,]/} - start) / 1000)))
@@ -128,7 +128,7 @@ setup_trees() {
 	[ ${#broken[@]} -eq 0 ] || no_setup "scripts/kernel-tree ${broken[0]}"
 }
 
-# simple NAME COMMAND...: one result, the exit status of one command.
+# simple NAME COMMAND...: run a command, whose exit status is the only result.
 simple() {
 	local name=$1
 	shift
@@ -138,8 +138,8 @@ simple() {
 	"${judges[$name]:-verdict}" "$name" "$status" "$seconds" "$LOGS/$name.log" "$cpu"
 }
 
-# beside NAME LOG COMMAND...: a result like that of `simple`, of a command that runs in parallel with others, JOBS at a
-# time. It is reported when it has ended and is reaped.
+# beside NAME LOG COMMAND...: like `simple`, for a command that runs in parallel with others, JOBS
+# at a time. The result is reported when the command has ended and is reaped.
 beside() {
 	local name=$1 log=$2
 	shift 2
@@ -148,7 +148,7 @@ beside() {
 	several "$log.results" "$name" -- one_of_them "$log.results" "$name" "$log" "$@"
 }
 
-# one_of_them RESULTS NAME LOG COMMAND...: the single result of `beside`.
+# one_of_them RESULTS NAME LOG COMMAND...: write the single result of `beside`.
 one_of_them() {
 	timed "$3" "${@:4}"
 	echo "$2 $3 $status $seconds $cpu" >"$1"
@@ -166,7 +166,7 @@ several() {
 	rm -f "$results"
 	"$@" &
 	pid=$!
-	# if a running command had this number, it has ended
+	# if a running command had this pid, it has ended
 	[ -z "${running[$pid]:-}" ] || reported "$pid"
 	running[$pid]="$results ${names[*]}"
 }
@@ -174,8 +174,9 @@ several() {
 # slot: wait until one more command may run.
 slot() { [ ${#running[@]} -lt "$JOBS" ] || reap; }
 
-# reap: wait for one of the running commands, and report its results. `jobs` decides which one has ended: `wait` does not
-# know a command any more that ended some time ago, if a signal killed it, or if a child of ours got its number since.
+# reap: wait for one of the running commands, and report its results. `jobs` shows which one has
+# ended. `wait` no longer knows a command that ended some time ago, if a signal killed it, or if
+# another child has its pid now.
 reap() {
 	local pid known
 	while :; do
@@ -187,8 +188,8 @@ reap() {
 	done
 }
 
-# reported PID: report the results of a command that has ended; with the function in judges[NAME], if there is one, which is
-# called as `verdict` is.
+# reported PID: report the results of a command that has ended, with the function in judges[NAME],
+# if there is one. It has the same arguments as `verdict`.
 reported() {
 	local results names name log
 	read -r results names <<<"${running[$1]}"
@@ -212,7 +213,7 @@ reap_all() { while [ ${#running[@]} -gt 0 ]; do reap; done; }
 # costly: print the results with the most CPU time.
 costly() {
 	[ ${#costs[@]} -gt 20 ] || return 0
-	echo "Most time of processors:"
+	echo "Most CPU time:"
 	printf '%s\n' "${costs[@]}" | sort -k1,1nr | head -n 10 | awk '{ printf "%10.1f s  %s\n", $1, $2 }'
 }
 

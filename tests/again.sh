@@ -115,7 +115,7 @@ run_again() {
 	done
 	[ ${#flaky[@]} -le "$MOST_FLAKY" ] || {
 		failed=$((failed + 1))
-		echo "FAIL too many flaky tests: ${#flaky[@]} passed only when they ran again, and $MOST_FLAKY may."
+		echo "FAIL too many flaky tests: ${#flaky[@]} passed only when they ran again, and at most $MOST_FLAKY are allowed."
 	}
 }
 

@@ -3,17 +3,17 @@
 
 """Helpers of the `latency-tracker bench` tests, inside the virtual machine.
 
-usage: bench.py report FILE WORD...   FILE is what --json printed: do its invariants hold, and what the words say?
-       bench.py tasks                 policy, priority and CPUs of each task
-       bench.py same OLD NEW          has a task that is in both of what `tasks` printed changed?
+usage: bench.py report FILE WORD...   checks the invariants of FILE, the output of --json, and what the words claim
+       bench.py tasks                 prints policy, priority and CPUs of each task
+       bench.py same OLD NEW          checks that no task in two outputs of `tasks` has changed
        bench.py runs PID              waits until PID has a thread under test on CPU 1 and watches it from CPU 0, by
                                       their priorities
-       bench.py ends PID SIGNAL       sends it; how many ms the thread under test went on
-       bench.py disturb SAID WORD...  once the file SAID says that the loop runs, a handler on CPU 1 takes long
-                                      (lt_causes; `how=tasklet`: its tasklet), again and again, until all is there:
-                                      N calls, an `alert` of the tracker that watches, a file; with `how=nmi`, by
-                                      an NMI of CPU 1, `nmis=N`: as many that came while the loop had its interrupts off
-       bench.py hostile               what is wrong in a question to the file hwnoise is refused, and the rest answered
+       bench.py ends PID SIGNAL       sends the signal; prints how many ms the thread under test continued
+       bench.py disturb SAID WORD...  once the file SAID shows that the loop runs, makes a handler on CPU 1 take long
+                                      (lt_causes; `how=tasklet`: its tasklet), repeatedly, until all words are met:
+                                      N calls, an `alert` of the watching tracker, a file. With `how=nmi`, an NMI of
+                                      CPU 1 takes long; `nmis=N` of them must come while the loop has interrupts off
+       bench.py hostile               checks that the file hwnoise refuses invalid requests, and answers valid ones
 """
 
 import ctypes
@@ -119,7 +119,7 @@ def report(file, *words):
                 assert sum(int(took) for _, took in steps) == alert["delay"], alert["path"]
                 assert max(int(took) for _, took in steps) > 0.8 * alert["delay"] and "most of it" in cycle["cause"], cycle
             # The time of a step lasts until the next one: it was due, and the interrupt did not come. Rarely, the handler
-            # comes between the waking and the switch.
+            # comes between the wakeup and the switch.
             kept = [cycle["alert"] for cycle in late]
             assert any(int(re.findall(r"@1\+(\d+)", alert["path"])[1]) > 0.8 * alert["delay"] for alert in kept), kept
         elif word.startswith("compared="):
@@ -135,7 +135,7 @@ def report(file, *words):
 
 
 def policy(tid):
-    """Policy, priority and CPUs; SCHED_RESET_ON_FORK is no policy."""
+    """Policy, priority and CPUs. SCHED_RESET_ON_FORK is not part of the policy."""
     return (
         os.sched_getscheduler(tid) & ~os.SCHED_RESET_ON_FORK,
         os.sched_getparam(tid).sched_priority,
@@ -172,7 +172,7 @@ WATCH = (os.SCHED_FIFO, 45, [0])
 
 
 def until(condition, what):
-    """Waits: as long as tests/lib.sh does."""
+    """Waits, with the time limit of tests/lib.sh."""
     end = time.monotonic() + 30 * int(os.environ.get("PATIENCE", "1"))
     while True:
         found = condition()
@@ -202,7 +202,7 @@ def ends(pid, name):
 
 
 def alerted():
-    """Has the tracker of interrupts had an alert?"""
+    """Returns whether the tracker irq has raised an alert."""
     for file in glob.glob("/proc/latency_tracker/bench_*_irq/stats"):
         with open(file, encoding="utf-8") as stats:
             if any(line.split()[0] == "alerts" and int(line.split()[1]) > 0 for line in stats):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# bench.sh: watches `latency-tracker bench` and ends it, for tests inside the virtual machine. Sourced after lib.sh.
+# bench.sh: waits for `latency-tracker bench` and ends it, for tests inside the virtual machine.
+# Sourced after lib.sh.
 
 helper() { python3 /lt/tests/bench.py "$@"; }
 

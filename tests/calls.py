@@ -4,10 +4,10 @@
 
 usage: calls.py sleep MS       one nanosleep
        calls.py read MS        a process reads from a pipe, to which another one writes after that time
-       calls.py write MS N     a process fills a pipe in one call, of which another one takes a part N times, after
-                               that time each
+       calls.py write MS N     a process fills a pipe in one call; another one reads a part of it N times, each time
+                               after that time
        calls.py exec           a thread that is not the first one executes another program
-       calls.py compat N       getpid() by the entrance of 32-bit programs, N times; on arm64 by such a program
+       calls.py compat N       getpid() by the entry for 32-bit programs, N times; on arm64 by such a program
        calls.py many N         calls of all kinds, N times, by two processes
 """
 
@@ -62,7 +62,7 @@ def write(milliseconds, times):
 
 
 def execute():
-    # The first thread waits, and is killed for the other one.
+    # The first thread waits; exec of the other one kills it.
     print(f"tid={os.getpid()}", flush=True)
     threading.Thread(target=os.execv, args=("/bin/true", ["true"])).start()
     time.sleep(60)

@@ -85,7 +85,7 @@ def read_block(disk, block, size=4096):
 def victim_waits(wait, name, does):
     """The victim waits until a task of that name does something that ends the wait."""
     r, w = os.pipe()
-    # The task exists before, so that the wait does not include its start.
+    # The task is started before, so that the wait does not include its start.
     task(name, lambda: does(struct.unpack("i", os.read(r, 4))[0]))
     victim = task("victim", wait)
     asleep(victim, "SD")
@@ -127,7 +127,7 @@ def computes():
 
 
 def told_by(kind):
-    """The victim reads what writer writes after it has computed: `kind` makes the two ends."""
+    """The victim reads what writer writes after it has computed. `kind` makes the two ends."""
     reader, writer = kind()
 
     def write_late(_):
@@ -413,7 +413,7 @@ def io_max(disk):
 
 
 def flushed(disk):
-    """Only the cache of a disk must be written."""
+    """Only a disk's cache has to be flushed."""
     fd = os.open(f"/dev/{disk}", os.O_WRONLY | os.O_DIRECT)
     os.pwrite(fd, mmap.mmap(-1, 4096), 0)
     called("victim")
@@ -603,7 +603,7 @@ def busy_owner():
 
 
 def then_hog(wait, before, seconds):
-    """The victim waits on CPU 1; hog takes this CPU for so long, when half of the time `before` is over."""
+    """The victim waits on CPU 1. When half of the time `before` is over, hog takes this CPU for that long."""
     called("victim")
     victim = os.getpid()
     on(1)

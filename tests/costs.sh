@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# costs.sh: the table of costs of the results of tests/run, written by `cost` of report.sh, and its summary at the end
-# of the run. Needs lib.sh, report.sh, machines.sh, $TESTS and $LOGS.
+# costs.sh: the table of the costs of tests, which `cost` in report.sh fills, and its summary at the
+# end of tests/run. Needs lib.sh, report.sh, machines.sh, $TESTS and $LOGS.
 
 # CPU seconds above which the head of a test needs a line `worth`.
 WORTH=${LT_WORTH:-60}
@@ -14,7 +14,8 @@ new_costs() {
 	printf 'name\tcpu_seconds\telapsed_seconds\tresult\n' >"$COSTS"
 }
 
-# costs_by_kind: prints the sums. The CPU time of our children that no result accounts for is set-up and boots.
+# costs_by_kind: prints the sums. CPU time of our children that is in no result was spent on set-up
+# and boots.
 costs_by_kind() {
 	local spent
 	spent "$COSTS.times"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""A court of known truth for `latency-tracker explain`, inside the virtual machine: what makes a task late is known by
-construction, and the explanation has to name it, or say that it is not recorded.
+"""Delays with a known cause for `latency-tracker explain`, inside the virtual machine: what makes a task late is known
+by construction, and the explanation has to name it, or say that it is not recorded.
 
 usage: culprits.py ALERTS KNOWN [CASE...]   makes every case of the table happen, or these, and adds its alerts to the
                                             first file. The second gets the cases, each with the culprit that may be
@@ -42,7 +42,7 @@ class Case:
     two: bool = False
     # An accepted sentence if the raise of a softirq, or the handler, is not recorded: it names no culprit.
     raised: str = ""
-    # The case is repeated until an alert has this.
+    # The case is repeated until an alert contains this text.
     until: str = ""
     # Requirements of the case.
     needs: str = ""
@@ -60,7 +60,7 @@ def parameter(module, name):
 
 
 OFFCPU = "offcpu threshold=300ms comm=victim"
-# For short thresholds: the victim may be kept from a CPU for as long.
+# For short thresholds: the victim may also be kept from a CPU for that long.
 SLEEPS = "offcpu when=blocked comm=victim"
 VICTIM = r"victim/\d+ "
 WAITED = r"waited( in \w+)? for "
@@ -115,7 +115,7 @@ AT_DEVICE = "it was at the device, which had no other request before it and comp
 
 # A culprit follows from how the case is made. Where several sentences are right, a comment says why each is.
 CASES = [
-    # Another thread, that computes, sleeps, or waits itself.
+    # Another thread, which computes, sleeps, or waits itself.
     Case("futex", late.futex, call("futex"), of("last"), part=("middle",)),
     Case("pipe", late.pipe, "offcpu threshold=300ms comm=reader", of("sleeper", TIMER, r"reader/\d+ ")),
     Case("flock", lambda: causes.locked(causes.flock, causes.computes), call("flock"), of("holder")),
@@ -134,7 +134,7 @@ CASES = [
     Case("inherited", lambda: causes.inherited(lambda: time.sleep(LONG)), call("futex"), of("holder", TIMER)),
     # The victim spins while the owner runs.
     Case("spun", lambda: causes.inherited(causes.computes), call("futex"), of("holder"), share=80),
-    # The server of this file system is server.
+    # The process called server is the server of this file system.
     Case("fuse", causes.fuse, OFFCPU, rf"({of('server')}|{VICTIM}{WAITED}the server of a FUSE file system \(\w+\))"),
     Case("frozen_disk", lambda: causes.frozen_disk("/tmp/ext"), OFFCPU, of("thawer")),
     # stopper sends SIGSTOP and SIGCONT, and is busy between them.

@@ -19,9 +19,9 @@ So each sample has to have the alert of its timer with exactly that begin, and
 
   delay to the switch  <=  delay to the return to user space  <=  sample
 
-and the last may be longer than the first by USUAL ns in PERCENT of them; in the others something came in between. If a
-sample ended just before the next timer was due, the kernel may find that timer due when it is started, and never calls
-it: then there is no alert, and only then.
+In PERCENT of the samples, the last is longer than the first by at most USUAL ns; in the others something came in
+between. If a sample ended just before the next timer was due, the kernel may find that timer due when it is started,
+and then never calls it. Only then there is no alert.
 """
 
 import re

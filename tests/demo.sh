@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# demo.sh: the demonstration, inside the virtual machine (scripts/demo). It also checks what it shows: it
-# fails if the number of alerts is wrong, an event is lost, or a captured alert is not explained. The machine's clock
-# counts instructions, so that no request is late because the host was busy.
+# demo.sh: the demonstration, inside the virtual machine (scripts/demo). It also checks what it
+# shows: it fails if the number of alerts is wrong, if an event is lost, or if a captured alert is
+# not explained. The machine's clock counts instructions, so that no request is late because the
+# host was busy.
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -17,8 +18,8 @@ run() { printf '# %s\n' "$*"; "$@"; }
 load_module
 null_disk fast 2000000
 null_disk slow 200000000
-# Run all programs once, so that their files are in memory. The machine's own disk is a file of the host, and
-# is timed by the host.
+# Run all programs once, so that their files are in memory. The machine's own disk is a file of the
+# host, which determines how long a read takes.
 fio --output=/tmp/fio.log --direct=1 --bs=4k --ioengine=libaio --name=fast --filename=/dev/fast --rw=randrw --number_ios=20
 {
 	lttng-sessiond --daemonize
@@ -68,7 +69,7 @@ awk '
 	{ v[$1] = $2 }
 	END {
 		printf "requests seen %d, completed %d, in flight %d\n", v["attempts"], v["ended"], v["pending"]
-		printf "alerts %d, wake-ups of readers %d\n", v["alerts"], v["wakes"]
+		printf "alerts %d, wakeups of readers %d\n", v["alerts"], v["wakes"]
 		printf "events lost: %d, alerts lost: %d\n", v["full"] + v["crowded"], v["alerts_lost"]
 	}' /tmp/stats
 sums_hold disks

@@ -12,8 +12,8 @@
 
 COMMANDS='uname grep cat echo dmesg latency-tracker insmod modprobe rmmod while mkdir dd apt make sudo'
 
-# examples_of PAGE DIRECTORY: one file for each example, 001 and so on, in order; its first line is a comment with
-# the page's line.
+# examples_of PAGE DIRECTORY: write a file for each example, 001 and so on, in order. Its first line
+# is a comment with the line in the page.
 examples_of() {
 	mkdir -p "$2"
 	awk -v out="$2" -v page="$1" -v commands="$COMMANDS" '
@@ -53,8 +53,9 @@ examples_of() {
 		END { flush() }' "$1"
 }
 
-# run_examples DIRECTORY [REGEX]: run each as it would be pasted into a shell, except those with a line that matches;
-# one that fails fails the test. An example that is meant to run forever is ended after a while.
+# run_examples DIRECTORY [REGEX]: run each example as it would be pasted into a shell, except those
+# with a line that matches. An example that fails fails the test. An example that is meant to run
+# forever is ended after a while.
 run_examples() {
 	_shell='sh'
 	[ ! -x /bin/bash ] || _shell=/bin/bash

@@ -7,7 +7,7 @@ import sys
 
 LT = "/proc/latency_tracker"
 MOST = 2000
-# fail one allocation, without which the kernel may manage; or several in a row, with all fallbacks
+# fail one allocation, which the kernel may tolerate; or several in a row, with all fallbacks
 COUNTS = (1, 8)
 faults = os.open("/proc/lt_faults", os.O_RDWR)
 

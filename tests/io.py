@@ -5,10 +5,10 @@
 usage: io.py mix GATE DISK ROUNDS       opens GATE, a FIFO, which waits until its other end is opened; then
                                         reads, writes, syncs, opens and closes in many ways, in two processes
        io.py write DISK COUNT           direct writes of 4 KiB, one after another, each synced
-       io.py serve COMMANDS ANSWERS     does what the lines of COMMANDS say, a FIFO, each in a few calls more than it
-                                        asks for, and answers each into ANSWERS, another one: `write DISK COUNT`,
-                                        `read DISK COUNT`, direct, or `cached FILE COUNT`, 512 bytes each; until
-                                        COMMANDS is closed by all writers. An answer has the longest of the calls in ns
+       io.py serve COMMANDS ANSWERS     executes the lines of the FIFO COMMANDS, until all writers have closed it, each
+                                        with a few calls more than it requests, and answers each in the FIFO ANSWERS
+                                        with the duration of the longest call in ns. The lines are `write DISK COUNT`
+                                        and `read DISK COUNT` (direct), and `cached FILE COUNT` (512 bytes each)
 """
 
 import mmap

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Tasks that are late for a known cause, each with its own name, for tests inside the virtual machine.
 
-usage: late.py hog            victim is woken, and has to wait, as hog has a real-time priority
+usage: late.py hog            victim is woken, and has to wait, since hog has a real-time priority
        late.py preempt        victim runs, and is preempted by hog, which has a real-time priority
        late.py pipe           reader waits for what sleeper writes, which sleeps first
        late.py futex          victim waits for a lock of middle, which waits for one of last, which computes
        late.py sleep          victim sleeps
        late.py tcp            victim waits for the answer of server, which sleeps first
-       late.py veth           the same between two network namespaces: server has one of its own
-       late.py fsync FILE     victim writes, and waits until that is on the disk
-       late.py fault FILE     victim reads a page of memory, which is that of a file
+       late.py veth           the same between two network namespaces, of which server has its own
+       late.py fsync FILE     victim writes, and waits until the data is on the disk
+       late.py fault FILE     victim reads a page of a mapped file
        late.py cause WORD     victim waits on CPU 1 for what the module lt_causes does
        late.py storm          victim makes a long system call on CPU 1, where the module lt_irqs keeps softirqs busy
 """

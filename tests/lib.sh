@@ -11,8 +11,8 @@ LT=/proc/latency_tracker
 # shellcheck disable=SC2034 # for the tests
 PAGE_SIZE=4096
 
-# Differences between architectures: a function in assembly, which cannot be traced; the prefix of the functions of
-# system calls; and the numbers of calls, by name.
+# Differences between architectures: a function in assembly, which cannot be traced; the prefix of
+# the functions of system calls; and the numbers of system calls, by name.
 # shellcheck disable=SC2034 # for the tests
 case $(uname -m) in
 	aarch64)
@@ -23,13 +23,13 @@ case $(uname -m) in
 		NUMBERS='read 0, write 1, getpid 39, execve 59, clock_nanosleep 230' ;;
 esac
 
-# number_of CALL: the native number of this system call.
+# number_of CALL: print the native number of this system call.
 number_of() { echo "$NUMBERS" | tr , '\n' | awk -v call="$1" '$1 == call { print $2; found = 1 } END { exit !found }'; }
 
-# fail WORD...: end the test as failed.
+# fail WORD...: fail the test.
 fail() { echo "FAIL: $*" >&2; exit 1; }
 
-# skip WHY...: end the test as not possible here.
+# skip WHY...: skip the test, which is not possible here.
 skip() { echo "SKIP: $*" >&2; exit 77; }
 
 # need COMMAND...: skip unless these exist.
@@ -62,7 +62,7 @@ loaded() { grep -q '^latency_tracker ' /proc/modules; }
 # control LINE: write one line to the control file in one write.
 control() { printf '%s\n' "$1" >$LT/control; }
 
-# stat INSTANCE KEY: one counter.
+# stat INSTANCE KEY: print one counter.
 stat() { awk -v key="$2" '$1 == key { print $2; found = 1 } END { exit !found }' "$LT/$1/stats"; }
 
 # follow FILE COPY: copy new contents of a file from now on, in the background: the file is open when this returns, so
@@ -75,11 +75,13 @@ follow() {
 	exec 9<&-
 }
 
-# patiently N: N, or a multiple of it on a slow kernel: for workloads that must last while they are observed.
+# patiently N: print N, or a multiple of it on a slow kernel, for workloads that must last while
+# they are observed.
 patiently() { echo $(($1 * ${PATIENCE:-1})); }
 
-# in_time: do times have an upper limit here? Not on a kernel that checks every memory access, in a machine that is
-# timed by a busy host (tests/run-debug). There only lower limits hold.
+# in_time: whether times have upper limits. They have none on a kernel that checks every memory
+# access, in a machine that is timed by a busy host (tests/run-debug): only lower limits apply
+# there.
 in_time() { [ "${PATIENCE:-1}" -eq 1 ]; }
 
 # online CPU 0|1: take a CPU offline or back online. The kernel may be busy with the last change (EBUSY).
@@ -88,14 +90,14 @@ online() { wait_until 20 sh -c "echo $2 >/sys/devices/system/cpu/cpu$1/online"; 
 # stat_is INSTANCE KEY TEST VALUE: compare one counter, for wait_until.
 stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }
 
-# many N FEW: N, or FEW on a kernel that checks every memory access.
+# many N FEW: print N, or FEW on a kernel that checks every memory access.
 many() { case $(uname -r) in *-debug|*-kcsan) echo "$2" ;; *) echo "$1" ;; esac; }
 
-# kernel_says TEXT: is TEXT in the kernel's log?
+# kernel_says TEXT: whether TEXT is in the kernel's log.
 kernel_says() { dmesg | grep -qF -- "$1"; }
 
-# memory_used: memory of the kernel, kB: slabs, per-CPU and virtually contiguous memory, once caches are dropped and the
-# counters of all CPUs are added up.
+# memory_used: print the kernel's memory in kB: slabs, per-CPU and virtually contiguous memory,
+# after caches were dropped and the counters of all CPUs were added up.
 memory_used() {
 	sleep 1
 	for _ in 1 2; do echo 3 >/proc/sys/vm/drop_caches; done

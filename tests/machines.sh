@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# machines.sh: shared by tests/run and tests/run-debug: reads the heads of tests, makes the parts of their machines, and
-# runs several tests in one machine. Needs lib.sh, report.sh, $TESTS and $LOGS, and plan.sh to run tests.
+# machines.sh: shared by tests/run and tests/run-debug. Reads the heads of tests, builds the parts
+# of their machines, and runs several tests in one machine. Needs lib.sh, report.sh, $TESTS and
+# $LOGS, and plan.sh to run tests.
 
 declare -A prepared=()
 # The exit status of a test during which the kernel logged a problem or the machine crashed; no test exits with it.
 FINDING=120
 
-# head_of FILE KEY DEFAULT: a line `# KEY: VALUE` of a test's head.
+# head_of FILE KEY DEFAULT: print the value of a line `# KEY: VALUE` in a test's head.
 head_of() {
 	local value
 	value=$(sed -n "/^[^#]/q; /^# $2:/ { s/^# $2: *//p; q; }" "$1")
 	echo "${value:-$3}"
 }
 
-# unasked NAME COMMAND...: build what a selected test needs; nothing to report unless it fails.
+# unasked NAME COMMAND...: build what a selected test needs. There is a result only if it fails.
 unasked() {
 	! wanted "$1" || return 0
 	timed "$LOGS/$1.log" "${@:2}"
@@ -30,7 +31,7 @@ machine_parts() {
 	for part in initramfs kernel root; do "$LT_TOP/scripts/vm-image" "$part" "$release"; done
 }
 
-# prepare KERNEL: make the parts of the machine now, not on a test's time.
+# prepare KERNEL: build the parts of the machine now, outside the time of a test.
 prepare() {
 	[ -z "${prepared[$1]:-}" ] || return 0
 	prepared[$1]=1
@@ -45,8 +46,9 @@ prepare() {
 	machine_parts "$1" >/dev/null
 }
 
-# part_of TEST LOG [last]: the lines of the kernel's LOG that belong to a test of tests/sequence.sh: from where the one
-# before it was over (from the boot, if it was the first) to where it was itself, or to the end if it was the last.
+# part_of TEST LOG [last]: print the lines of the kernel's LOG that belong to a test of
+# tests/sequence.sh: from the end of the previous test (or from the boot) to the end of the test, or
+# to the end of the log if it was the last.
 part_of() {
 	[ -e "$2" ] || return 0
 	awk -v over="lt-test: $1 over " -v last="${3:-}" '
@@ -56,7 +58,7 @@ part_of() {
 		END { printf "%s%s", mine, mine == "" || last != "" ? part : "" }' "$2"
 }
 
-# emulator PROCESS: the QEMU process of a scripts/vm.
+# emulator PROCESS: print the pid of QEMU in this process of scripts/vm.
 emulator() {
 	local child
 	for child in $(cat "/proc/$1/task/$1/children"); do
@@ -64,7 +66,7 @@ emulator() {
 	done 2>/dev/null || :
 }
 
-# used PROCESS: sets used to the CPU time of the process in milliseconds.
+# used PROCESS: set used to the CPU time of the process in milliseconds.
 used() {
 	local line
 	used=0
@@ -76,15 +78,15 @@ used() {
 	used=$(((${12} + ${13}) * 10))
 }
 
-# now: sets now to the time in milliseconds.
+# now: set now to the time in milliseconds.
 now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
 
-# share RESULTS DIRECTORY KERNEL OPTIONS TEST...: run the tests in a machine with these options of scripts/vm, with | between
-# the words, one after another, and write a line for each to RESULTS (see `several` of report.sh). A machine ends with a test that fails, or
-# that leaves it other than it was; the tests that are left get another one. If the emulator
-# breaks a machine (scripts/vm), or it does not start at all, the test that was running has not been run and gets
-# another one; that happens to a test once. After the deadline, the running test is the machine's last one, and no other
-# machine starts.
+# share RESULTS DIRECTORY KERNEL OPTIONS TEST...: run the tests, one after another, in a machine
+# with these options of scripts/vm (separated by |), and write a line for each to RESULTS (see
+# `several` of report.sh). A machine ends after a test that fails, or that leaves the machine
+# changed; the remaining tests get another machine. If the emulator breaks a machine (scripts/vm),
+# or it does not start at all, the current test counts as not run and gets another machine, once.
+# After the deadline, the running test is the machine's last one, and no other machine starts.
 share() {
 	local results=$1 dir=$2 kernel=$3 options machine=0 ended test broken=''
 	IFS='|' read -ra options <<<"$4"
@@ -100,8 +102,9 @@ share() {
 	done
 }
 
-# machine DIRECTORY TEST...: one machine of `share`; sets ended, how many of the tests it took, and broken, the test that
-# gets another one, if the emulator broke it, or it did not start.
+# machine DIRECTORY TEST...: run one machine of `share`. Sets ended to the number of tests that it
+# ran. Sets broken to the test that gets another machine, if the emulator broke this one, or it did
+# not start.
 machine() {
 	local dir=$1 settings=() add=() limits=() ends=() times=() taints=()
 	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint whole=last late='' stopped='' spent total
@@ -131,7 +134,7 @@ machine() {
 		[ "$rc" -ne 0 ] || IFS= read -r -t "$(tenths $((end - now + 100)))" line <&"$from" || rc=$?
 		case $rc$line in
 			'0lt-test: '*' begins')
-				# the boot has its own time limit; the first test's time begins here
+				# the boot has its own time limit; the first test's time starts here
 				now
 				limit=${limits[ended]} begun=$now
 				end=$((now + limit * 1000))
@@ -174,7 +177,7 @@ machine() {
 	done
 	rc=0
 	wait "$vm" || rc=$?
-	# the next test may have begun, and the rest of the kernel's log may be its own
+	# the next test may have started, and the rest of the kernel's log may belong to it
 	[ -z "$stopped" ] || rc=0 whole=''
 	spent "$dir/times"
 	total=$((spent - total))
@@ -201,8 +204,9 @@ machine() {
 	done
 }
 
-# outcome TEST STATUS TAINT TIMES LAST: the result of a test that `machine` ran, with what the kernel said meanwhile. A test
-# whose time was up has failed; one that the machine did not survive, or that the kernel complained of, is a FINDING.
+# outcome TEST STATUS TAINT TIMES LAST: write the result of a test that `machine` ran, with the
+# kernel's messages meanwhile. A test whose time was up has failed. A test that crashed the machine,
+# or about which the kernel complained, is a FINDING.
 outcome() {
 	local test=$1 status=$2 log=$LOGS/vm/$1@$kernel/output.log to=$LOGS/vm/$1@$kernel
 	part_of "$test" "$dir/console.log" "$5" >"$to/console.log"

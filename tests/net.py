@@ -8,7 +8,7 @@ usage: net.py read tcp|udp ADDRESS MS      a reader lets what has arrived wait f
        net.py unread udp ADDRESS [MS]      a packet that is not read for MS (30), and one to an unused port
        net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, which reads the rest
        net.py serve ADDRESS COUNT MS       a server that takes MS from each of COUNT connections to its first byte;
-                                           prints a line of each: fd, ports, and how long it took, in ns, by itself
+                                           prints a line for each: fd, ports, and the time by its own clock, in ns
        net.py serve-unix PATH MS           the same with a socket of the file system, once
        net.py ask ADDRESS|PATH PORT|0 COUNT  a client, COUNT times, that reads until the server closes
        net.py close ADDRESS                a server that closes a connection without having sent anything

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# plan.sh: selects the tests of a run of tests/run, their order, and the time until which new ones may start. The head
-# of tests/run explains the settings. Needs lib.sh, report.sh, machines.sh and $TESTS.
+# plan.sh: determines the tests of a run of tests/run, their order, and the time until which new
+# ones may start. The head of tests/run explains the settings. Needs lib.sh, report.sh, machines.sh
+# and $TESTS.
 
 # Names of the tests of the engine, on which everything else is built.
 ENGINE='engine-*|stress|kunit|loom|structures'
@@ -14,7 +15,8 @@ case ${LT_LONG:-0} in
 esac
 [[ ${LT_ROTATE:-0} =~ ^[0-9]{1,9}$ ]] || die "LT_ROTATE=$LT_ROTATE: expected a number of at most nine digits"
 
-# read_deadline: sets deadline, in seconds since the epoch; fails if there is none, or it is not a number.
+# read_deadline: set deadline, in seconds since the epoch; fail if there is none, or it is not a
+# number.
 read_deadline() {
 	deadline=${LT_DEADLINE:-}
 	case $deadline in @*) deadline=$(cat "${deadline#@}" 2>/dev/null) || : ;; esac
@@ -29,7 +31,8 @@ no_time_left() {
 	read_deadline && [ "$EPOCHSECONDS" -ge $((10#$deadline)) ]
 }
 
-# too_late: fails the run if more than a fifth of its results of host/ and vm/ are missing for want of time.
+# too_late: fail the run if more than a fifth of its results of host/ and vm/ are missing for lack
+# of time.
 too_late() {
 	local total
 	total=$(awk -F '\t' '$1 ~ "^(host|vm)/" && $4 != "AGAIN"' "$COSTS" | wc -l)
@@ -50,14 +53,16 @@ host_in_run() {
 	fi
 }
 
-# elsewhere FILE: why this test of vm/ does not run on $LT_KERNEL, a kernel of another architecture; nothing if it does.
+# elsewhere FILE: print why this test of vm/ does not run on $LT_KERNEL, a kernel of another
+# architecture; nothing if it does.
 elsewhere() {
 	local said
 	said=$(head_of "$1" "$(architecture "$LT_KERNEL")" 'no, not tried there')
 	[ "$said" = yes ] || echo "${said#no, }"
 }
 
-# kernels_of FILE: the kernels on which this test of vm/ runs; other kernels in a head are for tests/run-debug.
+# kernels_of FILE: print the kernels on which this test of vm/ runs. Other kernels in a head are for
+# tests/run-debug.
 kernels_of() {
 	local long kernels kernel
 	if [ -n "${LT_KERNEL:-}" ]; then
@@ -76,15 +81,17 @@ kernels_of() {
 	done
 }
 
-# git_here ARGUMENT...: git in this checkout; fails without git, and in a tarball, even inside another repository.
+# git_here ARGUMENT...: run git in this checkout. It fails without git, and in a tarball, even
+# inside another repository.
 git_here() { git -C "$LT_TOP" -c safe.directory="$LT_TOP" --git-dir="$LT_TOP/.git" "$@" 2>/dev/null; }
 
-# touched: the words of the paths that the last ten commits changed; none in a shallow clone, which does not have them.
+# touched: print the words of the paths that the last ten commits changed; none in a shallow clone,
+# which lacks these commits.
 touched() {
 	{ git_here diff --name-only HEAD~10 HEAD -- rust user include tests scripts || :; } | tr / '\n' | sed 's/\.[^.]*$//' | sort -u
 }
 
-# rotation: a number that differs from commit to commit.
+# rotation: print a number that differs from commit to commit.
 rotation() {
 	local commit
 	! commit=$(git_here rev-parse --verify HEAD) || echo $((16#${commit:0:7}))

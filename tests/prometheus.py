@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# prometheus.py COMMAND WORK DASHBOARD: what host/prometheus expects of Prometheus. WORK/trees has the tree of a module at
-# two times and its alerts; WORK/pip, OpenTelemetry's decoder. (It runs in a network of its own.)
+# prometheus.py COMMAND WORK DASHBOARD: checks what host/prometheus expects of Prometheus. WORK/trees has the /proc tree
+# of a module at two times, and its alerts. WORK/pip has OpenTelemetry's decoder. (It runs in its own network namespace.)
 
 import http.server
 import json

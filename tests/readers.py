@@ -284,7 +284,7 @@ def wake_ups_are_rate_limited_and_alerts_are_not():
     took = time.monotonic() - began
     assert stat("slow", "alerts") == "30"
     wakes = int(stat("slow", "wakes"))
-    assert 1 <= wakes <= took + 1, f"{wakes} wake-ups in {took} s"
+    assert 1 <= wakes <= took + 1, f"{wakes} wakeups in {took} s"
     assert wakes + int(stat("slow", "wakes_suppressed")) >= 30
     assert len(seqs(os.read(fd, 1 << 16).decode() + os.read(fd, 1 << 16).decode())) == 30
     os.close(fd)

@@ -3,7 +3,7 @@
 """Tasks that wait in known ways, for tests inside the virtual machine.
 
 usage: sched.py crowd PAIRS ROUNDS     processes that wake each other, and some that compute
-       sched.py hog CPU MILLISECONDS   a SCHED_FIFO task wakes another one on its CPU, and keeps it that long
+       sched.py hog CPU MILLISECONDS   a SCHED_FIFO task wakes another one on its CPU, and keeps the CPU for that time
        sched.py preempt CPU MS         a process computes, and a SCHED_FIFO one preempts it on its CPU for MS
        sched.py quota CPU CENTS MS     a process in a cgroup of its own computes for MS of CPU time with a quota of
                                        CENTS hundredths of the CPU in each 100 ms

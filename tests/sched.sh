@@ -6,9 +6,11 @@
 # waits WORD...: run tests/sched.py with these words.
 waits() { python3 /lt/tests/sched.py "$@"; }
 
-# alerts_of INSTANCE FILE: write all its alerts up to now to FILE, from its file `alerts`, open as 3.
+# alerts_of INSTANCE FILE: write all alerts of the instance up to now to FILE. Its file `alerts` is
+# open as descriptor 3.
 alerts_of() {
-	# A background shell would open it later, and an older alert may have that number.
+	# Create FILE now: a background shell would create it later, and an older file may hold the awaited
+	# alert.
 	: >"$2"
 	cat <&3 >"$2" &
 	_reader=$! _last=$(stat "$1" alerts)

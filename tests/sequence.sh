@@ -13,9 +13,10 @@
 #     lt-test: NAME ended STATUS SECONDS TAINT      TAINT: what the kernel got in the test
 #     lt-test: NAME over TAINT                      and what it got up to here
 #
-# A test finds the machine as the first one did: no module of ours, no disk, an empty kernel log, nothing
-# traced, the same settings. If that state cannot be restored, the sequence ends there. Without LEAKS it also ends
-# after a failed test, which may have left invisible damage; the caller then limits the time of a test.
+# Each test finds the machine in the same state as the first one: no module of ours, no disk, an
+# empty kernel log, no tracing, the same settings. If that state cannot be restored, the sequence
+# ends. Without LEAKS it also ends after a failed test, which may have left invisible damage; the
+# caller then limits the time of a test.
 
 PATIENCE=$1
 leaks=${2:-}
@@ -34,7 +35,7 @@ uptime() { cut -d. -f1 /proc/uptime; }
 # ours: print the modules that a test has loaded and not unloaded.
 ours() { sed -n 's/^\(latency_tracker\|lt_[a-z]*\) .*/\1/p' /proc/modules; }
 
-# put_back NAME: remove what a test may leave, successful or not.
+# put_back NAME: remove what a test may have left, whether or not it succeeded.
 put_back() {
 	# Spares this shell, the processes that wait for it, and kernel threads, which have no program. One command, since
 	# a process for each of them would take too long.
@@ -56,8 +57,9 @@ put_back() {
 		echo 0 >"$disk/power"
 		rmdir "$disk" || return 1
 	done
-	# The last one that closes a disk gives up its module before the disk itself, which needs the module once more
-	# (Documentation/upstream/block-module-put.patch). So the killed processes must have finished that.
+	# The last close of a disk drops its module before the disk itself, which needs the module once
+	# more (Documentation/upstream/block-module-put.patch). So the killed processes must have finished
+	# that.
 	for pid in $killed; do
 		for pause in 0 0.1 0.3 1 3 6 12; do
 			read -r task 2>/dev/null <"/proc/$pid/stat" || break

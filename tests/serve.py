@@ -3,11 +3,11 @@
 """A server that answers by every system call that can send, for tests inside the virtual machine.
 
 usage: serve.py CLIENTS MS [WAY...]   threads and processes that serve CLIENTS clients at a time for each way, and
-                                      each of the sockets below; one that is to take time takes MS to the first byte
+                                      each of the sockets below; a slow answer takes MS to the first byte
 
 Clients come over IPv4, IPv6 and a socket of the file system. A way is how a connection is answered, see the functions
 whose names begin with `by_`. Prints how many connections were accepted, how many of those were `answered`, how many
-were `closed` without a byte, and how many were to take time (`slow`).
+were `closed` without a byte, and how many answers were slow (`slow`).
 """
 
 import array
@@ -50,7 +50,7 @@ def by_vector(connection, wait):
 
 
 def by_file(connection, wait):
-    """sendfile(2), in more than one part, of which the first has the first byte."""
+    """sendfile(2), in more than one part; the first part has the first byte."""
     size = 50 * SIZE
     with tempfile.TemporaryFile() as file:
         file.write(b"x" * size)

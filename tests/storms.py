@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Storms of wakings, for tests inside the virtual machine. Each ends with SIGTERM, or after COUNT.
+"""Storms of wakeups, for tests inside the virtual machine. Each ends with SIGTERM, or after COUNT.
 
-usage: storms.py timers COUNT     1,000 timers of the kernel, of 200 to 390 ms, until COUNT expirations were read
-       storms.py crowd COUNT      64 tasks that one timer wakes together, COUNT times; they are killed in the end
+usage: storms.py timers COUNT     1,000 kernel timers of 200 to 390 ms, until COUNT expirations were read
+       storms.py crowd COUNT      64 tasks that one timer wakes together, COUNT times; they are killed at the end
        storms.py tasks COUNT      COUNT tasks, eight at a time, that wait for their parent and end
        storms.py hotplug COUNT    all CPUs but the first one go offline and come back, one after another
 """

@@ -9,8 +9,8 @@
     callers     call what the sample in C tracks
     samples     loads and unloads the samples, which have trackers of their own
 
-Each is a process with its own random numbers, from one seed. A failure that cannot be one
-(the instance has just been removed by another) is ignored, any other ends the test.
+Each is a process with its own random numbers, from one seed. A failure that another process
+explains (it has just removed the instance) is ignored; any other failure ends the test.
 """
 
 import errno
@@ -181,7 +181,7 @@ def reader(chance, _):
 
 
 def hotplug(chance, _):
-    """CPU 0 stays."""
+    """Takes CPUs offline and back; CPU 0 stays online."""
     while not time_is_up():
         cpu = chance.randrange(1, CPUS)
         path = f"/sys/devices/system/cpu/cpu{cpu}/online"
@@ -218,7 +218,7 @@ def samples(chance, _):
 
 
 def unload(module):
-    """Holds it for as long as it is called."""
+    """Unloads a module; that fails while callers use it."""
     while subprocess.run(["rmmod", module], stderr=subprocess.DEVNULL, check=False).returncode:
         time.sleep(0.01)
 

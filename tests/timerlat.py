@@ -5,16 +5,16 @@
 usage: timerlat.py samples PERIOD LATE TRACE SWITCHES            one by one: TRACE is the tracer's, by the clock mono
        timerlat.py histogram LATE HISTOGRAM SWITCHES RETURNS     by rank: HISTOGRAM is what `rtla timerlat hist -u` prints
 
-SWITCHES and RETURNS are the alerts of instances with origin=timer and threshold=0: with end=switch and with end=user. In
-LATE samples or more, by both, the timer's handler was over 1 ms late, in PERIOD ns at most.
+SWITCHES and RETURNS are the alerts of instances with origin=timer and threshold=0: with end=switch and with end=user.
+PERIOD is that of the tracer's timer, in ns. Both must show the timer's handler over 1 ms late in at least LATE samples.
 
-The tracer's timer is due, its function reads the clock (irq), the thread that it wakes does (thread), and does so again
-after it was in user space (user). So
+When the tracer's timer is due, its function reads the clock (irq). The thread that it wakes reads the clock (thread),
+and again after it was in user space (user). So
 
   until the function is called  <=  irq      until the thread is switched in  <=  thread
   until it returns to user space  <=  user
 
-and the differences are USUAL at most, but where something came in between.
+and the differences are at most USUAL, except where something came in between.
 """
 
 import re

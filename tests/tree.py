@@ -5,22 +5,22 @@
 usage: tree.py sums FILE                      checks that the steps of each chain add up to its delay
        tree.py like FILE COUNT PATTERN        checks that this many chains are like that: a regular expression for the
                                               kinds and subjects of all steps, with a space in between, without CPU and time
-       tree.py longest FILE STEP NANOSECONDS  checks that the longest step of each is this kind, and takes at least so long
+       tree.py longest FILE STEP NANOSECONDS  checks that the longest step of each is of this kind, and takes at least this time
        tree.py are FILE COUNT PATTERN [STEP NANOSECONDS]
                                               all of these, and that there are no other chains
        tree.py parts FILE SLACK TRACE THREAD [PART=NS...]
-                                              checks that the last step of each chain tells what its CPU did before it: so long
-                                              in each of these parts, within SLACK; at most SLACK in others. With +SLACK
-                                              they may all take longer. TRACE is that of ftrace by the clock mono: how long
-                                              tasks other than THREAD and softirqs that the test has not raised had the CPU
-                                              then, they may add
+                                              checks that the last step of each chain records what its CPU did before it:
+                                              these times in these parts, within SLACK, and at most SLACK in others. With
+                                              +SLACK all may take longer. TRACE is ftrace's, by the clock mono. The parts
+                                              may also contain the time that tasks other than THREAD, and softirqs that
+                                              the test has not raised, had the CPU then
        tree.py roots FILE STEP                checks what `latency-tracker tree --json` has written: one root, STEP, with one
                                               chain, whose steps take as long as it is old
        tree.py live TEXT COMMAND...           runs this on a terminal of 80 columns and 24 lines, until TEXT was shown twice
-                                              on a cleared screen, ends it with Ctrl-C, and checks that it ends so
+                                              on a cleared screen, sends Ctrl-C, and checks that this ends it
 
-The stopper (migration/N) preempts any task when the kernel wants it: that belongs to the step that it is in. Where time
-is the host's (PATIENCE is not 1, see in_time in lib.sh), so does any task: a thread takes longer than its turn there.
+The stopper (migration/N) may preempt any task at any time; the preemption counts as part of the step in which it comes.
+If the host keeps the time (PATIENCE is not 1, see in_time in lib.sh), this applies to preemptions by any task.
 """
 
 import fcntl

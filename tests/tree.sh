@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# tree.sh: lets a task wait for each cause of lt_causes.ko, and has the paths that an instance `t` of the tracker tree
-# must report, for tests inside the virtual machine. Sourced after lib.sh and sched.sh, where the module is loaded; loads
-# lt_causes, and keeps this shell away from CPU 1.
+# tree.sh: lets a task wait for each cause of lt_causes.ko, and knows the paths that an instance `t`
+# of the tracker tree must report, for tests inside the virtual machine. Sourced after lib.sh and
+# sched.sh, when the module is loaded. Loads lt_causes, and keeps this shell away from CPU 1.
 
 /usr/bin/taskset -p 1 $$ >/dev/null
-# How long a cause takes (`us`, if the test has not said so), and the delay from which a chain is late: longer than any other
-# activity of the machine.
+# How long a cause takes (`us`, unless the test has set it), and the delay from which a chain is
+# late: longer than any other activity of the machine.
 us=$(patiently ${us:-3000})
 late=$((us * 5 / 6))
 insmod /lt/lt_causes.ko us="$us"
@@ -15,8 +15,8 @@ parameters=/sys/module/lt_causes/parameters
 # The last step of each chain.
 # shellcheck disable=SC2034 # for the tests
 woken='waking:\d+ switch:\d+\(lt_target\)/120'
-# softirq NAME: the chain through a softirq. A thread may run it; on PREEMPT_RT a thread always does, or another task that
-# must serve softirqs at that time.
+# softirq NAME: print the chain through a softirq. A thread may run the softirq. On PREEMPT_RT, a
+# thread always does, or another task that must serve softirqs at that time.
 softirq() { echo "raise:$1 ((waking:\d+ )?switch:\d+\((ksoftirqd|ktimers)/1\)/\d+ )?softirq:$1"; }
 
 # target TIMES WORD: a separate task on CPU 1 waits for WORD this many times, and for something else after each.

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""The judge of explanations whose truth is known: of traces as they were recorded, and of copies with a part taken
-away.
+"""The judge of explanations of delays whose cause is known: from traces as they were recorded, and from copies without
+a part.
 
 usage: truth.py judge KNOWN ALERTS CAPTURE PART...
-                                    explains the alerts (the command is $LATENCY_TRACKER), of the trace of the capture
-                                    if PART is `whole`, else of a copy without that part, and judges that by what
-                                    culprits.py has written. Prints a line for each case; exit status 2 if one is wrong
-                                    that is not known to be, or right although it is known to be wrong
+                                    explains the alerts (the command is $LATENCY_TRACKER) from the trace of the capture
+                                    if PART is `whole`, or else from a copy without that part, and compares that with
+                                    what culprits.py has written. Prints a line for each case. The exit status is 2 if
+                                    a sentence is wrong that is not listed as wrong, or right although it is listed
        truth.py parts               lists the parts
        truth.py table NAME [JSON]   sums up what `judge` has printed, from its input
 
 A sentence is right if it names the culprit that the case was made of. It is unknown if it says that something is not
-recorded, or that there are several reasons, and names no other thread and no other disk. Everything else is wrong. Of
-several delays of a case the worst counts.
+recorded, or that there are several reasons, and names no other thread and no other disk. Everything else is wrong. If a
+case has several delays, the worst verdict counts.
 """
 
 import json
@@ -168,7 +168,7 @@ PARTS = [f"{part}-{cpu}" for part in STREAMS for cpu in (0, 1)] + list(EVENTS)
 
 def streams(capture):
     directory = os.path.join(capture, "trace", "kernel")
-    # It would be that of another trace.
+    # That would belong to another trace.
     shutil.rmtree(os.path.join(directory, "index"), ignore_errors=True)
     return {name: os.path.join(directory, name) for name in sorted(os.listdir(directory)) if name[-1].isdigit()}
 

@@ -3,12 +3,12 @@
 """Programs that mark their work, for tests inside the virtual machine.
 
 usage: work.py mark [--group GID] FILE WORD...   writes each word to a file, as a program with that group alone, and
-                                                 prints what came of it: ok, or the name of the error. In a word,
-                                                 {N} stands for N letters, and \\xHH for a byte
-       work.py queue WAIT WORD BEGIN DONE MS     a listener waits as the file WAIT says for WORD, marks the begin of a job
-                                                 in the file BEGIN, and leaves it in a queue; a worker, which looks there
-                                                 now and then, does it in MS, and marks that in DONE. They are called
-                                                 lt_listener and lt_worker; prints their ids
+                                                 prints the result: ok, or the name of the error. In a word, {N} stands
+                                                 for N letters, and \\xHH for a byte
+       work.py queue WAIT WORD BEGIN DONE MS     a listener writes WORD to the file WAIT, which makes it wait, marks the
+                                                 start of a job in the file BEGIN, and leaves the job in a queue. A worker
+                                                 polls the queue, does the job in MS, and marks its end in the file DONE.
+                                                 They are called lt_listener and lt_worker; prints their ids
        work.py serve                                    as mark, for each line of the input: FILE and words, with
                                                         tabs in between
        work.py keep FILE WORD... -- COMMAND...   opens a file, runs a command, and then writes as mark

@@ -51,7 +51,7 @@ static void late(const struct latency_tracker_report *report)
 
 static noinline __noclone void lt_sample_work(unsigned int ms)
 {
-	/* Not msleep(), which counts ticks: it is shorter if they are late. */
+	/* Not msleep(), which counts ticks: it is too short if they are late. */
 	usleep_range(ms * USEC_PER_MSEC, (ms + 1) * USEC_PER_MSEC);
 }
 

@@ -5,15 +5,17 @@
 #
 # usage: job.sh COOKIE COMMAND [WORD...]     e.g. job.sh "backup $(date +%F)" tar -cf /backup/home.tar /home
 #
-# With `latency-tracker start job tree end=work threshold=1h` an alert says which ones took longer, and with `timeout=1h`
-# also those that do not end. The exit status is the command's; whether anything follows the work makes no difference.
+# With `latency-tracker start job tree end=work threshold=1h`, an alert reports each job that took
+# longer; with `timeout=1h`, also each job that does not end. The exit status is the command's,
+# whether or not an instance tracks the work.
 
 set -eu
 [ $# -ge 2 ] || { echo "usage: ${0##*/} COOKIE COMMAND [WORD...]" >&2; exit 2; }
 cookie=$1
 shift
 
-# mark FILE: one write(2). In a subshell, since some shells end when a file cannot be opened.
+# mark FILE: mark the work with one write(2), in a subshell, since some shells end when a file
+# cannot be opened.
 mark() { (printf '%s\n' "$cookie" >"/proc/latency_tracker/$1") 2>/dev/null || :; }
 
 mark work_begin

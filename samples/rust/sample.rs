@@ -2,9 +2,9 @@
 
 //! lt_sample_rust: tracks how long a function takes, from a Rust module.
 //!
-//! The function is one of this module, [`work`], which a work item calls when the module is
-//! loaded. It begins an event, whose key is its thread, and ends it. A call that takes longer than
-//! 10 ms is reported; a second event has its own timeout, and is ended by reference.
+//! The function is in this module: [`work`], which a work item calls when the module is loaded. It
+//! begins an event, whose key is its thread, and ends it. A call that takes longer than 10 ms is
+//! reported; a second event has its own timeout, and is ended by reference.
 //!
 //! ```text
 //!   insmod latency_tracker.ko

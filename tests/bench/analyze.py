@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""analyze: what `analyze path` takes for a trace: processor time, memory, and whether twice the trace takes twice the time.
+"""analyze: measures `analyze path`: processor time, memory, and whether twice the trace takes twice the time.
 
 usage: analyze.py LATENCY-TRACKER TRACE DIRECTORY ROUNDS [PREFIX]
 
 The path is that of the thread that ran the most. In DIRECTORY the first part of each stream becomes a shorter trace.
 The best round counts: processor time, user and system. A longer trace need not have a longer path. So the path is also
-asked for in the first second of the trace alone, where it is the same in each part: then time is that of reading.
+requested for the first second of the trace alone, where it is the same in each part: then only reading takes time.
 Prints `result` rows for report.py, their names with PREFIX.
 """
 

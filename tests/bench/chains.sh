@@ -6,18 +6,21 @@
 #
 # usage: chains.sh ROUNDS
 #
-# In each round the contenders take turns with each load: no tracer, our `tree`, and the BPF programs of chain.bpf.c.
-# Nothing is late. The loads are hackbench, iperf3 between two network namespaces, and fio on a disk whose requests a
-# timer completes. The machine has one processor, whose clock counts instructions, and soak takes all idle time: the
-# cost of a load is the time that soak does not get, however long the load waits in between. fio makes ten thousand
-# requests, so a tracer adds many times the variation of fio's start-up. The server of iperf3 has a real-time priority;
-# otherwise the scheduler decides whether it preempts its client, which changes whole streams as much as a tracer does.
+# In each round the contenders take turns with each load: no tracer, our `tree`, and the BPF
+# programs of chain.bpf.c. Nothing is late. The loads are hackbench, iperf3 between two network
+# namespaces, and fio on a disk whose requests a timer completes. The machine has one processor,
+# whose clock counts instructions, and soak takes all idle time. The cost of a load is therefore the
+# time that soak does not get, however long the load waits in between. fio makes ten thousand
+# requests, so a tracer adds many times the variation of fio's start-up. The server of iperf3 has a
+# real-time priority. Otherwise the scheduler would decide whether it preempts its client, which
+# changes a whole run as much as a tracer does.
 #
-# Prints `result LOAD_NAME 0 MEDIAN 1000000` in instructions, and what each has measured and lost in all runs:
-# `result paths_LOAD_NAME 0 NUMBER ROUNDS`, `result lost_LOAD_NAME 0 NUMBER 1`. What our tracker adds to a load divided
-# by what BPF adds, both compared with the run of the same round without a tracer, is `result ours_to_bpf_LOAD 0 MEDIAN
-# 1`, and with `from_` and `to_` the interval in which the median lies with 95 % confidence, from 6 rounds on. The runs
-# themselves are the lines `time`.
+# Prints `result LOAD_NAME 0 MEDIAN 1000000` in instructions, and how many paths each contender has
+# measured and lost in all runs: `result paths_LOAD_NAME 0 NUMBER ROUNDS` and `result lost_LOAD_NAME
+# 0 NUMBER 1`. `result ours_to_bpf_LOAD 0 MEDIAN 1` is what our tracker adds to a load divided by
+# what BPF adds, both compared with the run of the same round without a tracer. From 6 rounds on,
+# the same name with `from_` and `to_` is the interval in which the median lies with 95 %
+# confidence. The lines `time` are the single runs.
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

@@ -6,12 +6,13 @@
 #
 # usage: hackbench.sh ROUNDS LOOPS
 #
-# The contenders take turns in each round: no tracer, our `wakeup` and `offcpu`, the BPF programs of sched.bpf.c in
-# their three ways, and hist triggers of ftrace. All see everything, none reports anything. The machine's clock is the
-# number of instructions executed, and it has one processor.
+# The contenders take turns in each round: no tracer, our `wakeup` and `offcpu`, the three variants
+# of the BPF programs of sched.bpf.c, and hist triggers of ftrace. All see every wait, and none
+# reports any. The machine's clock is the number of instructions executed, and it has one processor.
 #
-# hackbench runs at a real-time priority over sockets that take a few messages only: so each contender has equally many
-# task switches, and its cost is not masked by different decisions of the scheduler.
+# hackbench runs at a real-time priority over sockets that hold only a few messages. So the number
+# of task switches is the same for each contender, and different decisions of the scheduler do not
+# mask its cost.
 #
 # Prints `result NAME 0 MEDIAN 1000000` in nanoseconds, and what each has measured and lost in all runs:
 # `result delays_NAME 0 NUMBER ROUNDS`, `result lost_NAME 0 NUMBER 1`.
@@ -21,7 +22,7 @@ rounds=$1 loops=$2
 LT=/proc/latency_tracker
 events=/sys/kernel/tracing/events
 
-# run NAME: hackbench, timed by the machine's clock.
+# run NAME: run hackbench, timed by the machine's clock.
 run() {
 	before=$(awk '/^now at/ { print $3 }' /proc/timer_list | head -n 1)
 	chrt --fifo 1 hackbench --process --groups 2 --fds 4 --loops "$loops" >/dev/null
@@ -69,7 +70,7 @@ synthetic/lt_wakeup keys=lat.log2
 synthetic/lt_offcpu keys=off.log2
 END
 
-# triggers: sets them. no_triggers: removes them, the last first.
+# triggers: set them. no_triggers: remove them, the last first.
 triggers() { while read -r event trigger; do echo "hist:$trigger" >>"$events/$event/trigger"; done </tmp/triggers; }
 no_triggers() {
 	sed '1!G; h; $!d' /tmp/triggers |

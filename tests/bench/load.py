@@ -5,8 +5,8 @@
 usage: load.py DIRECTORY MEGABYTES
 
 In DIRECTORY/kernel are metadata (CTF 2) and one stream for each of four CPUs, as LTTng lays them out. Threads in pairs
-wake each other, make system calls, sleep for timers and are preempted; of ten events, about one is a switch, and four
-do not concern threads. The same size gives the same trace.
+wake each other, make system calls, sleep for timers and are preempted. About one event in ten is a switch, and four in
+ten do not concern threads. The same size gives the same trace.
 """
 
 import heapq

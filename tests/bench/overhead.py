@@ -12,16 +12,22 @@ turns with each load, in an order that is shuffled (the same for each call). The
   iperf3     packets between two network namespaces
   oltp       SQLite on ext4 on such a disk: transactions as those of TPC-B, each synced
 
-and the contenders: `absent`, the module is not loaded; `idle`, it is, without an instance; `TRACKER`, an
-instance follows everything and nothing is late; `TRACKER!`, everything is late and each end is an alert;
-`bpf` and `lttng`, the same events by BPF programs that pair them, and by LTTng into its ring buffer in memory.
+and the contenders
 
-The clock is `soak`, of a machine with one processor whose time is the number of instructions: what a load takes
-is what the program soak does not get, so waiting is free. Or `wall`, for real machines: the time that a fixed
-amount of work takes. With --small it is a hundredth of it.
+  absent     the module is not loaded
+  idle       the module is loaded, without an instance
+  TRACKER    an instance tracks everything, and nothing is late
+  TRACKER!   an instance tracks everything, and each end raises an alert
+  bpf        BPF programs pair the same events
+  lttng      LTTng records the same events into its ring buffer in memory
 
-Prints a line for each run, `run LOAD CONTENDER ROUND COST EVENTS LOST`: instructions or nanoseconds; what the
-contender has measured and lost, or `-`. However it ends, but by SIGKILL, it removes what it has made.
+The clock `soak` is for a machine with one processor whose time is the number of instructions. The cost of a
+load is what the program soak does not get, so waiting costs nothing. The clock `wall` is for real machines:
+the time that a fixed amount of work takes. With --small, each load does a hundredth of the work.
+
+Prints a line for each run, `run LOAD CONTENDER ROUND COST EVENTS LOST`. COST is in instructions or
+nanoseconds; EVENTS and LOST are what the contender has measured and lost, or `-`. Unless it ends by SIGKILL,
+it removes what it has made.
 """
 
 import argparse
@@ -301,7 +307,7 @@ class Lttng:
 
 
 def daemon(undo):
-    """Starts LTTng's daemon, which ends by itself if there is one. What stops it goes to `undo`."""
+    """Starts LTTng's daemon, which exits if one is already running. Adds its removal to `undo`."""
     process = subprocess.Popen(["lttng-sessiond"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     undo.append(lambda: (process.terminate(), process.wait()))
     for _ in range(300):
@@ -393,7 +399,7 @@ def main():
         loads.prepare()
         for load in names:
             mine = {name: it for name, it in contenders(load).items() if not wanted or name in wanted | {"absent"}}
-            # the first time of everything is slow
+            # the first run of everything is slow
             for contender in mine.values():
                 turn(contender, loads, load, clock)
             for number in range(options.rounds):

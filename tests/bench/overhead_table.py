@@ -4,9 +4,9 @@
 
 usage: overhead_table.py [--svg FILE] [--json FILE] [--set KEY=VALUE]... <RUNS
 
-Each run of a contender is compared with that of `absent` in the same round: the median of the rounds, in per
-cent of the load alone, and the interval between two order statistics of them in which it lies with 95 per cent
-confidence or more, whatever the distribution. A contender that lacks a round is an error.
+Each run of a contender is compared with the run of `absent` in the same round. The table has the median of the
+rounds, in per cent of the load alone, and an interval between two order statistics. The median lies in it with
+a confidence of at least 95 per cent, whatever the distribution. A contender that lacks a round is an error.
 """
 
 import argparse
@@ -16,8 +16,8 @@ import statistics
 import sys
 import xml.etree.ElementTree as xml
 
-# The thesis's own, on a machine of 2015: what, per cent
-THESIS = (("OLTP (sysbench), wake-up tracker", 3.31), ("OLTP (sysbench), interrupt tracker", 4.84),
+# Figures of the thesis, on a machine of 2015: what, per cent
+THESIS = (("OLTP (sysbench), wakeup tracker", 3.31), ("OLTP (sysbench), interrupt tracker", 4.84),
           ("files (sysbench), 16 threads, interrupt tracker", 5.1), ("network, 10 Gb/s, interrupt tracker", 3.89))
 COLOURS = {"absent": "#888888", "idle": "#888888", "bpf": "#b8860b", "lttng": "#7a4fa3", "lttng-syscalls": "#7a4fa3"}
 
@@ -69,7 +69,7 @@ def compare(found):
 
 
 def order(row):
-    """Idle, trackers by name, each before that with alerts, then the others."""
+    """Orders rows: idle, the trackers by name, each before its variant with alerts, and then the others."""
     name = row["contender"]
     return (name != "idle", name in COLOURS, name.rstrip("!"), name)
 

@@ -4,9 +4,9 @@
 
 usage: report.py [--json FILE] [--set KEY=VALUE]... <ROWS
 
-A line of input is a figure: PART NAME LIVE TOTAL CALLS, of which TOTAL / CALLS is the value; LIVE is
-how many events were live, or how many threads ran, or 0. A row that is not described below, or a
-described row of a part that ran and did not come, is an error: nothing vanishes silently.
+A line of input is a figure: PART NAME LIVE TOTAL CALLS. The value is TOTAL / CALLS. LIVE is how many
+events were live, or how many threads ran, or 0. A row that is not described below is an error, and so
+is a described row that is missing from a part that ran: nothing vanishes silently.
 """
 
 import argparse
@@ -193,8 +193,8 @@ ALONE_TREE = [
     ("tree_timed_chain", "chain", "tree interference=1, irq to switch", None),
 ]
 
-# (part, name, unit, what, goal): a figure made of others, by a function of
-# value(part, name), which is the one with the most live unless min says the least. Only if these parts ran.
+# (part, name, unit, what, goal): a figure computed from others, by a function of value(part, name). That is the row
+# with the most live events, or with the fewest if min is given. Only if these parts ran.
 RATIOS = [
     ("engine", "timeout_ratio", "ratio", "timeouts on / off", 1.08,
      lambda value: value("engine", "pair_timeout") / value("engine", "pair_no_timeout")),
@@ -205,7 +205,7 @@ RATIOS = [
     *(("engine", f"full_more_{cpus}", "instructions", f"exhausted more than not, {cpus} CPUs", 100,
        lambda value, cpus=cpus: value("engine", f"full_{cpus}") - value("engine", f"begin_{cpus}"))
       for cpus in (2, 16)),
-    # sched_switch is not exported: its probes are called in a loop, which is not theirs
+    # sched_switch is not exported: its probes are called in a loop, whose cost is not theirs
     *(("engine", f"alone_{name}", "instructions", f"{name} probe of a switch, alone", 80,
        lambda value, name=name: value("engine", f"switch_{name}") - value("engine", "no_switch"))
       for name in ("wakeup", "runqueue", "offcpu")),
@@ -290,7 +290,7 @@ def ratios(rows):
 
 
 def show(rows):
-    """The table, 80 columns at the most."""
+    """The table, at most 80 columns wide."""
     order = {key: at for at, key in enumerate(ROWS)}
     for part, (_, title) in PARTS.items():
         mine = [row for row in rows if row["part"] == part]

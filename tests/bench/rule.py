@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""rule: what a simpler rule says to the cases of tests/truth.py: what ended a wait is its cause.
+"""rule: applies a simpler rule to the cases of tests/truth.py: what ended a wait is its cause.
 
 usage: rule.py KNOWN ALERTS <TEXT     TEXT is the trace as `babeltrace2 --clock-cycles --no-delta` prints it
 
-It restates the rule of Trace Compass's critical path: in whose context a waking comes is what the thread waited for. A
-timer's interrupt or softirq is a timer, one of packets the network, one of blocks a block device; of other contexts,
-and of a thread that waits for a processor, it names no cause. A thread that wakes another is followed. Prints lines as
-`truth.py judge` does, with the part `rule`.
+It restates the rule of Trace Compass's critical path: a thread waited for the context in which it is woken. The
+interrupt or softirq of a timer means a timer, that of packets the network, and that of block requests a block device.
+The rule names no cause for other contexts, nor for a thread that waits for a processor. A thread that wakes another one
+is followed. Prints lines as `truth.py judge` does, with the part `rule`.
 
-The part `timehist` restates what a person sees of that thread in `perf sched timehist --wakeups --next`: for how long it
-slept, was to be scheduled, and ran, of which the longest counts; which task was current where it was woken the last
-time in the longest sleep, whatever had interrupted that; and nothing of what this one did. It names no cause for a wait
-for a CPU, since it does not show for which task that was, and of a sleep none if the idle task was current. All numbers
-are of the same events; perf itself is not run.
+The part `timehist` restates what a person sees of that thread in `perf sched timehist --wakeups --next`: how long it
+slept, waited for a CPU, and ran, and of these the longest; and which task was current at the last wakeup of the longest
+sleep, whatever had interrupted that task. It shows nothing of what that task did. It names no cause for a wait for a
+CPU, since it does not show which task had the CPU, and none for a sleep if the idle task was current. All numbers come
+from the same events; perf itself is not run.
 """
 
 import itertools

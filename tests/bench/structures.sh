@@ -6,7 +6,8 @@
 #
 # usage: structures.sh pairs|across|crowd CPUS CALLS
 #
-# A crowd of CPUs has 1,000 events each, and a pool for a sixteenth more: twenty times for two, twice for sixteen.
+# In a crowd, each CPU has 1,000 events, and the pool is a sixteenth larger. Two CPUs repeat this
+# twenty times, sixteen CPUs twice.
 
 set -eu
 

@@ -8,8 +8,8 @@ lttng-sessiond --daemonize
 lttng create trace --output=/lt/out/trace
 lttng enable-channel --kernel --subbuf-size=1M --num-subbuf=16 channel
 lttng add-context --kernel --channel=channel --type=pid --type=tid --type=procname
-# Without the events of writeback: their probes run in tasks that can be preempted, and then damage the trace
-# (Documentation/upstream/lttng-probe-preempt.patch).
+# The events of writeback are left out: their probes run in tasks that can be preempted, which
+# damages the trace (Documentation/upstream/lttng-probe-preempt.patch).
 lttng --mi xml list --kernel | grep -o '<name>[^<]*' | cut -d'>' -f2 | grep -v '^writeback_' >/tmp/events
 [ "$(wc -l </tmp/events)" -ge 100 ]
 lttng enable-event --kernel --channel=channel "$(paste -sd, /tmp/events)"

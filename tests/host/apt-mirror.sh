@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The environment comes from the archive that the host itself uses, in every form apt knows.
+# The environment is installed from the archive that the host itself uses, given in any form that
+# apt accepts.
 # timeout: 20
 
 set -euo pipefail

@@ -1,19 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# `latency-tracker bench rate --kind ust` in the tree with the layer `ust`, without a kernel tracer: nothing is lost of
-# events that fit into the buffers, in both ways of waking the consumer; many that do not fit are lost while the
-# consumer sleeps, and LTTng and the trace report that, too. The process that makes events, the session and the traces
-# are gone afterwards, also when it is killed (else the time is up). Skipped without a second CPU.
+# `latency-tracker bench rate --kind ust` in the tree with the layer `ust`, without a kernel tracer.
+# No event is lost if the events fit into the buffers, in both modes of waking the consumer. If they
+# do not fit, many are lost while the consumer sleeps, and LTTng and the trace report the loss, too.
+# The process that generates events, the session and the traces are gone afterwards, even after a
+# kill (otherwise the time limit ends the test). Skipped without a second CPU.
 # timeout: 600
 
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"
 
-# inside COMMAND DIRECTORY: the part that runs in the tree.
+# inside COMMAND DIRECTORY: run the part of the test that is in the tree.
 inside() {
 	local command=$1 work=$2 pid helper signal
-	# LTTng asks there how many processors there are. Its daemons of other runs have their files in /run.
+	# LTTng reads the number of processors from /sys. Daemons of other runs have their files in /run.
 	[ -e /sys/devices ] || mount -t sysfs -o ro sysfs /sys
 	mount -t tmpfs none /run
 	fail() { echo "FAIL: $*: $(cat "$work/said")" >&2; exit 1; }

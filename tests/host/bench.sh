@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# `make bench` runs in a checkout where nothing has been built, prints every figure that it promises, and its JSON has
-# them, too. No figure is judged. Objects that another test also builds are not compiled twice: the module appears when
-# `make bench` builds it, and not before. The native benchmark is built with less optimization than for a measurement.
+# `make bench` runs in a checkout where nothing has been built, and prints every promised figure,
+# also as JSON. No figure is judged. Objects that another test also builds are not compiled twice.
+# The module appears when `make bench` builds it, and not before. The native benchmark is built with
+# less optimization than for a measurement.
 # timeout: 1200
-# worth: else a figure of make bench would be missing on the day that it is needed
+# worth: a missing figure of make bench would otherwise be noticed only when it is needed
 
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"
@@ -45,11 +46,12 @@ env -u LT_BUILD CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNIT
 	assert result["kernel"] and result["date"] and result["commit"], result
 	rows = {(row["part"], row["name"]): row for row in result["rows"]}
 	wanted = list(report.ROWS) + [ratio[:2] for ratio in report.RATIOS]
-	# these parts run only if they are named
+	# these parts run only if named
 	wanted = [key for key in wanted if key[0] not in ("chains", "trace", "analyze", "structures")]
 	assert not [key for key in wanted if key not in rows], "rows are missing"
-	# nothing is lost, and a begin that finds the pool exhausted does less than one that succeeds; what one adds to a run
-	# of hackbench is a difference of two runs, which chance may make negative when there is only one round
+	# nothing is lost, and a start that finds the pool exhausted does less than one that succeeds; the
+	# cost added to a run of hackbench is a difference of two runs, which may be negative by chance
+	# with only one round
 	may_be_less = ("lost_", "full_more_", "each_", "ours_to_")
 	bad = [row for row in result["rows"]
 	       if not row["unit"] or not (row["value"] > 0 or row["name"].startswith(may_be_less))]

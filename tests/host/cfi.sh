@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A kernel with kCFI is refused when the module is built, with a clear message; and a probe whose type is not
-# that of its tracepoint does not compile.
+# Building the module for a kernel with kCFI is refused with a clear message. A probe whose type
+# differs from its tracepoint's does not compile.
 # timeout: 400
 
 set -euo pipefail

@@ -11,7 +11,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# with FILE SED: a copy of the sources in which a file is changed.
+# with FILE SED: make a copy of the sources in which a file is changed.
 with() {
 	rm -rf "${work:?}/copy"
 	mkdir -p "$work/copy/user"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The fence around unsafe code holds: code that scripts/check-unsafe must reject, and code that it must accept.
+# The fence around unsafe code holds: scripts/check-unsafe rejects code outside it, and accepts code
+# inside.
 # timeout: 20
 
 set -euo pipefail
@@ -10,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/rust/{sys,engine,alert}
 
-# expect pass|refuse FILE, with the code on stdin
+# expect pass|refuse FILE: check the result for the code on stdin
 expect() {
 	local got=pass
 	cat >"$work/$2"

@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-# expect accepted|rejected, with a line on stdin
+# expect accepted|rejected: check the result for the line on stdin
 expect() {
 	local got=accepted
 	{ echo 'A plain line.'; cat; } >file
@@ -20,7 +20,7 @@ expect() {
 	[ "$got" = accepted ] || grep -qE '^file:2: "[^"]+": .' said || { echo "no file and line:"; cat said; exit 1; }
 }
 
-# one line for each of its phrases
+# one line for each phrase
 expect rejected <<<'Whoever reads gets it.'
 expect rejected <<<'For who is busy.'
 expect rejected <<<'Only who looks for it finds it.'

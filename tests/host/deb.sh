@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# `make deb` makes three packages, in which lintian finds no error: the command runs outside of the checkout, DKMS gets
-# all of the module's source and skips a kernel for which something is missing, programs compile with the headers. All
-# have one version.
+# `make deb` builds three packages without lintian errors. The command runs outside the checkout.
+# DKMS gets the complete source of the module, and skips a kernel for which something is missing.
+# Programs compile with the headers. All packages have one version.
 # timeout: 600
 
 set -euo pipefail
@@ -16,7 +16,7 @@ work=$(mktemp -d "$LT_BUILD/deb.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
 "$LT_TOP/scripts/env" --with deb
-# As after `make user`, but with the command that all tests use.
+# The same state as after `make user`, but with the command that all tests use.
 export LT_BUILD=$work/build
 mkdir "$LT_BUILD"
 

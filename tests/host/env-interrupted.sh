@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A set-up that is killed half-way leaves no tree that is trusted, no process that still runs, and nothing in
-# the way of the next one.
+# A set-up that is killed halfway leaves no tree that passes for complete, no running process, and
+# nothing that obstructs the next set-up.
 # timeout: 280
-# alone: it looks how long it takes to find that nothing is to do
+# alone: it measures how long it takes to find that there is nothing to do
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)

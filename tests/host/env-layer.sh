@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A layer adds packages in its own tree; the tree below it is not changed, and works without it.
+# A layer adds packages in its own tree. The tree below it is unchanged, and works without the
+# layer.
 # timeout: 240
 
 set -euo pipefail
@@ -15,7 +16,7 @@ echo busybox-static >"$LT_PACKAGES"
 echo bc >"$LT_PACKAGES.more"
 env=$work/latency-tracker/env
 
-# what is in the tree, and when it was last written
+# contents TREE: print what is in the tree, with modification times
 contents() { (cd "$1" && find . -xdev ! -type d -printf '%p %s %T@ %l\n' | sort); }
 
 "$top/scripts/env"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# `make install` puts the module, the command, its man pages and its completions where they are found, and
-# `make uninstall` removes exactly that. (tests/vm/command.sh loads and runs what was installed.)
+# `make install` puts the module, the command, its man pages and its completions where the system
+# finds them, and `make uninstall` removes exactly these files. (tests/vm/command.sh loads and runs
+# the installed module and command.)
 # timeout: 600
 
 set -euo pipefail
@@ -16,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 release=$("$LT_TOP/scripts/kernel-tree" --release stock)
 [ -f "$LT_BUILD/$release/lttng/lttng-probe-latency-tracker.ko" ] || "$LT_TOP/scripts/build-module" stock
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
-# As after `make`, but with the command that all tests use.
+# The same state as after `make`, but with the command that all tests use.
 export LT_BUILD=$work/build
 mkdir "$LT_BUILD"
 ln -s "${work%/*}/test" "$LT_BUILD/user"

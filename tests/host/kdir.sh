@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# `make KDIR=` builds in the build directory of any kernel with Rust, and sets up nothing; an option that this kernel
-# lacks is named, with the menu where it is set.
+# `make KDIR=` builds in the build directory of any kernel with Rust, and sets up nothing. An error
+# names an option that the kernel lacks, and the menu in which it is set.
 # timeout: 300
 
 set -euo pipefail
@@ -40,9 +40,9 @@ refused KDIR "$kdir: Module.symvers does not exist: build that kernel first"
 rm -r "$kdir"
 refused KREL "$kdir: there is no such directory"
 refused KDIR "$kdir: there is no such directory"
-# A directory is no release, even if its name has no slash.
+# A directory is not a release, even if its name has no slash.
 kdir=rust
-refused KREL "rust: no .config: this is no kernel's build directory"
+refused KREL "rust: no .config: this is not a kernel's build directory"
 
 # An existing kernel.
 cp "$LT_BUILD/$release/Module.symvers" "$work/"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A build tree is accepted only if every Rust symbol of the kernel has the same name in it; a missing kernel is
-# refused with a reason. C tools that were updated since the kernel was built are accepted; an updated rustc, or an
-# option that the tools here decide differently, is not.
+# A build tree is accepted only if every Rust symbol of the kernel has the same name in it. A
+# missing kernel is refused with a reason. C tools that were updated since the kernel was built are
+# accepted. An updated rustc is not, nor is an option for which the tools here give another value.
 # timeout: 400
 
 set -euo pipefail
@@ -46,7 +46,7 @@ tree_of 7.4.1-arm64 7.4.2-rt-arm64 7.3.4-amd64 7.3.4-rt-amd64 7.10.1-amd64 7.2.1
 rm "$work/tree/var/lib/dpkg/status"
 [ "$(release stock)" = 7.10.1-amd64 ] || { echo "stock is $(release stock), not the newest"; exit 1; }
 
-# the configuration that another gcc, binutils and pahole write
+# the configuration as written by another gcc, binutils and pahole
 config=$tree/.config
 newer() {
 	sed -E -e 's/^(CONFIG_CC_VERSION_TEXT=".*)-([0-9]+)\)/\1-99)/' -e 's/^(CONFIG_GCC_VERSION)=.*/\1=169900/' \

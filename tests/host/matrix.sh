@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# scripts/matrix turns the results of a suite into rows of the table, a line for each failure, and an exit status. The
-# rows of other suites stay. A suite without kernels of its own has none. The suites and their results are made up here.
+# scripts/matrix turns the results of a suite into rows of the table, a line for each failure, and
+# an exit status. The rows of other suites stay. A suite without kernels of its own has no rows. The
+# suites and their results are simulated.
 # timeout: 60
 
 set -euo pipefail
@@ -18,7 +19,7 @@ printf '%s\n' before '<!-- matrix -->' '' '| Debian | Kernel | Compilers | Build
 	'| sid | 7.1.1-amd64 | old | yes | yes | 2026-01-01 |' \
 	'| experimental | 9.9-amd64 | odd | yes | yes | 2026-01-01 |' '<!-- end -->' after >"$work/Documentation/status.md"
 
-# Where each suite is, its releases, and its results; experimental is not installed.
+# The tree of each suite, its releases, and its results; experimental is not installed.
 cat >"$work/scripts/env" <<-'END'
 	#!/bin/sh
 	[ "${LT_SUITE:-forky}" != experimental ] || exit 1
@@ -79,6 +80,6 @@ grep -q '^FAIL trixie-backports, 7.3.4-rt-amd64: vm/smoke@rt: no result' <<<"$sa
 [ "$(grep -c '^FAIL t' <<<"$said")" -eq 3 ] || fail "not three failures: $said"
 [ "$(sed -n '1p;$p' "$work/Documentation/status.md")" = $'before\nafter' ] || fail "something else changed"
 
-! matrix experimental || fail "a suite that cannot be installed is none that failed"
+! matrix experimental || fail "a suite that cannot be installed is not one that failed"
 grep -q '^FAIL experimental: not installed' <<<"$said" || fail "it does not say: $said"
 ! matrix nonsense || fail "took an unknown suite"

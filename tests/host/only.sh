@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A module with some of the trackers (TRACKERS=), without the API: it builds, loads, raises an alert, and takes less than
-# 1 MiB of memory with a small instance; the other trackers are named as left out. An unknown tracker is refused.
+# A module with some of the trackers (TRACKERS=) and without the API builds, loads, raises an alert,
+# and takes less than 1 MiB of memory with a small instance. It lists the other trackers as left
+# out. An unknown tracker is refused.
 # timeout: 300
 
 set -euo pipefail
@@ -22,7 +23,7 @@ LT_MODULE_OUT=$work/out "$LT_TOP/scripts/build-module" stock TRACKERS='wakeup ir
 cat >"$work/inside.sh" <<-'END'
 	. /lt/tests/lib.sh
 	insmod /lt/only.ko
-	# Its size: the code may be in huge pages, which modules share.
+	# Uses the size of the module, since its code may be in huge pages that modules share.
 	module=$(awk '$1 == "latency_tracker" { print int(($2 + 1023) / 1024) }' /proc/modules)
 	# The first instance fills slabs and tables that stay.
 	for round in 1 2; do

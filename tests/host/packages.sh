@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The packages of `make deb` on a clean Debian system, with its stock kernel. Without the kernel's source the installation
-# succeeds, and one line names the package that is missing; when that is installed, DKMS builds the module, signs it, and
-# leaves nothing of what it needed. A virtual machine that boots from this system loads it, and the installed command
-# shows an alert. An upgrade removes the old module; after a purge nothing is left.
+# The packages of `make deb` on a clean Debian system, with its stock kernel. Without the kernel's
+# source, the installation succeeds, and one line names the missing package. Once that is installed,
+# DKMS builds the module, signs it, and removes its temporary files. A virtual machine that boots
+# from this system loads the module, and the installed command shows an alert. An upgrade removes
+# the old module. A purge leaves nothing behind.
 # timeout: 7200
 # long: yes
 # worth: it builds the module as a user's machine does, with the kernel's metadata
@@ -33,14 +34,14 @@ sed -i "s/^version = \"$version\"/version = \"$version+1\"/" "$work/next/user/Ca
 packages "$LT_TOP" "$work/this"
 packages "$work/next" "$work/next/build"
 
-# A system with a kernel which, unlike the environment, has man pages and lets DKMS build modules.
+# A system with a kernel. Unlike the environment, it has man pages and lets DKMS build modules.
 printf '%s\n' linux-image-amd64 ca-certificates >"$work/list"
 XDG_CACHE_HOME=$work LT_CACHE='' LT_PACKAGES=$work/list "$LT_TOP/scripts/env"
 system=$(XDG_CACHE_HOME=$work LT_CACHE='' LT_PACKAGES=$work/list "$LT_TOP/scripts/env" --print)
 rm "$system/etc/dkms/no-autoinstall" "$system/etc/dpkg/dpkg.cfg.d/99mmdebstrap"
 release=$(basename "$system"/usr/lib/modules/*)
 there() { LT_TREE=$system "$LT_TOP/scripts/in-tree" env -u LT_IN_TREE -u LT_TOP -u LT_CACHE -u LT_BUILD DEBIAN_FRONTEND=noninteractive "$@"; }
-# apt WORD...: with the output in $work/said, and also shown.
+# apt WORD...: run apt-get, with the output shown and also in $work/said.
 apt() {
 	there apt-get -o APT::Sandbox::User=root -o DPkg::Options::=--force-unsafe-io --yes "$@" 2>&1 | tee "$work/said" ||
 		fail "apt-get $* failed"

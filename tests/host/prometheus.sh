@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A real Prometheus scrapes `latency-tracker export`, and its lint has nothing to say. What is
-# exported is the tree of a module in a virtual machine, twice, copied there while a disk of known slowness was read:
-# Prometheus shows the kernel's numbers, then their increase, and a capture as an exemplar. OpenTelemetry's own decoder
-# reads the messages, metrics and alerts. Every query of the dashboard has an answer. (In the machine, Prometheus takes
-# minutes to start; vm/service exports the live tree.)
+# A real Prometheus scrapes `latency-tracker export`, and its lint has no complaints. The exported
+# data is the tree of a module in a virtual machine, copied twice while a disk of known slowness was
+# read. Prometheus shows the kernel's numbers, then their increase, and a capture as an exemplar.
+# OpenTelemetry's own decoder reads the messages, metrics and alerts. Every query of the dashboard
+# has a result. (In the machine, Prometheus would take minutes to start; vm/service exports the live
+# tree.)
 # timeout: 900
 # long: yes
 # worth: Prometheus, a virtual machine
@@ -25,7 +26,7 @@ cat >"$work/inside.sh" <<-'END'
 	null_disk slow 20000000
 	control 'slow block threshold=10ms dev=slow'
 	control 'idle wakeup threshold=3600s'
-	# copy NAME: the files that the exporter reads
+	# copy NAME: copy the files that the exporter reads
 	copy() {
 		wait_until 10 quiet slow
 		mkdir -p "/lt/out/$1/slow" "/lt/out/$1/idle"
@@ -47,6 +48,6 @@ END
 "$LT_TOP/scripts/kernel-log-check" "$work/vm/dmesg.log"
 "$LT_TOP/scripts/in-tree" --with fleet python3 -m pip install --quiet --root-user-action ignore --no-compile \
 	--target "$work/pip" opentelemetry-proto
-# in a network of its own, where no other test has these ports
+# in a network namespace of its own, where no other test uses these ports
 "$LT_TOP/scripts/in-tree" --with fleet unshare --net sh -c 'ip link set lo up; exec "$@"' sh python3 "$LT_TOP/tests/prometheus.py" \
 	"$LT_BUILD/test/latency-tracker" "$work" "$LT_TOP/Documentation/guide/grafana-dashboard.json"

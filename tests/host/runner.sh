@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The runner can fail: a test whose exit status is 0 fails if the kernel complained, was tainted or crashed; a test that
-# hangs is ended; failure, skip and pass are distinguished. Tests that share a machine do not affect each other: where
-# cleaning up is not enough, the next one gets a new machine. A test that failed runs once more, alone, and is flaky if it
-# passes then; a finding does not run again, and more than three flaky tests fail the run (tests/again.sh). The table of
-# costs is complete. No test starts after the deadline, and the order of tests and the choice for make test-long are as
-# the head of tests/run says.
+# The runner can fail. A test whose exit status is 0 fails if the kernel complained, was tainted or
+# crashed. A test that hangs is ended. Failure, skip and pass are distinguished. Tests that share a
+# machine do not affect each other: if cleaning up is not enough, the next one gets a new machine. A
+# failed test runs once more, alone, and is flaky if it then passes. A finding does not run again,
+# and more than three flaky tests fail the run (tests/again.sh). The table of costs is complete. No
+# test starts after the deadline. The order of tests and the selection for make test-long are as
+# described in the head of tests/run.
 # timeout: 900
 # worth: a runner that cannot fail would hide every other fault
 
@@ -18,11 +19,12 @@ work=$(mktemp -d "$top/build/runner.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/vm" "$work/host"
 
-# vm_test NAME LIMIT COMMANDS [HEAD]: one processor boots in three quarters of the CPU time of two.
+# vm_test NAME LIMIT COMMANDS [HEAD]: write a test with one processor, which boots in three quarters
+# of the CPU time of two.
 vm_test() { printf '# cpus: 1\n# timeout: %s\n%b. /lt/tests/lib.sh\n%s\n' "$2" "${4:-}" "$3" >"$work/vm/$1.sh"; }
-# host_test NAME COMMANDS [HEAD]
+# host_test NAME COMMANDS [HEAD]: write a test on the host.
 host_test() { printf '%b%s\n' "${3:-}" "$2" >"$work/host/$1.sh"; }
-# once NAME [HEAD]: a test on the host that fails the first time.
+# once NAME [HEAD]: write a test on the host that fails the first time.
 once() { host_test "$1" "[ -e $work/$1 ] || { touch $work/$1; echo 'FAIL: the first time'; exit 1; }" "${2:-}"; }
 # nothing: remove all tests and their results.
 nothing() {
@@ -40,32 +42,34 @@ run() {
 }
 check() { grep -qE -- "$1" "$work/said" || { echo "expected a line like: $1"; exit 1; }; }
 last() { [ "$(tail -n 1 "$work/said")" = "$1" ] || { echo "not the closing line: $1"; exit 1; }; }
-# costs NAME=RESULT...: these are the rows of the table of costs, in any order, and each has its figures.
+# costs NAME=RESULT...: check that these are the rows of the table of costs, in any order, each with
+# its figures.
 costs() {
 	local rows
 	rows=$(sed -n '1d; s/^\([^\t]*\)\t[0-9.]\{1,\}\t[0-9.]\{1,\}\t\([A-Z]*\)$/\1=\2/p' "$work/log/costs.tsv" | sort | xargs)
 	[ "$rows" = "$(printf '%s\n' "$@" | sort | xargs)" ] || { cat "$work/log/costs.tsv"; echo "expected the rows $*"; exit 1; }
 }
-# A deadline and an order of the outer run do not apply to these runs.
+# The deadline and the order of the outer run do not apply to these runs.
 unset LT_DEADLINE LT_LONG LT_AGAIN LT_SHARED LT_WORTH "${!LT_STRESS_@}"
 export LT_TOUCHED='' LT_ROTATE=''
 
 vm_test good 30 'echo all is well; assert_eq "${LT_LONG:-}" "" LT_LONG'
 vm_test warned 30 'echo "WARNING: CPU: 0 PID: 1 at kernel/test.c:1 test+0x1/0x2" >/dev/kmsg'
 vm_test tainted 30 'echo 512 >/proc/sys/kernel/tainted'
-# Code that was freed, and code that the kernel had patched before: only the latter is the emulator's fault. What was
-# printed is still on its way to the host at first.
+# One crash is in freed code, the other in code that the kernel had patched: only the latter is the
+# emulator's fault. The sleep lets earlier output reach the host first.
 crash() {
 	printf "sleep 1; for line in 'Oops: int3: 0000 [#1]' 'Code: 90 %s 48'; do echo \"\$line\" >/dev/kmsg; done\n" "$1"
 	echo 'echo c >/proc/sysrq-trigger; sleep 20'
 }
 vm_test crashed 28 "$(crash 'cc <cc>')"
-# The last one before a machine that breaks.
+# The last test before the one that breaks the machine.
 vm_test calm 26 'echo calm'
 vm_test snapped 25 "$(crash 'eb <53>')"
 vm_test hanging 5 'echo before; sleep 1000'
 vm_test skipped 30 'skip "not on a Tuesday"'
-# Longest time first: one test leaves changes that can be undone, and the next finds none of them.
+# The test with the longest limit runs first. It leaves changes that can be undone, and the next
+# test finds none of them.
 vm_test leaving 100 '. /lt/tests/block.sh
 	echo left >/tmp/file; echo left >/dev/kmsg; sleep 1000 & load_module; null_disk disk 1000
 	control "one block"; echo 1 >/sys/kernel/tracing/events/sched/sched_switch/enable'
@@ -113,7 +117,7 @@ machines() { grep -lE "lt-test: $1 begins" "$work"/log/vm/{machine,again}-*/*/co
 ! machines shy | grep -qFx "$(machines leaving)" || { echo "a machine went on after a test that failed"; exit 1; }
 counts=$(for test in snapped crashed warned shy; do machines $test | wc -l; done | xargs)
 [ "$counts" = '2 1 1 2' ] || { echo "not one more machine for the broken one, and none after a finding, but $counts"; exit 1; }
-# A test that broke the machine in which it was the last one is not run again, either.
+# A test that broke a machine as the last test in it is not run again, either.
 [ "$(machines calm)" = "$(machines snapped | head -n 1)" ] || { echo "calm was not before snapped"; exit 1; }
 [ "$(machines shy | grep -c /again-)" -eq 1 ] || { echo "the second run was not in a machine of its own"; exit 1; }
 last '7 passed, 5 failed, 1 skipped'
@@ -121,8 +125,8 @@ costs vm/{leaving,finding,spoiling,unspoilt,good,calm}@stock=PASS vm/{warned,tai
 	vm/skipped@stock=SKIP vm/{shy,hanging}@stock=AGAIN vm/shy@stock=FLAKY
 check '^CPU time: 0.0 s for builds and cargo, 0.0 s for host, [0-9.]+ s for vm, [0-9.]+ s for set-up and boots$'
 
-# Many runs of a test that only make test-long has. In the second one, the deadline passes during vm/good: it is in the
-# test's own output. The machine ends before the next test.
+# Many runs of a test that only make test-long has. In the second run, the deadline passes during
+# vm/good, since its output sets it. The machine ends before the next test.
 nothing
 for test in good other; do vm_test $test 30 'echo "$LT_LONG"' '# long: stock\n'; done
 vm_test out 10 'echo out' '# long: stock\n'
@@ -170,7 +174,7 @@ last '4 passed, 0 failed'
 once four
 rm "$work"/{one,two,three}
 run 1
-check '^FAIL too many flaky tests: 4 passed only when they ran again, and 3 may'
+check '^FAIL too many flaky tests: 4 passed only when they ran again, and at most 3 are allowed'
 last '4 passed, 1 failed'
 rm "$work"/{one,two,three,four}
 LT_AGAIN=0 run 1
@@ -198,7 +202,7 @@ check "^More than 0.3 s of CPU time, and no line '# worth: WHY' in the head: hos
 run 0
 ! grep '# worth' "$work/said" || { echo "half a second is not worth a note"; exit 1; }
 
-# After the deadline no test starts, except second runs.
+# After the deadline, only second runs start.
 nothing
 for limit in 60 50 40 30; do host_test t$limit 'exit 0' "# timeout: $limit\n"; done
 LT_DEADLINE=1 run 1
@@ -216,7 +220,7 @@ LT_DEADLINE=@$work/deadline run 0
 check '^FLAKY host/t20 '
 check '^1 without time: vm/t10@stock$'
 last '5 passed, 0 failed, 1 skipped'
-# Too many failures to be flaky tests are not run again then.
+# If there are too many failures for flaky tests, there are no second runs after the deadline.
 echo 99999999999 >"$work/deadline"
 for limit in 60 50 40 30; do host_test t$limit 'exit 3' "# timeout: $limit\n"; done
 LT_DEADLINE=@$work/deadline run 1
@@ -240,8 +244,8 @@ LT_TOUCHED=$'b\ntree-y' order vm/{b,tree-y,engine-x,c,a,z}@stock
 LT_ROTATE=1 order vm/{engine-x,a,b,c,tree-y,z}@stock
 LT_ROTATE=5 order vm/{engine-x,b,c,tree-y,a,z}@stock
 LT_ROTATE=5 LT_TOUCHED=a order vm/{a,engine-x,b,c,tree-y,z}@stock
-# Machines start in the order of their most urgent test, then by their total time; each test has its own, except for z
-# and c.
+# Machines start in the order of their most urgent test, then by their total time. Each test has a
+# machine of its own, except for z and c.
 for test in a:2 b:4 tree-y:8 engine-x:16; do sed -i "1i # cpus: ${test#*:}" "$work/vm/${test%:*}.sh"; done
 host_test h 'exit 0' '# timeout: 25\n'
 order vm/{engine-x,c,z}@stock host/h vm/{b,a,tree-y}@stock
@@ -250,7 +254,7 @@ LT_ROTATE=3 order vm/{engine-x,tree-y,c,z}@stock host/h vm/{b,a}@stock
 LT_ROTATE=x run 1 --list
 check 'LT_ROTATE=x: expected a number'
 
-# Without these, the commits decide: the last ten, if they are all there.
+# Without these variables, the commits determine the order: the last ten, if all of them exist.
 if command -v git >/dev/null; then
 	repository=$work/repository
 	mkdir -p "$repository/rust/trackers"
@@ -302,8 +306,8 @@ LT_LONG=0 has host/{part,short} vm/{either,short}@stock vm/part@{stock,rt}
 LT_LONG=1 has host/{long,part} vm/either@rt vm/long@stock vm/part@{stock,rt}
 LT_LONG=yes run 1 --list
 check 'LT_LONG=yes: expected 0 or 1'
-# A command whose status bash no longer has when it is waited for: a signal killed it, or its number belongs to another
-# child.
+# A command whose status bash no longer has when the runner waits for it: a signal killed it, or its
+# pid belongs to another child.
 cat >"$work/forgotten" <<'END'
 set -euo pipefail
 . "$1/scripts/lib.sh"
@@ -316,7 +320,8 @@ ended $!
 beside first "$LOGS/first.log" true
 first=$!
 ended $first
-# next NUMBER: the next process gets it, unless another program forks first; some containers do not let us choose.
+# next NUMBER: give this pid to the next process, unless another program forks first. Some
+# containers do not allow this.
 next() { { echo $(($1 - 1)) >/proc/sys/kernel/ns_last_pid; } 2>/dev/null; }
 for ((try = 0; try < 1000; try++)); do
 	next $first || { echo "note: the number of the next process cannot be set here"; break; }

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The module leaves room on the kernel's stack of 16 KiB. Its frames have limits where the stack gets deep: while an
-# instance is made, for which memory may have to be reclaimed; while it is enabled, which attaches probes; and in an
-# alert, which may come on top of that or of any other code.
+# The module leaves enough of the kernel's stack of 16 KiB. Its frames are limited where the stack
+# gets deep: when an instance is created, which may have to reclaim memory; when an instance is
+# enabled, which attaches probes; and in an alert, which may come on top of these or of any other
+# code.
 # timeout: 900
 
 set -euo pipefail
@@ -11,7 +12,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# frames MODULE: the size of the frame of each of its functions, and the name.
+# frames MODULE: print frame size and name of each function.
 frames() {
 	"$top/scripts/in-tree" objdump --disassemble --no-show-raw-insn "$1" |
 		awk 'function number(hex,	at, value) {
@@ -28,7 +29,8 @@ frames() {
 			}'
 }
 
-# at_most LIMIT WHAT PATTERN...: the largest frames of all patterns together must take at most LIMIT.
+# at_most LIMIT WHAT PATTERN...: check that the largest frames of all patterns together take at most
+# LIMIT.
 at_most() {
 	local limit=$1 what=$2 pattern sum=0 size name
 	shift 2

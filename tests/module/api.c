@@ -2,11 +2,10 @@
 /*
  * lt_api: each promise of include/latency_tracker.h, as another module sees it.
  *
- * It loads only if all tests pass, and the log names each. Misbehaviour is
- * requested by parameters, and then there are no tests: forget=1 is unloaded
- * without destroying a tracker, fail=1 fails to load without doing so, and leak=1
- * uses a reference that it has not returned in time. With only=NAME it runs that
- * test alone.
+ * It loads only if all tests pass, and the log names each. Parameters request
+ * misbehaviour, and then no test runs: forget=1 is unloaded without destroying a
+ * tracker, fail=1 fails to load without destroying it, and leak=1 uses a reference
+ * that it has not returned in time. With only=NAME it runs that test alone.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>

@@ -26,7 +26,7 @@ extern int reports;
 /* A callback that notes these. */
 void late(const struct latency_tracker_report *report);
 
-/* Waits until there are this many, with a limit that is reached only if something is broken. */
+/* Waits until there are this many. The time limit is reached only if something is broken. */
 bool reported(int count);
 
 /* The configuration that tests begin with. Sets reports to 0. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lt_api: callbacks: that they are over when the API says so, that they may be
- * nested, and what they may not call.
+ * lt_api: callbacks. They are over when the API says so, they may be nested, and some
+ * functions are refused in them.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -27,7 +27,7 @@ void disabling_waits_for_callbacks(void)
 	task = kthread_run(end_slowly, NULL, "lt_api");
 	CHECK(!IS_ERR(task));
 	await_callback();
-	/* A grace period is all that this waits for. */
+	/* This waits for a grace period only. */
 	CHECK(!latency_tracker_set_enabled(slow_tracker, false));
 	CHECK(slow_left);
 	if (!IS_ERR(task))
@@ -100,7 +100,7 @@ void no_callback_after_the_end(void)
 	c.capacity = LT_SLOTS;
 	c.threshold = ~0ULL;
 	c.timeout = 2 * NSEC_PER_MSEC;
-	/* The search is on the CPU of its tracker's creation, the ends are not. */
+	/* The search runs on the CPU that created the tracker, the ends do not. */
 	set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask)));
 	t = latency_tracker_create(&c);
 	CHECK(!IS_ERR(t));

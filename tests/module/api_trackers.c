@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* lt_api: trackers as a whole, timeouts, and callbacks that do things. */
+/* lt_api: trackers as a whole, timeouts, and callbacks that call the API. */
 #include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
@@ -120,7 +120,7 @@ void what_is_impossible_is_refused(void)
 	latency_tracker_destroy(t);
 	latency_tracker_destroy(NULL);
 	latency_tracker_destroy(ERR_PTR(-ENOMEM));
-	/* A later version of the header, with something set and without. */
+	/* A later version of the header, with its new fields set and unset. */
 	newer.config.size = sizeof(newer);
 	newer.unknown = 1;
 	CHECK(latency_tracker_create(&newer.config) == ERR_PTR(-E2BIG));

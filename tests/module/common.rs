@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Shared by the tests of the engine in a real kernel: threads, the engine, its sums.
+//! Shared by the tests of the engine in a real kernel: threads, the engine, and its sums.
 //!
 //! Compiled into each test module together with the files of the engine. All functions sleep
 //! except [`begin`] and [`end`], which run in any context.
@@ -35,8 +35,8 @@ pub(crate) fn on_cpus<F: Fn(u64) + Sync>(cpus: u64, work: F) -> Result {
         work(u64::from(cpu));
     }
     let arg = core::ptr::from_ref(&work).cast_mut().cast();
-    // SAFETY: `call` gets the `F` it was made for, which is `Sync` and outlives the call: it
-    // returns when all threads are done.
+    // SAFETY: `call` gets the `F` that it was instantiated for, which is `Sync` and outlives this
+    // call, since it returns when all threads are done.
     to_result(unsafe { lt_run_on_cpus(cpus as c_uint, call::<F>, arg) })
 }
 
@@ -49,13 +49,13 @@ pub(crate) fn cond_resched() {
 /// Words of data of an event.
 pub(crate) const DATA: usize = 2;
 
-/// The engine as the tests use it.
+/// The engine of the tests.
 pub(crate) type Engine = crate::engine::Engine<2, DATA, Kernel>;
 
-/// The seed of all engines here.
+/// The seed of all engines of the tests.
 pub(crate) const SEED: Seed = Seed::new(0x1234_5678_9abc_def1, 0xfeed_beef_cafe_f00d);
 
-/// An engine that finds nothing too slow.
+/// Returns an engine whose threshold nothing exceeds.
 pub(crate) fn engine(capacity: u32) -> Result<Engine> {
     Engine::new(capacity, u64::MAX, SEED)
 }
@@ -73,12 +73,12 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-/// The total of a counter.
+/// Returns the total of a counter.
 pub(crate) fn total(engine: &Engine, counter: Counter) -> u64 {
     engine.stats().total(counter)
 }
 
-/// The sums of stats.rs.
+/// Checks the sums of stats.rs.
 pub(crate) fn sums_hold(engine: &Engine) -> bool {
     let of = |counter| total(engine, counter);
     let begins = of(Counter::Started)
@@ -99,7 +99,7 @@ pub(crate) fn sums_hold(engine: &Engine) -> bool {
         && of(Counter::Ended) == counted + of(Counter::Negative)
 }
 
-/// Begins an event whose data follow from its key.
+/// Starts an event whose data follows from its key.
 pub(crate) fn begin(engine: &Engine, key: [u64; 2]) -> Begin {
     let guard = Kernel::guard();
     engine.event_in(&guard, &key, Kernel::now(), &[key[0], !key[1]])

@@ -52,8 +52,8 @@ const THREAD_LIVE: usize = 4;
 /// Events of all contexts of a CPU that are live at a time: each handler has one.
 const CPU_LIVE: usize = THREAD_LIVE + 3;
 
-/// Every context has keys of its own, and there are as many cells as events can be live: nothing is
-/// lost, and each context finds its events unchanged.
+/// Every context has keys of its own, and there are as many cells as live events. Nothing is lost,
+/// and each context finds its events unchanged.
 fn each_finds_its_own() -> Result<Verdict> {
     let engine = Engine::new(cpus() as u32 * CPU_LIVE as u32, 0, SEED)?;
     let keys: [_; CPUS * CPU_LIVE] = crowd();
@@ -184,8 +184,8 @@ fn all_share_a_few_keys() -> Result<Verdict> {
     Ok(mix.verdict())
 }
 
-/// All contexts begin two keys that can be live only once, and end them: in the end each is live
-/// once at most, and nothing was lost, since every operation needs one cell.
+/// All contexts start and end two keys that can be live only once. At the end, each is live at most
+/// once, and nothing was lost, since every operation needs one cell.
 fn a_key_is_live_once() -> Result<Verdict> {
     let keys: [_; 2] = crowd();
     let capacity = cpus() as usize * Context::ALL.len() + keys.len();

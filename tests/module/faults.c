@@ -2,10 +2,10 @@
 /*
  * Allocations of a task that fail.
  *
- * The kernel's own fault injection makes one allocation of a system call fail.
- * But kvmalloc() tries twice, so both have to fail, and if memory has run out, all
- * allocations fail. This module decides instead, where the kernel calls its fault
- * injection: for slabs, and for pages.
+ * The kernel's own fault injection makes one allocation of a system call fail. But
+ * kvmalloc() tries twice, so both have to fail; and if memory has run out, all
+ * allocations fail. So this module decides instead, at the places where the kernel
+ * calls its fault injection: for slabs, and for pages.
  */
 #include <linux/compiler.h>
 #include <linux/gfp.h>

@@ -2,9 +2,9 @@
 /*
  * lt_faults: makes system calls run out of memory.
  *
- * If a task writes "NTH COUNT" to /proc/lt_faults, its allocations from the nth on
- * fail, COUNT of them. "0 0" ends that; reading then returns how many failed.
- * Neither needs memory. For one task at a time.
+ * If a task writes "NTH COUNT" to /proc/lt_faults, COUNT of its allocations fail, from
+ * the nth on. "0 0" ends that; reading then returns how many failed. Neither allocates
+ * memory. For one task at a time.
  */
 #include <linux/fs.h>
 #include <linux/kernel.h>

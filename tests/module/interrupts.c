@@ -6,9 +6,9 @@
  *   a thread --IPI--> NMI on another CPU --irq_work--> hard interrupt there
  *   hrtimer, in hard interrupt context  --tasklet----> softirq
  *
- * NMIs are sent through the local APIC by the function that the kernel sends
- * its own with. The receiver notes that it came before the next one is sent,
- * so none is merged with another: as many come as were sent.
+ * NMIs are sent through the local APIC by the function that the kernel uses for its
+ * own. The receiver notes each one before the next one is sent, so none is merged
+ * with another: as many come as were sent.
  */
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
@@ -21,7 +21,7 @@
 #include "interrupts.h"
 #include "threads.c"
 
-/* Two timer interrupts of a CPU are at most this far apart, or their length. */
+/* Timer interrupts of a CPU are at most this far apart, or their length if that is more. */
 #define LT_TIMER_NS (100 * NSEC_PER_USEC)
 
 struct lt_source {

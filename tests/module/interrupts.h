@@ -13,8 +13,8 @@ enum lt_context {
 };
 
 /*
- * Called in these contexts. ours: the interrupted instruction belongs to this
- * module, as far as that is known (it is not in a softirq).
+ * Called in these contexts. ours: whether the interrupted instruction belongs to this
+ * module, if that is known (in a softirq it is not).
  */
 typedef void (*lt_interrupt_fn)(enum lt_context context, unsigned int cpu,
 				bool ours, void *arg);

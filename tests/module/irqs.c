@@ -7,9 +7,9 @@
  *                                 |                               lt_long
  *                                 +-- tasklet_hi_schedule() ----> lt_tasklet
  *
- * Loading it makes this happen `times` times, on the CPU that it is loaded on, one
- * after the other. `number` is then the number that the line had. The handlers are not
- * threads on PREEMPT_RT either.
+ * Loading it makes this happen `times` times, one after the other, on the CPU on which
+ * it is loaded. `number` is then the number that the line had. The handlers are not
+ * threads, even on PREEMPT_RT.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -40,8 +40,8 @@ static DECLARE_COMPLETION(lt_done);
 static int lt_short, lt_long;
 
 /*
- * By the clock that they are measured with: udelay() counts by another one.
- * But not continuously: reading some clocks exits from the virtual machine.
+ * Waits by the clock that measures them: udelay() uses another one. Does not read it
+ * continuously: reading some clocks exits from the virtual machine.
  */
 static void lt_take(unsigned int length)
 {
@@ -113,7 +113,7 @@ free:
 }
 module_init(lt_irqs_init);
 
-/* A line that is requested keeps the module: it was given back above. */
+/* A requested line would keep the module loaded; this one was given back above. */
 static void __exit lt_irqs_exit(void)
 {
 }

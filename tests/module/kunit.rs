@@ -57,7 +57,7 @@ impl kernel::Module for Suites {
     }
 }
 
-/// Whether `value` prints as `text`.
+/// Whether `value` is printed as `text`.
 fn prints(value: &dyn fmt::Display, text: &str) -> bool {
     CString::try_from_fmt(fmt!("{value}"))
         .is_ok_and(|printed| printed.to_bytes() == text.as_bytes())
@@ -176,7 +176,7 @@ mod control_suite {
         }
     }
 
-    /// A machine with one disk that has one partition.
+    /// Looks up names on a machine with one disk, which has one partition.
     fn lookup(target: LookupTarget<'_>) -> Result<u64> {
         match target {
             LookupTarget::Disk(Disk::Name(b"sda")) => Ok(8 << 20),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Everything at once: each context begins, ends, changes, drops, renews, holds, clears and looks
-//! for timeouts, of the same six keys, several live of each, in a pool of twelve that is often
-//! full.
+//! Everything at once: each context begins, ends, changes, drops, renews, holds and clears events
+//! of the same six keys, and searches for timeouts. Several events of each key are live, in a pool
+//! of twelve that is often full.
 //!
 //! All keys are in one bucket of the table. The results of the operations are noted, and in the
 //! end every counter has to match them. [`Mix::step`] runs in any context.
@@ -34,8 +34,8 @@ pub(crate) trait Notes {
     fn within<R>(&self, op: Op, work: impl FnOnce(&<Kernel as Platform>::Guard) -> R) -> R;
 }
 
-/// The first `N` keys of bucket 0 in a table of up to 64 buckets: all in the same bucket, the
-/// tags of their hashes as they come.
+/// Returns the first `N` keys of bucket 0 in a table of up to 64 buckets. All are in the same
+/// bucket; the tags of their hashes are arbitrary.
 pub(crate) fn crowd<const N: usize>() -> [[u64; 2]; N] {
     let mut next = 0;
     array::from_fn(|_| loop {
@@ -55,7 +55,7 @@ impl Dice {
         Self(Atomic::new((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// A number below 64.
+    /// Returns a random number below 64.
     fn roll(&self) -> u64 {
         // Relaxed: one at a time.
         let mut x = self.0.load(Relaxed);
@@ -134,7 +134,8 @@ impl Mix {
         }
     }
 
-    /// Takes a reference, may end the event by it, and checks that its cell was not recycled.
+    /// Takes a reference, ends the event by it in some cases, and checks that its cell was not
+    /// recycled.
     fn hold(&self, notes: &impl Notes, key: &[u64; 2]) {
         let engine = &self.engine;
         let Lookup::Found(event) = notes.within(Op::Hold, |guard: &_| engine.lookup(guard, key))

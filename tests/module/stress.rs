@@ -2,8 +2,9 @@
 
 //! lt_stress: threads that use an engine on all CPUs while this module is loaded.
 //!
-//! One thread for each possible CPU, bound to none, so they migrate when CPUs go offline and come
-//! back. On unload the log has `ok`, or the error that was found (tests/vm/stress.sh).
+//! There is one thread for each possible CPU. The threads are not bound to CPUs, so they migrate
+//! when CPUs go offline and come back. On unload the log has `ok`, or the error that was found
+//! (tests/vm/stress.sh).
 
 #![allow(
     dead_code,
@@ -65,7 +66,7 @@ struct Shared {
 ///
 /// `arg` points to a [`Shared`].
 unsafe extern "C" fn work(thread: c_uint, arg: *mut c_void) {
-    // SAFETY: The function's contract; all of it may be shared.
+    // SAFETY: The function's contract; all of `Shared` may be shared between threads.
     let shared = unsafe { &*arg.cast::<Shared>() };
     if let Some(dice) = shared.dice.get(thread as usize) {
         for _ in 0..64 {
@@ -88,8 +89,8 @@ impl kernel::Module for Stress {
         let mix = Mix::new()?;
         let shared = KBox::new(Shared { mix, dice }, GFP_KERNEL)?;
         let arg = core::ptr::from_ref(&*shared).cast_mut().cast();
-        // SAFETY: `work` gets the `Shared` that it expects, which stays where it is until the
-        // threads are stopped by our drop.
+        // SAFETY: `work` gets the `Shared` that it expects, which does not move until our drop has
+        // stopped the threads.
         to_result(unsafe { lt_crowd_start(Kernel::cpus() as c_uint, work, arg) })?;
         Ok(Self { shared })
     }

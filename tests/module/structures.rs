@@ -2,9 +2,9 @@
 
 //! lt_structures: ways to pair events, compared behind one interface (structures/structures.h).
 //!
-//! This file puts the engine behind that interface; its files are compiled into this module as they
-//! are. The other structures are in C. Loading the module checks or measures them all
-//! (scripts/bench structures).
+//! This file puts the engine behind that interface; the engine's files are compiled into this
+//! module unchanged. The other structures are in C. Loading the module checks or measures all of
+//! them (scripts/bench structures).
 
 #![allow(
     dead_code,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Kernel threads for the tests, and the helpers that the engine's platform
- * calls: the same file that the module is made of.
+ * calls, from the same file as in the module.
  */
 #include <linux/atomic.h>
 #include <linux/completion.h>

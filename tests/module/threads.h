@@ -12,21 +12,21 @@ typedef void (*lt_thread_fn)(unsigned int cpu, void *arg);
 int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg);
 
 /*
- * Starts nr threads, each of which calls fn with its number again and again,
- * on any CPU. Returns 0 or a negative errno. There is one crowd at a time.
+ * Starts nr threads. Each calls fn with its number again and again, on any CPU.
+ * Returns 0 or a negative errno. There is one crowd at a time.
  */
 int lt_crowd_start(unsigned int nr, lt_thread_fn fn, void *arg);
 
 /* Stops them and waits. */
 void lt_crowd_stop(void);
 
-/* How many guards ended by a call so far, since they had to schedule; for one CPU at a time. */
+/* How many guards so far ended with a call, since they had to schedule; for one CPU at a time. */
 unsigned long lt_guards_ended_by_call(void);
 
 /* The engine's guards call this one, which counts. */
 void lt_preempt_enable(void);
 
-/* As if a task were woken that has to run here instead. With preemption off. */
+/* Acts as if a task were woken that has to run here instead. With preemption off. */
 void lt_want_to_schedule(void);
 bool lt_wants_to_schedule(void);
 

@@ -32,7 +32,7 @@ static struct workqueue_struct *queue;
 
 static __always_inline void lt_sleep(unsigned int us)
 {
-	/* msleep() rounds up to ticks. */
+	/* Not msleep(), which rounds up to ticks. */
 	usleep_range(us, us + 1);
 	/* No tail call: the caller has to be on the stack. */
 	barrier();

@@ -8,7 +8,7 @@
 # long: rt
 # cpus: 2
 # root: full
-# arm64: no, tests/abi.txt has what x86 has in addition
+# arm64: no, tests/abi.txt also has what only x86 has
 # timeout: 180
 
 . /lt/tests/lib.sh
@@ -20,11 +20,11 @@ null_disk disk 20000000
 insmod /lt/lt_works.ko
 insmod /lt/lt_sample_c.ko
 
-# Operations that were in flight before have one more field, since, which vm/stock checks.
+# Operations that were in flight before the start have another field, since, which vm/stock checks.
 # fields: print the field names of the first line, in order.
 fields() { sed -n '1{s/="[^"]*"/=/g;s/=[^ ]*/=/g;p}'; }
 
-# with TRACKER, prints the fields of the alert that has the most.
+# with TRACKER: print the fields of the alert with the most fields.
 with() {
 	case $1 in
 	offcpu) echo ' waker_stack=".*" stack="' ;;
@@ -34,8 +34,8 @@ with() {
 	esac
 }
 
-# head_of TRACKER KEY: a value in the head of the tracker's own test: `# abi-alert: COMMAND` raises an alert, and
-# `# abi-has: PATTERN` matches the alert with the most fields.
+# head_of TRACKER KEY: print a value from the head of the tracker's own test: `# abi-alert: COMMAND`
+# raises an alert, and `# abi-has: PATTERN` matches the alert with the most fields.
 head_of() { [ ! -e "/lt/tests/vm/$1.sh" ] || sed -n "s/^# abi-$2: //p" "/lt/tests/vm/$1.sh"; }
 
 # One alert of each tracker, caused by frequent kernel activity or provoked here.
@@ -50,7 +50,7 @@ words() {
 	*) echo threshold=0 ;;
 	esac
 }
-# make TRACKER...: create an instance of each.
+# make TRACKER...: create an instance of each tracker.
 make() {
 	for _tracker; do control "i_$_tracker $_tracker $(words "$_tracker")"; done
 }

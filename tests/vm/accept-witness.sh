@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the answered connections one by one. From the kernel's events of the functions that accept, send
-# and close a socket of each family, and of the return values of accept(2) and accept4(2), lt-witness computes how
-# long each connection took to its first bytes, which task accepted it on which descriptor and port, and how many
-# bytes were sent. The tracker uses other points: one for all families where bytes are handed over, and the system
-# call and the file instead of the socket.
+# The alerts match the answered connections one by one. From the kernel's events of the functions
+# that accept, send and close a socket of each family, and of the return values of accept(2) and
+# accept4(2), lt-witness computes how long each connection took to its first bytes, which task
+# accepted it on which descriptor and port, and how many bytes were sent. The tracker uses other
+# points: one point for all families where bytes are passed to the socket, and the system call and
+# the file instead of the socket.
 #
 # Threads and processes serve several clients at once over IPv4, IPv6 and Unix sockets, with each call that sends, and
 # on descriptors that are duplicated, inherited, passed on, and reused by the next connection. Some connections are
@@ -23,7 +24,7 @@
 # root: full
 # icount: 1
 # append: no_hash_pointers
-# debug: no, its kernel has no network
+# debug: no, that kernel has no network
 # timeout: 300
 
 . /lt/tests/lib.sh
@@ -44,7 +45,7 @@ event 'sent tcp_sendmsg%return socket=$arg1 bytes=$retval:s32'
 event 'unix_sent unix_stream_sendmsg%return socket=sock->sk bytes=$retval:s32'
 event 'closed tcp_close socket=$arg1'
 event 'unix_closed unix_release socket=sock->sk'
-# A failed call has none.
+# A failed call has no socket.
 for accepted in accepted unix_accepted; do echo 'socket != 0' >$TRACE/events/lt/$accepted/filter; done
 for sent in sent unix_sent; do echo 'bytes > 0' >$TRACE/events/lt/$sent/filter; done
 echo 1 >$TRACE/events/lt/enable
@@ -55,7 +56,7 @@ echo 1 >$TRACE/events/raw_syscalls/sys_exit/enable
 # Real-time tasks, so that no other task preempts them between two probes.
 serve() { chrt -f 10 python3 -W ignore /lt/tests/serve.py "$@"; }
 served() { serve "$@" >/tmp/served; }
-# of KEY: print a count of the servers.
+# of KEY: print a count from the servers.
 of() { sed "s/.*$1=\([0-9]*\).*/\1/" /tmp/served; }
 
 # as_the_alert: convert a trace: one event name for all families, and values as in an alert.
@@ -79,8 +80,8 @@ as_the_alert() {
 # The first run of everything is slow under emulation.
 serve 1 1
 
-# late THRESHOLD CLIENTS MS WHAT: the alerts are the connections that took longer, as many as the servers counted for
-# WHAT, and none of these is shorter than MS if it has to take that long.
+# late THRESHOLD CLIENTS MS WHAT: check that the alerts are exactly the connections that took
+# longer, as many as the servers counted for WHAT, and that every slow connection took at least MS.
 late() {
 	both accept "threshold=$1 ring=16384 stack=0" served "$2" "$3"
 	edit /tmp/trace as_the_alert
@@ -97,7 +98,7 @@ late() {
 	control -w
 }
 late 0 3 20 answered
-# Over a hundred of them, too: of fewer, none may be odd.
+# Over a hundred of them: with fewer, none may be an exception.
 late 150ms 5 200 slow
 sed 's/.* \(family=[a-z0-9]*\) .* \(bytes=.*\)/\1 \2/' /tmp/all | sort | uniq -c
 unload_module

@@ -57,7 +57,8 @@ while read -r one two three four; do
 		esac
 		grep -q " pid=$server .* family=$family $ends $one $three\$" /tmp/alert || fail "line $line: expected $family $ends $one $three"
 		took=${four#*=} delay=$(field delay </tmp/alert)
-		# Accepting returns before the server reads its clock, and the first byte is sent before it reads it again.
+		# accept(2) returns before the server reads its clock, and the first byte is sent before the
+		# server reads it again.
 		off=$((took - delay))
 		! in_time || { [ $off -gt -500000 ] && [ $off -lt 500000 ]; } || fail "line $line: $delay ns, the server says $took"
 		[ "$delay" -ge "${ms}000000" ] || fail "line $line: $delay ns"
@@ -67,7 +68,7 @@ done </tmp/said
 assert_eq "$line $(stat a closed) $(stat a gone)" "$connections 1 1" "connections, closed, gone"
 exec 3<&-
 
-# It is pending while it lasts, and times out, with its stack.
+# A connection is pending until its first byte, and times out, with a stack.
 echo 3600s >$LT/a/threshold
 echo 50ms >$LT/a/timeout
 exec 3<$LT/a/alerts
@@ -97,8 +98,9 @@ for i in a p q r; do
 done
 for i in a p q r; do control "-$i"; done
 
-# A server returns from accept(2) through the address of its probe: a probe without an exit handler there would kill the
-# kernel; another probe with one gets the connection like any other.
+# A server returns from accept(2) through the address of its probe. A probe without an exit handler
+# at that address would crash the kernel. A probe with an exit handler gets the connection like any
+# other.
 control 'keep func function=vfs_statfs threshold=3600s'
 for i in $(seq 4); do control "a$i accept threshold=0"; done
 net listen 127.0.0.1 5000 0 >/tmp/server &

@@ -12,7 +12,7 @@
 # root: full
 # icount: 0
 # timeout: 240
-# debug: no, it measures by a clock of instructions, which that machine does not have
+# debug: no, it measures in instructions, which that machine does not count
 
 . /lt/tests/lib.sh
 

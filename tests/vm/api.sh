@@ -7,7 +7,7 @@
 # cpus: 2
 # arm64: yes
 # timeout: 180
-# leaves: our module, which cannot be unloaded any more
+# leaves: our module, which can no longer be unloaded
 
 . /lt/tests/lib.sh
 
@@ -41,7 +41,7 @@ refused "our module leaves before its user" rmmod latency_tracker
 rmmod lt_api
 [ ! -e $LT/api_left ] || fail "the tracker is still there"
 
-# A module that forgets to destroy its tracker is named, and nothing of it is left.
+# A module that forgets to destroy its tracker is named in the log, and nothing of it is left.
 insmod /lt/lt_api.ko forget=1
 rmmod lt_api
 [ ! -e $LT/api_left ] || fail "a forgotten tracker is still there"
@@ -53,7 +53,7 @@ refused "a module that fails" insmod /lt/lt_api.ko fail=1
 [ "$(log 'api_left: destroyed: its module was unloaded')" -gt 1 ] || fail "the log does not name it"
 rmmod latency_tracker
 
-# A reference that is not returned: memory is kept for it, and so is our module.
+# A reference that is not returned keeps its memory and our module.
 load_module
 insmod /lt/lt_api.ko leak=1
 rmmod lt_api

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker apply` and `check --config`: an invalid line is reported with file and line, and the others start.
-# An instance whose line is unchanged keeps running, with its counters. An omitted parameter returns to its default.
-# An instance whose line is gone is removed, but not while any line is invalid. Instances of others are left alone.
-# After the module is reloaded, everything is restored. --stop removes exactly what was started from the files. `check
-# --config` reports the same errors, and starts nothing.
+# `latency-tracker apply` and `check --config`: an invalid line is reported with file and line, and
+# the others start. An instance whose line is unchanged keeps running, with its counters. An omitted
+# parameter returns to its default. An instance whose line is gone is removed, but not while any
+# line is invalid. Foreign instances are left alone. After the module is reloaded, everything is
+# restored. --stop removes exactly the instances that were started from the files. `check --config`
+# reports the same errors, and starts nothing.
 # kernels: stock
 # cpus: 2
 
@@ -84,10 +85,10 @@ assert_eq "$(read_back slow ring)" 64 ring
 mv $CONF/b.conf /tmp/b.conf
 echo 'oops' >$CONF/z.conf
 applies 1 $CONF
-said "not removed, until all lines are right: queue"
+said "not removed until all lines are valid: queue"
 assert_eq "$(names)" "foreign queue slow" "the instances"
 rm $CONF/z.conf
-# Another file is not about them.
+# Another file does not affect these instances.
 echo 'other wakeup threshold=1h' >/tmp/other.conf
 applies 0 /tmp/other.conf
 assert_eq "$(names)" "foreign other queue slow" "the instances"
@@ -95,10 +96,10 @@ applies 0 $CONF
 said "removed queue"
 assert_eq "$(names)" "foreign other slow" "the instances"
 
-# The name is taken by an instance of another tracker that was created by hand.
+# An instance of another tracker that was created by hand has this name.
 echo 'foreign offcpu threshold=1h' >$CONF/f.conf
 applies 1 $CONF
-said "an instance called foreign runs already, of the tracker wakeup"
+said "an instance named foreign of the tracker wakeup already runs"
 rm $CONF/f.conf
 # The name of an instance that was started from the files and has been removed since.
 echo 'taken runqueue threshold=1h' >$CONF/f.conf
@@ -107,7 +108,7 @@ said "started taken"
 control '-taken'
 control 'taken wakeup threshold=3600s'
 applies 1 $CONF
-said "an instance called taken runs already, of the tracker wakeup"
+said "an instance named taken of the tracker wakeup already runs"
 assert_eq "$(awk '$1 == "taken" { print $2 }' $LT/control)" wakeup "the tracker of taken"
 applies 1 $CONF
 rm $CONF/f.conf

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# On a kernel that is not as assumed, the trackers that rely on the assumption are marked so in `trackers` and refused with
-# ENOSYS; the others work. The kernel is unchanged: in a copy of the module its self-test expects another number.
+# On a kernel that differs from an assumption, the trackers that rely on it are marked as
+# unavailable in `trackers` and refused with ENOSYS. The others work. The kernel is unchanged: the
+# self-test in a copy of the module expects another number.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -10,7 +11,7 @@
 
 . /lt/tests/lib.sh
 
-# This kernel is as assumed.
+# This kernel meets the assumption.
 load_module
 refused "something is missing" grep unavailable $LT/trackers
 unload_module

@@ -38,7 +38,8 @@ bad() {
 	[ "$(state)" = "$before" ] || fail "'$3' to $1 changed something"
 }
 
-# The log has one line for each, in order, with the offending word in quotes.
+# log_is_right: check that the log has one line for each, in order, with the offending word in
+# quotes.
 log_is_right() {
 	dmesg | grep 'latency_tracker: ' | tail -n +$((first + 1)) >/tmp/log
 	assert_eq "$(wc -l </tmp/log)" "$(wc -l </tmp/expected)" "lines in the log"
@@ -151,7 +152,7 @@ for says in 'events: expected a whole number from 1 to 8388608: "0"' 'ring: expe
 	grep -qF "latency_tracker: $says" /tmp/log || fail "the log does not say: $says"
 done
 
-# Several lines: only those before the bad one are executed.
+# Of several lines, only those before the bad one are executed.
 if printf 'four block\nfive blocks\nsix block\n' 2>/dev/null >$LT/control; then fail "a bad line among good ones was accepted"; fi
 [ -d $LT/four ] && [ ! -d $LT/five ] && [ ! -d $LT/six ] || fail "not the first line alone was done"
 control '-four'

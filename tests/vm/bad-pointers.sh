@@ -22,7 +22,8 @@ import ctypes, errno, os
 
 LT = "/proc/latency_tracker"
 libc = ctypes.CDLL(None, use_errno=True)
-# NULL, a page that is not mapped, a kernel address, a canonical hole, and a buffer that ends in a hole.
+# NULL, an unmapped page, a kernel address, a non-canonical address, and a buffer that ends in an
+# unmapped page.
 page = libc.mmap
 page.restype = ctypes.c_void_p
 page.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]

@@ -9,14 +9,14 @@
 # cpus: 2
 # root: full
 # icount: 1
-# debug: no, a loop that has a CPU for itself takes most of the time of such a machine
+# debug: no, a loop with a CPU to itself takes most of the time of such a machine
 # arm64: no, lt_causes sends NMIs as only x86 does
 # timeout: 300
 
 . /lt/tests/lib.sh
 . /lt/tests/bench.sh
 
-# inside WORD...: run such a loop on CPU 1, in the background.
+# inside WORD...: run such a loop on CPU 1 in the background.
 inside() {
 	: >/tmp/said
 	latency-tracker bench loop -c 1 --in-kernel --yes "$@" >/tmp/json 2>/tmp/said & pid=$!
@@ -44,8 +44,8 @@ helper report /tmp/json calm inside || fail "see above"
 echo "$was_rcu" >$rcu
 echo "$was_soft" >$soft
 
-# An NMI hits a slice. It takes longer than a turn of the emulator's processors, and than the kernel tolerates
-# silently.
+# An NMI hits a slice. It takes longer than the emulator runs one processor at a time, and longer
+# than the kernel tolerates silently.
 longest=/sys/kernel/debug/x86/nmi_longest_ns
 was_longest=$(cat $longest)
 echo 100000000 >$longest
@@ -57,7 +57,7 @@ ended $pid 2
 helper report /tmp/json inside nmi=5 || fail "see above"
 echo "$was_longest" >$longest
 
-# However it ends.
+# The loop ends by each of these signals.
 for signal in INT TERM KILL; do
 	inside -d 1h -t 1h
 	helper runs $pid || fail "SIG$signal: $(cat /tmp/said)"
@@ -79,6 +79,6 @@ grep -q 'was it unloaded?' /tmp/said || fail "the module went: $(cat /tmp/said)"
 helper tasks >/tmp/tasks.now
 helper same /tmp/tasks /tmp/tasks.now || fail "tasks have changed"
 
-# Without the module, installed or loaded.
+# The module is neither installed nor loaded.
 if latency-tracker bench loop -c 1 --in-kernel --yes 2>/tmp/said; then fail "it runs without the module"; fi
 grep -q 'module is not loaded' /tmp/said || fail "without the module: $(cat /tmp/said)"

@@ -10,7 +10,7 @@
 # cpus: 2
 # root: full
 # icount: 1
-# debug: no, a loop that has a CPU for itself takes most of the time of such a machine
+# debug: no, a loop with a CPU to itself takes most of the time of such a machine
 # arm64: no, lt_causes sends NMIs as only x86 does
 # timeout: 300
 
@@ -62,7 +62,7 @@ latency-tracker bench loop -c 1 --json -l 20000 -t 1h >/tmp/json 2>/tmp/said || 
 helper report /tmp/json calm loops=20000 || fail "see above"
 as_before
 
-# A handler of 30 ms, by its counter alone.
+# A handler of 30 ms is found by its counter alone.
 load_module
 insmod /lt/lt_causes.ko us=30000
 : >/tmp/said
@@ -72,7 +72,7 @@ kill -INT $pid
 ended $pid 2
 helper report /tmp/json peaks=30 || fail "see above"
 
-# A handler of 30 ms, by a tracker's alert, with baseline slices in the same run.
+# A handler of 30 ms is found by a tracker's alert, with baseline slices in the same run.
 : >/tmp/said
 latency-tracker bench loop -c 1 --json -d 1h -t 20ms --slice 500ms --arm --event syscall --rate 200 >/tmp/json 2>/tmp/said & pid=$!
 helper disturb /tmp/said 3 alert || fail "see above"
@@ -82,7 +82,7 @@ helper report /tmp/json peaks=30 alert || fail "see above"
 rmmod lt_causes
 as_before
 
-# However it ends, in the middle of a slice.
+# Each of these signals ends the loop in the middle of a slice.
 for signal in INT TERM KILL; do
 	: >/tmp/said
 	latency-tracker bench loop -c 1 -d 1h -t 1h --slice 1h --arm >/tmp/out 2>/tmp/said & pid=$!

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker bench rate` counts what LTTng loses: nothing if the events fit into the buffers; many if they do
-# not while the consumer sleeps, and LTTng and the trace report the loss, too. Rates are not judged. However it ends,
-# no session, daemon or trace is left; a daemon that was running before stays.
+# `latency-tracker bench rate` counts what LTTng loses: nothing if the events fit into the buffers.
+# If they do not fit while the consumer sleeps, many are lost, and LTTng and the trace report the
+# loss, too. Rates are not judged. However the run ends, no session, daemon or trace is left. A
+# daemon that was running before stays.
 # kernels: stock
 # long: rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# arm64: no, its root is without LTTng
+# arm64: no, its root has no LTTng
 # timeout: 300
 
 . /lt/tests/lib.sh
@@ -51,7 +52,7 @@ ends() {
 	esac
 }
 
-# Refusals, before anything is touched.
+# These are refused before anything is changed.
 gives 1 -b 4096x1G
 grep -q 'more than four fifths of the' /tmp/said || fail "$(cat /tmp/said)"
 PATH=/nowhere /lt/bin/latency-tracker bench rate -b 2x4K 2>/tmp/said && fail "without lttng"
@@ -61,19 +62,20 @@ gives 1 -b 2x4K --read-timer 0ms
 refused "two CPUs" latency-tracker bench rate -c 0-1
 nothing_left
 
-# Killed, with a daemon that it has started.
+# It is killed while a daemon runs that it has started.
 begin -r 100 -t 1h -b 8x64K
 ends KILL
 nothing_left
 
-# With a foreign daemon that has a session.
+# There is a foreign daemon with a session.
 lttng-sessiond --daemonize
 lttng create other --output=/tmp/other
 begin --kind kernel -r 100 -t 1h -b 8x64K
 assert_eq "$(sessions)" 2 "sessions while it runs"
 ends INT
 
-# Events that fit into the buffers are not lost, read or not; nor in a search, which begins with the highest rate.
+# Events that fit into the buffers are not lost, read or not. This holds for a search, too, which
+# starts with the highest rate.
 gives 0 --kind kernel --rate 500 --events 200 -b 8x64K --read-timer 200ms
 helper /tmp/json kind=kernel verdict=found lossless events=200 || fail "$(cat /tmp/json)"
 gives 0 --events 1000 -b 8x64K --read-timer 200ms,4ms

@@ -10,7 +10,7 @@
 # root: full
 # icount: 1
 # debug: no, LTTng's modules are not built for this kernel
-# arm64: no, its root is without LTTng
+# arm64: no, its root has no LTTng
 # timeout: 400
 
 . /lt/tests/lib.sh
@@ -29,7 +29,7 @@ load_module
 insmod /lt/lt_causes.ko us=30000
 line=$(cat /sys/module/lt_causes/parameters/number)
 
-# peak HOW NAME: cause peaks of 30 ms until there is a capture; its explanation must match NAME.
+# peak HOW NAME: cause peaks of 30 ms until there is a capture. Its explanation must match NAME.
 peak() {
 	: >/tmp/said
 	latency-tracker bench loop -c 1 --json -d 1h -t 20ms --slice 500ms --snapshot /tmp/peaks --max-snapshots 1 \
@@ -46,13 +46,13 @@ peak() {
 }
 peak handler "lt_cause \(interrupt $line\)"
 case $(uname -r) in
-	# There ksoftirqd runs them, and must wait until the loop ends.
+	# On PREEMPT_RT, ksoftirqd runs softirqs, and must wait until the loop ends.
 	*-rt-*) ;;
 	*) peak tasklet 'softirq HI' ;;
 esac
 rmmod lt_causes
 
-# However it ends. Its loop is in a slice with the recorder, or in one without.
+# Each of these signals ends the loop in a slice with the recorder, or in one without.
 for signal in TERM KILL; do
 	: >/tmp/said
 	latency-tracker bench loop -c 1 -d 1h -t 1h --slice 1h --snapshot /tmp/peaks --arm >/tmp/out 2>/tmp/said & pid=$!

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker bench timer` finds how late a periodic task is: a cycle delayed by a handler of known length is
-# listed with the path of the timer that woke it, and the first step has that length. The invariants of its statistics
-# hold. It alternates with cyclictest. However it ends, by itself, by a signal or killed, its instance is gone.
+# `latency-tracker bench timer` finds how late a periodic task is: a cycle delayed by a handler of
+# known length is listed with the path of the timer that woke it, and the first step has that
+# length. The invariants of its statistics hold. It alternates with cyclictest. However it ends, by
+# itself, by a signal or by a kill, its instance is gone.
 # kernels: rt
 # long: stock
 # cpus: 2
 # root: full
 # icount: 1
-# debug: no, what it shares with bench-loop is not for such a machine
+# debug: no, a task with a CPU to itself takes most of the time of such a machine
 # arm64: no, lt_causes sends NMIs as only x86 does
 # timeout: 300
 
@@ -30,7 +31,7 @@ latency-tracker bench timer -c 1 --json -i 2ms -l 300 -t 1h --compare >/tmp/json
 helper report /tmp/json calm loops=300 compared=300 || fail "see above"
 assert "no instance" no_instance
 
-# A handler of 30 ms: the timer of a cycle that is due meanwhile expires afterwards.
+# A handler takes 30 ms: the timer of a cycle that is due meanwhile expires afterwards.
 insmod /lt/lt_causes.ko us=30000
 : >/tmp/said
 latency-tracker bench timer -c 1 --json -i 5ms -d 1h -t 20ms >/tmp/json 2>/tmp/said & pid=$!
@@ -40,7 +41,7 @@ ended $pid 2
 helper report /tmp/json late=20 || fail "see above"
 rmmod lt_causes
 
-# However it ends.
+# Each of these signals ends it.
 for signal in TERM KILL; do
 	: >/tmp/said
 	latency-tracker bench timer -c 1 -i 10ms -d 1h -t 1h >/tmp/out 2>/tmp/said & pid=$!

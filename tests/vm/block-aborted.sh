@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A request that is given back without having been completed is `aborted`: no delay, no alert, and nothing stays in
-# flight. Multipath does this: a request that the lower path does not take at once is accounted as done there, and
-# sent again as another request.
+# A request that is returned without having been completed is `aborted`: there is no delay and no
+# alert, and nothing stays in flight. Multipath does this: it accounts a request that the lower path
+# does not accept at once as done there, and sends another request.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -27,7 +27,7 @@ echo none >"/sys/block/$disk/queue/scheduler"
 dmsetup create --noudevsync multi --table "0 $(cat "/sys/block/$disk/size") multipath 0 0 1 1 round-robin 0 1 1 /dev/$disk 1000" ||
 	fail "no multipath"
 dmsetup mknodes
-# From now on the disk refuses each third command as a busy host.
+# From now on, the disk rejects every third command with "host busy".
 echo 3 >/sys/bus/pseudo/drivers/scsi_debug/every_nth
 echo 0x8000 >/sys/bus/pseudo/drivers/scsi_debug/opts
 
@@ -42,7 +42,7 @@ dd if=/dev/mapper/multi of=/dev/null bs=4k count=30 iflag=direct 2>/dev/null || 
 wait_until 10 quiet one
 for event in block_io_start block_io_done block_rq_complete; do echo 0 >$trace/events/block/$event/enable; done
 cat $LT/one/stats
-# emitted EVENT: how often, by ftrace.
+# emitted EVENT: print how often ftrace has recorded it.
 emitted() { grep -c " $1: " $trace/trace; }
 aborted=$(($(emitted block_io_done) - $(emitted block_rq_complete)))
 [ $aborted -ge 10 ] || fail "only $aborted requests were given back without having been completed"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Flushes on a disk with a cache: each of the device's requests is measured once, the end of a flush
-# sequence ends no event, an empty flush of a submitter is gone without having been issued.
+# Flushes on a disk with a cache. Each request to the device is measured once. The end of a flush
+# sequence ends no event. An empty flush from a submitter is gone without having been issued.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -12,7 +12,7 @@
 . /lt/tests/block.sh
 
 load_module
-# A volatile cache, and no FUA: a synchronous write is a write and a flush.
+# With a volatile cache and without FUA, a synchronous write is a write and a flush.
 null_disk cached 3000000 cache_size=1
 echo 'write back' >/sys/block/cached/queue/write_cache 2>/dev/null || :
 [ "$(cat /sys/block/cached/queue/write_cache)" = "write back" ] || skip "null_blk has no write cache here"
@@ -24,7 +24,7 @@ follow $LT/flush/alerts /tmp/alerts
 writes cached 10
 wait_until 5 quiet flush
 assert_eq "$(stat flush ended)" 10 "writes"
-# fsync: an empty flush of the submitter, and one of the block layer.
+# fsync causes an empty flush by the submitter, and a flush by the block layer.
 for _ in 1 2 3 4 5; do dd if=/dev/zero of=/dev/cached bs=4k count=1 conv=fsync 2>/dev/null; done
 wait_until 5 quiet flush
 cat $LT/flush/stats

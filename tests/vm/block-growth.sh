@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A pool that runs short grows, up to its limit. Requests that a burst loses before are counted, and none is lost
-# afterwards. A CPU that goes offline keeps no cells.
+# A pool that runs low grows, up to its limit. Requests that a burst loses before the growth are
+# counted, and none is lost afterwards. A CPU that goes offline keeps no cells.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -66,7 +66,7 @@ burst deep little fixed
 assert_eq "$(stat deep full)" "$lost" "lost with CPU 1 again"
 for name in deep little fixed; do sums_hold $name; done
 
-# Growth under way: the instance is removed, cleared and disabled while it grows.
+# The instance is removed, cleared and disabled while its pool grows.
 for round in 1 2; do
 	control "deep$round block dev=deep threshold=1000s events=1 max_events=1000"
 	burst deep &

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A disk that completes only a part of a request: the part is counted, the rest continues, the request ends
-# once.
+# A disk completes only a part of a request. The part is counted, the remaining part continues, and
+# the request ends once.
 # kernels: stock
 # long: rt
 # cpus: 2

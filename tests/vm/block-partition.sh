@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A partition is not a disk: it is refused, by name and by number, in a line of the control language and in the
-# parameter's file; a number that no disk has yet is accepted. Looking up a disk does not open it. Requests to a
-# partition are those of its disk.
+# A partition is not a disk: it is refused, by name and by number, in a line of the control language
+# and in the parameter's file; a number that no disk has yet is accepted. Looking up a disk does not
+# open it. Requests to a partition count as requests to its disk.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -37,7 +37,7 @@ echo running >"/sys/block/$disk/device/state"
 control "whole block dev=$(dev_of "$disk") threshold=1s"
 refused "$number in the file" sh -c "echo $number >$LT/whole/dev"
 assert_eq "$(cat $LT/whole/dev)" "$(dev_of "$disk")" "the disk after that"
-# A bio-based disk makes no requests: nothing would ever be tracked.
+# A bio-based disk has no requests, so nothing would ever be tracked.
 modprobe brd rd_nr=1 rd_size=1024 || fail "no RAM disk"
 wait_until 10 test -b /dev/ram0
 for word in ram0 "$(dev_of ram0)"; do

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A disk that gives requests back: they are issued again and measured from the first issue, each
-# once.
+# Requests that a disk returns for requeueing are issued again, and measured once each, from the
+# first issue.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -12,7 +12,7 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-# Every 3rd command is refused as "host busy" (opts 0x8000).
+# Every third command is rejected with "host busy" (opts 0x8000).
 modprobe scsi_debug dev_size_mb=16 delay=0 ndelay=2000000 every_nth=3 opts=0x8000 max_queue=4 ||
 	skip "this kernel has no scsi_debug"
 modprobe sd_mod 2>/dev/null || :

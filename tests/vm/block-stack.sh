@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alert of a timeout shows where the task waits, matching /proc/PID/stack at that moment. The alert of an end has
-# no stack, nor has that of a request whose task has exited or that has no task.
+# The alert of a timeout shows where the task waits, matching /proc/PID/stack at that moment. The
+# alert of an end has no stack. Neither has the alert of a request without a task, or whose task has
+# exited.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -42,26 +43,26 @@ waits_in() {
 	[ "$(wc -l </tmp/stack)" -ge 5 ] || fail "only $(wc -l </tmp/stack) functions"
 	wait $_pid
 }
-# Some compilers inline one into the other.
+# Some compilers inline one function into the other.
 waits_in '\(__blkdev_direct_IO_simple\|blkdev_direct_IO\)' dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=3 iflag=direct
 cp /tmp/stack /tmp/deep
 wait_until 5 grep -q reason=late /tmp/stuck
 assert_eq "$(grep reason=late /tmp/stuck | grep -c ' stack=')" 0 "stacks of an end"
 wait_until 5 grep -q reason=timeout /tmp/none
 assert_eq "$(grep -c ' stack=' /tmp/none)" 0 "stacks with stack=0"
-# With fewer entries, they are the innermost ones; the common file has all of them.
+# A stack with fewer entries has the innermost ones. The file of all instances has the full stack.
 wait_until 5 grep -q reason=timeout /tmp/short
 pid=$(grep reason=timeout /tmp/short | field pid)
 stack_of /tmp/short "$pid" >/tmp/stack
 head -n 3 /tmp/deep | cmp - /tmp/stack || fail "not the innermost three: $(cat /tmp/stack)"
 grep 'instance=stuck ' /tmp/all >/tmp/all.stuck
 stack_of /tmp/all.stuck "$pid" | cmp - /tmp/deep || fail "another stack in the file of all"
-# The tracepoint has as many addresses.
+# The tracepoint has the same number of addresses.
 grep 'instance=stuck .*reason=timeout' $trace/trace | tail -n 1 >/tmp/event
 assert_eq "$(sed 's/.* stack={\([^}]*\)}.*/\1/' /tmp/event | tr ',' '\n' | wc -l)" "$(wc -l </tmp/deep)" "addresses in the event"
 grep -q 'instance=none .*reason=timeout.* stack={}' $trace/trace || fail "an event with stack=0 has a stack"
 
-# Another wait: a sync, for the write-back of other tasks' data.
+# Another kind of wait: a sync waits for the writeback of other tasks' data.
 waits_in folio_wait_writeback dd if=/dev/zero of=/dev/stuck bs=4k count=1 seek=9 conv=fsync
 
 # The task has exited and its thread id is reused: the new task's stack is not shown. The kernel of tests/run-debug does
@@ -78,7 +79,7 @@ succeeded() {
 	kill -9 $gone
 	wait $gone || :
 	[ ! -e /proc/$gone ] || fail "$gone is still there"
-	# The kernel may create a thread in between, which gets the number.
+	# The kernel may create a thread in between, which gets the id.
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		echo $((gone - 1)) >/proc/sys/kernel/ns_last_pid
 		sleep 20 &

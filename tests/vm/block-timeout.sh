@@ -52,7 +52,7 @@ echo 100ms >$LT/stuck/timeout
 wait_until 2 sh -c "grep -q '^timed_out 2' $LT/stuck/stats"
 wait_until 10 quiet stuck
 
-# A request that is not even issued: the device is busy with another.
+# A request that is not even issued, since the device is busy with another.
 null_disk narrow 3000000000 hw_queue_depth=1
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/narrow/queue/scheduler
@@ -70,7 +70,7 @@ wait_until 15 quiet narrow
 assert_eq "$(stat narrow timed_out) $(stat narrow late)" "2 2" "narrow: timed_out late"
 sums_hold narrow
 
-# Many at once, each is reported once; the module is unloaded while some wait.
+# Of many at once, each is reported once. The module is unloaded while some wait.
 for n in 1 2 3 4 5 6 7 8; do reads stuck 1 $((n * 10)) & done
 wait_until 5 sh -c "grep -q '^timed_out 10' $LT/stuck/stats"
 sleep 0.5

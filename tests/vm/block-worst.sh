@@ -28,7 +28,7 @@ chain_holds() {
 	assert_eq "$(sort -un /tmp/delays | wc -l)" "$(wc -l </tmp/delays)" "different delays"
 	assert_eq "$(cat $LT/worst/threshold)" "$(tail -n 1 /tmp/delays)" "the threshold"
 }
-# Several at once: a slower request raises it further.
+# Several run at once: a slower request raises the threshold further.
 for n in 1 2 3 4; do reads short 10 $((n * 20)) & jobs="${jobs:-} $!"; done
 # shellcheck disable=SC2086 # a list
 wait $jobs
@@ -45,8 +45,8 @@ reads short 10
 assert_eq "$(stat worst alerts)" "$count" "alerts after a much longer one"
 assert_eq "$(stat worst ended)" 51 "ended"
 
-# Changing another parameter keeps it, and the value that is read can be written back; writing one starts
-# again.
+# Changing another parameter keeps the threshold, and the value can be read and written back.
+# Writing a value restarts from it.
 threshold=$(cat $LT/worst/threshold)
 echo 1ms >$LT/worst/wakeup_interval
 assert_eq "$(cat $LT/worst/threshold)" "$threshold" "the threshold after another change"
@@ -55,7 +55,7 @@ echo 10ms >$LT/worst/threshold
 reads short 1
 [ "$(stat worst alerts)" -eq $((count + 1)) ] || fail "no alert after the threshold was written"
 
-# A timeout does not raise it, its end does.
+# A timeout does not raise the threshold. The end of the request does.
 threshold=$(cat $LT/worst/threshold)
 echo 500ms >$LT/worst/timeout
 reads longest 1 &

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Root without capabilities, as in a container, can neither control nor read; CAP_PERFMON can read; the group that the
-# module was given can read without any capability, except for addresses. A locked-down kernel shows nothing.
+# Root without capabilities, as in a container, can neither control nor read. CAP_PERFMON can read.
+# The group of the module's parameter can read without any capability, except for addresses. A
+# locked-down kernel shows nothing.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -13,7 +14,7 @@
 . /lt/tests/lib.sh
 
 need /usr/bin/setpriv
-# Root with no capability, and with one.
+# Run a command as root with no capability, and with one.
 bare() { /usr/bin/setpriv --inh-caps=-all --bounding-set=-all "$@"; }
 perfmon() { /usr/bin/setpriv --inh-caps=-all,+perfmon --bounding-set=-all,+perfmon "$@"; }
 
@@ -64,7 +65,7 @@ control 'p pair begin=function:vfs_write end=return:vfs_write begin_show=arg0:32
 control 'z syscall comm=sleep calls=clock_nanosleep threshold=1s'
 for name in s f p; do
 	follow $LT/$name/alerts /tmp/root.$name
-	# It opens the file itself: open(2) decides.
+	# cat opens the file itself, since open(2) makes the decision.
 	# shellcheck disable=SC2086 # words
 	$as_member /usr/bin/cat $LT/$name/alerts >/tmp/member.$name &
 	member=$!
@@ -90,7 +91,8 @@ member /usr/bin/cat $LT/z/pending | grep " tid=$sleeper " | grep -q " arg0=0x[01
 kill $sleeper
 for name in s f p z; do control -$name; done
 
-# A kernel that is locked down for confidentiality hides its memory from root here, too. This cannot be undone.
+# A kernel in confidentiality lockdown hides its memory from root in these files, too. This cannot
+# be undone.
 lockdown=/sys/kernel/security/lockdown
 [ -e $lockdown ] || mount -t securityfs none /sys/kernel/security || :
 if [ ! -e $lockdown ]; then

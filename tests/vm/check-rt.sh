@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker check --rt` describes this machine, and notices the changes that the test makes: to the command
-# line, cpuset partitions, the fair server, the watchdogs, work items, interrupts, tracing, and a process. Its
-# commands fix the problems that it reports.
+# `latency-tracker check --rt` describes this machine, and detects the changes that the test makes:
+# to the command line, cpuset partitions, the fair server, the watchdogs, work items, interrupts,
+# tracing, and a process. Its commands fix the problems that it reports.
 # kernels: stock
 # long: rt
 # cpus: 4
 # root: full
-# arm64: no, its root is without LTTng
+# arm64: no, its root has no LTTng
 # timeout: 600
-# worth: each finding is a run of the command, before and after its remedy, and perf and LTTng start for some
+# worth: the command runs for each finding, before and after the fix, and perf and LTTng start for
+# some
 # append: isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=1-3 irqaffinity=0-1 skew_tick=1
 # debug: no, it needs a command line of its own
 # alone: it changes what is isolated, and where everything runs
 
 . /lt/tests/lib.sh
 
-# asked STATUS WORD...: the check ends with STATUS (any: 0 or 1). Its rows go to /tmp/rows, a line each; the commands to
-# files in /tmp/fix.
+# asked STATUS WORD...: run the check, which must exit with STATUS (any: 0 or 1). Its rows go to
+# /tmp/rows, one per line; the commands to files in /tmp/fix.
 asked() {
 	status=0
 	_want=$1
@@ -43,7 +44,7 @@ cat >/tmp/rows.py <<-'END'
 	    open("/tmp/fix/" + row["row"], "w").write("".join(fix + "\n" for fix in row["fix"]))
 END
 
-# row NAME: "STATE: what was found".
+# row NAME: print "STATE: what was found".
 row() { sed -n "s/^$1=//p" /tmp/rows; }
 
 # says NAME START: check that the text of the row begins with START.
@@ -54,7 +55,7 @@ says() {
 	esac
 }
 
-# mend NAME: executes the commands of a row.
+# mend NAME: execute the commands of a row.
 mend() {
 	[ -s "/tmp/fix/$1" ] || fail "no command for $1"
 	sh -eu "/tmp/fix/$1" || fail "the commands for $1 fail: $(cat "/tmp/fix/$1")"
@@ -63,7 +64,7 @@ mend() {
 cpu=/sys/devices/system/cpu
 servers=/sys/kernel/debug/sched
 
-# As booted: without --rt CPUS, the isolated ones are checked.
+# The state after boot: without --rt CPUS, the isolated CPUs are checked.
 asked any
 grep -q '"cpus":"2-3"' /tmp/json || fail "the isolated CPUs are not meant"
 case $(uname -v) in
@@ -102,7 +103,7 @@ case $(uname -r) in
 	*rt*) says "huge pages" "n/a: /sys/kernel/mm/transparent_hugepage/enabled does not exist" ;;
 	*) says "huge pages" "warn: always" ;;
 esac
-# Other CPUs, of which only the RCU callbacks are offloaded.
+# A CPU of which only the RCU callbacks are offloaded.
 asked 1 1
 says isolated "bad: not CPU 1"
 says tick "warn: on CPU 1"
@@ -129,7 +130,7 @@ says "timer migration" "warn: on"
 says "work queues" "ok: elsewhere"
 asked any
 grep -q '"cpus":"1-3"' /tmp/json || fail "the partition is not of the isolated CPUs"
-# An invalid partition: it requests a CPU that the first one has.
+# An invalid partition: it requests a CPU of the first partition.
 mkdir /sys/fs/cgroup/second
 echo 1 >/sys/fs/cgroup/second/cpuset.cpus
 echo isolated >/sys/fs/cgroup/second/cpuset.cpus.partition 2>/dev/null || :
@@ -141,7 +142,8 @@ rmdir /sys/fs/cgroup/second
 asked any 2-3
 says partitions "ok: 1, all valid"
 
-# Settings that can change at run time: ok, then not, then fixed by the printed command. noticed ROW OK FILE VALUE BAD
+# noticed ROW OK FILE VALUE BAD: check that a setting that can change at run time is OK, then BAD
+# after VALUE is written to FILE, then fixed by the printed command.
 noticed() {
 	asked any 2-3
 	says "$1" "$2"
@@ -168,7 +170,8 @@ asked any 2-3
 says "hung tasks" "warn: every 120 s"
 mend "hung tasks"
 noticed tracing "ok: none" /sys/kernel/tracing/events/sched/sched_switch/enable 1 "warn: events of ftrace"
-# Tracing that the top-level events of tracefs do not show: an instance of tracefs, perf, LTTng.
+# Tracing that the top-level event files of tracefs do not show: an instance of tracefs, perf,
+# LTTng.
 mkdir /sys/kernel/tracing/instances/other
 noticed tracing "ok: none" /sys/kernel/tracing/instances/other/events/sched/enable 1 \
 	"warn: events of ftrace in the instance other"
@@ -205,7 +208,7 @@ unload_module
 says "hung tasks" "ok: every 600 s"
 says "machine checks" "ok: not polled"
 
-# A device interrupt, that of the serial line: a new affinity applies from its next occurrence on.
+# A device interrupt, of the serial line. A new affinity takes effect at its next occurrence.
 exec 4>/dev/ttyS0
 line=$(sed -n 's/^ *\([0-9]*\):.*ttyS0.*/\1/p' /proc/interrupts)
 [ -n "$line" ] || { cat /proc/interrupts; fail "no interrupt of ttyS0"; }
@@ -216,13 +219,13 @@ asked 1 2-3
 says interrupts "bad: $line (ttyS0) on CPU 3"
 mend interrupts
 case $(cat "/proc/irq/$line/smp_affinity_list") in *[23]*) fail "interrupt $line may come to CPU 2 and 3 still" ;; esac
-# The affinity is fixed, whether or not the interrupt has occurred since.
+# The affinity is now correct, whether or not the interrupt has occurred since.
 asked any 2-3
 says interrupts "ok: "
 wait_until 10 sh -c "echo >&4; ! grep -q '[23]' /proc/irq/$line/effective_affinity_list"
 exec 4>&-
 
-# The command line: one edit, which can be repeated.
+# The command line takes one edit, which can be repeated.
 mkdir -p /etc/default
 printf 'GRUB_CMDLINE_LINUX_DEFAULT="quiet nohz_full=1"\nGRUB_CMDLINE_LINUX="irqaffinity=3"\n' >/etc/default/grub
 printf '#!/bin/sh\necho updated >>/tmp/updated\n' >/usr/local/bin/update-grub
@@ -239,7 +242,8 @@ assert_eq "$(wc -l </tmp/updated)" 2 "calls of update-grub"
 echo 'GRUB_TIMEOUT=1' >/etc/default/grub
 refused "a file without the line" sh -eu /tmp/grub.sh
 
-# A process: an ordinary one, and one that is as it should be. It says that it is ready, and sleeps.
+# An ordinary process, and a process that is set up correctly. It reports that it is ready, and
+# sleeps.
 cat >/tmp/app.py <<-'END'
 	import ctypes, mmap, os, sys, time
 	if "locked" in sys.argv:
@@ -282,7 +286,7 @@ if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	mkdir /sys/fs/cgroup/small
 	echo '50000 100000' >/sys/fs/cgroup/small/cpu.max
 fi
-# The kernel must not migrate its pages, which also costs faults.
+# The kernel must not migrate pages of the process, since that also causes faults.
 [ ! -e /sys/kernel/mm/transparent_hugepage/enabled ] || echo never >/sys/kernel/mm/transparent_hugepage/enabled
 echo 0 >/proc/sys/vm/compact_unevictable_allowed
 app taskset -c 3 chrt -f 70 python3 /tmp/app.py locked

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The time of day is set forward and back while calls are in flight, and the machine is suspended while another one is:
-# delays and timeouts are those of CLOCK_MONOTONIC, equal to what the sleeper itself measures, and a timer of the clock
-# that was set is not called late.
+# The time of day is set forward and back while calls are in flight, and the machine is suspended
+# while another call is. Delays and timeouts are in CLOCK_MONOTONIC, and equal to what the sleeper
+# itself measures. A timer of the clock that was set is not reported as late.
 # kernels: stock
 # long: rt
 # cpus: 2
 # root: full
 # icount: 1
 # debug: no, that kernel cannot suspend
-# arm64: no, its machine was not suspended yet
+# arm64: no, suspending its machine is untested
 # alone: it sets the time of day and suspends the machine
 # timeout: 180
 
@@ -35,7 +35,8 @@ cat >/tmp/sleeper.py <<-'END'
 	print(threading.get_native_id(), *(b - a for a, b in zip(before, after)))
 END
 
-# slept INSTANCE FILE: the alerts of the thread in FILE: one at its timeout and one at its end, with its own delay.
+# slept INSTANCE FILE: check the alerts of the thread in FILE: one at its timeout, and one at its
+# end with the delay that it measured.
 slept() {
 	read -r tid monotonic boot <"$2"
 	grep " tid=$tid " /tmp/"$1" >/tmp/its
@@ -69,7 +70,8 @@ wait $sleeper
 
 echo "== suspend"
 sleeps /tmp/suspended
-# A full suspend except for the firmware, which would not wake this machine: the kernel waits and resumes.
+# A full suspend without the firmware, which would not wake this machine: the kernel waits and
+# resumes.
 echo 1 >/sys/module/suspend/parameters/pm_test_delay
 echo core >/sys/power/pm_test
 echo mem >/sys/power/state

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The command and the real files: its messages if the module is not installed, not loaded, or not accessible to this
-# user; modprobe and the command after `make install`, neither after `make uninstall`; `watch` starts with the
-# recorded alerts; the message for a refusal; captures are not written to a place that another user can change.
+# The command with the real files. It prints a message if the module is not installed, not loaded,
+# or not accessible to this user. modprobe and the command work after `make install`, and neither
+# after `make uninstall`. `watch` starts with the recorded alerts. A refusal is explained. Captures
+# are not written to a place that another user can change.
 # kernels: stock
 # cpus: 2
 # root: full
 # timeout: 400
-# worth: the messages are those of many runs of the command, in states of the machine that no other test has
+# worth: it runs the command many times, in states of the machine that no other test has
 # alone: it installs the module and the command
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
 COMMAND=/lt/bin/latency-tracker
-# says STATUS TEXT COMMAND...: the command exits with STATUS and prints TEXT.
+# says STATUS TEXT COMMAND...: check that the command exits with STATUS and prints TEXT.
 says() {
 	_want=$1 _text=$2 _rc=0
 	shift 2
@@ -25,13 +26,13 @@ says() {
 }
 another() { /usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 
-# Not installed: root and other users get one message.
+# If it is not installed, root and other users get the same message.
 says 1 "nor is it installed for this kernel: \`make install\`" $COMMAND list
 says 1 "nor is it installed" $COMMAND start a block
 says 1 "nor is it installed" another $COMMAND list
 says 1 "neither loaded nor installed" $COMMAND check
 
-# As after `make` in a clone.
+# The same state as after `make` in a clone.
 mkdir -p "/tmp/clone/build/$(uname -r)"
 cp -r /lt/scripts /tmp/clone/
 cp -r /lt/bin /tmp/clone/build/user
@@ -50,7 +51,7 @@ END
 rmmod latency_tracker
 null_disk slow 20000000
 says 0 "loaded the latency_tracker module" $COMMAND start slow block threshold=10ms wakeup_interval=0 ring=4
-# Another user, now that it is loaded.
+# Another user runs the command, now that the module is loaded.
 for args in list 'list slow' 'list --trackers' 'start a block' 'stop slow' watch hist pending 'record slow'; do
 	# shellcheck disable=SC2086 # words
 	says 1 "is loaded, but this user may not use" another $COMMAND $args
@@ -58,7 +59,7 @@ for args in list 'list slow' 'list --trackers' 'start a block' 'stop slow' watch
 done
 says 1 "loaded, but this user may not use it" another $COMMAND check
 
-# Alerts that are already recorded come first, overwritten ones are no loss; new ones follow.
+# Recorded alerts come first, then new ones. Overwritten alerts are not reported as lost.
 reads slow 6
 $COMMAND watch slow -d 1 --json >/tmp/watched || :
 assert_eq "$(sed 's/,.*//' /tmp/watched | tr -d '\n')" '{"seq":3{"seq":4{"seq":5{"seq":6' "what was recorded"

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker explain` never names a wrong culprit. Each delay is provoked, so its cause is known.
-# tests/culprits.py lists them: locks, other waits for a thread, disks, limits, CPUs, interrupts and the network, also
-# two causes at once. One recording, with the default events of `record`, has them all. The first sentence of each
-# explanation must name the cause, or say that it is not recorded, even if a part of the trace is removed: some
-# packets, or a class of events. `make bench B=truth` removes more. With the whole trace at most one in five may be
-# unknown. Known errors are listed in KNOWN_WRONG there until they are fixed.
+# `latency-tracker explain` never names a wrong culprit. Each delay is provoked, so its cause is
+# known. tests/culprits.py lists them: locks, other waits for a thread, disks, limits, CPUs,
+# interrupts and the network, and combinations of two. One recording, with the default events of
+# `record`, has them all. The first sentence of each explanation must name the cause, or say that it
+# is not recorded, even if a part of the trace is removed: some packets, or a class of events. `make
+# bench B=truth` removes more. With the whole trace, at most one in five may be unknown. Known
+# errors are listed in KNOWN_WRONG in that file until they are fixed.
 # long: stock rt
 # cpus: 2
 # root: full
@@ -35,7 +36,7 @@ modprobe fuse
 insmod /lt/lt_works.ko ms=1500
 insmod /lt/lt_causes.ko us=400000
 
-# Its own alert comes last, when all others have been there.
+# The recorder's own alert comes last, after all others.
 latency-tracker record -n 1 --subbuf-size 128K --num-subbuf 128 --no-explain -o /tmp/captures \
 	last offcpu threshold=300ms comm=last >/tmp/record.log 2>&1 &
 recorder=$!
@@ -48,7 +49,7 @@ cat /tmp/record.log
 assert_eq "$status" 2 "the exit status of record"
 capture=/tmp/captures/0001
 if [ -n "${LT_KEEP:-}" ]; then
-	# For scripts/bench, which takes parts away itself.
+	# For scripts/bench, which removes parts itself.
 	cp -r /tmp/alerts /tmp/known /lt/out/
 	cp -r $capture /lt/out/capture
 	exit

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Real NMIs, hard interrupts and softirqs enter the engine while the same CPU is in the middle of an operation, on the
-# same bucket and free list: nothing is lost, every counter matches the results of the operations, and the pool is
-# complete.
+# Real NMIs, hard interrupts and softirqs enter the engine while the same CPU is in the middle of an
+# operation on the same bucket and free list. Nothing is lost, every counter matches the results of
+# the operations, and the pool is complete.
 # kernels: stock rt
 # cpus: 2
 # arm64: no, lt_contexts sends NMIs as only x86 does

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The engine on four CPUs in two nodes: cells travel between the nodes and return to their own, and none is lost.
+# The engine on four CPUs in two nodes: cells move between the nodes and return to their own node,
+# and none is lost.
 # kernels: stock
 # cpus: 4
 # numa: 2

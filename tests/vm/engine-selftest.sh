@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The engine on a real kernel: ten million pairs of two CPUs through a pool of 64 events, none lost; one
-# winner for each end; a pool of one; a full pool returns an error.
+# The engine on a real kernel. Two CPUs run ten million pairs of start and end through a pool of 64
+# events, and none is lost. Each event is ended exactly once. A pool of one event works. A full pool
+# returns an error.
 # kernels: stock rt
 # cpus: 2
 # arm64: yes
 # timeout: 400
-# worth: a cell that is lost once in ten million pairs is found
+# worth: it finds a cell that is lost once in ten million pairs
 
 . /lt/tests/lib.sh
 

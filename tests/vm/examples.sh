@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The examples of the guide work as pasted, in order. Examples that need the network, files of another machine, or a
-# build (make, apt) are left out. `record`, and `analyze` and `explain` of its captures, have their own tests
-# (record.sh, demo.sh, path.sh, explain.sh).
+# The examples of the guide work when pasted in order. Examples that need the network, files from
+# another machine, or a build (make, apt) are left out. `record`, and `analyze` and `explain` for
+# its captures, have their own tests (record.sh, demo.sh, path.sh, explain.sh).
 # kernels: stock
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # timeout: 240
-# alone: it makes disks, cgroups and files as the guide says
+# alone: it creates disks, cgroups and files as the guide describes
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/examples.sh
 
-# The machine that the pages describe: a disk sda, nginx, a clone that was built.
+# The machine that the pages describe: a disk sda, nginx, and a built clone.
 modprobe scsi_debug dev_size_mb=8
 modprobe sd_mod
 wait_until 10 test -b /dev/sda
@@ -23,7 +23,8 @@ mkdir -p /sys/fs/cgroup/system.slice/nginx.service "/tmp/clone/build/$(uname -r)
 cp /lt/latency_tracker.ko "/tmp/clone/build/$(uname -r)/"
 cd /tmp/clone || exit
 
-# examples PAGE LEAST [REGEX]: a page has at least LEAST examples, and all work except those that match.
+# examples PAGE LEAST [REGEX]: check that a page has at least LEAST examples, and that all work
+# except those that match.
 examples() {
 	examples_of "/lt/Documentation/guide/$1.md" "/tmp/$1"
 	run_examples "/tmp/$1" "${3:-^$}"
@@ -33,7 +34,8 @@ examples() {
 
 load_module
 examples control-language 10
-# Several lines in one write: as the page promises, only those before the refused one are executed.
+# Of several lines in one write, only those before the refused one are executed, as the page
+# promises.
 assert_eq "$(cut -d' ' -f1 $LT/control | grep -c '^before\|^after')" 1 "instances of a write with a bad line"
 grep -q '^before ' $LT/control || fail "the line before the bad one was not done"
 for name in $(cut -d' ' -f1 $LT/control); do control "-$name"; done

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker explain` names a known cause in its first sentence, for delays that an administrator would
-# investigate: locks of user space and of the kernel, chains of them, a sleep, a disk behind fsync and behind a page
-# fault, a disk with an interrupt of its own, a handler, a tasklet that it schedules, its thread, a storm of softirqs,
-# a CPU quota, and the other end of a connection, also in another network namespace. One recording, with the default
-# events of `record`, has them all.
+# `latency-tracker explain` names a known cause in its first sentence, for delays that an
+# administrator would investigate: locks of user space and of the kernel, chains of locks, a sleep,
+# a disk behind fsync and behind a page fault, a disk with an interrupt of its own, a handler, a
+# tasklet that it schedules, its thread, a storm of softirqs, a CPU quota, and the other end of a
+# connection, in the same and in another network namespace. One recording, with the default events
+# of `record`, has them all.
 # kernels: stock rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, lt_causes sends NMIs as only x86 does
 # timeout: 900
-# long-part: all causes on rt, too, and not only those that differ there
+# long-part: all causes on rt, not only those that differ from stock
 # worth: no other test has real traces of these causes on both kernels
 
 . /lt/tests/lib.sh
@@ -30,17 +31,18 @@ insmod /lt/lt_works.ko ms=1500
 insmod /lt/lt_causes.ko us=400000
 line=$(cat /sys/module/lt_causes/parameters/number)
 
-# Its own alert comes last, when all others have been there.
+# The recorder's own alert comes last, after all others.
 latency-tracker record -n 1 --num-subbuf 16 -o /tmp/captures last offcpu threshold=300ms comm=reader >/tmp/record.log 2>&1 &
 recorder=$!
 wait_until 600 grep -q '^armed' /tmp/record.log
 
-# all: true unless only the causes that PREEMPT_RT handles differently are tried, each once: kernel locks, softirqs,
-# interrupt threads, and with them timers, packets and disks.
+# all: true if all causes are tried. Otherwise only the causes that PREEMPT_RT handles differently
+# are tried, once each: kernel locks, softirqs, interrupt threads, and with them timers, packets and
+# disks.
 all() { [ -z "$rt" ] || [ -n "${LT_LONG:-}" ]; }
 
-# case_of NAME COMMAND SENTENCE TRACKER KEY=VALUE...: the alerts of instance NAME that COMMAND causes must be explained
-# by SENTENCE.
+# case_of NAME COMMAND SENTENCE TRACKER KEY=VALUE...: the explanation of the alerts of instance NAME
+# that COMMAND causes must match SENTENCE.
 case_of() {
 	name=$1 command=$2
 	printf '%s\t%s\n' "$1" "$3" >>/tmp/sentences
@@ -84,7 +86,8 @@ later() {
 	kill $_reader
 }
 case_of later later "victim/\d+ waited for $by_thread lt_cause \(interrupt $line\)" offcpu threshold=300ms comm=victim
-# On PREEMPT_RT the interrupt thread waits for a spinlock; elsewhere for the CPU, on which the owner is not preempted.
+# On PREEMPT_RT, the interrupt thread waits for a spinlock. On other kernels it waits for the CPU,
+# since the owner is not preempted there.
 case $rt in
 	yes) owner='lt_beside/\d+, which ran' ;;
 	*) owner='irq/\d+-lt_\w+/\d+, which had been woken, and waited for CPU 1, which ran lt_beside/\d+' ;;
@@ -100,12 +103,12 @@ two() {
 }
 case_of mutex two 'sh/\d+ waited for kworker/\S+, which waited for a timer' lock threshold=300ms kind=$mutex comm=sh
 
-# The machine's own disk has an interrupt; the other disks use timers. It is fast, so the reads are large, and it may
-# complete part of a read before all of it is requested: so there are several reads.
+# The machine's own disk has an interrupt; the other disks use timers. It is fast, so the reads are
+# large. It may complete part of a read before all of it is requested, so there are several reads.
 large() { dd if=/dev/vda of=/dev/null bs=4M count=16 iflag=direct; }
 ! all || case_of device large "dd/\d+ waited for vda" offcpu threshold=0 comm=dd max_alerts=50
 
-# On PREEMPT_RT, and if there are many, a thread runs the softirqs.
+# A thread runs the softirqs on PREEMPT_RT, and if there are many.
 case_of storm 'late storm' \
 	'victim/\d+ could have gone on, and waited for CPU 1, which (worked for softirq HI( of [a-z_ ]+)?|ran (ksoftirqd|ktimers)/1/\d+)' \
 	syscall threshold=600ms comm=victim calls=read
@@ -123,9 +126,10 @@ if all; then
 	case_of reclaim small 'dd/\d+ ran' reclaim threshold=0 kind=memcg comm=dd max_alerts=1
 fi
 if all && grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
-	# There is its cgroup.
+	# Creates the cgroup of the quota.
 	waits quota 1 50 5
-	# The counters of its cgroup are not in the capture, which is of another task; the functions of timers may be.
+	# The counters of its cgroup are not in the capture, which belongs to another task; the functions
+	# of timers may be.
 	case_of quota 'waits quota 1 10 50' \
 		'python3/\d+ was runnable; CPU 1 was idle for \S+ before it ran: (perhaps cpu\.max, of which a timer expired then; its counters \(nr_throttled\) are not recorded|slow to leave idle, or a limit not recorded \(cpu\.max, deadline\))' \
 		runqueue threshold=50ms cgroup=/lt-quota max_alerts=2
@@ -146,7 +150,7 @@ def is_explained(report, sentence):
     words = report["text"].split("\n\n")[1].split()
     assert " ".join(words) == report["verdict"], words
     share = re.fullmatch(r"([0-9]+) % of it \([^)]*\): " + sentence + r"\.", report["verdict"])
-    # The most of the time, and not only the most of the causes.
+    # It must be most of the delay, and not only the largest cause.
     return share is not None and int(share[1]) >= 60
 reports = [json.loads(line) for line in open("/tmp/json", encoding="utf-8")]
 sentences = [line.rstrip("\n").split("\t") for line in open("/tmp/sentences", encoding="utf-8")]
@@ -160,7 +164,8 @@ for name, sentence in sentences:
 sys.exit(wrong > 0)
 END
 
-# A request and the call that waits for it. Of the log, the earlier recorder's word is not that of this one.
+# A request, and the call that waits for it. The log is a new one, since the log of the earlier
+# recorder has the awaited word already.
 if all; then
 	rm /tmp/record.log
 	latency-tracker record -n 1 --post-trigger 300ms -o /tmp/io both io threshold=300ms comm=dd >/tmp/record.log 2>&1 &

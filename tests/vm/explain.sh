@@ -9,7 +9,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# arm64: no, its root is without LTTng
+# arm64: no, its root has no LTTng
 # timeout: 900
 # worth: record and explain, from end to end, for each kind of alert
 
@@ -18,11 +18,12 @@
 load_module
 ip link set lo up
 late() { python3 /lt/tests/late.py "$@"; }
-# case_of COMMAND SENTENCE TRACKER KEY=VALUE...: an alert that the command causes is explained by that sentence.
+# case_of COMMAND SENTENCE TRACKER KEY=VALUE...: the explanation of an alert that the command causes
+# must match the sentence.
 case_of() {
 	command=$1 sentence=$2
 	shift 2
-	# The log, too: an earlier recorder was armed.
+	# The log is removed, too, since it says that an earlier recorder was armed.
 	rm -rf /tmp/captures /tmp/record.log
 	latency-tracker record -n 1 --duration 60 -o /tmp/captures late "$@" >/tmp/record.log 2>&1 &
 	recorder=$!
@@ -49,7 +50,7 @@ case_of() {
 ran='(CPU 1, which ran hog/\d+)'
 for_sleeper='reader/\d+ waited for sleeper/\d+, which waited for a timer'
 case_of 'late hog' "victim/\d+ had been woken, and waited for $ran" wakeup threshold=300ms comm=victim
-# The other cases use a daemon that runs already, as servers that trace have it.
+# The other cases use a daemon that is already running, as on servers that use LTTng.
 lttng-sessiond --daemonize
 case_of 'late preempt' "victim/\d+ could have gone on, and waited for $ran" runqueue threshold=300ms comm=victim
 case_of 'late pipe' "$for_sleeper" offcpu threshold=300ms comm=reader
@@ -65,7 +66,7 @@ interrupt() {
 	rmmod lt_irqs
 }
 case_of interrupt 'CPU 1 worked for lt_long, "odd" name \(interrupt \d+\)' irq threshold=300ms
-# On PREEMPT_RT a thread runs the softirq.
+# On PREEMPT_RT, a thread runs the softirq.
 case_of interrupt 'CPU 1 (worked for softirq HI of interrupt irq_work|ran (ksoftirqd|ktimers)/1/\d+)' softirq vec=hi threshold=300ms
 
 # Any trace is accepted if --alerts names the file of alerts.

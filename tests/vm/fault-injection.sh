@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Whichever allocation fails, the caller gets ENOMEM, nothing is left behind, and the next call succeeds. lt_faults.ko
-# makes the first allocation of a system call fail, then the second, and so on, until there are no more. A second pass
-# also fails all later ones, so that no fallback succeeds.
+# Whichever allocation fails, the caller gets ENOMEM, nothing is left behind, and the next call
+# succeeds. lt_faults.ko makes the first allocation of a system call fail, then the second, and so
+# on, until there are no more. In a second pass, all later allocations fail, too, so that no
+# fallback succeeds.
 # kernels: debug
 # cpus: 2
 # root: full

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the calls of a function one by one: the kernel's own events at its entry and return are recorded at
-# the same time, and lt-witness pairs them. fio writes to two loop devices, and waits for every write: its tasks make
-# the system call, and kernel threads that serve the disks below call vfs_fsync (the system call has its own, inlined
-# copy). Several tasks also call a recursive function.
+# The alerts match the calls of a function one by one: the kernel's own events at its entry and
+# return are recorded at the same time, and lt-witness pairs them. fio writes to two loop devices,
+# and waits for every write. Its tasks make the system call, and kernel threads that serve the disks
+# below call vfs_fsync (the system call has its own inlined copy). Several tasks also call a
+# recursive function.
 #
 # The threshold is 0, so every call is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
 # other work of the host does not matter.
@@ -42,7 +43,7 @@ recursion() {
 	wait
 }
 
-# calls FUNCTION LEAST WORKLOAD WORD...: its calls are exact, and at least LEAST.
+# calls FUNCTION LEAST WORKLOAD WORD...: check that its calls are exact, and at least LEAST.
 calls() {
 	function=$1 least=$2
 	shift 2

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A call of 20 ms is reported once, with its delay, caller, arguments and result. Each of several nested calls has its
-# own depth and delay; a call in an interrupt has no owner. A task that sleeps inside times out, with its stack; a
-# task that exits inside is gone. The module of a function cannot be unloaded while it is followed. A call that is
-# under way when its instance is removed, or turned off and on, returns normally, whatever probes are registered
-# meanwhile, here or elsewhere, before and after the module is unloaded. A function that cannot be followed is
+# A call of 20 ms is reported once, with its delay, caller, arguments and result. Each of several
+# nested calls has its own depth and delay. A call in an interrupt has no owner. If a task sleeps in
+# the function, the call times out, with the stack. If a task exits in it, the call is gone. The
+# module of a followed function cannot be unloaded. A call that is in flight when its instance is
+# removed, or turned off and on, returns normally, whatever probes are registered meanwhile, by this
+# module or others, before and after the module is unloaded. A function that cannot be followed is
 # refused, and the log quotes the word.
 # kernels: stock rt
 # cpus: 2
@@ -18,7 +19,7 @@
 . /lt/tests/sched.sh
 
 run() { echo "$*" >/proc/lt_functions; }
-# lasted MS FILE: the delay of its only line is MS, and not much more.
+# lasted MS FILE: check that the delay of its only line is MS, and not much more.
 lasted() {
 	assert_eq "$(wc -l <"$2")" 1 "alerts: $(cat "$2")"
 	_delay=$(field delay <"$2")
@@ -42,7 +43,8 @@ says "x func function=$ASSEMBLY" "this function cannot be traced: \"$ASSEMBLY\""
 says 'x func function=lt_current' 'a function of this module that a probe may call cannot be traced: "lt_current"'
 [ ! -e $LT/x ] || fail "x is there"
 
-# Its caller, arguments and result. A short call must stay below the threshold even if the host delays it.
+# A call has its caller, arguments and result. A short call must stay below the threshold even if
+# the host delays it.
 ms=$(patiently "$(patiently 20)")
 control "w func function=lt_fn_delay threshold=$((ms / 2))ms"
 assert_eq "$(cat $LT/w/function)" lt_fn_delay function
@@ -62,7 +64,7 @@ exec 3<&-
 assert_eq "$(stat w attempts) $(stat w ended) $(stat w missed)" "4 4 0" "attempts, ended, missed"
 control -w
 
-# Nested calls: the innermost ends first.
+# Of nested calls, the innermost ends first.
 control 'w func function=lt_fn_recurse threshold=0'
 exec 3<$LT/w/alerts
 run recurse 8 5
@@ -73,14 +75,15 @@ awk '{ for (i = 1; i <= NF; i++) { split($i, w, "="); f[w[1]] = w[2] } print f["
 		if ($1 != want || $2 != n || $NF < n * 5000000 || $(NF - 1) != n || $NF <= last) { print "wrong:", $0; exit 1 }
 		last = $NF } END { exit n != 8 }' || fail "recursion"
 exec 3<&-
-# Too deep for the shadow stack: the outer calls are reported correctly, the inner ones are not followed.
+# If the recursion is too deep for the shadow stack, the outer calls are reported correctly, and the
+# inner ones are not followed.
 run recurse 100 0
 [ "$(stat w started)" -ge 30 ] || fail "only $(stat w started) of 108"
 assert_eq "$(stat w started)" "$(stat w ended)" "started, ended"
 sums_hold w
 control -w
 
-# In a hard interrupt.
+# A call in a hard interrupt.
 control 'w func function=lt_fn_tick threshold=10ms'
 control 'mine func function=lt_fn_tick threshold=10ms comm=sh'
 exec 3<$LT/w/alerts
@@ -94,7 +97,7 @@ exec 3<&-
 control -w
 control -mine
 
-# Asleep inside: a timeout, with the stack; then the end.
+# A task that sleeps in the function: there is a timeout with the stack, then the end.
 control 'w func function=lt_fn_sleep threshold=3600s timeout=100ms'
 exec 3<$LT/w/alerts
 run sleep 1 "$(patiently 1000)" &
@@ -181,7 +184,7 @@ run sleep 1 600000 2>/dev/null &
 second=$!
 wait_until 10 stat_is w4 pending -eq 2
 for i in $(seq 4); do control "-w$i"; done
-# A probe of another function in that memory: the return is not counted.
+# If a probe of another function gets that memory, the return is not counted.
 for i in $(seq 4); do
 	control "r$i pair begin=return:lt_fn_delay end=tracepoint:sched_process_exit end_key=tid begin_key=tid events=16 max_events=16 ring=2"
 done

@@ -26,4 +26,4 @@ assert_eq "$(perms $LT/control)" "-rw-r----- 0 77" control
 assert_eq "$(perms $LT/one/stats)" "-r--r----- 0 77" stats
 assert_eq "$(perms $LT/one/wakeup)" "-r--r----- 0 77" wakeup
 unload_module
-refused "a gid that is none" insmod /lt/latency_tracker.ko gid=99999999999
+refused "an invalid gid" insmod /lt/latency_tracker.ko gid=99999999999

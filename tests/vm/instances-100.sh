@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# 100 times an instance is created, works, and is removed while requests are in flight, some of which have
-# timed out: no memory is left behind, and the requests end normally.
+# 100 times, an instance is created, tracks requests, and is removed while requests are in flight,
+# some of which have timed out. No memory leaks, and the requests end normally.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -15,11 +15,12 @@ load_module
 null_disk disk 100000
 null_disk slow 30000000
 touch /tmp/run
-# Always some in flight.
+# There are always some requests in flight.
 load() { while [ -e /tmp/run ]; do reads slow 10 "$1"; done; }
 for n in 1 2 3 4; do load $((n * 100)) & done
 
-# Kernel memory that instances could leak, in KiB: slab that cannot be reclaimed, vmalloc, per-CPU.
+# kernel_memory: print the kernel memory that instances could leak, in KiB: unreclaimable slab,
+# vmalloc, per-CPU.
 kernel_memory() {
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
@@ -52,6 +53,7 @@ after=$(kernel_memory)
 echo "timed out $timed_out, cleared $cleared; unreclaimable kernel memory: $before KiB after 20 rounds, $after KiB after 100"
 [ "$timed_out" -gt 0 ] || fail "nothing had timed out"
 [ "$cleared" -gt 0 ] || fail "nothing was in flight"
-# One instance of 2000 events takes 300 KiB and more; 80 of them, or 13 KiB of each, could not hide below this.
+# One instance of 2000 events takes 300 KiB and more. A leak of 80 of them, or of 13 KiB of each,
+# would exceed this limit.
 [ $((after - before)) -lt 1024 ] || fail "$((after - before)) KiB leaked in 80 rounds"
 unload_module

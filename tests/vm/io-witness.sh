@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The profile matches what happened, count for count: ftrace records every system call and every block request at the
-# same time, and lt-witness computes the counts of each class from its trace. The calls are those of a process and its
-# descendants, alone in a cgroup; the requests are those of a disk: direct ones of that process, and those of fio,
-# eight at a time.
+# The profile matches what happened, count for count: ftrace records every system call and every
+# block request at the same time, and lt-witness computes the counts of each class from its trace.
+# The calls come from a process and its descendants, alone in a cgroup. The requests are all
+# requests of a disk: direct ones from that process, and requests of fio, eight at a time.
 #
-# The threshold is 0: every call and request is an alert, so each is also compared individually. The machine's clock
-# counts instructions, so other work of the host does not matter. It has one CPU: two would take turns, sometimes
-# between the two probes, and rows of the profile are only a few microseconds wide.
+# The threshold is 0: every call and request is an alert, so each is also compared individually. The
+# machine's clock counts instructions, so other work of the host does not matter. It has one CPU:
+# the emulator would alternate between two, sometimes between the two probes, and rows of the
+# profile are only a few microseconds wide.
 # kernels: rt
 # long: stock
 # cpus: 1
@@ -40,7 +41,7 @@ echo >$TRACE/trace
 # At a real-time priority no other task runs between two probes of a tracepoint.
 chrt --fifo 10 python3 /lt/tests/io.py mix /tmp/gate /dev/d $rounds &
 root=$!
-# It waits in open(2), and is followed from the next call on.
+# The process waits in open(2), and is tracked from the next call on.
 wait_until 30 grep -q wait_for_partner /proc/$root/stack
 echo $root >$cgroup/cgroup.procs
 control "calls io threshold=0 ring=65536 stack=0 cgroup=/lt-io"
@@ -73,10 +74,10 @@ lt-witness --profile /tmp/disk.profile --dev "$(dev_of d)" --threshold 0 --expec
 	{ cp /tmp/trace /tmp/disk.* /lt/out; fail "the requests are not exact"; }
 cat /tmp/calls.profile
 
-# All classes were there: each column has a count.
+# All classes occurred: each column has a count.
 awk 'NR > 2 { for (i = 2; i <= NF; i++) n[i] += $i } END { for (i = 2; i <= 9; i++) if (!n[i]) { print "column", i; exit 1 } }' \
 	/tmp/calls.profile || fail "a class has no counts"
-# The requests of the process are those that it submitted: a part of what the disk had to do.
+# The requests of the process are the ones that it submitted, only a part of the disk's requests.
 submitted=$(awk 'NR > 2 { n += $8 + $9 } END { print n }' /tmp/calls.profile)
 assert_eq "$submitted" $((2 * rounds)) "requests of the process"
 for name in calls disk; do

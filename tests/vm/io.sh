@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The profile loses nothing: if it is read and reset while others do I/O, the pieces add up to the whole. Windows
-# contain the operations that ended in them, and no others. Filters work, and invalid input is refused.
+# The profile loses nothing: if it is read and reset during I/O of other tasks, the pieces add up to
+# the whole. Windows contain the operations that ended in them, and no others. Filters work, and
+# invalid input is refused.
 #
 # The machine's clock counts instructions: minutes of sleep pass at once.
 # kernels: stock
@@ -15,11 +16,11 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-# sum FILE [COLUMN]: the sum of all counts of a profile, or of one column.
+# sum FILE [COLUMN]: print the sum of all counts of a profile, or of one column.
 sum() {
 	awk -v only="${2:-}" 'NR > 2 { for (i = 2; i <= NF; i++) if (only == "" || i == only) n += $i } END { print n + 0 }' "$1"
 }
-# span FILE: the seconds that it covers.
+# span FILE: print the seconds that it covers.
 span() { sed -n '1s/# begin=\([0-9]*\) end=\([0-9]*\)/\1 \2/p' "$1" | awk '{ print int(($2 - $1) / 1000000000) }'; }
 quiet_requests() { ! grep -q 'class=b_' "$LT/$1/pending"; }
 
@@ -27,8 +28,9 @@ load_module
 null_disk d 100000
 control 'io io'
 
-# Each reading of the counts that a reset ended is a piece; the remaining counts are the last one. The tracker's own
-# counters are the whole. The code that reads and resets also reads and opens files: nothing here stands still.
+# Each profile that a reset ends is a piece; the remaining counts are the last piece. The tracker's
+# own counters are the whole. The code that reads and resets also reads and opens files, so the
+# counts change all the time.
 rounds=$(many 30 12)
 load() { for _round in $(seq "$rounds"); do reads d 20; writes d 20; done; }
 load &
@@ -55,7 +57,7 @@ sums_hold io
 assert_eq "$(stat io full) $(stat io replaced)" "0 0" "full, replaced"
 control -io
 
-# Windows. 50 requests, the only ones in their columns.
+# Windows: 50 requests, the only ones in their columns.
 control 'w io dev=d'
 reads d 50
 wait_until 5 quiet_requests w
@@ -69,7 +71,7 @@ assert_eq "$(sum $LT/w/profile_5min 8) $(sum $LT/w/profile_5min 9)" "50 30" "fiv
 echo reset >$LT/w/profile
 assert_eq "$(sum $LT/w/profile 8) $(sum $LT/w/profile_previous 8)" "0 50" "after a reset"
 lengths=1
-# Where minutes pass at once.
+# Only on a machine on which minutes pass at once.
 if in_time; then
 	lengths='1 5 15'
 	sleep 260
@@ -83,7 +85,7 @@ for length in $lengths; do
 done
 control -w
 
-# Only one disk, only one command; requests of others are filtered.
+# An instance for one disk and one command: requests of other disks are filtered.
 null_disk other 100000
 control 'one io dev=other comm=dd'
 reads d 3

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the handlers and softirqs that ran, one by one: ftrace records them at the same time, and
-# lt-witness pairs its events. The load is fio on a disk with interrupts and on one with timers, tasks that sleep and
-# wake each other, and a shared line.
+# The alerts match the handlers and softirqs that ran, one by one: ftrace records them at the same
+# time, and lt-witness pairs the events of ftrace. The load is fio on a disk with interrupts and on
+# one with timers, tasks that sleep and wake each other, and a shared line.
 #
 # The threshold is 0, so every run is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
 # other work of the host does not matter.

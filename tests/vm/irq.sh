@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Handlers and a softirq of 20 ms are each reported once, with the line, the action, the CPU and the result; handlers
-# that share a line are reported separately. A running one is pending, and times out. Filtered ones are not reported,
-# and the log names an invalid parameter.
+# Handlers and a softirq of 20 ms are each reported once, with the line, the action, the CPU and the
+# result. Handlers that share a line are reported separately. A running handler is pending, and
+# times out. Filtered handlers are not reported. The log names an invalid parameter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -66,13 +66,13 @@ for name in i s i0 i1 s0 other; do
 done
 for name in i0 i1 s0 other; do control -$name; done
 
-# hangs CPU: a handler that hangs CPU 1 is found while it does, both when that CPU had to search for timeouts, and when
-# another one had.
+# hangs CPU: check that a handler that hangs CPU 1 is found while it hangs, when the search for
+# timeouts was on CPU.
 hangs() {
 	control "i irq enabled=1 threshold=3600s"
 	control "s softirq enabled=1 threshold=3600s"
 	for name in i s; do /usr/bin/taskset -c "$1" sh -c "echo 50ms >$LT/$name/timeout"; done
-	# The first search runs there, and moves the watch to the other one.
+	# The first search runs on that CPU, and moves the watch to the other CPU.
 	sleep 0.2
 	exec 3<$LT/i/alerts 4<$LT/s/alerts
 	rm -f /tmp/enough /tmp/looking

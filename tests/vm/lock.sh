@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task that waits for a mutex which is held for a second is reported once, with the kind of the lock, the delay and
-# where it waits; a timeout finds it asleep. Under load each wait for a lock that ftrace shows is an event, of a known
-# kind. The tracker works under any lock of the kernel: with an alert for each wait, each traced, the machine keeps
-# running.
+# A task that waits for a mutex held for a second is reported once, with the kind of the lock, the
+# delay and where it waits. A timeout finds it asleep. Under load, each wait for a lock that ftrace
+# shows is an event of a known kind. The tracker works with any kernel lock held: with an alert for
+# each wait, and each alert traced, the machine keeps running.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -24,8 +24,8 @@ run=/sys/module/lt_works/parameters/run
 echo slow >$run
 case $(uname -r) in *-rt-*) mutex=rtmutex ;; *) mutex=mutex ;; esac
 
-# Writers to parameters of a module take turns by a mutex: it is held for as long as `run` takes, here 1.2 s.
-# two: start a writer, and another when the first has the mutex.
+# A mutex serializes writers to parameters of a module. It is held for as long as `run` takes, here
+# 1.2 s. two: start a writer, and another when the first has the mutex.
 two() {
 	echo long >$run &
 	_first=$!
@@ -63,8 +63,9 @@ grep "reason=late .* kind=$mutex ret=0 stack=\"[^\"]*param_attr_store+" /tmp/ale
 control -l
 rmmod lt_works
 
-# Threads that write to one pipe and read from it, which has one mutex: ftrace shows their waits, outside of interrupts.
-# They pause while ftrace and the instance are turned on and off, so that both see the same waits.
+# Threads write to and read from one pipe, which has one mutex. ftrace shows their waits, except
+# those in interrupts. The threads pause while ftrace and the instance are turned on and off, so
+# that both see the same waits.
 cat >/tmp/crowd.py <<'END'
 import os, sys, threading
 WRITERS, ROUNDS, SIZE = 4, 300, 60000
@@ -89,7 +90,7 @@ def thread(work):
 writers = threading.Barrier(WRITERS)
 def write_all():
     write()
-    # The last one ends the file.
+    # The last writer ends the file.
     if writers.wait() == 0:
         os.close(writing)
 for _ in range(WRITERS):
@@ -157,7 +158,7 @@ if grep -v ' lock=[0-9a-f]* kind=[a-z:A-Z-]* ret=-*[0-9]* stack="' /tmp/alerts |
 if grep -q ' kind=other ' /tmp/alerts; then fail "a kind that is not known"; fi
 control -all
 
-# An alert for each wait of any task, with its stack, each traced, and readers that are woken for each.
+# Each wait of any task raises an alert with its stack. Each alert is traced, and wakes readers.
 echo 0 >$trace/events/lock/enable
 echo 1 >$trace/tracing_on
 echo 1 >$trace/events/latency_tracker/alert_lock/enable

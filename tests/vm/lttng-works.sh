@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# LTTng's flight recorder works on this kernel: a snapshot of the last second holds context switches.
+# LTTng's flight recorder works on this kernel: a snapshot of the last second contains context
+# switches.
 # kernels: stock rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# arm64: no, its root is without LTTng
+# arm64: no, its root has no LTTng
 # timeout: 120
 
 . /lt/tests/lib.sh

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The parameter `measure` of the module: each run of a probe is a sample, or discarded, and the runs that began or
-# ended an event are as many as the instance counted. The distributions hold their invariants. A machine without such
-# counters reports that, and has the cycles. An NMI during a run discards it. An unknown counter is refused. Without
-# the parameter the file does not exist.
+# The parameter `measure` of the module: each run of a probe is a sample, or discarded, and the
+# number of runs that started or ended an event equals the counters of the instance. The invariants
+# of the distributions hold. A machine without such counters reports that, but counts the cycles. An
+# NMI during a run discards it. An unknown counter is refused. Without the parameter, the file does
+# not exist.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -15,7 +16,7 @@
 
 COMMAND=/lt/bin/latency-tracker
 M=$LT/measure
-# runs TRACKER HOOK KIND: the numbers of measured and discarded runs of one probe.
+# runs TRACKER HOOK KIND: print the number of measured and discarded runs of one probe.
 runs() {
 	awk -v tracker="$1" -v hook="$2" -v kind="$3" '
 		$1 == "probe" && $2 == tracker && $3 == hook && $4 == kind {
@@ -23,13 +24,13 @@ runs() {
 		}
 		END { if (!found) print "none" }' $M
 }
-# discarded TRACKER: the number of discarded runs of all its probes.
+# discarded TRACKER: print the number of discarded runs of all its probes.
 discarded() { awk -v tracker="$1" '$1 == "probe" && $2 == tracker { sub("discarded=", "", $6); n += $6 } END { print n + 0 }' $M; }
 is_discarded() { [ "$(discarded "$1")" -gt 0 ]; }
-# load: softirqs of timers and RCU, and calls of vfs_read.
+# load: cause softirqs of timers and RCU, and calls of vfs_read.
 load() { for _ in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/dev/null bs=512 count=200 2>/dev/null; sleep 0.02; done; }
 
-# Without the parameter.
+# The module without the parameter.
 load_module
 [ ! -e $M ] || fail "without the parameter there is a file"
 if $COMMAND measure 2>/tmp/said; then fail "the command shows something without the parameter"; fi
@@ -59,7 +60,7 @@ for counter in instructions branch-misses; do
 done
 assert_eq "$(grep '^unmeasured' $M)" 'unmeasured 0' "probes that are not measured"
 
-# Each run is counted, by whether an event began or ended in it.
+# Each run is counted, separately if an event started or ended in it.
 assert_eq "$(runs empty - none)" 1000 "runs of the probe that does nothing"
 for is in "soft softirq softirq_entry softirq_exit" "read func vfs_read vfs_read:return" "both pair softirq_entry softirq_exit"; do
 	# shellcheck disable=SC2086 # words
@@ -101,7 +102,8 @@ for name in lt_measure_begin lt_measure_end lt_irq_save lt_irq_restore; do
 	refused "$name can be traced" grep -q "^$name \[latency_tracker\]$" /sys/kernel/tracing/available_filter_functions
 done
 
-# Attaching to a tracepoint again continues its counts; other CPUs go offline and come back.
+# Attaching to a tracepoint again continues its counts, even after a CPU has gone offline and come
+# back.
 before=$(runs softirq softirq_entry transition)
 control 'soft softirq enabled=1'
 online 1 0
@@ -132,7 +134,7 @@ if insmod /lt/lt_causes.ko us=0 2>/dev/null; then
 	control 'read func enabled=1'
 	(while :; do dd if=/dev/zero of=/dev/null bs=512 count=5000 2>/dev/null; done) &
 	busy=$!
-	# An NMI goes to another CPU, and not before the last one has come.
+	# An NMI is sent to another CPU, and not before the previous one has arrived.
 	(while :; do echo nmi >/sys/module/lt_causes/parameters/run || :; done 2>/dev/null) &
 	nmis=$!
 	wait_until 120 is_discarded func

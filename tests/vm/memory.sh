@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# How much memory the module and an instance of each tracker take, by the counters of the kernel's allocators: with the
-# default pool, and with one for small machines, of which each must fit in 256 kB. Removing them frees all of it.
+# The memory of the module and of an instance of each tracker, according to the counters of the
+# kernel's allocators. Instances have the default pool, or a pool for small machines; an instance
+# with the latter must fit in 256 kB. Removing all instances and the module frees all of the memory.
 # long: stock rt
 # cpus: 2
 # alone: it measures the free memory of the whole machine
@@ -16,7 +17,7 @@ SMALL='events=64 max_events=64 ring=64'
 TRACKERS='accept block func irq lock net offcpu pair reclaim runqueue softirq syscall tree wakeup workqueue io'
 EACH=16
 
-# takes TRACKER WORD...: kB for each of $EACH instances.
+# takes TRACKER WORD...: print the kB for each of $EACH instances.
 takes() {
 	_tracker=$1 _i=0
 	shift
@@ -49,13 +50,13 @@ awk '$1 == "latency_tracker" { print "module: text and data", $2 / 1024, "kB" }'
 echo "module: $module kB"
 for tracker in $TRACKERS; do
 	usual=$(takes $tracker)
-	# io has no pool, but histograms of each class.
+	# io has no pool, but a histogram for each class.
 	[ $tracker != io ] || { echo "io: $usual kB"; continue; }
 	small=$(takes $tracker $SMALL)
 	echo "$tracker: $usual kB, $SMALL: $small kB"
 	[ "$small" -le 256 ] || fail "a small $tracker takes $small kB"
 done
 unload_module
-# Of more than 300 MB, the kernel's own caches keep some.
+# The kernel's own caches keep some of the more than 300 MB.
 left=$(($(memory_used) - before))
 [ $left -lt 1024 ] || fail "$left kB are left after unloading"

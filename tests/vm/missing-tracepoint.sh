@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# On a kernel without one of its tracepoints a tracker is marked unavailable in `trackers` and refused with ENOSYS,
-# and the log names the tracepoint; the others work. The kernel is unchanged: a copy of the module has another name
-# for the tracepoint.
+# On a kernel that lacks one of its tracepoints, a tracker is marked as unavailable in `trackers`
+# and refused with ENOSYS, and the log names the tracepoint. The other trackers work. The kernel is
+# unchanged: a copy of the module has another name for the tracepoint.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -11,7 +11,7 @@
 
 . /lt/tests/lib.sh
 
-# On this kernel nothing is missing.
+# No tracepoint is missing on this kernel.
 load_module
 refused "something is missing" grep unavailable $LT/trackers
 unload_module

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Repeated loading, use and unloading leaves nothing behind: no entry, no probe, no memory. The leak is compared with
-# the number of rounds: 13 KiB per round are found, however many rounds there are.
+# Repeated loading, use and unloading leaves nothing behind: no entry, no probe, no memory. The
+# limit for a leak depends on the number of rounds, so that 13 KiB per round are found in any number
+# of rounds.
 # kernels: stock rt
-# long-part: 100 rounds instead of 40, or of 20 on rt
+# long-part: 100 rounds instead of 40, or 20 on rt
 # cpus: 2
 # arm64: yes
 # timeout: 720
@@ -15,11 +16,11 @@
 
 null_disk disk 100000
 
-# Otherwise grace periods would take half of the time. (tests/sequence.sh restores the setting.)
+# Otherwise, grace periods would take half of the time. (tests/sequence.sh restores the setting.)
 echo 1 >/sys/kernel/rcu_expedited
 
-# Kernel memory that a module could leak, in KiB: slab that cannot be reclaimed, vmalloc, per-CPU. Slab without an
-# object is kept for the next one, and memory that is freed may wait for a worker.
+# kernel_memory: print the kernel memory that a module could leak, in KiB: unreclaimable slab,
+# vmalloc, per-CPU. Empty slabs are kept for later objects, and freed memory may wait for a worker.
 kernel_memory() {
 	sleep 1
 	sync
@@ -42,7 +43,8 @@ once() {
 	[ ! -e $LT ] || fail "round $1: $LT is still there"
 }
 
-# Memory in use proves nothing on a kernel that quarantines freed memory; there kmemleak searches for leaks.
+# Memory in use proves nothing on a kernel that quarantines freed memory. kmemleak searches for
+# leaks there.
 if [ "$(many 100 20)" = 20 ]; then
 	for round in $(seq 20); do once "$round"; done
 	exit

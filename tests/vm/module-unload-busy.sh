@@ -48,7 +48,7 @@ for round in $(seq $rounds); do
 	wait_until 20 stat_is all started -gt 0
 	# more than one was in flight, so the pool of one was full
 	wait_until 20 stat_is small full -gt 0
-	# It may be in use by processes that create instances: then rmmod says so and it
+	# The module may be in use by processes that create instances. Then rmmod fails and the module
 	# stays.
 	until rmmod latency_tracker 2>/dev/null; do sleep 0.05; done
 	exec 7<&- 8<&-

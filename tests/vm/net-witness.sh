@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the received packets one by one: ftrace records each packet that a device receives and what ends
-# it, and lt-witness computes from its trace how long each took, how it ended, why it was dropped and by which task.
-# iperf3 sends TCP and UDP, over IPv4 and IPv6, both ways, over loopback and between two namespaces. Others send UDP
-# to a reader whose buffer is full, to one that closes without reading, and to an unused port.
+# The alerts match the received packets one by one: ftrace records each packet that a device
+# receives and what ends it, and lt-witness computes from its trace how long each took, how it
+# ended, why it was dropped and by which task. iperf3 sends TCP and UDP, over IPv4 and IPv6, both
+# ways, over loopback and between two namespaces. Other senders send UDP to a reader whose buffer is
+# full, to a reader that closes without reading, and to an unused port.
 #
-# Witness and tracker know the same kinds of end. A packet that is freed in another way would stay open until its
-# address is reused. Then the tracker would replace it, or still have it open at the end, and the test excludes both;
-# or it would mistake the end of the next packet for the end of this one. The witness also sees allocations, and forgets
-# an open packet at their address. An error is missed if both know an end only from a later event, as when a deferred
-# packet is finally freed.
+# Witness and tracker know the same kinds of end. A packet that is freed in another way would stay
+# open until its address is reused. Then the tracker would replace it, or still have it open at the
+# end, and the test excludes both; or it would mistake the end of the next packet for the end of
+# this one. The witness also sees allocations, and forgets an open packet at their address. The test
+# misses an error only if both see an end at a later event, as when a deferred packet is finally
+# freed.
 #
 # Addresses of packets are compared as text. Those in ftrace's dynamic events are never hashed, so no address may be
 # hashed.
@@ -52,7 +54,7 @@ begin='netif_receive_skb(skb:skbaddr=; dev:dev= len:len=)'
 end='skb_copy_datagram_iovec|consume_skb|kfree_skb|freed(skb:skbaddr=; end:end= drop_reason:drop_reason= tid:by=)'
 rule="last $begin -> $end ! merged|made(skb:skbaddr=)"
 
-# listens ADDRESS: whether the server listens there; it reopens its socket for each client.
+# listens ADDRESS: whether the server listens there. It reopens its socket for each client.
 listens() {
 	case $1 in 10.9.0.2) ip netns exec inner ss -Hltn ;; *) ss -Hltn ;; esac | grep -q ':5201 '
 }

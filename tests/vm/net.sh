@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Packets that wait 30 ms for their reader are reported once each, with device, protocol, length and reader: TCP and
-# UDP, IPv4 and IPv6, over loopback and between two network namespaces. A packet dropped unread when its socket is
-# closed is reported with the reason. Filters by device and protocol work; merged packets are not reported.
+# Packets that wait 30 ms for their reader are reported once each, with device, protocol, length and
+# reader: TCP and UDP, IPv4 and IPv6, over loopback and between two network namespaces. A packet
+# dropped unread when its socket is closed is reported with the reason. Filters by device and
+# protocol work. Merged packets are not reported.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -45,7 +46,7 @@ cat /tmp/alerts
 cat $LT/w/stats
 assert_eq "$(wc -l </tmp/alerts)" $((waiting + 1)) "alerts"
 
-# near NS: at least NS, and at most 5 ms more.
+# near NS: check that a delay is at least NS, and at most 5 ms more.
 near() {
 	[ "$1" -ge $((ms * 1000000 - 100000)) ] || fail "it took $1 ns"
 	! in_time || [ "$1" -lt $(((ms + 5) * 1000000)) ] || fail "it took $1 ns"
@@ -67,14 +68,14 @@ tail -n 1 /tmp/alerts | grep -q ' transport=udp len=1028 end=dropped drop_reason
 assert_eq "$(stat lo alerts) $(stat udp alerts)" "$((waiting - 2)) $((waiting / 2 + 1))" "alerts by device and transport"
 [ "$(stat lo filtered)" -gt 0 ] || fail "nothing was refused"
 
-# Between namespaces: the device is that of the receiver.
+# Between namespaces, the device is the receiver's.
 exec 3<&-
 over_veth() {
 	between_namespaces
 	ip netns exec inner /usr/bin/ip link set lo up
 	control 'v net threshold=25ms dev=veth1'
 	exec 3<$LT/v/alerts
-	# A new file: the shell of the background truncates it at a time of its own.
+	# A new file, since the background shell truncates it at an unknown time.
 	ip netns exec inner python3 /lt/tests/net.py listen 10.9.0.2 5000 30 >/tmp/listens &
 	wait_until 10 test -s /tmp/listens
 	net call 10.9.0.2 5000
@@ -89,7 +90,7 @@ over_veth() {
 }
 if veth; then over_veth; fi
 
-# Refused, and the reason.
+# Invalid parameters are refused, and the log has the reason.
 for bad in dev=sixteen_letters_ protocol=tcp transport=ip; do
 	refused "$bad" control "bad net $bad"
 	kernel_says "\"${bad#*=}\"" || fail "$bad: the log says: $(dmesg | tail -n 1)"

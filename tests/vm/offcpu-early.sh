@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A handler on one CPU wakes a task on another CPU very often, also before the switch to sleep: then its task was
-# runnable all the time, and that is counted. Almost every alert of a sleep has a waker: the handler, on the idle task
-# or on another task of that CPU.
+# A handler on one CPU wakes a task on another CPU very often, sometimes before the switch to sleep.
+# In that case the task was runnable all the time, and this is counted. Almost every alert of a
+# sleep has a waker: the handler, on top of the idle task or of another task of that CPU.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -21,7 +21,7 @@ parameters=/sys/module/lt_causes/parameters
 control 'e offcpu threshold=1ns max=3600s stack=0 ring=65536 comm=lt_target'
 exec 3<$LT/e/alerts
 storms=0
-# The ring has room for three.
+# The ring has room for three storms.
 until [ "$(stat e early)" -ge 1 ]; do
 	storms=$((storms + 1))
 	[ $storms -le 3 ] || { cat $LT/e/stats; fail "it was hardly ever woken on its way to sleep"; }
@@ -38,14 +38,15 @@ awk '
 	value("reason") != "threshold" || value("state") ~ /^R/ { next }
 	{ sleeps++ }
 	value("queued") == value("delay") { early++ }
-	# Not known is allowed, but rare: if it was switched in at the moment of the waking, after a preemption.
+	# An unknown waker is allowed, but rare: the task was switched in at the moment of the wakeup,
+	# after a preemption.
 	value("waker_comm") == "\"\"" {
 		unknown++
 		if (value("queued") != value("delay")) { print "no waker: " $0; bad = 1 }
 		next
 	}
 	value("queued") == value("delay") {
-		# The child that it waits for in the end.
+		# At the end, the task waits for its child.
 		if (value("context") != "hardirq" && value("waker_comm") != "\"sleep\"") { print "not the handler: " $0; bad = 1 }
 	}
 	END { print sleeps " sleeps, of which " early + 0 " had a waking before, by " unknown + 0 " unknown"

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task that sleeps 300 ms is reported once, with that delay, its state, where it slept, and what woke it: an
-# interrupt. The alert of a task that waits for a pipe names the writer, and where it wrote. Neither is reported if it
-# takes longer than max=, nor by an instance that follows preempted tasks only.
+# A task that sleeps for 300 ms is reported once, with that delay, its state, where it slept, and
+# what woke it: an interrupt. The alert of a task that waits for a pipe names the writer, and where
+# it wrote. Neither is reported if it takes longer than max=, or by an instance that tracks only
+# preempted tasks.
 # kernels: stock rt
 # cpus: 2
 # root: full
 # icount: 1
-# arm64: no, its threads have stacks that are too small there
+# arm64: no, the stacks of its threads are too small there
 # timeout: 240
 
 . /lt/tests/lib.sh
@@ -24,7 +25,7 @@ control "w offcpu threshold=$threshold comm=python3"
 control "short offcpu threshold=$threshold max=$(patiently 250)ms comm=python3"
 control "preempted offcpu threshold=$threshold when=preempted comm=python3"
 control "blocked offcpu threshold=$threshold when=blocked comm=python3"
-# words FILE TID: the only alert of a thread.
+# words FILE TID: print the only alert of a thread.
 words() {
 	assert_eq "$(grep -c " tid=$2 " "$1")" 1 "alerts of $2"
 	grep " tid=$2 " "$1"
@@ -68,7 +69,7 @@ for name in w short preempted blocked; do
 	sums_hold $name
 done
 
-# While it sleeps it is pending, and times out, with its stack.
+# A sleep is pending while it lasts, and times out, with the stack.
 echo 3600s >$LT/w/threshold
 echo "$(patiently 100)ms" >$LT/w/timeout
 control 'w offcpu enabled=1'
@@ -79,7 +80,7 @@ grep " reason=timeout .* tid=$sleeper .* stack=\"hrtimer_nanosleep+" /tmp/alerts
 assert_eq "$(grep -c " reason=late .* tid=$sleeper " /tmp/alerts)" 1 "its end"
 exec 3<&-
 
-# A threshold that no delay exceeds: only the timeout is reported.
+# No delay exceeds this threshold: only the timeout is reported.
 for values in 'threshold=2s max=1s' 'threshold=1s max=1s' max=1s; do
 	refused "$values" control "x offcpu $values"
 	kernel_says 'no delay is above threshold and at most max: "max"' || fail "the log does not say what is wrong with $values"
@@ -100,12 +101,12 @@ wait_until 10 stat_is w readers -ge 1
 assert_eq "$(stat w alerts)" "$before" "alerts about the reader: $(cat /tmp/alerts)"
 control -w
 
-# Many sleep at once: each is a line of `pending`, in the order of their starts, whatever the reader's buffer, and each
-# stack is walked once.
+# Many tasks sleep at once. Each is a line of `pending`, in the order of their starts, whatever the
+# size of the reader's buffer. Each stack is walked once.
 trace=/sys/kernel/tracing
-# Sanitizers call stack_trace_save for each allocation, so it is not counted there.
+# Sanitizers call stack_trace_save for each allocation, so it is not counted on their kernels.
 for function in $(! in_time || echo stack_trace_save) stack_trace_save_tsk; do echo "p:$function $function" >>$trace/kprobe_events; done
-# walks: how many stacks have been walked.
+# walks: print how many stacks have been walked.
 walks() { awk '$1 ~ /^stack_trace_save/ { sum += $2 } END { print sum + 0 }' $trace/kprobe_profile; }
 control 'm offcpu threshold=3600s comm=python3'
 python3 -c '
@@ -144,7 +145,7 @@ seconds=$(($(cut -d. -f1 /proc/uptime) - began)) walked=$(($(walks) - before)) a
 echo "$alerts alerts in $seconds s, $(stat s alerts_suppressed) more suppressed, $walked stacks"
 [ "$alerts" -ge 20 ] && [ "$alerts" -le $((20 * (seconds + 3))) ] || fail "$alerts alerts in $seconds s"
 [ "$walked" -le $((alerts * 4)) ] || fail "$walked stacks for $alerts alerts"
-# The last wake-up may wait for its interval.
+# The last wakeup of a reader may wait for its interval.
 all_announced() { [ "$(stat s wakes)" = $((alerts - $(stat s wakes_suppressed))) ]; }
 wait_until 10 all_announced
 control 's offcpu enabled=1 max_alerts=0'

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The study of overhead (make bench B=overhead) with small loads: each contender counts every operation of the load,
-# and the study makes a table and a picture. Afterwards, also after an early end, the machine is as before: no module,
-# disk, namespace or session is left.
+# The study of overhead (make bench B=overhead) with small loads: each contender counts every
+# operation of the load, and the study produces a table and a picture. Afterwards, even after an
+# early end, the machine is as before: no module, disk, namespace or session is left.
 # kernels: stock
 # long: rt
 # cpus: 1
 # root: full
 # icount: 0
 # debug: no, LTTng's modules are not built for this kernel
-# arm64: no, its root is without LTTng
+# arm64: no, its root has no LTTng
 # timeout: 600
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
 study() { python3 /lt/tests/bench/overhead.py --small "$@"; }
-# as_before WHEN: nothing of it is left.
+# as_before WHEN: check that nothing of it is left.
 as_before() {
 	[ ! -e $LT ] || fail "$1: the module is loaded"
 	for left in /dev/lt_fio /dev/lt_oltp $NULLB; do [ ! -e $left ] || fail "$1: $left is left"; done
@@ -43,9 +43,9 @@ refused "a round is missing" python3 /lt/tests/bench/overhead_table.py </tmp/few
 
 as_before "it has ended"
 
-# Ended in the middle, while its module is loaded or its session there.
+# The study is ended while its module is loaded, or while its session exists.
 for turn in TERM:block INT:lttng; do
-	# itself, and no shell that runs it
+	# python itself, not a shell that runs it
 	python3 /lt/tests/bench/overhead.py --small --rounds 1000 --loads fio,iperf3 --contenders ${turn#*:} >/tmp/runs 2>/tmp/said & pid=$!
 	case $turn in
 		TERM:block) wait_until 60 loaded ;;
@@ -59,5 +59,5 @@ for turn in TERM:block INT:lttng; do
 done
 refused "an unknown load" study --loads nosuch
 refused "an unknown contender" study --contenders nosuch
-# of mount(8)
+# left by mount(8)
 rm -rf /run/mount

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The module can trace itself: ftrace and its own tracker func can follow the module's C functions that control it and
-# show its files, and none that runs in a probe. Probes are not taken from a list: with every tracker enabled, each
-# operation late, and the function tracer on all functions of the module, the functions called by the load's own tasks
-# are probes.
+# The module can trace itself: ftrace and its own tracker func can follow the module's C functions
+# that control it and show its files, but none that runs in a probe. The functions that run in
+# probes are found by a run: with every tracker enabled, each operation late, and the function
+# tracer on all functions of the module, they are the functions that the tasks of the load call.
 # kernels: stock
 # long: rt
 # cpus: 2
 # timeout: 300
-# worth: a probe that ftrace can follow calls itself until the machine dies
+# worth: a probe that ftrace can follow calls itself until the machine crashes
 
 . /lt/tests/lib.sh
 
@@ -25,7 +25,8 @@ for name in lt_current lt_context lt_stack_here lt_fprobe_enter lt_trace_alert l
 	! traceable $name || fail "$name can be traced, and runs in probes"
 done
 
-# All trackers that need no parameter, and those of functions on one that the load calls.
+# All trackers that need no parameter, and the trackers of functions with a function that the load
+# calls.
 for tracker in $(sed -n 's/^\([a-z]*\).*/\1/p' $LT/trackers); do
 	case $tracker in
 		module) ;;
@@ -52,7 +53,7 @@ echo >$trace/set_ftrace_filter
 for tracker in syscall func pair wakeup offcpu; do
 	[ "$(stat i_$tracker alerts)" -gt 0 ] || fail "$tracker has raised no alert"
 done
-# An interrupt may call the timers of searches in any task: they are no probes.
+# An interrupt in any task may call the timers of searches, which are not probes.
 grep -E ' (dd|sleep)-[0-9]+ .*: lt_' /tmp/trace | grep -v ': lt_periodic_' >/tmp/probes || true
 assert_eq "$(cat /tmp/probes)" '' "functions that ran in probes"
 grep -q ' cat-[0-9]* .*: lt_may_open <-' /tmp/trace || fail "the tracer has not seen who opened a file: $(head -n 40 /tmp/trace)"
@@ -60,7 +61,7 @@ grep -q ' cat-[0-9]* .*: lt_may_open <-' /tmp/trace || fail "the tracer has not 
 for instance in $(sed 's/ .*//' $LT/control); do control "-$instance"; done
 echo 1 >$trace/tracing_on
 
-# The module traced by its own tracker func, until it is unloaded.
+# The module is traced by its own tracker func until it is unloaded.
 control 'own func function=lt_may_open comm=cat threshold=0'
 follow $LT/own/alerts /tmp/own
 cat $LT/version >/dev/null

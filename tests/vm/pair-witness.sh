@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the times from one point to another, one by one, with key, arguments and context: ftrace records
-# the same points at the same time, and lt-witness pairs its events. The pairs are timers of both kinds, from their
-# start to their handler, by the address of the timer, which is sometimes started again before it expires, so that a
-# new event begins or the event continues; and calls of two functions, by the thread: from a write until its task
-# waits for the disk.
+# The alerts match the times from one point to another, one by one, with key, arguments and context:
+# ftrace records the same points at the same time, and lt-witness pairs its events. The first pairs
+# are timers of both kinds, from their start to their handler, paired by the address of the timer. A
+# timer is sometimes started again before it expires, so that a new event starts or the event
+# continues. The other pairs are calls of two functions, paired by the thread: from a write until
+# its task waits for the disk.
 #
-# The threshold is 0, so every pair is an alert. No reader runs meanwhile, and none is woken: our own timer for that
-# is not followed (own), and must not expire. The machine's clock counts instructions, so other work of the host does
-# not matter.
+# The threshold is 0, so every pair is an alert. No reader runs meanwhile, and none is woken: our
+# own timer for wakeups is not followed (own), and must not expire. The machine's clock counts
+# instructions, so other work of the host does not matter.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -36,19 +37,19 @@ writes() {
 work() {
 	hackbench -g 1 -f 4 -l 20
 	for _ in $(seq "$1"); do /usr/bin/sleep 0.005; done
-	# By a timer of the other kind; often, since of a hundred one may be odd.
+	# Sleeps use a timer of the other kind. There are many, since one in a hundred may be an exception.
 	echo sleep $(($1 * 3)) 1 >/proc/lt_functions
 	writes "$1"
 }
 
-# pairs LEAST RULE WORD...: with an instance of these words, the alerts are what the rule makes of the trace, and at
-# least LEAST.
+# pairs LEAST RULE WORD...: create an instance with these words, and check that its alerts are the
+# pairs of the rule in the trace, at least LEAST.
 pairs() {
 	least=$1 rule=$2
 	shift 2
 	both pair "$* threshold=0 ring=65536 events=16384 wakeup_interval=3600s" work 40
 	head -n 1 /tmp/alerts
-	# An alert has a list where the rule has separate words.
+	# An alert has a list instead of the rule's separate words.
 	edit /tmp/alerts sed 's/ begin=\([^ ,]*\),/ begin=\1 begin1=/; s/ key=\([^ ,]*\),/ key=\1 key1=/'
 	# The module's own calls are counted in `own`, and raise no alert.
 	edit /tmp/trace grep -v ' function=.* \[latency_tracker\]'
@@ -76,7 +77,7 @@ pairs 200 'last hrtimer_start(key:hrtimer=; context) -> hrtimer_expire_entry(key
 control -w
 echo 0 >$TRACE/events/timer/enable
 
-# Paired by the thread, whatever the CPU.
+# Pairs by the thread, on any CPU.
 echo 'f:lt/called vfs_write buf=$arg2:u64 count=$arg3:u64' >>$TRACE/dynamic_events
 echo 'f:lt/waits io_schedule' >>$TRACE/dynamic_events
 echo 1 >$TRACE/events/lt/enable

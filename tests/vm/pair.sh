@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A tracker made of two points: the alerts of block, from its tracepoints and the request; a function and its return,
-# by the thread; two functions, by the CPU; a tracepoint to itself. An invalid line is refused, and the log quotes the
-# word.
+# A tracker made of two points: the same alerts as block's, from its tracepoints, paired by the
+# request; a function and its return, paired by the thread; two functions, paired by the CPU; a
+# tracepoint paired with itself. An invalid line is refused, and the log quotes the word.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -21,7 +21,7 @@ says() {
 	if control "$1" 2>/dev/null; then fail "accepted: $1"; fi
 	kernel_says "$2" || fail "'$1' does not say '$2': $(dmesg | tail -n 1)"
 }
-# fields FILE NAME...: some fields of each alert.
+# fields FILE NAME...: print some fields of each alert.
 fields() {
 	_file=$1
 	shift
@@ -48,7 +48,7 @@ says "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no argumen
 says "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
 [ ! -e $LT/x ] || fail "x is there"
 
-# Alerts equal to those of block.
+# The alerts equal block's.
 ms=$(patiently 20)
 null_disk slow "${ms}000000"
 # The first run of everything is slow under emulation.
@@ -73,7 +73,7 @@ fields /tmp/pair time delay >/tmp/b
 paste /tmp/a /tmp/b | awk -v most="$(if in_time; then echo 500000; else echo $((ms * 500000)); fi)" '
 	function far(a, b) { return a - b > most || b - a > most }
 	far($1, $3) || far($2, $4) { print "differs:", $0; exit 1 }' || fail "not the same as block"
-# A pointer is shown as a number that stands for it; the result is the number of bytes read.
+# A pointer is shown as a number that stands for it. The result is the number of bytes read.
 grep -q ' context=[a-z]* key=[0-9a-f]\{16\} end=0,4096$' /tmp/pair || fail "what it says: $(head -n 1 /tmp/pair)"
 for name in b p; do
 	control "$name $([ $name = b ] && echo block || echo pair) enabled=0"
@@ -96,7 +96,8 @@ awk -v most="$(if in_time; then echo 8e6; else echo 1e12; fi)" '
 	{ sub(/.* delay=/, ""); if ($1 < 3e6 || $1 > most) { print $1; exit 1 } }' /tmp/alerts || fail "delays"
 control -p
 
-# Two functions, by the CPU: the time between two calls. With again=keep the first start stays.
+# Two functions, paired by the CPU: the time between two calls. With again=keep, the first start
+# stays.
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_sleep begin_key=tid,cpu threshold=0'
 control 'k pair begin=function:lt_fn_delay end=function:lt_fn_sleep again=keep threshold=0'
 taskset 1 sh -c "echo delay 4 $(patiently 2) >/proc/lt_functions; echo sleep 2 1 >/proc/lt_functions"
@@ -110,7 +111,8 @@ assert_eq "$(stat k replaced) $(stat k ended) $(stat k unmatched) $(stat k again
 control -p
 control -k
 
-# A tracepoint to itself, on each CPU: the time without a switch. Each hit is first an end, then a start.
+# A tracepoint paired with itself on each CPU: the time without a switch. Each hit is first an end,
+# then a start.
 control 'p pair begin=tracepoint:sched_switch end=tracepoint:sched_switch begin_key=cpu threshold=3600s'
 wait_until 5 stat_is p ended -ge 10
 control 'p pair enabled=0'
@@ -129,7 +131,8 @@ grep -q " reason=timeout .* context=task key=$$" /tmp/alerts || fail "timeout: $
 exec 3<&-
 control -p
 
-# Its alerts cause no alerts: neither about waking the reader, nor about what the reader does.
+# Its alerts cause no further alerts, neither about waking the reader nor about what the reader
+# does.
 control 'p pair begin=tracepoint:irq_work_entry end=tracepoint:irq_work_exit begin_key=cpu threshold=0 wakeup_interval=0' 2>/dev/null ||
 	control 'p pair begin=tracepoint:sched_waking end=tracepoint:sched_switch begin_key=arg0 end_key=arg2 threshold=0 wakeup_interval=0'
 follow $LT/p/alerts /dev/null

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker analyze path` names a known cause: a process waits at a pipe for another one, which sleeps. The
-# recording is rotated meanwhile, so its chunks are read as one. Two snapshots of the same time are refused.
-# `analyze delays` then divides the time of that process, which sleeps, and waits for another child, which computes.
+# `latency-tracker analyze path` names a known cause: a process waits at a pipe for another process,
+# which sleeps. The recording is rotated meanwhile, and its chunks are read as one. Two snapshots of
+# the same time are refused.
+# `analyze delays` then divides the time of that process, which sleeps and waits for another child,
+# which computes.
 # kernels: rt
 # long: stock
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# arm64: no, its root is without LTTng
+# arm64: no, its root has no LTTng
 # timeout: 120
 
 . /lt/tests/lib.sh

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# All of `latency-tracker profile`, with real requests and calls: two profiles of the same work are not reported as
-# different; for different work the report says which class has changed, where, and how certain that is, with the same
-# chi-squared, degrees of freedom and probability that other formulas give for the saved files (tests/profiles.py). A
-# recording contains all that happened, even if the profile is reset meanwhile; the picture has a cell for each row of
-# each sample that has a count. The errors of a file are reported with the line.
+# All of `latency-tracker profile`, with real requests and calls. Two profiles of the same work are
+# not reported as different. For different work, the report shows which class has changed, where,
+# and how certain that is. Other formulas give the same chi-squared, degrees of freedom and
+# probability for the saved files (tests/profiles.py). A recording contains everything that
+# happened, even if the profile is reset meanwhile. The picture has a cell for each row of each
+# sample that has a count. Errors in a file are reported with the line.
 #
-# Disks take times in the middle of a row, so that the emulation's noise does not move a request into another one, and
-# the machine's clock counts instructions.
+# The times of the disks are in the middle of a row, so that the emulation's noise does not move a
+# request to another row. The machine's clock counts instructions.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -24,7 +25,8 @@
 check() { python3 /lt/tests/profiles.py "$@"; }
 profile() { latency-tracker profile "$@"; }
 
-# works COMMAND...: the server executes each of these lines. Sets longest, the longest call of the last, in ns.
+# works COMMAND...: make the server execute each of these lines. Sets longest to the longest call of
+# the last line, in ns.
 works() {
 	for line in "$@"; do
 		echo "$line" >&5
@@ -33,8 +35,8 @@ works() {
 	done
 }
 
-# compared STATUS BEFORE AFTER: the report matches the files, and the exit status is STATUS; the readable report goes to
-# /tmp/report.
+# compared STATUS BEFORE AFTER: check that the report matches the files, and that the exit status is
+# STATUS. The readable report goes to /tmp/report.
 compared() {
 	status=0
 	profile compare "$2" "$3" --json >/tmp/report.json || status=$?
@@ -46,7 +48,7 @@ compared() {
 	cat /tmp/report
 }
 
-# says TEXT: in the report. Long lines are wrapped there.
+# says TEXT: check that the report has TEXT. Long lines are wrapped in it.
 says() { tr '\n' ' ' </tmp/report | grep -qF "$1" || fail "the report does not say: $1"; }
 
 load_module
@@ -63,8 +65,9 @@ works "write /dev/quick 5" "read /dev/slow 5" "cached /tmp/file 5"
 refused "without an instance" profile save -o /tmp/none.json
 latency-tracker start io io "pid=$server"
 
-# day NAME QUICK MIDDLE SLOW: these numbers of writes on the disks, saved; each must be in the row of its disk. A day on
-# which the machine itself was late, by the server's own clock, is repeated.
+# day NAME QUICK MIDDLE SLOW: make these numbers of writes to the disks, and save the profile. Each
+# write must be in the row of its disk. A day on which the machine itself was late, by the server's
+# own clock, is repeated.
 day() {
 	for try in 1 2 3; do
 		late=''
@@ -93,15 +96,17 @@ profile show
 compared 0 /tmp/monday.json /tmp/tuesday.json
 says "write requests: no significant difference (p = 1.000)"
 compared 2 /tmp/monday.json /tmp/wednesday.json
-# In two rows 50 are expected twice, and there are 30 more or less: 30^2 / 50, four times.
+# In two rows, 50 are expected on each of two days, and there are 30 more or fewer: 30^2 / 50, four
+# times.
 grep -qE '^b_write +200 +200 +72.0 +2 +< 0.001$' /tmp/report || fail "chi-squared is not 72 of 2 degrees"
 says "write requests: the share above 8.39ms rose from 10 % to 40 % (p < 0.001)"
-# Three more calls are the server's answers.
+# Three more calls are the server's responses.
 says "write calls: the share above 8.39ms rose from 9.9 % to 39 % (p < 0.001)"
 compared 2 /tmp/wednesday.json /tmp/monday.json
 says "write requests: the share above 8.39ms fell from 40 % to 10 % (p < 0.001)"
 
-# Small reads of cached data, and reads that all wait for a disk; also compared with what the instance shows now.
+# Small reads of cached data, and reads that all wait for a disk. They are also compared with the
+# current profile of the instance.
 profile show --reset >/dev/null
 works "cached /tmp/file 200"
 profile save -o /tmp/cached.json
@@ -120,7 +125,7 @@ assert_eq "$status $(grep -c '^read calls: the share above 8.39ms rose' /tmp/rep
 profile show --reset >/dev/null
 profile record io --every 1 --duration 8 -o /tmp/record.json --svg /tmp/record.svg &
 recording=$!
-# It counts from its begin.
+# The recording counts from its start.
 sleep 2
 for round in 1 2 3 4; do
 	works "write /dev/quick 50" "write /dev/slow 20" "cached /tmp/file 100"
@@ -137,7 +142,7 @@ check drawn /tmp/record.json /tmp/write.svg b_write
 refused "a picture of other cells" check drawn /tmp/record.json /tmp/write.svg s_read
 cp /tmp/*.json /tmp/*.svg /lt/out
 
-# bad TEXT WORD...: the command fails, and prints TEXT.
+# bad TEXT WORD...: check that the command fails and prints TEXT.
 bad() {
 	text=$1
 	shift
@@ -146,7 +151,7 @@ bad() {
 	assert_eq $status 1 "exit status of: profile $*"
 	grep -qF -- "$text" /tmp/said || fail "profile $* says: $(cat /tmp/said)"
 }
-# changed FROM TO: a copy of a file, with FROM replaced by TO.
+# changed FROM TO: make a copy of a file, with FROM replaced by TO.
 changed() { sed "s/$1/$2/" /tmp/monday.json >/tmp/bad.json; }
 bad "/tmp/none.json: No such file" compare /tmp/none.json /tmp/monday.json
 head -c 500 /tmp/monday.json >/tmp/bad.json

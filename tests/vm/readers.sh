@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The readers of `wakeup` and `alerts`: blocking, poll, O_NONBLOCK, signals, many at once, no alert missed
-# between two readings or because of a failing one, removal while they sleep, the rate of wake-ups.
+# The readers of `wakeup` and `alerts`: blocking reads, poll, O_NONBLOCK, signals, many readers at
+# once, removal while they sleep, and the rate of wakeups. No alert is missed between two reads, or
+# because of a failed read.
 # kernels: stock rt
 # cpus: 2
 # root: full

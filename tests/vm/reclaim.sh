@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each reclaim for a cgroup at its limit, each direct reclaim and each compaction of a zone is an event: as many as
-# the kernel itself counts, or ftrace shows. An alert has the kind, the order, the number of pages, and the stack of
-# the allocation. Filtered kinds are not followed.
+# Each reclaim for a cgroup at its limit, each direct reclaim and each compaction of a zone is an
+# event: as many as the kernel itself counts, or ftrace shows. An alert has the kind, the order, the
+# number of pages, and the stack of the allocation. Filtered kinds are not tracked.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -34,9 +34,9 @@ follow_points() {
 	for _point; do echo 1 >"$trace/events/$_point/enable"; done
 	echo 1 >$trace/tracing_on
 }
-# passed POINT: how often ftrace has recorded it.
+# passed POINT: print how often ftrace has recorded it.
 passed() { grep -c " $1: " $trace/trace || :; }
-# is_as_traced INSTANCE BEGIN END: the instance's starts and ends are as many as ftrace's.
+# is_as_traced INSTANCE BEGIN END: check that the instance has as many starts and ends as ftrace.
 is_as_traced() {
 	echo 0 >$trace/tracing_on
 	control "$1 reclaim enabled=0"
@@ -70,7 +70,8 @@ assert_eq "$(sed -n 's/.* pages=\([0-9]*\) .*/\1/p' /tmp/alerts | sum)" \
 	"$(sed -n 's/.* nr_reclaimed=\([0-9]*\).*/\1/p' $trace/trace | sum)" "pages"
 for name in memcg other; do control -$name; done
 
-# The zones are compacted: each is an event of the task that requested it, without an order.
+# The zones are compacted. Each compaction is an event of the task that requested it, without an
+# order.
 control 'zones reclaim threshold=0 kind=compaction comm=compact ring=16384'
 control 'nobody reclaim threshold=0 kind=compaction kthreads=0 comm=other'
 follow_points compaction/mm_compaction_begin compaction/mm_compaction_end compaction/mm_compaction_migratepages
@@ -97,8 +98,8 @@ assert_eq "$(sed -n 's/.* pages=\([0-9]*\) .*/\1/p' /tmp/alerts | sum)" \
 assert_eq "$(stat nobody started)" 0 "compactions of others"
 for name in zones nobody direct; do control -$name; done
 
-# Memory is short: tasks that read faster than kswapd frees reclaim themselves. The kernel counts a stall for each try
-# of a reclaim, of which there may be several.
+# Memory is short: tasks that read faster than kswapd frees memory reclaim it themselves. A reclaim
+# may have several tries, and the kernel counts a stall for each.
 stalls() { awk '/^allocstall_/ { sum += $2 } END { print sum }' /proc/vmstat; }
 follow_points vmscan/mm_vmscan_direct_reclaim_begin vmscan/mm_vmscan_direct_reclaim_end
 before=$(stalls)

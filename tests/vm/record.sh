@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and misses no alert,
-# whatever other readers `wakeup` has. A full disk or a killed session daemon costs the trace, not the alert. A
-# capture has the limits of the late thread's cgroups, with their counters before and after the delay, and the
-# addresses of the functions in its trace. Ctrl-C leaves no session, instance or daemon behind. Old captures are
-# removed; `captures` lists and shows them. scripts/lttng-snapshot does the same by hand.
+# `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and
+# misses no alert, whatever other readers `wakeup` has. A full disk or a killed session daemon loses
+# the trace, not the alert. A capture has the limits of the late thread's cgroups, with their
+# counters before and after the delay, and the addresses of the functions in its trace. Ctrl-C
+# leaves no session, instance or daemon behind. Old captures are removed; `captures` lists and shows
+# them. scripts/lttng-snapshot does the same by hand.
 # kernels: stock
 # long: rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# arm64: no, its root is without LTTng
+# arm64: no, its root has no LTTng
 # timeout: 900
-# worth: each run of record starts and ends a session daemon of LTTng, and a broken or a full machine takes a run of its own
+# worth: each run of record starts and ends a session daemon of LTTng, and each fault needs a run of
+# its own
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -68,7 +70,7 @@ assert_eq "$(wc -l <$LT/control)" 0 "instances left"
 assert_eq "$(sessions)" 0 "sessions left"
 wait_until 10 sh -c '! pgrep lttng-sessiond'
 
-# A quota: evidence.json has the counters that a trace cannot have.
+# With a quota, evidence.json has the counters that a trace cannot have.
 if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	waits quota 1 50 5 # makes the cgroup
 	latency-tracker record -n 1 -o /tmp/held held runqueue threshold=50ms cgroup=/lt-quota >/tmp/record.log 2>&1 &
@@ -108,7 +110,7 @@ if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	END
 fi
 
-# Another reader of the same file takes no alert away: all of them are in captures.
+# Another reader of the same file consumes no alerts: all of them are in captures.
 seqs() { sed -n 's/^ *"seq": \([0-9]*\),$/\1/p' "$@" | sort -n | uniq; }
 start() { # DIRECTORY ARGUMENT... -> $recorder
 	directory=$1
@@ -132,7 +134,7 @@ stop
 assert_eq "$(seqs /tmp/shared/*/alert.json | tr '\n' ' ')" "1 2 3 4 5 6 " "alerts in captures"
 grep 'missed: alerts 0 ' /tmp/record.log || fail "the summary"
 
-# A full disk: the run goes on, the alert is saved without a trace, and the disk is named.
+# On a full disk, the run continues, the alert is saved without a trace, and the disk is named.
 mkdir /tmp/small
 mount -t tmpfs -o size=60k,mode=0700 full /tmp/small
 start /tmp/small/captures shared
@@ -145,8 +147,8 @@ grep '"seq": 7,' /tmp/small/captures/0001/alert.json || fail "the alert is not k
 latency-tracker captures -o /tmp/small/captures | grep -E '^ *0001 .*no trace$' || fail "it has a trace"
 umount /tmp/small
 
-# A session daemon that is killed: its helpers go, the next alert is saved, and the one after it has a trace again.
-# The output is CTF 1.8, marked so that Trace Compass opens it.
+# The session daemon is killed: its helpers end, the next alert is saved, and the alert after it has
+# a trace again. The output is CTF 1.8, marked so that Trace Compass opens it.
 start /tmp/killed --trace-format ctf-1.8 shared
 kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
 reads slow 1 0

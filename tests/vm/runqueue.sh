@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A SCHED_FIFO process keeps a computing one off its CPU for 100 ms: reported once, with the task that ran instead. A
-# process with a quota of 10 % of a CPU waits for the rest of each period of 100 ms: each wait is reported once, as
-# often as the kernel counts it as throttled, with no task that ran instead: the CPU was idle.
+# A SCHED_FIFO process keeps a computing process off its CPU for 100 ms. This is reported once, with
+# the task that ran instead. A process with a quota of 10 % of a CPU waits for the rest of each
+# period of 100 ms. There are as many alerts as the kernel counts throttled periods, without a task
+# that ran instead, since the CPU was idle.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -30,7 +31,7 @@ victim=$(sed 's/.*victim=//' /tmp/who)
 hog=$(sed 's/hog=\([0-9]*\) .*/\1/' /tmp/who)
 grep " tid=$victim .* policy=other state=R+* from=1 " /tmp/alerts >/tmp/alert || fail "the preempted task"
 assert_eq "$(wc -l </tmp/alert)" 1 "alerts of the preempted task"
-# The first that ran instead: the hog, if no thread of the kernel has just taken the CPU.
+# The first task that ran instead: the hog, unless a kernel thread has just taken the CPU.
 by=$(other_of prev "$victim" $(($(field time </tmp/alert) - $(field delay </tmp/alert))))
 assert_eq "$(field by_tid </tmp/alert)" "$by" "who ran instead"
 [ "$by" != "$hog" ] || assert_eq "$(field by_comm </tmp/alert)" python3 "its name"

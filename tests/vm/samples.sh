@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The samples, in C and in Rust, track functions of their own: threshold, timeout, late end, references,
-# and a tracker that its module forgets.
+# The samples in C and in Rust track functions of their own: threshold, timeout, late end,
+# references, and a tracker that its module forgets to destroy.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -16,8 +16,8 @@ P=/sys/module/lt_sample_c/parameters
 insmod /lt/lt_sample_c.ko || fail "the sample in C does not load"
 echo 1 >$P/work
 assert_eq "$(sed -n 's/^started //p' $LT/sample_c/stats)" 1 "calls that were seen"
-# If this machine is so slow that the short call is late, too, the counters must agree on it. And the longer call must
-# not time out.
+# If this machine is so slow that the short call is late, too, the counters must agree on that. The
+# longer call must not time out.
 for _ in 1 2 3 4 5; do
 	short=$(cat $P/threshold) timeout=$(cat $P/timeout)
 	echo 30 >$P/work

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the waits of tasks one by one: ftrace records the scheduler at the same time, and lt-witness
-# computes from its trace which task waited how long, and which one woke it. hackbench runs on two CPUs: threads that
-# wake each other while they fall asleep, are preempted, migrate, start and exit; and a computing program. Some waits
-# have a known length: for a SCHED_FIFO task that keeps the CPU for 20 ms, for the next period of a cgroup with 1 % of
-# a CPU, and in a sleep of 50 ms.
+# The alerts match the waits of tasks one by one: ftrace records the scheduler at the same time, and
+# lt-witness computes from its trace which task waited how long, and which one woke it. On two CPUs
+# run hackbench, whose threads wake each other while they fall asleep, are preempted, migrate, start
+# and exit, and a computing program. Some waits have a known length: for a SCHED_FIFO task that
+# keeps the CPU for 20 ms, for the next period of a cgroup with 1 % of a CPU, and in a sleep of 50
+# ms.
 #
 # The threshold is 0, so every wait of every task is an alert. No reader runs meanwhile. The machine's clock counts
 # instructions, so other work of the host does not matter.
@@ -27,7 +28,7 @@ trackers=${LT_TRACKERS:-wakeup runqueue offcpu}
 load_module
 
 tracing 30000 sched/sched_waking sched/sched_wakeup_new sched/sched_switch
-# A wait of known length among others.
+# work: cause a wait of known length among others.
 work() {
 	waits crowd 8 150
 	case $tracker in

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The units of `make install` under systemd: the instances of /etc/latency-tracker run, `systemctl reload` applies a
-# changed file, a wrong line fails the unit and is in the journal. The recorder of an instance reports that it is ready,
-# makes a capture, and enters the alert in the journal with its fields; one that hangs is killed by the watchdog and
-# started again, and leaves no session behind; so is one whose session daemon was killed. Members of the group
-# latency-tracker, and no others, read the alerts. `systemctl stop` leaves nothing. The exporter, which has no privileges,
-# shows the kernel's numbers. systemd finds the units hardened.
+# The units of `make install` under systemd. The instances of /etc/latency-tracker run, and
+# `systemctl reload` applies a changed file. An invalid line fails the unit and is in the journal.
+# The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
+# its fields to the journal. If it hangs, the watchdog kills and restarts it, and no session is left
+# behind. It is also restarted if its session daemon was killed. Only members of the group
+# latency-tracker can read the alerts. `systemctl stop` leaves nothing behind. The exporter, which
+# has no privileges, shows the kernel's numbers. systemd rates the units as hardened.
 # kernels: stock
 # cpus: 2
 # icount: 1
@@ -18,8 +19,8 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-# systemd is the first process of a container with this machine's devices, but with processes and mounts of its own. What
-# follows runs in there.
+# systemd is the first process of a container with this machine's devices, but with processes and
+# mounts of its own. The rest of this script runs in the container.
 if [ -z "${SERVICE_INSIDE:-}" ]; then
 	mkdir -p "/lt/clone/build/$(uname -r)"
 	cp -r /lt/scripts /lt/clone/
@@ -59,7 +60,7 @@ captures() { find $CAPTURES -mindepth 1 -maxdepth 1 -name '[0-9]*' | wc -l; }
 has_captures() { [ "$(captures)" -ge "$1" ]; }
 sessions() { lttng --no-sessiond list 2>/dev/null | grep -c 'latency-tracker-slow-' || :; }
 one_session() { [ "$(sessions)" = 1 ]; }
-# entries FIELD=VALUE...: how many entries of alerts the journal has.
+# entries FIELD=VALUE...: print how many entries of alerts the journal has.
 entries() { journalctl --quiet -o json "$@" | wc -l; }
 has_entries() { _n=$1; shift; [ "$(entries "$@")" -eq "$_n" ]; }
 said() { journalctl --quiet -o cat -u "$1" | grep -qF -- "$2"; }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A basic check on this kernel: requests of 20 ms raise alerts and time out with a stack, the histogram and the sums
-# count them; every tracker starts, counts and raises alerts; the module is unloaded and loaded again. This is mainly
-# for kernels of other suites (tests/run-suite).
+# A basic check on this kernel. Requests of 20 ms raise alerts and time out with a stack, and are
+# counted in the histogram and the sums. Every tracker starts, counts and raises alerts. The module
+# is unloaded and loaded again. This test is mainly for kernels of other suites (tests/run-suite).
 # kernels: stock rt
 # cpus: 2
 # icount: 1
@@ -63,12 +63,12 @@ END
 names=$(sed 's/ .*//' $LT/control)
 assert_eq "$(echo $names | wc -w)" 17 "instances"
 work() {
-	# without /proc/latency_tracker: not all trackers see the reading of it
+	# without reading /proc/latency_tracker, which some trackers do not see
 	insmod /lt/lt_irqs.ko times=2
 	rmmod lt_irqs
 	reads fast 20
 	echo delay 3 1 >/proc/lt_functions
-	# Writers to parameters of a module take turns by a lock.
+	# A lock serializes writers to parameters of a module.
 	for _ in 1 2; do echo slow >/sys/module/lt_works/parameters/run & done
 	wait $!
 	echo 1 >/proc/sys/vm/compact_memory

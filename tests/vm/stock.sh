@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A process that hangs before an instance starts is pending at once, with since=before-start. Its timeout counts from
-# the start of the instance, and so does the delay at its end, which is not in the histogram. One process hangs in a
-# system call, another waits for a mutex. A task that only seems to be in a call is not listed. Filters apply. While
-# tasks fall asleep and wake, 50 instances start, and none lists a task that has run since.
+# A process that hangs before an instance starts is pending at once, with since=before-start. Its
+# timeout counts from the start of the instance, and so does the delay at its end, which is not in
+# the histogram. One process hangs in a system call, another waits for a mutex. A task that only
+# seems to be in a call is not listed. Filters apply. While tasks fall asleep and wake up, 50
+# instances start, and none lists a task that has run since.
 # kernels: stock rt
 # cpus: 2
 # root: full
 # icount: 1
 # timeout: 300
-# worth: 50 starts while tasks change their state, each waits for grace periods
+# worth: each of 50 starts, while tasks change their state, waits for grace periods
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
 
 load_module
-# now: CLOCK_MONOTONIC in nanoseconds.
+# now: print CLOCK_MONOTONIC in nanoseconds.
 now() { python3 -c 'import time; print(time.monotonic_ns())'; }
 mkfifo /tmp/fifo
 exec 8<>/tmp/fifo
@@ -106,7 +107,8 @@ for _ in 1 2 3 4 5 6 7 8; do
 done
 kill $busy
 
-# A mutex: writers to parameters of a module take turns. On PREEMPT_RT a task does not record what it sleeps on.
+# A mutex serializes writers to parameters of a module. On PREEMPT_RT, a task does not record what
+# it sleeps on.
 insmod /lt/lt_works.ko ms=40
 run=/sys/module/lt_works/parameters/run
 echo long >$run &

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Everything at once: requests and kernel threads on all CPUs, while instances are created, changed and removed,
-# readers come and are killed, pools grow, modules with their own trackers are loaded and unloaded, and CPUs go
-# offline and return. In the end the counters add up, to the last event. LT_STRESS_SECONDS is the duration (20),
-# LT_STRESS_SEED repeats the choices.
+# Everything at once: requests and kernel threads on all CPUs, while instances are created, changed
+# and removed, readers start and are killed, pools grow, modules with their own trackers are loaded
+# and unloaded, and CPUs go offline and return. At the end, the counters add up to the last event.
+# LT_STRESS_SECONDS is the duration (20). LT_STRESS_SEED repeats the random choices.
 # kernels: stock rt
 # cpus: 4
 # root: full
 # timeout: 240
-# worth: everything at once, on four CPUs, finds what no test looks for
+# worth: everything at once on four CPUs finds faults that no test looks for
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each structure that `make bench B=structures` compares does what it is measured for: every start has one end, on its
-# own CPU, on another one, and while two CPUs race for it; losses are counted; the pool is complete afterwards.
+# Each structure that `make bench B=structures` compares does what it is measured for. Every start
+# has one end, on its own CPU, on another one, and while two CPUs race for it. Losses are counted.
+# The pool is complete afterwards.
 # kernels: rt
 # long: stock
 # cpus: 2
-# arm64: no, it counts by the time stamp counter of x86
+# arm64: no, it uses the time stamp counter of x86
 # timeout: 120
 
 . /lt/tests/lib.sh
@@ -18,7 +19,7 @@ for id in A B C D E F G H I J K L N; do
 done
 rmmod lt_structures
 
-# A machine that is not measured prints these figures, too.
+# A machine that is not used for measurements prints these figures, too.
 insmod /lt/lt_structures.ko what=3 calls=2 live=100
 assert_eq "$(dmesg | grep -c 'lt_structures: result lost_[A-N] 2 ')" 13 "structures whose losses were counted"
 for id in A C E G L N; do
@@ -26,7 +27,7 @@ for id in A C E G L N; do
 done
 rmmod lt_structures
 
-# Also with more events than one reading of the counter covers, and with one event.
+# This also works with more events than one reading of the counter covers, and with one event.
 for live in 1 2500; do
 	insmod /lt/lt_structures.ko what=2 "live=$live" || { dmesg | grep lt_structures; fail "$live live events end with a loss"; }
 	for way in batch across; do

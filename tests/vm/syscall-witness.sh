@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the system calls of all tasks one by one, with arguments and results: ftrace records raw_syscalls
-# at the same time, and lt-witness pairs its events. The load is processes that start, wait for each other and exit,
-# hackbench, and failing calls.
+# The alerts match the system calls of all tasks one by one, with arguments and results: ftrace
+# records raw_syscalls at the same time, and lt-witness pairs its events. The load consists of
+# processes that start, wait for each other and exit, of hackbench, and of failing calls.
 #
 # The threshold is 0, so every call is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
 # other work of the host does not matter.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A long call is reported once, with its arguments and result. While it hangs it is reported once, with its stack, and
-# with stacks=switch also each time its task is switched in. A call that never returns is dropped, a task whose thread
-# ID changes is followed, and calls of 32-bit programs are distinguished. Lists of calls work, and errors in one are
-# reported.
+# A long call is reported once, with its arguments and result. A call that hangs is reported once,
+# with its stack, and with stacks=switch also each time its task is switched in. A call that never
+# returns is dropped. A task whose thread ID changes is still tracked. Calls of 32-bit programs are
+# distinguished. Lists of calls work, and errors in a list are reported.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -19,14 +19,14 @@
 
 trace=/sys/kernel/tracing
 read=$(number_of read) write=$(number_of write)
-# calls WORD...: run tests/calls.py with these words; the number of its thread is then in $tid.
+# calls WORD...: run tests/calls.py with these words; its thread ID is then in $tid.
 calls() { tid=$(python3 /lt/tests/calls.py "$@"); tid=${tid#*=}; }
 
 load_module
 # The first run of everything is slow under emulation.
 calls write 10 3
 
-# One nanosleep; and a read that times out. Other calls are shorter, unless the host delays us.
+# A nanosleep, and a read that times out. Other calls are shorter, unless the host delays us.
 control "w syscall threshold=$(patiently 40)ms timeout=$(patiently 200)ms comm=python3"
 control "out syscall threshold=$(patiently 40)ms comm=python3 calls=!read,clock_nanosleep,write,wait4,waitid"
 control "waits syscall threshold=$(patiently 40)ms comm=python3 waits=0"
@@ -42,7 +42,8 @@ exec 3<&5 5<&-
 alerts_of waits /tmp/waits
 exec 3<&-
 cat /tmp/alerts
-# of CALL TID FILE: alerts of this call of this thread; and there are no others of the thread.
+# of CALL TID FILE: print the alerts of this call of this thread, and check that the thread has no
+# others.
 of() {
 	! in_time || assert_eq "$(grep " tid=$2 " "$3" | grep -vc " call=$1 ")" 0 "alerts of other calls: $(grep " tid=$2 " "$3")"
 	grep " tid=$2 .* call=$1 " "$3"
@@ -70,7 +71,7 @@ for name in w out waits; do
 	control -$name
 done
 
-# Switched in late: as often as the scheduler says.
+# Late switch-ins are reported as often as the scheduler's events show.
 echo mono >$trace/trace_clock
 echo 1 >$trace/events/sched/sched_switch/enable
 echo 1 >$trace/events/raw_syscalls/enable
@@ -101,18 +102,18 @@ for _ in 1 2 3; do /bin/true; done
 assert_eq "$(stat w started) $(stat w gone) $(stat w pending) $(stat w alerts)" "3 3 0 0" "exits: started, gone, pending, alerts"
 control -w
 
-# The thread id changes on the way.
+# The thread ID changes during the call.
 control 'w syscall threshold=0 calls=execve'
 exec 3<$LT/w/alerts
 calls exec
 assert_eq "$(grep -c "call=execve" $LT/w/pending)" 0 "calls pending"
-# Otherwise the reading itself causes more of them.
+# Otherwise, reading the alerts would cause more of them.
 control 'w syscall enabled=0'
 alerts_of w /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
 assert_eq "$(stat w renamed)" 1 "renamed"
-# The shell's own execve in this thread, an earlier alert, does not count.
+# The shell's own execve in this thread has an earlier alert, which does not count.
 assert_eq "$(grep " pid=$tid tid=$tid " /tmp/alerts | grep -v ' comm="sh" ' | grep -c " call=execve number=$(number_of execve) .* ret=0\$")" 1 "its execve"
 sums_hold w
 control -w
@@ -125,7 +126,8 @@ said() {
 	kernel_says ": \"$_word\"" || fail "$*: $(dmesg | tail -n 1)"
 }
 
-# Another ABI: number 20 is getpid() there, and another call, writev() on x86, here. The kernel of tests/run-debug has only one.
+# Another ABI: number 20 is getpid() in it, and another call, writev() on x86, in the native one.
+# The kernel of tests/run-debug has only one ABI.
 other_abi() {
 	control 'w syscall threshold=0 abi=compat'
 	control 'n syscall threshold=0 calls=getpid'

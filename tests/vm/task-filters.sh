@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each filter by the owner lets its task through and no other; several filters must all match. Kernel threads are
-# followed if requested. An invalid filter is refused, and the log quotes it.
+# Each filter by the owner accepts its task and no other. Several filters must all match. Kernel
+# threads are tracked if requested. An invalid filter is refused, and the log quotes it.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -16,7 +16,7 @@ grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 mkdir -p /sys/fs/cgroup/a/b /sys/fs/cgroup/other
 load_module
 
-# A process that is already asleep when the instances are made, and then becomes one that sleeps for a second.
+# A process that is already asleep when the instances are created, and later sleeps for a second.
 mkfifo /tmp/go
 # shellcheck disable=SC2016 # for the other shell
 sh -c 'echo $$ >/tmp/pid; echo $$ >/sys/fs/cgroup/a/b/cgroup.procs; read -r _ </tmp/go
@@ -25,7 +25,8 @@ wait_until 5 test -s /tmp/pid
 pid=$(cat /tmp/pid)
 wait_until 5 grep -q "^State:.S" "/proc/$pid/status"
 n=0
-# follows WANTED FILTER...: an instance with this filter must report the process WANTED times.
+# follows WANTED FILTER...: create an instance with this filter, which must report the process
+# WANTED times.
 follows() {
 	n=$((n + 1)) wanted=$1
 	shift
@@ -49,9 +50,10 @@ wait %1
 sleep 0.2
 while read -r name wanted filter; do
 	: >/tmp/$name
-	# All alerts up to now, and end-of-file; it would wait for the first one.
+	# Reads all alerts up to now, until end-of-file. Without any alert, cat would wait for the first
+	# one.
 	[ "$(stat "$name" alerts)" -eq 0 ] || cat $LT/$name/wakeup >/tmp/$name
-	# As a shell, it has waited since before some of the instances started.
+	# As a shell, the process has waited since before the start of some instances.
 	assert_eq "$(grep " tid=$pid " /tmp/$name | grep -vc since=)" "$wanted" "alerts with '$filter'"
 done </tmp/filters
 [ "$(stat f11 filtered)" -gt 0 ] || fail "no task was refused"
@@ -67,7 +69,7 @@ for tracker in wakeup=1 runqueue=1 offcpu=0; do
 	sed -n "/^${tracker%=*}:/,/^[a-z]*:/p" $LT/trackers | grep -q "^  kthreads=${tracker#*=} " || fail "default of $tracker"
 done
 
-# Refused, and the reason.
+# Invalid filters are refused, and the log has the reason.
 for bad in pid=4194304 tid=-1 comm=sixteen_letters_ comm= cgroup=a cgroup=/none cpu=x uid=4294967295; do
 	refused "$bad" control "bad offcpu $bad"
 	kernel_says "\"${bad#*=}\"" || fail "$bad: the log says: $(dmesg | tail -n 1)"

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# On an idle machine the alert of a timeout is at most max(1 ms, timeout / 16) late: for 2 ms, 16 ms and 1 s, 64
-# requests each, which begin at different times and so meet the searches at different moments. A kernel thread raises
-# the alert, not an interrupt.
+# On an idle machine, the alert of a timeout is at most max(1 ms, timeout / 16) late. The timeouts
+# are 2 ms, 16 ms and 1 s, for 64 requests each, which start at different times relative to the
+# searches. A kernel thread raises the alert, not an interrupt.
 #
-# ftrace measures the lateness, from the start to the alert's event. The machine's clock counts executed instructions:
-# it is the same in every run, and does not depend on the host's speed.
+# ftrace measures the lateness, from the start to the alert's event. The machine's clock counts
+# executed instructions, so the result is the same in every run, and does not depend on the host's
+# speed.
 # kernels: stock rt
 # cpus: 1
 # root: full
 # icount: 0
 # timeout: 240
-# debug: no, it measures by a clock of instructions, which that machine does not have
+# debug: no, it measures in instructions, which that machine does not count
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -24,7 +25,7 @@ reads stuck 1
 echo mono >$trace/trace_clock
 echo 1 >$trace/events/latency_tracker/alert/enable
 
-# requests APART: 64 of them, one every APART microseconds; none ends before 3 s.
+# requests APART: make 64 requests, one every APART microseconds. None ends before 3 s.
 requests() {
 	python3 - "$1" <<-'EOF' || fail "no requests"
 		import mmap, os, sys, threading, time
@@ -45,7 +46,7 @@ requests() {
 	EOF
 }
 
-# detects TIMEOUT NANOSECONDS APART BOUND
+# detects TIMEOUT NANOSECONDS APART BOUND: check that no alert is later than BOUND.
 detects() {
 	control "stuck block dev=stuck threshold=3600s timeout=$1 events=256"
 	echo >$trace/trace

@@ -37,8 +37,9 @@ assert_eq "$(grep -c ' alert: ' $trace/trace)" 0 "events that the filter lets th
 echo 0 >$trace/events/latency_tracker/alert/enable
 control -slow
 
-# same_values "KEY...": each of $count events and lines has each key, and they have the same values. One process
-# compares them: a process for each of thousands of lines and a dozen keys would take too long.
+# same_values "KEY...": check that each of $count events and lines has each key, with equal values.
+# One process compares them, since a process for each of thousands of lines and a dozen keys would
+# take too long.
 same_values() {
 	awk -v keys="$1" -v count="$count" '
 		BEGIN { n = split(keys, key) }
@@ -75,14 +76,14 @@ same_values() {
 		}' /tmp/events /tmp/lines
 }
 
-# same TRACKER "KEY..." [PARAMETER...]: during the workload, each alert and the event of its tracker have the same
-# values; those of the line lose their quotes.
+# same TRACKER "KEY..." [PARAMETER...]: check that each alert during the workload and the event of
+# its tracker have equal values. The quotes in the line are removed.
 same() {
 	tracker=$1 keys=$2
 	shift 2
 	echo 0 >$trace/trace
 	echo 1 >"$trace/events/latency_tracker/alert_$tracker/enable"
-	# A reader gets what comes after it has opened the file.
+	# A reader gets only alerts raised after it has opened the file.
 	control "t $tracker enabled=0 threshold=0 stack=0 ring=16384 $*"
 	exec 4<$LT/t/alerts
 	cat <&4 >/tmp/of-t &

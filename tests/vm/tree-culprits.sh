@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The known cause of a thread's delay is another task or a limit: a real-time thread that preempts it once for long,
-# or thirty times; or the quota of its cgroup, which throttles it on the way back to user space, while it computes, or
-# before, since another thread has used up the quota. With end=user this is part of the delay. The path names the
-# preempting thread even after that thread has exited. Many preemptions are one step, which counts them, and leave out
-# nothing but two steps of the softirq thread of PREEMPT_RT. Throttling is no preemption, and the sentence names the
+# The known cause of a thread's delay is another task or a limit. A real-time thread preempts it
+# once for a long time, or thirty times. Or the quota of its cgroup throttles it on the way back to
+# user space, while it computes, or before that, since another thread has used up the quota. With
+# end=user, this is part of the delay. The path names the preempting thread even after that thread
+# has exited. Many preemptions are one step with a count, and only two steps of the softirq thread
+# of PREEMPT_RT are left out for them. Throttling is not a preemption, and the sentence names the
 # quota.
 #
-# A task that reads three pages of a slow disk in one system call, one after the other, is woken by the timer of its
-# first request: its sleeps for the others have a step of their own, and the sentence does not blame them on that
-# timer.
+# A task reads three pages of a slow disk in one system call, one after another, and is woken by the
+# timer of its first request. Its sleeps for the other requests have steps of their own, and the
+# sentence does not blame that timer for them.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -24,8 +25,9 @@
 load_module
 /usr/bin/taskset -p 1 $$ >/dev/null
 
-# late WHAT TIMES: a thread lt_late on CPU 1 computes for a while whenever it was woken by a timer, and for as long as that
-# takes, lt_hog preempts it so often; or it is in a cgroup with a quota. Prints the thread id of lt_hog.
+# late WHAT TIMES: run a thread lt_late on CPU 1, which computes for a while whenever a timer has
+# woken it. Meanwhile lt_hog preempts it, once or many times, or it is in a cgroup with a quota.
+# Prints the thread id of lt_hog.
 cat >/tmp/late.py <<'END'
 import os, sys, threading, time
 what, times = sys.argv[1], int(sys.argv[2])
@@ -43,7 +45,7 @@ if what in ("quota", "shared"):
     with open("/sys/fs/cgroup/cgroup.subtree_control", "w", encoding="ascii") as file:
         file.write("+cpu")
     os.makedirs(path, exist_ok=True)
-    # If both threads compete for the rest of a quota, one of them gets it.
+    # If both threads compete for the rest of a quota, either may get it.
     quota = "2000 100000" if what == "shared" else "10000 100000"
     for file, text in ("cpu.max", quota), ("cgroup.procs", str(os.getpid())):
         with open(f"{path}/{file}", "w", encoding="ascii") as file:
@@ -93,7 +95,7 @@ told() {
 	cat /tmp/watched
 }
 
-# Preempted once, by a thread that has exited before the alert is read.
+# The thread is preempted once, by a thread that has exited before the alert is read.
 control 't tree threshold=45ms comm=lt_late end=blocked origin=timer'
 exec 3<$LT/t/alerts
 hog=$(late long 2)
@@ -101,13 +103,13 @@ alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
 [ ! -e "/proc/$hog" ] || fail "lt_hog is still there"
-# On PREEMPT_RT ticks also preempt it, and the path may have no room for these.
+# On PREEMPT_RT, ticks also preempt it, and the path may have no room for them.
 grep -Eq " preempted:$hog\(lt_hog\)/49(\*[0-9]+)?@1\+" /tmp/alerts || fail "who preempted it is not named"
 told
-tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while (lt_hog/$hog had preempted it|it was preempted [0-9]+ times, for the longest by lt_hog/$hog), CPU 1" || fail "the sentence"
+tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while (lt_hog/$hog had preempted it|it was preempted [0-9]+ times, longest by lt_hog/$hog), CPU 1" || fail "the sentence"
 control -t
 
-# Preempted so often that the path has no room for each.
+# The thread is preempted so often that the path has no room for each preemption.
 control 't tree threshold=60ms comm=lt_late end=blocked origin=timer'
 exec 3<$LT/t/alerts
 hog=$(late often 2)
@@ -119,7 +121,7 @@ grep -Eq " preempted=[1-9][0-9] merged=[0-9]+ more=[02] .* preempted:$hog\(lt_ho
 	fail "the preemptions are not one step"
 control -t
 
-# The disk takes this long for a page, and reads none ahead.
+# The disk takes this long for a page, without readahead.
 page_ns=2000000
 null_disk nullb0 $page_ns
 echo 0 >/sys/block/nullb0/queue/read_ahead_kb
@@ -161,12 +163,12 @@ told
 tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while lt_late/[0-9]+ was throttled, its CPU quota" || fail "the sentence"
 control -t
 
-# Between the end of the system call and user space.
+# Throttled between the end of the system call and user space.
 control 't tree threshold=20ms comm=lt_late end=user origin=timer'
 exec 3<$LT/t/alerts
 throttled() { grep -Ec ' end=switch state=running .* path="timer:.* switch:[^ ]* throttled:[0-9]+@1\+[0-9]+ switch:[^ ]*"$' /tmp/shared || :; }
 : >/tmp/shared
-# How often the other thread uses up the quota at the right moment is left to chance.
+# It is random how often the other thread uses up the quota at the right moment.
 for _ in 1 2 3 4 5; do
 	[ "$(throttled)" -ge 2 ] || {
 		late shared 200

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Compared with cyclictest: each of its samples has the alert of its timer, whose start is exactly the time that
-# cyclictest had requested, and there are no other alerts. The delay until the thread is switched in is never longer
-# than the sample, nor than the delay until it returns to user space; the difference is the cost of one switch to user
-# space.
+# Compared with cyclictest: each of its samples has the alert of its timer, whose start is exactly
+# the time that cyclictest had requested, and there are no other alerts. The delay until the thread
+# is switched in is never longer than the sample, or than the delay until it returns to user space.
+# The difference is the cost of one switch to user space.
 #
-# This is done with a real-time thread and with an ordinary one, whose timers PREEMPT_RT calls in other places: on a
-# quiet machine, and on a machine whose CPU is busy and repeatedly keeps interrupts off for 3 ms.
+# The comparison uses a real-time thread and an ordinary thread, whose timers PREEMPT_RT calls in
+# different places. It is made on a quiet machine, and on a machine whose CPU is busy and repeatedly
+# keeps interrupts off for 3 ms.
 #
-# The machine's clock counts instructions, so other work of the host does not matter. It has one CPU: two would take
-# turns, which looks like disabled interrupts.
+# The machine's clock counts instructions, so other work of the host does not matter. It has one
+# CPU: the emulator would alternate between two, which looks like disabled interrupts.
 # kernels: stock
 # long: rt
 # cpus: 1
@@ -29,7 +30,7 @@ load_module
 insmod /lt/lt_causes.ko us=3000
 interval=2500000
 
-# LOAD_load PROCESS LOOPS: the load while the process runs; returns when it ends.
+# LOAD_load PROCESS LOOPS: run the load until the process ends.
 quiet_load() { wait "$1"; }
 # A computing task, and periods with interrupts off, from before the first sample until most samples are taken.
 disturbed_load() {

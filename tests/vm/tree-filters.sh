@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each filter of `tree` lets exactly its own paths through, whether it is given at creation or later: a filter that is
-# set applies from then on, and a filter that is reset no longer does.
+# Each filter of `tree` accepts exactly its own paths, whether it is given at creation or later. A
+# filter that is set applies from then on, and a filter that is reset no longer applies.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -44,7 +44,7 @@ assert_eq "$(stat yes alerts) $(stat no alerts)" "2 0" "vec"
 control -yes
 control -no
 
-# Filters by a task whose ids are known, in a cgroup: it waits for the interrupt on request.
+# Filters by a task in a cgroup whose ids are known. The task waits for the interrupt on request.
 mkfifo /tmp/ask /tmp/answer
 /usr/bin/taskset -c 1 sh -c 'printf lt_target >/proc/$$/comm
 	echo $$ >/sys/fs/cgroup/ours/cgroup.procs
@@ -67,8 +67,8 @@ done
 exec 5>&- 6<&-
 wait $known
 
-# One timer, from the time when it may be called and from the time when it must be: the difference is the slack of the
-# task.
+# The delay of one timer is measured from the time when it may be called, and from the time when it
+# must be called. The difference is the slack of the task.
 control "soft tree threshold=0 comm=sleep timer=hrtimer_wakeup origin=timer"
 control "hard tree threshold=0 comm=sleep timer=hrtimer_wakeup origin=timer from=expires"
 exec 3<$LT/soft/alerts
@@ -79,13 +79,13 @@ exec 3<&4
 alerts_of hard /tmp/hard
 exec 3<&- 4<&-
 cat /tmp/soft /tmp/hard
-# began FILE: the start of its last chain.
+# began FILE: print the start of its last chain.
 began() { tail -n 1 "$1" | sed 's/.* time=\([0-9]*\) .* delay=\([0-9]*\) .*/\1 - \2/'; }
 assert_eq "$(($(began /tmp/hard) - ($(began /tmp/soft))))" 50000 "nanoseconds of slack"
 control -soft
 control -hard
 
-# reported WHAT WANTED: with WHAT set, WANTED of two waits of the target are reported.
+# reported WHAT WANTED: check that with WHAT set, WANTED of two waits of the target are reported.
 reported() {
 	before=$(stat t alerts)
 	exec 3<$LT/t/alerts
@@ -95,7 +95,7 @@ reported() {
 	exec 3<&-
 	assert_eq "$(grep -c ' comm="lt_target" ' /tmp/alerts)" "$2" "reports with $1"
 }
-# Without any filter at first, which takes another path through the probes.
+# At first there is no filter, which takes another path through the probes.
 control "t tree threshold=${late}us"
 reported "no filter" 2
 for filter in pid=1 tid=1 comm=lt_other cgroup=/other cpu=0 uid=1 prio=119 origin=timer irq="$threaded"; do

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A woken task is kept from its CPU for a while by an interrupt, a softirq, the thread of an interrupt, an NMI, or one
-# of them nested in another. With interference=1 the last step of its path has the time of each, nested time counted
-# once, and nothing else. A task that migrates while it waits has waited for both CPUs. Without interference=1 the
-# step has no such times.
+# A woken task is kept from its CPU for a while by an interrupt, a softirq, the thread of an
+# interrupt, an NMI, or one of them nested in another. With interference=1, the last step of its
+# path has the time of each and no other time. Nested time is counted once. A task that migrates
+# while it waits has waited for both CPUs. Without interference=1 the step has no such times.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -22,15 +22,17 @@ load_module
 us=6000
 # shellcheck source=tests/tree.sh
 . /lt/tests/tree.sh
-# Noise: a tick each 4 ms, the ends of interrupts, switches, turns of the other processor. A tick during a busy period
-# shortens it, since that lasts by the clock. A tenth of each part is tolerated. Other tasks of that CPU, and softirqs
-# (RCU callbacks and their thread), may also run: ftrace has the length of each.
+# Noise comes from a tick every 4 ms, the ends of interrupts, switches, and the emulation of the
+# other processor. A tick during a busy period shortens it, since its end is a time of the clock. A
+# tenth of each part is tolerated. Other tasks of that CPU, and softirqs (RCU callbacks and their
+# thread), may also run: ftrace has the length of each.
 slack=$((us * 100))
 # On a slower kernel, other interrupts, softirqs and tasks take longer, too.
 in_time || slack=+$slack
 case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
 
-# by WORD [PART...]: get three alerts of a task that waits because of WORD; each PART must have taken `us`.
+# by WORD [PART...]: get three alerts of a task that waits because of WORD. Each PART must have
+# taken `us`.
 by() {
 	word=$1
 	shift

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A packet that is moved to another CPU is followed there: netem holds datagrams until a timer on CPU 1 fires, from
-# where RPS moves each to CPU 0, which wakes the waiting task: by a call on that CPU, and on PREEMPT_RT by a thread of
-# its own. Without the hop the path ends on CPU 1.
+# A packet that is moved to another CPU is followed there. netem holds datagrams until a timer on
+# CPU 1 expires. From there, RPS moves each datagram to CPU 0, by a call on that CPU, or on
+# PREEMPT_RT by a thread. CPU 0 wakes the waiting task. Without the hop, the path ends on CPU 1.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -17,7 +17,7 @@
 
 load_module
 modprobe sch_netem || skip "this kernel has no netem"
-# No packets but ours: another one that is kept back could start the timer on another CPU.
+# There must be no other packets: a packet that netem holds could start the timer on another CPU.
 ipv6=/proc/sys/net/ipv6/conf/default/disable_ipv6
 [ ! -e $ipv6 ] || echo 1 >$ipv6
 between_namespaces
@@ -46,12 +46,12 @@ import time
 
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for _ in range(int(sys.argv[1])):
-    # The receiver waits for this packet by then, and the previous one has arrived.
+    # By then, the receiver waits for this packet, and the previous packet has arrived.
     time.sleep(0.1)
     sender.sendto(b"x", ("10.9.0.2", 4711))
 PYTHON
 
-# packets NUMBER: this many are sent and received.
+# packets NUMBER: send and receive this many packets.
 packets() {
 	rm -f /tmp/ready
 	inner /usr/bin/taskset -c 1 python3 /tmp/receive.py "$1" &

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A handler on one CPU wakes a task on another CPU very often: while the task sleeps, while it is awake, just before
-# its switch to sleep is reported, and while it is switched in. Each path reaches its end, except doubtful ones whose
-# task turned out to be awake. None is lost, replaced or left behind, and none is reported as hanging.
+# A handler on one CPU wakes a task on another CPU very often: while the task sleeps, while it is
+# awake, just before its switch to sleep is reported, and while it is switched in. Each path reaches
+# its end, except doubtful ones whose task turned out to be awake. No path is lost, replaced or left
+# behind, and none is reported as hanging.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -23,7 +24,8 @@ line=$(cat $parameters/number)
 for end in switch blocked; do
 	# A call that the handler queues for the other CPU would add a chain, which is gone once the call is made.
 	control "t tree threshold=3600s timeout=10s origin=irq irq=$line comm=lt_target end=$end hops=!work,call,wheel"
-	# The task must be awake at some wakings and asleep at others, or nothing is tested; the host decides how often.
+	# The task must be awake at some wakeups and asleep at others, or nothing is tested. How often
+	# depends on the host.
 	storms=0
 	until [ "$(stat t started)" -ge 1000 ] && [ "$(stat t awake)" -ge 1 ] &&
 		[ $(($(stat t merged) + $(stat t awake))) -ge 100 ]; do

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Of fifty interrupts the handler of one takes a second: that is the only alert, and `watch`, `record` and `explain`
-# all show its path, with the handler as the long step. The saved trace has an event for each kind of step. A job of
-# five seconds is found while it hangs, and reported when it is done.
+# One of fifty interrupts has a handler that takes a second. This is the only alert, and `watch`,
+# `record` and `explain` all show its path, with the handler as the long step. The saved trace has
+# an event for each kind of step. A job of five seconds is found while it hangs, and reported when
+# it is done.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -66,7 +67,7 @@ python3 - <<-'END' || fail "not the verdict: $(cat /tmp/json)"
 	reports = [json.loads(line) for line in open("/tmp/json", encoding="utf-8")]
 	assert len(reports) == 1 and "passed in the handler of interrupt" in reports[0]["verdict"], reports
 END
-# The metadata of the trace name each event that was recorded, whether or not it has happened.
+# The metadata of the trace names each enabled event, whether or not it has occurred.
 for event in irq_handler_entry irq_softirq_raise irq_softirq_entry timer_hrtimer_start timer_hrtimer_expire_entry timer_expire_entry \
 	workqueue_queue_work workqueue_execute_start sched_waking sched_switch x86_irq_vectors_local_timer_entry \
 	x86_irq_vectors_irq_work_entry x86_irq_vectors_call_function_entry x86_irq_vectors_thermal_apic_entry; do
@@ -75,7 +76,7 @@ done
 control -t
 control -all
 
-# One write begins the job, another one ends it.
+# One write starts the job, another one ends it.
 control 't tree end=work origin=work threshold=4s timeout=2s'
 exec 3<$LT/t/alerts
 sh -c "echo job >$LT/work_begin; echo \$\$; sleep 5; echo job >$LT/work_done" >/tmp/pid

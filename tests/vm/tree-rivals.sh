@@ -26,7 +26,8 @@ in_time || exact=0
 line=$(cat $parameters/number)
 control "t tree threshold=20ms comm=lt_target interference=1"
 
-# named TASK... -- WHAT=MS...: these tasks keep it from its CPU, and these are named.
+# named TASK... -- WHAT=MS...: keep the target from its CPU by these tasks, and check that these
+# rivals are named.
 named() {
 	exec 3<$LT/t/alerts
 	tasks=
@@ -47,7 +48,7 @@ named() {
 # 15 interrupts of 2 ms; each task is interrupted by ticks, too.
 echo 15 >$parameters/rounds
 named hog_a=12 storm=noise hog_b=40 hog_c=20 hog_d=4 -- 'task/\d+\(hog_b\)=40' "irq/$line\(lt_cause\)=30" 'task/\d+\(hog_c\)=20'
-# The softirq comes after 2 ms, while hog_a runs; if it runs on top of hog_a, both end together.
+# The softirq is raised after 2 ms, while hog_a runs. If it runs on top of hog_a, both end together.
 echo 30000 >$parameters/us
 named tasklet=tasklet hog_a=6 hog_b=20 hog_c=12 -- 'softirq/HI=30' 'task/\d+\(hog_b\)=20' 'task/\d+\(hog_c\)=12'
 control -t

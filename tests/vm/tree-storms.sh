@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Paths from a thousand timers, from one timer that wakes many tasks, from a flood of packets, disks, and hundreds of
-# short tasks, while CPUs go offline and return, some of them with a pool that is far too small. Each path that began,
-# and each that found no room, is counted, and after the storm none is left. Then the module is unloaded three times
-# in the middle of such a storm.
+# Paths come from a thousand timers, one timer that wakes many tasks, a flood of packets, disks, and
+# hundreds of short tasks, while CPUs go offline and return. Some instances have a pool that is far
+# too small. Each path that started, and each that found no room, is counted, and after the storm
+# none is left. Then the module is unloaded three times in the middle of such a storm.
 # kernels: stock rt
 # long-part: 2,000 short tasks instead of 400
 # cpus: 4
@@ -15,19 +15,19 @@
 . /lt/tests/block.sh
 . /lt/tests/net.sh
 
-# How many short tasks.
+# The number of short tasks.
 few=400
 [ "${LT_LONG:-}" != 1 ] || few=2000
 storms() { python3 /lt/tests/storms.py "$@"; }
 
 null_disk nullb0 300000
-# A kernel that checks every memory access may have no veth.
+# A kernel that checks every memory access may lack veth.
 net=1
 modprobe veth 2>/dev/null || net=
 if [ -n "$net" ]; then between_namespaces; elif in_time; then fail "no veth"; fi
 
-# storm TIMES TASKS: start all loads at once, in the background. $storm has their processes, except $tasks, which starts
-# the short tasks.
+# storm TIMES TASKS: start all loads at once, in the background. $storm has their pids, except for
+# $tasks, which starts the short tasks.
 storm() {
 	storms timers $(($1 * 1500)) & storm=$!
 	storms crowd $(($1 * 15)) & storm="$storm $!"
@@ -38,7 +38,8 @@ storm() {
 	[ -z "$net" ] || { /lt/guest/busybox ping -A -q -c $(($1 * 100)) 10.9.0.2 >/tmp/ping & storm="$storm $!"; }
 	disks $(($1 * 100)) >/tmp/fio & storm="$storm $!"
 }
-# disks TIMES: reads of two disks. A kernel that checks every memory access may have no shared memory for fio.
+# disks TIMES: read from two disks. A kernel that checks every memory access may lack shared memory
+# for fio.
 disks() {
 	if [ -e /proc/sysvipc/shm ]; then
 		fio --readonly --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=4 --size=4m --number_ios="$1" \
@@ -77,7 +78,7 @@ done
 [ "$(stat few full)" -ge 1 ] || fail "there was always room"
 unload_module
 
-# The short tasks continue until that has ended.
+# The short tasks continue until the module has been unloaded.
 storm 1 1000000
 for end in $ends; do
 	load_module

@@ -6,11 +6,12 @@
 # steps of the path that `tree` reports for the same timer: when its function is called, when the thread is switched
 # in, and when it has returned.
 #
-# Alone, with kernel threads, the tracer prints each sample with its time: each sample has a path with the start that
-# follows from it, and there are no others. rtla prints histograms of user-space threads: the numbers of samples and
-# paths are equal, and the n-th longest sample of each kind is never shorter than the n-th longest path. This is done
-# on a quiet machine, and on one that repeatedly keeps interrupts off for 3 ms, where both report a late handler for
-# the same samples.
+# Alone, with kernel threads, the tracer prints each sample with its time. Each sample has a path
+# with the start that follows from this time, and there are no other paths. rtla prints histograms
+# of user-space threads. The numbers of samples and paths are equal, and the n-th longest sample of
+# each kind is never shorter than the n-th longest path. The comparison is made on a quiet machine,
+# and on a machine that repeatedly keeps interrupts off for 3 ms, on which both report a late
+# handler for the same samples.
 #
 # The machine has one CPU, and its clock counts instructions, as in tree-cyclictest.
 # kernels: rt

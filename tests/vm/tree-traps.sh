@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Cases that give a wrong path if they are overlooked: a softirq that preempts another one on its CPU, in a task of
-# its own; an interrupt that did not wake its thread, before a local interrupt that wakes another thread; and readers
-# of alerts, which are woken by alerts. The paths are the known ones of lt_causes.ko, and none begins with a reader. A
-# handler that queues an irq_work and then takes long is in no path: the output notes that the delay may have begun
-# earlier.
+# Cases that give a wrong path if they are overlooked: a softirq that preempts another softirq on
+# its CPU, in a task of its own; an interrupt that did not wake its thread, before a local interrupt
+# that wakes another thread; and readers of alerts, which alerts wake. The paths are the known ones
+# of lt_causes.ko, and none starts with a reader. A handler that queues an irq_work and then takes
+# long is in no path: the output notes that the delay may have started earlier.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -22,21 +22,21 @@ load_module
 . /lt/tests/tree.sh
 line=$(cat $parameters/number) third=$(cat $parameters/third)
 
-# Not every kernel has the softirq that comes in between.
+# Not every kernel has the softirq that preempts.
 chains="other requested"
 [ "$(cat $parameters/polls)" = N ] || chains="inner $chains"
 for word in $chains; do target 1 $word; done
 
 control "t tree threshold=${late}us comm=lt_target"
-# The softirq of the tasklet resumes when the other one is over. On PREEMPT_RT ktimers runs it, too, if it is switched
-# in first.
+# The softirq of the tasklet resumes when the other softirq is over. On PREEMPT_RT, ktimers may also
+# run it, if it is switched in first.
 served='((waking:\d+ )?switch:\d+\((ksoftirqd|ktimers)/1\)/\d+ )?'
 [ "$(cat $parameters/polls)" = N ] || by inner "irq:$line raise:HI ${served}softirq:HI $woken"
-# The thread is woken by the irq_work, and by no handler that has returned before.
+# The irq_work wakes the thread, not a handler that has already returned.
 by other "vector:irq_work waking:\\d+ switch:\\d+\\(irq/$third-lt_\\w+\\)/\\d+ $woken"
 control -t
 
-# The code that queued an irq_work is not known. No chain begins with the handler.
+# The code that queued an irq_work is not known. No chain starts with the handler.
 control "t tree threshold=${late}us comm=lt_target origin=irq irq=$line"
 target 3 requested
 assert_eq "$(stat t alerts)" 0 "alerts of a handler that is not in the chain"
@@ -49,7 +49,7 @@ assert_eq "$(tr -s ' \n' '  ' </tmp/watched | grep -o 'most of the recorded part
 	3 "sentences that leave the beginning open"
 control -t
 
-# Alerts of one instance wake a reader; nothing of that is a chain to it, late or not.
+# Alerts of one instance wake a reader. This is not a chain to the reader, late or not.
 control "feed tree threshold=${late}us comm=lt_target"
 sh -c 'printf lt_reader >/proc/$$/comm; n=0
 	while [ $n -lt 5 ] && read -r alert; do n=$((n + 1)); echo "$alert" >>/tmp/read; done <'$LT/feed/alerts &

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the paths from interrupts and timers to tasks, one by one and step by step: ftrace records
-# interrupts, timers, softirqs, work items, calls on other CPUs, wakings and switches at the same time, and lt-witness
-# rebuilds each path from its trace, with its steps, their CPUs and times. The load is threads that sleep, with and
-# without a real-time priority; fio on a disk with interrupts and on one with timers, with a flood of packets between
-# two namespaces; and the known causes of lt_causes.ko, with threaded interrupts and tasklets. A handler wakes a task
-# on another CPU while the task sleeps, runs, and is about to do one or the other.
+# The alerts match the paths from interrupts and timers to tasks, one by one and step by step:
+# ftrace records interrupts, timers, softirqs, work items, calls on other CPUs, wakeups and switches
+# at the same time, and lt-witness rebuilds each path from its trace, with its steps, their CPUs and
+# times. The load is threads that sleep, with and without a real-time priority; fio on a disk with
+# interrupts and on one with timers, with a flood of packets between two namespaces; and the known
+# causes of lt_causes.ko, with threaded interrupts and tasklets. A handler wakes a task on another
+# CPU while the task sleeps, while it runs, and while it is about to do either.
 #
 # The threshold is 0, so every path is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
 # other work of the host does not matter.
@@ -66,12 +67,12 @@ storm() {
 	/usr/bin/taskset -c 1 sh -c 'echo storm >/sys/module/lt_causes/parameters/run'
 }
 
-# kernel_threads: their ids, by the flag PF_KTHREAD.
+# kernel_threads: print their ids, found by the flag PF_KTHREAD.
 kernel_threads() {
 	cat /proc/[0-9]*/stat 2>/dev/null | awk '{ id = $1; sub(/.*\) /, ""); if (int($7 / 2097152) % 2) print id }'
 }
 
-# ways LOAD TIMES LEAST: compare the alerts of a load, at least LEAST of them.
+# chains LOAD TIMES LEAST: compare the alerts of a load, at least LEAST of them.
 chains() {
 	# The first run of everything is slow under emulation.
 	"$1" 3

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task is woken on each known path: by an interrupt, its thread, its softirq, a work item that it queues, a function
-# called on another CPU, a timer in the interrupt, one in a softirq and one of the timer wheel. Each time there is one
-# alert, whose path has exactly the steps of this kernel, in order; the longest step is the one that took long; the
-# steps add up to the delay. Nothing is left of a cancelled work item. A softirq raised by a task belongs to no
-# interrupt, and a path continues after a wait for a lock. Setting the clock makes no timer late, and causes that a
-# busy thread handles along the way are counted. Afterwards no tip is left.
+# A task is woken on each known path: by an interrupt, its thread, its softirq, a work item that it
+# queues, a function called on another CPU, a timer in the interrupt, a timer in a softirq, and a
+# timer of the timer wheel. Each time there is one alert, whose path has exactly the steps of this
+# kernel, in order. The longest step is the one that was made long. The steps add up to the delay.
+# Nothing is left of a cancelled work item. A softirq raised by a task belongs to no interrupt, and
+# a path continues after a wait for a lock. Setting the clock makes no timer late. Causes that a
+# busy thread handles along the way are counted. Afterwards, no tip is left.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -30,9 +31,9 @@ line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 # The first run of everything is slow under emulation, and the thread moves to its CPU.
 for word in handler softirq thread hard soft work job call wheel; do target 1 $word; done
 
-# With a threshold, since other things wake the task, too, but none of them late.
+# There is a threshold, since other causes wake the task, too, but none of them late.
 control "t tree threshold=${late}us comm=lt_target"
-# Only one thread calls timers there.
+# Only one thread calls timers on that CPU.
 timers="raise:HRTIMER waking:\\d+ switch:\\d+\\(ktimers/1\\)/98 softirq:HRTIMER"
 [ -n "$rt" ] || timers=$(softirq HRTIMER)
 by handler "irq:$line $woken" 'waking:\d+'
@@ -41,18 +42,18 @@ grep -q " end=switch state=running origin=irq irq=$line action=\"lt_cause\" targ
 by softirq "irq:$line $(softirq HI) $woken" 'raise:HI'
 by thread "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
 assert_eq "$(grep -c " origin=irq irq=$threaded action=\"lt_threaded\" " /tmp/alerts)" 3 "the name that ends with its page"
-# An interrupt whose thread is busy with an earlier one: nothing is woken for it, and the chain says so.
+# An interrupt whose thread is busy with an earlier one wakes nothing, and the chain shows that.
 by busy "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
 assert_eq "$(grep -c ' merged=1 ' /tmp/alerts)" 3 "interrupts that a busy thread has taken along"
-# Wakings of a handler after it has called another one belong to the outer handler.
+# Wakeups by a handler after it has called another handler belong to the outer handler.
 by nested "irq:$line $woken" 'waking:\d+'
-# Wakings of a local interrupt after its handler has returned do not belong to the handler.
+# Wakeups by a local interrupt after its handler has returned do not belong to the handler.
 by after "vector:irq_work $woken" 'waking:\d+'
 # A worker that the kernel has started inside a process never returns to user space.
 if [ "$(cat $parameters/workers)" = Y ]; then
 	by worker "irq:$line waking:\\d+ switch:\\d+\\(lt_worker\\)/120 $woken" 'waking:\d+'
 fi
-# A work item for a sleeping worker, and for one that is busy with another item.
+# A work item for a sleeping worker, and for a worker that is busy with another item.
 by work "irq:$line queue:lt_on_item waking:\\d+ switch:\\d+\\(kworker/\\S+\\)/\\d+ work:lt_on_item $woken" 'queue:lt_on_item'
 by queue "irq:$line queue:lt_on_item work:lt_on_item $woken" 'work:lt_on_item'
 # An item for a kthread worker, which is not woken for items that are already queued.
@@ -63,7 +64,8 @@ by hard "timer:lt_on_timer vector:local_timer expire:lt_on_timer $woken" 'vector
 by soft "timer:lt_on_timer vector:local_timer $timers expire:lt_on_timer $woken" 'vector:local_timer'
 control -t
 
-# A timer of the timer wheel is an origin if requested: its chain begins with the tick whose timer advances the wheel.
+# A timer of the timer wheel is an origin if requested. Its chain starts with the tick whose timer
+# advances the wheel.
 control "t tree threshold=${late}us comm=lt_target origin=wheel"
 wheel="expire:tick_\\w+ raise:TIMER waking:\\d+ switch:\\d+\\(ktimers/1\\)/98 softirq:TIMER"
 [ -n "$rt" ] || wheel="expire:tick_\\w+ $(softirq TIMER)"
@@ -74,7 +76,7 @@ awk -v tick="$(cat $parameters/tick)" '{ match($0, / time=[0-9]+/); time = subst
 	if ((time - delay) % tick) exit 1 }' /tmp/alerts || fail "it does not begin with a tick"
 control -t
 
-# Only timers of one function, with the chain starting at their interrupt.
+# Chains can be limited to timers of one function, and can start at the interrupt of the timer.
 for timer in lt_on_timer hrtimer_wakeup; do
 	control "t tree threshold=${late}us comm=lt_target origin=timer timer=$timer"
 	case $timer in
@@ -108,8 +110,8 @@ control "t tree threshold=${late}us comm=lt_target irq=$line"
 by shared "irq:$line $(softirq HI) $woken" 'raise:HI'
 control -t
 
-# A softirq thread runs work that is too much for one interrupt: the chain is that of the raise, not of the interrupted
-# task.
+# A softirq thread runs work that is too much for one interrupt. The chain follows the raise, not
+# the interrupted task.
 control "t tree threshold=0 comm=lt_target irq=$line"
 exec 3<$LT/t/alerts
 target 20 later
@@ -152,7 +154,7 @@ if [ -n "$rt" ]; then
 	echo "$us" >$parameters/us
 fi
 
-# Chains that end in user space, and when the target waits again.
+# Chains end in user space, or when the target waits again.
 for end in user blocked; do
 	control "t tree threshold=${late}us comm=lt_target end=$end"
 	case $end in user) last='user:\d+' ;; *) last='blocked:\d+' ;; esac
@@ -168,7 +170,7 @@ for end in user blocked; do
 	control -t
 done
 
-# All of many tips end: pending is 0 when no chain is in flight.
+# Even of many tips, all end: pending is 0 when no chain is in flight.
 control "t tree threshold=3600s comm=lt_target events=16384"
 target 5 fan
 wait_until 10 stat_is t pending -eq 0
@@ -204,7 +206,7 @@ grep -q "^    irq:$threaded@1 [0-9]*%, waking:[0-9]*@1 [0-9]*%, switch:.*@1 [0-9
 latency-tracker tree t --json >/tmp/chain.json
 python3 /lt/tests/tree.py roots /tmp/chain.json "irq:$threaded" || fail "as JSON: $(cat /tmp/chain.json)"
 python3 /lt/tests/tree.py live 't: 1 wake chain in flight from 1 origin' latency-tracker tree t --live --interval 100ms || fail "on a terminal"
-# If the output is not a terminal, it is printed once.
+# If the output is not a terminal, the tree is printed once.
 latency-tracker tree t --live >/tmp/chain
 grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/chain || fail "$(cat /tmp/chain)"
 # All of this was seen, so the thread may stop.

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task that is woken while a SCHED_FIFO task keeps its CPU for 20 ms is reported once, with that delay and with the
-# task that delayed it: the waker, which is also the one switched out for it. Meanwhile the task is pending, and it
-# times out. Readers of alerts are not reported, however late they are.
+# A task that is woken while a SCHED_FIFO task keeps its CPU for 20 ms is reported once, with that
+# delay and with the task that delayed it: the waker, which is also the task switched out for it.
+# Meanwhile the task is pending, and it times out. Readers of alerts are not reported, however late
+# they are.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -16,11 +17,12 @@
 . /lt/tests/witness.sh
 
 load_module
-# The hog does not delay the reader.
+# Keeps the reader off the CPU of the hog.
 /usr/bin/taskset -p 1 $$ >/dev/null
 # The first run of everything is slow under emulation.
 waits hog 1 5
-# Long enough that no other task takes as long; no longer than a second, when the others get their share.
+# So long that no other task takes as long, but less than a second, after which other tasks get
+# their share.
 ms=$(patiently "$(patiently 20)")
 control "w wakeup threshold=$((ms * 3 / 4))ms wakeup_interval=0"
 exec 3<$LT/w/alerts
@@ -43,8 +45,8 @@ assert_eq "$(field cpu </tmp/alert) $(field target </tmp/alert) $(field migrated
 assert_eq "$(field context </tmp/alert) $(field policy </tmp/alert) $(field prio </tmp/alert)" "task other 120" "context policy prio"
 exec 3<&-
 
-# It is pending while it waits, times out, and its end is reported, too: whether the CPU that searches for timeouts is
-# another one, or the busy one.
+# The task is pending while it waits, and times out, and its end is reported, too. This holds
+# whether the CPU that searches for timeouts is another CPU or the busy one.
 echo 3600s >$LT/w/threshold
 for looks in 0 1; do
 	/usr/bin/taskset -c $looks sh -c "echo 50ms >$LT/w/timeout"
@@ -75,7 +77,7 @@ done
 
 # A reader of all alerts gets none about itself: the only tasks that run are the reader, and the shell that sleeps.
 echo 0 >$LT/w/threshold
-# The reader opens the file itself: until then it is not a reader.
+# cat opens the file itself, since it is not a reader until then.
 cat $LT/w/alerts >/tmp/alerts &
 reader=$!
 sleep 2
@@ -84,8 +86,9 @@ assert_eq "$(grep -c " tid=$reader " /tmp/alerts)" 0 "alerts about the reader"
 control 'w wakeup enabled=0'
 sums_hold w
 
-# A parameter changed together with enabling applies from the first event on, and one changed together with disabling
-# not before the last one: the threshold, or a filter, would let everything through, and some task is always woken.
+# A parameter changed together with enabling applies from the first event on. A parameter changed
+# together with disabling does not apply before the last event. Otherwise, the threshold or a filter
+# would accept everything, and some task is always woken.
 /usr/bin/taskset -p 3 $$ >/dev/null
 busy=
 for i in 1 2 3 4 5 6; do

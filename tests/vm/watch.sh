@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A handler that hangs CPU 0, whose turn it is to search for timeouts, is found while it hangs, even if a real-time
-# task occupies the watching CPU, from before or after the watch began, or if that CPU was due to check much later.
+# A handler hangs CPU 0, which has the search for timeouts, and is found while it hangs. This holds
+# even if a real-time task occupies the watching CPU, from before or after the start of the watch,
+# or if that CPU was due to check much later.
 # kernels: stock rt
 # cpus: 4
 # root: full
@@ -15,9 +16,9 @@
 
 load_module
 on() { _cpu=$1; shift; /usr/bin/taskset -c "$_cpu" "$@"; }
-# The CPU that has to search is the one where a timeout is written.
+# The CPU on which a timeout is written gets the search.
 looks() { on 0 sh -c "echo $1 >$LT/i/timeout"; }
-# hang: a handler hangs CPU 0 for 300 ms.
+# hang: let a handler hang CPU 0 for 300 ms.
 hang() { on 0 /sbin/insmod /lt/lt_irqs.ko times=1 us="$(patiently 300000)" && rmmod lt_irqs; }
 /usr/bin/taskset -p 8 $$ >/dev/null
 # The first run of everything is slow under emulation.
@@ -26,7 +27,7 @@ line=$(cat /sys/module/lt_irqs/parameters/number)
 rmmod lt_irqs
 waits hog 1 5
 
-# found WHAT MS: a hanging handler was found after 50 ms, and at most MS more.
+# found WHAT MS: check that a hanging handler was found after 50 ms, and at most MS more.
 found() {
 	alerts_of i /tmp/i
 	exec 3<&-

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the slow requests one by one: ftrace records every request at the same time, and lt-witness
-# computes from its trace which were slow. fio runs on three disks of known speed: thousands of fast requests, 2 ms,
-# and some hundred slow ones, 100 ms; the gap is wide because emulation stretches time.
+# The alerts match the slow requests one by one: ftrace records every request at the same time, and
+# lt-witness computes from its trace which were slow. fio runs on three disks of known speed, with
+# thousands of fast requests (2 ms) and some hundred slow ones (100 ms). The gap is wide because
+# emulation stretches time.
 #
-# Two probes on one tracepoint run one after the other. The task that submits the requests has a real-time priority,
-# so no other task runs between the two, and the machine's clock counts instructions, so other work of the host does
-# not matter.
+# Two probes on one tracepoint run one after another. The task that submits the requests has a
+# real-time priority, so no other task runs between the two, and the machine's clock counts
+# instructions, so other work of the host does not matter.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -26,23 +27,26 @@ rounds=${LT_ROUNDS:-2}
 load_module
 null_disk fast 2000000
 null_disk slow 100000000
-# Through a scheduler requests are inserted, merged, and wait for a device that takes four at a time.
+# With a scheduler, requests are inserted and merged, and wait for a device that takes four at a
+# time.
 null_disk queued 100000000 hw_queue_depth=4
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/queued/queue/scheduler
-# On PREEMPT_RT timers and softirqs are threads: they get a higher priority than the tasks that wait for them.
+# On PREEMPT_RT, threads run timers and softirqs: they get a higher priority than the tasks that
+# wait for them.
 urgent 50 '^(ktimers|ksoftirqd|irq_work)/'
 
 tracing 20000 block/block_rq_issue block/block_rq_insert block/block_rq_complete block/block_rq_requeue block/block_rq_merge
 
-# instances ACTION: for each instance, ACTION NAME DISK FROM.
+# instances ACTION: call ACTION NAME DISK FROM for each instance.
 instances() { "$1" fast fast issue; "$1" slow slow issue; "$1" queued queued insert; }
 start() {
 	control "$1 block threshold=50ms dev=$2 from=$3 events=256"
 	follow $LT/"$1"/alerts /tmp/"$1".alerts
 }
-# both_times_are_exact NAME DISK: each alert has the times of the trace, in the queue and in the device. Only for
-# sectors that were inserted, issued and completed once, so that there is no doubt which request it was.
+# both_times_are_exact NAME DISK: check that each alert has the trace's times in the queue and in
+# the device. Only sectors that were inserted, issued and completed once are checked, so that the
+# request is unambiguous.
 both_times_are_exact() {
 	sed -n 's/.* sector=\([0-9]*\) .* queue=\([0-9]*\) device=\([0-9]*\) .*/alert \1 \2 \3/p' /tmp/"$1".alerts |
 		awk -v dev="$(dev_of "$2" | tr : ,)" '

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Programs mark their work with the helpers: the C header, the Rust crate and its command, and the shell and Python
-# examples. The work of each is followed under its cookie, and each also works without an instance.
+# Programs mark their work with the helpers: the C header, the Rust crate and its command, and the
+# shell and Python examples. The work of each is tracked under its cookie, and each helper also
+# works without an instance.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -26,7 +27,7 @@ all() {
 	lt-work ${1:+-i "$1"} "done" 'lt-work 2'
 }
 
-# No instance follows the work: the helpers report that, and do their work.
+# If no instance tracks the work, the helpers report that, and still do their work.
 {
 	printf 'one\ntwo\n' | work-queue
 	printf 'one\ntwo\n' | python3 $samples/job.py

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Work that programs mark: an interrupt wakes a listener, which leaves a job in a queue; the job is followed to the
-# worker by its cookie alone. Cookies have 1 to 64 bytes. A `done` without `begin`, a second begin, and more work than
-# there is room for are counted, and take nothing from the tips; work that is never done is found. The group of `gid`,
-# and no other, may mark work. Without an instance with end=work a mark is refused. Afterwards all room is free again.
+# Work that programs mark. An interrupt wakes a listener, which puts a job in a queue. The job is
+# followed to the worker by its cookie alone. Cookies have 1 to 64 bytes. A `done` without `begin`,
+# a second `begin`, and more work than there is room for are counted, and use no memory of the tips.
+# Work that is never done is found. Only the group of `gid` may mark work. Without an instance with
+# end=work, a mark is refused. Afterwards, all memory for work is free again.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -17,8 +18,8 @@
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
 
-# marks FILE WORD...: make these marks and print their results in one line. One process makes them all, since starting
-# one is slow under emulation.
+# marks FILE WORD...: make these marks and print their results in one line. One process makes them
+# all, since starting a process is slow under emulation.
 marks() {
 	case $1 in --group) python3 /lt/tests/work.py mark "$@"; return ;; esac
 	(IFS='	'; printf '%s\n' "$*" >&5)
@@ -43,7 +44,7 @@ begin=$LT/work_begin done=$LT/work_done
 # The first run of everything is slow under emulation.
 /usr/bin/taskset -c 1 sh -c "echo handler >$parameters/run"
 
-# Instances that follow work, and others.
+# Instances that track work, and others.
 is ENODEV $begin one
 is ENODEV $done one
 control 't tree'
@@ -60,7 +61,7 @@ is ENODEV $LT/t/work 'begin one'
 control 't tree enabled=1'
 is "ok ok" $LT/t/work 'begin one' 'done one'
 
-# Cookies: any bytes, a newline at the end does not count.
+# A cookie may have any bytes; a newline at the end does not count.
 is "EINVAL EINVAL ok ok EINVAL EINVAL" $begin '' '\x0a' x '{64}' '{65}' '{4097}'
 is "EINVAL EINVAL ok ok EINVAL ok" $done '' '\x0a' 'x\x0a' '{64}' '{65}' '\x00'
 is "EINVAL EINVAL EINVAL EINVAL ok EINVAL" $LT/t/work begin 'begin ' 'start x' 'done' 'begin {64}' 'begin {65}'
@@ -71,7 +72,7 @@ is "ok ok ok" $done 'a\x00' 'a' 'a'
 assert_eq "$(stat t work_begun) $(stat t work_done) $(stat t work_unmatched) $(stat t work_pending)" "7 7 2 0" "begun, done, unmatched, pending"
 assert_eq "$(stat t alerts)" 0 "alerts of what was done in time"
 
-# No more work than work_events; its memory is not taken from tips.
+# There is no more work than work_events, and its memory is not taken from the tips.
 is "ok ok ok ok ENOSPC" $begin 1 2 3 4 5
 assert_eq "$(stat t work_full) $(stat t work_pending) $(stat t work_free)" "1 4 0" "full, pending, free"
 before=$(($(stat t started) - $(stat t work_begun)))
@@ -81,14 +82,14 @@ is "ok ok ok ok ok" $done 5 4 3 2 1
 is "ok ok ok ok" $begin 6 7 8 9
 is "ok ok ok ok" $done 6 7 8 9
 assert_eq "$(stat t work_free)" 4 "free afterwards"
-# Of two begins with one cookie the second counts.
+# Of two `begin` marks with one cookie, the second counts.
 before=$(stat t replaced)
 is "ok ok" $begin again again
 assert_eq "$(($(stat t replaced) - before)) $(stat t work_pending)" "1 1" "begun again"
 is "ok ok" $done again again
 control -t
 
-# A listener leaves a job in a queue: only the cookie shows which task does it.
+# A listener puts a job in a queue: only the cookie shows which task does it.
 control "t tree end=work threshold=200ms comm=lt_listener irq=$line"
 exec 3<$LT/t/alerts
 tids=$(python3 /lt/tests/work.py queue $parameters/run handler $begin $done 300)
@@ -97,7 +98,7 @@ exec 3<&-
 cat /tmp/alerts
 listener=${tids% *} worker=${tids#* }
 python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
-# On a slow kernel it is preempted so often that the middle is left out, up to any step.
+# On a slow kernel, it is preempted so often that any number of middle steps is left out.
 left=''
 in_time || left='(more\(\d+\) (switch:\S+ )?)?'
 python3 /lt/tests/tree.py like /tmp/alerts 1 "irq:$line waking:$listener switch:$listener\\(lt_listener\\)/120 $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:$listener|(sleep|lock):$listener waking:$listener(,by:\\S+)? switch:$listener\\(lt_listener\\))/120 )*begin:$listener done:$worker" ||
@@ -114,7 +115,8 @@ control 't tree enabled=0'
 sums_hold t
 control -t
 
-# One of the tasks that an interrupt wakes begins work: only its chain remains, the others are dropped.
+# One of the tasks that an interrupt wakes starts work. Only its chain remains; the others are
+# dropped.
 control "t tree end=work threshold=200ms irq=$threaded"
 exec 3<$LT/t/alerts
 tids=$(python3 /lt/tests/work.py queue $parameters/run fan $begin $done 300)
@@ -130,7 +132,7 @@ sums_hold t
 assert_eq "$(stat t ended) $(stat t work_pending) $(stat t free)" "1 0 $(stat t capacity)" "what came to its end; what is left"
 control -t
 
-# A task that is on no chain begins one; work that is never done is found while it hangs.
+# A task that is on no chain starts one. Work that is never done is found while it hangs.
 control 't tree end=work origin=work threshold=50ms timeout=100ms'
 control "no tree end=work origin=irq irq=$line threshold=0"
 exec 3<$LT/t/alerts
@@ -155,7 +157,7 @@ grep -q ' end=work state=working origin=work ' /sys/kernel/tracing/trace || { ca
 control -no
 control -t
 
-# Only the group may mark; an open file whose instance was removed.
+# Only the group may mark work. A mark through an open file fails once its instance was removed.
 control 't tree end=work'
 for file in $begin $done $LT/t/work; do
 	assert_eq "$(perms "$file")" "--w--w---- 0 77" "$file"

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the work items one by one: ftrace records when each is queued, started and ended, and lt-witness
-# computes from its trace how long each waited and ran, on which workqueue and by which worker; with part=all both
-# times are in the same alert. The items are of writeback, timers, a disk and the test's own module. Some are queued
-# again while they run, or while they wait; the latter have waited since they were first queued.
+# The alerts match the work items one by one: ftrace records when each is queued, started and ended,
+# and lt-witness computes from its trace how long each waited and ran, on which workqueue and by
+# which worker. With part=all, both times are in the same alert. The items come from writeback,
+# timers, a disk and the test's own module. Some are queued again while they run, or while they
+# wait; the latter have waited since they were first queued.
 #
 # The threshold is 0, so every work item is an alert. No reader runs meanwhile.
 # kernels: stock rt
@@ -40,14 +41,14 @@ work() {
 # The first run of everything is slow under emulation.
 run slow again freed
 
-# Which events of the trace are begin and end; the key, and the other fields of the alert.
+# The events of the trace that are start and end, the key, and the other fields of the alert.
 queued='workqueue_queue_work(work:struct=; workqueue:workqueue= context)'
 rule_waiting="first $queued -> workqueue_execute_start(work:#2; tid)"
 rule_running='last workqueue_execute_start(work:#2 tid) -> workqueue_execute_end(work:#2 tid)'
 
-# Works that are queued again at any time, even between being taken by a worker and being started there: then the
-# tracepoints do not show which start belongs to which, and the probes of ftrace and of the module may see them in
-# another order.
+# Work items that are queued again at any time, even after a worker has taken them and before it
+# starts them. Then the tracepoints do not show which queueing a start belongs to, and the probes of
+# ftrace and of the module may see them in a different order.
 racing='blk_mq_run_work_fn|ext4_end_io_rsv_work'
 
 # without_racing: remove the racing items from /tmp/trace and /tmp/alerts, whose numbers continue without a gap.
@@ -57,7 +58,8 @@ without_racing() {
 	edit /tmp/alerts awk '{ $1 = "seq=" NR; print }'
 }
 
-# exact_part PART WHAT: the alerts in /tmp/alerts are the works of /tmp/trace that begin and end as this part does.
+# exact_part PART WHAT: check that the alerts in /tmp/alerts are the work items of /tmp/trace, with
+# the start and the end of this part.
 exact_part() {
 	case $1 in waiting) rule=$rule_waiting ;; *) rule=$rule_running ;; esac
 	exact "$2" --rule "$rule" --threshold 0 --expect-at-least 100
@@ -81,7 +83,7 @@ for part in waiting running all; do
 	case $part in
 	all)
 		mv /tmp/alerts /tmp/all
-		# A work item that waits for others to end is not queued, so it is not followed.
+		# A barrier item, which waits for others to end, is not queued, so it is not tracked.
 		edit /tmp/trace grep -v wq_barrier_func
 		for time in waiting running; do
 			of_all $time

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Work items of known lengths (lt_works) are reported once each, with their waiting and running times, function,
-# workqueue, worker and the task that queued them: one that sleeps for 20 ms, one behind it, one that is queued again
-# while it runs or while it waits, one that frees itself, a delayed one. A cancelled item is no longer pending, and
-# does not time out; its event is replaced when it is queued again.
+# Work items of known lengths (lt_works) are reported once each, with their waiting and running
+# times, function, workqueue, worker and the task that queued them: an item that sleeps for 20 ms,
+# an item behind it, an item that is queued again while it runs or while it waits, an item that
+# frees itself, and a delayed item. A cancelled item is no longer pending, and does not time out.
+# Its event is replaced when it is queued again.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -15,7 +16,8 @@
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
 
-# Under load on the host everything takes longer, even if no item waits: compared times must be longer still.
+# Under load on the host, everything takes longer, even if no item waits. The times that are
+# compared must be much longer.
 ms=$(patiently "$(patiently 20)")
 load_module
 insmod /lt/lt_works.ko ms="$ms"
@@ -29,12 +31,13 @@ exec 3<$LT/w/alerts
 # An item behind a slow one is queued a moment later, when the slow one may already run.
 moment=$((ms / 4))
 ! in_time || moment=1
-# near WHAT NS MS: MS milliseconds, except for that moment, and at most a quarter of the slow one's time more.
+# near WHAT NS MS: check that NS is MS milliseconds, less at most that moment, and plus at most a
+# quarter of the slow item's time.
 near() {
 	{ [ "$2" -gt $((($3 - moment) * 1000000)) ] && [ "$2" -lt $((($3 + ms / 4) * 1000000)) ]; } || fail "$1: $2 ns, expected $3 ms"
 }
 
-# says LINE FUNC QUEUED RUNNING: the alert in this line of /tmp/alerts has these values.
+# says LINE FUNC QUEUED RUNNING: check that the alert in this line of /tmp/alerts has these values.
 says() {
 	sed -n "$1p" /tmp/alerts >/tmp/alert
 	grep -q " work=[0-9a-f]\{16\} func=\"$2 \[lt_works\]\" " /tmp/alert || fail "line $1: expected $2"
@@ -56,17 +59,20 @@ says 1 lt_work_slow 0 "$ms"
 assert_eq "$(sed -n 1p /tmp/alerts | field by_tid) $(sed -n 1p /tmp/alerts | field context)" "$$ task" "who queued it"
 says 2 lt_work_slow 0 "$ms"
 says 3 lt_work_quick "$ms" 0
-# An item that waits for its own end: queued after half of its time. A sleep may take a tick or two longer.
+# An item that waits for its own end, since it was queued after half of its running time. A sleep
+# may take a tick or two longer.
 says 4 lt_work_slow 0 "$ms"
 sed -n 5p /tmp/alerts | grep -q ' func="lt_work_slow ' || fail "line 5: not the one queued again"
 near "queued again" "$(sed -n 5p /tmp/alerts | field running)" "$ms"
 waited=$(sed -n 5p /tmp/alerts | field queued)
 { [ "$waited" -gt $((ms * 100000)) ] && [ "$waited" -lt $((ms * 700000)) ]; } || fail "queued again: it waited $waited ns"
 says 6 lt_work_freed 0 "$ms"
-# Delayed: counted only from when the timer queues it, so it is not late at all. Cancelled, and queued again: late.
+# A delayed item counts only from the time when the timer queues it, so it is not late at all. An
+# item that is cancelled and queued again is late.
 says 7 lt_work_slow 0 "$ms"
 says 8 lt_work_quick "$ms" 0
-# Queued again while it waits: its wait counts from the first queueing, unless it was cancelled in between.
+# If an item is queued again while it waits, its wait counts from the first queueing, unless it was
+# cancelled in between.
 says 9 lt_work_slow 0 "$ms"
 says 10 lt_work_quick "$ms" 0
 says 11 lt_work_slow 0 "$ms"
@@ -75,7 +81,7 @@ assert_eq "$(stat w replaced)" 2 "replaced"
 [ "$(stat w requeued)" -ge 1 ] || fail "nothing was requeued"
 exec 3<&-
 
-# Cancelled: neither pending nor timed out.
+# A cancelled item is neither pending nor timed out.
 echo 3600s >$LT/w/threshold
 echo $((ms * 5 / 2))ms >$LT/w/timeout
 exec 3<$LT/w/alerts
@@ -83,7 +89,7 @@ run leave
 sleep $((ms * 15 / 1000 + 1))
 grep 'func="lt_work_quick .* state=cancelled ' $LT/w/pending || fail "it does not show as cancelled"
 assert_eq "$(stat w timed_out)" 0 "timed out"
-# While one waits behind another one both time out: the stack shows where the running one is.
+# While an item waits behind another one, both time out: the stack shows where the running item is.
 run long &
 wait_until 10 stat_is w timed_out -ge 2
 cat $LT/w/pending
@@ -102,7 +108,7 @@ exec 3<&-
 control "waiting workqueue part=waiting threshold=$((ms * 3 / 4))ms"
 control "running workqueue part=running threshold=$((ms * 3 / 4))ms"
 run behind
-# All alerts up to now, and end-of-file.
+# Reads all alerts up to now, until end-of-file.
 for part in waiting running; do cat $LT/$part/wakeup >/tmp/$part; done
 cat /tmp/waiting /tmp/running
 cat $LT/running/stats

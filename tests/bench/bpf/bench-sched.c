@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench-sched: attaches the programs of sched.bpf.c or chain.bpf.c, prints `ready`, and
- * at the end of its input their counts and losses. The programs of chain.bpf.c get the
- * ids of the threads that run softirqs.
+ * bench-sched: attaches the programs of sched.bpf.c or chain.bpf.c, and prints `ready`.
+ * At the end of its input it prints their counts and losses. The programs of
+ * chain.bpf.c get the ids of the threads that run softirqs.
  *
  * usage: bench-sched PROGRAMS.BPF.O
  */
@@ -19,7 +19,7 @@
 #define THREADS 2
 #define THREAD 24
 
-/* The sum of the values of an array of each CPU. */
+/* Returns the sum of a per-CPU array's values. */
 static __u64 sum_of(struct bpf_object *object, const char *name)
 {
 	int fd = bpf_object__find_map_fd_by_name(object, name);

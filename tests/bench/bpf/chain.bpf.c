@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Follows the chains of the tracker `tree` with end=switch by BPF programs: from an
- * interrupt or a timer's programmed expiry over handlers and softirqs, also those
- * in a thread, to the switch to a task that it woke, with all steps on the way and
- * their times; the delay goes into a histogram of powers of two.
+ * BPF programs that follow the chains of the tracker `tree` with end=switch: from an
+ * interrupt or a timer's programmed expiry, through handlers and softirqs, including
+ * those in a thread, to the switch to a task that it woke. They keep all steps with
+ * their times. The delay goes into a histogram of powers of two.
  *
- * They are given every advantage: typed tracepoints, which need no copies; an
- * interrupt that wakes no task touches one per-CPU map; a timer in a softirq
- * extends the softirq's path in place; what comes after a waking is kept in a hash
- * map by task, in place. They keep no names, do not look for paths that do not
- * end, take what preempts a softirq on PREEMPT_RT for a part of it, and forget a
- * task that dies only when its number is used again.
+ * The programs have every advantage. Typed tracepoints need no copies. An interrupt
+ * that wakes no task touches one per-CPU map. A timer in a softirq extends the
+ * softirq's path in place. What comes after a wakeup is stored by task in a hash map,
+ * in place. They keep no names, do not search for paths that do not end, and take
+ * what preempts a softirq on PREEMPT_RT for a part of it. They forget a task that
+ * dies only when its number is used again.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -20,7 +20,7 @@
 
 #define E2BIG 7
 #define SLOTS 64
-/* There are ten; as a power of two, a mask bounds the index. */
+/* There are ten. With a power of two, a mask bounds the index. */
 #define SOFTIRQS 16
 /* The first is the expiry of a timer, if there is one. */
 #define EARLY 8
@@ -64,7 +64,7 @@ struct step {
 	__u16 cpu;
 };
 
-/* A path up to a waking; none, if the number of its steps is 0. */
+/* A path up to a wakeup; it is empty if the number of its steps is 0. */
 struct start {
 	__u64 begin;
 	__u32 number;
@@ -171,7 +171,7 @@ static __always_inline void add(struct start *start, enum kind kind,
 	start->number = at + 1;
 }
 
-/* A path without a timer: its first place stays free. */
+/* In a path without a timer, the first place stays free. */
 static __always_inline void begin(struct start *start, enum kind kind,
 				  __u32 subject, __u64 now)
 {

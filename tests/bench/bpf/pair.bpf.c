@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A pair as BPF programs do it: the start is kept in a hash map, the end looks it
- * up and adds the delay to a histogram of powers of two. As in the engine, both
- * halves read the clock, and keys have 16 bytes.
+ * A pair as BPF programs do it: the start is kept in a hash map, and the end looks it
+ * up and adds the delay to a histogram of powers of two. As in the engine, both halves
+ * read the clock, and keys have 16 bytes.
  *
- * No tracepoint: lt_bench runs the programs itself, with the key as arguments.
+ * There is no tracepoint: lt_bench runs the programs itself, with the key as arguments.
  * The maps are the fastest that fit, preallocated and per CPU. As in many BPF
  * programs, there are no exact counters, and a full map is not noticed.
  */

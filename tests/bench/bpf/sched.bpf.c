@@ -4,12 +4,13 @@
  * times when a task was woken and switched out are kept until it is switched in;
  * the delay goes into a histogram of powers of two.
  *
- * They are given every advantage: typed tracepoints, which need no copies, one
- * program per tracepoint for both, per-CPU maps for the histograms. Three ways:
+ * The programs have every advantage: typed tracepoints, which need no copies, one
+ * program per tracepoint for both waits, and per-CPU maps for the histograms. There
+ * are three variants:
  *
- *   facts    starts are in hash maps, as in the tools that people run, with what
- *            our alerts say: who woke whom and from what context, who was
- *            switched out, why, how urgent
+ *   facts    starts are in hash maps, as in common tools, with the facts of our
+ *            alerts: the waker, the wakee, the context, the task that was switched
+ *            out, why, and the priority
  *   hash     the time alone
  *   storage  the time alone, in the storage of the task
  *

@@ -2,7 +2,7 @@
 
 //! lt_bench: what the operations of the engine cost, without any tracepoint.
 //!
-//! The files of the engine are compiled into this module as they are, and called in loops with
+//! The files of the engine are compiled into this module unchanged, and called in loops with
 //! interrupts off ([`meter`]). Loading it runs everything and prints a line for each figure,
 //! `result NAME LIVE TOTAL CALLS`; scripts/bench makes a table of them.
 //!
@@ -112,7 +112,7 @@ enum What {
     SoftTimer,
 }
 
-/// A scenario, and its row: no probe attached, or followed by a tracker, in the order of
+/// A scenario and its row: without any probe, or tracked by a tracker, in the order of
 /// scripts/bench.
 const WAYS: [(What, &str); 47] = [
     (What::Irq, "no_irq"),
@@ -164,7 +164,7 @@ const WAYS: [(What, &str); 47] = [
     (What::Chain, "tree_timed_chain"),
 ];
 
-/// These scenarios with probes that do nothing, in the same order, follow.
+/// Scenarios with probes that do nothing, in the same order. They follow those of [`WAYS`].
 const EMPTY_WAYS: [(What, &str); 8] = [
     (What::Irq, "empty_irq"),
     (What::Switch, "empty_switch"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Measures pairs by BPF programs (tests/bench/bpf), called as the engine is in whole.rs.
+//! Measures pairs by BPF programs (tests/bench/bpf), which are called like the engine in whole.rs.
 
 use crate::{
     engine::platform::Platform,
@@ -22,7 +22,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// The programs behind file descriptors of this task.
+    /// Returns the programs behind file descriptors of this task.
     pub(crate) fn from_fds(start: u64, end: u64, empty: u64) -> Result<Self> {
         Ok(Self {
             start: Bpf::from_fd(start)?,

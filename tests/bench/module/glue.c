@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The kernel functions that lt_bench cannot call from Rust, and the helpers that the
- * engine's platform calls: the same file as in the module.
+ * engine's platform calls, from the same file as in the module.
  */
 #include <linux/bpf.h>
 #include <linux/filter.h>
@@ -216,7 +216,7 @@ static void ltb_timer_new(struct ltb_way *way, enum hrtimer_mode mode)
 	hrtimer_set_expires(&way->timer, 1);
 }
 
-/* The current task seems to be a thread of softirqs, until it is itself again. */
+/* Makes the current task look like a softirq thread, until it is undone. */
 static void ltb_thread_begin(struct ltb_way *way)
 {
 	memcpy(way->comm, current->comm, sizeof(way->comm));
@@ -351,7 +351,7 @@ void ltb_way_free(struct ltb_way *way)
 	kfree(way);
 }
 
-/* None of these is exported, either; arguments that no probe takes are not read. */
+/* None of these is exported, either. Arguments that no probe uses are not read. */
 static void ltb_call4(struct tracepoint *tp, unsigned long a, unsigned long b,
 		      unsigned long c, unsigned long d)
 {
@@ -389,7 +389,7 @@ static void ltb_softirq(bool begins)
 #endif
 }
 
-/* An interrupt, in whose handler something happens: a waking, or a softirq is raised. */
+/* An interrupt whose handler wakes a task, or raises a softirq. */
 static void ltb_interrupt(const struct ltb_way *way, struct irqaction *action,
 			  struct tracepoint *tp, unsigned long arg)
 {

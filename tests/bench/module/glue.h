@@ -25,7 +25,7 @@ struct bpf_prog *ltb_bpf_get(int fd);
 u32 ltb_bpf_run(struct bpf_prog *prog, const u64 *args);
 void ltb_bpf_put(struct bpf_prog *prog);
 
-/* Call the tracepoint block_rq_insert with a made-up request. */
+/* Call the tracepoint block_rq_insert with an artificial request. */
 struct request;
 struct request *ltb_request_new(void);
 void ltb_request_inserted(struct request *rq);
@@ -61,7 +61,7 @@ enum ltb_what {
 	LTB_WAKING,
 	/* A softirq after an interrupt wakes the first process. */
 	LTB_CHAIN,
-	/* An interrupt wakes it, it runs and sleeps; likewise, preempted in between. */
+	/* An interrupt wakes it, it runs and sleeps; the same with a preemption in between. */
 	LTB_LIFE,
 	LTB_PREEMPTED,
 	/* A timer function, called by a local interrupt, wakes it. */

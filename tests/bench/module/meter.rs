@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Measures the cost of a call by the time stamp counter; on arm64, by the counter of its timer.
+//! Measures the cost of a call by the time stamp counter or, on arm64, the counter of the generic
+//! timer.
 //!
-//! In a machine whose time is instructions executed (scripts/vm --icount 0) the counter advances
-//! by one each instruction, so the figures are exact and the same in every run. Elsewhere they are
-//! cycles of the counter, with the usual noise.
+//! In a machine whose time is the number of executed instructions (scripts/vm --icount 0), the
+//! counter advances by one with each instruction, so the figures are exact and the same in every
+//! run. Elsewhere they are cycles of the counter, with the usual noise.
 
 use crate::sys;
 use kernel::prelude::*;
@@ -15,7 +16,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// For `calls` calls of each operation.
+    /// Creates a meter that makes `calls` calls of each operation.
     pub(crate) fn new(calls: u64) -> Self {
         Self { calls }
     }
@@ -67,7 +68,7 @@ pub(crate) fn now() -> u64 {
     }
 }
 
-/// Cost of `work` with interrupts off.
+/// Returns the cost of `work` with interrupts off.
 #[inline(always)]
 pub(crate) fn ticks(work: impl FnOnce()) -> u64 {
     let flags = sys::irq_save();

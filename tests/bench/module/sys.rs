@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The modules of rust/sys that the engine needs (a new one needs a line here), and glue.c.
+//! The modules of rust/sys that the engine needs (a new module must be added here), and glue.c.
 
 #[path = "../../../rust/sys/atomic.rs"]
 pub(crate) mod atomic;
@@ -107,7 +107,7 @@ impl Objpool {
         Ok(Self(NonNull::new(pool).ok_or(ENOMEM)?))
     }
 
-    /// Takes an object and gives it back.
+    /// Takes an object and returns it.
     #[inline(always)]
     pub(crate) fn cycle(&self) {
         // SAFETY: By the type invariant there is an object to take; it is given back.
@@ -130,8 +130,8 @@ impl Drop for Objpool {
 pub(crate) struct Bpf(NonNull<glue::BpfProg>);
 
 impl Bpf {
-    /// The program behind a file descriptor of this task; fails with `EBADF`, also if it is not a
-    /// jitted program of the type raw tracepoint.
+    /// Returns the program behind a file descriptor of this task. Fails with `EBADF`, even if it is
+    /// a program, but not a jitted one of the type raw tracepoint.
     pub(crate) fn from_fd(fd: u64) -> Result<Self> {
         let fd = c_int::try_from(fd)?;
         // SAFETY: Called by a task, when the module loads.
@@ -172,8 +172,8 @@ impl Request {
         Ok(Self(NonNull::new(rq).ok_or(ENOMEM)?))
     }
 
-    /// Passes the tracepoint block_rq_insert. A probe that is attached there may look at the address of
-    /// the request only, as our probe does with a request that it does not follow.
+    /// Hits the tracepoint block_rq_insert. An attached probe may only use the address of the
+    /// request, as our probe does with a request that it does not track.
     #[inline(always)]
     pub(crate) fn inserted(&self) {
         // SAFETY: By the type invariant.
@@ -200,11 +200,12 @@ impl Switches {
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: No requirements.
         let tracepoint = unsafe { glue::ltb_switch_find() };
-        // INVARIANT: Unless NULL it is the tracepoint, which never goes.
+        // INVARIANT: Unless NULL, it is the tracepoint, which is never freed.
         Ok(Self(NonNull::new(tracepoint).ok_or(ENODEV)?))
     }
 
-    /// One of two tasks goes to sleep, and the other one, given by the number, runs next.
+    /// Hits the tracepoint: one of two tasks goes to sleep, and the other one, given by its number,
+    /// runs next.
     #[inline(always)]
     pub(crate) fn switch(&self, _: &PreemptGuard, next: u64) {
         const TASK_INTERRUPTIBLE: u32 = 1;

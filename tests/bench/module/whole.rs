@@ -25,9 +25,9 @@ fn end(engine: &Engine, n: u64) {
     engine.event_out(&guard, &key(n), Kernel::now, |_| true, |_| {});
 }
 
-/// An engine in which `live` events begin before the first ends.
+/// Returns an engine with `live` live events.
 fn filled(live: u64) -> Result<Engine> {
-    // The pool is as full as it should ever be in use.
+    // The pool is as full as it should ever get in use.
     let engine = engine(live + live / 16 + 1)?;
     for n in 0..live - 1 {
         begin(&engine, n);
@@ -35,7 +35,7 @@ fn filled(live: u64) -> Result<Engine> {
     Ok(engine)
 }
 
-/// Begins one and ends the oldest of `live` events.
+/// Starts an event, and ends the oldest of `live` events.
 #[inline(always)]
 fn pair(engine: &Engine, live: u64, n: u64) {
     begin(engine, n.wrapping_add(live - 1));
@@ -50,7 +50,7 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     let engine = filled(live + 1)?;
     meter.row("unknown_out", live, |n| {
         let guard = Kernel::guard();
-        // The clock is read by the callers that need it: here none does.
+        // Callers that need the clock read it themselves: here none does.
         black_box(engine.event_out(&guard, &unknown(n), 0, |_| true, |_| {}));
     });
 
@@ -90,12 +90,12 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     Ok(())
 }
 
-/// Pairs with `live` events that can time out, and the searches for timeouts.
+/// Measures pairs with `live` events that can time out, and the searches for timeouts.
 ///
 /// Measures pairs before any search and between searches (the path alone), and with one search in
 /// the time in which all events are replaced. Also measures the search alone, with nothing due, and
-/// in a pool of as many free cells that were in use; and the longest time between two calls of
-/// `cond_resched`, for which other tasks may wait, with nothing due and with everything due.
+/// in a pool whose cells were used and are free. Also measures the longest time between two calls
+/// of `cond_resched`, for which other tasks may wait, with nothing due and with everything due.
 pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
     let engine = filled(live)?;
     let mut n = 0;
@@ -142,7 +142,7 @@ fn search(engine: &Engine, timeout: u64, cond_resched: impl FnMut()) {
     );
 }
 
-/// The most that a search takes between two calls of `cond_resched`.
+/// Returns the longest time of a search between two calls of `cond_resched`.
 fn longest(engine: &Engine, timeout: u64) -> u64 {
     let mut longest = 0;
     ticks(|| {
@@ -156,22 +156,22 @@ fn longest(engine: &Engine, timeout: u64) -> u64 {
     longest
 }
 
-/// The tracepoint of a request that is not followed; the name says which tracker is attached.
+/// Measures the tracepoint of a request that is not tracked. The name is the attached tracker.
 pub(crate) fn tracepoint(meter: &Meter, name: &str) -> Result {
     let request = Request::new()?;
     meter.row(name, 0, |_| request.inserted());
     Ok(())
 }
 
-/// The functions that the tracepoint of a switch calls, under a name that says what they follow.
+/// Measures the functions that the tracepoint of a switch calls. The name is what they track.
 pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
     let switches = Switches::new()?;
     meter.row(name, 0, |n| switches.switch(&Kernel::guard(), n));
     Ok(())
 }
 
-/// A scenario from a begin to its end, by its number in glue.h; the name says which tracker follows
-/// it.
+/// Measures a scenario from start to end, by its number in glue.h. The name is the tracker that
+/// tracks it.
 pub(crate) fn way(meter: &Meter, what: u32, name: &str) -> Result {
     pass(meter, &Way::new(what)?, name)
 }
@@ -188,8 +188,8 @@ fn pass(meter: &Meter, way: &Way, name: &str) -> Result {
     Ok(())
 }
 
-/// A begin that succeeds, always of another cell of the pool, and one that finds the pool exhausted:
-/// a search looks at as many places as there can be CPUs.
+/// Measures a start that succeeds, each time with another cell of the pool, and a start that finds
+/// the pool exhausted: its search visits as many places as there can be CPUs.
 pub(crate) fn full(meter: &Meter) -> Result {
     let (succeeds, fails) = match Kernel::cpus() {
         2 => ("begin_2", "full_2"),
@@ -209,7 +209,7 @@ fn begin_or_full(engine: &Engine, n: u64) -> bool {
     engine.event_in(&guard, &key(n), Kernel::now(), &[n, !n]) == Begin::Started
 }
 
-/// Memory of an event, including all of the engine, as the page allocator sees it, with enough
+/// Measures the memory of an event, including the whole engine, in the page allocator, with enough
 /// events that the pages in a CPU's free lists do not matter.
 pub(crate) fn memory(meter: &Meter) -> Result {
     const EVENTS: u64 = 1 << 20;

@@ -59,7 +59,7 @@ const OPS: usize = 6;
 
 /// Marks and counts of one CPU.
 struct Cpu {
-    /// The innermost [`Op`] under way; 0 for none.
+    /// The innermost [`Op`] in progress; 0 for none.
     inside: Atomic<u64>,
     /// How often each context ran, by the [`Op`] that it interrupted.
     met: [[Atomic<u64>; OPS]; Context::ALL.len()],
@@ -239,7 +239,7 @@ impl<F> Interrupts<'_, F> {
     }
 
     fn nmi(&self, cpu: u64) {
-        // SAFETY: As above; callers name one of the CPUs.
+        // SAFETY: The interrupts exist for as long as this value; callers name one of the CPUs.
         unsafe { lt_interrupts_nmi(cpu as c_uint) };
     }
 

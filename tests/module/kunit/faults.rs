@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whichever allocation of the engine's creation or growth fails, it returns an error, stays usable
-//! with its old size, and can grow the next time.
+//! Whichever allocation fails in the engine's creation or growth, that operation returns an error,
+//! the engine stays usable with its old size, and it can grow the next time.
 //!
 //! For every n, first only the n-th allocation fails, then all from the n-th on. kmemleak finds
 //! leaks afterwards.
@@ -57,13 +57,13 @@ fn with_faults<T>(nth: u32, count: u32, operation: impl FnOnce() -> Result<T>) -
     Tried { result, failed }
 }
 
-/// Number of failing allocations: one, without which the operation may manage, or all that follow.
+/// Number of failing allocations: one, which the operation may tolerate, or all that follow.
 const COUNTS: [u32; 2] = [1, u32::MAX];
 
-/// More than an operation here allocates.
+/// More allocations than any operation here makes.
 const MOST: u32 = 2000;
 
-/// The size at the start, and how often it doubles.
+/// The size at the start, and the limit of growth.
 const CAPACITY: u32 = 5000;
 const MAX: u32 = 4 * CAPACITY;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An event has one end, on whichever CPU; clearing is such an end, and leaves nothing behind.
+//! An event ends once, on any CPU. Clearing is such an end, and leaves nothing behind.
 
 use crate::{
     common::{
@@ -19,7 +19,7 @@ extern "C" {
     fn lt_doze();
 }
 
-/// Sleeps for a moment.
+/// Sleeps briefly.
 fn doze() {
     // SAFETY: Called by our threads, which may sleep.
     unsafe { lt_doze() };
@@ -37,7 +37,7 @@ pub(crate) fn one_winner() -> Result<Verdict> {
     on_cpus(cpus, |cpu| {
         for n in 0..EVENTS {
             if cpu == 0 {
-                // At most as far ahead as the pool is large.
+                // Stay at most as many events ahead as the pool holds.
                 while n >= wins.load(Acquire) + AHEAD {
                     cond_resched();
                 }
@@ -70,7 +70,7 @@ pub(crate) fn one_winner() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// Events begin on one CPU and end on the next: cells travel and return.
+/// Events start on one CPU and end on the next: cells move between the CPUs and return.
 pub(crate) fn across_cpus() -> Result<Verdict> {
     const EVENTS: u64 = 50_000;
     const AHEAD: u64 = 16;
@@ -117,8 +117,8 @@ pub(crate) fn across_cpus() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// Off and on again, a hundred times: live events are counted and gone, events that begin then are
-/// all found, and the pool serves everything.
+/// Clears a hundred times: the live events are counted and gone, all events that start afterwards
+/// are found, and the pool has room for all.
 pub(crate) fn clearing_leaves_nothing_behind() -> Result<Verdict> {
     const EVENTS: u64 = 500;
     let engine = engine(EVENTS as u32)?;
@@ -144,8 +144,8 @@ pub(crate) fn clearing_leaves_nothing_behind() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// One CPU clears all the time, while the other begins and ends: each event is either ended or
-/// cleared, a new event of its key is found at once, and no cell is lost.
+/// One CPU clears all the time, while the other starts and ends events. Each event is either ended
+/// or cleared, a new event of its key is found at once, and no cell is lost.
 pub(crate) fn clearing_beside_begins_and_ends() -> Result<Verdict> {
     const EVENTS: u64 = 200_000;
     const LIVE: u64 = 16;

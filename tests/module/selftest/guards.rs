@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The guard of the kernel's platform ends with one instruction; only if a reschedule is needed
-//! does it make a call.
+//! The guard of the kernel's platform ends with one instruction, and with a call only if a
+//! reschedule is needed.
 
 use crate::{
     common::{check, on_cpus, Verdict},
@@ -64,7 +64,7 @@ pub(crate) fn a_guard_ends_by_a_call_only_to_schedule() -> Result<Verdict> {
         "{calls} of {GUARDS} guards ended by a call, and {wanted} of {WANTED} that had to schedule, of which {left} did not\n"
     );
     if GUARDS_ARE_IN_PLACE {
-        // The scheduler's own needs, such as another thread's turn, are few.
+        // The scheduler rarely needs a reschedule of its own, such as for another thread.
         check!("ended by a call", calls < GUARDS / 100);
     } else {
         check!("not ended by a call", calls == GUARDS);

@@ -11,7 +11,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Two CPUs start and end `pairs` events; each keeps half of the pool live.
+/// Starts and ends `pairs` events on two CPUs; each keeps half of the pool live.
 fn two_cpus_fill(capacity: u32, pairs: u64) -> Result<Verdict> {
     let live = u64::from(capacity) / 2;
     let pairs = (pairs / 2).max(live);
@@ -50,17 +50,18 @@ fn two_cpus_fill(capacity: u32, pairs: u64) -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// Two CPUs, a pool of 64, at most 64 live: whatever the number of pairs, none is lost.
+/// Two CPUs share a pool of 64, with at most 64 live events. However many pairs there are, none is
+/// lost.
 pub(crate) fn small_pool_loses_nothing() -> Result<Verdict> {
     two_cpus_fill(64, parameter::<u64>(module_parameters::pairs.value()))
 }
 
-/// Two CPUs, a pool of 100, 100 live: none is lost.
+/// Two CPUs share a pool of 100, with 100 live events: none is lost.
 pub(crate) fn a_pool_of_100_serves_100_live() -> Result<Verdict> {
     two_cpus_fill(100, parameter::<u64>(module_parameters::pairs.value()) / 10)
 }
 
-/// One event live at a time, a pool of one: none of a million is lost.
+/// With a pool of one, and one live event at a time, none of a million pairs is lost.
 pub(crate) fn a_pool_of_one_serves_a_million_pairs() -> Result<Verdict> {
     const PAIRS: u64 = 1_000_000;
     let engine = engine(1)?;
@@ -98,7 +99,7 @@ pub(crate) fn no_grace_period_is_needed() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// A pool of N serves N, and counts what does not fit; on all nodes.
+/// A pool of N serves N events, on all nodes, and counts those that do not fit.
 pub(crate) fn full_means_full() -> Result<Verdict> {
     let capacity = 1000;
     let engine = engine(capacity)?;
@@ -159,7 +160,7 @@ pub(crate) fn all_of_65536_are_found() -> Result<Verdict> {
             }
         }
         let filled = Kernel::now();
-        // In another order than they began: an odd stride, modulo `live`.
+        // In another order than they began, by an odd stride modulo `live`.
         for n in 0..live {
             let key = n.wrapping_mul(40_503) % live;
             check!("not found", end(&engine, [key, key]));

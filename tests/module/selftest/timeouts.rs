@@ -28,8 +28,8 @@ fn expire(engine: &Engine, now: u64, timeout: u64) -> u64 {
     reported
 }
 
-/// With a timeout of an hour nothing is reported; an hour later each event is, once, and stays
-/// live. All of them are then found by their ends, and the pool serves everything again.
+/// With a timeout of an hour, nothing is reported. An hour later, each event is reported once, and
+/// stays live. The ends then find all events, and the pool is complete again.
 pub(crate) fn a_search_takes_nothing_away() -> Result<Verdict> {
     const EVENTS: u64 = 500;
     let engine = engine(EVENTS as u32)?;
@@ -56,8 +56,8 @@ pub(crate) fn a_search_takes_nothing_away() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// One CPU begins and ends, the other looks for timeouts all the time, each event being old
-/// enough at once: an event times out once at most, its end detects that, and no event times out
+/// One CPU starts and ends events. The other searches for timeouts all the time; each event is old
+/// enough at once. An event times out at most once, its end detects that, and no event times out
 /// after its end. The cell of a timed-out event returns to the pool like any other.
 pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
     const EVENTS: u64 = 200_000;

@@ -7,7 +7,7 @@
 
 #include <linux/module.h>
 
-/* Two times MINE are live at a time; a round begins three times as many. */
+/* Twice MINE are live at a time; a round begins three times as many. */
 #define CAPACITY 1000
 #define MINE 300
 #define ROUNDS 8
@@ -94,7 +94,7 @@ static int same_key_twice(const struct lts_structure *structure, void *store)
 	return 0;
 }
 
-/* Two CPUs. Each begins and ends its own; then one begins, and the other ends, and both want to. */
+/* Two CPUs: each ends its own events, then one begins and the other ends, then both try to end. */
 struct pair_work {
 	const struct lts_structure *structure;
 	void *store;

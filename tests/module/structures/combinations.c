@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The eleven combinations of a free list, a table and a lock in Table 4.1 of
- * Desfossez's thesis, as one would build them of what the kernel has today.
+ * Desfossez's thesis, built from what the kernel offers today.
  *
  *	free list   list_head under the lock, or an llist: filled without a lock,
  *	            emptied by one CPU at a time (under the lock), or, without a
@@ -12,10 +12,11 @@
  *	lock        a raw spinlock, interrupts off: probes also run in interrupts
  *	            and under the scheduler's locks; waited for, or tried once
  *
- * The lock is one per store. Objects of an rhashtable are used again at once, so an object that was
- * found is checked again under the lock. Objects of the chains are used again after a grace period,
- * by call_rcu(), which also makes it safe to take them from an llist on several CPUs at once.
- * (call_rcu() is not for every place that a probe runs in: it may wake the threads of RCU.)
+ * There is one lock per store. Objects of an rhashtable are used again at once, so an object that
+ * was found is checked again under the lock. Objects of the chains are used again after a grace
+ * period, by call_rcu(), which also makes it safe to take them from an llist on several CPUs at
+ * once.
+ * (call_rcu() is not allowed everywhere that a probe may run: it may wake RCU's threads.)
  */
 #include "store.h"
 
@@ -79,13 +80,13 @@ static __always_inline void lts_give(struct lts_store *store, struct lts_object 
 		llist_add(&object->lfree, &store->lfree);
 }
 
-/* Objects come back after a grace period; how long the last one took is known by this one. */
+/* Objects come back after a grace period; each call measures how long the previous one took. */
 static __always_inline void lts_returned(struct lts_store *store)
 {
 	struct lts_local *local = this_cpu_ptr(store->local);
 	u64 now = rdtsc();
 
-	/* RCU calls ten of them in a row, and then looks at other things. */
+	/* RCU calls ten callbacks in a row, and then does other work. */
 	if (now - local->last < 1000) {
 		local->took += now - local->last;
 		local->times++;
@@ -128,7 +129,7 @@ static __always_inline int lts_begin(void *data, const u64 *key, const enum lts_
 	u64 now = ktime_get_mono_fast_ns();
 	int err = 0;
 
-	/* All of it is an RCU read-side section; with a lock interrupts are also off. */
+	/* All of it is an RCU read-side critical section; with a lock, interrupts are also off. */
 	rcu_read_lock();
 	if (!lts_lock(store, &flags, lock)) {
 		rcu_read_unlock();
@@ -334,7 +335,7 @@ static void lts_destroy(void *data)
 	kfree(store);
 }
 
-/* As many chains as objects, or more; all three kinds, of which one is used. */
+/* At least as many chains as objects. All three kinds of table are made, and one is used. */
 static void *lts_create(unsigned int capacity)
 {
 	struct rhashtable_params params = lts_rhash;

@@ -119,11 +119,11 @@ int lts_measure(unsigned int calls, bool bpf, bool by_task)
 	return err;
 }
 
-/* Two CPUs, of which one at a time does something, and the other one waits */
+/* Two CPUs: one at a time works, and the other one waits */
 
 /*
- * Calls between two looks at the counter. The other CPU has interrupts of its own,
- * which count here, too: a short slice has none in most rounds.
+ * Calls between two reads of the counter. Interrupts of the other CPU also count
+ * here. A short slice has none in most rounds.
  */
 #define SLICE 1000
 
@@ -171,15 +171,16 @@ static void half(unsigned int cpu, void *arg)
 }
 
 /*
- * Each slice at its least of some rounds, summed. Begins and ends of a slice are of
- * the same round: where begins find objects depends on where ends have put them.
+ * The sum over the slices, each with its smallest cost of some rounds. Begins and ends
+ * of a slice are from the same round: where begins find objects depends on where ends
+ * have put them.
  */
 static int batches(const struct lts_structure *structure, u64 live, unsigned int ender,
 		   const char *what)
 {
 	struct across across = { .structure = structure, .live = live };
 	u64 slices = DIV_ROUND_UP(live, SLICE);
-	/* Many live events take long, but in many slices, few of which are disturbed. */
+	/* Many live events take long, but few of their many slices are disturbed. */
 	int rounds = slices > 1 ? 8 : 16;
 	struct lts_counts counts;
 	u64 *least = kcalloc(2 * slices, sizeof(*least), GFP_KERNEL);

@@ -27,7 +27,7 @@ static __always_inline void lts_key(u64 *key, unsigned int cpu, u64 n)
 	key[1] = 0x00800010 + cpu;
 }
 
-/* Waits until all of that number of CPUs are here; the counter begins at 0 and is theirs. */
+/* Waits until this many CPUs are here. They share the counter, which begins at 0. */
 static inline void lts_meet(atomic_t *arrived, int cpus)
 {
 	/* Both are ordered against what comes before and after: a full barrier, and an acquire. */

@@ -69,7 +69,7 @@ static __always_inline bool lts_same(const u64 *a, const u64 *b)
 	return a[0] == b[0] && a[1] == b[1];
 }
 
-/* As rhashtable's default for keys of that size. */
+/* Like rhashtable's default for keys of that size. */
 static __always_inline u32 lts_hash(const u64 *key)
 {
 	return jhash2((const u32 *)key, LTS_KEY * 2, 0x12345678);
@@ -87,10 +87,10 @@ static __always_inline void lts_record(struct lts_local __percpu *local, u64 sta
 void lts_count_local(struct lts_local __percpu *local, struct lts_counts *counts);
 
 /*
- * A table without locks, as liburcu's cds_lfht is without resizing: chains, a
- * removed node is marked in its link and then unlinked by the CPU that removed it. An
- * object may be used again only after a grace period: until then other CPUs may follow its link,
- * and compare a head with its address.
+ * A table without locks, like liburcu's cds_lfht without resizing. It consists of
+ * chains. A removed node is marked in its link, and then unlinked by the CPU that
+ * removed it. An object may be used again only after a grace period: until then other
+ * CPUs may follow its link, and compare a head with its address.
  */
 #define LTS_REMOVED 1UL
 

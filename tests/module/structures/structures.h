@@ -33,18 +33,21 @@ struct lts_counts {
 };
 
 /**
- * struct lts_structure - a way to pair events @id: its letter @what: what it is made of
- * @trylock: gives up if it does not get the lock @deferred: an object is free again
- * only after a grace period @create: one for that many live events, or NULL. Sleeps
- * @destroy: the opposite; nothing is live. Sleeps @begin: 0, -ENOSPC without a free
- * object, -EBUSY without the lock. Any context
- *	but NMI
- * @end: 0, -ENOENT if the key is not live, -EBUSY without the lock. Any context
- *	but NMI
+ * struct lts_structure - a way to pair events
+ * @id: its letter
+ * @what: its parts, for a person
+ * @trylock: whether it gives up if it does not get the lock
+ * @deferred: whether an object is free again only after a grace period
+ * @create: returns a store for that many live events, or NULL. Sleeps
+ * @destroy: frees a store, in which no event is live. Sleeps
+ * @begin: returns 0, -ENOSPC without a free object, or -EBUSY without the lock.
+ *	Any context but NMI
+ * @end: returns 0, -ENOENT if the key is not live, or -EBUSY without the lock.
+ *	Any context but NMI
  * @settle: waits until ended objects are free again, if @deferred. Sleeps
  * @count: fills in the counters
- * @returned: what giving objects back after a grace period took, summed, and how
- *	often that is known, if @deferred
+ * @returned: the total cost of giving objects back after a grace period, and how
+ *	often it was measured, if @deferred
  */
 struct lts_structure {
 	const char *id;
@@ -81,13 +84,13 @@ int lts_engine_begin(void *store, const u64 *key);
 int lts_engine_end(void *store, const u64 *key);
 void lts_engine_count(void *store, struct lts_counts *counts);
 
-/* Counts of one of several CPUs; lost is in pairs. */
+/* Counts of one of several CPUs; the unit of lost is pairs. */
 struct lts_share {
 	u64 pairs;
 	u64 lost;
 };
 
-/* check.c and measure.c: what loading the module does. 0 or a negative errno. Sleeps. */
+/* check.c and measure.c: what loading the module does. Return 0 or a negative errno. Sleep. */
 int lts_check(void);
 int lts_measure(unsigned int calls, bool bpf, bool by_task);
 int lts_measure_across(unsigned int live, bool bpf);

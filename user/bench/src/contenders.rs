@@ -136,7 +136,7 @@ extern "C" {
     fn lt_lfht_run(lfht: *mut Opaque, thread: u64, from: u64, pairs: u64) -> u64;
 }
 
-// SAFETY: Threads share it; each uses its own nodes, by its number.
+// SAFETY: Threads share the table; each uses its own nodes, by its number.
 unsafe impl Send for Lfht {}
 // SAFETY: As above.
 unsafe impl Sync for Lfht {}

@@ -2,9 +2,9 @@
 
 //! The engine of the kernel module, compared natively with other ways to pair events.
 //!
-//! Each [`Contender`] does the same work: a pair begins one operation and ends the oldest of the live ones. Times are
-//! CPU time of the thread, which other load on the machine disturbs little; no clock is read for the events, since it
-//! would dominate the time of a pair.
+//! Each [`Contender`] does the same work: a pair starts one operation and ends the oldest live one.
+//! Times are CPU time of the thread, which other load on the machine affects little. No clock is
+//! read for the events, since that would dominate the time of a pair.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![expect(dead_code, reason = "the module uses more of its engine")]
@@ -21,7 +21,7 @@ pub use contenders::{Engine, Lfht, Locked};
 
 /// An implementation that pairs events.
 pub trait Contender: Send + Sync {
-    /// For these numbers of threads, live events per thread, and pairs per run.
+    /// Creates a contender for these numbers of threads, live events per thread, and pairs per run.
     fn new(threads: u64, live: u64, pairs: u64) -> Self
     where
         Self: Sized;

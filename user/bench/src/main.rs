@@ -16,7 +16,7 @@ use std::{env, sync::Barrier, thread};
 /// Live events of each thread when there are several threads.
 const LIVE: u64 = 1_000;
 
-/// A pair's nanoseconds with this many threads, the mean over them.
+/// Returns the time of a pair in nanoseconds with this many threads: the mean over the threads.
 fn round(contender: &dyn Contender, threads: u64, number: u64, pairs: u64) -> f64 {
     let barrier = Barrier::new(threads as usize);
     let run = |thread| {
@@ -39,7 +39,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Rounds of all in turn; the first round of each does not count.
+/// Runs rounds of all contenders in turn. The first round of each does not count.
 fn rounds(all: &[(&dyn Contender, u64)], count: u64, pairs: u64) -> Vec<Vec<f64>> {
     let mut times = vec![Vec::new(); all.len()];
     for number in 0..=count {
@@ -53,7 +53,7 @@ fn rounds(all: &[(&dyn Contender, u64)], count: u64, pairs: u64) -> Vec<Vec<f64>
     times
 }
 
-/// The median of what `of` takes of the time of `to`, round by round.
+/// Returns the median, over the rounds, of the time of `of` divided by the time of `to`.
 fn ratio(of: &[f64], to: &[f64]) -> f64 {
     median(of.iter().zip(to).map(|(of, to)| of / to).collect())
 }

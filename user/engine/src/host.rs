@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A machine of threads: the engine's [`Platform`] in user space.
+//! A machine simulated by threads: the engine's [`Platform`] in user space.
 //!
-//! A [`Machine`] has CPUs, of which each is taken by at most one thread at a time, as preemption
-//! off guarantees in the kernel. A thread either sits on a CPU for long ([`Machine::pin`]), or
-//! takes a free one for each guard, like a task that the scheduler moves ([`Machine::roam`]).
+//! A [`Machine`] has CPUs. At most one thread at a time occupies a CPU, as disabled preemption
+//! guarantees in the kernel. A thread either stays on a CPU ([`Machine::pin`]), or takes a free CPU
+//! for each guard, like a task that the scheduler migrates ([`Machine::roam`]).
 
-// A test that uses the machine wrongly must stop.
+// A test that uses the machine incorrectly must stop.
 #![allow(clippy::panic)]
 
 use crate::engine::platform::Platform;
@@ -22,11 +22,11 @@ use std::{
     time::Instant,
 };
 
-/// The most CPUs of a machine.
+/// Maximum number of CPUs of a machine.
 const CPUS_MAX: usize = 64;
 
-/// A machine's shape: how many CPUs and nodes, the node of each CPU (four bits each, CPU 0 the
-/// lowest), and which nodes have memory (one bit each).
+/// A machine's topology: the number of CPUs and nodes, the node of each CPU (four bits each, CPU 0
+/// the lowest), and which nodes have memory (one bit each).
 pub(crate) struct Host<
     const CPUS: usize,
     const NODES: usize = 1,
@@ -34,21 +34,21 @@ pub(crate) struct Host<
     const MEMORY: u64 = { u64::MAX },
 >;
 
-/// Which CPUs are taken, and which hold guards.
+/// Which CPUs are occupied, and on which of them guards are held.
 pub(crate) struct Machine {
     taken: [AtomicBool; CPUS_MAX],
     /// Odd while a guard is held on the CPU.
     guards: [AtomicU64; CPUS_MAX],
 }
 
-/// Where a thread runs.
+/// The CPU that a thread runs on.
 struct Seat {
     machine: Arc<Machine>,
-    /// The CPU it has now.
+    /// The CPU that it occupies now.
     cpu: Cell<Option<usize>>,
-    /// How many guards it holds.
+    /// Number of guards that it holds.
     depth: Cell<usize>,
-    /// The CPUs that a roaming thread may take.
+    /// Number of CPUs among which a roaming thread may choose.
     roams: Option<usize>,
     random: Cell<u64>,
 }
@@ -58,16 +58,16 @@ thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many times this thread has queued the memory work.
+/// Returns how many times this thread has queued the memory work.
 pub(crate) fn calls_of_grower() -> u64 {
     CALLS.get()
 }
 
-/// Holds a thread to its machine.
+/// Keeps a thread on its machine.
 pub(crate) struct Seated(PhantomData<*const ()>);
 
 impl Machine {
-    /// Makes a machine whose CPUs are free.
+    /// Creates a machine whose CPUs are free.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             taken: std::array::from_fn(|_| AtomicBool::new(false)),
@@ -75,7 +75,8 @@ impl Machine {
         })
     }
 
-    /// Puts this thread on a CPU until the result is dropped; waits while another one is there.
+    /// Puts this thread on a CPU until the result is dropped; waits while another thread occupies
+    /// it.
     pub(crate) fn pin(self: &Arc<Self>, cpu: usize) -> Seated {
         while !self.take(cpu) {
             thread::yield_now();
@@ -83,7 +84,7 @@ impl Machine {
         self.sit(Some(cpu), None)
     }
 
-    /// Lets this thread run on any free CPU below `cpus`, another one for each guard.
+    /// Lets this thread run on any free CPU below `cpus`, chosen again for each guard.
     pub(crate) fn roam(self: &Arc<Self>, cpus: usize, random: u64) -> Seated {
         let seated = self.sit(None, Some(cpus));
         SEAT.with_borrow(|seat| seat.iter().for_each(|seat| seat.random.set(random)));
@@ -109,7 +110,8 @@ impl Machine {
 
     /// Waits until each CPU that holds a guard now has dropped it.
     fn synchronize(&self) {
-        // SeqCst, with `Guard`: either the guard's reader sees what we did before, or we see it.
+        // SeqCst, paired with `Guard`: either the reader that holds the guard sees our earlier
+        // writes, or we see its guard.
         std::sync::atomic::fence(Ordering::SeqCst);
         for guards in &self.guards {
             let now = guards.load(Ordering::SeqCst);
@@ -253,8 +255,8 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
         CALLS.set(CALLS.get() + 1);
     }
 
-    /// One instruction for interrupts of this CPU, but a load and a store for other CPUs: if two
-    /// CPUs ever wrote the same counter, the sums would not come out.
+    /// Atomic with respect to interrupts on this CPU, but a load and a store for other CPUs: if two
+    /// CPUs ever wrote the same counter, the sums would be wrong.
     fn add_local(_: &Guard, counter: &Atomic<u64>, n: u64) {
         let add = || counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
         #[cfg(debug_assertions)]

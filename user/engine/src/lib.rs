@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The engine of the kernel module, compiled for user space: the very same files, tested natively.
+//! The engine of the kernel module, compiled for user space: the same files, tested natively.
 //!
 //! ```text
 //!    rust/engine.rs: freelist, rcu_ht, event, ...                      the kernel's, unchanged
@@ -12,11 +12,11 @@
 //! - `src/tests/`: unit tests and proptests of each file, and interrupts at every atomic
 //!   operation.
 //! - `tests/stress.rs`: real threads, millions of operations.
-//! - `tests/loom.rs`: models whose interleavings and stale reads loom tries; run by
+//! - `tests/loom.rs`: models, for which loom tries all interleavings and stale reads; run by
 //!   tests/host/loom.sh.
 
 #![deny(unsafe_op_in_unsafe_fn)]
-// What the module uses, not every test program does.
+// Some test programs do not use all that the module uses.
 #![allow(dead_code)]
 
 include!("engine.rs");

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The interface of the module's rust/sys/memory.rs, over boxes; can be made to fail.
+//! The interface of the module's rust/sys/memory.rs, implemented with boxes. Allocations can be
+//! made to fail.
 
 use crate::{engine::platform::Platform, sys::atomic::Atomic};
 use kernel::prelude::*;
 use std::{cell::Cell, ops::Deref};
 
 thread_local! {
-    /// How many more allocations of this thread succeed.
+    /// Number of further allocations of this thread that succeed.
     static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
-    /// How many arrays made by this thread exist.
+    /// Number of existing arrays that this thread has created.
     static ALIVE: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -21,7 +22,7 @@ pub(crate) fn with_budget<R>(budget: usize, body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// How many arrays made by this thread exist.
+/// Returns the number of existing arrays that this thread has created.
 pub(crate) fn alive() -> isize {
     ALIVE.get()
 }
@@ -45,12 +46,13 @@ pub(crate) mod watched {
         static WATCH: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Whether this thread's allocations are watched from now on. All threads of a model are one.
+    /// Sets whether this thread's allocations are watched from now on. All threads of a model are
+    /// one thread here.
     pub(crate) fn watch(on: bool) {
         WATCH.set(on);
     }
 
-    /// Written when it is freed and read when it is used: loom fails if the two are not ordered.
+    /// A cell that freeing writes and each use reads: loom fails if the two are not ordered.
     pub(crate) struct Memory(loom::cell::UnsafeCell<()>);
 
     impl Memory {
@@ -69,7 +71,7 @@ pub(crate) mod watched {
 }
 
 impl<T> NodeSlice<T> {
-    /// Makes an array of `len` values, the i-th by `make(i)`.
+    /// Creates an array of `len` values, the i-th by `make(i)`.
     pub(crate) fn try_new(
         len: usize,
         _node: Option<usize>,
@@ -91,11 +93,12 @@ impl<T> Drop for NodeSlice<T> {
         ALIVE.set(ALIVE.get() - 1);
         #[cfg(loom)]
         if let Some(memory) = &self.watched {
-            // One failure is enough.
+            // A second failure would abort.
             if !std::thread::panicking() {
                 memory.freed();
             }
-            // Moved out and dropped, but not freed: an access to it is detected.
+            // The values are dropped, but the memory is not freed, so that an access to it is
+            // detected.
             let mut values = std::mem::take(&mut self.values);
             values.drain(..).for_each(drop);
             std::mem::forget(values);
@@ -133,13 +136,13 @@ impl<const N: usize> Zeroes for [Atomic<u64>; N] {
 }
 
 impl<T> PerCpu<T> {
-    /// Makes the values.
+    /// Creates the values.
     pub(crate) fn try_new<P: Platform>(make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
         let values = NodeSlice::try_new(P::cpus(), None, make)?;
         Ok(Self { values })
     }
 
-    /// Makes the values, all zero.
+    /// Creates the values, all zero.
     pub(crate) fn zeroed<P: Platform>() -> Result<Self>
     where
         T: Zeroes,
@@ -147,19 +150,19 @@ impl<T> PerCpu<T> {
         Self::try_new::<P>(|_| Ok(T::zeroes()))
     }
 
-    /// The value of the CPU that the guard holds.
+    /// Returns the value of the guard's CPU.
     #[inline(always)]
     pub(crate) fn this<P: Platform>(&self, guard: &P::Guard) -> &T {
         &self.values[P::cpu(guard)]
     }
 
-    /// The value of a CPU.
+    /// Returns the value of a CPU.
     #[inline(always)]
     pub(crate) fn get(&self, cpu: usize) -> Option<&T> {
         self.values.get(cpu)
     }
 
-    /// All values, in the order of the CPUs.
+    /// Returns all values, in the order of the CPUs.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.values.iter()
     }

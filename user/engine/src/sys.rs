@@ -2,7 +2,7 @@
 
 //! The parts of the module's `sys` that the engine imports.
 
-/// The same orderings and methods; loom's under loom.
+/// Atomics with the orderings and methods of the module's; under loom, loom's atomics.
 pub(crate) mod atomic {
     pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 
@@ -12,6 +12,6 @@ pub(crate) mod atomic {
     }
 }
 
-// By its path, since test programs include this file by its path, too.
+// The path is explicit, since test programs include this file by its path, too.
 #[path = "memory.rs"]
 pub(crate) mod memory;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests, one file for each of the engine's; and interrupts, which concern them all.
+//! Unit tests, one file for each file of the engine, and tests of interrupts, which concern all
+//! files.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -42,7 +43,7 @@ use crate::{
 /// Two nodes of two CPUs.
 type Numa = Host<4, 2, 0x1100>;
 
-/// Runs code that sleeps alone on a machine, without a guard.
+/// Runs code that may sleep, alone on a machine and without a guard.
 fn off_guard<R>(body: impl FnOnce() -> R) -> R {
     let _seat = Machine::new().pin(0);
     body()

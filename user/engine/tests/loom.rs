@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Models of the lock-free parts: loom runs each in every interleaving of its threads, and with every stale value that
-//! a load may return. If there are too many interleavings, a model limits how often a thread may be interrupted in one
-//! run (`Some(4)`), and others are not tried.
+//! Models of the lock-free parts. Loom runs each model in every interleaving of its threads, and
+//! with every stale value that a load may return. If there are too many interleavings, a model
+//! limits the number of preemptions in one run (`Some(4)`), and runs with more are not tried.
 //!
-//! Each model states a property, and is run again without the protection that the property rests on ([`Mutation`]):
-//! then it must fail, by its own assertion. The mutations are made in the stand-in for the kernel's atomics; the
-//! engine's files are the kernel's.
+//! Each model states a property, and is run again without the protection that the property depends
+//! on ([`Mutation`]). It must then fail by its own assertion. The stand-in for the kernel's atomics
+//! makes the mutations; the engine's files are the kernel's.
 //!
 //! Run by tests/host/loom.sh, or: `RUSTFLAGS="--cfg loom" cargo test --profile loom --test loom`.
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Stress tests with real threads at full speed: too large for a model, with millions of events and all counters.
+//! Stress tests with real threads at full speed, millions of events and all counters: too large for
+//! a model.
 
 #![cfg(not(loom))]
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -41,7 +42,7 @@ fn engine<const K: usize, const D: usize, P: Platform>(capacity: u32) -> Arc<Eng
     Arc::new(Engine::new(capacity, u64::MAX, seed).unwrap())
 }
 
-/// Words that differ from all others.
+/// Returns words that differ for each key.
 fn derived(key: u64) -> [u64; 4] {
     [
         key,
@@ -51,7 +52,7 @@ fn derived(key: u64) -> [u64; 4] {
     ]
 }
 
-/// The sums of stats.rs, when no operation is running.
+/// Checks the sums of stats.rs, while no operation is running.
 fn sums_hold<const K: usize, const D: usize, P: Platform>(engine: &Engine<K, D, P>) {
     let total = |counter| engine.stats().total(counter);
     let pending = engine.pending_count();
@@ -124,8 +125,8 @@ fn begun_on_one_cpu_and_ended_on_another() {
     let machine = Machine::new();
     let mut threads = Vec::new();
     for pair in 0..2 {
-        // A bound channel: at most LIVE events of each pair are live. The producer is on node 0
-        // and the consumer on node 1.
+        // A bounded channel: at most LIVE events of each pair are live. The producer is on node 0,
+        // the consumer on node 1.
         let (begun, ended) = (mpsc::sync_channel(LIVE - 2), pair);
         let (sender, receiver) = begun;
         let (e, m) = (engine.clone(), machine.clone());
@@ -202,9 +203,9 @@ fn of_two_that_end_the_same_keys_one_wins_each() {
     assert_eq!(engine.stats().total(Counter::Unmatched), EVENTS);
 }
 
-/// A pool of one cell, exhausted most of the time, and three CPUs: two hand the event to each other, each starting one
-/// when the cell is free, and the third one searches all the time and keeps nothing for long. None of them finds the
-/// pool full forever after the event has ended.
+/// A pool of one cell, which is usually exhausted, and three CPUs. Two of them alternate: each
+/// starts an event when the cell is free. The third CPU searches all the time, and keeps nothing
+/// for long. None of them finds the pool full forever after the event has ended.
 #[test]
 fn an_exhausted_pool_is_not_when_an_event_has_ended() {
     const ROUNDS: u64 = 200_000;
@@ -244,7 +245,7 @@ fn an_exhausted_pool_is_not_when_an_event_has_ended() {
                         assert!(tries < 10_000_000, "full with a free cell");
                         thread::yield_now();
                     }
-                    // The other one asks, too, while this one has it.
+                    // The other thread tries, too, while this one has the cell.
                     let other = engine.event_in(&Three::guard(), &[3], 0, &derived(3));
                     assert_eq!(other, Begin::Full, "a second event in a pool of one");
                     assert!(engine.event_out(&Three::guard(), &[cpu], 1, |_| true, |_| ()));
@@ -335,18 +336,18 @@ impl Fates {
         })
     }
 
-    /// The data of a new event.
+    /// Returns the data of a new event.
     fn begin(&self) -> [u64; 4] {
         derived(self.next.fetch_add(1, Ordering::Relaxed) * Self::CHANGES)
     }
 
-    /// Other data of the same event.
+    /// Returns changed data of the same event.
     fn changed(data: [u64; 4]) -> [u64; 4] {
         let (event, change) = (data[0] / Self::CHANGES, data[0] % Self::CHANGES);
         derived(event * Self::CHANGES + (change + 1) % Self::CHANGES)
     }
 
-    /// Notes what can happen to an event once.
+    /// Records a fate, which an event can have at most once.
     fn note(&self, data: [u64; 4], fate: u8) {
         assert_eq!(data, derived(data[0]), "a mixture of two events");
         let before =
@@ -354,14 +355,14 @@ impl Fates {
         assert_eq!(before & fate, 0, "the same event twice: {fate}");
     }
 
-    /// Number of events with this fate, while no operation is running.
+    /// Returns the number of events with this fate, while no operation is running.
     fn count(&self, of: impl Fn(u8) -> bool) -> u64 {
         let fates = self.fates.iter().map(|fate| fate.load(Ordering::Relaxed));
         fates.filter(|fate| of(*fate)).count() as u64
     }
 }
 
-/// Everything at once, by threads that the scheduler moves, with interrupts; and one that searches
+/// Everything at once: threads that the scheduler migrates, interrupts, and a thread that searches
 /// for timeouts all the time.
 #[test]
 fn all_operations_at_once_add_up() {
@@ -376,7 +377,7 @@ fn all_operations_at_once_add_up() {
         thread::spawn(move || {
             let _seat = machine.roam(4, 5);
             while !done.load(Ordering::Relaxed) {
-                // What began in the first half of the range that any_operation gives.
+                // Expires events that started in the first half of the range of any_operation.
                 let report = |_: &_, late: &Late<1, 4>, (): &()| {
                     assert_eq!(late.why, Why::Timeout);
                     fates.note(late.data, Fates::TIMED_OUT);
@@ -440,12 +441,12 @@ fn all_operations_at_once_add_up() {
         fates.count(|fate| fate == both | Fates::LATE),
         "an end that did not know of the time-out"
     );
-    // Some were ended by reference, which is not noted.
+    // Some were ended by reference, which is not recorded.
     assert!(fates.count(|fate| fate & Fates::ENDED != 0) <= total(Counter::Ended));
     println!("{timed_out} timed out, {late} of them ended");
 }
 
-/// Runs `step`, and one more of its kind in the middle of it now and then.
+/// Runs `step`, occasionally interrupted by another `step`.
 fn with_interrupts(mut step: impl FnMut() + Clone + 'static, steps: u64) {
     #[cfg(debug_assertions)]
     {
@@ -463,10 +464,10 @@ fn with_interrupts(mut step: impl FnMut() + Clone + 'static, steps: u64) {
     (0..steps).for_each(|_| step());
 }
 
-/// All begins of [`any_operation`] are before this, all ends are not.
+/// All starts of [`any_operation`] are before this time, all ends are not.
 const END: u64 = 64;
 
-/// Ends an event, unless it `is` none but gone.
+/// Ends an event if `is`; otherwise drops it as gone.
 fn end(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, end: u64, is: bool) -> bool {
     let is_end = |open: &engine::Open<'_, 1, 4>| {
         assert_eq!(
@@ -487,11 +488,11 @@ fn end(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, end: u64, is: bool)
 }
 
 thread_local! {
-    /// References that are held for long.
+    /// References that are held for a long time.
     static HELD: RefCell<Vec<Reference>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes a reference for long; returns the oldest, or ends its event first.
+/// Takes a reference, and keeps it. Returns the oldest reference; may end its event first.
 fn references(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, serial: u64) {
     let guard = Numa::guard();
     if let Lookup::Found(held) = engine.lookup(&Numa::guard(), &[key]) {
@@ -504,7 +505,8 @@ fn references(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, serial: u64)
                 engine.put_ref(&guard, again);
             }
             1 => {
-                // The operation does not return which event it was: that has no fate, its data is its own.
+                // The operation does not return which event it ended. The event gets no fate, and
+                // its data must be consistent.
                 let end = |late: &Late<1, 4>| {
                     assert_eq!(late.key, [key], "another event");
                     assert_eq!(late.data, derived(late.data[0]), "a mixture of two events");
@@ -568,14 +570,14 @@ fn any_operation(engine: &Engine<1, 4, Numa>, fates: &Fates, random: u64) {
     }
 }
 
-/// Two CPUs begin the same key at once, again and again: one event stays, the later one.
+/// Two CPUs repeatedly start the same key at once: only the later event stays.
 #[test]
 fn of_two_that_begin_at_once_the_later_one_stays() {
     const ROUNDS: u64 = 300_000;
     let engine = engine::<1, 1, Two>(4);
     let machine = Machine::new();
-    // How far each has come; they wait for each other before every round, without sleeping. But
-    // one does not keep the other from running that is not running.
+    // The progress of each CPU. They wait for each other before every round, without sleeping. A
+    // waiting thread yields now and then, in case the other one is not running.
     let rounds: Arc<[AtomicU64; 2]> = Arc::new([const { AtomicU64::new(0) }; 2]);
     let threads: Vec<_> = (0..2usize)
         .map(|cpu| {
@@ -596,7 +598,7 @@ fn of_two_that_begin_at_once_the_later_one_stays() {
                         }
                     };
                     meet(0);
-                    // In turns the one or the other is later.
+                    // The CPUs alternate in being later.
                     let start = 4 * round + (cpu as u64 ^ (round & 1));
                     let begun = engine.event_in_unique(&guard, &[7], start, &[start]);
                     assert_eq!(begun, Begin::Started);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Formatting, as `rust/kernel/fmt.rs` offers it.
+//! Formatting, with the interface of `rust/kernel/fmt.rs`.
 //!
 //! The kernel's `Display` is a separate trait, so that foreign types can implement it; here it is `core`'s.
 

@@ -26,7 +26,7 @@ pub fn interrupted<R>(hook: impl FnMut() + 'static, body: impl FnOnce() -> R) ->
     result
 }
 
-/// Runs `body` without interrupts: as one instruction, however many operations it consists of here.
+/// Runs `body` without interrupts, as if it were one instruction.
 #[inline]
 pub fn uninterrupted<R>(body: impl FnOnce() -> R) -> R {
     let armed = ARMED.replace(false);

@@ -6,8 +6,8 @@
 //! unchanged, to be tested natively and by the loom model checker. Names and signatures are the kernel's, so code that
 //! compiles here compiles there; code that the kernel refuses, such as a load with `Release`, is refused here, too.
 //!
-//! - [`sync::atomic`]: over `core`'s atomics, or loom's with `--cfg loom`; says how the kernel's
-//!   orderings are mapped.
+//! - [`sync::atomic`]: wraps `core`'s atomics, or loom's with `--cfg loom`, and describes how the
+//!   kernel's orderings are mapped.
 //! - `hook` (debug builds without loom): runs a closure in the middle of operations, as an
 //!   interrupt does.
 //! - `model` (with `--cfg loom`): weakens chosen operations, to see whether a model notices.

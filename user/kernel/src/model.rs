@@ -2,9 +2,10 @@
 
 //! Mutations of atomics for loom models, and atomics that are not modelled.
 //!
-//! A model is useful only if it fails without the protection that it is about. A [`Mutation`] removes one, at one place
-//! in the source, which is found by its text; the engine's files need no hooks for that. All settings are per thread;
-//! loom runs the threads of a model on one.
+//! A model is useful only if it fails without the protection that it is about. A [`Mutation`]
+//! removes a protection at one place in the source. The place is found by its text, so the engine's
+//! files need no hooks. All settings are per thread; loom runs all threads of a model on one
+//! thread.
 
 use std::{cell::RefCell, collections::HashMap, panic::Location};
 
@@ -25,7 +26,8 @@ pub enum Change {
     Write(fn(u64) -> u64),
     /// Applies this function to the loaded value.
     Read(fn(u64) -> u64),
-    /// Makes a load return what the thread loaded from the same atomic before: nothing has changed.
+    /// Makes a load return what the thread loaded from the same atomic before, as if nothing had
+    /// changed.
     Again,
 }
 
@@ -119,7 +121,8 @@ pub(crate) fn change(place: &Location<'_>) -> Option<Change> {
     })
 }
 
-/// Remembers what this thread of the model loaded, and returns what it loaded before.
+/// Remembers what this thread of the model has loaded, and returns what it loaded from the same
+/// atomic before.
 pub(crate) fn reload(atomic: usize, value: u64) -> Option<u64> {
     SETTINGS.with_borrow_mut(|settings| {
         let key = (atomic, loom::thread::current().id());

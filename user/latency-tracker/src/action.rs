@@ -26,7 +26,7 @@ pub(crate) enum Action {
     Snapshot(Option<String>),
     /// A shell command.
     Shell(String),
-    /// A signal to a process; none is the parent.
+    /// A signal to a process; `None`: the parent process.
     Signal(Signal, Option<i32>),
     /// Do not stop.
     Continue,
@@ -91,7 +91,7 @@ fn parse_signal(text: &str) -> Result<Action, String> {
     }
 }
 
-/// Runs `actions` for `alert`; true if the list says to continue.
+/// Runs `actions` for `alert`. Returns whether to continue.
 pub(crate) fn run(actions: &[Action], alert: &Alert) -> Result<bool> {
     for action in actions {
         match action {

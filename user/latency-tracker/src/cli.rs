@@ -41,7 +41,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Shows the instances and their counters.
@@ -55,9 +55,9 @@ latency-tracker list --json"
     #[command(
         after_help = "Examples:\n  latency-tracker start slow_disk block threshold=10ms\n  \
 latency-tracker start sda_queue block threshold=50ms from=insert dev=sda\n\n\
-`latency-tracker list --trackers` shows the trackers, with the name of one its\n\
-parameters. A time has a unit: 500us, 10ms, 2s, 5m, 1h; a bare number is\n\
-nanoseconds. Starting an instance that runs changes the given parameters."
+`latency-tracker list --trackers` shows the trackers; with the name of a\n\
+tracker, its parameters. A time has a unit: 500us, 10ms, 2s, 5m, 1h; a bare\n\
+number is nanoseconds. Starting a running instance changes its parameters."
     )]
     Start(StartArgs),
     /// Makes the running instances match configuration files.
@@ -132,10 +132,10 @@ latency-tracker export --otlp http://localhost:4318 --alerts\n\n\
 Each counter of `latency-tracker list NAME` is latency_tracker_COUNTER_total,\n\
 with name and tracker as labels; delays are the histogram\n\
 latency_tracker_delay_seconds. The page is OpenMetrics text for clients that\n\
-accept it, otherwise the older text. It changes nothing, and members of the\n\
-group that may read /proc/latency_tracker can run it; exemplars need the right\n\
-to read the captures.\n\n\
-OTLP messages that the collector cannot take now wait in a queue of 4 MiB; when\n\
+accept it, otherwise the older text. The command changes nothing. Members of\n\
+the group that may read /proc/latency_tracker can run it; exemplars need\n\
+permission to read the captures.\n\n\
+OTLP messages that the collector cannot take yet wait in a queue of 4 MiB; when\n\
 it is full, the oldest are dropped and counted in\n\
 latency_tracker_export_dropped_total.")]
     Export(ExportArgs),
@@ -197,7 +197,7 @@ pub(crate) struct ListArgs {
 pub(crate) struct StartArgs {
     /// The name of the instance, and of its directory below /proc/latency_tracker.
     pub(crate) name: String,
-    /// What to track.
+    /// The tracker.
     pub(crate) tracker: String,
     /// Parameters of the tracker.
     #[arg(value_name = "KEY=VALUE")]
@@ -289,7 +289,7 @@ pub(crate) struct HistArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StepsArgs {
-    /// The instance, of the tracker `tree`; all if omitted.
+    /// An instance of the tracker `tree`; all of them if omitted.
     pub(crate) name: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
@@ -298,9 +298,9 @@ pub(crate) struct StepsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeArgs {
-    /// The instance, of the tracker `tree`.
+    /// An instance of the tracker `tree`.
     pub(crate) name: String,
-    /// Refresh until Ctrl-C. Only on a terminal: otherwise it is printed once.
+    /// Refresh until Ctrl-C. If the output is not a terminal, print once.
     #[arg(short, long)]
     pub(crate) live: bool,
     /// With --live: the time between two refreshes (a bare number is seconds).
@@ -378,7 +378,7 @@ mod tests {
         fits(&mut command);
     }
 
-    /// Lines that are broken by hand must not wrap.
+    /// Checks that lines broken by hand are short enough not to wrap.
     fn is_not_wrapped(command: &clap::Command) {
         let text = command.get_after_help().map(ToString::to_string);
         for line in text.iter().flat_map(|text| text.lines()) {

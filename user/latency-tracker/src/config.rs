@@ -130,7 +130,7 @@ impl Config {
             .push(format!("cannot read {}: {error}", path.display()));
     }
 
-    /// Leaves the first of several lines for one name.
+    /// Keeps the first of several lines that use the same name, and reports the others.
     fn refuse_twice(&mut self) {
         let mut first: HashMap<String, String> = HashMap::new();
         let (mut entries, mut faults) = (Vec::new(), Vec::new());
@@ -152,7 +152,8 @@ impl Config {
     }
 }
 
-/// A file, or those of a directory by name. Editors leave hidden files and others beside them.
+/// Returns the file itself, or the `*.conf` files of a directory, sorted by name. Editors leave
+/// other files beside them, some of them hidden.
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_path_buf()]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `export`: the counters and histograms of all instances for a Prometheus, at an address or once, and to a collector of
-//! OpenTelemetry.
+//! `export`: serves the counters and histograms of all instances to Prometheus, or prints them
+//! once, and sends them to an OpenTelemetry collector.
 //!
 //! ```text
 //!  this thread:     accepts connections (each has a thread), and queues the metrics each --interval
@@ -29,10 +29,10 @@ use lt_proc::{Nanos, ProcRoot};
 
 use crate::service::Service;
 
-/// Between messages with metrics, at least.
+/// The shortest time between messages with metrics.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// How long the end waits for a collector.
+/// How long to wait for a collector at the end.
 const PARTING: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub(crate) struct ExportArgs {
         default_value = "127.0.0.1:9817"
     )]
     listen: SocketAddr,
-    /// Print the page once, as for the textfile collector of node_exporter, and end.
+    /// Print the page once, such as for the textfile collector of node_exporter, and end.
     #[arg(long, conflicts_with_all = ["listen", "otlp"])]
     once: bool,
     /// Name at most N instances, those with the most alerts; the sum of all others is called `other`.
@@ -74,7 +74,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
 
 pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
     let mut exporter = Exporter::new(root.clone(), args.top, args.captures.clone());
-    // What cannot be read at all is said now. The module may be loaded later.
+    // Fails now if the files cannot be read at all. The module may be loaded later.
     let first = exporter.page(Format::Text)?;
     if args.once {
         out::line(first.trim_end())?;
@@ -85,7 +85,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
         Server::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = server.address().context("the address")?;
     if !address.ip().is_loopback() {
-        note("anybody who reaches this address can read the counters");
+        note("anyone who can reach this address can read the counters");
     }
     if let Err(error) = exporter.captures() {
         let captures = args.captures.display();
@@ -123,7 +123,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
                     note(&format!("no metrics: {error}"));
                 }
                 failed = pushed.is_err();
-                // Of times that have passed meanwhile, none is made up for.
+                // Times that have passed meanwhile are skipped.
                 *time = (*time + interval).max(now);
             }
         }

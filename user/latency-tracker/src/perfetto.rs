@@ -26,7 +26,7 @@ use self::schema::{
 
 /// ID of the only packet sequence.
 const SEQUENCE: u32 = 1;
-/// Written at a time, bytes.
+/// Size of a write, bytes.
 const CHUNK: usize = 64 << 10;
 
 /// A track.
@@ -37,7 +37,7 @@ pub(crate) struct Track(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Arrow(u64);
 
-/// A value beside a name.
+/// The value of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     /// A number.
@@ -51,7 +51,7 @@ pub(crate) enum Value {
 pub(crate) struct Details {
     /// Names with values.
     pub(crate) values: Vec<(&'static str, Value)>,
-    /// The arrow that begins here.
+    /// The arrow that starts here.
     pub(crate) from: Option<Arrow>,
     /// The arrow that ends here.
     pub(crate) to: Option<Arrow>,
@@ -61,7 +61,7 @@ pub(crate) struct Details {
 #[derive(Debug)]
 pub(crate) struct Writer<W: Write> {
     out: W,
-    /// Encoded, and not yet written.
+    /// Encoded packets that are not written yet.
     buffer: Vec<u8>,
     /// The packet buffer, reused.
     trace: Trace,
@@ -85,7 +85,7 @@ impl Names {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
-        // 0 is none.
+        // 0 means no name.
         let number = self.numbers.len() as u64 + 1;
         self.numbers.insert(name.to_string(), number);
         self.fresh.push(InternedName {
@@ -97,7 +97,7 @@ impl Names {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a trace.
+    /// Creates a writer of a trace.
     pub(crate) fn new(out: W) -> Self {
         Self {
             out,
@@ -111,10 +111,10 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// A new track, `below` another if that is given; those below one track are shown in the order in which they are
-    /// made.
+    /// Adds a track, `below` another one if given. The tracks below one track are shown in the
+    /// order of their creation.
     pub(crate) fn track(&mut self, name: &str, below: Option<Track>) -> io::Result<Track> {
-        // 0 is the track of what has none.
+        // 0 is the track of events without a track.
         self.tracks += 1;
         let track = Track(self.tracks);
         let packet = TracePacket {
@@ -132,14 +132,14 @@ impl<W: Write> Writer<W> {
         Ok(track)
     }
 
-    /// A new arrow. Write the event from which it goes before the one to which it goes: with events at one time, that
-    /// decides where it points.
+    /// Creates an arrow. Its start event must be written before its end event: the order determines
+    /// the direction if both have the same time.
     pub(crate) fn arrow(&mut self) -> Arrow {
         self.arrows += 1;
         Arrow(self.arrows)
     }
 
-    /// A slice begins.
+    /// Starts a slice.
     pub(crate) fn begin(
         &mut self,
         track: Track,
@@ -150,12 +150,12 @@ impl<W: Write> Writer<W> {
         self.event(track, time, Type::SliceBegin, Some(name), details)
     }
 
-    /// The slice that began last ends.
+    /// Ends the slice that was started last.
     pub(crate) fn end(&mut self, track: Track, time: u64) -> io::Result<()> {
         self.event(track, time, Type::SliceEnd, None, Details::default())
     }
 
-    /// Something happens that takes no time.
+    /// Adds an event without a duration.
     pub(crate) fn instant(
         &mut self,
         track: Track,
@@ -166,7 +166,7 @@ impl<W: Write> Writer<W> {
         self.event(track, time, Type::Instant, Some(name), details)
     }
 
-    /// Writes what is left.
+    /// Writes the remaining packets.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.write()?;
         self.out.flush()?;
@@ -222,7 +222,7 @@ impl<W: Write> Writer<W> {
         }
         self.trace.packet.clear();
         self.trace.packet.push(packet);
-        // There is room for all: the buffer grows.
+        // Cannot run out of room, since the buffer grows.
         self.trace.encode(&mut self.buffer)?;
         if self.buffer.len() >= CHUNK {
             self.write()?;
@@ -241,7 +241,7 @@ impl<W: Write> Writer<W> {
 mod tests {
     use super::*;
 
-    /// Byte for byte, as Google's own library for Python writes the same messages.
+    /// The bytes equal those that Google's Python library writes for the same messages.
     #[test]
     fn a_trace_is_what_the_schema_says() {
         let mut writer = Writer::new(Vec::new());

@@ -27,7 +27,7 @@ const WARNING: &str = "4";
 
 #[derive(Debug)]
 pub(crate) struct Service {
-    /// How long it may be silent before it is killed and restarted.
+    /// How long the service may be silent before it is killed and restarted.
     watchdog: Option<Duration>,
     journal: Option<UnixDatagram>,
 }
@@ -47,12 +47,12 @@ impl Service {
         }
     }
 
-    /// Sent once; `systemctl start` returns.
+    /// Reports that the service is ready: `systemctl start` returns. Sent once.
     pub(crate) fn ready(&self) {
         tell(&[NotifyState::Ready]);
     }
 
-    /// What `systemctl status` shows.
+    /// Sets the text that `systemctl status` shows.
     pub(crate) fn status(&self, text: &str) {
         tell(&[NotifyState::Status(text)]);
     }
@@ -68,7 +68,7 @@ impl Service {
         }
     }
 
-    /// When [`Service::alive`] is due, or `end` if that is earlier.
+    /// Returns when [`Service::alive`] is due, or `end` if that is earlier.
     pub(crate) fn next(&self, end: Option<Instant>) -> Option<Instant> {
         let due = self.watchdog.map(|time| Instant::now() + time / 2);
         [due, end].into_iter().flatten().min()
@@ -98,7 +98,8 @@ impl Service {
         }
     }
 
-    /// Enters them in the journal, with the capture that has them. What cannot be entered is said.
+    /// Writes the alerts to the journal, with the capture that has them. Alerts that cannot be
+    /// written are reported.
     pub(crate) fn alerts(&self, alerts: &[Alert], capture: Option<&Path>) {
         let Some(journal) = &self.journal else {
             return;
@@ -127,7 +128,7 @@ fn tell(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Whether standard error is the journal, as systemd says it in `JOURNAL_STREAM`: device and inode.
+/// Whether standard error is the journal: systemd puts its device and inode into `JOURNAL_STREAM`.
 fn writes_to_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
         return false;
@@ -139,12 +140,12 @@ fn writes_to_journal() -> bool {
 fn connect() -> Result<UnixDatagram> {
     let socket = UnixDatagram::unbound()?;
     socket.connect(JOURNAL).context(JOURNAL)?;
-    // A journal that hangs must not hold up the next capture.
+    // A journal that hangs must not delay the next capture.
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-/// An alert in the journal's native protocol. The fields are those of `--json`.
+/// Encodes an alert in the journal's native protocol. The fields are those of `--json`.
 fn entry(alert: &Alert, capture: Option<&Path>) -> Result<Vec<u8>> {
     let mut entry = Vec::new();
     let message = out::printable(&alert.to_string());
@@ -173,7 +174,7 @@ fn entry(alert: &Alert, capture: Option<&Path>) -> Result<Vec<u8>> {
     Ok(entry)
 }
 
-/// A value of several lines is preceded by its length.
+/// Adds a field. A value of several lines is preceded by its length.
 fn field(entry: &mut Vec<u8>, name: &str, value: &str) -> Result<()> {
     if value.contains('\n') {
         writeln!(entry, "{name}")?;

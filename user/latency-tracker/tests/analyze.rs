@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze` from outside: on a real trace (lt-ctf's testdata), on what is none, and interrupted.
+//! `analyze` from outside: on a real trace (lt-ctf's testdata), on things that are not a trace, and
+//! interrupted.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -35,12 +36,12 @@ impl Dir {
         Self(path)
     }
 
-    /// With the traces of lt-ctf's tests.
+    /// Returns a directory with the traces of lt-ctf's tests.
     fn with_traces(name: &str) -> Self {
         Self::with("traces.tar.xz", name)
     }
 
-    /// With those of one of its archives.
+    /// Returns a directory with the traces of one of its archives.
     fn with(archive: &str, name: &str) -> Self {
         let dir = Self::new(name);
         let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lt-ctf/testdata");
@@ -86,7 +87,7 @@ fn run(command: &mut Command) -> (i32, String, String) {
     (status.code().unwrap(), text(stdout), text(stderr))
 }
 
-/// The threads that ran the most, of the error that names them.
+/// Returns the threads that ran the most, from the error that names them.
 fn busiest(dir: &Dir, trace: &str) -> Vec<String> {
     let (status, _, error) = run(&mut dir.path(trace, &["--tid", "4194304"]));
     assert_eq!(status, 1, "{error}");
@@ -111,7 +112,8 @@ fn the_pieces_of_every_path_tile_its_time() {
             for step in json["path"].as_array().unwrap() {
                 assert_eq!(number(&step["begin"]), at);
                 at = number(&step["end"]);
-                // One on another thread explains a wait: it is no deeper than there are waits.
+                // A step on another thread explains a wait, so its depth is at most the number of
+                // waits.
                 let own = step["thread"]["tid"] == json["thread"]["tid"];
                 assert_eq!(own, number(&step["depth"]) == 0, "{step}");
                 deep += u64::from(!own);
@@ -123,7 +125,8 @@ fn the_pieces_of_every_path_tile_its_time() {
                 to - from
             );
             causes += sums.len();
-            // Asked for its second half, where the first is forgotten, it says the same of that.
+            // A request for the second half alone, which forgets the first one, gives the same
+            // steps for it.
             let middle = from + (to - from) / 2;
             let args = ["--tid", &tid, "--json", "--from", &middle.to_string()];
             let (_, half, _) = run(&mut dir.path(trace, &args));
@@ -134,7 +137,7 @@ fn the_pieces_of_every_path_tile_its_time() {
     assert!(deep > 20 && causes > 20, "{deep} {causes}");
 }
 
-/// What each step after `from` is: its begin, its end, its thread and its cause.
+/// Returns begin, end, thread and cause of each step after `from`.
 fn steps(json: &Value, from: u64) -> Vec<(u64, u64, String, String)> {
     let step = |step: &Value| {
         let begin = step["begin"].as_u64().unwrap().max(from);
@@ -150,7 +153,8 @@ fn steps(json: &Value, from: u64) -> Vec<(u64, u64, String, String)> {
     all.filter(|(begin, end, ..)| begin < end).collect()
 }
 
-/// A trace of perf, with its names: a program waits for five children, one after the other, that sleep for 20 ms.
+/// A trace of perf, with its names: a program waits for five children, one after the other. Each
+/// sleeps for 20 ms.
 #[test]
 fn what_perf_recorded_is_read_too() {
     let dir = Dir::with("perf.tar.xz", "perf");
@@ -177,7 +181,8 @@ fn what_perf_recorded_is_read_too() {
             "no {of}: {causes:?}"
         );
     }
-    // The name of a thread that was there before, by its own event; the trace begins later than that.
+    // The name of a thread that existed before comes from an event of its own, which is earlier
+    // than the trace.
     let (_, text, _) = run(&mut dir.path("perf", &["--tid", "42"]));
     assert!(text.starts_with("khugepaged/42 from 134"), "{text}");
 }
@@ -260,7 +265,7 @@ fn what_cannot_be_answered_is_said() {
     let empty = wrong("empty", &["--tid", "1"]);
     assert!(empty.contains("empty: no trace: there is"), "{empty}");
     assert!(wrong("compact", &["--tid", "1", "--from", "2s"]).contains("expected a time"));
-    // These are of two boots.
+    // These traces are from two boots.
     let several = wrong(".", &["--tid", "1"]);
     assert!(
         several.contains("not of one boot of one machine")
@@ -280,7 +285,8 @@ fn what_cannot_be_answered_is_said() {
     );
 }
 
-/// More time than the trace has: the rest is part of the path, as not known, and that is said.
+/// More time than the trace covers: the rest is part of the path, as not known, and a message says
+/// so.
 #[test]
 fn what_is_outside_of_the_trace_is_not_known() {
     let dir = Dir::with_traces("outside");
@@ -324,7 +330,8 @@ fn what_cannot_be_explained_is_said() {
     );
     fs::write(dir.0.join("none"), "").unwrap();
     assert!(wrong("compact", &["--alerts", "none"]).contains("no such alerts"));
-    // Times that no clock has, an owner that is none, and a processor that is not there are no reason to give up.
+    // Impossible times, an owner that does not exist and a missing processor are no reason to give
+    // up.
     let lines = "seq=1 time=18446744073709551615 instance=a tracker=wakeup reason=threshold \
         delay=18446744073709551615 threshold=0 cpu=99999 pid=1 tid=1 comm=\"x\"\n\
         seq=2 time=0 instance=a tracker=syscall reason=timeout delay=0 threshold=0 cpu=0 pid=0 tid=0 comm=\"\"\n\
@@ -343,7 +350,8 @@ fn what_cannot_be_explained_is_said() {
     dir.read("strange.pftrace");
 }
 
-/// A signal while alerts are awaited, from a pipe or a terminal. Not that of Ctrl-C, which a shell has its background ignore.
+/// A signal ends the wait for alerts from a pipe or a terminal. The signal is not SIGINT, which a
+/// shell makes its background processes ignore.
 #[test]
 fn a_signal_ends_the_wait_for_alerts() {
     let dir = Dir::new("awaited");
@@ -353,7 +361,7 @@ fn a_signal_ends_the_wait_for_alerts() {
     let mut child = command.spawn().unwrap();
     let begin = Instant::now();
     let goes_on = || assert!(begin.elapsed() < Duration::from_secs(30), "it goes on");
-    // Can be opened so when there is a reader.
+    // The FIFO can be opened in this way once there is a reader.
     let open = || {
         let mut options = fs::OpenOptions::new();
         options.write(true).custom_flags(nix::libc::O_NONBLOCK);
@@ -374,7 +382,8 @@ fn a_signal_ends_the_wait_for_alerts() {
     drop(writer);
 }
 
-/// Each step of the path is there, at its time; in the same time, threads and processors do what they did.
+/// Each step of the path is in the picture, at its time, and so is what threads and processors did
+/// then.
 #[test]
 fn a_picture_has_the_path_of_the_text() {
     let dir = Dir::with_traces("picture");
@@ -412,7 +421,7 @@ fn a_picture_has_the_path_of_the_text() {
                     .map(|s| (s.0, s.1))
                     .collect::<Vec<_>>()
             );
-            // The thread itself is there all the time, and no processor does two things at once.
+            // The thread itself has an entry at any time, and no processor does two things at once.
             let own = of("Threads")
                 .into_iter()
                 .find(|t| drawn.tracks[t].0.ends_with(&format!("/{tid}")));
@@ -498,7 +507,8 @@ fn a_picture_that_cannot_be_written_is_said_and_leaves_nothing() {
     assert_eq!(fs::read_dir(&dir.0).unwrap().count(), before);
 }
 
-/// With less memory than everything takes, a path is the same; with too little, it is said how much it takes.
+/// With less memory than the whole model takes, the path is the same. With too little, the error
+/// says how much is needed.
 #[test]
 fn a_limit_on_memory_changes_nothing_or_is_said() {
     let dir = Dir::with_traces("memory");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench` from outside: the real loop on this machine, and what it refuses. Times are printed and never judged: this
-//! machine has other work to do. As an ordinary task the loop needs no permission; as root it is tried at a real-time
-//! priority, too.
+//! `bench` from outside: the real loop on this machine, and what it refuses. Times are printed and
+//! never judged, since this machine has other work to do. As an ordinary task the loop needs no
+//! permission. As root it is tried at a real-time priority, too.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// Nothing of this machine is a peak.
+/// A threshold that no loop on this machine exceeds.
 const CALM: [&str; 2] = ["--threshold", "1h"];
 
 fn bench(args: &[&str]) -> Command {
@@ -24,7 +24,8 @@ fn bench(args: &[&str]) -> Command {
     command
 }
 
-/// `bench loop` as an ordinary task, calm unless told otherwise.
+/// Returns `bench loop` as an ordinary task, with the threshold of [`CALM`] unless the arguments
+/// have another.
 fn loops(args: &[&str]) -> Command {
     let mut command = bench(&["loop", "--priority", "0", "--dma-latency", "none"]);
     if !args.contains(&"--threshold") {
@@ -44,7 +45,7 @@ fn run(mut command: Command) -> (i32, String, String) {
     (status.code().unwrap(), text(stdout), text(stderr))
 }
 
-/// The CPUs that the loop can choose from here.
+/// Returns the number of CPUs that the loop can choose from here.
 fn cpus() -> usize {
     let stat = fs::read_to_string("/proc/stat").unwrap();
     stat.lines()
@@ -52,7 +53,8 @@ fn cpus() -> usize {
         .count()
 }
 
-/// Whether a loop can run here: it takes a CPU, and one more has to be left. A machine without is tested for that.
+/// Returns whether a loop can run here: it takes a CPU, and leaves at least one to the system. If
+/// it cannot, checks that the command says so.
 fn can_run() -> bool {
     let affinity = nix::sched::sched_getaffinity(Pid::from_raw(0)).unwrap();
     let allowed = (0..nix::sched::CpuSet::count()).filter(|cpu| affinity.is_set(*cpu).unwrap());
@@ -88,7 +90,7 @@ fn a_timer_says_what_it_lacks() {
     let (status, _, said) = run(without);
     assert_eq!(status, 1, "{said}");
     assert!(said.contains("install the package rt-tests"), "{said}");
-    // It is nothing without the tracker.
+    // It does not work without the tracker.
     if !std::path::Path::new("/proc/latency_tracker").exists() {
         let (status, _, said) = run(timer(&["-l", "10"]));
         assert_eq!(status, 1, "{said}");
@@ -201,7 +203,7 @@ fn it_says_what_it_holds_at_a_real_time_priority() {
     let mut command = bench(&["loop", "-l", "20000", "--json", "-p", "50"]);
     command.args(CALM);
     let (status, out, said) = run(command);
-    // A container's root may not be allowed to.
+    // In a container, root may not be allowed to set that priority.
     if status == 1 && said.contains("SCHED_FIFO 50 is not allowed") {
         return;
     }
@@ -243,7 +245,7 @@ fn every_loop_above_the_threshold_is_a_peak_with_a_cause() {
             "the counters were read before: {peak}"
         );
     }
-    // The time that dealing with them took is in no sample, and told.
+    // The time that it took to handle them is in no sample, but is reported.
     assert!(report["series"][0]["away"].as_u64().unwrap() > 0);
     invariants(&report);
 }
@@ -385,7 +387,7 @@ fn what_other_tools_write_is_compared_and_what_is_none_is_refused() {
     let (status, _, said) = run(bench(&["plot", &cyclictest, &odd]));
     assert_eq!(status, 1);
     assert!(
-        said.contains("odd.txt") && said.contains("no histogram that is known"),
+        said.contains("odd.txt") && said.contains("no known histogram"),
         "{said}"
     );
     let (status, _, said) = run(bench(&["plot", &dir.file("missing")]));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The command from outside, against a tree that looks like /proc/latency_tracker: what it prints, its
-//! exit status, its width, its silence when the reader leaves. The real tree is tested in the VM.
+//! Tests the command from outside, with a directory in place of /proc/latency_tracker: its output
+//! and width, its exit status, and its silence when the reader of a pipe exits. The real files are
+//! tested in the VM.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -81,7 +82,7 @@ impl Drop for Tree {
     }
 }
 
-/// An alert of `wakeup`, longer than any terminal is wide.
+/// An alert of `wakeup` that is longer than any terminal is wide.
 const WAKEUP: &str = "seq=1 time=1234567890123 instance=an_instance_with_quite_a_name_x tracker=wakeup \
     reason=threshold delay=419200 threshold=1 cpu=1 pid=40 tid=40 comm=\"kcompactd0\" prio=120 policy=other \
     target=1 migrated=0 waker_pid=4711 waker_tid=4711 waker_comm=\"the waker\" context=hardirq prev_pid=9 \
@@ -105,7 +106,7 @@ fn what_is_under_way_is_below_its_root() {
     let tip = "age=4000 start=6000 task=0x1 pid=812 tid=812 comm=\"nginx\" end=none state=woken \
         origin=irq irq=27 action=\"eth0\" target_cpu=2 path=\"irq:27@0+0 waking:812@0+1000\"\n";
     file("slow/pending", tip);
-    // No terminal: once.
+    // Without a terminal, it is printed once.
     for args in [&["tree", "slow"][..], &["tree", "slow", "--live"]] {
         let (code, out, _) = tree.run(args);
         assert_eq!(code, 0);
@@ -312,7 +313,7 @@ fn json_is_one_object_a_line() {
     }
     let (_, out, _) = tree.run(&["watch", "--json"]);
     assert!(out.contains("{\"lost\":3}"));
-    // Both checks have one schema.
+    // Both checks have the same schema.
     for args in [&["check", "--json"][..], &["check", "--json", "--rt", "0"]] {
         let (_, out, _) = tree.run(args);
         for line in out.lines() {
@@ -429,7 +430,7 @@ fn not_permitted_is_not_missing() {
     use std::os::unix::process::CommandExt;
 
     let tree = Tree::new("denied");
-    // Root is refused nothing by modes; another user has to be able to run the command, wherever it is.
+    // Modes do not restrict root. Another user must be able to run the command, wherever it is.
     let root = nix::unistd::geteuid().is_root();
     let bin = std::env::temp_dir().join(format!("lt-cli-denied-bin-{}", std::process::id()));
     program(
@@ -550,13 +551,14 @@ fn pending_says_what_began_before_the_start_and_what_is_not_seen() {
 
 #[test]
 fn watch_begins_with_what_is_recorded_unless_told_not_to() {
-    // A file is read from its begin, as the kernel's is after a seek there: the VM has the real one.
+    // A file is read from its start, like the kernel's file after a seek to the start. The VM tests
+    // the real file.
     let tree = Tree::new("recorded");
     let (status, out, _) = tree.run(&["watch", "slow"]);
     assert_eq!((status, out.lines().count()), (2, 2));
 }
 
-/// What `--help` shows as the action of an alert, run with a name that a user chose.
+/// Runs the action that `--help` shows, for an alert with a name that a user chose.
 #[test]
 fn the_example_of_the_help_passes_a_name_on_as_one_word() {
     let tree = Tree::new("injection");

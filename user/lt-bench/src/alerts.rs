@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The alerts of our trackers while a bench runs: those of its own instances, and of others.
+//! The alerts that the trackers raise while a bench runs, in its own instances and in others.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,10 +9,10 @@ use lt_common::out::note;
 use lt_common::wait::Lines;
 use lt_proc::{Alert, ProcRoot, StreamLine};
 
-/// As many are kept: they are looked at soon after they have come.
+/// Number of alerts kept. Each is examined soon after its arrival.
 const KEPT: usize = 1000;
 
-/// The latest alerts of all instances, ours and others.
+/// The latest alerts of all instances, including those of other users.
 #[derive(Debug)]
 pub(super) struct Tail {
     file: Option<File>,
@@ -21,7 +21,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// From now on; of nothing, if the module is not there.
+    /// Follows the alerts from now on. There are none without the module.
     pub(super) fn open(root: &ProcRoot) -> Self {
         Self {
             file: root.open_alerts(None, false).ok(),
@@ -30,7 +30,7 @@ impl Tail {
         }
     }
 
-    /// Reads those that have come.
+    /// Reads the alerts that have arrived.
     pub(super) fn read(&mut self) {
         while let Some(file) = &self.file {
             let chunk = match self.lines.read(file) {

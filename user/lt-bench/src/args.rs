@@ -11,7 +11,7 @@ use lt_readiness::Cpus;
 
 use super::rate::args::{self as rate, RateArgs};
 
-/// What the help of `bench` ends with.
+/// The end of the help of `bench`.
 pub const EXAMPLES: &str = "\
 Examples:
   latency-tracker bench loop --cpu 3 --duration 1m
@@ -79,7 +79,7 @@ pub(crate) enum BenchCommand {
     /// Searches for the highest rate of events at which LTTng loses none.
     #[command(after_help = rate::EXAMPLES)]
     Rate(Box<RateArgs>),
-    /// Compares several runs, also of rtla, cyclictest and oslat, in a table and a plot.
+    /// Compares several runs, including those of rtla, cyclictest and oslat, in a table and a plot.
     #[command(after_help = PLOT_EXAMPLES)]
     Plot(PlotArgs),
 }
@@ -269,7 +269,7 @@ fn dma_latency(text: &str) -> Result<DmaLatency, String> {
     Ok(DmaLatency(Some(us)))
 }
 
-/// A short time. It must have a unit: a bare number is as likely meant in us as in s.
+/// Parses a short time. It must have a unit: a bare number could be meant in us or in s.
 fn time(text: &str) -> Result<Nanos, String> {
     if text != "0" && text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(format!("expected a time with a unit, such as {text}us"));
@@ -277,7 +277,7 @@ fn time(text: &str) -> Result<Nanos, String> {
     lt_proc::parse_duration(text).map_err(|_| "expected a time such as 100us or 5ms".to_string())
 }
 
-/// A period, limited because the end of a run waits for the last cycle.
+/// Parses a period. It is limited because the end of a run waits for the last cycle.
 fn interval(text: &str) -> Result<Nanos, String> {
     const SHORTEST: Nanos = Nanos(20_000);
     const LONGEST: Nanos = Nanos(100_000_000);
@@ -312,7 +312,7 @@ fn drawn(text: &str) -> Result<PathBuf, String> {
     ends_in(text, &["svg", "txt"])
 }
 
-/// A file whose extension is the format to write.
+/// Parses the name of a file whose extension is the format to write.
 fn ends_in(text: &str, known: &[&str]) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let fine = path

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What can watch the threads under test: instances of our own trackers, and LTTng's flight recorder. Those of a loop are
-//! off in the slices that are the baseline, and on in the others.
+//! What can observe the threads under test: instances of our own trackers, and LTTng's flight
+//! recorder. For a loop they are off in the slices of the baseline, and on in the other slices.
 //!
-//! The kernel does not remove these when a process ends. They go when the value is dropped; if the process is killed,
-//! a guard removes them (see [`super::guard`]). An instance whose process is gone, because the guard was killed, too, is
-//! removed by the next run: its name has the process in it.
+//! The kernel does not remove them when the process ends. Dropping the value removes them; if the
+//! process is killed, a guard does (see [`super::guard`]). If the guard was killed, too, the next
+//! run removes the instances: their names contain the pid of the process that is gone.
 
 use std::path::Path;
 
@@ -23,18 +23,18 @@ use super::place::Place;
 const PREFIX: &str = "bench_";
 /// The trackers that show what kept a CPU from its task.
 const TRACKERS: [&str; 3] = ["irq", "softirq", "runqueue"];
-/// Other trackers of instances that we make.
+/// Trackers of other instances that a bench creates.
 const OTHERS: [&str; 2] = ["syscall", "tree"];
 
-/// An instance that is wanted.
+/// An instance to be created.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) tracker: &'static str,
-    /// All but that it is switched off.
+    /// All settings except `enabled=0`, which every instance starts with.
     pub(super) settings: Vec<Setting>,
 }
 
-/// An instance of ours.
+/// An instance created by this process.
 #[derive(Debug)]
 struct Watcher<'a> {
     root: &'a ProcRoot,
@@ -60,16 +60,16 @@ impl Drop for Watcher<'_> {
     }
 }
 
-/// What was lost; nothing, if a result is complete.
+/// What was lost. All counts are 0 if a result is complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Lost {
-    /// Peaks whose cause was not searched for.
+    /// Peaks whose causes were not searched for.
     pub(super) peaks: u64,
-    /// Alerts of trackers that were overwritten before they were read.
+    /// Alerts that were overwritten before they were read.
     pub(super) alerts: u64,
-    /// Operations that trackers had no room for.
+    /// Operations for which the pool of an instance had no room.
     pub(super) operations: u64,
-    /// Events of the loop that the tracker of system calls did not see.
+    /// Events of the loop that the tracker syscall did not see.
     pub(super) events: u64,
     /// Events that LTTng discarded.
     pub(super) lttng: u64,
@@ -80,7 +80,7 @@ impl Lost {
         *self == Self::default()
     }
 
-    /// What fails a run.
+    /// Returns the losses that fail a run.
     pub(super) fn failed(&self) -> Vec<String> {
         let all = [
             (
@@ -107,13 +107,14 @@ impl Lost {
     }
 }
 
-/// All of it. The order of the fields is that of taking down.
+/// All instances and sessions of a run. They are removed in the order of the fields.
 #[derive(Debug)]
 pub(super) struct Armed<'a> {
     watchers: Vec<Watcher<'a>>,
     session: Option<Session>,
     pub(super) captures: Option<Captures>,
-    /// Sessions that were there before, of which events may be discarded, too, and how many had been.
+    /// All sessions at the start, including those of others: the load of a run may make them
+    /// discard events. `discarded` is how many they had discarded by then.
     sessions: Vec<String>,
     discarded: u64,
     _daemon: Option<Daemon>,
@@ -121,7 +122,8 @@ pub(super) struct Armed<'a> {
 }
 
 impl<'a> Armed<'a> {
-    /// Sets up these instances, and a flight recorder that saves in this directory; switched off.
+    /// Sets up these instances, and a flight recorder that saves in this directory. All are
+    /// switched off.
     pub(super) fn new(
         root: &'a ProcRoot,
         wanted: Vec<Wanted>,
@@ -149,7 +151,7 @@ impl<'a> Armed<'a> {
         }
         if let Some(directory) = snapshot {
             armed.captures = Some(Captures::open(directory)?);
-            // LTTng's commands keep their configuration there.
+            // LTTng's commands keep their configuration in this directory.
             std::fs::create_dir_all(lttng::RUN_DIR).with_context(|| lttng::RUN_DIR.to_string())?;
             armed._daemon = Some(Daemon::ensure()?);
         }
@@ -195,7 +197,7 @@ impl<'a> Armed<'a> {
         Ok(armed)
     }
 
-    /// On, or off.
+    /// Switches the instances and the flight recorder on or off.
     pub(super) fn switch(&self, on: bool) -> Result<()> {
         self.watchers
             .iter()
@@ -210,7 +212,8 @@ impl<'a> Armed<'a> {
         self.session.as_ref()
     }
 
-    /// What went by unseen, when `events` were made while it was on.
+    /// Returns what was lost, given the number of events that were generated while it was switched
+    /// on.
     pub(super) fn lost(&self, events: u64) -> Result<Lost> {
         let mut lost = Lost::default();
         for watcher in &self.watchers {
@@ -227,7 +230,7 @@ impl<'a> Armed<'a> {
         Ok(lost)
     }
 
-    /// For people.
+    /// Describes the instances and the session in a phrase.
     pub(super) fn said(&self) -> Option<String> {
         let mut parts = Vec::new();
         if !self.watchers.is_empty() {
@@ -241,7 +244,7 @@ impl<'a> Armed<'a> {
     }
 }
 
-/// Those of `known` that are still there.
+/// Returns the sessions of `known` that still exist.
 fn lttng_sessions(known: &[String]) -> Vec<String> {
     if known.is_empty() {
         return Vec::new();
@@ -254,7 +257,7 @@ fn lttng_sessions(known: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What watches a loop, as its options ask for.
+/// Returns the instances that the options of a loop request.
 pub(super) fn of_loop(args: &LoopArgs, place: &Place) -> Vec<Wanted> {
     let mut trackers = match args.arm {
         true => TRACKERS.to_vec(),
@@ -277,13 +280,14 @@ pub(super) fn setting(key: &str, value: impl ToString) -> Setting {
     }
 }
 
-/// Half of a peak is worth an alert: it explains most of it.
+/// Returns the settings of an instance. The threshold is half of a peak, since such a delay
+/// explains most of the peak.
 fn settings(args: &LoopArgs, place: &Place, tracker: &str, pid: u32) -> Vec<Setting> {
     let mut settings = vec![setting("threshold", format!("{}ns", args.threshold.0 / 2))];
     match tracker {
         "runqueue" => settings.push(setting("pid", pid)),
         "syscall" => settings.extend([setting("pid", pid), setting("calls", "getppid")]),
-        // They take one CPU, or all.
+        // These trackers filter for one CPU, or none.
         _ if place.cpus.iter().count() == 1 => {
             settings.extend(place.cpus.first().map(|cpu| setting("cpu", cpu)));
         }
@@ -292,7 +296,7 @@ fn settings(args: &LoopArgs, place: &Place, tracker: &str, pid: u32) -> Vec<Sett
     settings
 }
 
-/// Removes the instances of runs that were killed together with their guard.
+/// Removes the instances of runs that were killed together with their guards.
 fn remove_leftovers(root: &ProcRoot) {
     for instance in root.instances().unwrap_or_default() {
         let owner = owner(&instance.name);
@@ -306,7 +310,7 @@ fn remove_leftovers(root: &ProcRoot) {
     }
 }
 
-/// The process that an instance of ours belongs to.
+/// Returns the pid of the bench that created an instance; `None` for other instances.
 fn owner(name: &str) -> Option<u32> {
     let (pid, tracker) = name.strip_prefix(PREFIX)?.split_once('_')?;
     let ours = TRACKERS.contains(&tracker) || OTHERS.contains(&tracker);

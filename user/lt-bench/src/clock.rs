@@ -2,13 +2,14 @@
 
 //! The clock of the loop, in ns.
 //!
-//! The processor's own (TSC) if the kernel relies on it itself: its clocksource is `tsc`, and the processor says that
-//! it neither changes speed nor stops. Its speed is measured against CLOCK_MONOTONIC_RAW at the start, while the
-//! processor is kept busy so that it reaches its own speed. Else CLOCK_MONOTONIC_RAW itself, which the vDSO reads
-//! without entering the kernel; if its clocksource cannot be read in user space, each reading is a system call, which
-//! the time that a reading takes shows.
+//! It is the TSC if the kernel relies on the TSC itself: its clocksource is `tsc`, and the
+//! processor reports that the TSC neither changes speed nor stops. The frequency of the TSC is
+//! measured against CLOCK_MONOTONIC_RAW at the start, while the processor is kept busy so that it
+//! runs at full speed. Otherwise the clock is CLOCK_MONOTONIC_RAW itself, which the vDSO reads
+//! without entering the kernel. If the clocksource cannot be read in user space, each reading is a
+//! system call, and takes accordingly long.
 //!
-//! Readings are converted, not differences of them: then rounding does not add up.
+//! Readings are converted, not their differences, so that rounding errors do not add up.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use serde::Serialize;
 use super::args::Source;
 use super::cycle::{Monotonic, Time};
 
-/// The speed of the TSC is measured for this long.
+/// How long the frequency of the TSC is measured.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
 /// A clock that can be read.
@@ -48,11 +49,11 @@ impl Now for Monotonic {
     }
 }
 
-/// The TSC, from `base` on.
+/// The TSC, counted from `base`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tsc {
     base: u64,
-    /// ns for 2^32 ticks.
+    /// ns in 2^32 ticks.
     scale: u64,
 }
 
@@ -64,7 +65,7 @@ impl Now for Tsc {
     }
 }
 
-/// One of them.
+/// The clock in use.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Clock {
     Tsc(Tsc),
@@ -73,16 +74,16 @@ pub(super) enum Clock {
     Kernel(Monotonic),
 }
 
-/// What there is to say about it.
+/// What is known about the clock.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Known {
     /// `tsc`, `raw` or `kernel`.
     source: &'static str,
-    /// The shortest time that two readings in a row, which differ, differ by: what can be told apart, ns.
+    /// Resolution: the smallest difference between two consecutive readings that differ, ns.
     resolution: u64,
     /// How long a reading takes on average, ns.
     reading: u64,
-    /// Of the TSC.
+    /// Frequency of the TSC.
     #[serde(skip_serializing_if = "Option::is_none")]
     mhz: Option<f64>,
 }
@@ -105,7 +106,7 @@ impl std::fmt::Display for Known {
 const KERNEL: &str = "kernel";
 
 impl Known {
-    /// What is known of the kernel's own reading.
+    /// Describes the clock that the kernel reads in its own loop.
     pub(super) fn of_kernel(resolution: u64, reading: u64) -> Self {
         Self {
             source: KERNEL,
@@ -122,7 +123,8 @@ impl Known {
 }
 
 impl Clock {
-    /// Chooses, calibrates and measures it. To be called on a CPU where a loop will run.
+    /// Chooses, calibrates and measures the clock. Must be called on a CPU on which a loop will
+    /// run.
     pub(super) fn prepare(source: Source) -> Result<(Self, Known)> {
         let fit = tsc_is_fit(&Root::new("/"));
         let clock = match (source, fit) {
@@ -159,10 +161,10 @@ impl Clock {
         }
     }
 
-    /// An instant of this clock on CLOCK_MONOTONIC, which alerts and traces use. It must be in the recent past: the
-    /// two drift apart, by less than a thousandth.
+    /// Converts a time of this clock to CLOCK_MONOTONIC, which alerts and traces use. The time must
+    /// be in the recent past, since the two clocks drift apart, by less than a thousandth.
     pub(super) fn monotonic(&self, at: u64) -> u64 {
-        // The task may lose its CPU between two readings: of some pairs, the closest.
+        // The task may lose its CPU between two readings, so the closest of several pairs is used.
         let pair = |_| {
             let before = self.now();
             let monotonic = Time::now(&Monotonic);
@@ -174,7 +176,7 @@ impl Clock {
     }
 }
 
-/// Whether the kernel itself relies on the TSC; if not, why.
+/// Checks whether the kernel itself relies on the TSC; the error is the reason why not.
 fn tsc_is_fit(root: &Root) -> Result<(), String> {
     if !cfg!(target_arch = "x86_64") {
         return Err("this processor has no TSC".into());
@@ -194,7 +196,7 @@ fn tsc_is_fit(root: &Root) -> Result<(), String> {
     }
 }
 
-/// Measures the speed of the TSC, and keeps the processor busy meanwhile.
+/// Measures the frequency of the TSC, and keeps the processor busy meanwhile.
 fn calibrate() -> Result<Tsc> {
     let (begin, end) = (pair(), {
         let until = Raw.now() + CALIBRATION.as_nanos() as u64;
@@ -212,7 +214,8 @@ fn calibrate() -> Result<Tsc> {
     Ok(Tsc { base: end.0, scale })
 }
 
-/// Returns one instant on both clocks: of some readings of one between two of the other, the closest.
+/// Returns one instant on both clocks. One clock is read between two readings of the other; of
+/// several such triples, the closest is used.
 fn pair() -> (u64, u64) {
     let reading = |_| {
         let before = rt::ticks();
@@ -224,7 +227,7 @@ fn pair() -> (u64, u64) {
     best.map_or((0, 0), |(_, ticks, ns)| (ticks, ns))
 }
 
-/// The shortest difference, and the mean time of a reading.
+/// Returns the smallest difference, and the mean time of a reading.
 fn measure<C: Now>(clock: &C) -> (u64, u64) {
     const READINGS: u64 = 20_000;
     let begin = clock.now();
@@ -262,7 +265,8 @@ mod tests {
                 assert!(now >= last);
                 last = now;
             }
-            // It read between two readings of the other: it passed less than those did, and more than was asked for.
+            // The clock was read between two readings of the other: it advanced by less than the
+            // other clock, and by more than was asked for.
             let (own, raw) = (last - own, Raw.now() - raw);
             assert!(own as f64 <= raw as f64 * 1.01, "{own} of {raw}");
         }
@@ -277,7 +281,7 @@ mod tests {
         let at = clock.now();
         let after = monotonic();
         let found = clock.monotonic(at);
-        // Within what the closest pair of readings takes.
+        // The error is at most what the closest pair of readings takes.
         assert!(
             found >= before.saturating_sub(1_000_000),
             "{before} {found}"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The cycle of a periodic real-time task, as cyclictest has it: sleep until a time, and see how late it is.
+//! The cycle of a periodic real-time task, as in cyclictest: sleep until a time, and measure how
+//! late the wakeup is.
 //!
 //! ```text
 //!   due            due + interval       due + 2 intervals
@@ -8,8 +9,8 @@
 //!    | late |       |  |                 |   late     |
 //! ```
 //!
-//! The next time is the last one and an interval, not the present and an interval: so being late once makes no other
-//! cycle late. Times that have gone by when a cycle is over are left out, and counted.
+//! The next time is an interval after the last one, not an interval from now, so a late cycle does
+//! not delay the next. Times that have passed by the end of a cycle are skipped and counted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
 use crate::measure::Record;
 
-/// A clock that one can sleep by, in ns.
+/// A clock that a thread can read and sleep by, in ns.
 pub(super) trait Time {
     fn now(&self) -> u64;
     fn sleep_until(&self, time: u64);
@@ -31,7 +32,7 @@ pub(super) struct Monotonic;
 
 impl Time for Monotonic {
     fn now(&self) -> u64 {
-        // It cannot fail: every kernel has this clock.
+        // Cannot fail: every kernel has this clock.
         clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
     }
 
@@ -46,18 +47,18 @@ impl Time for Monotonic {
     }
 }
 
-/// What a thread is to do.
+/// What a thread must do.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// From one cycle to the next, ns.
+    /// The time from one cycle to the next, ns.
     pub(super) interval: u64,
-    /// It ends after this number of cycles,
+    /// The thread ends after this number of cycles,
     pub(super) cycles: u64,
     /// or after this time, ns.
     pub(super) length: u64,
-    /// From this on a cycle is late.
+    /// A cycle that is late by this much or more is a late cycle.
     pub(super) threshold: u64,
-    /// Late cycles above this number are only counted.
+    /// Late cycles beyond this number are only counted.
     pub(super) keep: usize,
 }
 
@@ -77,16 +78,16 @@ pub(super) struct Found {
     pub(super) samples: Record,
     /// How many cycles were late,
     pub(super) peaks: u64,
-    /// and which.
+    /// and which ones.
     pub(super) late: Vec<Late>,
-    /// Cycles that were left out, because their time had gone by.
+    /// Cycles that were skipped because their time had passed.
     pub(super) missed: u64,
 }
 
-/// Runs the cycle on this thread, until the plan is done or `stop`.
+/// Runs the cycle on this thread until the plan is done or `stop` is set.
 pub(super) fn cycle(time: &impl Time, plan: &Plan, stop: &AtomicBool) -> Found {
     let mut found = Found {
-        // What it writes to while it runs is there before.
+        // Allocated now, so that the cycle does not allocate.
         late: Vec::with_capacity(plan.keep),
         ..Found::default()
     };
@@ -123,7 +124,7 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use std::collections::VecDeque;
 
-    /// It begins at 1000, and each sleep is this much too long.
+    /// A clock that starts at 1000; each sleep is longer than requested by the next of these times.
     struct Script {
         now: Cell<u64>,
         late: RefCell<VecDeque<u64>>,
@@ -171,7 +172,8 @@ mod tests {
 
     #[test]
     fn times_that_have_gone_by_are_left_out_and_counted() {
-        // Due at 1100, it is 1350: 1200 and 1300 have gone by. Due at 1400 it is 1500, which has just gone by.
+        // The cycle due at 1100 runs at 1350: 1200 and 1300 have passed. The cycle due at 1400 runs
+        // at 1500, which has just passed.
         let found = run(&[250, 100, 0], &PLAN);
         assert_eq!((found.missed, found.samples.count()), (3, 5));
         let dues: Vec<u64> = found.late.iter().map(|late| late.due).collect();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What tidies up if this process is killed: a shell that waits for the end of a pipe whose other end this process has.
+//! Cleans up if this process is killed: a shell waits for the end of a pipe whose other end this
+//! process holds.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -10,8 +11,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use anyhow::{Context, Result};
 use lt_common::lttng;
 
-/// Waits for a word that all is well; if the pipe ends without it, removes what is named. $1 is the control file, $2
-/// the session, $3 the session daemon that was started, $4 a directory, and the rest are instances.
+/// Waits for a line that reports a regular end. If the pipe ends without it, removes what is named.
+/// $1 is the control file, $2 the session, $3 the session daemon that was started, $4 a directory;
+/// the instances follow.
 const GUARD: &str = r#"
 trap '' INT TERM HUP
 read -r word && [ "$word" = done ] && exit 0
@@ -23,20 +25,20 @@ for name; do echo "-$name" >"$control"; done
 [ -z "$directory" ] || rm -rf -- "$directory"
 "#;
 
-/// What is guarded.
+/// What the guard removes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Guarded<'a> {
-    /// The control file, and instances.
+    /// The control file, for the instances.
     pub(super) control: Option<&'a Path>,
     pub(super) instances: &'a [String],
     pub(super) session: Option<&'a str>,
     /// The session daemon that we started.
     pub(super) daemon: Option<i32>,
-    /// A directory of ours.
+    /// A directory that this process created.
     pub(super) directory: Option<&'a Path>,
 }
 
-/// A process that tidies up if this one is killed.
+/// A process that cleans up if this one is killed.
 #[derive(Debug)]
 pub(super) struct Guard {
     child: Child,
@@ -59,7 +61,7 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // What ends this process at a terminal does not reach it.
+        // Signals from the terminal, which end this process, do not reach the guard.
         command.process_group(0);
         let mut child = command.spawn().context("cannot start a guard with `sh`")?;
         let pipe = child.stdin.take();
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// What is in the control file afterwards, and whether the directory is there.
+    /// Returns the contents of the control file afterwards, and whether the directory still exists.
     fn guarded(end: impl FnOnce(Guard)) -> (String, bool) {
         let dir = tempfile::tempdir().unwrap();
         let (control, traces) = (dir.path().join("control"), dir.path().join("traces"));
@@ -100,7 +102,7 @@ mod tests {
     #[test]
     fn a_guard_cleans_up_unless_told_that_all_is_well() {
         assert_eq!(guarded(drop), ("untouched\n".to_string(), true));
-        // As if the process were killed: the pipe ends.
+        // The pipe ends, as if the process were killed.
         let killed = guarded(|mut guard| {
             drop(guard.pipe.take());
             guard.child.wait().unwrap();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a run holds while it runs. All of it belongs to this process or to one of its threads, so the kernel gives it
-//! back when the process ends, also if it is killed:
+//! What a run holds. All of it belongs to this process or to one of its threads, so the kernel
+//! releases it when the process ends, even if it is killed:
 //!
 //! - the affinity and the priority of each thread under test;
-//! - the affinity and the priority of the thread that watches;
+//! - the affinity and the priority of the watching thread;
 //! - locked memory;
-//! - the open file /dev/cpu_dma_latency, which holds its value for as long as it is open.
+//! - the open file /dev/cpu_dma_latency, whose value applies for as long as it is open.
 //!
-//! Nothing is written to /sys or to /proc/sys. What would stay behind, instances and an LTTng session, has a guard:
-//! see [`super::arm`].
+//! Nothing is written to /sys or to /proc/sys. A guard removes what would be left behind, the
+//! instances and an LTTng session: see [`super::arm`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -28,25 +28,25 @@ use super::place::Place;
 
 const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// What is wanted.
+/// What a run requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
-    /// Of the threads under test; 0: ordinary tasks.
+    /// Priority of the threads under test; 0: ordinary tasks.
     pub(super) priority: i32,
     pub(super) dma_latency: DmaLatency,
 }
 
-/// What is held; given back when dropped.
+/// What a run holds; released when dropped.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// For people, one line each.
+    /// What is held, in lines to print.
     pub(super) said: Vec<String>,
     _dma_latency: Option<File>,
 }
 
 impl Held {
-    /// Takes it. `there` is executed on the CPU under test, at the priority of the thread that watches. `what` the
-    /// threads under test are is for people.
+    /// Takes all that is requested. `there` is executed on the CPU under test, at the priority of
+    /// the watching thread. `what` names the threads under test in messages.
     pub(super) fn take<T>(
         wish: Wish,
         place: &Place,
@@ -56,7 +56,7 @@ impl Held {
         let mut said = Vec::new();
         let allowed = affinity();
         if wish.priority > 0 {
-            // Tried here, where an error can still be explained.
+            // Tried here, where the error can still be explained.
             rt::fifo(1).with_context(|| {
                 format!(
                     "SCHED_FIFO {} is not allowed: run it as root, or raise `rtprio` in \
@@ -93,15 +93,15 @@ impl Held {
     }
 }
 
-/// The CPUs that this thread may use.
+/// Returns the CPUs that this thread may use.
 pub(super) fn affinity() -> Cpus {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_else(|_| CpuSet::new());
     let cpus = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
     cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
-/// Moves the thread that watches away from the loops; returns to where. In the cgroup of a partition, whose CPUs are
-/// the only ones that it may use, that is another one of those.
+/// Moves the watching thread away from the loops; returns its new CPUs. In the cgroup of a
+/// partition, which may use the CPUs of the partition only, it moves to another one of these.
 fn pin_elsewhere(place: &Place, allowed: &Cpus) -> Result<Cpus> {
     if pin(&place.rest).is_ok() {
         return Ok(place.rest.clone());
@@ -118,7 +118,7 @@ fn pin_elsewhere(place: &Place, allowed: &Cpus) -> Result<Cpus> {
     Ok(others)
 }
 
-/// Holds the value; says so, and what it was.
+/// Holds the value; adds to `said` that it is held, and the value before.
 fn dma_latency(wish: DmaLatency, said: &mut Vec<String>) -> Result<Option<File>> {
     let Some(us) = wish.0 else { return Ok(None) };
     let mut before = [0; 4];
@@ -134,7 +134,8 @@ fn dma_latency(wish: DmaLatency, said: &mut Vec<String>) -> Result<Option<File>>
             said.push(format!("{DMA_LATENCY} at {us} us{was}"));
             Ok(Some(file))
         }
-        // The default may fail where the file is not, or not for this user; what was asked for may not.
+        // The default may fail if the file is missing or this user may not use it. A requested
+        // value must not fail.
         Err(error) if us == 0 => {
             note(&format!(
                 "{DMA_LATENCY}: {error}: CPUs may enter deep idle states, and wake up late"
@@ -162,9 +163,9 @@ pub(super) fn pin(cpus: &Cpus) -> Result<()> {
     }
 }
 
-/// Makes the calling thread one under test: there, at that priority, without signals.
+/// Makes the calling thread a thread under test: on that CPU, at that priority, without signals.
 pub(super) fn become_subject(cpu: u32, priority: i32) -> Result<()> {
-    // Signals are for the thread that watches: it ends this one.
+    // Signals go to the watching thread, which ends this one.
     SigSet::all()
         .thread_block()
         .context("cannot block signals")?;

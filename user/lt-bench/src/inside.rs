@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The loop in the kernel, with interrupts off: the module makes it, a slice at a time, in a write of the thread that is
-//! on the CPU under test.
+//! The loop in the kernel, with interrupts off. The module runs it one slice at a time, in a
+//! write(2) of the thread on the CPU under test.
 //!
 //! ```text
 //!   slice, at most 1 ms   rest 1 ms    slice      rest    ...
@@ -9,8 +9,8 @@
 //!     interrupts off      all that had to wait: interrupts, their threads, other tasks
 //! ```
 //!
-//! Nothing that the kernel watches itself by waits that long: its lockup detectors and RCU count in seconds. A signal
-//! ends the run after the slice that it comes in.
+//! A slice is too short for the kernel's watchdogs: the lockup detectors and RCU's stall detector
+//! count in seconds. A signal ends the run after the slice in which it arrives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use super::cycle::Monotonic;
 use super::spin::{Found, Mail, Plan};
 use crate::measure::Moved;
 
-/// After each slice.
+/// The rest after each slice.
 const REST: Duration = Duration::from_millis(1);
 
 /// Opens the module's file.
@@ -31,7 +31,7 @@ pub(super) fn open(root: &ProcRoot) -> Result<Hwnoise> {
     Hwnoise::open(root).context("--in-kernel")
 }
 
-/// The kernel's clock, measured by the loop itself, on this CPU.
+/// Measures the kernel's clock with the loop itself, on this CPU.
 pub(super) fn prepare(mut hwnoise: Hwnoise) -> Result<(Clock, Known)> {
     let slice = hwnoise.slice(LONGEST_SLICE, u64::MAX).context(GONE)?;
     let least = slice.bins.iter().map(|(low, _)| *low).find(|low| *low > 0);
@@ -46,7 +46,7 @@ pub(super) fn prepare(mut hwnoise: Hwnoise) -> Result<(Clock, Known)> {
 
 const GONE: &str = "the module no longer answers: was it unloaded?";
 
-/// Measures on this thread, until the plan is done or `stop`.
+/// Measures on this thread until the plan is done or `stop` is set.
 pub(super) fn measure(
     hwnoise: &mut Hwnoise,
     clock: &Clock,
@@ -59,11 +59,13 @@ pub(super) fn measure(
     while measured < plan.length && !stop.load(Ordering::Relaxed) {
         let length = (plan.length - measured).min(LONGEST_SLICE);
         let slice = hwnoise.slice(length, plan.threshold).context(GONE)?;
-        // A slice ends with the first reading after its time; a clock that stands still must not make it endless.
+        // A slice ends with the first reading after its time. A clock that stands still must not
+        // make the run endless.
         measured += slice.sum.max(1);
         found.samples.add_slice(&slice);
         found.peaks += slice.peaks;
-        // Only the longest is reported: between it and another one the counters are not read.
+        // Only the longest peak of a slice is reported, since the counters are not read between two
+        // peaks of a slice.
         if let Some((begin, took)) = slice.kept.iter().max_by_key(|(_, took)| *took) {
             let told = clock.now();
             mail.post(*begin, begin.saturating_add(*took), stop);
@@ -75,7 +77,8 @@ pub(super) fn measure(
     Ok(found)
 }
 
-/// Whether a counter may move while interrupts are off. The others moved after the slice, when what had waited came.
+/// Whether a counter may move while interrupts are off. Other counters moved after the slice, when
+/// the pending interrupts were taken.
 pub(super) fn may_move(moved: &Moved) -> bool {
     [
         "interrupt NMI",

@@ -2,8 +2,8 @@
 
 //! `bench`: measures what keeps a CPU from a task that has it for itself.
 //!
-//! `bench loop` is a loop that reads the clock and does nothing else (Beamonte's npt). Two readings that are far apart
-//! were interrupted:
+//! `bench loop` is a loop that reads the clock and does nothing else (Beamonte's npt). If two
+//! readings are far apart, something interrupted the loop:
 //!
 //! ```text
 //!   CPU under test   loop, SCHED_FIFO: now, now, now, ......., now, now       no system call, not even at a peak
@@ -12,15 +12,18 @@
 //!   another CPU      watch: counters every 10 ms  --> counters, alerts, snapshot --> the least usual one is the cause
 //! ```
 //!
-//! The thread that watches reads what the kernel counts for the CPU under test from another CPU. So the loop has no
-//! reason to enter the kernel, and the counters around a peak span some milliseconds, not all the time since the last
-//! one. With `--arm` or `--snapshot`, slices of the run without them are the baseline for those with them.
+//! From another CPU, the watching thread reads what the kernel counts for the CPU under test. So
+//! the loop has no reason to enter the kernel, and the counters around a peak cover some
+//! milliseconds, not all the time since the last peak. With `--arm` or `--snapshot`, the slices
+//! without them are the baseline for the slices with them.
 //!
-//! With `--in-kernel` the module makes the loop, with interrupts off.
+//! With `--in-kernel`, the module runs the loop, with interrupts off.
 //!
-//! `bench timer` is a task that sleeps until a time, as cyclictest's: the tracker tree says on which path it was woken.
+//! `bench timer` is a task that sleeps until a time, as in cyclictest. The tracker tree records the
+//! path on which it was woken.
 //!
-//! `bench rate` makes events at a rate, and searches for the highest at which LTTng loses none.
+//! `bench rate` generates events at a rate, and searches for the highest rate at which LTTng loses
+//! none.
 
 mod alerts;
 mod args;
@@ -54,10 +57,10 @@ use lt_proc::{Alert, ProcRoot};
 use self::args::BenchCommand;
 pub use self::args::{BenchArgs, EXAMPLES};
 
-/// Explains the alerts of a capture from its trace, a text for each.
+/// A function that explains the alerts of a capture from its trace, with a text for each alert.
 pub type Explain = fn(&Path, &[Alert]) -> Result<Vec<String>>;
 
-/// Runs a bench. `explain` is for the captures of `bench loop --snapshot`.
+/// Runs a bench. `explain` explains the captures of `bench loop --snapshot`.
 pub fn run(root: &ProcRoot, args: &BenchArgs, explain: Explain) -> Result<Outcome> {
     match &args.command {
         BenchCommand::Loop(args) => run::run(root, args, explain),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a measurement gave: the arithmetic and the formats of `latency-tracker bench`, without a system call.
+//! The results of a measurement: arithmetic and formats of `latency-tracker bench`. Nothing here
+//! makes a system call.
 //!
 //! ```text
 //!   samples ---------> Record ---> Statistics, lt_proc::Histogram ---> Curve --+--> table  (text)
@@ -9,7 +10,7 @@
 //!   /proc/interrupts, softirqs, stat ---> Counts, twice ---> moved, Usual ---> what was unusual
 //! ```
 //!
-//! Times are nanoseconds.
+//! Times are in nanoseconds.
 
 mod counts;
 mod curve;

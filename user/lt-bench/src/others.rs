@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Other tools that measure how late a periodic task is woken, for `bench timer --compare`: cyclictest, and rtla where the
-//! kernel has its tracer. Each runs alone, in turns with ours, with the same CPUs, priority and interval.
+//! Other tools that measure how late a periodic task is woken, for `bench timer --compare`:
+//! cyclictest, and rtla if the kernel has its tracer. The tools and our own measurement take turns,
+//! with the same CPUs, priority and interval.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -16,18 +17,18 @@ use nix::unistd::Pid;
 
 use crate::measure::{Curve, read};
 
-/// Longer than any bin of theirs, us.
+/// Upper limit of the tools' histograms, us.
 const LONGEST: u64 = 10_000;
-/// A signal that has come is seen this soon.
+/// How often to check for a signal.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a turn is like.
+/// The parameters of a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn<'a> {
     pub(super) cpus: &'a Cpus,
     /// The SCHED_FIFO priority.
     pub(super) priority: i32,
-    /// ns.
+    /// The period, ns.
     pub(super) interval: u64,
     pub(super) cycles: u64,
 }
@@ -40,7 +41,7 @@ pub(super) struct Tool {
     pub(super) curves: Vec<Curve>,
 }
 
-/// Those that are here. Without cyclictest there is nothing to compare with.
+/// Returns the tools that are installed. Fails without cyclictest.
 pub(super) fn tools(root: &Root) -> Result<Vec<Tool>> {
     if !installed("cyclictest") {
         bail!("--compare runs cyclictest, which is not installed: install the package rt-tests");
@@ -73,7 +74,7 @@ fn installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// `cyclictest ...`: its histogram has bins of 1 us.
+/// Returns the command line of cyclictest; its histogram has bins of 1 us.
 fn cyclictest(turn: &Turn<'_>) -> Vec<String> {
     let threads = turn.cpus.iter().count();
     let words = format!(
@@ -86,7 +87,8 @@ fn cyclictest(turn: &Turn<'_>) -> Vec<String> {
     words.split(' ').map(str::to_string).collect()
 }
 
-/// `rtla ...`: with threads of user space, as ours are; it counts whole seconds.
+/// Returns the command line of rtla, with user-space threads like ours. Its duration is in whole
+/// seconds.
 fn rtla(turn: &Turn<'_>) -> Vec<String> {
     let seconds = turn
         .cycles
@@ -106,7 +108,7 @@ fn micros(ns: u64) -> u64 {
 }
 
 impl Tool {
-    /// Runs it once, and adds what it finds; false if a signal has ended it.
+    /// Runs the tool once, and adds its results. Returns false if a signal has ended it.
     pub(super) fn run(&mut self, turn: &Turn<'_>, signals: &Signals) -> Result<bool> {
         let program = self.name.split(' ').next().unwrap_or(self.name);
         let mut command = Command::new(program);
@@ -130,9 +132,9 @@ impl Tool {
     }
 }
 
-/// What a command prints; none, if a signal has ended it.
+/// Returns the output of a command; `None` if a signal has ended it.
 fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
-    // What ends this process at a terminal does not reach it: the signal is passed on.
+    // Signals from the terminal do not reach the tool: they are passed on to it.
     command.process_group(0);
     command
         .stdin(Stdio::null())
@@ -147,8 +149,9 @@ fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
             let next = Instant::now() + LOOK;
             if signals.wait(None, Some(next))? == Wake::Signal {
                 ended = true;
-                // It has not been waited for before the reader is finished, so the number is its own; a moment later
-                // there is no such process, or none that is new: numbers are not used again that soon.
+                // The process is waited for only when the reader has finished, so the pid is still
+                // its own. Should the reader finish just now, the pid is unused: pids are not
+                // reused that soon.
                 let _ = kill(pid, Signal::SIGTERM);
             }
         }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A peak, and the sentence that says what it was.
+//! A peak, and the sentence that names its cause.
 //!
-//! Evidence, the best first: an alert of one of our trackers has a name and a duration; the scheduler counts the
-//! nanoseconds that the loop had to wait; a counter that moved more than it usually does was probably it; one that
-//! moved as usual may have been. If none moved, the kernel did not run: it was the host, or the firmware.
+//! Evidence, the best first: an alert of one of our trackers has a name and a duration. The
+//! scheduler counts the nanoseconds that the loop had to wait. A counter that moved more than usual
+//! is a probable cause. A counter that moved as usual is a possible one. If no counter moved, the
+//! kernel did not run: the cause is the host, or the firmware.
 
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ use serde::Serialize;
 
 use crate::measure::Moved;
 
-/// As many counters are named.
+/// The number of counters that are named.
 const NAMED: usize = 3;
 
 /// A peak.
@@ -23,30 +24,31 @@ pub(super) struct Peak {
     pub(super) phase: &'static str,
     /// When it ended, CLOCK_MONOTONIC ns.
     pub(super) time: u64,
-    /// How long it was, ns.
+    /// How long it took, ns.
     pub(super) took: u64,
-    /// The time between the two readings of the counters, around it; 0 if there was none before.
+    /// The time between the readings of the counters before and after the peak, ns; 0 if there was
+    /// none before.
     pub(super) window: u64,
-    /// How long the loop could have run and did not, ns.
+    /// How long the loop was runnable, but did not run, ns.
     pub(super) waited: u64,
     /// The counters that moved, the least usual first.
     pub(super) moved: Vec<Moved>,
-    /// Alerts on that CPU that fell into it.
+    /// Alerts on that CPU during the peak.
     pub(super) alerts: Vec<Alert>,
-    /// The sentence.
+    /// The cause, in a sentence.
     pub(super) cause: String,
-    /// The capture with the trace around it.
+    /// The capture with the trace around the peak.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) capture: Option<PathBuf>,
-    /// What the trace says.
+    /// The explanation from the trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) explanation: Option<String>,
 }
 
-/// What is known of the machine.
+/// Where the loop runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Where {
-    /// It is a virtual one.
+    /// The machine is a virtual machine.
     pub(super) guest: bool,
     /// System management interrupts are among the counters.
     pub(super) smi: bool,
@@ -54,7 +56,7 @@ pub(super) struct Where {
     pub(super) inside: bool,
 }
 
-/// The sentence.
+/// Returns the sentence that names the cause.
 pub(super) fn cause(
     took: u64,
     waited: u64,
@@ -106,10 +108,11 @@ pub(super) fn cause(
     format!("no counter moved: {}", outside(at))
 }
 
-/// Whether this counts what the kernel does in microseconds each time, and so seldom that it was not this gap: the
-/// interrupts that were pending when a host gave the CPU back, for example.
+/// Whether this counter counts events that take the kernel only microseconds each, and moved too
+/// little to explain the gap. Interrupts that were pending when a host gave the CPU back are an
+/// example.
 fn routine(moved: &Moved, took: u64) -> bool {
-    /// What one may take at most, ns: a hundred times as long as usual.
+    /// The longest that one of these events may take, ns: a hundred times as long as usual.
     const AT_MOST: u64 = 1_000_000;
     const KINDS: [&str; 8] = [
         "interrupt LOC ",
@@ -125,7 +128,7 @@ fn routine(moved: &Moved, took: u64) -> bool {
     kind && moved.by.saturating_mul(AT_MOST) < took / 2
 }
 
-/// Causes that no counter of the kernel shows.
+/// Returns the causes that no counter of the kernel shows.
 fn outside(at: Where) -> &'static str {
     match (at.guest, at.smi) {
         (true, _) => "the host of this virtual machine",
@@ -154,7 +157,8 @@ pub(super) fn during<'a>(
     begin: u64,
     end: u64,
 ) -> Vec<Alert> {
-    /// The clock that the loop reads and that of alerts are compared in two steps.
+    /// The error of comparing the clock of the loop with the clock of alerts, which takes two
+    /// steps, ns.
     const SLACK: u64 = 20_000;
     let there = |alert: &&Alert| {
         let concerned = alert.cpu == u64::from(cpu) || alert.tid == u64::try_from(tid).unwrap_or(0);
@@ -213,7 +217,7 @@ mod tests {
             said.ends_with("; another task had the CPU for 80ns; interrupt 25 (lt_cause) +1"),
             "{said}"
         );
-        // A moment of waiting is not what it was.
+        // A short wait is not the cause.
         assert!(!cause(100, 10, 10, &counters, &[], METAL).contains("another task"));
     }
 
@@ -244,7 +248,7 @@ mod tests {
         );
         let said = cause(2_000_000, 0, 10_000_000, &ticks, &[], GUEST);
         assert_eq!(said, "interrupt LOC (timer) +3");
-        // A device's handler may be that slow, and other evidence comes first.
+        // A device's handler may be that slow; other evidence comes first.
         let device = [moved("interrupt 25 (lt_cause)", 1, true), ticks[0].clone()];
         let said = cause(136_000_000, 0, 140_000_000, &device, &[], GUEST);
         assert!(said.starts_with("interrupt 25 (lt_cause) +1"), "{said}");

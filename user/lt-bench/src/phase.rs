@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The phases of a run: one, or a baseline and what is compared with it.
+//! The phases of a run: a single one, or a baseline and the phase compared with it.
 
 use super::spin::Found;
 
-/// The only one.
+/// The only phase of a run.
 pub(super) const PLAIN: &str = "plain";
-/// Without what the options arm.
+/// The phase without the trackers or the flight recorder of the options.
 pub(super) const BASELINE: &str = "baseline";
-/// With it.
+/// The phase with them.
 pub(super) const ARMED: &str = "armed";
 
 /// What a phase has found on each CPU.

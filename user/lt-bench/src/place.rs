@@ -2,32 +2,32 @@
 
 //! Where the threads under test run, and where everything else does.
 //!
-//! A loop at a real-time priority keeps everything else off its CPU. So at least one CPU that is not isolated, on which
-//! the rest of the system can run, is left out of it.
+//! A loop at a real-time priority keeps everything else off its CPU. So it leaves at least one CPU
+//! that is not isolated to the rest of the system.
 
 use anyhow::{Result, bail};
 use lt_readiness::{Cpus, ONLINE, Root};
 
-/// The choice.
+/// The chosen CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// A thread under test on each.
+    /// CPUs with a thread under test each.
     pub(super) cpus: Cpus,
-    /// For the rest of the system, and for the thread that watches.
+    /// CPUs for the rest of the system, and for the watching thread.
     pub(super) rest: Cpus,
-    /// Whether all of them are isolated.
+    /// Whether all CPUs under test are isolated.
     pub(super) isolated: bool,
 }
 
 impl Place {
-    /// Chooses on this machine.
+    /// Chooses among the CPUs of this machine.
     pub(super) fn here(asked: &Cpus) -> Result<Self> {
         let root = Root::new("/");
         let online = online(&root)?;
         Self::choose(asked, &online, &lt_readiness::isolated(&root))
     }
 
-    /// `asked`, or the last CPU of the isolated ones, or of all.
+    /// Chooses `asked`, else the last isolated CPU, else the last CPU.
     fn choose(asked: &Cpus, online: &Cpus, isolated: &Cpus) -> Result<Self> {
         let absent = asked.without(online);
         if !absent.is_empty() {
@@ -69,7 +69,8 @@ impl Place {
     }
 }
 
-/// The CPUs that can be used. A container may be without /sys; /proc/stat has a line for each of them, too.
+/// Returns the CPUs that are online. A container may lack /sys, but /proc/stat has a line for each
+/// of them, too.
 fn online(root: &Root) -> Result<Cpus> {
     let missing = match root.cpus(ONLINE) {
         Ok(online) => return Ok(online),

@@ -39,7 +39,7 @@ pub(super) fn run(args: &PlotArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// A row for each.
+/// Returns a table with a row for each curve.
 pub(super) fn lines(curves: &[Curve]) -> Vec<String> {
     let mut head = vec!["RUN", ">SAMPLES", ">MIN"];
     let names: Vec<String> = PERCENTILES

@@ -10,10 +10,10 @@ use lt_readiness::Root;
 use super::clock::Clock;
 use crate::measure::Counts;
 
-/// `IA32_SMI_COUNT`: counted by Intel's processors since Nehalem.
+/// `IA32_SMI_COUNT`, on Intel's processors since Nehalem.
 const MSR_SMI_COUNT: u64 = 0x34;
 
-/// One reading, and from when to when it took.
+/// A reading of the counters, with the times of its start and end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reading {
     pub(super) begin: u64,
@@ -28,7 +28,7 @@ pub(super) struct Subject {
     pub(super) tid: i32,
 }
 
-/// Reads all of them at once: the files have a column for each CPU.
+/// Reads the counters of all subjects at once: the files have a column for each CPU.
 pub(super) fn read(clock: &Clock, subjects: &[Subject]) -> Vec<Reading> {
     let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let begin = clock.now();
@@ -50,7 +50,7 @@ pub(super) fn read(clock: &Clock, subjects: &[Subject]) -> Vec<Reading> {
     counts.into_iter().map(reading).collect()
 }
 
-/// Whether this processor counts system management interrupts, and the count can be read.
+/// Whether this processor counts system management interrupts, and this user can read the count.
 pub(super) fn has_smi(root: &Root, cpu: u32) -> bool {
     let intel = root
         .text("/proc/cpuinfo")
@@ -58,7 +58,8 @@ pub(super) fn has_smi(root: &Root, cpu: u32) -> bool {
     intel && smi(cpu).is_some()
 }
 
-/// How many there have been. The kernel asks that CPU, by an interrupt: only while its loop waits.
+/// Returns the number of system management interrupts so far. The kernel interrupts that CPU to
+/// read it, so this is called only while the loop waits.
 pub(super) fn smi(cpu: u32) -> Option<u64> {
     let file = fs::File::open(format!("/dev/cpu/{cpu}/msr")).ok()?;
     let mut bytes = [0; 8];

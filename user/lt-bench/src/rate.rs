@@ -8,9 +8,10 @@
 //!                                                              `--> the trace, counted --'
 //! ```
 //!
-//! A run is lossless if LTTng has discarded no event and lost no packet, the trace says so as well, and has as many events
-//! as were made. How long a run is matters: whatever fits into the buffers is not lost, however slow the consumer is. So a
-//! run goes on until its events fill the buffers of its CPU twice, unless that would take too long, which is reported.
+//! A run is lossless if LTTng has discarded no event and lost no packet, the trace agrees, and the
+//! trace has as many events as were generated. A run must be long enough: what fits into the
+//! buffers is not lost, however slow the consumer is. So a run continues until its events have
+//! filled the buffers of its CPU twice, unless that would take too long, which is reported.
 
 pub(super) mod args;
 mod count;
@@ -45,7 +46,7 @@ use super::place::Place;
 use super::report as common;
 use crate::measure::Record;
 
-/// How long events are made without LTTng.
+/// How long events are generated without LTTng.
 const UNTRACED: Duration = Duration::from_millis(200);
 
 pub(super) fn run(args: &RateArgs) -> Result<Outcome> {
@@ -73,7 +74,7 @@ pub(super) fn run(args: &RateArgs) -> Result<Outcome> {
     let prepare = || Clock::prepare(Source::Auto);
     let (held, (clock, known)) = Held::take(wish, &place, "the thread that makes events", prepare)?;
     std::fs::create_dir_all(lttng::RUN_DIR).with_context(|| lttng::RUN_DIR.to_string())?;
-    // It and its consumer run where this thread does.
+    // The daemon and its consumer run on the CPUs of this thread.
     let daemon = Daemon::ensure()?;
     let session = lttng::session_name("rate", std::process::id());
     let _guard = Guard::start(&Guarded {
@@ -170,7 +171,7 @@ fn measure(runner: &Runner<'_>, read_timer: Duration) -> Result<Mode> {
     Ok(Mode::new(name, read_timer, answer, runs, each, interrupted))
 }
 
-/// What to do next: the search, or the one rate that was asked for.
+/// Returns what to do next: a step of the search, or a run at the requested rate.
 fn wanted(args: &RateArgs, rules: Rules, trials: &[Trial]) -> Next {
     let Some(pace) = args.rate else {
         return search::next(rules, trials);
@@ -197,8 +198,9 @@ fn wanted(args: &RateArgs, rules: Rules, trials: &[Trial]) -> Next {
     }
 }
 
-/// LTTng takes the buffers of all CPUs that are online, and says only that it cannot if they are too large; or the
-/// kernel looks for memory at the cost of others.
+/// Checks that the buffers fit into memory. LTTng allocates buffers for all online CPUs. If they
+/// are too large, its error does not name the reason, or the kernel reclaims memory from other
+/// processes.
 fn check_memory(machine: &Root, buffers: Buffers) -> Result<()> {
     let cpus = machine.cpus(ONLINE).map_or(1, |cpus| cpus.iter().count()) as u64;
     let Ok(meminfo) = machine.text("/proc/meminfo") else {
@@ -221,7 +223,7 @@ fn check_memory(machine: &Root, buffers: Buffers) -> Result<()> {
     }
 }
 
-/// Bytes of memory that can be had.
+/// Returns the available memory in bytes.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
@@ -230,7 +232,8 @@ fn available(meminfo: &str) -> Option<u64> {
     Some(kib << 10)
 }
 
-/// The trace of a run is on the disk until it is counted. A full disk would look like a slow one.
+/// Checks that the trace of a run fits on the disk, where it stays until it is counted. A full disk
+/// would look like a slow one.
 fn check_disk(traces: &Path, runner: &Runner<'_>) -> Result<()> {
     let Ok(disk) = nix::sys::statvfs::statvfs(traces) else {
         return Ok(());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The result: what `--json` prints, the two markers, and the verdict that they make.
+//! The result: what `--json` prints, the two markers, and the verdict from them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,17 +32,17 @@ pub(super) struct Series {
     pub(super) percentiles: BTreeMap<&'static str, u64>,
     pub(super) peaks: u64,
     pub(super) events: u64,
-    /// ns in which nothing was measured, because a peak was dealt with.
+    /// Time in which nothing was measured because a peak was being examined, ns.
     pub(super) away: u64,
     pub(super) bins: Vec<Bucket>,
 }
 
-/// Where it was measured.
+/// The machine of the measurement.
 #[derive(Debug, Serialize)]
 pub(super) struct Machine {
     host: String,
     kernel: String,
-    /// In a virtual machine the longest sample is the host's.
+    /// Whether it is a virtual machine, whose host may cause the longest sample.
     pub(super) guest: bool,
 }
 
@@ -59,7 +59,7 @@ impl Machine {
         }
     }
 
-    /// The title of a picture.
+    /// Returns the title of a picture.
     pub(super) fn title(&self, bench: &str, cpus: &str) -> String {
         format!(
             "bench {bench} on {}, CPU {cpus}, Linux {}",
@@ -68,7 +68,7 @@ impl Machine {
     }
 }
 
-/// All of it.
+/// The whole report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'a> {
     bench: &'static str,
@@ -77,7 +77,7 @@ pub(super) struct Report<'a> {
     pub(super) machine: Machine,
     pub(super) cpus: String,
     pub(super) isolated: bool,
-    /// The loop was made in the kernel, with interrupts off.
+    /// The loop ran in the kernel, with interrupts off.
     in_kernel: bool,
     pub(super) priority: i32,
     pub(super) clock: &'a Known,
@@ -87,19 +87,19 @@ pub(super) struct Report<'a> {
     event: Option<&'static str>,
     pub(super) series: Vec<Series>,
     pub(super) peaks: &'a [Peak],
-    /// Marker 1, with --arm or --snapshot: what they add to each percentile, ns.
+    /// Marker 1: what --arm or --snapshot adds to each percentile, ns.
     pub(super) added: Option<BTreeMap<&'static str, i64>>,
-    /// Marker 2.
+    /// Marker 2: whether nothing was lost.
     pub(super) complete: bool,
     pub(super) lost: Lost,
     pub(super) passed: bool,
-    /// Why not.
+    /// Why the run failed.
     pub(super) failed: Vec<String>,
 }
 
-/// The largest: added to the percentiles.
+/// The key of the longest sample among the percentiles.
 const MAX: &str = "max";
-/// Of this --max-added speaks.
+/// The percentile that --max-added limits.
 const JUDGED: &str = "p99.99";
 
 impl<'a> Report<'a> {
@@ -153,7 +153,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Writes the files that were asked for, by the ends of their names.
+    /// Writes the requested files. Their extensions are the formats.
     pub(super) fn write(&self, files: &[PathBuf]) -> Result<()> {
         let title = self.machine.title(self.bench, &self.cpus);
         let curves: Vec<Curve> = self.series.iter().map(Series::curve).collect();
@@ -162,7 +162,7 @@ impl<'a> Report<'a> {
 }
 
 impl Series {
-    /// Of these samples; none, if there are none.
+    /// Creates the series of these samples; `None` if there are none.
     pub(super) fn new(
         name: String,
         cpu: u32,
@@ -199,8 +199,8 @@ impl Series {
     }
 }
 
-/// Writes the files that were asked for, by the ends of their names: the report itself, or a picture or a table of these
-/// curves.
+/// Writes the requested files. The extension selects the report itself, or a picture or a table of
+/// these curves.
 pub(super) fn write(
     files: &[PathBuf],
     report: &impl Serialize,
@@ -217,7 +217,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// A picture or a table of these.
+/// Returns a picture or a table of the curves.
 pub(super) fn drawn(file: &Path, title: &str, curves: &[Curve]) -> String {
     match file.extension().is_some_and(|end| end == "svg") {
         true => picture(title, curves),
@@ -259,7 +259,7 @@ fn series(phases: &[Phase]) -> Vec<Series> {
                 let Some(mut series) = Series::new(name, *cpu, phase.name, samples) else {
                     continue;
                 };
-                // Of both together: they are told once.
+                // Losses of the two phases together: they are reported once.
                 if words.is_empty() {
                     series.peaks = found.peaks;
                     series.events = found.events;
@@ -272,7 +272,7 @@ fn series(phases: &[Phase]) -> Vec<Series> {
     all
 }
 
-/// What the armed phase adds to the baseline, on all CPUs together.
+/// Returns what the armed phase adds to the baseline, for all CPUs together.
 fn added(phases: &[Phase]) -> Option<BTreeMap<&'static str, i64>> {
     let whole = |name: &str| {
         let phase = phases.iter().find(|phase| phase.name == name)?;
@@ -300,7 +300,7 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// What fails the run.
+/// Returns the reasons why the run fails.
 fn failed(
     args: &LoopArgs,
     peaks: u64,

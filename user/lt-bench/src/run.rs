@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench loop`: slices with rests between them. A slice has a thread of its own for each CPU under test: its priority
-//! and its affinity end with it.
+//! `bench loop`: slices with rests between them. A slice has a thread of its own for each CPU under
+//! test, so that the priority and affinity end with the slice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -29,9 +29,10 @@ use super::spin::{self, Found, Mail, Plan};
 use super::watch::{Limits, Watch};
 use super::{args::EventKind, show};
 
-/// How long a CPU that is not isolated is left to others after a slice.
+/// How long a CPU that is not isolated is left to other tasks after a slice.
 const REST: Duration = Duration::from_millis(50);
-/// How long a thread has to start. A CPU that a task with a higher priority hogs never lets it.
+/// How long to wait for a thread to start. A task with a higher priority may keep it from its CPU
+/// forever.
 const START: Duration = Duration::from_secs(10);
 
 pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<Outcome> {
@@ -162,7 +163,8 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<
     Ok(report.outcome())
 }
 
-/// What the trace of a capture says about its peak. A thread of its own runs at ordinary priority.
+/// Returns the explanation of a peak from the trace of its capture. Runs in a thread of its own, at
+/// ordinary priority.
 fn explanation(capture: &std::path::Path, explain: Explain) -> String {
     let read = || -> Result<String> {
         #[derive(serde::Deserialize)]
@@ -200,7 +202,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Slice after slice, of each phase in turn, until all is done or a signal comes.
+    /// Runs slice after slice, of each phase in turn, until all are done or a signal arrives.
     fn measure(&mut self, watch: &mut Watch<'_>) -> Result<()> {
         let stop = AtomicBool::new(false);
         let rest = rest(self.args, self.place);
@@ -228,12 +230,13 @@ impl Bench<'_> {
         }
     }
 
-    /// The next slice of a phase; none if it is done.
+    /// Returns the next slice of a phase; `None` if the phase is done.
     fn plan(&self, i: usize) -> Option<Plan> {
         let slice = self.args.slice.0.max(1);
         let found = self.phases[i].found.iter().map(|(_, found)| found.loops());
         let (length, loops) = match self.args.loops {
-            // Each CPU has its own number; all have had the same.
+            // The number applies to each CPU; the CPU with the fewest loops determines what is
+            // left.
             Some(loops) => (slice, loops.saturating_sub(found.min().unwrap_or(0))),
             None => {
                 let all = self.args.duration.0 / self.phases.len() as u64;
@@ -257,7 +260,7 @@ impl Bench<'_> {
         })
     }
 
-    /// A thread on each CPU, watched from here.
+    /// Runs a thread on each CPU, and watches them from this thread.
     fn slice(
         &mut self,
         i: usize,
@@ -269,7 +272,7 @@ impl Bench<'_> {
         let mails: Vec<Mail> = cpus.iter().map(|_| Mail::default()).collect();
         let (go, clock, priority) = (AtomicBool::new(false), self.clock, self.args.priority);
         let done = &self.phases[i].found;
-        // With a number of loops, each CPU has what is left for it.
+        // With a number of loops, each CPU runs the loops that are left for it.
         let plans: Vec<Plan> = done
             .iter()
             .map(|(_, found)| match self.args.loops {
@@ -348,7 +351,7 @@ impl Bench<'_> {
                 joined.unwrap_or_else(|_| Err(anyhow!("a loop has failed; please report this")))
             });
             let mut results: Vec<Result<Found>> = joined.collect();
-            // A peak that came with the end.
+            // A peak at the very end of the slice.
             if started && watched.is_ok() {
                 watched = watch.look(&mails, stop);
             }

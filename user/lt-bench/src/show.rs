@@ -27,7 +27,7 @@ pub(super) fn show(report: &Report<'_>) -> Result<()> {
     markers(report)
 }
 
-/// One of each series.
+/// Prints a histogram of each series.
 pub(super) fn histograms(series: &[Series]) -> Result<()> {
     for series in series {
         out::line("")?;
@@ -42,14 +42,14 @@ pub(super) fn histograms(series: &[Series]) -> Result<()> {
     Ok(())
 }
 
-/// A row of statistics, with a column for each series.
+/// Returns a row of statistics, with a column for each series.
 pub(super) fn row(series: &[Series], name: &str, value: &dyn Fn(&Series) -> String) -> Vec<String> {
     let mut row = vec![name.to_string()];
     row.extend(series.iter().map(value));
     row
 }
 
-/// The table of them; a sample is called so, and `more` rows follow.
+/// Prints the table of statistics. `samples` is the word for a sample; `more` rows follow.
 pub(super) fn statistics(series: &[Series], samples: &str, more: Vec<Vec<String>>) -> Result<()> {
     let mut head = vec![String::new()];
     head.extend(series.iter().map(|s| format!(">{}", s.name)));
@@ -106,7 +106,7 @@ fn peaks(report: &Report<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The two markers, and the verdict.
+/// Prints the two markers, and the verdict.
 fn markers(report: &Report<'_>) -> Result<()> {
     out::line("")?;
     if let Some(added) = &report.added {
@@ -131,7 +131,7 @@ fn markers(report: &Report<'_>) -> Result<()> {
     verdict(&report.failed, &fine)
 }
 
-/// `head`, and a text whose further lines begin where it ends.
+/// Prints `head` and a text, with the further lines indented to the end of `head`.
 pub(super) fn hanging(head: &str, text: &str) -> Result<()> {
     let mut lines = out::wrap(&out::printable(text), head.chars().count());
     if let Some(first) = lines.first_mut() {
@@ -140,7 +140,7 @@ pub(super) fn hanging(head: &str, text: &str) -> Result<()> {
     lines.iter().try_for_each(|line| out::line(line))
 }
 
-/// Why it failed, or that all is `fine`.
+/// Prints why the run failed, or `fine`.
 pub(super) fn verdict(failed: &[String], fine: &str) -> Result<()> {
     if failed.is_empty() {
         return out::line(&format!("{}: {fine}", out::paint(Colour::Green, "passed")));

@@ -2,11 +2,13 @@
 
 //! The loop itself, and how it reports a peak.
 //!
-//! A sample is the time between two readings of the clock in a row. What the loop does between them, statistics and
-//! the event, is a part of it, as in npt. At a peak the loop leaves a message for the thread that watches and spins
-//! until that has read what it wants to: it makes no system call. Then the clock is read again, so what has passed
-//! meanwhile is in no sample; it is summed up as time in which nothing was measured. Only while a snapshot is taken,
-//! which waits for work that the kernel does on every CPU, the loop sleeps: otherwise the two would wait for each other.
+//! A sample is the time between two consecutive readings of the clock. It includes what the loop
+//! does between them, statistics and the event, as in npt. At a peak, the loop posts a message to
+//! the watching thread, and spins until that thread has read the counters: the loop makes no system
+//! call. Then the loop reads the clock again, so that the time of this wait is in no sample; it is
+//! added to the time in which nothing was measured. The loop sleeps only while a snapshot is taken,
+//! because the snapshot waits for work that the kernel does on every CPU: otherwise the two would
+//! wait for each other.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,12 +20,14 @@ const IDLE: u32 = 0;
 const POSTED: u32 = 1;
 const LENGTHY: u32 = 2;
 
-/// The last time that the loop read. It writes this in each loop, so it is on cache lines that nothing else is on.
+/// The time that the loop read last. The loop writes it in each iteration, so it has cache lines of
+/// its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Seen(AtomicU64);
 
-/// What a loop says to the thread that watches. On cache lines of its own: the other CPU writes to it.
+/// The messages from a loop to the watching thread. They have cache lines of their own, since the
+/// other CPU writes to them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Mail {
@@ -31,14 +35,14 @@ pub(super) struct Mail {
     state: AtomicU32,
     begin: AtomicU64,
     end: AtomicU64,
-    /// The thread, once it runs.
+    /// The id of the loop's thread, once it runs.
     tid: AtomicI32,
-    /// Peaks are only counted from now on.
+    /// Set once further peaks are only counted.
     enough: AtomicBool,
 }
 
 impl Mail {
-    /// Tells of a peak, and waits until it has been dealt with.
+    /// Reports a peak, and waits until it has been examined.
     #[cold]
     pub(super) fn post(&self, begin: u64, end: u64, stop: &AtomicBool) {
         if self.enough.load(Ordering::Relaxed) {
@@ -56,12 +60,13 @@ impl Mail {
         }
     }
 
-    /// It takes long to deal with it, and needs the kernel's threads of all CPUs: the loop sleeps meanwhile.
+    /// Makes the loop sleep instead of spin: examining this peak takes long, and needs kernel
+    /// threads on all CPUs.
     pub(super) fn takes_long(&self) {
         self.state.store(LENGTHY, Ordering::Release);
     }
 
-    /// The peak that waits: from when to when.
+    /// Returns the start and the end of the peak that waits to be examined.
     pub(super) fn waiting(&self) -> Option<(u64, u64)> {
         let waits = self.state.load(Ordering::Acquire) == POSTED;
         waits.then(|| {
@@ -72,61 +77,61 @@ impl Mail {
         })
     }
 
-    /// It has been dealt with.
+    /// Marks the peak as examined.
     pub(super) fn done(&self, enough: bool) {
         self.enough.store(enough, Ordering::Relaxed);
         self.state.store(IDLE, Ordering::Release);
     }
 
-    /// Says that every peak until then has been told of.
+    /// Records that every peak up to this time has been reported.
     pub(super) fn sees(&self, until: u64) {
         self.seen.0.store(until, Ordering::Relaxed);
     }
 
-    /// Up to then every peak has been told.
+    /// Returns the time up to which every peak has been reported.
     pub(super) fn seen(&self) -> u64 {
         self.seen.0.load(Ordering::Relaxed)
     }
 
-    /// The thread of the loop; 0 if there is none yet.
+    /// Returns the thread id of the loop; 0 if it does not run yet.
     pub(super) fn tid(&self) -> i32 {
         self.tid.load(Ordering::Relaxed)
     }
 
-    /// Says who the thread is.
+    /// Records the calling thread as the loop's.
     pub(super) fn is_mine(&self) {
         self.tid
             .store(nix::unistd::gettid().as_raw(), Ordering::Relaxed);
     }
 }
 
-/// What a loop is to do.
+/// What a loop must do.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// It ends after this time of measuring, ns,
+    /// The loop ends after measuring for this long, ns,
     pub(super) length: u64,
-    /// or after this many loops that count.
+    /// or after this many measured iterations.
     pub(super) loops: u64,
-    /// Loops before those.
+    /// Iterations before the measured ones.
     pub(super) warm_up: u64,
-    /// From this on a sample is a peak.
+    /// A sample of this length or longer is a peak, ns.
     pub(super) threshold: u64,
-    /// At least this many ns from one event to the next; none: no events.
+    /// Least time from one event to the next, ns; `None`: no events.
     pub(super) event: Option<u64>,
-    /// Events come for the first time, and not for the second.
+    /// Events are generated for the first time, and not for the second.
     pub(super) burst: Option<(u64, u64)>,
 }
 
 /// What a loop found.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
-    /// Samples; those in bursts, if there are bursts.
+    /// All samples; with bursts, only those in bursts.
     pub(super) samples: Record,
     /// Samples between bursts.
     pub(super) quiet: Record,
     pub(super) peaks: u64,
     pub(super) events: u64,
-    /// ns in which nothing was measured because a peak was dealt with.
+    /// Time in which nothing was measured because a peak was being examined, ns.
     pub(super) away: u64,
 }
 
@@ -135,7 +140,7 @@ impl Found {
         self.samples.count() + self.quiet.count()
     }
 
-    /// How long it measured, ns.
+    /// Returns how long the loop measured, ns.
     pub(super) fn measured(&self) -> u64 {
         let sum = |record: &Record| record.statistics().map_or(0, |s| s.sum);
         sum(&self.samples) + sum(&self.quiet)
@@ -150,7 +155,7 @@ impl Found {
     }
 }
 
-/// Runs the loop on this thread, until the plan is done or `stop`.
+/// Runs the loop on this thread until the plan is done or `stop` is set.
 pub(super) fn spin(clock: &Clock, plan: &Plan, mail: &Mail, stop: &AtomicBool) -> Found {
     match clock {
         Clock::Tsc(clock) => spin_by(clock, plan, mail, stop),
@@ -161,7 +166,7 @@ pub(super) fn spin(clock: &Clock, plan: &Plan, mail: &Mail, stop: &AtomicBool) -
 
 fn spin_by<C: Now>(clock: &C, plan: &Plan, mail: &Mail, stop: &AtomicBool) -> Found {
     let mut found = Found::default();
-    // Its pages are there before it begins.
+    // Faults in the pages before the loop starts.
     for _ in 0..2 {
         std::hint::black_box(&mut found.samples).merge(&Record::default());
         std::hint::black_box(&mut found.quiet).merge(&Record::default());
@@ -181,7 +186,8 @@ fn spin_by<C: Now>(clock: &C, plan: &Plan, mail: &Mail, stop: &AtomicBool) -> Fo
         let begin = std::mem::replace(&mut last, now);
         if warm_up > 0 {
             warm_up -= 1;
-            // The time begins after it: else the last slice, which is short, might never measure anything.
+            // The time starts after the warm-up. Otherwise the last slice, which is short, might
+            // never measure anything.
             until = now.saturating_add(plan.length);
         } else {
             left -= 1;
@@ -226,7 +232,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// Each reading is the next of these times; then each is one later.
+    /// A clock whose readings are these times; after the last of them, each reading is one later.
     struct Script(Cell<usize>, Vec<u64>);
 
     impl Now for Script {
@@ -284,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_passes_while_a_peak_is_dealt_with_is_in_no_sample() {
-        // The peak takes 50; the next reading, after it, is 900 later.
+        // The peak takes 50. The reading after it is 900 later.
         let plan = Plan {
             threshold: 50,
             loops: 3,
@@ -298,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_time_is_that_of_measuring() {
-        // 1000 ns go by while the second loop is dealt with; it still measures for 100.
+        // 1000 ns pass while the second iteration is examined; the loop still measures for 100.
         let mut times: Vec<u64> = (0..=100).map(|i| i * 10).collect();
         times.splice(2..2, [60]);
         times.iter_mut().skip(3).for_each(|time| *time += 1000);
@@ -319,7 +325,7 @@ mod tests {
 
     #[test]
     fn events_keep_to_their_rate_and_to_their_bursts() {
-        // A loop of 10 ns, an event after 30.
+        // An iteration takes 10 ns; an event is due after 30.
         let times: Vec<u64> = (0..=1000).map(|i| i * 10).collect();
         let plan = Plan {
             loops: 1000,
@@ -344,7 +350,8 @@ mod tests {
         };
         let found = run(&times, &bursts);
         assert_eq!(found.loops(), 1000);
-        // 10,000 ns have 2.5 windows of 4000: 1000 each, and the third begins.
+        // 10,000 ns are 2.5 windows of 4000, each with a burst of 1000. The third burst is in the
+        // half window.
         assert!(
             (250..=320).contains(&found.samples.count()),
             "{}",
@@ -381,7 +388,7 @@ mod tests {
             mail.done(true);
         });
         assert_eq!(mail.waiting(), None);
-        // Enough: nothing waits, or this would never return.
+        // After enough peaks, nothing waits. Otherwise this would never return.
         mail.post(10, 20, &stop);
         assert_eq!(mail.waiting(), None);
         mail.done(false);
@@ -394,7 +401,7 @@ mod tests {
             assert_eq!(mail.waiting(), None, "it is being dealt with");
             mail.done(false);
         });
-        // Nor when it is told to end.
+        // Nothing waits when the run ends, either.
         mail.done(false);
         stop.store(true, Ordering::Relaxed);
         mail.post(10, 20, &stop);

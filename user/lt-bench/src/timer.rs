@@ -2,10 +2,10 @@
 
 //! `bench timer`: how late a periodic real-time task is woken, and on which path.
 //!
-//! A thread on each CPU under test runs the cycle of [`super::cycle`]. An instance of the tracker tree follows the timers
-//! that wake these threads; its alerts have the path from the time when a timer was due to the switch to the thread. A
-//! late cycle and the alert of its thread that was raised between the time when the cycle was due and the time when it
-//! ran belong together.
+//! A thread on each CPU under test runs the cycle of [`super::cycle`]. An instance of the tracker
+//! tree follows the timers that wake these threads. Its alerts have the wake chain from the time
+//! when a timer was due to the switch to the thread. The alert of a late cycle is the one that its
+//! thread raised between the time when the cycle was due and the time when it ran.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -31,9 +31,9 @@ use super::report::{self, Machine, Series};
 use super::{plot, show};
 use crate::measure::Curve;
 
-/// With --compare, each has this many turns.
+/// With --compare, each tool has this many turns.
 const TURNS: u64 = 3;
-/// Alerts are read this often.
+/// How often alerts are read.
 const LOOK: Duration = Duration::from_millis(20);
 /// At most this many late cycles are shown, the latest first; --json has all.
 const SHOWN: usize = 10;
@@ -47,13 +47,13 @@ struct Cycle {
     due: u64,
     /// How late it was, ns.
     late: u64,
-    /// The sentence.
+    /// The cause, in a sentence.
     cause: String,
-    /// The alert with the path.
+    /// The alert with the wake chain.
     alert: Option<Alert>,
 }
 
-/// What another tool has found.
+/// The results of another tool.
 #[derive(Debug, Serialize)]
 struct Compared {
     name: String,
@@ -75,12 +75,12 @@ struct Report<'a> {
     isolated: bool,
     priority: i32,
     held: &'a [String],
-    /// ns.
+    /// The period, ns.
     interval: u64,
     threshold: u64,
     series: Vec<Series>,
     late: Vec<Cycle>,
-    /// Cycles that were left out, because their time had gone by.
+    /// Cycles that were skipped because their time had passed.
     missed: u64,
     compared: Vec<Compared>,
     complete: bool,
@@ -89,7 +89,7 @@ struct Report<'a> {
     failed: Vec<String>,
 }
 
-/// What the thread of a CPU has found, in all turns.
+/// The results of the thread on a CPU, from all turns.
 #[derive(Debug)]
 struct OfCpu {
     cpu: u32,
@@ -144,8 +144,8 @@ pub(super) fn run(root: &ProcRoot, args: &TimerArgs) -> Result<Outcome> {
     })
 }
 
-/// The tracker that follows the timers of our threads. Half of what is late is worth a path: the rest of it may have
-/// passed after the switch.
+/// Returns the instance that follows the timers of our threads. Its threshold is half of what makes
+/// a cycle late, since a part of the delay may have passed after the switch.
 fn tree(args: &TimerArgs) -> Wanted {
     Wanted {
         tracker: "tree",
@@ -183,13 +183,14 @@ struct Bench<'a> {
     place: &'a Place,
     signals: &'a Signals,
     tail: Tail,
-    /// Those of our threads.
+    /// The alerts of our threads.
     alerts: Vec<Alert>,
     cpus: Vec<OfCpu>,
 }
 
 impl Bench<'_> {
-    /// Turn after turn, ours and then those of the others, until all is done or a signal comes.
+    /// Runs turn after turn, our own and then the other tools', until all are done or a signal
+    /// arrives.
     fn measure(&mut self, armed: &Armed<'_>, tools: &mut [Tool]) -> Result<()> {
         let turns = if tools.is_empty() { 1 } else { TURNS };
         let stop = AtomicBool::new(false);
@@ -217,7 +218,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// What is to be done in the next turn; `left` of all `turns` are left.
+    /// Returns the plan of the next turn; `left` of all `turns` are left.
     fn plan(&self, left: u64, turns: u64) -> Plan {
         let done = self.cpus.iter().map(OfCpu::cycles).min().unwrap_or(0);
         let (cycles, length) = match self.args.loops {
@@ -234,7 +235,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Another tool's turn. It may use the CPUs under test, which this thread has left.
+    /// Runs another tool's turn. It may use the CPUs under test, which this thread does not run on.
     fn other(&self, tool: &mut Tool, turn: &Turn<'_>) -> Result<bool> {
         let own = hold::affinity();
         hold::pin(&self.place.cpus.or(&own))?;
@@ -243,7 +244,7 @@ impl Bench<'_> {
         ran
     }
 
-    /// A thread on each CPU; this one reads the alerts meanwhile.
+    /// Runs a thread on each CPU, and reads the alerts meanwhile.
     fn turn(&mut self, plan: &Plan, stop: &AtomicBool) -> Result<()> {
         let priority = self.args.priority;
         let cpus: Vec<u32> = self.cpus.iter().map(|of| of.cpu).collect();
@@ -290,7 +291,8 @@ impl Bench<'_> {
         self.tail.read();
         let own = u64::from(std::process::id());
         let mine = |alert: &Alert| alert.tracker == "tree" && alert.pid == own;
-        // Each late cycle has one; a thread has others that are half as late.
+        // Each late cycle has an alert. A thread has more alerts, for delays of half the threshold
+        // and more.
         let room = (4 * self.args.max_causes).saturating_sub(self.alerts.len());
         let new = self.tail.kept.drain(..).filter(mine).take(room);
         self.alerts.extend(new);
@@ -350,8 +352,8 @@ impl Bench<'_> {
     }
 }
 
-/// The alert that belongs to a late cycle: raised when its thread was switched in, which is after the cycle was due and
-/// before it ran.
+/// Returns the alert that belongs to a late cycle. It was raised when the thread was switched in,
+/// after the cycle was due and before it ran.
 fn path_of(alerts: &[Alert], tid: i32, cycle: Late) -> Option<&Alert> {
     let (from, to) = (cycle.due, cycle.due.saturating_add(cycle.by));
     let its =
@@ -359,7 +361,7 @@ fn path_of(alerts: &[Alert], tid: i32, cycle: Late) -> Option<&Alert> {
     alerts.iter().filter(its).max_by_key(|alert| alert.delay)
 }
 
-/// The sentence.
+/// Returns the sentence that names the cause.
 fn cause(cycle: Late, alert: Option<&Alert>) -> String {
     let Some(alert) = alert else {
         return "no wake chain: it was woken in time and then preempted, or its time came before it slept".into();
@@ -414,7 +416,7 @@ impl Report<'_> {
         show::verdict(&self.failed, &fine)
     }
 
-    /// All curves; ours have a name of their own.
+    /// Returns the curves; our own are named `bench timer`.
     fn named(&self, curves: &[Curve]) -> Vec<Curve> {
         let named = |(i, curve): (usize, &Curve)| Curve {
             name: match i < self.series.len() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The thread that watches the loops, from another CPU: it reads the counters every few milliseconds, so that there is
-//! a reading shortly before each peak, and again at a peak, while the loop waits. It also has the signals.
+//! The watching thread, on another CPU. It reads the counters every few milliseconds, so that there
+//! is a reading shortly before each peak, and again at a peak, while the loop waits. It also
+//! handles the signals.
 //!
 //! ```text
 //!   reading ---- reading ---- reading -------------- reading
@@ -30,25 +31,25 @@ use crate::measure::{Counter, Counts, Usual, moved};
 const PERIOD: u64 = 10_000_000;
 /// but reading them takes at most a twentieth of the time.
 const SHARE: u64 = 20;
-/// At most this many readings of a CPU are kept: those since its loop was last seen, and the one before. While a peak
-/// lasts they become more.
+/// At most this many readings of a CPU are kept: those since its loop was last seen, and the one
+/// before. Their number grows during a peak.
 const KEPT: usize = 100;
 
-/// What is known of one CPU.
+/// What is known about one CPU.
 #[derive(Debug)]
 struct Subjected {
     subject: Subject,
     readings: VecDeque<Reading>,
     usual: Usual,
     smi: Option<u64>,
-    /// When its loop was first seen after the readings were cleared; none: it has not been since. What moves while it
-    /// does not run makes no peak, so nothing about what is usual follows from it.
+    /// When its loop was first seen after the readings were cleared; `None`: not since. Moves of
+    /// counters while the loop does not run cause no peak, so nothing is learned from them.
     runs_since: Option<u64>,
-    /// When it was seen last before that.
+    /// When the loop was last seen before that.
     seen_before: u64,
 }
 
-/// How many of what.
+/// The limits of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) causes: u64,
@@ -103,7 +104,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A slice begins, with other threads.
+    /// Starts a slice, which has new threads.
     pub(super) fn begin(&mut self, phase: &'static str, mails: &[Mail]) {
         self.phase = phase;
         self.alerts.read();
@@ -114,7 +115,7 @@ impl<'a> Watch<'a> {
         self.sample(mails);
     }
 
-    /// Deals with peaks, and reads the counters if it is time to.
+    /// Examines peaks, and reads the counters if it is time to.
     pub(super) fn look(&mut self, mails: &[Mail], stop: &AtomicBool) -> Result<()> {
         for (i, mail) in mails.iter().enumerate() {
             let Some((begin, end)) = mail.waiting() else {
@@ -153,7 +154,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// What was that?
+    /// Finds the cause of a peak.
     fn examine(&mut self, i: usize, begin: u64, end: u64, mails: &[Mail]) -> Result<()> {
         let subject = self.subjects[i].subject;
         let (from, to) = (self.clock.monotonic(begin), self.clock.monotonic(end));
@@ -166,7 +167,8 @@ impl<'a> Watch<'a> {
         let subjected = &mut self.subjects[i];
         subjected.learn(begin);
         let mut before = subjected.before().cloned().unwrap_or_default();
-        // They are counted from one peak to the next: to read them in between would disturb the loop.
+        // SMIs are counted from one peak to the next: reading the count in between would disturb
+        // the loop.
         if let (Some(was), Some(is)) = (subjected.smi, smi)
             && !before.counts.is_empty()
         {
@@ -181,7 +183,7 @@ impl<'a> Watch<'a> {
         let mut moved = moved(&before.counts, &after.counts, &subjected.usual, window);
         let mut waited = waited(&before.counts, &after.counts);
         if self.at.inside {
-            // Neither a task nor an interrupt came before the slice was over.
+            // No task and no interrupt ran before the end of the slice.
             moved.retain(inside::may_move);
             alerts.clear();
             waited = 0;
@@ -204,14 +206,14 @@ impl<'a> Watch<'a> {
             self.keep(partial, &mut peak, subject)?;
         }
         self.peaks.push(peak);
-        // What this has taken and caused is before the next reading, and so in no window, and nothing is learned from
-        // it. The other CPUs go on.
+        // Examining the peak took time and moved counters. This falls before the next reading, so
+        // it is in no window, and nothing is learned from it. The other CPUs continue.
         self.subjects[i].clear(mails[i].seen());
         self.sample(mails);
         Ok(())
     }
 
-    /// The flight recorder, if it runs, and there have not been enough.
+    /// Takes a snapshot if the flight recorder runs and the limit is not reached.
     fn snapshot(&mut self, mail: &Mail) -> Result<Option<Partial>> {
         let (Some(session), Some(captures)) = (self.armed.session(), &self.armed.captures) else {
             return Ok(None);
@@ -224,7 +226,7 @@ impl<'a> Watch<'a> {
         captures.snapshot(session).map(Some)
     }
 
-    /// Names a capture, with the peak as an alert: `latency-tracker explain` reads it.
+    /// Completes a capture, with the peak as its alert: `latency-tracker explain` reads it.
     fn keep(&self, partial: Partial, peak: &mut Peak, subject: Subject) -> Result<()> {
         let Some(captures) = &self.armed.captures else {
             return Ok(());
@@ -251,7 +253,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// A peak in the form of an alert of the thread.
+/// Returns a peak in the form of an alert of the thread.
 pub(super) fn as_alert(peak: &Peak, subject: Subject, seq: u64) -> Result<Alert> {
     let line = format!(
         "seq={seq} time={} instance=bench tracker=loop reason=threshold delay={} threshold=0 cpu={} pid={} tid={} \
@@ -266,7 +268,7 @@ pub(super) fn as_alert(peak: &Peak, subject: Subject, seq: u64) -> Result<Alert>
 }
 
 impl Subjected {
-    /// The loop is about to begin, or to go on; `seen` is when it was last seen.
+    /// Clears the readings before the loop starts or resumes; `seen` is when it was last seen.
     fn clear(&mut self, seen: u64) {
         self.readings.clear();
         self.runs_since = None;
@@ -285,8 +287,9 @@ impl Subjected {
         self.readings.push_back(reading);
     }
 
-    /// Until then there was no peak that has not been dealt with: what moved while the loop ran was usual. Later
-    /// readings may be in the middle of a peak that has yet to end; they are kept, and the last one before.
+    /// Learns from the readings up to a time. All peaks up to then have been examined, so what
+    /// moved while the loop ran was usual. Later readings may be in the middle of a peak that has
+    /// not ended yet: they are kept, with the last reading before them.
     fn learn(&mut self, until: u64) {
         while let (Some(before), Some(after)) = (self.readings.front(), self.readings.get(1))
             && after.end <= until
@@ -299,13 +302,13 @@ impl Subjected {
         }
     }
 
-    /// The last reading that was over at the time up to which has been learned.
+    /// Returns the oldest reading kept, the last one up to which all has been learned.
     fn before(&self) -> Option<&Reading> {
         self.readings.front()
     }
 }
 
-/// How long the thread waited for its CPU between the two.
+/// Returns how long the thread waited for its CPU between the two readings, ns.
 fn waited(before: &Counts, after: &Counts) -> u64 {
     match (before.get(&Counter::Waited), after.get(&Counter::Waited)) {
         (Some(before), Some(after)) => after.saturating_sub(before),
@@ -334,7 +337,8 @@ mod tests {
             seen_before: 0,
         };
         assert!(subjected.before().is_none());
-        // The loop is seen shortly before each reading, and then not any more, for longer than readings are kept.
+        // The loop is seen shortly before each reading. Then it is no longer seen, for longer than
+        // readings are kept.
         for at in (10..=40).step_by(10) {
             subjected.keep(reading(at, at + 2), at - 1);
         }
@@ -344,7 +348,7 @@ mod tests {
         assert!(subjected.readings.len() <= KEPT);
         subjected.learn(45);
         assert_eq!(subjected.before().unwrap().end, 42);
-        // The peak began while the reading at 40 was under way.
+        // The peak started during the reading at 40.
         subjected.readings = [reading(30, 32), reading(40, 42)].into();
         subjected.learn(41);
         assert_eq!(subjected.before().unwrap().end, 32);
@@ -372,7 +376,8 @@ mod tests {
             300,
         );
         assert!(moved[0].unusual && moved[0].usual == 0.0, "{moved:?}");
-        // Nor is what moved before the loop ran, or went on. It was seen at 450 then, and next at 650.
+        // What moved before the loop started or resumed is not learned, either. The loop was seen
+        // at 450 then, and next at 650.
         for began in [false, true] {
             subjected.usual = Usual::default();
             subjected.clear(450);

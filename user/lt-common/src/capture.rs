@@ -4,13 +4,13 @@
 //!
 //! ```text
 //! DIR/0001/trace/           the flight recorder, for babeltrace2; with --trace-format ctf-1.8 for Trace Compass
-//! DIR/0001/alert.json       the alerts of this wake-up
-//! DIR/0001/evidence.json    what a trace cannot hold, see lt_proc::evidence
-//! DIR/0001/explanation.txt  what the trace says about them
+//! DIR/0001/alert.json       the alerts of this wakeup
+//! DIR/0001/evidence.json    facts that a trace cannot contain, see lt_proc::evidence
+//! DIR/0001/explanation.txt  the explanations of the alerts from the trace
 //! ```
 //!
-//! A capture is made under another name and renamed once it is complete, so a numbered directory is never a partial
-//! capture.
+//! A capture is written under another name and renamed once it is complete, so a numbered directory
+//! is never a partial capture.
 //!
 //! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600). No other
 //! user can redirect them: the output directory is ours, and each directory above it is ours or root's. A
@@ -47,13 +47,13 @@ pub struct Record<'a> {
     pub instance: &'a str,
     /// The tracker of the instance.
     pub tracker: &'a str,
-    /// Time from the wake-up until the snapshot was written, ns.
+    /// Time from the wakeup until the snapshot was written, ns.
     pub snapshot_took: u64,
     /// Number of alerts that were overwritten before they could be read.
     pub lost: u64,
-    /// Number of wake-ups without a capture so far.
+    /// Number of wakeups without a capture so far.
     pub skipped: usize,
-    /// The alerts of the wake-up.
+    /// The alerts of the wakeup.
     pub alerts: &'a [Alert],
     /// Why there is no trace; omitted if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,12 +135,12 @@ impl Captures {
         Ok(path)
     }
 
-    /// One more than the largest existing number.
+    /// Returns one more than the largest existing number.
     pub fn next_number(&self) -> Result<u64> {
         Ok(numbered(&self.directory)?.last().map_or(1, |(n, _)| n + 1))
     }
 
-    /// Size of all captures, in bytes.
+    /// Returns the size of all captures, in bytes.
     pub fn size(&self) -> Result<u64> {
         let sizes = numbered(&self.directory)?
             .into_iter()
@@ -188,15 +188,15 @@ impl Captures {
     }
 }
 
-/// Exceeds the time that saving a capture takes, and the drift of a clock.
+/// A difference larger than the time to save a capture and the drift of a clock.
 const CLOCK_WAS_SET: Duration = Duration::from_secs(3600);
 
-/// When a capture was taken; `None` if its `alert.json` does not record it.
+/// Returns when a capture was taken; `None` if its `alert.json` does not record it.
 fn taken(capture: &Path) -> Option<Taken> {
     serde_json::from_str(&fs::read_to_string(capture.join("alert.json")).ok()?).ok()
 }
 
-/// The captures in a directory, the oldest first.
+/// Returns the captures in a directory, the oldest first.
 pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let place = || directory.display().to_string();
     let mut list = Vec::new();
@@ -281,7 +281,7 @@ fn is_ours(meta: &fs::Metadata) -> bool {
     meta.uid() == nix::unistd::geteuid().as_raw()
 }
 
-/// Owner and mode, for a message.
+/// Formats owner and mode for a message.
 fn whose(meta: &fs::Metadata) -> String {
     let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
     format!("of user {owner} with mode {mode:04o}")
@@ -387,7 +387,8 @@ mod tests {
             boot_id: boot.to_string(),
             boottime: (days * DAY).as_nanos() as u64,
         };
-        // On the ninth day of a boot. By their dates all are of the year before, since the clock was set.
+        // On the ninth day of a boot. By their dates, all captures are from the year before, since
+        // the clock was set.
         let today = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         for (number, saved) in [(1, at("other", 8)), (2, at("this", 8)), (3, at("this", 1))] {
             let partial = captures.partial().unwrap();
@@ -432,7 +433,7 @@ mod tests {
         partial.write("alert.json", "x").unwrap();
         assert_eq!(mode(&partial.path), 0o700);
         assert_eq!(mode(&partial.path.join("alert.json")), 0o600);
-        // A link that is there already is not followed.
+        // An existing link is not followed.
         std::os::unix::fs::symlink(dir.join("target"), partial.path.join("explanation.txt"))
             .unwrap();
         assert!(partial.write("explanation.txt", "x").is_err());
@@ -460,7 +461,7 @@ mod tests {
         assert!(refusal(&dir.join("link")).contains("a link"));
         fs::write(dir.join("file"), "").unwrap();
         assert!(refusal(&dir.join("file")).contains("not a directory"));
-        // One above: what is in it can be renamed, unless it is sticky.
+        // The entries of a directory above can be renamed, unless it is sticky.
         chmod(&dir, 0o777);
         assert!(refusal(&inside).contains("could replace it"));
         chmod(&dir, 0o1777);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The wake chain from an interrupt or a timer to a task, one step a line, as recorded in an alert of `tree`.
+//! The wake chain from an interrupt or a timer to a task, as recorded in an alert of `tree`, with
+//! one step per line.
 
 use lt_proc::{Alert, ChainStep, Nanos, before, chain};
 
@@ -9,8 +10,8 @@ use crate::out;
 /// Width of the bar of a step that took all the time.
 const BAR: usize = 16;
 
-/// One sentence: the longest step, and what is not known of the time before the chain. `None` if the alert has no
-/// steps, or no time passed between them.
+/// Returns a sentence that names the longest step, and says what is unknown about the time before
+/// the chain. `None` if the alert has no steps, or if no time passed between them.
 pub fn verdict(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;
     let longest = steps.iter().max_by_key(|step| step.took)?;
@@ -38,15 +39,15 @@ pub fn verdict(alert: &Alert) -> Option<String> {
     })
 }
 
-/// Total time of the sleeps before which the target had requested reads, if there are several, and a description of
-/// them.
+/// Returns the total time of the sleeps before which the target had requested reads, and a
+/// description of them, if there are several.
 fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
     let sleeps = || steps.iter().filter(|step| step.kind == "reads");
     let (first, times) = (sleeps().next()?, sleeps().count());
     let took = sleeps().map(|step| step.took).sum();
     let meanwhile = format!(
-        "while {} slept in state D {times} times, each after it had requested reads of its own, which need not have to do \
-         with the beginning of this wake chain",
+        "while {} slept in state D {times} times, each after it had requested reads of its own, which may be \
+         unrelated to the start of this wake chain",
         first.task()
     );
     (times > 1).then_some((took, meanwhile))
@@ -62,7 +63,7 @@ pub fn interference(alert: &Alert) -> Option<String> {
         .iter()
         .take_while(|one| !std::ptr::eq(*one, step))
         .last();
-    // Else the CPU comes back from idle, or waits for what the chain does not show.
+    // Otherwise the CPU comes back from idle, or waits for something that the chain does not show.
     let is_limited = before.is_some_and(ChainStep::is_limited);
     let idle = if is_limited {
         "an idle CPU, since a limit kept the task from running"
@@ -97,7 +98,7 @@ pub fn interference(alert: &Alert) -> Option<String> {
     })
 }
 
-/// What had the CPU for longest in the wait that a step ended, if the alert names it.
+/// Returns what had the CPU for longest during the wait that a step ended, if the alert names it.
 fn rivals(step: &ChainStep) -> Option<String> {
     let named = step.rivals.iter().map(|rival| {
         let at_least = if rival.at_least { "at least " } else { "" };
@@ -110,7 +111,7 @@ fn rivals(step: &ChainStep) -> Option<String> {
     }
 }
 
-/// The steps and those sentences, indented; empty for other trackers.
+/// Returns the steps and these sentences, indented; nothing for other trackers.
 pub fn lines(alert: &Alert) -> Vec<String> {
     let mut lines = steps(alert);
     if let Some(verdict) = verdict(alert) {
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(
             verdict(&alert).unwrap(),
             "most of it (3.00ms, 99 %) passed while dd/213 slept in state D 2 times, each after it had requested reads of \
-             its own, which need not have to do with the beginning of this wake chain"
+             its own, which may be unrelated to the start of this wake chain"
         );
     }
 

@@ -52,8 +52,8 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Refuses a tracker or a parameter that the module does not have, and settings that exclude each other. The kernel
-/// would refuse the first two, but only when asked to create the instance.
+/// Rejects a tracker or a parameter that the module does not have, and settings that exclude each
+/// other. The kernel would reject the first two, too, but only at the creation of the instance.
 pub fn check(root: &ProcRoot, tracker: &str, settings: &[Setting]) -> Result<()> {
     // Without the list, only the kernel can judge.
     let trackers = root.trackers().unwrap_or_default();
@@ -74,7 +74,8 @@ pub fn check(root: &ProcRoot, tracker: &str, settings: &[Setting]) -> Result<()>
             SHOW_ALL.into(),
         );
     };
-    // One that this kernel's options leave out of the module has none; the kernel would refuse it, too.
+    // A tracker that this kernel's options exclude from the module has no parameters. The kernel
+    // would reject it, too.
     if let (Some(why), true) = (&info.unavailable, info.params.is_empty()) {
         return refuse(format!("tracker {tracker}: {why}"), SHOW_ALL.into());
     }
@@ -172,7 +173,7 @@ pub fn create(
     }
 }
 
-/// A system error without its number.
+/// Returns the text of a system error without its number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error")
@@ -198,10 +199,10 @@ fn in_seconds(setting: &Setting, info: Option<&TrackerInfo>) -> Setting {
     setting
 }
 
-/// A warning about a time without a unit: elsewhere (`-d 10`), such a number is in seconds.
+/// Returns a warning about a time without a unit: elsewhere (`-d 10`), such a number is in seconds.
 fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
     let number: u64 = setting.value.parse().ok()?;
-    // A script may write a time back as `control` shows it, in ns: those are longer numbers.
+    // A script may write back a time in ns, as `control` shows it: such numbers are larger.
     if !(1..1_000_000).contains(&number) || !is_duration(setting, info) {
         return None;
     }
@@ -212,8 +213,8 @@ fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
     ))
 }
 
-/// A warning about a missing network device: the kernel accepts any name, since a device may appear later, or be in
-/// another namespace.
+/// Returns a warning about a missing network device. The kernel accepts any name, since a device
+/// may appear later, or be in another namespace.
 fn absent(
     setting: &Setting,
     info: Option<&TrackerInfo>,
@@ -233,7 +234,7 @@ fn absent(
     })
 }
 
-/// The word in `words` that a misspelt `word` most likely means, if one is close enough.
+/// Returns the word in `words` that a misspelt `word` most likely means, if one is close enough.
 pub fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = |known: &'a str| {
         let likeness = strsim::jaro_winkler(word, known);

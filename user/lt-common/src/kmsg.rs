@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The kernel log from now on; empty if it may not be read.
+/// The kernel log from now on; empty if the caller may not read it.
 #[derive(Debug)]
 pub struct Kmsg(Option<File>);
 

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-/// Whether `modprobe latency_tracker` would find it, for the kernel that runs. Needs no privilege.
+/// Whether `modprobe latency_tracker` would find it, for the running kernel. Needs no privilege.
 pub fn is_installed() -> bool {
     let Ok(release) = nix::sys::utsname::uname() else {
         return false;
@@ -25,7 +25,7 @@ fn lists(modules_dep: &str) -> bool {
     })
 }
 
-/// What to do if the module is not loaded.
+/// Returns what to do if the module is not loaded.
 pub fn how_to_load() -> &'static str {
     match (is_installed(), is_root()) {
         (true, true) => "it is installed: load it with `modprobe latency_tracker`",
@@ -38,7 +38,7 @@ pub fn how_to_load() -> &'static str {
     }
 }
 
-/// What to do if the kernel refuses this user.
+/// Returns what to do if the kernel refuses this user.
 pub fn how_to_be_let_in() -> &'static str {
     if is_root() {
         "root alone is not enough: reading takes CAP_PERFMON, changing CAP_SYS_ADMIN, of the host; \
@@ -48,7 +48,7 @@ pub fn how_to_be_let_in() -> &'static str {
     }
 }
 
-/// Whether this process may do everything.
+/// Whether this process runs as root.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }

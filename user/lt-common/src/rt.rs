@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Real-time priority for the waiting thread: the snapshot must be taken before the flight recorder
-//! has overwritten the interesting part, however busy the machine is. And for a loop that measures: its
-//! priority, and the processor's own clock.
+//! has overwritten the interesting part, however busy the machine is. Also the priority and the
+//! processor's clock for a measuring loop.
 //!
 //! `SCHED_RESET_ON_FORK`: what this thread starts (lttng, babeltrace2, the thread that explains) runs
 //! at ordinary priority.
@@ -48,7 +48,7 @@ pub fn lock_memory() -> Result<()> {
     mlockall(flags).context("memory not locked")
 }
 
-/// The processor's own clock (TSC): read after everything before it in the program is done.
+/// Reads the processor's own clock (TSC), after all preceding instructions have completed.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn ticks() -> u64 {
@@ -62,7 +62,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Other architectures have no such clock here, and do not call this.
+/// Not called on other architectures, which have no such clock.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn ticks() -> u64 {
     0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Durations as options.
+//! Durations as values of options.
 
 use lt_proc::Nanos;
 

@@ -5,7 +5,7 @@
 use svg::node::Text as Words;
 use svg::node::element::Text;
 
-/// Words whose first letter is there, on the line.
+/// Returns text that starts at this position on the baseline.
 #[must_use]
 pub fn text(x: f64, y: f64, words: &str) -> Text {
     Text::new("")
@@ -14,7 +14,7 @@ pub fn text(x: f64, y: f64, words: &str) -> Text {
         .add(Words::new(words))
 }
 
-/// Tenths are enough, and short.
+/// Rounds to tenths, which are precise enough and short.
 #[must_use]
 pub fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0

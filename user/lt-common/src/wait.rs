@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Waiting for the kernel, the clock or the person, whichever comes first.
+//! Waiting for the kernel, the clock or the user, whichever comes first.
 //!
-//! SIGINT, SIGTERM and SIGHUP only write a byte into a pipe that is polled while waiting, so none can interrupt a
-//! sequence of steps: what has been set up is taken down in order. They are not blocked, since children would inherit
-//! that (a session daemon that SIGTERM cannot end); handlers are not inherited.
+//! SIGINT, SIGTERM and SIGHUP only write a byte into a pipe that is polled while waiting. None of
+//! them can therefore interrupt a sequence of steps, and whatever has been set up is undone in
+//! order. They are not blocked, since children would inherit that: SIGTERM could not end a session
+//! daemon. Handlers are not inherited.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,14 +19,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
-/// Receives the signals that request the end.
+/// Receives the signals that ask the program to end.
 #[derive(Debug)]
 pub struct Signals(UnixStream);
 
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// The program was requested to end.
+    /// A signal asked the program to end.
     Signal,
     /// The file is readable.
     Ready,
@@ -34,7 +35,7 @@ pub enum Wake {
 }
 
 impl Signals {
-    /// From here on signals are queued for [`Signals`].
+    /// Installs the handlers: from now on signals are queued here.
     pub fn catch() -> Result<Self> {
         let (reader, writer) = UnixStream::pair().context("cannot create a pipe for signals")?;
         reader

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! For tests and benchmarks: prints a trace as babeltrace2 does, or reads it and says how fast.
+//! For tests and benchmarks: prints a trace as babeltrace2 does, or measures how fast it is read.
 //!
 //! usage: lt-ctf text|count|fields TRACE
 //!
-//!   text    every event, as `babeltrace2 --clock-cycles --no-delta --color=never --names=payload,context`; what
-//!           was lost, on standard error
-//!   count   decodes every event, and counts
-//!   fields  the same, and takes every field's value, too
+//!   text    prints every event, as `babeltrace2 --clock-cycles --no-delta --color=never --names=payload,context`,
+//!           and losses on standard error
+//!   count   decodes and counts every event
+//!   fields  as count, and also reads the value of every field
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -89,7 +89,7 @@ fn count(trace: &Path, of: impl Fn(&Event<'_>) -> u64) -> Done {
     Ok(())
 }
 
-/// Something of every field, so that none can be left out.
+/// Returns a sum over all fields, so that the compiler cannot drop the reading of any.
 fn sum(event: &Event<'_>) -> u64 {
     let one = |(index, _)| {
         let number = event.signed(index).map(|v| v as u64);

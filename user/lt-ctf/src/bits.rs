@@ -15,12 +15,12 @@ pub(crate) enum Order {
     Big,
 }
 
-/// Reads `len` (1 to 64) bits from bit `pos`; `None` when they are not all there.
+/// Reads `len` (1 to 64) bits from bit `pos`; `None` if the buffer ends before.
 #[inline]
 pub(crate) fn read(buf: &[u8], pos: usize, len: u32, order: Order) -> Option<u64> {
     let byte = pos >> 3;
     let shift = (pos & 7) as u32;
-    // Eight bytes at once where that is enough and they are there.
+    // Fast path: eight bytes at once, if they suffice and are in the buffer.
     if shift + len <= 64
         && let Some(eight) = buf.get(byte..).and_then(<[u8]>::first_chunk::<8>)
     {
@@ -50,21 +50,21 @@ pub(crate) fn read(buf: &[u8], pos: usize, len: u32, order: Order) -> Option<u64
     Some(value as u64 & mask(len))
 }
 
-/// The lowest `len` (1 to 64) bits.
+/// Returns a mask of the lowest `len` (1 to 64) bits.
 #[inline]
 pub(crate) const fn mask(len: u32) -> u64 {
     u64::MAX >> (64 - len)
 }
 
-/// `value` of `len` (1 to 64) bits, as a signed number.
+/// Sign-extends `value` of `len` (1 to 64) bits.
 #[inline]
 pub(crate) const fn sign(value: u64, len: u32) -> i64 {
     let shift = 64 - len;
     ((value << shift) as i64) >> shift
 }
 
-/// A LEB128 number from byte `at`: its value and how many bytes it takes. `None` when the buffer ends first;
-/// `Some(None)` when it has more than 64 bits.
+/// Reads a LEB128 number at byte `at`: returns its value and its size in bytes. `None` if the
+/// buffer ends first; `Some(None)` if the number has more than 64 bits.
 pub(crate) fn leb128(buf: &[u8], at: usize, signed: bool) -> Option<Option<(u64, usize)>> {
     let mut value = 0u64;
     for (i, byte) in buf.get(at..)?.iter().enumerate() {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bit by bit, as the drawing above says.
+    /// Reads bit by bit, as in the drawing at the top of the file.
     fn slow(buf: &[u8], pos: usize, len: u32, order: Order) -> u64 {
         (0..len as usize).fold(0, |value, i| {
             let byte = u64::from(buf[(pos + i) / 8]);
@@ -140,7 +140,7 @@ mod tests {
         ) {
             let order = if big { Order::Big } else { Order::Little };
             let end = (pos + len as usize).div_ceil(8);
-            // With any number of bytes behind it, the fast way and the slow way.
+            // The number of bytes after it selects the fast path or the slow path.
             let buf = &buf[..(end + tail).min(24)];
             prop_assert_eq!(read(buf, pos, len, order), Some(slow(buf, pos, len, order)));
             prop_assert_eq!(read(&buf[..end - 1], pos, len, order), None);

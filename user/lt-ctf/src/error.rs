@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// An error in a trace: the file, the byte, and what is wrong there.
+/// An error in a trace: the file, the byte, and the problem.
 #[derive(Debug, Error)]
 #[error("{}{}: {what}", file.display(), self.place())]
 pub struct Error {
@@ -23,10 +23,10 @@ pub struct Error {
 /// What is wrong.
 #[derive(Debug, Error)]
 pub enum What {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// There is nothing to read.
+    /// There is no trace.
     #[error("no trace: there is no file `metadata` in or below it")]
     Nowhere,
     /// The metadata is not JSON.
@@ -41,15 +41,15 @@ pub enum What {
     /// The file ends within a packet.
     #[error("the packet has {packet} bytes, and the file ends after {there} of them")]
     Truncated {
-        /// Size in its header.
+        /// Size of the packet according to its header.
         packet: u64,
-        /// Bytes of it in the file.
+        /// Number of its bytes in the file.
         there: u64,
     },
 }
 
 impl Error {
-    /// The byte offset, as printed; empty for a directory and for a file that cannot be opened.
+    /// Formats the byte offset; empty for a directory and for a file that cannot be opened.
     fn place(&self) -> String {
         match (&self.what, self.packet) {
             (What::Nowhere, _) => String::new(),

@@ -15,7 +15,7 @@ use crate::schema::{Class, Encoding, FieldIndex, Int, Kind, Schema};
 use crate::stream::Stream;
 use crate::trace::Trace;
 
-/// An event; it is valid until the next one is asked for.
+/// An event. It is valid until the next one is read.
 #[derive(Clone, Copy)]
 pub struct Event<'a> {
     pub(crate) trace: &'a Trace,
@@ -36,61 +36,62 @@ impl fmt::Debug for Event<'_> {
 }
 
 impl<'a> Event<'a> {
-    /// The class of the event.
+    /// Returns the class of the event.
     #[must_use]
     pub fn class(&self) -> &'a Class {
         self.class
     }
 
-    /// The number of its class, among those of [`crate::Reader::classes`].
+    /// Returns the index of its class in [`crate::Reader::classes`].
     #[must_use]
     pub fn class_index(&self) -> usize {
         self.trace.first + self.stream.event as usize
     }
 
-    /// The metadata of its trace.
+    /// Returns the metadata of its trace.
     #[must_use]
     pub fn schema(&self) -> &'a Schema {
         &self.trace.schema
     }
 
-    /// `sched_switch`, ...
+    /// Returns its name, such as `sched_switch`.
     #[must_use]
     pub fn name(&self) -> &'a str {
         &self.class.name
     }
 
-    /// The value of the trace's clock; for LTTng ns of `CLOCK_MONOTONIC`, as in an alert.
+    /// Returns its time as the value of the trace's clock: for LTTng, `CLOCK_MONOTONIC` in ns, as
+    /// in an alert.
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.stream.cycles
     }
 
-    /// Since the clock's origin (1970), ns; events come in the order of this.
+    /// Returns its time since the clock's origin (1970), ns. Events are in the order of this time.
     #[must_use]
     pub fn nanoseconds(&self) -> i64 {
         self.nanoseconds
     }
 
-    /// The CPU that recorded it, when packets have a `cpu_id`.
+    /// Returns the CPU that recorded it, if packets have a `cpu_id`.
     #[must_use]
     pub fn cpu(&self) -> Option<u32> {
         self.stream.cpu
     }
 
-    /// The number of its stream.
+    /// Returns the index of its stream.
     #[must_use]
     pub fn stream(&self) -> usize {
         self.stream.index
     }
 
-    /// The number of its trace, among those of [`crate::Reader::traces`].
+    /// Returns the index of its trace in [`crate::Reader::traces`].
     #[must_use]
     pub fn trace(&self) -> usize {
         self.stream.trace
     }
 
-    /// The node and the first bit of a field.
+    /// Returns the node and the first bit of a field.
     #[inline]
     fn place(&self, field: FieldIndex) -> Option<(&'a crate::Field, u64)> {
         let field = self.class.fields.get(field.0 as usize)?;
@@ -98,7 +99,7 @@ impl<'a> Event<'a> {
         Some((field, anchor + u64::from(field.delta)))
     }
 
-    /// The bits of an integer, a boolean or a bit array, and whether they are signed.
+    /// Returns the bits of an integer, a boolean or a bit array, and whether they are signed.
     #[inline]
     fn integer(&self, field: FieldIndex) -> Option<(u64, bool)> {
         let (field, pos) = self.place(field)?;
@@ -120,7 +121,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// An integer that is not negative.
+    /// Returns an integer, unless it is negative.
     #[inline]
     #[must_use]
     pub fn unsigned(&self, field: FieldIndex) -> Option<u64> {
@@ -128,7 +129,7 @@ impl<'a> Event<'a> {
         (!signed || value as i64 >= 0).then_some(value)
     }
 
-    /// An integer, unless it is unsigned and too large.
+    /// Returns an integer, unless it is unsigned and too large.
     #[inline]
     #[must_use]
     pub fn signed(&self, field: FieldIndex) -> Option<i64> {
@@ -136,7 +137,7 @@ impl<'a> Event<'a> {
         (signed || value as i64 >= 0).then_some(value as i64)
     }
 
-    /// A floating-point number.
+    /// Returns a floating-point number.
     #[must_use]
     pub fn float(&self, field: FieldIndex) -> Option<f64> {
         let (field, pos) = self.place(field)?;
@@ -153,7 +154,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The bytes of text in UTF-8, up to its end mark, or of a blob.
+    /// Returns the bytes of a blob, or of UTF-8 text up to its terminator.
     #[inline]
     #[must_use]
     pub fn bytes(&self, field: FieldIndex) -> Option<&'a [u8]> {
@@ -180,14 +181,14 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Text in UTF-8; what is not UTF-8 is replaced.
+    /// Returns UTF-8 text; invalid UTF-8 is replaced.
     #[must_use]
     pub fn text(&self, field: FieldIndex) -> Option<Cow<'a, str>> {
         self.bytes(field).map(String::from_utf8_lossy)
     }
 }
 
-/// An integer of whole bytes on a byte.
+/// Reads a byte-aligned integer of whole bytes.
 #[inline]
 fn quick(bytes: &[u8], at: usize, int: Int) -> Option<u64> {
     let rest = bytes.get(at..)?;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads traces in the Common Trace Format: version 2, which LTTng writes since 2.15, and version 1.8, of older tracers
-//! and of perf.
+//! Reads traces in the Common Trace Format: version 2, which LTTng has written since 2.15, and
+//! version 1.8 of older tracers and of perf.
 //!
 //! ```text
 //! metadata --metadata.rs--> Schema --program.rs--> steps of each event class
 //! streams  --stream.rs----> windows, packets, events --reader.rs--> merged by time --event.rs--> fields
 //! ```
 //!
-//! Files are read in windows of up to 256 KiB, not mapped, since mapping a file is unsafe (stream/fill.rs). So memory
-//! does not depend on the size of the trace. Nothing in a file is trusted before it is compared with what is there.
+//! Files are read in windows of up to 256 KiB, not mapped, since mapping a file is unsafe
+//! (stream/fill.rs). So the memory does not depend on the size of the trace. No size or offset in a
+//! file is trusted before it is checked against the file.
 //!
 //! # Examples
 //!
-//! Opens a trace and prints the thread that each switch starts. A field is found once, by its name in each event class,
-//! and read by number from each event. Lost events are items, too:
+//! Opens a trace and prints the thread that each switch starts. A field is looked up once in each
+//! event class, by its name, and read by its index from each event. Losses are items, too:
 //!
 //! ```no_run
 //! # use lt_ctf::{Item, Reader};

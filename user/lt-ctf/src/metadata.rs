@@ -19,30 +19,31 @@ use crate::error::{Error, Result};
 use crate::program;
 use crate::schema::{Class, Clock, Events, NodeId, Schema, StreamClass};
 
-/// Metadata of a full kernel take 1 MB; more than this is an error.
+/// Maximum size of metadata, in bytes. All events of a kernel take 1 MB.
 pub(crate) const LIMIT: u64 = 256 << 20;
 
-/// Channels of a session: they are looked up one after the other.
+/// Maximum number of stream classes, the channels of a session. They are searched linearly.
 const STREAMS: usize = 1024;
 
-/// Fields of all event classes, with those of the common context in each: a full kernel has below 100,000.
+/// Maximum number of fields of all event classes, each including the common context. All events of
+/// a kernel have fewer than 100,000.
 const FIELDS: usize = 1 << 20;
 
 const SEPARATOR: u8 = 0x1e;
 
-/// Error for a file that is named `metadata` but is something else.
+/// Error for a file that is named `metadata` but is not the metadata of a trace.
 pub(crate) const FOREIGN: &str =
     "not the metadata of a trace: it begins neither as CTF 2 nor as CTF 1.8";
 
 /// Number of bytes of a file that [`is_metadata`] reads.
 pub(crate) const BEGIN: u64 = 64;
 
-/// Whether a file that begins like this is the metadata of a trace. An empty one may become that.
+/// Whether a file that starts like this is the metadata of a trace. An empty file may become that.
 pub(crate) fn is_metadata(begin: &[u8]) -> bool {
     begin.is_empty() || begin.first() == Some(&SEPARATOR) || tsdl::is_tsdl(begin)
 }
 
-/// Reads all of `text`, which stands in `file`. With `growing`, an unfinished last fragment is left out.
+/// Parses `text`, the contents of `file`. With `growing`, an unfinished last fragment is left out.
 pub(crate) fn parse(file: &Path, text: &[u8], growing: bool) -> Result<Schema> {
     let mut builder = Builder::default();
     if tsdl::is_tsdl(text) {
@@ -88,14 +89,15 @@ struct Builder {
     schema: Schema,
     fields: Fields,
     clocks: HashMap<String, usize>,
-    /// Event classes, lowered when all are known: a later one may want a field kept that others share.
+    /// Event classes, lowered when all are known: a later class may need the value of a field that
+    /// others share.
     events: Vec<Pending>,
     seen: bool,
 }
 
 struct Pending {
     name: String,
-    /// The place of its stream class.
+    /// The index of its stream class.
     stream: usize,
     common: Option<NodeId>,
     specific: Option<NodeId>,
@@ -127,7 +129,7 @@ impl Builder {
             "clock-class" => self.clock(&fragment),
             "data-stream-class" => self.stream(&fragment),
             "event-record-class" => self.event(&fragment),
-            // A later version may have more.
+            // A later version may have other fragments.
             _ => Ok(()),
         }
     }
@@ -191,7 +193,7 @@ impl Builder {
         }
         let clock = Clock {
             name: name.clone().or_else(|| id.clone()).unwrap_or_default(),
-            // A draft of CTF 2 had another name for it, and bytes instead of text.
+            // A draft of CTF 2 used another name for it, and bytes instead of text.
             uid: fragment
                 .get("uid")
                 .or_else(|| fragment.get("uuid"))

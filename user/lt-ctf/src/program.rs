@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Skips the fields of an event: a short list of steps from their start to their end, made once for each class.
+//! Skips the fields of an event, by a short list of steps from their start to their end. The list
+//! is made once for each class.
 //!
 //! ```text
 //! sched_switch       char[16] i32 i32 i64 char[16] i32 i32   ->  448 bits
 //! sys_entry_openat   i32 string i32 u16                      ->  32 bits; Text, anchor 1, 48 bits
 //! ```
 //!
-//! Consecutive fields of fixed size are one step, and each of them is at a fixed distance from an *anchor*: the
-//! start of the event's fields, or the end of the last field of variable size. A step that needs more than the
-//! window has stops with [`Stop::More`]; the caller reads more and runs it again.
+//! Consecutive fields of fixed size are one step. Each of them is at a fixed distance from an
+//! *anchor*: the start of the event's fields, or the end of the last field of variable size. A step
+//! that needs bytes beyond the window stops with [`Stop::More`]; the caller reads more and runs the
+//! program again.
 
 mod lower;
 mod state;
@@ -24,11 +26,12 @@ pub(crate) use self::window::{Stop, Window, align};
 use self::walk::{array, keep, slot_of};
 use crate::schema::{Op, Program, Schema};
 
-/// The most steps that one event takes: arrays of arrays of nothing are cheap to write.
+/// Maximum number of steps for one event: without a limit, a small trace could have huge arrays of
+/// empty arrays.
 pub(crate) const FUEL: u32 = 1 << 22;
 
 impl Program {
-    /// Runs it from `pos`; where the event ends.
+    /// Runs the program from `pos`; returns where the event ends.
     #[inline]
     pub(crate) fn run(
         &self,
@@ -59,7 +62,7 @@ impl Program {
                 }
                 Op::Node(node) => walk(schema, window, node, pos, state)?,
             };
-            // There are as many as the largest program has.
+            // There are as many anchors as in the largest program.
             if step.anchor > 0
                 && let Some(place) = state.anchors.get_mut(step.anchor as usize)
             {

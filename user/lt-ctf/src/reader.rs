@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! All traces below a directory as one: their streams merged by time.
+//! Reads all traces below a directory as one: merges their streams by time.
 //!
 //! ```text
 //! stream 0  e---e-----e--   \
@@ -26,7 +26,7 @@ use crate::trace::Trace;
 pub enum Item<'a> {
     /// An event.
     Event(Event<'a>),
-    /// The tracer could not keep up; it comes where the gap begins.
+    /// A loss, because the tracer could not keep up. It comes where the gap starts.
     Lost(Lost),
 }
 
@@ -36,15 +36,16 @@ pub struct Reader {
     traces: Vec<Trace>,
     streams: Vec<Stream>,
     merge: Merge,
-    /// The first one is with the caller, and its stream has to go on.
+    /// Set while the caller has the first item, so that its stream must be advanced next.
     given: bool,
-    /// Streams of which nothing has been read.
+    /// Streams from which nothing has been read.
     fresh: Vec<u32>,
     /// Files that cannot be read at all.
     faults: Vec<Error>,
-    /// Files that end within their first packet, unless they have become longer when all else has been read.
+    /// Files that end within their first packet. They are errors unless they have grown by the time
+    /// everything else has been read.
     cut: Vec<(Error, Part)>,
-    /// Whether one of them has grown.
+    /// Whether one of these files has grown.
     grew: bool,
     index: Option<Vec<Index>>,
 }
@@ -64,27 +65,28 @@ impl Reader {
         self.fresh = (0..self.streams.len() as u32).rev().collect();
     }
 
-    /// The traces.
+    /// Returns the traces.
     #[must_use]
     pub fn traces(&self) -> &[Trace] {
         &self.traces
     }
 
-    /// Number of streams.
+    /// Returns the number of streams.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// Bytes read, and bytes in all. A packet counts as read when its first event is.
+    /// Returns the bytes read, and the total. A packet counts as read once its first event has been
+    /// read.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         let each = self.streams.iter().map(Stream::progress);
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Whether a file has become longer since the trace was opened: it is still being written, and was read as far as
-    /// it was there. Known at the end.
+    /// Whether a file has grown since the trace was opened. Such a file is still being written, and
+    /// was read up to its size at the time. The result is valid only at the end.
     #[must_use]
     pub fn grew(&self) -> bool {
         self.grew || self.streams.iter().any(|stream| stream.grew)
@@ -97,16 +99,17 @@ impl Reader {
         self.streams.iter().filter_map(span).collect()
     }
 
-    /// All classes of events; the number of each is that of [`Event::class_index`].
+    /// Returns all event classes; their indices are those of [`Event::class_index`].
     pub fn classes(&self) -> impl Iterator<Item = &Class> {
         self.traces.iter().flat_map(|t| &t.schema.classes)
     }
 
-    /// The next event of all streams, or what was lost. `None` at the end.
+    /// Returns the next event or loss of all streams; `None` at the end.
     ///
     /// # Errors
-    /// When what follows in a stream cannot be read. The stream goes on with its next packet, if that can be
-    /// found; so one may call this again. Then comes the rest of the packet, as [`Item::Lost`].
+    /// When the next part of a stream cannot be read. This may be called again: it then reports the
+    /// rest of the packet as [`Item::Lost`], and the stream continues with its next packet, if that
+    /// can be found.
     #[expect(
         clippy::should_implement_trait,
         reason = "an event borrows from the reader, which no iterator can express"
@@ -125,7 +128,8 @@ impl Reader {
         Ok(self.item(nanoseconds, stream as usize))
     }
 
-    /// All streams have been read: what is left are files that end within their first packet.
+    /// Called when all streams have been read. Only files that end within their first packet are
+    /// left.
     #[cold]
     fn finish(&mut self) -> Result<Option<Item<'_>>> {
         while let Some((error, part)) = self.cut.pop() {
@@ -152,7 +156,7 @@ impl Reader {
         }))
     }
 
-    /// The stream of the first goes on.
+    /// Advances the stream of the first item.
     #[inline]
     fn advance_first(&mut self) -> Result<()> {
         if let Some((_, stream)) = self.merge.first() {
@@ -179,13 +183,13 @@ impl Reader {
         })
     }
 
-    /// Reads the first event of streams of which nothing has been read.
+    /// Reads the first event of streams from which nothing has been read.
     fn start(&mut self) -> Result<()> {
         if let Some(error) = self.faults.pop() {
             return Err(error);
         }
         while let Some(index) = self.fresh.last().copied() {
-            // After an error it is tried again.
+            // After an error, the stream is tried again.
             let time = self.advance(index)?;
             self.fresh.pop();
             if let Some(time) = time {
@@ -198,7 +202,7 @@ impl Reader {
     /// Goes to the first event at `nanoseconds` (since the clock's origin) or later, forward or back.
     ///
     /// # Errors
-    /// As for [`Reader::next`]; the readable streams are then positioned.
+    /// See [`Reader::next`]. The readable streams are positioned even then.
     pub fn seek(&mut self, nanoseconds: i64) -> Result<()> {
         if self.index.is_none() {
             let index = |s: &Stream| self.traces.get(s.trace).map(|t| s.index(&t.schema));

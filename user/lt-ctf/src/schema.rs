@@ -6,8 +6,8 @@
 //! metadata (JSON) --parse--> Schema { nodes } --lower--> Program of each event class --> stream.rs runs it
 //! ```
 //!
-//! A length or a selector is the value of an earlier field: the node of that field stores it in a *slot*, from
-//! which other nodes take it. So no name is looked up while events are read.
+//! A length or a selector is the value of an earlier field. The node of that field stores it in a
+//! *slot*, from which other nodes read it. So no name is looked up while events are read.
 
 mod class;
 mod steps;
@@ -28,11 +28,11 @@ pub(crate) type Slot = u32;
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
-    /// In bits, a power of two.
+    /// Alignment in bits, a power of two.
     pub(crate) align: u32,
-    /// In bits, when it is always the same (beginning aligned).
+    /// Size in bits, if it is always the same (starting aligned).
     pub(crate) size: Option<u64>,
-    /// Whether reading it does more than going on: something in it, or itself, has a slot or a role.
+    /// Whether it must be read rather than skipped: it, or a node below it, has a slot or a role.
     pub(crate) keeps: bool,
     /// The slot for its value.
     pub(crate) slot: Option<Slot>,
@@ -48,7 +48,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// The size of its code units, bytes.
+    /// Returns the size of its code units, bytes.
     pub(crate) fn unit(self) -> usize {
         match self {
             Self::Utf8 => 1,
@@ -61,7 +61,7 @@ impl Encoding {
 /// An integer of a fixed number of bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Int {
-    /// 1 to 64.
+    /// Number of bits, 1 to 64.
     pub(crate) len: u32,
     pub(crate) order: Order,
     pub(crate) signed: bool,
@@ -110,7 +110,7 @@ pub(crate) enum Kind {
         base: u8,
         mappings: Mappings,
     },
-    /// Text up to its end mark.
+    /// Text up to its terminator.
     Text(Encoding),
     StaticText {
         bytes: u64,
@@ -138,7 +138,7 @@ pub(crate) enum Kind {
     Optional {
         node: NodeId,
         selector: Source,
-        /// Ranges of an integer selector; a boolean one has none.
+        /// Ranges of an integer selector; `None` for a boolean selector.
         ranges: Option<Vec<(i128, i128)>>,
     },
     Variant {
@@ -163,29 +163,29 @@ pub(crate) enum Role {
     EventClass,
 }
 
-/// A clock, as far as times need it.
+/// A clock: the properties that times need.
 #[derive(Debug, Clone)]
 pub struct Clock {
-    /// `monotonic` for a trace by LTTng.
+    /// Name: `monotonic` in a trace by LTTng.
     pub name: String,
     /// Distinguishes it from other clocks of that name: for LTTng, the boot of the machine.
     pub uid: Option<String>,
-    /// Cycles a second.
+    /// Cycles per second.
     pub frequency: u64,
-    /// Offset of its value from its origin, whole seconds ...
+    /// Whole seconds of the offset of its value from its origin.
     pub offset_seconds: i64,
-    /// ... and cycles.
+    /// The rest of that offset, in cycles.
     pub offset_cycles: u64,
 }
 
 impl Clock {
-    /// Offset of its value if the clock counts nanoseconds.
+    /// Returns the offset of its value if the clock counts nanoseconds.
     pub(crate) fn offset(&self) -> Option<i64> {
         let seconds = self.offset_seconds.saturating_mul(SECOND as i64);
         (self.frequency == SECOND).then(|| seconds.wrapping_add(self.offset_cycles as i64))
     }
 
-    /// `cycles` of this clock as nanoseconds since its origin (for LTTng: since 1970).
+    /// Converts `cycles` of this clock to nanoseconds since its origin (for LTTng: since 1970).
     #[must_use]
     pub fn nanoseconds(&self, cycles: u64) -> i64 {
         let all = u128::from(cycles) + u128::from(self.offset_cycles);
@@ -202,7 +202,7 @@ const SECOND: u64 = 1_000_000_000;
 pub struct Schema {
     pub(crate) nodes: Vec<Node>,
     pub(crate) slots: u32,
-    /// Bytes of all names in field classes.
+    /// Size of all names in field classes, bytes.
     pub(crate) names: usize,
     pub(crate) uuid: Option<[u8; 16]>,
     pub(crate) packet_header: Option<NodeId>,
@@ -216,49 +216,50 @@ pub struct Schema {
 impl Schema {
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node {
-        // Every NodeId is made by pushing to `nodes`, which never shrinks.
+        // Every NodeId is an index that was pushed to `nodes`, which never shrinks.
         &self.nodes[id as usize]
     }
 
-    /// The place of the data stream class of that number.
+    /// Returns the index of the data stream class of that number.
     pub(crate) fn stream(&self, id: u64) -> Option<usize> {
         self.streams.iter().position(|s| s.id == id)
     }
 
-    /// The number that the tracer gave the trace. LTTng gives all snapshots of a session the same one, and all chunks
-    /// of one that is rotated.
+    /// Returns the UUID of the trace. LTTng uses the same UUID for all snapshots of a session, and
+    /// for all chunks of a rotated session.
     #[must_use]
     pub fn uuid(&self) -> Option<[u8; 16]> {
         self.uuid
     }
 
-    /// A value of the environment: `hostname`, `kernel_release`, `tracer_name`, `domain`, ...
+    /// Returns a value of the environment: `hostname`, `kernel_release`, `tracer_name`, `domain`,
+    /// ...
     #[must_use]
     pub fn environment(&self, key: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(k, _)| k == key);
         found.map(|(_, v)| v.as_str())
     }
 
-    /// The classes of all events.
+    /// Returns all event classes.
     pub fn classes(&self) -> impl Iterator<Item = &Class> {
         self.classes.iter()
     }
 
-    /// The classes of the events that streams of a class have, by the number in [`crate::Span::stream`].
+    /// Returns the event classes of a stream class, given the number in [`crate::Span::stream`].
     pub fn classes_of(&self, stream: usize) -> impl Iterator<Item = &Class> {
         let events = self.streams.get(stream).map(|stream| &stream.events);
         let places = events.into_iter().flat_map(Events::classes);
         places.filter_map(|place| self.classes.get(place as usize))
     }
 
-    /// The clocks of the trace.
+    /// Returns the clocks of the trace.
     #[must_use]
     pub fn clocks(&self) -> &[Clock] {
         &self.clocks
     }
 }
 
-/// The names whose ranges hold `value`.
+/// Returns the names whose ranges contain `value`.
 pub(crate) fn labels(mappings: &Mappings, value: i128) -> impl Iterator<Item = &str> {
     let holds = move |(_, ranges): &&(String, Vec<(i128, i128)>)| within(ranges, value);
     mappings.iter().filter(holds).map(|(name, _)| name.as_str())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One stream: its files one after the other, packet by packet, event by event.
+//! Reads one stream: its files one after another, packet by packet, event by event.
 //!
 //! ```text
 //! file     | packet | packet      | packet |  ...
@@ -26,9 +26,9 @@ use crate::error::{Error, Result, What};
 use crate::program::{FUEL, State, Stop, Window};
 use crate::schema::{Clock, NodeId, Schema};
 
-/// Windows begin at a multiple of this, bytes.
+/// Windows start at a multiple of this, bytes.
 const PAGE: u64 = crate::metadata::field::ALIGN as u64 / 8;
-/// The size of a window, bytes; with many streams, less.
+/// Maximum size of a window, bytes; with many streams, windows are smaller.
 pub(crate) const WINDOW: usize = 256 << 10;
 
 /// A file of a stream.
@@ -40,7 +40,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Whether it is longer now than it was when the trace was opened: then it is still being written.
+    /// Whether the file has grown since the trace was opened: then it is still being written.
     pub(crate) fn has_grown(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|facts| facts.len() > self.size)
     }
@@ -58,48 +58,48 @@ pub(crate) enum Next {
 pub(crate) struct Stream {
     pub(crate) index: usize,
     pub(crate) trace: usize,
-    /// Its place among the stream classes.
+    /// The index of its stream class.
     pub(crate) class: usize,
     /// Stream ID in its last packet.
     pub(crate) id: Option<u64>,
     pub(crate) parts: Vec<Part>,
     pub(crate) cpu: Option<u32>,
     growing: bool,
-    /// A file of it is longer now than it was when the trace was opened.
+    /// Whether one of its files has grown since the trace was opened.
     pub(crate) grew: bool,
-    /// Takes the class that its first packet names.
+    /// Whether its class is still to be taken from its first packet.
     any: bool,
     clock: Option<Clock>,
-    /// Offset of a clock that counts nanoseconds.
+    /// Offset of the clock, if it counts nanoseconds.
     offset: Option<i64>,
     packet_context: Option<NodeId>,
-    /// The file that is open, and its number among the parts.
+    /// The open file, with its index among the parts.
     open: Option<(usize, File)>,
     /// Start of the next packet.
     pub(crate) at: (usize, u64),
     pub(crate) packet: Packet,
-    /// No event of the packet is later, cycles.
+    /// The latest time of an event in the packet, cycles.
     latest: u64,
-    /// It is open, and what was lost before it is being told.
+    /// Whether the packet is open, and losses before it are being reported.
     ready: bool,
-    /// Before the present one.
+    /// The previous packet.
     before: Option<Packet>,
-    /// The counter of discarded events in the packet before that one.
+    /// The counter of discarded events in the packet before the previous one.
     discarded: Option<u64>,
-    /// The packet before was read to its end: what was lost there has not been told yet.
+    /// Whether the packet was read to its end, and losses there have not been reported yet.
     has_packet: bool,
     lost: Vec<Lost>,
-    /// The rest of a damaged packet.
+    /// The unreadable rest of a damaged packet.
     rest: Option<Lost>,
-    /// The next item, if it is this loss and no event.
+    /// The next item, if it is a loss.
     pub(crate) told: Option<Lost>,
     bytes: Vec<u8>,
     /// Number of bytes of the packet in `bytes`, and their offset in the packet.
     filled: usize,
     base: u64,
     size: usize,
-    /// The end of the present event, of the packet's content and of what is in memory of it; bits of the window. The
-    /// second is 0 as long as no events are read.
+    /// Ends of the current event, of the packet's content, and of the part in memory, in bits of
+    /// the window. The second is 0 while no events are read.
     pos: u64,
     limit: u64,
     end: u64,
@@ -107,7 +107,7 @@ pub(crate) struct Stream {
     context: Vec<u8>,
     context_at: u64,
     pub(crate) state: State,
-    /// Of the current event.
+    /// Class of the current event.
     pub(crate) event: u32,
     pub(crate) cycles: u64,
 }
@@ -162,12 +162,12 @@ impl Stream {
         }
     }
 
-    /// With many streams the windows are smaller.
+    /// Limits the size of the window: with many streams, windows are smaller.
     pub(crate) fn limit_window(&mut self, size: usize) {
         self.size = size;
     }
 
-    /// Bytes before the next packet, and bytes in all.
+    /// Returns the bytes before the next packet, and the total.
     pub(crate) fn progress(&self) -> (u64, u64) {
         let size = |parts: &[Part]| parts.iter().map(|part| part.size).sum::<u64>();
         let (part, offset) = self.at;
@@ -183,13 +183,13 @@ impl Stream {
         }
     }
 
-    /// Events are read from this window.
+    /// Starts reading events from this window.
     fn enter(&mut self) {
         self.limit = self.packet.content.saturating_sub(8 * self.base);
         self.end = self.limit.min(8 * self.filled as u64);
     }
 
-    /// The header and the context of the packet, where the context begins, and its class.
+    /// Returns the header and the context of the packet, where the context starts, and its class.
     pub(crate) fn packet_fields(&self) -> (&[u8], u64, Option<NodeId>) {
         (&self.context, self.context_at, self.packet_context)
     }
@@ -203,7 +203,7 @@ impl Stream {
         }
     }
 
-    /// An error at `bit` of the present packet.
+    /// Creates an error at `bit` of the current packet.
     #[cold]
     fn fault(&self, bit: u64, what: impl Into<What>) -> Error {
         let path = self.parts.get(self.packet.part).map(|p| p.path.clone());
@@ -215,7 +215,8 @@ impl Stream {
         }
     }
 
-    /// Goes to the next event, or to what was lost before it. After an error it goes on behind what was wrong.
+    /// Advances to the next event, or to a loss before it. After an error, it continues behind the
+    /// fault.
     #[inline]
     pub(crate) fn advance(&mut self, schema: &Schema) -> Result<Next> {
         loop {
@@ -230,7 +231,7 @@ impl Stream {
         }
     }
 
-    /// Gets more of the packet into the window, if that is why it stopped.
+    /// Reads more of the packet into the window, if decoding stopped for lack of it.
     #[cold]
     fn again(&mut self, stop: Stop) -> Result<()> {
         self.limit = 0;
@@ -249,7 +250,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Between packets: what was lost, the next packet, or the end.
+    /// Advances between packets: to a loss, the next packet, or the end.
     #[cold]
     fn between(&mut self, schema: &Schema) -> Result<Option<Next>> {
         self.limit = 0;
@@ -259,7 +260,7 @@ impl Stream {
             return Ok(Some(Next::Lost(lost)));
         }
         if !self.ready {
-            // Time of the last event, or start of the packet.
+            // The time of the last event, or the start of the packet.
             let last = self.cycles;
             self.ready = self.next_packet(schema)?;
             if self.ready || self.has_packet {
@@ -279,14 +280,14 @@ impl Stream {
         Ok(None)
     }
 
-    /// Decodes the event at `pos`. When it stops, all is as before.
+    /// Decodes the event at `pos`. If it stops early, the state is unchanged.
     #[inline]
     fn decode(&mut self, schema: &Schema) -> Result<(), Stop> {
         let Some(class) = schema.streams.get(self.class) else {
             return Err(Stop::bad("no such data stream class"));
         };
         let begin = self.pos;
-        // Not by window(): the state is changed meanwhile.
+        // Not by window(), since the state is borrowed mutably.
         let window = Window {
             bytes: &self.bytes[..self.filled],
             end: self.end,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! An event as babeltrace2 prints it, so that the two can be compared byte by byte:
-//! `babeltrace2 --clock-cycles --no-delta --color=never --names=payload,context`.
+//! Prints an event as babeltrace2 does, so that the two can be compared byte by byte: `babeltrace2
+//! --clock-cycles --no-delta --color=never --names=payload,context`.
 
 use crate::{Event, Part, Scope, Show};
 
-/// Arguments with which babeltrace2 prints the same; the path of the trace follows.
+/// Arguments with which babeltrace2 prints the same text; the path of the trace follows.
 pub const ARGS: [&str; 5] = [
     "convert",
     "--clock-cycles",
@@ -14,7 +14,7 @@ pub const ARGS: [&str; 5] = [
     "--names=payload,context",
 ];
 
-/// Appends `event` and a newline. False when a field could not be told in full.
+/// Appends `event` and a newline. Returns false if a field could not be printed in full.
 pub fn line(event: &Event<'_>, out: &mut Vec<u8>) -> bool {
     let mut whole = true;
     out.extend_from_slice(format!("[{:020}] ", event.cycles()).as_bytes());
@@ -74,7 +74,7 @@ pub fn line(event: &Event<'_>, out: &mut Vec<u8>) -> bool {
     whole
 }
 
-/// An open bracket around a part.
+/// A bracket around a part that is still open.
 enum Open {
     Struct(u64),
     Array(u64),
@@ -184,7 +184,7 @@ impl<'o> Printer<'o> {
     }
 
     fn bare(&mut self, value: i128, show: Show) {
-        // Negative ones as the bits that they have, filled up to a whole digit.
+        // A negative number is printed as its bits, extended to a whole digit.
         let bits = |digit: u32| {
             let len = show.bits.next_multiple_of(digit).min(64);
             value as u64 & crate::bits::mask(len)
@@ -222,7 +222,7 @@ impl<'o> Printer<'o> {
     }
 }
 
-/// C's `%g`: six digits, the shorter way of the two.
+/// Formats as C's `%g`: six digits, in the shorter of the two notations.
 fn general(value: f64) -> String {
     if !value.is_finite() {
         let sign = if value.is_sign_negative() { "-" } else { "" };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One of several traces that are read together.
+//! A trace, one of several that are read together.
 
 use std::path::PathBuf;
 
@@ -13,6 +13,6 @@ pub struct Trace {
     pub directory: PathBuf,
     /// Its metadata.
     pub schema: Schema,
-    /// The number of its first class among those of all traces.
+    /// The index of its first class among the classes of all traces.
     pub(crate) first: usize,
 }

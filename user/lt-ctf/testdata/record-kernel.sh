@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# record-kernel.sh [TRACE...]: those traces of a kernel, or all, into /lt/out, inside the virtual machine; make calls it.
+# record-kernel.sh [TRACE...]: records these kernel traces, or all, into /lt/out, in the virtual
+# machine; make calls it.
 #
 #   compact   few events, so short headers; contexts
 #   all       all tracepoints and system calls, so long headers; call stacks; each stream in several files
-#   snapshot  a flight recorder, which has overwritten the begin
-#   rare      the classes of fields that few events have: parts of packets, of other sizes than whole bytes and in the
-#             byte order of networks; octal modes; flags of poll
-#   rare-1.8  the same in the older format
+#   snapshot  a flight recorder, which has overwritten the start
+#   rare      field classes that few events have: parts of network packets, with sizes that are not whole bytes and in
+#             network byte order; octal modes; flags of poll
+#   rare-1.8  as rare, in the older format
 
 set -eu
 
@@ -80,7 +81,8 @@ does() {
 		        client.recv(size)
 		    connection.close()
 		    waits.poll(1000)
-		    # Packets of another protocol: more than fit into a buffer, and one to a port without a socket.
+		    # Packets of another protocol: more than fit into a buffer, and a packet to a port without a
+		    # socket.
 		    full = socket.socket(family, socket.SOCK_DGRAM)
 		    full.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
 		    full.bind((address, 0))

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# record-perf.sh: what perf.tar.xz holds, recorded inside the virtual machine into /lt/out/perf.data.
+# record-perf.sh: records the trace in perf.tar.xz, in the virtual machine, into /lt/out/perf.data.
 #
-# A program that waits five times for a child, which sleeps for 20 ms. Debian's perf has no writer for CTF since 13, so
-# that of 12 (perf 6.1) recorded it, with its libraries, and converted it on the host:
+# The recorded program waits five times for a child that sleeps for 20 ms. Debian's perf has had no
+# CTF writer since 13, so perf 6.1 of Debian 12, with its libraries, recorded the trace and
+# converted it on the host:
 #
 #   scripts/vm --root full --out DIRECTORY --add PERF-AND-LIBRARIES:/lt/perf --add record-perf.sh -- sh /lt/record-perf.sh
 #   perf data convert -i DIRECTORY/perf.data --all --to-ctf perf && tar -cJf perf.tar.xz perf

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The captures of `record` as exemplars: for each bucket of an instance, the newest capture with an alert whose delay is
-//! in it. A capture is read once: it is renamed into place when it is whole, and never changes.
+//! The captures of `record` as exemplars: for each bucket of an instance, the newest capture with
+//! an alert whose delay is in that bucket. A capture is read once: it is renamed into place when it
+//! is complete, and never changes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,27 +14,27 @@ use serde::Deserialize;
 
 use crate::readings::bucket_of;
 
-/// The newest captures that are looked at.
+/// Only this many captures are considered, the newest.
 const MOST: usize = 256;
 
-/// No `alert.json` is longer than this many bytes: 4096 alerts, of several stacks each.
+/// The largest `alert.json`, in bytes: 4096 alerts with several stacks each.
 const LONGEST: u64 = 64 << 20;
 
-/// A capture that has an alert with such a delay.
+/// A capture with an alert whose delay is in the bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Exemplar {
     /// Its number, as `captures` shows it.
     pub(crate) capture: String,
-    /// ns
+    /// The delay, ns.
     pub(crate) delay: u64,
     /// Seconds since 1970.
     pub(crate) taken: u64,
 }
 
-/// By the name of the instance and the bucket.
+/// The exemplars by instance name and bucket.
 pub(crate) type Exemplars = HashMap<(String, usize), Exemplar>;
 
-/// The part of `alert.json` that matters here.
+/// The fields of `alert.json` that are used here.
 #[derive(Debug, Deserialize)]
 struct Saved {
     taken: u64,
@@ -50,8 +51,9 @@ struct Delay {
 #[derive(Debug)]
 pub(crate) struct Captures {
     directory: PathBuf,
-    /// Those that have been read, by the name of their directory, with the time of the file, since a number is used
-    /// again after all captures were removed. `None` if that failed.
+    /// The captures already read, by the name of their directory. The time of the file is part of
+    /// the value, because a number is reused after all captures were removed. `None` if reading
+    /// failed.
     read: HashMap<String, (Option<SystemTime>, Option<Saved>)>,
 }
 
@@ -63,10 +65,10 @@ impl Captures {
         }
     }
 
-    /// Reads what is new.
+    /// Reads the new captures, and returns all exemplars.
     ///
     /// # Errors
-    /// When the directory cannot be read. One that does not exist has no captures.
+    /// When the directory cannot be read. A directory that does not exist has no captures.
     pub(crate) fn exemplars(&mut self) -> io::Result<Exemplars> {
         let mut names = Vec::new();
         match fs::read_dir(&self.directory) {

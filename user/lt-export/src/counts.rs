@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What became of the messages that were sent to a collector.
+//! Delivery counters of the messages to a collector.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a message is about.
+/// The content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Counters, gauges, histograms.
@@ -16,7 +16,7 @@ pub enum Signal {
 impl Signal {
     pub(crate) const ALL: [Self; 2] = [Self::Metrics, Self::Logs];
 
-    /// The word in paths and labels.
+    /// Returns the word for it in paths and labels.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Signal {
     }
 }
 
-/// What became of data points and alerts.
+/// Delivery counters of data points and alerts.
 #[derive(Debug, Default)]
 pub struct Counts {
     sent: [AtomicU64; 2],
@@ -37,7 +37,7 @@ pub struct Counts {
 pub(crate) type Counted<'a> = (&'static str, &'static str, Box<dyn Fn(Signal) -> u64 + 'a>);
 
 impl Counts {
-    // Relaxed in all of them: each number is shown by itself.
+    // All accesses are relaxed: no counter is compared with another.
 
     pub(crate) fn metrics(&self) -> [Counted<'_>; 2] {
         [
@@ -54,7 +54,7 @@ impl Counts {
         ]
     }
 
-    /// How many were dropped.
+    /// Returns the number dropped.
     #[must_use]
     pub fn dropped(&self, signal: Signal) -> u64 {
         self.dropped[signal as usize].load(Ordering::Relaxed)

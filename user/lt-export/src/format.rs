@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The two formats of the page, and which of them a client gets: OpenMetrics if its `Accept` asks for that, else the
-//! older text, which every reader of metrics understands.
+//! The two formats of the page. A client gets OpenMetrics if its `Accept` header asks for it, else
+//! the older text, which every reader of metrics understands.
 
 const OPENMETRICS: &str = "application/openmetrics-text";
 const TEXT: &str = "text/plain";
 
-/// How the page is written.
+/// The format of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' text format 0.0.4, also for node_exporter's textfile collector.
@@ -16,7 +16,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format for the values of a request's `Accept` headers: OpenMetrics if it is named and no less wanted than text.
+    /// Returns the format for the values of a request's `Accept` headers: OpenMetrics if it is
+    /// named with at least the weight of text.
     pub(crate) fn accepted<'a>(accept: impl Iterator<Item = &'a [u8]>) -> Self {
         let (mut openmetrics, mut text) = (0.0, 0.0);
         for value in accept.filter_map(|value| std::str::from_utf8(value).ok()) {
@@ -39,7 +40,7 @@ impl Format {
         }
     }
 
-    /// The `Content-Type` of the page.
+    /// Returns the `Content-Type` of the page.
     #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {
@@ -49,8 +50,8 @@ impl Format {
     }
 }
 
-/// A page of OpenMetrics in the older format, which has no units, no exemplars, no type `info` and no end, and which
-/// knows a counter by the whole name of its series.
+/// Converts a page from OpenMetrics to the older format. That format has no units, no exemplars, no
+/// type `info` and no end marker, and names a counter by the full name of its series.
 pub(crate) fn older(page: &str) -> String {
     let mut text = String::new();
     let mut help = "";
@@ -69,7 +70,8 @@ pub(crate) fn older(page: &str) -> String {
                 "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n"
             ));
         } else if !line.starts_with('#') {
-            // A label may have this text in it, but not followed by the end of the labels and a number.
+            // A label may contain this text, but not followed by the end of the labels and a
+            // number.
             let sample = match line.rsplit_once(" # {") {
                 Some((sample, _)) if !sample.ends_with(['"', ',']) && sample.contains("} ") => {
                     sample

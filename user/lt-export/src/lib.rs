@@ -57,7 +57,7 @@ impl Exporter {
         }
     }
 
-    /// Also exports the delivery counters of messages.
+    /// Also exports the delivery counters of the messages.
     #[must_use]
     pub fn with_counts(mut self, counts: Arc<Counts>) -> Self {
         self.counts = Some(counts);
@@ -74,7 +74,7 @@ impl Exporter {
     }
 
     fn sample(&self) -> Result<Sample, ProcError> {
-        // What is read is replaced as a whole.
+        // A panicked reader leaves no partial state: what is read is replaced as a whole.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (top, captures) = &mut *state;
         Ok(Sample {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The page. Each counter of `stats` is a metric of that name, with `name` (the instance's) and `tracker` as its labels,
-//! so that the counters add up there as they do in the kernel. `instance` would be no label of ours: a Prometheus gives
-//! that name to the machine, and would rename ours to `exported_instance`.
+//! The page. Each counter of `stats` is a metric of that name, with the labels `name` (of the
+//! instance) and `tracker`, so that the metrics add up as the counters do in the kernel. The label
+//! is not called `instance`: Prometheus uses that name for the machine, and would rename ours to
+//! `exported_instance`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,12 +22,12 @@ use crate::format::{self, Format};
 
 use crate::readings::{GAUGES, Reading, Readings, bounds, seconds};
 
-/// All that a page shows.
+/// The contents of a page.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub(crate) readings: Readings,
     pub(crate) exemplars: Exemplars,
-    /// What became of the messages, if messages are sent.
+    /// The delivery counters, if messages are sent.
     pub(crate) counts: Option<Arc<Counts>>,
 }
 
@@ -38,7 +39,7 @@ pub(crate) type Gauge = (
     fn(&Reading) -> Option<f64>,
 );
 
-/// Those that are no counters of `stats`.
+/// The gauges that are not counters of `stats`.
 pub(crate) const PARAMETERS: [Gauge; 3] = [
     ("enabled", "Whether the instance tracks", None, |reading| {
         reading.enabled.map(|n| n as f64)
@@ -62,7 +63,7 @@ pub(crate) const MODULE: (&str, &str) = ("module", "The kernel module's version"
 pub(crate) const INSTANCES: (&str, &str) = ("instances", "How many instances there are");
 pub(crate) const DELAY: (&str, &str) = ("delay", "How long operations took");
 
-/// What a counter of `stats` counts.
+/// Returns the meaning of a counter of `stats`.
 pub(crate) fn help(key: &str) -> &'static str {
     Stats::meaning(key).unwrap_or("See the page of the tracker")
 }
@@ -82,7 +83,8 @@ pub(crate) fn page(sample: Sample, format: Format) -> String {
 }
 
 impl Sample {
-    /// The page with exemplars at their buckets. The encoder writes exemplars only of histograms that it keeps itself.
+    /// Returns the page with exemplars at their buckets. The encoder writes exemplars only for
+    /// histograms that it keeps itself.
     fn with_exemplars(&self, page: &str) -> String {
         let mut at: HashMap<String, String> = HashMap::new();
         for reading in &self.readings.instances {
@@ -117,7 +119,7 @@ impl Sample {
         let mut text = String::with_capacity(page.len());
         for line in page.lines() {
             text.push_str(line);
-            // Up to the label of the tracker.
+            // The line up to the label of the tracker.
             let place = line.find("tracker=\"").and_then(|i| line.get(..i));
             if let Some(exemplar) = place.and_then(|place| at.get(place)) {
                 text.push_str(exemplar);
@@ -316,7 +318,8 @@ mod tests {
         let dir = tree();
         let path = dir.path().join("captures/0007");
         fs::create_dir_all(&path).unwrap();
-        // In the second one there is no delay now: the capture is older than the instance.
+        // The bucket of the second exemplar has no delay now: the capture is older than the
+        // instance.
         let alerts = r#"{"delay":20000000000},{"delay":100000}"#;
         let text = format!(r#"{{"taken":17,"instance":"slow","alerts":[{alerts}]}}"#);
         fs::write(path.join("alert.json"), text).unwrap();
@@ -328,7 +331,7 @@ mod tests {
              # {capture=\"0007\"} 20 17",
         );
         assert_eq!(shown.matches("capture=").count(), 1, "{shown}");
-        // The older format has none.
+        // The older format has no exemplars.
         let older = page(&root, Format::Text).unwrap();
         assert!(!older.contains("capture="), "{older}");
         assert!(

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The messages of OpenTelemetry: the metrics of the page, and alerts as log records. A Prometheus gives the metrics the
-//! names that they have on the page.
+//! The messages of OpenTelemetry: the metrics of the page, and alerts as log records. In
+//! Prometheus, the metrics have the same names as on the page.
 //!
-//! Sums are cumulative. When a counter started to count is not recorded, so their start time is 0, which means that.
+//! Sums are cumulative. The kernel does not record when a counter started, so the start time is 0,
+//! which means unknown.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -59,7 +60,7 @@ impl Resource {
     }
 }
 
-/// An alert, and when it was raised.
+/// An alert, and the time of day when it was raised.
 #[derive(Debug)]
 pub struct Record {
     /// The alert.
@@ -121,7 +122,7 @@ fn sum(data_points: Vec<NumberDataPoint>) -> Data {
     })
 }
 
-/// An encoded `ExportMetricsServiceRequest`, and how many data points it has.
+/// Returns an encoded `ExportMetricsServiceRequest`, and the number of its data points.
 pub(crate) fn metrics(sample: &Sample, resource: &Resource, now: SystemTime) -> (Vec<u8>, u64) {
     let now = nanos(now);
     let int = |n: u64| number_data_point::Value::AsInt(signed(n));
@@ -228,7 +229,8 @@ fn delays(reading: &Reading, sample: &Sample, now: u64) -> Option<HistogramDataP
     })
 }
 
-/// An encoded `ExportLogsServiceRequest`. Each field of an alert is an attribute, with the name that `--json` gives it.
+/// Returns an encoded `ExportLogsServiceRequest`. Each field of an alert is an attribute, with the
+/// name that `--json` gives it.
 pub(crate) fn logs(records: &[Record], resource: &Resource, now: SystemTime) -> Vec<u8> {
     let log_records = records.iter().map(|record| LogRecord {
         time_unix_nano: nanos(record.time),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! OTLP over HTTP. Messages wait in a bounded queue, and a thread POSTs them one after another. While the collector is
-//! away or busy, it tries again later, as the specification asks for; when the queue is full, its oldest messages are
-//! dropped and counted.
+//! OTLP over HTTP. Messages wait in a bounded queue, and a thread POSTs them one after another. If
+//! the collector is down or busy, the thread retries later, as the specification requires. When the
+//! queue is full, its oldest messages are dropped and counted.
 //!
 //! ```text
 //!  queue() -> [oldest ... newest] -> POST -> 200                  sent
@@ -29,20 +29,20 @@ use thiserror::Error;
 use crate::counts::{Counts, Signal};
 use crate::otlp::{self, Record, Resource};
 
-/// Bytes that wait at most; one message may be larger.
+/// Most bytes in the queue; a single message may be larger.
 const ROOM: usize = 4 << 20;
 
 /// How long a collector may take for one message, in seconds.
 const PATIENCE: u64 = 10;
 
-/// Between two tries, at first and at most.
+/// The pause between two tries: the first one and the longest.
 const SOON: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(60);
 
-/// A collector may ask for this much at most.
+/// The longest pause that a collector may request.
 const LATEST: Duration = Duration::from_secs(600);
 
-/// Limits of an answer, in bytes.
+/// Limits of a response, in bytes.
 const STATUS_LINE: usize = 1024;
 const HEADERS: usize = 8192;
 const BODY: u64 = 65536;
@@ -51,13 +51,13 @@ const BODY: u64 = 65536;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint(String);
 
-/// Why a URL is none for OTLP.
+/// Why a URL cannot be used for OTLP.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UrlError {
     /// Encryption is not built in.
     #[error("https is not supported; send to a collector on this machine that forwards with TLS")]
     Https,
-    /// Of another shape.
+    /// The URL has another form.
     #[error(
         "expected http://HOST[:PORT][/PATH] with a name or an IPv4 address, like http://localhost:4318"
     )]
@@ -99,7 +99,7 @@ impl fmt::Display for Endpoint {
 struct Message {
     signal: Signal,
     body: Vec<u8>,
-    /// Data points, or alerts.
+    /// Number of data points or alerts in it.
     items: u64,
 }
 
@@ -107,9 +107,9 @@ struct Message {
 struct Queue {
     waiting: VecDeque<Message>,
     bytes: usize,
-    /// The thread has a message.
+    /// Set while the thread sends a message.
     sending: bool,
-    /// No more tries.
+    /// Set once the thread must not try again.
     ends: bool,
 }
 
@@ -138,7 +138,8 @@ struct Shared {
 }
 
 impl Outbox {
-    /// Starts the thread. `note` gets a line when the collector is away or refuses, and when it is back.
+    /// Starts the thread. `note` gets a line when the collector is down or refuses messages, and
+    /// when it accepts them again.
     #[must_use]
     pub fn start(endpoint: Endpoint, note: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self::with_limits(endpoint, note, ROOM, SOON)
@@ -164,7 +165,7 @@ impl Outbox {
         Self { shared }
     }
 
-    /// What became of the messages.
+    /// Returns the delivery counters.
     #[must_use]
     pub fn counts(&self) -> Arc<Counts> {
         Arc::clone(&self.shared.counts)
@@ -197,7 +198,8 @@ impl Outbox {
         }
     }
 
-    /// Waits until all is sent, for a time at most, and ends the thread. What is left is dropped.
+    /// Waits until all messages are sent, for at most this time, and ends the thread. The messages
+    /// left are dropped.
     pub fn finish(self, time: Duration) {
         let end = Instant::now() + time;
         let mut queue = self.shared.lock();
@@ -214,23 +216,24 @@ impl Outbox {
     }
 }
 
-/// What a try came to.
+/// The outcome of a try.
 enum Outcome {
-    /// The collector has it, and rejected this many of its items, with its reason.
+    /// The collector has accepted the message, but rejected this many of its items, for this
+    /// reason.
     Sent(u64, String),
-    /// Once more, after this time or when we like.
+    /// Try again, after this time or after our own pause.
     Again(String, Option<Duration>),
-    /// Never.
+    /// Do not try again.
     Refused(String),
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Each change is a single step.
+        // A panic leaves no partial state: each change is a single step.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The oldest message, or none at the end.
+    /// Waits for the oldest message; `None` at the end.
     fn next(&self) -> Option<Message> {
         let mut queue = self.lock();
         loop {
@@ -251,7 +254,7 @@ impl Shared {
         }
     }
 
-    /// Waits; false at the end.
+    /// Sleeps; returns false at the end.
     fn sleep(&self, time: Duration) -> bool {
         let queue = self.lock();
         let waited = self
@@ -261,7 +264,7 @@ impl Shared {
     }
 
     fn run(&self) {
-        // What was said last of each signal; the same again is not news.
+        // The last note about each signal: the same note is not repeated.
         let mut said = [String::new(), String::new()];
         let mut away: Option<(Instant, u64)> = None;
         while let Some(message) = self.next() {
@@ -372,14 +375,14 @@ impl Shared {
     }
 }
 
-/// A time around `pause`, so that clients do not come back together.
+/// Returns a random time around `pause`, so that clients do not retry at the same time.
 fn jitter(pause: Duration) -> Duration {
     // The keys of a hasher are random.
     let random = RandomState::new().hash_one(0) % 512;
     pause * (768 + random as u32) / 1024
 }
 
-/// How many items a collector rejected, and why.
+/// Returns how many items a collector rejected, and why.
 fn partial(signal: Signal, body: &[u8]) -> (u64, String) {
     let partial = match signal {
         Signal::Metrics => ExportMetricsServiceResponse::decode(body)
@@ -410,7 +413,7 @@ fn reason(kind: &str, body: &[u8]) -> String {
     }
 }
 
-/// One line of a server's words, not too long.
+/// Returns a server's text as one line of limited length.
 fn printable(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let line = line.chars().filter(|c| !c.is_control()).take(200);

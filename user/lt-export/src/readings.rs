@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the instances count, as read from the kernel, and bounded: the instances with the most alerts are named, all
-//! others are one, called `other`. No counter of it ever decreases: an instance that is named later leaves in `other`
-//! what it has counted so far, and a removed one, too.
+//! The counters of the instances, in bounded number: the instances with the most alerts are named,
+//! and all others are summed up as `other`. No counter of `other` ever decreases: the counts of an
+//! instance stay in it when the instance gets named or is removed.
 
 use std::collections::HashMap;
 
 use lt_proc::{Histogram, Instance, ProcError, ProcRoot, Stats};
 
-/// The counters that can fall.
+/// The counters that can decrease.
 pub(crate) const GAUGES: [&str; 4] = ["pending", "capacity", "max_capacity", "free"];
 
-/// Those that are in the histogram, or follow from it, or have a metric of another name.
+/// The counters that are in the histogram, follow from it, or have a metric of another name.
 const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
 
-/// Name and tracker of the instance that stands for those that are not named.
+/// Name and tracker of the instance that sums up the unnamed ones.
 const OTHER: &str = "other";
 
-/// Bounds of the buckets of delays: 2^n ns, for these n, from a microsecond to more than a minute. The kernel's buckets
-/// end there, too, so that each delay is in the right one.
+/// Bounds of the buckets of delays: 2^n ns, for these n, from a microsecond to more than a minute.
+/// The kernel's buckets have boundaries there, too, so that each delay is in the right bucket.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
 
-/// Upper bounds of the buckets in seconds, without the last one, which has none.
+/// Returns the upper bounds of the buckets in seconds, except for the last one, which has none.
 pub(crate) fn bounds() -> impl Iterator<Item = f64> {
     BOUNDS.map(|n| seconds(1 << n))
 }
@@ -30,7 +30,7 @@ pub(crate) fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// The bucket of a delay in ns.
+/// Returns the bucket of a delay in ns.
 pub(crate) fn bucket_of(delay: u64) -> usize {
     BOUNDS.take_while(|n| 1 << n < delay).count()
 }
@@ -38,24 +38,24 @@ pub(crate) fn bucket_of(delay: u64) -> usize {
 /// All delays of an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Delays {
-    /// How many are in each bucket and in no earlier one.
+    /// Number of delays in each bucket; the counts are not cumulative.
     pub(crate) counts: Vec<u64>,
     pub(crate) sum_us: u64,
 }
 
-/// What one instance counts.
+/// The counters of one instance.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
     pub(crate) name: String,
     pub(crate) tracker: String,
-    /// Its parameters, and the longest delay in ns; those of several instances are left out where there is no sum.
+    /// Parameters, and the longest delay in ns. `None` for `other`, since they cannot be summed up.
     pub(crate) enabled: Option<u64>,
     pub(crate) threshold: Option<u64>,
     pub(crate) longest: Option<u64>,
-    /// In the order of the kernel.
+    /// The counters, in the order of the kernel.
     pub(crate) values: Vec<(String, u64)>,
-    /// Without the sum of all delays (an older module) there are none, since the mean is rounded, and a sum from it
-    /// would fall at times.
+    /// `None` if an older module lacks the sum of all delays: a sum computed from the rounded mean
+    /// would sometimes decrease.
     pub(crate) delays: Option<Delays>,
 }
 
@@ -80,7 +80,7 @@ impl Reading {
         }
     }
 
-    /// That of no instance.
+    /// Creates `other`, without any counts.
     fn other() -> Self {
         Self {
             name: OTHER.to_string(),
@@ -101,9 +101,9 @@ impl Reading {
         self.values.iter().find(|(k, _)| k == key).map(|(_, n)| *n)
     }
 
-    /// Adds what an instance has counted since it was `before`.
+    /// Adds what an instance has counted since the reading `before`.
     fn add(&mut self, now: &Self, before: Option<&Self>) {
-        // A smaller number is that of a new instance with the same name.
+        // A smaller number belongs to a new instance of the same name.
         let since = |now: u64, before: Option<u64>| match before {
             Some(before) if before <= now => now - before,
             _ => now,
@@ -133,11 +133,11 @@ impl Reading {
     }
 }
 
-/// How many delays are in each bucket and in no earlier one; the last bucket has no bound.
+/// Returns the number of delays in each bucket, not cumulative; the last bucket has no bound.
 fn counts(histogram: &Histogram) -> Vec<u64> {
     let mut counts = vec![0; BOUNDS.count() + 1];
     for bucket in &histogram.buckets {
-        // Its largest delay is below its end.
+        // The largest delay of the kernel's bucket is below its end.
         if let Some(count) = counts.get_mut(bucket_of(bucket.high)) {
             *count += bucket.count;
         }
@@ -148,9 +148,9 @@ fn counts(histogram: &Histogram) -> Vec<u64> {
 /// All instances.
 #[derive(Debug)]
 pub(crate) struct Readings {
-    /// The module's; `None` if it is not loaded.
+    /// The module's version; `None` if it is not loaded.
     pub(crate) version: Option<String>,
-    /// How many instances there are.
+    /// Number of instances.
     pub(crate) count: usize,
     /// The named ones, and `other`.
     pub(crate) instances: Vec<Reading>,
@@ -170,7 +170,8 @@ impl Readings {
         let mut instances = Vec::new();
         for instance in root.instances()? {
             let read = || {
-                // In this order: each delay of the histogram is an end that was counted.
+                // The histogram is read first, so that each of its delays is an end that `stats`
+                // has counted.
                 let histogram = root.histogram(&instance.name)?;
                 Ok((root.stats(&instance.name)?, histogram))
             };
@@ -193,7 +194,7 @@ impl Readings {
         })
     }
 
-    /// The keys of all counters, in their order, each once.
+    /// Returns the keys of all counters, in order, without duplicates.
     pub(crate) fn keys(&self) -> Vec<&str> {
         let mut keys: Vec<&str> = Vec::new();
         for reading in &self.instances {
@@ -212,9 +213,9 @@ impl Readings {
 pub(crate) struct Top {
     most: usize,
     named: Vec<String>,
-    /// The others when they were last read.
+    /// The last readings of the unnamed instances.
     before: HashMap<String, Reading>,
-    /// What the others have counted, once there were some.
+    /// What the unnamed instances have counted; `None` until there is one.
     other: Option<Reading>,
 }
 
@@ -242,7 +243,8 @@ impl Top {
         let free = self.most.saturating_sub(self.named.len());
         let mut candidates: Vec<&Reading> = all.iter().collect();
         candidates.retain(|r| !self.named.contains(&r.name));
-        // Of equals, the first one of the kernel's list.
+        // The sort is stable: of instances with as many alerts, the first in the kernel's list is
+        // named.
         candidates.sort_by_key(|r| std::cmp::Reverse(r.value("alerts")));
         let chosen = candidates.iter().take(free).map(|r| r.name.clone());
         let chosen: Vec<String> = chosen.collect();
@@ -253,7 +255,7 @@ impl Top {
             .collect();
         if !others.is_empty() || self.other.is_some() {
             let other = self.other.get_or_insert_with(Reading::other);
-            // What can fall is summed up again.
+            // Counters that can decrease are summed up again.
             other
                 .values
                 .iter_mut()
@@ -319,13 +321,13 @@ mod tests {
             &top.bound(four.clone()),
             &[("b", 9, 6), ("c", 3, 7), ("other", 2, 13)],
         );
-        // One that overtakes others does not take their place.
+        // An instance that overtakes named ones does not replace them.
         four[0] = reading("a", 100, 0);
         shows(
             &top.bound(four.clone()),
             &[("b", 9, 6), ("c", 3, 7), ("other", 101, 8)],
         );
-        // A free place is for the next one, whose alerts so far stay in other.
+        // A free place goes to the next instance, whose alerts so far stay in `other`.
         four.remove(1);
         shows(
             &top.bound(four.clone()),
@@ -336,7 +338,7 @@ mod tests {
             &top.bound(four.clone()),
             &[("a", 100, 0), ("c", 3, 7), ("other", 104, 1)],
         );
-        // A new one of the same name counts from 0.
+        // A new instance of the same name counts from 0.
         four[2] = reading("d", 2, 1);
         shows(
             &top.bound(four.clone()),

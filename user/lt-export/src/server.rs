@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A server of one page. Each connection gets one answer within some seconds, in a thread of its own, and few are served
-//! at a time: a client that is slow, or sends too much or nonsense, costs that and no more.
+//! An HTTP server for one page. Each connection gets one response within some seconds, in a thread
+//! of its own, and few are served at a time. This bounds the cost of a client that is slow, or
+//! sends too much or garbage.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,14 +13,15 @@ use std::time::{Duration, Instant};
 
 use crate::format::Format;
 
-/// Connections at a time. As many more are refused with status 503 and others closed.
+/// Maximum number of connections served at a time. The same number again is refused with status
+/// 503; further ones are closed.
 pub const CONNECTIONS: usize = 8;
 
-/// The request and its headers may have this many bytes.
+/// Maximum size of a request with its headers, in bytes.
 const HEAD: usize = 8192;
 const HEADERS: usize = 64;
 
-/// How long a client may take to send its request, and to take the answer.
+/// How long a client may take to send its request, and to receive the response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// An address with a page at `/metrics`.
@@ -30,17 +32,17 @@ pub struct Server {
     live: Arc<AtomicUsize>,
 }
 
-/// Makes the page, or says why not.
+/// Returns the page, or an error message.
 type Page = dyn Fn(Format) -> Result<String, String> + Send + Sync;
 
 impl Server {
-    /// Listens.
+    /// Listens on an address.
     ///
     /// # Errors
-    /// When the address is in use, not one of this machine, or not permitted.
+    /// When the address is in use, belongs to another machine, or is not permitted.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
-        // A connection may have gone before it is accepted.
+        // A connection may be closed before it is accepted.
         listener.set_nonblocking(true)?;
         Ok(Self {
             listener,
@@ -49,24 +51,24 @@ impl Server {
         })
     }
 
-    /// Where; a port of 0 has been replaced by the one that was found.
+    /// Returns the address; port 0 has been replaced by the port that the kernel chose.
     ///
     /// # Errors
-    /// Those of getsockname(2).
+    /// The errors of getsockname(2).
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// What becomes readable when somebody connects.
+    /// Returns the descriptor that becomes readable when a client connects.
     #[must_use]
     pub fn listener(&self) -> &TcpListener {
         &self.listener
     }
 
-    /// Answers those that have connected, without waiting for any.
+    /// Serves the clients that have connected, without waiting for more.
     ///
     /// # Errors
-    /// When connections cannot be accepted: no file descriptors, no memory.
+    /// When connections cannot be accepted for lack of file descriptors or memory.
     pub fn serve(&self, page: &Arc<Page>) -> io::Result<()> {
         loop {
             let stream = match self.listener.accept() {
@@ -78,7 +80,7 @@ impl Server {
                 },
             };
             let end = Instant::now() + self.patience;
-            // Relaxed: only the number counts, and only this thread adds to it.
+            // Relaxed: no other data depends on the number, and only this thread increments it.
             let live = self.live.load(Ordering::Relaxed);
             if live >= 2 * CONNECTIONS {
                 continue;
@@ -87,7 +89,8 @@ impl Server {
             let (page, counted) = (Arc::clone(page), Live(Arc::clone(&self.live)));
             thread::spawn(move || {
                 let _counted = counted;
-                // The client has gone, or will not listen: nobody else is interested.
+                // The client has disconnected or does not read: there is no one to report an error
+                // to.
                 let _ = if live < CONNECTIONS {
                     talk(&stream, &*page, end)
                 } else {
@@ -103,12 +106,12 @@ struct Live(Arc<AtomicUsize>);
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // Relaxed: see its only reader.
+        // Relaxed: see the only reader.
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A status line, and what follows it.
+/// A response: the status line, and what follows it.
 struct Answer {
     status: &'static str,
     content_type: &'static str,
@@ -150,14 +153,14 @@ fn talk(stream: &TcpStream, page: &Page, end: Instant) -> io::Result<()> {
     }
 }
 
-/// Answers with a status, whatever the client sends.
+/// Responds with a status, whatever the client sends.
 fn refuse(stream: &TcpStream, status: &'static str, end: Instant) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     answer(stream, &Answer::status(status), false, end)?;
     linger(stream, end)
 }
 
-/// What is asked for.
+/// What a request asks for.
 enum Wanted {
     Metrics,
     Index,
@@ -168,7 +171,7 @@ enum Wanted {
 struct Request {
     wanted: Wanted,
     format: Format,
-    /// Whether only the head of the answer is wanted.
+    /// Whether the client wants only the head of the response.
     head_only: bool,
 }
 
@@ -267,11 +270,12 @@ fn answer(stream: &TcpStream, answer: &Answer, head_only: bool, end: Instant) ->
     Ok(())
 }
 
-/// Lets the answer arrive: closing a connection with unread data would reset it, and the client might not see why.
+/// Waits until the response has arrived. Closing a connection with unread data would reset it, and
+/// the client might not see the response.
 fn linger(stream: &TcpStream, end: Instant) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)?;
     let mut rest = [0; 4096];
-    // A client that goes on and on is cut off.
+    // A client that keeps sending is cut off.
     for _ in 0..256 {
         let n = before(end, |left| {
             stream.set_read_timeout(Some(left))?;
@@ -284,7 +288,7 @@ fn linger(stream: &TcpStream, end: Instant) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls with the time that is left; without any it is too late.
+/// Calls `call` with the time left until `end`; fails if there is none.
 fn before<T>(end: Instant, mut call: impl FnMut(Duration) -> io::Result<T>) -> io::Result<T> {
     loop {
         let left = end.saturating_duration_since(Instant::now());
@@ -299,7 +303,7 @@ fn before<T>(end: Instant, mut call: impl FnMut(Duration) -> io::Result<T>) -> i
 }
 
 fn is_late(error: &io::Error) -> bool {
-    // A socket whose time is over says the first.
+    // A socket that has timed out returns the first of these.
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
@@ -457,7 +461,8 @@ mod tests {
         let mut silent = silent(address, CONNECTIONS);
         status(address, GET, "503");
         silent.pop();
-        // Until the server has noticed. Those that it refuses meanwhile may be too many for an answer.
+        // Waits until the server has noticed. Some clients may be closed without a response
+        // meanwhile.
         let is_served = || {
             let mut stream = TcpStream::connect(address).unwrap();
             let _ = stream.write_all(GET);
@@ -475,7 +480,7 @@ mod tests {
         for _ in 0..10 {
             let address = usual();
             let _silent = silent(address, CONNECTIONS);
-            // Whether or not its request has arrived by then.
+            // This holds whether or not the request has arrived by then.
             for _ in 0..CONNECTIONS {
                 status(address, GET, "503");
             }

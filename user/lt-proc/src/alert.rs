@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The first eleven fields are the same for every tracker and come in this order; all others are
-//! kept as they come, so that lines of a newer module can be read, too. The last one may be
-//! `stack=""`, the functions that the task of a timeout was in, the innermost first.
+//! kept as they come, so that lines of a newer module can be read, too. The last field may be
+//! `stack=""`: the functions in which the task of a timeout was, the innermost first.
 
 use std::fmt;
 
@@ -73,19 +73,19 @@ impl<'de> Deserialize<'de> for Reason {
 /// A late event.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Alert {
-    /// Counts the alerts of the instance, from the first; a gap is a loss.
+    /// Number of the alert in its instance; a gap is a loss.
     pub seq: u64,
     /// When the alert was raised, `CLOCK_MONOTONIC` ns.
     pub time: u64,
-    /// The instance that reports.
+    /// The instance that raised it.
     pub instance: String,
-    /// Its tracker.
+    /// The tracker of the instance.
     pub tracker: String,
-    /// Why.
+    /// Why it was raised.
     pub reason: Reason,
-    /// Delay, so far if it has not ended, ns.
+    /// The delay, ns; the delay so far if the operation has not ended.
     pub delay: u64,
-    /// The threshold it passed, ns.
+    /// The threshold that it exceeded, ns.
     pub threshold: u64,
     /// CPU that saw the end.
     pub cpu: u64,
@@ -106,7 +106,7 @@ fn as_text<S: Serializer>(value: &Value, s: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Alert {
-    /// Reads one line.
+    /// Parses one line.
     ///
     /// # Errors
     /// Names the word that is missing, misplaced or of the wrong kind.
@@ -132,15 +132,15 @@ impl Alert {
         }
     }
 
-    /// When the event began, `CLOCK_MONOTONIC` ns.
+    /// Returns when the event started, `CLOCK_MONOTONIC` ns.
     ///
-    /// The alert is raised a moment after the end was stamped, so this is early by no more than that.
+    /// The alert is raised shortly after the end was timestamped, so this may be late by that much.
     #[must_use]
     pub fn start(&self) -> u64 {
         self.time.saturating_sub(self.delay)
     }
 
-    /// Short phrase for the late operation, for a column on a terminal.
+    /// Returns a short phrase for the late operation, for a column on a terminal.
     #[must_use]
     pub fn subject(&self) -> String {
         let get = |key| self.fields.text(key);
@@ -161,14 +161,14 @@ impl Alert {
         }
     }
 
-    /// Where the task was in the kernel, the innermost function first; empty if the alert does not
-    /// say.
+    /// Returns the stack of the task in the kernel, the innermost function first; empty if not
+    /// recorded.
     #[must_use]
     pub fn stack(&self) -> Vec<String> {
         frames(&self.fields, STACK)
     }
 
-    /// Stack of the waker, the innermost function first; empty if not recorded.
+    /// Returns the stack of the waker, the innermost function first; empty if not recorded.
     #[must_use]
     pub fn waker_stack(&self) -> Vec<String> {
         frames(&self.fields, WAKER_STACK)
@@ -177,10 +177,10 @@ impl Alert {
 
 pub(crate) const STACK: &str = "stack";
 const WAKER_STACK: &str = "waker_stack";
-/// See [`crate::chain()`].
+/// The field of the wake chain: see [`crate::chain()`].
 pub(crate) const PATH: &str = "path";
 
-/// The functions of a stack, the innermost first.
+/// Returns the functions of a stack, the innermost first.
 pub(crate) fn frames(fields: &Fields, key: &str) -> Vec<String> {
     let text = fields.text(key).unwrap_or_default();
     let frames = text.split(',').filter(|frame| !frame.is_empty());
@@ -250,12 +250,12 @@ fn word(words: &mut impl Iterator<Item = Field>, key: &str) -> Result<String, Pa
 pub enum StreamLine {
     /// A late event.
     Alert(Box<Alert>),
-    /// The ring overtook this reader; this many alerts will never be read.
+    /// This many alerts were overwritten before this reader read them.
     Lost(u64),
 }
 
 impl StreamLine {
-    /// Reads one line of `alerts` or `wakeup`.
+    /// Parses one line of `alerts` or `wakeup`.
     ///
     /// # Errors
     /// As [`Alert::parse`].

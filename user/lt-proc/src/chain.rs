@@ -7,15 +7,17 @@
 //!       KIND:SUBJECT@CPU+ns since the step before
 //! ```
 //!
-//! After the time of a `switch` there may be what the CPU did while the task waited for it, with `interference=1`:
-//! `{irq:9000,softirq:0,tasks:2738,idle:0}`, and at the end of the longest of these waits who had the CPU:
+//! With `interference=1`, the time of a `switch` is followed by what the CPU did while the task
+//! waited for it: `{irq:9000,softirq:0,tasks:2738,idle:0}`. For the longest of these waits, it also
+//! names what had the CPU:
 //! `{irq:9000,softirq:0,tasks:2738,idle:0;irq/27(eth0)=8800;task/214(hog)>=2400}`.
 //!
-//! What takes long is what happens between two steps: 3 ms in the handler of interrupt 29, before it raised the
-//! softirq. So a step has the time until the next one, too. The steps left out have one time, which lasts from the
-//! first of them to the step after `more`.
+//! Time passes between two steps: 3 ms in the handler of interrupt 29, before it raised the
+//! softirq. So a step also has the time until the next one. Steps that were left out have one time
+//! together, from the first of them to the step after `more`.
 //!
-//! A `waking` has a thread id only. Its name is taken from the `switch` of the thread, or from the alert.
+//! A `waking` has only a thread id. The name is taken from the `switch` of the thread, or from the
+//! alert.
 
 use std::collections::HashMap;
 
@@ -28,23 +30,25 @@ use crate::pending::Pending;
 pub struct ChainStep {
     /// `irq`, `raise`, `waking`, ...; `more` for steps that were left out.
     pub kind: String,
-    /// What comes after the colon; of `more`, how many they were.
+    /// The part after the colon; for `more`, the number of steps left out.
     pub subject: String,
-    /// Where; `more` has none. Of a `waking`, the CPU of the waker.
+    /// The CPU; `None` for `more`. For `waking`, the CPU of the waker.
     pub cpu: Option<u32>,
     /// The CPU that the task waits for until the next step, if it waits for one.
     pub waits_for: Option<u32>,
-    /// `lock` and `sleep`: the task that ended it, as `NAME/TID`, if that is known. An interrupt is none.
+    /// For `lock` and `sleep`: the task that ended the wait, as `NAME/TID`, if known. `None` if an
+    /// interrupt ended it.
     pub ended_by: Option<String>,
     /// Name of the task in `subject`, or empty.
     pub name: String,
-    /// When, ns since the origin.
+    /// Time of the step, ns since the origin.
     pub at: u64,
-    /// Until the next step, ns; 0 for the last.
+    /// Time until the next step, ns; 0 for the last.
     pub took: u64,
-    /// What its CPU did since the step before, if the alert records it.
+    /// What its CPU did since the previous step, if the alert records it.
     pub parts: Option<WaitParts>,
-    /// Up to three that had its CPU in that time, the longest first, if the alert names them.
+    /// Up to three tasks, interrupts or softirqs that had its CPU in that time, the longest first,
+    /// if the alert names them.
     pub rivals: Vec<Rival>,
 }
 
@@ -53,18 +57,19 @@ pub struct ChainStep {
 pub struct Rival {
     /// `irq`, `vector`, `softirq`, `task`, `nmi`.
     pub kind: String,
-    /// The line of `irq`, the thread id of `task`, the name of `vector` and `softirq`; empty for `nmi`.
+    /// The number of an `irq`, the thread id of a `task`, the name of a `vector` or `softirq`;
+    /// empty for `nmi`.
     pub id: String,
-    /// The name of the action of `irq`, at most 15 bytes, or of the `task`; or empty.
+    /// The name of the action of an `irq`, at most 15 bytes, or the name of a `task`; may be empty.
     pub name: String,
     /// For how long, ns.
     pub time: u64,
-    /// Whether it may have been longer, since who had the CPU is not known for all of the wait.
+    /// Whether it may have been longer, since it is not known for the whole wait what had the CPU.
     pub at_least: bool,
 }
 
 impl Rival {
-    /// `KIND/ID(NAME)=NS`, or with `>=`.
+    /// Parses `KIND/ID(NAME)=NS`, or the same with `>=`.
     fn parse(text: &str) -> Option<Self> {
         let (what, time) = text.rsplit_once('=')?;
         let (what, at_least) = match what.strip_suffix('>') {
@@ -85,11 +90,11 @@ impl Rival {
         })
     }
 
-    /// All of `;FIRST;SECOND` without the first semicolon.
+    /// Parses `FIRST;SECOND;...`.
     fn parse_all(mut text: &str) -> Option<Vec<Self>> {
         let mut rivals = Vec::new();
         loop {
-            // A name may contain a semicolon, but no brace: the module writes it as `\x29`.
+            // A name may contain a semicolon, but no closing parenthesis: the module writes that as `\x29`.
             let name = text.find(')').filter(|_| {
                 let end = text.find(';').unwrap_or(text.len());
                 text.find('(').is_some_and(|begin| begin < end)
@@ -104,7 +109,7 @@ impl Rival {
         }
     }
 
-    /// What it is, for the middle of a sentence.
+    /// Returns a phrase for it, for the middle of a sentence.
     #[must_use]
     pub fn what(&self) -> String {
         let Self { id, name, .. } = self;
@@ -121,21 +126,21 @@ impl Rival {
     }
 }
 
-/// What a CPU did while a task waited for it, ns; together the wait.
+/// What a CPU did while a task waited for it, ns. The sum is the length of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WaitParts {
     /// Interrupts, their threads, and NMIs.
     pub irq: u64,
-    /// Softirqs, in threads, too.
+    /// Softirqs, including those in threads.
     pub softirq: u64,
-    /// Other tasks, and all that has no tracepoint.
+    /// Other tasks, and all work that has no tracepoint.
     pub tasks: u64,
-    /// Nothing: it had to come back from idle.
+    /// Idle: the CPU had to wake up from an idle state.
     pub idle: u64,
 }
 
 impl WaitParts {
-    /// `irq:NS,softirq:NS,tasks:NS,idle:NS`.
+    /// Parses `irq:NS,softirq:NS,tasks:NS,idle:NS`.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(',');
         let mut part = |name: &str| -> Option<u64> {
@@ -151,7 +156,7 @@ impl WaitParts {
         words.next().is_none().then_some(parts)
     }
 
-    /// The wait.
+    /// Returns the length of the wait.
     #[must_use]
     pub fn wait(&self) -> u64 {
         let Self {
@@ -166,7 +171,7 @@ impl WaitParts {
     }
 }
 
-/// The steps of an alert, the origin first; none, if it is of another tracker.
+/// Returns the steps of an alert, the origin first; no steps for an alert of another tracker.
 ///
 /// # Errors
 /// Names the step that is malformed.
@@ -176,7 +181,7 @@ pub fn chain(alert: &Alert) -> Result<Vec<ChainStep>, ParseError> {
     Ok(steps)
 }
 
-/// The steps up to now of what is under way; the last one lasts until now.
+/// Returns the steps so far of an operation in flight; the last one lasts until now.
 ///
 /// # Errors
 /// As [`chain`].
@@ -190,9 +195,11 @@ pub fn chain_so_far(pending: &Pending) -> Result<Vec<ChainStep>, ParseError> {
     Ok(steps)
 }
 
-/// One sentence: what is not known of the time before the steps; none if they begin with their cause.
+/// Returns a sentence about the time before the steps, if it is not known; `None` if the first step
+/// is the cause.
 ///
-/// Such an interrupt does what another one, or a task, has requested before, perhaps on another CPU.
+/// It is not known if the first step is an interrupt that another interrupt or a task has
+/// requested, perhaps on another CPU.
 #[must_use]
 pub fn before(steps: &[ChainStep]) -> Option<String> {
     let first = steps.first().filter(|first| first.is_requested())?;
@@ -202,8 +209,8 @@ pub fn before(steps: &[ChainStep]) -> Option<String> {
     ))
 }
 
-/// Names the tasks of steps that have a thread id only, as far as the name is known from another step, or is that of
-/// this thread.
+/// Names the tasks of steps that have only a thread id, if another step has the name, or the task
+/// is this thread.
 fn name(steps: &mut [ChainStep], tid: &str, comm: &str) {
     let mut names: HashMap<String, String> = HashMap::new();
     for step in steps.iter() {
@@ -312,7 +319,7 @@ fn parse(chain: &str) -> Result<Vec<ChainStep>, ParseError> {
 }
 
 impl ChainStep {
-    /// What happened, for a person.
+    /// Describes the step in a clause.
     #[must_use]
     pub fn what(&self, action: &str) -> String {
         let subject = &self.subject;
@@ -355,13 +362,14 @@ impl ChainStep {
         }
     }
 
-    /// Whether it is a local interrupt that a CPU sends to itself or to another one: it is never the cause.
+    /// Whether it is a local interrupt that a CPU sends to itself or to another CPU: it is never
+    /// the cause.
     fn is_requested(&self) -> bool {
         const REQUESTED: [&str; 3] = ["irq_work", "call_function", "call_function_single"];
         self.kind == "vector" && REQUESTED.contains(&self.subject.as_str())
     }
 
-    /// The task of the step, as `NAME/TID`, or `TID` if its name is not known.
+    /// Returns the task of the step as `NAME/TID`, or as `TID` if its name is not known.
     #[must_use]
     pub fn task(&self) -> String {
         let (tid, name) = who(&self.subject);
@@ -371,19 +379,20 @@ impl ChainStep {
         }
     }
 
-    /// Whether it is the idle task that ran instead.
+    /// Whether the idle task ran instead.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         who(&self.subject).0 == "0"
     }
 
-    /// Whether a limit kept the task from a CPU until the next step: it was throttled, or its CPU idle.
+    /// Whether a limit kept the task from a CPU until the next step: the task was throttled, or its
+    /// CPU was idle.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.kind == "throttled" || (self.kind == "preempted" && self.is_idle())
     }
 
-    /// The waker, for the middle of a sentence.
+    /// Returns the waker, for the middle of a sentence.
     fn by(&self) -> String {
         match self.subject.split_once(",by:") {
             Some((_, by)) => format!(" by {}", task(by)),
@@ -391,7 +400,7 @@ impl ChainStep {
         }
     }
 
-    /// How often, for the middle of a sentence.
+    /// Returns how often the task was preempted, for the middle of a sentence.
     fn times(&self) -> String {
         match times(&self.subject) {
             1 => String::new(),
@@ -399,7 +408,8 @@ impl ChainStep {
         }
     }
 
-    /// What went on until the next step: `in the handler of interrupt 29 (lt_cause), CPU 1`.
+    /// Returns what happened until the next step: `in the handler of interrupt 29 (lt_cause), CPU
+    /// 1`.
     #[must_use]
     pub fn meanwhile(&self, action: &str) -> String {
         let subject = &self.subject;
@@ -431,14 +441,14 @@ impl ChainStep {
                 };
             }
             "switch" => format!("while {} ran", self.task()),
-            // Only a limit keeps a CPU idle that has a task to run.
+            // Only a limit keeps a CPU idle while it has a task to run.
             "preempted" if self.is_idle() => {
                 "while the task could run and its CPU was idle, which a quota may cause".to_string()
             }
             "preempted" => match times(subject) {
                 1 => format!("while {} had preempted it", self.task()),
                 times => format!(
-                    "while it was preempted {times} times, for the longest by {}",
+                    "while it was preempted {times} times, longest by {}",
                     self.task()
                 ),
             },
@@ -453,7 +463,7 @@ impl ChainStep {
                 ),
                 None => format!("while {} waited for a spinlock", self.task()),
             },
-            // The state `D` is also that of a task that waits for what it has asked for since then.
+            // A task that waits for a request of its own is in state `D`, too.
             "sleep" => match &self.ended_by {
                 Some(waker) => format!(
                     "while {} slept in state D, until {waker} woke it",
@@ -465,8 +475,8 @@ impl ChainStep {
                 ),
             },
             "reads" => format!(
-                "while {} slept in state D, after it had requested reads of its own, which need not have to do with \
-                 the beginning of this wake chain",
+                "while {} slept in state D, after it had requested reads of its own, which may be unrelated to \
+                 the start of this wake chain",
                 self.task()
             ),
             "begin" => format!("in the work that {} has begun", self.task()),
@@ -483,22 +493,23 @@ impl ChainStep {
     }
 }
 
-/// The thread id of a subject, and the name, if it has one: `213` and `sshd` of `213(sshd)/120`.
+/// Returns the thread id of a subject, and the name, if it has one: `213` and `sshd` for
+/// `213(sshd)/120`.
 fn who(subject: &str) -> (&str, Option<&str>) {
     let end = subject.bytes().position(|byte| !byte.is_ascii_digit());
     let (tid, rest) = subject.split_at(end.unwrap_or(subject.len()));
     let name = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
-    // No name contains a brace: the module writes it as `\x29`.
+    // No name contains a closing parenthesis: the module writes it as `\x29`.
     (tid, name.map(|(name, _)| name))
 }
 
-/// How many preemptions the step stands for: 20 of `17(ktimers/1)/98*20`.
+/// Returns how many preemptions the step stands for: 20 for `17(ktimers/1)/98*20`.
 fn times(subject: &str) -> u64 {
     let times = subject.rsplit_once('*').map(|(_, times)| times.parse());
     times.and_then(Result::ok).unwrap_or(1)
 }
 
-/// `213(sshd)/120` as `sshd/213`, `213/120` as `213`.
+/// Formats `213(sshd)/120` as `sshd/213`, and `213/120` as `213`.
 fn task(subject: &str) -> String {
     match who(subject) {
         (tid, Some(name)) => format!("{name}/{tid}"),
@@ -555,7 +566,7 @@ mod tests {
         assert_eq!(steps[2].meanwhile(""), "in the softirq HI, CPU 1");
     }
 
-    /// A handler that queues an irq_work, and then spins, is not in the chain.
+    /// The chain does not include a handler that queues an irq_work and then spins.
     #[test]
     fn a_path_that_begins_with_what_was_requested_is_said_to_lack_the_request() {
         let told = |chain: &str| before(&parse(chain).unwrap());
@@ -564,7 +575,7 @@ mod tests {
             "the delay is counted from the interrupt irq_work: what requested it, and how long before, is not recorded"
         );
         assert!(told("vector:call_function_single@1+0 waking:7@1+9").is_some());
-        // The hardware is the cause, or the request is a step.
+        // Here the hardware is the cause, or the request is a step.
         assert_eq!(told("vector:local_timer@1+0 waking:7@1+9"), None);
         assert_eq!(
             told("irq:9@0+0 call:f@0+5 vector:call_function_single@1+4 called:f@1+1"),
@@ -578,7 +589,7 @@ mod tests {
         let steps = parse("timer:f@0+0 waking:278@0+900 switch:278(bench)/98@1+604000").unwrap();
         assert_eq!((steps[1].cpu, steps[1].waits_for), (Some(0), Some(1)));
         assert_eq!(steps[1].meanwhile(""), "while 278 waited for CPU 1");
-        // Which one it got is not known if the next step was left out.
+        // Which CPU it got is not known if the next step was left out.
         let steps =
             parse("timer:f@0+0 waking:278@0+900 more(1)+100 switch:278(bench)/98@1+60").unwrap();
         assert_eq!(steps[1].meanwhile(""), "while 278 waited for a CPU");
@@ -614,7 +625,7 @@ mod tests {
             steps[3].meanwhile(""),
             "while irq/30-eth/191 waited for a spinlock, until holder/305 woke it, CPU 1"
         );
-        // The name of a task never is that of a timer's function or a softirq.
+        // The name of a task is never given to a timer's function or a softirq.
         let steps = parse("timer:213@0+0 raise:HI@0+3").unwrap();
         assert_eq!(steps[0].name, "");
     }
@@ -636,7 +647,7 @@ mod tests {
         );
     }
 
-    /// `dd` reads 64 KiB in several requests, of which it has sent the later ones itself.
+    /// `dd` reads 64 KiB in several requests. It has sent the later ones itself.
     #[test]
     fn a_sleep_may_be_for_a_request_that_the_task_made_itself() {
         let steps =
@@ -663,8 +674,8 @@ mod tests {
         );
         assert_eq!(
             steps[1].meanwhile(""),
-            "while 7 slept in state D, after it had requested reads of its own, which need not have to do with the \
-             beginning of this wake chain, CPU 1"
+            "while 7 slept in state D, after it had requested reads of its own, which may be unrelated to \
+             the start of this wake chain, CPU 1"
         );
     }
 
@@ -679,7 +690,7 @@ mod tests {
         );
         assert_eq!(
             steps[1].meanwhile(""),
-            "while it was preempted 20 times, for the longest by ktimers/1/17, CPU 1"
+            "while it was preempted 20 times, longest by ktimers/1/17, CPU 1"
         );
         let steps = parse("preempted:17(*5)/98@1+5").unwrap();
         assert_eq!(steps[0].what(""), "preempted by *5/17");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `control`: one line an instance, `NAME TRACKER key=value ...`; the same words create and change.
+//! `control`: one line per instance, `NAME TRACKER key=value ...`. Writing such a line creates or
+//! changes an instance.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use crate::{Field, Fields, ParseError, Value};
 
-/// Names that the tree uses itself.
+/// Names of files of the tree itself.
 const RESERVED: [&str; 10] = [
     "trackers",
     "control",
@@ -22,8 +23,8 @@ const RESERVED: [&str; 10] = [
     "measure",
 ];
 
-/// Whether the kernel would take `name` for an instance: a letter or `_`, then up to 30 letters,
-/// digits, `_` or `-`, and not a file of the tree itself.
+/// Whether the kernel accepts `name` for an instance: a letter or `_`, then up to 30 letters,
+/// digits, `_` or `-`, and not the name of a file of the tree itself.
 #[must_use]
 pub fn valid_name(name: &str) -> bool {
     let mut bytes = name.bytes();
@@ -35,7 +36,7 @@ pub fn valid_name(name: &str) -> bool {
         && !RESERVED.contains(&name)
 }
 
-/// A parameter and the value to give it, as a person types it.
+/// A parameter and its new value, as typed by the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// The parameter.
@@ -47,7 +48,8 @@ pub struct Setting {
 impl std::str::FromStr for Setting {
     type Err = ParseError;
 
-    /// Reads `key=value`; the value may not hold white space, for `control` takes one line.
+    /// Parses `key=value`. The value must not contain white space, which separates the words of a
+    /// line.
     fn from_str(word: &str) -> Result<Self, ParseError> {
         match word.split_once('=') {
             Some((key, value))
@@ -77,15 +79,15 @@ pub struct Instance {
     pub name: String,
     /// Name of its tracker.
     pub tracker: String,
-    /// All its parameters; durations are nanoseconds.
+    /// All parameters; durations are in nanoseconds.
     pub params: Fields,
 }
 
 impl Instance {
-    /// Reads one line.
+    /// Parses one line.
     ///
     /// # Errors
-    /// Names the word that is not where it should be.
+    /// Names the misplaced word.
     pub fn parse(line: &str) -> Result<Self, ParseError> {
         let line = line.trim();
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -104,7 +106,7 @@ impl Instance {
         })
     }
 
-    /// Reads the whole file.
+    /// Parses the whole file.
     ///
     /// # Errors
     /// As [`Instance::parse`], with the number of the line.
@@ -118,7 +120,7 @@ impl Instance {
             .collect()
     }
 
-    /// The line that creates or changes an instance.
+    /// Returns the line that creates or changes an instance.
     #[must_use]
     pub fn request(name: &str, tracker: &str, settings: &[Setting]) -> String {
         let params = settings.iter().map(|s| Field {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Durations: `10ms`, `500us`, `2s`, a bare number of nanoseconds.
+//! Durations: `10ms`, `500us`, `2s`, or a bare number of nanoseconds.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,10 +17,10 @@ const UNITS: [(&str, u64); 7] = [
     ("d", 86_400_000_000_000),
 ];
 
-/// Reads a duration; a bare number is nanoseconds.
+/// Parses a duration; a bare number is nanoseconds.
 ///
 /// # Errors
-/// Names the word when it is not a whole number with a known unit, or does not fit in 64 bits.
+/// Names a word that is not a whole number with a known unit, or does not fit in 64 bits.
 pub fn parse_duration(word: &str) -> Result<Nanos, ParseError> {
     let bad = || ParseError::new(word, "a duration such as 10ms, 500us, 2s or 1000 (ns)");
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
@@ -39,7 +39,7 @@ pub fn parse_duration(word: &str) -> Result<Nanos, ParseError> {
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The shortest text that [`parse_duration`] reads back as the same number, e.g. `10ms`.
+    /// Returns the shortest text that [`parse_duration`] parses to the same number, e.g. `10ms`.
     #[must_use]
     pub fn exact(self) -> String {
         let unit = UNITS[..4]

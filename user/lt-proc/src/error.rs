@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Errors between a file of `/proc/latency_tracker` and a type.
+//! Errors of reading, parsing and writing the files of `/proc/latency_tracker`.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}: {word:?}: expected {expected}")]
 pub struct ParseError {
-    /// Counted from 1 within the text that was parsed.
+    /// Number of the line in the parsed text, from 1.
     pub line: usize,
     /// The offending word; empty if one is missing.
     pub word: String,
@@ -42,10 +42,10 @@ pub enum ProcError {
     /// There is no `/proc/latency_tracker`.
     #[error("the latency_tracker module is not loaded ({path} does not exist)", path = .0.display())]
     NotLoaded(PathBuf),
-    /// The tree exists, but may not be accessed.
+    /// The tree exists, but this user may not access it.
     #[error("the latency_tracker module is loaded, but this user may not use {path}", path = .0.display())]
     Denied(PathBuf),
-    /// The tree exists, the instance does not.
+    /// The tree exists, but the instance does not.
     #[error("no instance named {0:?}")]
     NoInstance(String),
     /// Reading or writing failed.

@@ -2,8 +2,8 @@
 
 //! The common form of a record: `key=value key="quoted value" ...` on one line.
 //!
-//! A quoted value holds any bytes: `\"`, `\\`, `\n`, `\t`, `\r` and `\xHH` are escapes. A bare value
-//! ends at the next space. Order is part of the format: it is kept.
+//! A quoted value may contain any bytes: `\"`, `\\`, `\n`, `\t`, `\r` and `\xHH` are escapes. A
+//! bare value ends at the next space. The order of the fields is part of the format, and is kept.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::{Nanos, ParseError};
 
-/// Fields that are nanoseconds.
+/// Fields that are durations in nanoseconds.
 const DURATIONS: [&str; 5] = ["delay", "threshold", "queue", "device", "queued"];
 
 /// The value after `=`.
@@ -26,7 +26,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The text for a person; bytes that are not UTF-8 stay visible as `\xHH`.
+    /// Returns the text to print; bytes that are not UTF-8 stay visible as `\xHH`.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self {
@@ -38,7 +38,7 @@ impl Value {
         }
     }
 
-    /// The number, when it is a bare decimal one.
+    /// Returns the number, if it is a bare decimal number.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         match self {
@@ -58,8 +58,8 @@ impl fmt::Display for Value {
 }
 
 impl Serialize for Value {
-    /// A bare number is a JSON number, everything else a string: also digits that are no number, such as an address
-    /// that happens to have no letters.
+    /// Writes a bare number as a JSON number, and everything else as a string. That includes digits
+    /// that are not a number, such as an address without letters.
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         if let Value::Bare(text) = self {
             match (text.parse::<u64>(), text.parse::<i64>()) {
@@ -73,7 +73,8 @@ impl Serialize for Value {
 }
 
 impl<'de> Deserialize<'de> for Value {
-    /// What [`Value::serialize`] wrote: a number was bare. Words were bare, too, and become quoted; their text is the same.
+    /// Reads what [`Value::serialize`] wrote. A number was bare. Bare words become quoted, with the
+    /// same text.
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Read;
         impl Visitor<'_> for Read {
@@ -104,12 +105,12 @@ pub struct Field {
     pub value: Value,
 }
 
-/// Fields in the order of the line; serialised as one map.
+/// Fields in the order of the line; serialised as a map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields(pub Vec<Field>);
 
 impl Fields {
-    /// Reads a whole line.
+    /// Parses a whole line.
     ///
     /// # Errors
     /// Names the word that is not `key=value`, or whose quotes or escapes are broken.
@@ -124,22 +125,22 @@ impl Fields {
         Ok(Self(fields))
     }
 
-    /// The value of the first field named `key`.
+    /// Returns the value of the first field named `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.iter().find(|f| f.key == key).map(|f| &f.value)
     }
 
-    /// The value of `key`, as a number.
+    /// Returns the value of `key` as a number.
     #[must_use]
     pub fn number(&self, key: &str) -> Option<u64> {
         self.get(key).and_then(Value::number)
     }
 
-    /// All fields but some, for a person: durations with units, and a task, which has three fields
-    /// (`waker_pid=`, `waker_tid=`, `waker_comm=`), as one word (`waker=bash/812`). Nothing is
-    /// assumed about unknown fields, and quotes are left out where they separate nothing: what was
-    /// read from JSON has the same phrase.
+    /// Returns all fields but some, to print. Durations have units, and the three fields of a task
+    /// (`waker_pid=`, `waker_tid=`, `waker_comm=`) become one word (`waker=bash/812`). Nothing is
+    /// assumed about unknown fields. Quotes are left out where they separate nothing, so fields
+    /// from JSON print the same.
     #[must_use]
     pub fn phrase(&self, without: &[&str]) -> String {
         let mut words = Vec::new();
@@ -161,15 +162,14 @@ impl Fields {
         words.join(" ")
     }
 
-    /// Whether the operation began before its instance started: it takes, or took, at least as long as
-    /// measured.
+    /// Whether the operation started before its instance: then its delay is a lower bound.
     #[must_use]
     pub fn is_at_least(&self) -> bool {
         self.text(SINCE)
             .is_some_and(|since| since == "before-start")
     }
 
-    /// Words for a delay that is a lower bound, to be printed before the operation; else empty.
+    /// Returns words to print before an operation whose delay is a lower bound; empty for others.
     pub(crate) fn since(&self) -> &'static str {
         if self.is_at_least() {
             "began before the start: "
@@ -178,17 +178,17 @@ impl Fields {
         }
     }
 
-    /// The value of `key`, as text for a person.
+    /// Returns the value of `key` as text to print.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<Cow<'_, str>> {
         self.get(key).map(Value::text)
     }
 }
 
-/// The field for [`Fields::is_at_least`].
+/// The field of [`Fields::is_at_least`].
 pub(crate) const SINCE: &str = "since";
 
-/// A value for a person: with quotes only where its end could not be seen without.
+/// Formats a value to print, with quotes only if its end would be unclear without.
 fn plain(value: &Value) -> Cow<'_, str> {
     let text = value.text();
     let graphic = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
@@ -257,7 +257,8 @@ fn parse_field(text: &str) -> Result<(Field, &str), ParseError> {
     Ok((Field { key, value }, after))
 }
 
-/// `text` starts after the opening quote; returns what follows the closing one.
+/// Parses `text`, which starts after the opening quote; also returns what follows the closing
+/// quote.
 fn parse_quoted<'a>(word: &str, text: &'a str) -> Result<(Value, &'a str), ParseError> {
     let bytes = text.as_bytes();
     let mut value = Vec::new();

@@ -2,8 +2,8 @@
 
 //! `NAME/histogram`: log-linear buckets, `low high count` in ns, [low, high), 8 to a power of two.
 //!
-//! A quantile is known only as far as its bucket: [`Histogram::percentiles`] gives the upper bound,
-//! which is at most 1/8 above the true value.
+//! Only the bucket of a quantile is known: [`Histogram::percentiles`] returns the upper bound of
+//! the bucket, which is at most 1/8 above the true value.
 
 use serde::Serialize;
 
@@ -21,9 +21,9 @@ pub const PERCENTILES: [(&str, u64); 5] = [
 /// `count` delays d with low <= d < high, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Bucket {
-    /// The smallest delay that belongs here.
+    /// The smallest delay in this bucket.
     pub low: u64,
-    /// The smallest delay that belongs to the next one.
+    /// The smallest delay above this bucket.
     pub high: u64,
     /// Number of delays.
     pub count: u64,
@@ -32,9 +32,9 @@ pub struct Bucket {
 /// A quantile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Percentile {
-    /// `p99.9`.
+    /// Name, such as `p99.9`.
     pub name: &'static str,
-    /// No more than this, ns.
+    /// Upper bound, ns.
     pub ns: u64,
 }
 
@@ -46,10 +46,11 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Reads the file.
+    /// Parses the file.
     ///
     /// # Errors
-    /// Names the line and the word: not a number, an empty range, or out of order.
+    /// Names the line and the word that is not a number, or the range that is empty or out of
+    /// order.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut buckets: Vec<Bucket> = Vec::new();
         for (i, line) in text
@@ -66,13 +67,13 @@ impl Histogram {
         Ok(Self { buckets })
     }
 
-    /// Total number of delays.
+    /// Returns the total number of delays.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|b| b.count).sum()
     }
 
-    /// The delays since `earlier` was read.
+    /// Returns the delays since `earlier` was read.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |b: &Bucket| {
@@ -88,8 +89,8 @@ impl Histogram {
         }
     }
 
-    /// The delay, in ns, that `ppm` parts per million of the delays stay at or below: the upper
-    /// bound of its bucket. `None` when there are no delays.
+    /// Returns an upper bound of the quantile `ppm`, in parts per million: the end of its bucket,
+    /// ns. `None` if there are no delays.
     #[must_use]
     pub fn quantile(&self, ppm: u64) -> Option<u64> {
         let count = u128::from(self.count());
@@ -102,7 +103,8 @@ impl Histogram {
         Some(bucket.high - 1)
     }
 
-    /// p50 to p99.99; never above `max`, when that is known from the counters (0: unknown).
+    /// Returns p50 to p99.99, limited to `max`, the longest delay according to the counters (0:
+    /// unknown).
     #[must_use]
     pub fn percentiles(&self, max: u64) -> Vec<Percentile> {
         let cap = if max == 0 { u64::MAX } else { max };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `hwnoise`: a question, `LENGTH THRESHOLD`, is answered by what a loop with interrupts off has found on this CPU.
+//! `hwnoise`: writing `LENGTH THRESHOLD` runs a loop with interrupts off on this CPU; reading
+//! returns its result.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,27 +18,27 @@ const FILE: &str = "hwnoise";
 pub struct Slice {
     /// Number of gaps.
     pub loops: u64,
-    /// The shortest.
+    /// The shortest gap.
     pub min: u64,
-    /// The longest.
+    /// The longest gap.
     pub max: u64,
     /// Sum of all gaps.
     pub sum: u64,
-    /// The sum of their squares.
+    /// Sum of the squares of all gaps.
     pub squares: u128,
     /// Number of gaps of the threshold or longer.
     pub peaks: u64,
-    /// The first of those: when each began, `CLOCK_MONOTONIC`, and how long it was.
+    /// The first of these: start, `CLOCK_MONOTONIC` ns, and length.
     pub kept: Vec<(u64, u64)>,
-    /// Bins as those of histograms: the lowest gap, and how many.
+    /// Bins, as in histograms: the shortest gap of the bin, and the number of gaps.
     pub bins: Vec<(u64, u64)>,
 }
 
 impl Slice {
-    /// Reads an answer. Keys of a newer module are left out.
+    /// Parses a result. Keys of a newer module are left out.
     ///
     /// # Errors
-    /// Names the line and the word that is no number, or is missing.
+    /// Names the line, and the word that is not a number or is missing.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut slice = Self::default();
         for (i, line) in text.lines().enumerate() {
@@ -84,7 +85,7 @@ fn number<T: std::str::FromStr>(word: Option<&str>) -> Result<T, ParseError> {
     word.parse().map_err(|_| ParseError::new(word, "a number"))
 }
 
-/// The open file. Several can be open at a time, and each measures on the CPU of its caller.
+/// The open file. Several can be open at a time; each measures on the CPU of its caller.
 #[derive(Debug)]
 pub struct Hwnoise {
     file: File,
@@ -92,10 +93,10 @@ pub struct Hwnoise {
 }
 
 impl Hwnoise {
-    /// Opens it.
+    /// Opens the file.
     ///
     /// # Errors
-    /// When the module is not loaded, is one without it, or the file may not be used.
+    /// When the module is not loaded or has no such file, or this user may not use it.
     pub fn open(root: &ProcRoot) -> Result<Self, ProcError> {
         let opened = OpenOptions::new()
             .read(true)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The histogram people and scripts know: bcc's `print_log2_hist` text, 40 stars wide.
+//! The well-known histogram of bcc: `print_log2_hist` text, 40 stars wide.
 //!
 //! ```text
 //!      usecs               : count    distribution
@@ -8,8 +8,8 @@
 //!          2 -> 3          : 12       |****************************************|
 //! ```
 //!
-//! The kernel's buckets are finer (8 to a power of two); each belongs, by its middle, to one row
-//! of the chosen unit. Slot n > 1 holds 2^(n-1) .. 2^n - 1, slot 1 holds 0 and 1, as in bcc.
+//! The kernel's buckets are finer (8 to a power of two). The middle of a bucket determines its row
+//! in the chosen unit. Slot n > 1 holds 2^(n-1) .. 2^n - 1, slot 1 holds 0 and 1, as in bcc.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Formats it as bcc does.
+    /// Returns the name of the unit, as bcc prints it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Unit {
         }
     }
 
-    /// Nanoseconds in one.
+    /// Returns the nanoseconds in one unit.
     #[must_use]
     pub fn ns(self) -> u64 {
         match self {
@@ -82,7 +82,7 @@ impl Log2Hist {
         Self { unit, slots }
     }
 
-    /// The rows, from the smallest: low, high (inclusive), count.
+    /// Returns the rows, the smallest first: low, high (inclusive), count.
     pub fn rows(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let rows = self.slots.iter().enumerate().skip(1);
         rows.map(|(n, &count)| {
@@ -97,7 +97,7 @@ impl fmt::Display for Log2Hist {
         let Some(most) = self.slots.iter().copied().max().filter(|&n| n > 0) else {
             return Ok(());
         };
-        // Above 2^33 the columns of bcc get wider, and the stars fewer.
+        // Above 2^33, the columns of bcc are wider, with fewer stars.
         let wide = self.slots.len() > 34;
         let (indent, label, number, stars) = if wide {
             (15, 29, 20, STARS / 2)

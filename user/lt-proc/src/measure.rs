@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `measure`: what the probes themselves cost, by the processor's counters. There is such a file if the
-//! module was loaded with `measure=`.
+//! `measure`: the cost of the probes themselves, in the processor's counters. The file exists if
+//! the module was loaded with `measure=`.
 //!
 //! ```text
 //! counter branch-misses counted cpus=4
@@ -11,8 +11,8 @@
 //! bucket 320 352 1400 12
 //! ```
 //!
-//! A bucket: the cycles from which on it counts, those from which on the next one does, its samples, and
-//! the sum of each event of these.
+//! A bucket has its lowest number of cycles, the lowest number above it, the number of its samples,
+//! and the sum of each event over these samples.
 
 use serde::Serialize;
 
@@ -21,11 +21,11 @@ use crate::ParseError;
 /// The file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Measure {
-    /// The cycles, and the events that were asked for.
+    /// The cycles, and the requested events.
     pub counters: Vec<Counter>,
     /// Probes that are not measured, for lack of memory.
     pub unmeasured: u64,
-    /// In the order in which they were attached; `empty` is first.
+    /// The probes in the order in which they were attached; `empty` is first.
     pub probes: Vec<MeasuredProbe>,
 }
 
@@ -34,13 +34,13 @@ pub struct Measure {
 pub struct Counter {
     /// `branch-misses`
     pub name: String,
-    /// On how many CPUs it is counted.
+    /// Number of CPUs on which it is counted.
     pub cpus: u64,
-    /// Why it is not, if it is counted on none: `absent`, `busy`, `error-22`.
+    /// Why it is not counted, if it is counted on no CPU: `absent`, `busy`, `error-22`.
     pub missing: Option<String>,
 }
 
-/// The runs of a probe that began or ended an event, or the others.
+/// The runs of a probe: those that started or ended an event, or all others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MeasuredProbe {
     /// `wakeup`
@@ -53,9 +53,9 @@ pub struct MeasuredProbe {
     pub samples: u64,
     /// Number of runs not measured, since an NMI or a machine check interrupted them.
     pub discarded: u64,
-    /// By counter, in the order of those.
+    /// Distributions by counter, in the order of the counters.
     pub values: Vec<Taken>,
-    /// By cycles; those without samples are left out.
+    /// Buckets by cycles; empty buckets are left out.
     pub buckets: Vec<CycleBucket>,
 }
 
@@ -66,21 +66,21 @@ pub struct Taken {
     pub counter: String,
     /// Number of runs in which it counted; if 0, all values are 0.
     pub count: u64,
-    /// Exact, as are the mean, rounded down, and the maximum.
+    /// Smallest value, exact.
     pub min: u64,
-    /// See above.
+    /// Mean, rounded down.
     pub mean: u64,
-    /// Percentiles are upper bounds, at most 1/8 above the true value.
+    /// Median: an upper bound, at most 1/8 above the true value.
     pub p50: u64,
-    /// See above.
+    /// 99th percentile: an upper bound, at most 1/8 above the true value.
     pub p99: u64,
-    /// See above.
+    /// Largest value, exact.
     pub max: u64,
     /// Sum of all values.
     pub sum: u64,
-    /// The sum of the squares, where a value from [`SQUARED`] on counts as that.
+    /// Sum of the squares of all values, each limited to [`SQUARED`].
     pub squares: u64,
-    /// The sum of the values times the cycles, with the same bound.
+    /// Sum of the products of value and cycles, each limited to [`SQUARED`].
     pub products: u64,
 }
 
@@ -90,9 +90,9 @@ const SQUARED: u64 = (1 << 24) - 1;
 /// Runs that took about as many cycles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CycleBucket {
-    /// The lowest number of cycles in it.
+    /// The lowest number of cycles in the bucket.
     pub low: u64,
-    /// The lowest above it.
+    /// The lowest number of cycles above the bucket.
     pub high: u64,
     /// Number of runs.
     pub count: u64,
@@ -105,14 +105,14 @@ pub struct CycleBucket {
 pub struct Outliers {
     /// Number of slowest runs.
     pub runs: u64,
-    /// The event, for one of them, and for one of the others.
+    /// Mean count of the event in the slowest runs.
     pub mean: f64,
-    /// See above.
+    /// Mean count of the event in the other runs.
     pub others: f64,
 }
 
 impl Measure {
-    /// Reads the file.
+    /// Parses the file.
     ///
     /// # Errors
     /// Names the line and the word.
@@ -172,7 +172,7 @@ impl Measure {
         Ok(())
     }
 
-    /// Why an event is not counted, for a person.
+    /// Returns why an event is not counted, as text to print.
     #[must_use]
     pub fn why(missing: &str) -> String {
         match missing {
@@ -229,14 +229,14 @@ impl CycleBucket {
 }
 
 impl MeasuredProbe {
-    /// The distribution of a counter.
+    /// Returns the distribution of a counter.
     #[must_use]
     pub fn value(&self, counter: &str) -> Option<&Taken> {
         self.values.iter().find(|value| value.counter == counter)
     }
 
-    /// How closely an event goes with the cycles, from -1 to 1 (Pearson's coefficient). `None` if one of
-    /// them is the same in all runs, or an outlier is beyond what was squared.
+    /// Returns the correlation of an event with the cycles, from -1 to 1 (Pearson's coefficient).
+    /// `None` if one of them is the same in all runs, or a value exceeds [`SQUARED`].
     #[must_use]
     pub fn correlation(&self, event: &str) -> Option<f64> {
         let (cycles, event) = (self.values.first()?, self.value(event)?);
@@ -251,8 +251,8 @@ impl MeasuredProbe {
         (both > 0.0).then(|| (common / both).clamp(-1.0, 1.0))
     }
 
-    /// What the slowest runs, those in buckets above that of p99, had of an event, and what the others
-    /// had. `None` if no run is so much slower.
+    /// Compares the slowest runs with the others: how many of an event they had. The slowest runs
+    /// are those in buckets above the bucket of p99. `None` if there is none.
     #[must_use]
     pub fn outliers(&self, event: &str) -> Option<Outliers> {
         let nth = self

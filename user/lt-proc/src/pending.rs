@@ -8,7 +8,7 @@ use crate::alert::STACK;
 use crate::fields::SINCE;
 use crate::{Fields, ParseError};
 
-/// An event that has begun and not ended.
+/// An event that has started and not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Pending {
     /// All fields, in order.
@@ -17,10 +17,11 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Reads the whole file.
+    /// Parses the whole file.
     ///
     /// # Errors
-    /// Names the line, and the word that is not a field; every line has a number in `age` and `start`.
+    /// Names the line, and the word that is not a field. Every line must have numbers in `age` and
+    /// `start`.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, ParseError> {
         let lines = text
             .lines()
@@ -41,21 +42,22 @@ impl Pending {
             .collect()
     }
 
-    /// Where its task is in the kernel now, the innermost function first; empty if it runs, or there is
-    /// none.
+    /// Returns the current kernel stack of its task, the innermost function first; empty if the
+    /// task runs, or there is no task.
     #[must_use]
     pub fn stack(&self) -> Vec<String> {
         crate::alert::frames(&self.fields, STACK)
     }
 
-    /// Short phrase for the operation, for a column on a terminal, with the fields that have no column.
+    /// Returns a short phrase for the operation, for a column on a terminal, with the fields that
+    /// have no column of their own.
     #[must_use]
     pub fn subject(&self) -> String {
         let columns = ["age", "start", "pid", "tid", "comm", STACK, SINCE];
         format!("{}{}", self.fields.since(), self.fields.phrase(&columns))
     }
 
-    /// Age in ns; a lower bound if [`Fields::is_at_least`].
+    /// Returns the age in ns; a lower bound if [`Fields::is_at_least`].
     #[must_use]
     pub fn age(&self) -> u64 {
         self.fields.number("age").unwrap_or(0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `NAME/profile` and its like: how often operations of each class took how long.
+//! `NAME/profile` and related files: how many operations of each class took how long.
 //!
 //! ```text
 //! # begin=1234 end=5678
@@ -10,8 +10,8 @@
 //! [2048s,inf[               0           0 ...
 //! ```
 //!
-//! A row is a power of two of nanoseconds; as in other log2 tables `us`, `ms` and `s` stand for 2^10,
-//! 2^20 and 2^30 ns. Columns of a newer module are kept.
+//! A row is a power of two of nanoseconds. As in other log2 tables, `us`, `ms` and `s` stand for
+//! 2^10, 2^20 and 2^30 ns. Columns of a newer module are kept.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub enum Span {
 }
 
 impl Span {
-    /// The file below the instance.
+    /// Returns the name of the file below the instance.
     #[must_use]
     pub fn file(self) -> String {
         match self {
@@ -47,9 +47,9 @@ impl Span {
 pub struct Row {
     /// Label in the file.
     pub label: String,
-    /// The shortest delay in it, ns.
+    /// The shortest delay in the row, ns.
     pub low: u64,
-    /// The shortest delay above it, ns; none for the last row.
+    /// The shortest delay above the row, ns; `None` for the last row.
     pub high: Option<u64>,
 }
 
@@ -58,12 +58,12 @@ pub struct Row {
 pub struct ClassCounts {
     /// Name in the head of the table.
     pub name: String,
-    /// For each row.
+    /// A count for each row.
     pub counts: Vec<u64>,
 }
 
 impl ClassCounts {
-    /// Number of operations.
+    /// Returns the number of operations.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
@@ -73,21 +73,21 @@ impl ClassCounts {
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Profile {
-    /// When it begins, `CLOCK_MONOTONIC` ns.
+    /// Start of the time covered, `CLOCK_MONOTONIC` ns.
     pub begin: u64,
-    /// When it ends.
+    /// End of the time covered, `CLOCK_MONOTONIC` ns.
     pub end: u64,
-    /// Its rows, the shortest first.
+    /// The rows, the shortest delays first.
     pub rows: Vec<Row>,
-    /// Its columns.
+    /// The columns.
     pub classes: Vec<ClassCounts>,
 }
 
 impl Profile {
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
-    /// Names the line and the word that is not as it should be.
+    /// Names the line and the unexpected word.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
         let missing =
@@ -116,14 +116,14 @@ impl Profile {
         })
     }
 
-    /// Time covered, ns.
+    /// Returns the time covered, ns.
     #[must_use]
     pub fn duration(&self) -> u64 {
         self.end.saturating_sub(self.begin)
     }
 
-    /// What came after `earlier`, a profile of the same instance that began with this one; none if it
-    /// did not, because of a reset.
+    /// Returns the difference to `earlier`, a reading of the same profile. `None` if the two start
+    /// at different times, because of a reset.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         let same = self.begin == earlier.begin && self.end >= earlier.end;
@@ -203,7 +203,7 @@ fn parse_row(line: &str, classes: &mut [ClassCounts]) -> Result<Row, ParseError>
     }
 }
 
-/// `[512ns,1us[`, `[2048s,inf[`.
+/// Parses `[512ns,1us[` or `[2048s,inf[`.
 fn parse_range(label: &str) -> Result<Row, ParseError> {
     let bad = || ParseError::new(label, "a range such as [512ns,1us[");
     let inner = label.strip_prefix('[').and_then(|l| l.strip_suffix('['));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The tree on disk: which file holds what. The only part of this crate that opens files.
+//! The files of the tree, and what each contains. The only part of this crate that opens files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -18,26 +18,26 @@ const MEASURE: &str = "measure";
 /// Directory of the module's files.
 pub const DEFAULT_ROOT: &str = "/proc/latency_tracker";
 
-/// `/proc/latency_tracker`, or a tree that looks like it.
+/// `/proc/latency_tracker`, or a directory with the same structure.
 #[derive(Debug, Clone)]
 pub struct ProcRoot {
     path: PathBuf,
 }
 
 impl ProcRoot {
-    /// The tree at `path`, which need not exist.
+    /// Creates the tree at `path`, which need not exist.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Its path.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the module is loaded, as far as this user can see: a tree that may not be read exists.
+    /// Whether the module is loaded. A tree that this user may not read counts as loaded.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
         match fs::metadata(self.path.join("control")) {
@@ -46,23 +46,23 @@ impl ProcRoot {
         }
     }
 
-    /// The line of `version`.
+    /// Returns the line of `version`.
     ///
     /// # Errors
-    /// When the module is not loaded or the file cannot be read; so for all functions below.
+    /// When the module is not loaded or the file cannot be read.
     pub fn version(&self) -> Result<String, ProcError> {
         Ok(self.read(Path::new("version"))?.trim().to_string())
     }
 
-    /// What can be instantiated.
+    /// Returns the trackers.
     ///
     /// # Errors
-    /// See [`ProcRoot::version`]; also when the text is not understood.
+    /// See [`ProcRoot::version`]; also when the text is invalid.
     pub fn trackers(&self) -> Result<Vec<TrackerInfo>, ProcError> {
         self.parse(Path::new("trackers"), TrackerInfo::parse_all)
     }
 
-    /// The instances.
+    /// Returns the instances.
     ///
     /// # Errors
     /// See [`ProcRoot::trackers`].
@@ -70,16 +70,16 @@ impl ProcRoot {
         self.parse(Path::new("control"), Instance::parse_all)
     }
 
-    /// The instance called `name`.
+    /// Returns the instance named `name`.
     ///
     /// # Errors
-    /// See [`ProcRoot::trackers`]; [`ProcError::NoInstance`] when there is none.
+    /// See [`ProcRoot::trackers`]; [`ProcError::NoInstance`] if it does not exist.
     pub fn instance(&self, name: &str) -> Result<Instance, ProcError> {
         let found = self.instances()?.into_iter().find(|i| i.name == name);
         found.ok_or_else(|| ProcError::NoInstance(name.to_string()))
     }
 
-    /// The counters of an instance.
+    /// Returns the counters of an instance.
     ///
     /// # Errors
     /// See [`ProcRoot::instance`].
@@ -87,7 +87,7 @@ impl ProcRoot {
         self.parse(&Path::new(name).join("stats"), Stats::parse)
     }
 
-    /// The delays of an instance.
+    /// Returns the delays of an instance.
     ///
     /// # Errors
     /// See [`ProcRoot::instance`].
@@ -95,7 +95,7 @@ impl ProcRoot {
         self.parse(&Path::new(name).join("histogram"), Histogram::parse)
     }
 
-    /// What is in flight.
+    /// Returns the operations in flight in an instance.
     ///
     /// # Errors
     /// See [`ProcRoot::instance`].
@@ -103,29 +103,29 @@ impl ProcRoot {
         self.parse(&Path::new(name).join("pending"), Pending::parse_all)
     }
 
-    /// How long operations of each class took, for an instance that keeps a profile.
+    /// Returns how long operations of each class took, for an instance that keeps a profile.
     ///
     /// # Errors
-    /// See [`ProcRoot::instance`]; [`ProcError::Io`] when its tracker makes no profile.
+    /// See [`ProcRoot::instance`]; [`ProcError::Io`] if its tracker keeps no profile.
     pub fn profile(&self, name: &str, span: Span) -> Result<Profile, ProcError> {
         self.parse(&Path::new(name).join(span.file()), Profile::parse)
     }
 
-    /// Whether the tracker of an instance makes a profile.
+    /// Whether the tracker of an instance keeps a profile.
     #[must_use]
     pub fn has_profile(&self, name: &str) -> bool {
         self.path.join(name).join(Span::SinceReset.file()).exists()
     }
 
-    /// How long the steps of wake chains took, for an instance that counts them.
+    /// Returns how long the steps of wake chains took, for an instance that counts them.
     ///
     /// # Errors
-    /// See [`ProcRoot::instance`]; [`ProcError::Io`] when its tracker has no steps.
+    /// See [`ProcRoot::instance`]; [`ProcError::Io`] if its tracker has no steps.
     pub fn steps(&self, name: &str) -> Result<Vec<StepTime>, ProcError> {
         self.parse(&Path::new(name).join(STEPS), StepTime::parse_all)
     }
 
-    /// What the probes cost; `None` when the module does not measure that.
+    /// Returns the cost of the probes; `None` if the module does not measure it.
     ///
     /// # Errors
     /// See [`ProcRoot::trackers`].
@@ -144,7 +144,7 @@ impl ProcRoot {
         self.path.join(name).join(STEPS).exists()
     }
 
-    /// Ends the profile of an instance, and begins the next; nothing is lost between them.
+    /// Ends the profile of an instance, and starts the next; no operation is lost in between.
     ///
     /// # Errors
     /// See [`ProcRoot::profile`].
@@ -186,8 +186,7 @@ impl ProcRoot {
         options.open(&path).map_err(|e| self.explain(&relative, e))
     }
 
-    /// Opens `alerts`, of one instance or of all: from the next alert on, or from the oldest one that is
-    /// recorded.
+    /// Opens `alerts`, of one instance or of all, at the next alert or at the oldest recorded one.
     ///
     /// # Errors
     /// See [`ProcRoot::instance`].
@@ -200,7 +199,7 @@ impl ProcRoot {
         Ok(file)
     }
 
-    /// One write(2), one line: its result says whether the kernel accepted it.
+    /// Writes a line with one write(2), whose result shows whether the kernel accepted it.
     fn control(&self, line: &str, tracker: &str) -> Result<(), ProcError> {
         let relative = Path::new("control");
         let opened = OpenOptions::new()

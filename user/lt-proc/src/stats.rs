@@ -3,15 +3,15 @@
 //! `NAME/stats`: `key value` lines, the counters of an instance.
 //!
 //! They add up (Documentation/design): attempts = started + full + filtered + off + crowded, and
-//! started = ended + pending + replaced + cleared + gone. [`Stats::imbalance`] says where not;
-//! it is exact only while nothing happens between two counters being read.
+//! started = ended + pending + replaced + cleared + gone. [`Stats::imbalance`] returns the sums
+//! that do not hold. It is exact only if no event occurs while the counters are read.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::ParseError;
 
-/// What the common counters of all trackers count; those of one tracker are on its page.
+/// The meaning of the counters that all trackers have. A tracker's own counters are on its page.
 const COUNTERS: [(&str, &str); 33] = [
     ("attempts", "begins seen"),
     ("started", "of attempts: tracked"),
@@ -65,7 +65,7 @@ const COUNTERS: [(&str, &str); 33] = [
 pub struct Stats(Vec<(String, u64)>);
 
 impl Stats {
-    /// Reads the file.
+    /// Parses the file.
     ///
     /// # Errors
     /// Names the line and the word that is not `key number`.
@@ -89,19 +89,19 @@ impl Stats {
         Ok(Self(stats))
     }
 
-    /// The counter named `key`; an older module may lack it.
+    /// Returns the counter named `key`; an older module may lack it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<u64> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, v)| *v)
     }
 
-    /// The counter named `key`, 0 when the module lacks it.
+    /// Returns the counter named `key`; 0 if the module lacks it.
     #[must_use]
     pub fn count(&self, key: &str) -> u64 {
         self.get(key).unwrap_or(0)
     }
 
-    /// Meaning of a common counter; a tracker's own counters are on its page.
+    /// Returns the meaning of a common counter; a tracker's own counters are on its page.
     #[must_use]
     pub fn meaning(key: &str) -> Option<&'static str> {
         COUNTERS
@@ -110,18 +110,19 @@ impl Stats {
             .map(|(_, text)| *text)
     }
 
-    /// How many begins were lost: the pool was full, or too many events of their key were live.
+    /// Returns how many operations were lost because the pool was full, or too many events of their
+    /// key were live.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.count("full").saturating_add(self.count("crowded"))
     }
 
-    /// All counters, in order.
+    /// Returns all counters, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(k, v)| (k.as_str(), *v))
     }
 
-    /// The sums that do not hold, as `left side, right side, rule`.
+    /// Returns the sums that do not hold, as `left side, right side, rule`.
     #[must_use]
     pub fn imbalance(&self) -> Vec<(u64, u64, &'static str)> {
         let sum = |keys: &[&str]| {

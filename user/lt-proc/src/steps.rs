@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `NAME/steps`: how long the steps of wake chains took, by their kind, of the tracker `tree`.
+//! `NAME/steps` of the tracker `tree`: how long each kind of step of wake chains took.
 //!
 //! ```text
 //! step count mean p99 max
 //! waking 1024 8123 14335 93123
 //! ```
 //!
-//! Times in ns, each until the next step: of `waking` from being woken to running.
+//! Times are in ns, each until the next step: for `waking`, from the wakeup to running.
 
 use serde::Serialize;
 
@@ -16,22 +16,22 @@ use crate::ParseError;
 /// A kind of step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepTime {
-    /// As in the wake chains of alerts: `irq`, `raise`, `waking`, ...
+    /// The kind, as in the wake chains of alerts: `irq`, `raise`, `waking`, ...
     pub step: String,
-    /// How many there were.
+    /// Number of such steps.
     pub count: u64,
-    /// Ns.
+    /// Mean time, ns.
     pub mean: u64,
-    /// An upper bound, at most a quarter above the true value, ns.
+    /// 99th percentile, ns: an upper bound, at most a quarter above the true value.
     pub p99: u64,
-    /// Ns.
+    /// Longest time, ns.
     pub max: u64,
 }
 
 const HEAD: &str = "step count mean p99 max";
 
 impl StepTime {
-    /// Reads the file.
+    /// Parses the file.
     ///
     /// # Errors
     /// Names the line and the word.
@@ -69,13 +69,13 @@ impl StepTime {
         }
     }
 
-    /// The time of all of them, ns.
+    /// Returns the total time of all such steps, ns.
     #[must_use]
     pub fn total(&self) -> u128 {
         u128::from(self.count) * u128::from(self.mean)
     }
 
-    /// What went on in that time, for a person.
+    /// Describes what happened in that time.
     #[must_use]
     pub fn meanwhile(&self) -> String {
         let words = match self.step.as_str() {

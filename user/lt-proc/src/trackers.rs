@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `trackers`: what this module on this kernel can track, and with which parameters.
+//! `trackers`: what this module can track on this kernel, and with which parameters.
 //!
 //! ```text
 //! block: block I/O request, issue or insert to completion (key: the request)
@@ -19,9 +19,9 @@ pub struct ParamInfo {
     pub name: String,
     /// Its default.
     pub default: String,
-    /// What it takes, e.g. `duration` or `issue|insert`.
+    /// The values it takes, e.g. `duration` or `issue|insert`.
     pub kind: String,
-    /// What it is for.
+    /// The description.
     pub text: String,
 }
 
@@ -39,7 +39,7 @@ pub struct TrackerInfo {
 }
 
 impl TrackerInfo {
-    /// Reads the whole file.
+    /// Parses the whole file.
     ///
     /// # Errors
     /// Names the line that is neither a tracker nor a parameter of one.

@@ -12,13 +12,13 @@ use super::root::{Missing, Root};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// As real-time work needs it.
+    /// Fit for real-time work.
     Ok,
-    /// Costs latency, or does so in some circumstances.
+    /// Adds latency, at least in some circumstances.
     Warn,
     /// Makes real-time work pointless on these CPUs.
     Bad,
-    /// Cannot be told here.
+    /// Cannot be determined on this machine, or by this user.
     #[serde(rename = "n/a")]
     Unknown,
 }
@@ -74,7 +74,7 @@ pub(super) fn bad(found: impl Into<String>) -> Answer {
     answer(State::Bad, found)
 }
 
-/// A question.
+/// A row: one question of the check.
 pub(super) struct Row {
     pub(super) name: &'static str,
     /// Why it matters, in half a sentence.
@@ -89,12 +89,12 @@ impl Row {
     }
 }
 
-/// `text` as one word of the shell.
+/// Quotes `text` as one word of the shell.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Some of many: the first ones, and how many more.
+/// Returns the first of many items, and the number of others.
 pub(super) fn some(all: &[String]) -> String {
     const SHOWN: usize = 4;
     let shown = all

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about a running process: does it have what it needs, and does it behave?
+//! Rows about a running process: whether it has what it needs, and whether it behaves as real-time
+//! work should.
 
 use lt_common::out;
 
@@ -130,7 +131,7 @@ fn locked(root: &Root, target: &Target) -> Found {
         0 => Ok(bad(format!(
             "{found}: call mlockall(MCL_CURRENT | MCL_FUTURE)"
         ))),
-        // Some mappings of the kernel, as the vDSO, are in memory and never locked.
+        // Some mappings made by the kernel, such as the vDSO, are resident but never locked.
         _ if locked.saturating_mul(10) < resident.saturating_mul(9) => Ok(warn(found)),
         _ => Ok(ok(found)),
     }
@@ -157,12 +158,12 @@ fn preempted(root: &Root, target: &Target) -> Found {
 }
 
 fn slack(root: &Root, target: &Target) -> Found {
-    // The kernel uses none for real-time threads, whatever the file says.
+    // The kernel applies no slack to real-time threads, whatever the file contains.
     let threads = threads(root, target)?.into_iter();
     let ordinary: Vec<Task> = threads.filter(|task| !task.is_real_time()).collect();
     let mut slack = Vec::new();
     for task in &ordinary {
-        // A directory of /proc has the name of each thread, though it lists processes only.
+        // /proc has a directory for each thread, although it lists only processes.
         let path = format!("/proc/{}/timerslack_ns", task.tid);
         let ns: u64 = root.value(&path)?;
         if ns > 1 {
@@ -188,7 +189,7 @@ fn bandwidth(root: &Root, target: &Target) -> Found {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"));
     let mut path = path.ok_or_else(|| missing("it is in no cgroup of version 2"))?;
     path = path.trim_end_matches('/');
-    // A limit of any group above holds, too; the topmost has none.
+    // The limits of all ancestors apply, too. The root has none.
     while !path.is_empty() {
         let file = format!("/sys/fs/cgroup{path}/cpu.max");
         if let Ok(limit) = root.text(&file)

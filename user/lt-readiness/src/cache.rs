@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The row about caches that the CPUs share with others.
+//! The row about caches that the CPUs share with other CPUs.
 //!
-//! Some processors can partition a cache (cat_l2, cat_l3 in their flags): the resctrl group of the CPUs then determines
-//! which part of it they fill. This check does not judge the choice of that part.
+//! Some processors can partition a cache (cat_l2, cat_l3 in their flags): the resctrl group of the
+//! CPUs then determines the part in which they allocate. This check does not judge the choice of
+//! that part.
 
 use super::answer::{Found, ok, warn};
 use super::root::Root;
@@ -11,7 +12,7 @@ use super::{Cpus, Target};
 
 const GROUPS: &str = "/sys/fs/resctrl";
 
-/// A cache that some of the CPUs share with others.
+/// A cache that some of the CPUs share with other CPUs.
 struct Shared {
     level: u64,
     others: Cpus,
@@ -50,7 +51,8 @@ pub(super) fn shared(root: &Root, target: &Target) -> Found {
     if !divisible {
         return Ok(ok(format!("{found}; this processor cannot divide it")));
     }
-    // The CPUs that are in no other group are in the topmost one. Not mounted: there are no groups.
+    // The CPUs that are in no other group are in the root group. If resctrl is not mounted, there
+    // are no groups.
     let with_others = match root.cpus(&format!("{GROUPS}/cpus_list")) {
         Ok(rest) => rest.and(&target.cpus),
         Err(_) => target.cpus.clone(),

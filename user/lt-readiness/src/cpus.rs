@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// The kernel's own limit (`NR_CPUS` of x86-64): a list that names more is a mistake, not a machine.
+/// The kernel's own limit (`NR_CPUS` on x86-64): a list with more CPUs is a mistake.
 const MOST: u32 = 8192;
 
 /// A set of CPUs.
@@ -14,7 +14,7 @@ const MOST: u32 = 8192;
 pub struct Cpus(BTreeSet<u32>);
 
 impl Cpus {
-    /// From a mask: hexadecimal words of 32 bits, the highest first, with commas between.
+    /// Parses a mask: hexadecimal words of 32 bits, the highest first, separated by commas.
     pub(super) fn from_mask(text: &str) -> Option<Self> {
         let mut cpus = BTreeSet::new();
         for (word, digits) in text.trim().rsplit(',').enumerate() {
@@ -31,7 +31,7 @@ impl Cpus {
             .then_some(Self(cpus))
     }
 
-    /// As a mask, for files that take no list.
+    /// Formats the set as a mask, for files that do not take a list.
     pub(super) fn mask(&self) -> String {
         let words = self.0.last().map_or(1, |last| last / 32 + 1);
         let word = |word: u32| {
@@ -46,7 +46,8 @@ impl Cpus {
         words.join(",")
     }
 
-    /// From a list of the kernel's command line, where `N` is the last CPU and `all` are all of them.
+    /// Parses a list of the kernel's command line, in which `N` is the last CPU and `all` is all
+    /// CPUs.
     pub(super) fn from_boot(text: &str, last: u32) -> Option<Self> {
         if text == "all" {
             return Some((0..=last).collect());
@@ -54,47 +55,47 @@ impl Cpus {
         text.replace('N', &last.to_string()).parse().ok()
     }
 
-    /// Whether `cpu` is one of them.
+    /// Whether `cpu` is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.contains(&cpu)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The lowest number.
+    /// Returns the lowest CPU.
     pub fn first(&self) -> Option<u32> {
         self.0.first().copied()
     }
 
-    /// The highest number.
+    /// Returns the highest CPU.
     pub fn last(&self) -> Option<u32> {
         self.0.last().copied()
     }
 
-    /// The numbers, the lowest first.
+    /// Returns the CPUs, the lowest first.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }
 
-    /// Whether all of them are in `other`.
+    /// Whether all CPUs of the set are in `other`.
     pub fn within(&self, other: &Self) -> bool {
         self.0.is_subset(&other.0)
     }
 
-    /// Those that are in both sets.
+    /// Returns the CPUs in both sets.
     pub fn and(&self, other: &Self) -> Self {
         Self(self.0.intersection(&other.0).copied().collect())
     }
 
-    /// Those that are in either set.
+    /// Returns the CPUs in either set.
     pub fn or(&self, other: &Self) -> Self {
         Self(self.0.union(&other.0).copied().collect())
     }
 
-    /// Those that are not in `other`.
+    /// Returns the CPUs that are not in `other`.
     pub fn without(&self, other: &Self) -> Self {
         Self(self.0.difference(&other.0).copied().collect())
     }
@@ -109,7 +110,7 @@ impl FromIterator<u32> for Cpus {
 impl FromStr for Cpus {
     type Err = String;
 
-    /// `0-3,8`, and `0-31:2/4`: of each 4 the first 2. An empty list is the empty set.
+    /// Parses `0-3,8`, and `0-31:2/4` (the first 2 of every 4). An empty list is the empty set.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {

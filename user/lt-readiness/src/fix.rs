@@ -2,9 +2,9 @@
 
 //! The fix for an answer: a command for a root shell, or words of the kernel's command line.
 //!
-//! The words of all rows become one edit of `/etc/default/grub`. The edit is idempotent: it first removes the same
-//! parameters, whatever their values, from `GRUB_CMDLINE_LINUX` and `GRUB_CMDLINE_LINUX_DEFAULT`. A file without the
-//! line that it edits is an error.
+//! The words of all rows become one edit of `/etc/default/grub`. The edit is idempotent: it first
+//! removes the same parameters, with any values, from `GRUB_CMDLINE_LINUX` and
+//! `GRUB_CMDLINE_LINUX_DEFAULT`. It fails if the file has no such line.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) enum Fix {
     Boot(Words),
 }
 
-/// Parameters of the kernel's command line by their names; those without a value are to be removed.
+/// Parameters of the kernel's command line, by name. A parameter without a value is to be removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Words(BTreeMap<String, Option<String>>);
 
@@ -48,7 +48,7 @@ impl From<&str> for Fix {
 }
 
 impl Fix {
-    /// The command.
+    /// Returns the command.
     pub(super) fn command(&self) -> String {
         match self {
             Self::Command(command) => command.clone(),
@@ -56,7 +56,7 @@ impl Fix {
         }
     }
 
-    /// The fix as one line of text.
+    /// Returns the fix as one line of text.
     pub(super) fn brief(&self) -> String {
         match self {
             Self::Command(command) => command.clone(),
@@ -75,7 +75,7 @@ impl Words {
         self.0.is_empty()
     }
 
-    /// The words to add.
+    /// Returns the words to add.
     fn added(&self) -> String {
         let set = self
             .0
@@ -98,9 +98,9 @@ impl Words {
         }
     }
 
-    /// Edits `file`, then executes `after`.
+    /// Returns a command that edits `file`, then executes `after`.
     pub(super) fn command(&self, file: &str, after: &str) -> String {
-        // The kernel takes - and _ in names for the same.
+        // The kernel treats - and _ in names alike.
         let keys: Vec<String> = self.0.keys().map(|key| key.replace('_', "[-_]")).collect();
         let line = r#"^GRUB_CMDLINE_LINUX=""#;
         let added = match self.added() {
@@ -124,7 +124,7 @@ mod tests {
     use std::fs;
     use std::process::Command;
 
-    /// The file after the edit, and whether the command succeeded.
+    /// Returns the file after the edit, and whether the command succeeded.
     fn edited(fix: &Fix, before: &str) -> (String, bool) {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -173,7 +173,7 @@ mod tests {
         }
         let (empty, _) = edited(&boot("skew_tick=1"), "GRUB_CMDLINE_LINUX=\"\"\n");
         assert_eq!(empty, "GRUB_CMDLINE_LINUX=\"skew_tick=1\"\n");
-        // A parameter whose name ends as another one is another one.
+        // A parameter whose name ends in the name of another parameter is left alone.
         let (other, _) = edited(&boot("tsc=nowatchdog"), "GRUB_CMDLINE_LINUX=\"notsc=1\"\n");
         assert_eq!(other, "GRUB_CMDLINE_LINUX=\"tsc=nowatchdog notsc=1\"\n");
     }

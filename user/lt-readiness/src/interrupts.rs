@@ -49,23 +49,23 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-/// An interrupt that comes on the CPUs.
+/// An interrupt that the CPUs handle.
 struct Line {
     shown: String,
     /// The file that moves it.
     file: String,
-    /// The kernel lets root move it: those that it manages have a file that cannot be written.
+    /// Whether root can move it. The file of a managed interrupt cannot be written.
     movable: bool,
 }
 
-/// The interrupts that come on the CPUs, and the others.
+/// The interrupts that the CPUs handle, and the others.
 #[derive(Default)]
 struct Lines {
     here: Vec<Line>,
     /// Number of interrupts on other CPUs.
     others: usize,
-    /// Those that were moved away, and move when they come the next time: many drivers of interrupt controllers
-    /// reprogram a line only then.
+    /// Interrupts that were moved away, but move only at their next occurrence: many interrupt
+    /// controller drivers reprogram a line only then.
     moving: Vec<String>,
 }
 
@@ -73,13 +73,13 @@ fn lines(root: &Root, target: &Target) -> Result<Lines, Missing> {
     let mut lines = Lines::default();
     for irq in root.directories("/proc/irq")? {
         let directory = format!("/proc/irq/{irq}");
-        // Each handler has a directory there; without one there is no interrupt.
+        // Each handler has a directory there. Without a handler, the line is not used.
         let handlers = root.directories(&directory)?;
         if handlers.is_empty() {
             continue;
         }
         let file = format!("{directory}/smp_affinity_list");
-        // The effective affinity: the permitted one is often all CPUs.
+        // Uses the effective affinity, since the permitted affinity often includes all CPUs.
         let effective = root.cpus(&format!("{directory}/effective_affinity_list"));
         let Ok(cpus) = effective.or_else(|_| root.cpus(&file)) else {
             continue;
@@ -170,7 +170,7 @@ fn irqbalance(root: &Root, target: &Target) -> Found {
     let Some(irqbalance) = running else {
         return Ok(ok("does not run"));
     };
-    // irqbalance avoids the CPUs in these lists, but not those that a cpuset partition isolates.
+    // irqbalance avoids the CPUs in these lists, but not the CPUs that a cpuset partition isolates.
     let cpu = "/sys/devices/system/cpu";
     let mut banned = root.cpus(&format!("{cpu}/isolated")).unwrap_or_default();
     banned = banned.or(&root.cpus(&format!("{cpu}/nohz_full")).unwrap_or_default());
@@ -197,7 +197,8 @@ fn irqbalance(root: &Root, target: &Target) -> Found {
 }
 
 fn work(root: &Root, target: &Target) -> Found {
-    // The masks of single queues, as writeback's, are cut to this one (wqattrs_actualize_cpumask).
+    // The masks of individual workqueues, such as writeback, are restricted to this mask
+    // (wqattrs_actualize_cpumask).
     let here = root.mask(WORK)?.and(&target.cpus);
     match here.is_empty() {
         true => Ok(ok("elsewhere")),
@@ -234,7 +235,7 @@ fn highest(root: &Root, target: &Target) -> Found {
         return Ok(ok("only the kernel's tasks at 99"));
     }
     let lower = |task: &Task| {
-        // chrt changes the policy, too, unless it is named.
+        // chrt changes the policy, too, unless it is given.
         let policy = if task.scheduling().starts_with("RR") {
             "-r"
         } else {

@@ -59,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn shielded(root: &Root, target: &Target) -> Found {
-    // Fails where the kernel's file is missing, not where cgroups are.
+    // Fails if the kernel's file is missing, but not if cgroups are.
     root.cpus(&format!("{CPU}/isolated"))?;
     let open = target.cpus.without(&isolated(root));
     if open.is_empty() {
@@ -89,7 +89,7 @@ fn housekeeping(_: &Root, target: &Target) -> Found {
 }
 
 fn partitions(root: &Root, _: &Target) -> Found {
-    /// Deeper than any cgroup that has a reason to be a partition.
+    /// Depth of the search: partitions are not expected any deeper.
     const DEPTH: usize = 4;
     root.text(&format!("{CGROUPS}/cgroup.controllers"))?;
     let (mut valid, mut invalid) = (0, Vec::new());
@@ -127,7 +127,7 @@ fn partitions(root: &Root, _: &Target) -> Found {
 /// Flags and CPUs of `isolcpus=`; `None` if the CPUs are not a list.
 type Isolcpus = (Vec<String>, Option<Cpus>);
 
-/// The kernel's last `isolcpus=`.
+/// Returns the last `isolcpus=` of the command line.
 fn isolcpus(root: &Root, last: u32) -> Result<Option<Isolcpus>, Missing> {
     let Some(value) = root.parameter("isolcpus")? else {
         return Ok(None);
@@ -148,7 +148,7 @@ fn isolcpus(root: &Root, last: u32) -> Result<Option<Isolcpus>, Missing> {
     Ok(Some((flags, Cpus::from_boot(rest, last))))
 }
 
-/// The CPUs that managed interrupts of drivers (NVMe, network) avoid.
+/// Returns the CPUs that managed interrupts of drivers (NVMe, network) avoid.
 pub(super) fn managed(root: &Root, target: &Target) -> Result<Cpus, Missing> {
     let isolcpus = isolcpus(root, last_possible(root, target))?;
     let managed = isolcpus.filter(|(flags, _)| flags.iter().any(|flag| flag == "managed_irq"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about the kernel: its preemption model, its clock, and what slows all of it.
+//! Rows about the kernel: its preemption model, its clock, and what slows it down everywhere.
 
 use super::answer::{Found, Row, bad, ok, quoted, some, warn};
 use super::fix::{boot, without};
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn preemption(root: &Root, _: &Target) -> Found {
-    // The file /sys/kernel/realtime was of the patch set: no released kernel has it.
+    // The file /sys/kernel/realtime was part of the RT patch set: no mainline kernel has it.
     let version = root.text("/proc/sys/kernel/version")?;
     if version.split_whitespace().any(|word| word == "PREEMPT_RT") {
         return Ok(ok("PREEMPT_RT"));
@@ -127,7 +127,7 @@ fn clock(root: &Root, _: &Target) -> Found {
 }
 
 fn high_resolution(root: &Root, target: &Target) -> Found {
-    // Without high-resolution timers it is the tick period, 1 ms or more.
+    // Without high-resolution timers, the resolution is the tick period, 1 ms or more.
     const FINE: u64 = 1_000;
     match target.resolution.clone()? {
         ..=FINE => Ok(ok("on")),

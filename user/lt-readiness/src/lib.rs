@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `check --rt`: is this machine ready for real-time work on these CPUs?
+//! `check --rt`: checks whether this machine is ready for real-time work on some CPUs.
 //!
-//! A row is one check: a function from the readable files and the CPUs to an answer. Each group of rows has a
-//! file, with the most important row first. Nothing is ever changed here: an answer that is not ok has the
-//! commands that fix it.
+//! A row is one check: a function from the readable files and the CPUs to an answer. Each group of
+//! rows has a file, with the most important row first. The check changes nothing: an answer that is
+//! not ok includes the commands that fix it.
 
 mod answer;
 mod application;
@@ -41,10 +41,11 @@ use root::{Missing, missing};
 pub use show::Line;
 use window::Window;
 
-/// Time between the two readings of counters: long enough for the tick, and for events that come once a second.
+/// Time between the two readings of counters: long enough for the tick, and for events that occur
+/// once a second.
 const WINDOW: Duration = Duration::from_millis(1100);
 
-/// Lists the online CPUs.
+/// File with the list of online CPUs.
 pub const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// The options of `check` for real time.
@@ -67,7 +68,7 @@ pub struct RtArgs {
 pub(crate) struct Target {
     /// The CPUs to check.
     cpus: Cpus,
-    /// How these were chosen.
+    /// How the CPUs were chosen.
     from: &'static str,
     online: Cpus,
     pid: Option<u32>,
@@ -77,7 +78,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The CPUs that a command should isolate: `cpus`, but at least one is left for the rest of the system.
+    /// Returns the CPUs that a command should isolate: `cpus`, except that at least one CPU is left
+    /// to the rest of the system.
     fn shielded(&self) -> Cpus {
         if self.online.within(&self.cpus) {
             let first: Cpus = self.online.first().into_iter().collect();
@@ -86,13 +88,13 @@ impl Target {
         self.cpus.clone()
     }
 
-    /// The CPUs for everything else.
+    /// Returns the CPUs for everything else.
     fn housekeeping(&self) -> Cpus {
         self.online.without(&self.shielded())
     }
 }
 
-/// The groups with their rows.
+/// Returns the groups with their rows.
 fn groups() -> [(&'static str, &'static [Row]); 7] {
     [
         ("kernel", kernel::ROWS),
@@ -105,7 +107,7 @@ fn groups() -> [(&'static str, &'static [Row]); 7] {
     ]
 }
 
-/// All answers, in order. The application group is included only with a process.
+/// Returns all answers, in order. The application group is included only if there is a process.
 fn ask(root: &Root, target: &Target) -> Vec<(&'static str, &'static Row, Answer)> {
     let groups = groups().into_iter();
     let groups = groups.filter(|(name, _)| *name != "application" || target.pid.is_some());
@@ -114,8 +116,8 @@ fn ask(root: &Root, target: &Target) -> Vec<(&'static str, &'static Row, Answer)
         .collect()
 }
 
-/// The CPUs without load balancing: those isolated at boot, and those of isolated cpuset partitions, which
-/// `isolated` in sysfs does not list.
+/// Returns the CPUs without load balancing: the CPUs isolated at boot, and the CPUs of isolated
+/// cpuset partitions, which `isolated` in sysfs does not list.
 pub fn isolated(root: &Root) -> Cpus {
     let boot = root
         .cpus("/sys/devices/system/cpu/isolated")

@@ -53,7 +53,7 @@ fn huge_pages(root: &Root, _: &Target) -> Found {
     }
 }
 
-/// A setting that is to be 0.
+/// Answers for a setting that should be 0.
 fn zero(root: &Root, path: &str) -> Found {
     match root.value::<i64>(path)? {
         0 => Ok(ok("off")),

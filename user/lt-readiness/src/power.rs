@@ -9,8 +9,8 @@ use super::root::{Root, chosen};
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// The time to wake from an idle state that nothing has to be done about, in µs: shallow states (C1, POLL)
-/// have less.
+/// The longest acceptable exit latency of an idle state, in µs: shallow states (C1, POLL) have
+/// less.
 const WAKE: u64 = 10;
 
 pub(super) const ROWS: &[Row] = &[
@@ -67,7 +67,7 @@ fn efi(root: &Root, _: &Target) -> Found {
     if root.parameter("noefi")?.is_some() {
         return Ok(ok("off, by noefi"));
     }
-    // The last word counts.
+    // The last word applies.
     let words = root.parameter("efi")?.unwrap_or_default();
     let asked = words
         .split(',')
@@ -84,7 +84,7 @@ fn efi(root: &Root, _: &Target) -> Found {
 }
 
 fn idle(root: &Root, target: &Target) -> Found {
-    // -1 or a huge number: no program holds a limit.
+    // -1 or a huge number means that no program holds a limit.
     let held = root
         .bytes("/dev/cpu_dma_latency", 0)
         .map(i32::from_le_bytes);
@@ -94,7 +94,7 @@ fn idle(root: &Root, target: &Target) -> Found {
         let directory = format!("{CPU}/cpu{cpu}");
         let limit = root.text(&format!("{directory}/power/pm_qos_resume_latency_us"));
         let limit = match limit.as_deref() {
-            // No latency at all, and no limit at all (pm_qos_resume_latency_us_show).
+            // `n/a` means no latency at all, and 0 no limit at all (pm_qos_resume_latency_us_show).
             Ok("n/a") => Some(0),
             Ok("0") | Err(_) => None,
             Ok(limit) => limit.parse().ok(),
@@ -124,7 +124,7 @@ fn idle(root: &Root, target: &Target) -> Found {
     }
 }
 
-/// An answer about a file of each CPU's cpufreq directory that should have this word.
+/// Answers for a file of each CPU's cpufreq directory that should contain this word.
 fn each(
     root: &Root,
     target: &Target,
@@ -162,7 +162,7 @@ fn preference(root: &Root, target: &Target) -> Found {
 }
 
 fn boost(root: &Root, _: &Target) -> Found {
-    // Intel's driver has its own file, with the opposite sense.
+    // Intel's driver has its own file, with the opposite meaning.
     let intel = format!("{CPU}/intel_pstate/no_turbo");
     let (path, off) = match root.exists(&intel) {
         true => (intel, 1),

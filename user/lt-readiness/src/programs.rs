@@ -2,14 +2,15 @@
 
 //! Rows about tracing by processes: BPF programs, perf events, LTTng sessions.
 //!
-//! The kernel shows which files of a process are BPF links and programs (`/proc/PID/fdinfo/N`). A link that is only
-//! pinned in a BPF file system is no file of any process: `bpftool link` shows it.
+//! The kernel shows which files of a process are BPF links and programs (`/proc/PID/fdinfo/N`). A
+//! link that is only pinned in a BPF file system is not an open file of a process: `bpftool link`
+//! shows it.
 
 use super::Target;
 use super::answer::{Found, ok, some, warn};
 use super::root::{Missing, Root};
 
-/// Kinds of links that run a program where the kernel, or a program, is traced.
+/// Kinds of links that run a program at a traced point of the kernel or of a program.
 const LINKS: [&str; 7] = [
     "raw_tracepoint",
     "tracing",
@@ -22,7 +23,8 @@ const LINKS: [&str; 7] = [
 /// Types of programs (enum bpf_prog_type) that can be attached without a link: kprobe, tracepoint, perf_event,
 /// raw_tracepoint.
 const TYPES: [u64; 4] = [2, 5, 7, 17];
-/// A program of a security module is attached by a link of the kind `tracing`, too (enum bpf_attach_type).
+/// The attach type of security module programs, which are also attached by a `tracing` link (enum
+/// bpf_attach_type).
 const LSM_MAC: u64 = 27;
 
 pub(super) fn tracing(root: &Root, _: &Target) -> Found {
@@ -51,7 +53,8 @@ pub(super) fn tracing(root: &Root, _: &Target) -> Found {
     }
 }
 
-/// Processes with open files of LTTng's kernel tracer and of perf events, as `LTTng: lttng-sessiond[123]`.
+/// Returns the processes with open files of LTTng's kernel tracer and of perf events, such as
+/// `LTTng session of lttng-sessiond[123]`.
 pub(super) fn tracers(root: &Root) -> Result<Vec<String>, Missing> {
     const KINDS: [(&str, &str); 2] = [
         ("anon_inode:[lttng_session]", "LTTng session of"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads the kernel's files below a prefix, so that a test can supply a machine of its own.
+//! Reads the kernel's files below a prefix, so that a test can supply its own machine.
 //!
-//! An unreadable file is no error of the check: its row reports it, with the reason.
+//! An unreadable file does not fail the check: its row reports the file, with the reason.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -27,13 +27,13 @@ impl fmt::Display for Missing {
     }
 }
 
-/// For what is missing without a file that would say so.
+/// Creates an error for missing data that is not due to an unreadable file.
 pub(super) fn missing(why: impl Into<String>) -> Missing {
     Missing(why.into())
 }
 
 impl Root {
-    /// `prefix` is `/` but for tests.
+    /// Creates the root; `prefix` is `/` except in tests.
     pub fn new(prefix: impl Into<PathBuf>) -> Self {
         Self(prefix.into())
     }
@@ -54,20 +54,20 @@ impl Root {
         self.at(path).exists()
     }
 
-    /// Whether the file is one that root may write, by its mode. What the kernel does not let be changed has
-    /// none; nothing here writes.
+    /// Whether root may write the file, according to its mode. The kernel gives files that it does
+    /// not let root change no write permission. Nothing here writes.
     pub(super) fn is_for_writing(&self, path: &str) -> bool {
         let metadata = self.at(path).metadata();
         metadata.is_ok_and(|metadata| !metadata.permissions().readonly())
     }
 
-    /// A file, without the space around it. Names of tasks need not be UTF-8.
+    /// Reads a file, without leading and trailing white space. Names of tasks need not be UTF-8.
     pub fn text(&self, path: &str) -> Result<String, Missing> {
         let bytes = fs::read(self.at(path)).map_err(|error| Self::why(path, &error))?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_string())
     }
 
-    /// The first word of a file, as what it is to be.
+    /// Parses the first word of a file.
     pub(super) fn value<T: FromStr>(&self, path: &str) -> Result<T, Missing> {
         let text = self.text(path)?;
         let word = text.split_whitespace().next().unwrap_or_default();
@@ -75,7 +75,8 @@ impl Root {
         word.parse().map_err(bad)
     }
 
-    /// A file with a list of CPUs. The kernel prints `(null)` for some sets that it does not have.
+    /// Reads a file with a list of CPUs. The kernel prints `(null)` for some sets that it does not
+    /// have.
     pub fn cpus(&self, path: &str) -> Result<Cpus, Missing> {
         match self.text(path)?.as_str() {
             "(null)" => Ok(Cpus::default()),
@@ -85,13 +86,13 @@ impl Root {
         }
     }
 
-    /// A file with a mask of CPUs.
+    /// Reads a file with a mask of CPUs.
     pub(super) fn mask(&self, path: &str) -> Result<Cpus, Missing> {
         let text = self.text(path)?;
         Cpus::from_mask(&text).ok_or_else(|| Missing(format!("{path}: '{text}' is not a CPU mask")))
     }
 
-    /// `N` bytes of a file, from `offset`.
+    /// Reads `N` bytes of a file, from `offset`.
     pub(super) fn bytes<const N: usize>(
         &self,
         path: &str,
@@ -100,7 +101,7 @@ impl Root {
         let why = |error| Self::why(path, &error);
         let file = File::open(self.at(path)).map_err(why)?;
         let mut bytes = [0; N];
-        // A device that cannot be sought is read from its begin.
+        // A device that cannot seek is read from its start.
         if offset == 0 {
             (&file).read_exact(&mut bytes).map_err(why)?;
         } else {
@@ -109,7 +110,7 @@ impl Root {
         Ok(bytes)
     }
 
-    /// The names in a directory, sorted; numbers by value.
+    /// Returns the names in a directory, sorted, numbers by value.
     pub(super) fn names(&self, path: &str) -> Result<Vec<String>, Missing> {
         let entries = fs::read_dir(self.at(path)).map_err(|error| Self::why(path, &error))?;
         let mut names: Vec<String> = entries
@@ -119,21 +120,21 @@ impl Root {
         Ok(names)
     }
 
-    /// Target of a symbolic link; `None` if it is no link or does not exist.
+    /// Returns the target of a symbolic link; `None` if it is not a link or does not exist.
     pub(super) fn link(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.at(path)).ok()?;
         Some(target.to_string_lossy().into_owned())
     }
 
-    /// The directories in a directory, sorted.
+    /// Returns the directories in a directory, sorted.
     pub(super) fn directories(&self, path: &str) -> Result<Vec<String>, Missing> {
         let mut names = self.names(path)?;
         names.retain(|name| self.at(&format!("{path}/{name}")).is_dir());
         Ok(names)
     }
 
-    /// A parameter of the kernel's command line: `None` if it is not there, else its value (the last one
-    /// counts), empty if it has none. `-` and `_` are the same there.
+    /// Returns a parameter of the kernel's command line: `None` if it is missing, else its last
+    /// value, which may be empty. `-` and `_` are the same in names.
     pub(super) fn parameter(&self, name: &str) -> Result<Option<String>, Missing> {
         let line = self.text("/proc/cmdline")?;
         let words = line.split_whitespace().take_while(|word| *word != "--");
@@ -144,7 +145,7 @@ impl Root {
             .map(|(_, value)| value.trim_matches('"').to_string()))
     }
 
-    /// Which of these options the kernel was built with (`=y`).
+    /// Returns those of the options that the kernel was built with (`=y`).
     pub(super) fn built_with(&self, options: &[&str]) -> Result<Vec<String>, Missing> {
         let release = self.text("/proc/sys/kernel/osrelease")?;
         let config = self.text(&format!("/boot/config-{release}"))?;
@@ -170,7 +171,8 @@ impl Root {
     }
 }
 
-/// The chosen word of a file that lists them all: `always [madvise] never`, and `(full)` in debugfs.
+/// Returns the selected word of a file that lists all choices: `always [madvise] never`, or
+/// `(full)` in debugfs.
 pub(super) fn chosen(text: &str) -> &str {
     let marked = |word: &&str| word.starts_with(['[', '(']);
     let word = text.split_whitespace().find(marked).unwrap_or(text);

@@ -31,10 +31,10 @@ pub struct Line<'a> {
 
 type Answers = [(&'static str, &'static Row, Answer)];
 
-/// Where what was found starts.
+/// Column in which the findings start.
 const INDENT: usize = 25;
 
-/// Commands that are shown below a row; `--print-fix` shows all.
+/// Maximum number of commands shown below a row; `--print-fix` shows all.
 const COMMANDS: usize = 3;
 
 pub(super) fn json(target: &Target, answers: &Answers) -> Result<()> {
@@ -52,7 +52,7 @@ pub(super) fn json(target: &Target, answers: &Answers) -> Result<()> {
     Ok(())
 }
 
-/// The commands, without those that come twice; what needs a boot last, in one.
+/// Prints the commands without duplicates. Changes that need a boot come last, as one command.
 pub(super) fn fixes(target: &Target, answers: &Answers) -> Result<()> {
     let mut printed: Vec<String> = Vec::new();
     let mut words = Words::default();

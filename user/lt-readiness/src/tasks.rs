@@ -5,7 +5,7 @@
 use super::cpus::Cpus;
 use super::root::{Missing, Root, missing};
 
-/// Flags of a task (include/linux/sched.h): a thread of the kernel, and one whose affinity is fixed.
+/// Flags of a task (include/linux/sched.h): a kernel thread, and a thread whose affinity is fixed.
 const PF_KTHREAD: u64 = 0x0020_0000;
 const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
@@ -29,10 +29,10 @@ impl Stat {
     pub(super) fn read(root: &Root, path: &str) -> Result<Self, Missing> {
         let text = root.text(path)?;
         let bad = || missing(format!("{path}: unexpected content '{text}'"));
-        // A name may have spaces and brackets in it; no field after it has.
+        // A name may contain spaces and parentheses; the fields after it do not.
         let (start, rest) = text.rsplit_once(')').ok_or_else(bad)?;
         let (_, comm) = start.split_once('(').ok_or_else(bad)?;
-        // Fields by the numbers of proc_pid_stat(5); the state, after the name, is 3.
+        // Fields are numbered as in proc_pid_stat(5); the state, after the name, is 3.
         let words: Vec<&str> = rest.split_whitespace().collect();
         let field = |n: usize| {
             words
@@ -57,7 +57,7 @@ pub(super) struct Task {
     pub(super) pid: u32,
     pub(super) tid: u32,
     pub(super) name: String,
-    /// A kernel thread.
+    /// Whether it is a kernel thread.
     pub(super) kernel: bool,
     /// Whether its affinity is fixed: a per-CPU kernel thread.
     pub(super) bound: bool,
@@ -102,16 +102,16 @@ impl Task {
         }
     }
 
-    /// Number of preemptions.
+    /// Returns the number of preemptions.
     pub(super) fn preempted(&self, root: &Root) -> Result<u64, Missing> {
         let switches = status(root, self.pid, self.tid, "nonvoluntary_ctxt_switches")?;
         switches
             .parse()
-            .map_err(|_| missing(format!("'{switches}' is no count of switches")))
+            .map_err(|_| missing(format!("'{switches}' is not a count of switches")))
     }
 }
 
-/// A field of a thread's `status`.
+/// Returns a field of a thread's `status`.
 pub(super) fn status(root: &Root, pid: u32, tid: u32, key: &str) -> Result<String, Missing> {
     let path = format!("/proc/{pid}/task/{tid}/status");
     let text = root.text(&path)?;
@@ -123,7 +123,7 @@ pub(super) fn status(root: &Root, pid: u32, tid: u32, key: &str) -> Result<Strin
         .ok_or_else(|| missing(format!("{path} has no {key}")))
 }
 
-/// The threads of a process; those that end meanwhile are left out.
+/// Returns the threads of a process, except those that exit meanwhile.
 pub(super) fn threads(root: &Root, pid: u32) -> Result<Vec<Task>, Missing> {
     let tids = root.names(&format!("/proc/{pid}/task"))?;
     let tids = tids.iter().filter_map(|tid| tid.parse().ok());
@@ -132,7 +132,7 @@ pub(super) fn threads(root: &Root, pid: u32) -> Result<Vec<Task>, Missing> {
         .collect())
 }
 
-/// Every thread.
+/// Returns the threads of all processes.
 pub(super) fn all(root: &Root) -> Result<Vec<Task>, Missing> {
     let pids = root.names("/proc")?;
     let pids = pids.iter().filter_map(|pid| pid.parse().ok());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Every row on a made machine: one where all is ready, and what each row says when one thing is other.
+//! Tests every row on simulated machines: a ready machine, and machines that differ from it in one
+//! respect.
 
 mod cases;
 mod machine;
@@ -50,7 +51,7 @@ fn each_row_sees_what_is_other() {
 
 #[test]
 fn every_row_has_a_case_of_each_kind() {
-    // Its answer needs nothing but what the check has read before, or only that /proc is there.
+    // These answers need only what the check has read before, or that /proc exists.
     let always = [
         "housekeeping",
         "irqbalance",
@@ -58,7 +59,7 @@ fn every_row_has_a_case_of_each_kind() {
         "highest priority",
         "policy",
     ];
-    // What the kernel says itself, by clock_getres: see below.
+    // The kernel answers this row itself, by clock_getres: see below.
     let rows = groups();
     let rows = rows.iter().flat_map(|(_, rows)| rows.iter());
     let cases = cases();

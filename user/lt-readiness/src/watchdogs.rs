@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about what the kernel does on every CPU from time to time, to look after itself.
+//! Rows about periodic work of the kernel on every CPU: watchdogs and other housekeeping.
 
 use super::answer::{Found, Row, ok, warn};
 use super::root::Root;
@@ -70,7 +70,7 @@ fn nmi(root: &Root, target: &Target) -> Found {
 }
 
 fn hung(root: &Root, target: &Target) -> Found {
-    /// Seldom enough, s.
+    /// An interval that is rare enough, s.
     const SELDOM: u64 = 600;
     let timeout: u64 = root.value(&format!("{KERNEL}/hung_task_timeout_secs"))?;
     if timeout == 0 {
@@ -108,7 +108,8 @@ fn migration(root: &Root, target: &Target) -> Found {
     if root.value::<u64>(&format!("{KERNEL}/timer_migration"))? == 0 {
         return Ok(ok("off"));
     }
-    // A timer that is started on a CPU of nohz_full= is queued on another one (get_nohz_timer_target, hrtimer_prefer_local).
+    // A timer that is started on a nohz_full CPU is queued on another CPU (get_nohz_timer_target,
+    // hrtimer_prefer_local).
     let full = root
         .cpus("/sys/devices/system/cpu/nohz_full")
         .unwrap_or_default()
@@ -127,7 +128,8 @@ fn machine_checks(root: &Root, target: &Target) -> Found {
         let of_cpu = format!("{directory}/machinecheck{cpu}");
         let path = format!("{of_cpu}/check_interval");
         let interval: u64 = root.value(&path)?;
-        // As with mce=ignore_ce on the command line: no polling and no interrupts for corrected errors.
+        // The same setting as mce=ignore_ce on the command line: no polling and no interrupts for
+        // corrected errors.
         let ignored = root.value::<u64>(&format!("{of_cpu}/ignore_ce"));
         if interval != 0 && !ignored.is_ok_and(|ignored| ignored != 0) {
             most = interval.max(most);

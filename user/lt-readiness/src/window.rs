@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Counters that have to stand still, read twice: system management interrupts, time that a host took,
-//! page faults and preemptions of the application.
+//! Counters that should not change, read twice: system management interrupts, time stolen by a
+//! host, page faults and preemptions of the application.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::cpus::Cpus;
 use super::root::{Missing, Root, missing};
 use super::tasks::{self, Task};
 
-/// `IA32_SMI_COUNT` (MSR_SMI_COUNT of the kernel): counted by Intel's processors since Nehalem.
+/// `IA32_SMI_COUNT` (MSR_SMI_COUNT in the kernel), on Intel's processors since Nehalem.
 const MSR_SMI_COUNT: u64 = 0x34;
 
 /// Changes between the two readings; unreadable values are missing.
@@ -17,7 +17,7 @@ const MSR_SMI_COUNT: u64 = 0x34;
 pub(super) struct Window {
     /// System management interrupts, on the CPU with the most.
     pub(super) smi: Result<u64, Missing>,
-    /// Ticks of 10 ms, on all of the CPUs.
+    /// Time stolen by the host, summed over the CPUs, in ticks of 10 ms.
     pub(super) steal: Result<u64, Missing>,
     /// Minor and major page faults of the process.
     pub(super) faults: Result<(u64, u64), Missing>,
@@ -56,7 +56,7 @@ impl Sample {
 }
 
 impl Window {
-    /// Reads, waits, reads.
+    /// Reads the counters, calls `wait`, and reads them again.
     pub(super) fn watch(root: &Root, cpus: &Cpus, pid: Option<u32>, wait: impl FnOnce()) -> Self {
         let before = Sample::take(root, cpus, pid);
         wait();
@@ -104,7 +104,7 @@ fn smi(root: &Root, cpus: &Cpus) -> Result<Vec<u64>, Missing> {
 }
 
 fn steal(root: &Root, cpus: &Cpus) -> Result<u64, Missing> {
-    /// After the name: user, nice, system, idle, iowait, irq, softirq, steal.
+    /// The columns after the name: user, nice, system, idle, iowait, irq, softirq, steal.
     const STEAL: usize = 8;
     let stat = root.text("/proc/stat")?;
     let of = |line: &str| {

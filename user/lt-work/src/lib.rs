@@ -8,9 +8,10 @@
 //!                            begin COOKIE             done COOKIE
 //! ```
 //!
-//! Instances of the tracker `tree` with `end=work` follow the work, from the interrupt or the timer that woke the task
-//! that begins it. A cookie is 1 to 64 arbitrary bytes, except that a newline at its end does not count. A mark is one
-//! write(2), which costs a system call even if nothing follows the work. See Documentation/trackers/tree.md.
+//! Instances of the tracker `tree` with `end=work` follow the work, starting from the interrupt or
+//! timer that woke the task that begins it. A cookie is 1 to 64 arbitrary bytes; a newline at its
+//! end is ignored. A mark is one write(2), which costs a system call even if nothing follows the
+//! work. See Documentation/trackers/tree.md.
 //!
 //! ```no_run
 //! # fn main() -> std::io::Result<()> {
@@ -87,8 +88,9 @@ impl Marks {
     /// Marks the start of work.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a cookie that is empty or too long. The kernel's: `ENODEV` if no instance waits for
-    /// work, `ENOSPC` if one has no room for more, `EIO` if the instance, or the module, has gone.
+    /// [`ErrorKind::InvalidInput`] for a cookie that is empty or too long. From the kernel:
+    /// `ENODEV` if no instance waits for work, `ENOSPC` if one has no room for more, `EIO` if the
+    /// instance, or the module, has gone.
     pub fn begin(&self, cookie: &[u8]) -> io::Result<()> {
         match &self.0 {
             Files::All { begin, .. } => mark(begin, b"", cookie),

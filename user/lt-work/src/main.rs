@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The exit status; none if the arguments are not as in [`USAGE`].
+/// Returns the exit status, or none if the arguments do not match [`USAGE`].
 fn run() -> io::Result<Option<ExitCode>> {
     let mut words: Vec<_> = env::args_os().skip(1).collect();
     if words.iter().any(|word| word == "--help") {
@@ -60,7 +60,7 @@ fn run() -> io::Result<Option<ExitCode>> {
             });
             let status = Command::new(command).args(rest).status()?;
             drop(work);
-            // As a shell has it: a signal is 128 and more.
+            // As in a shell: 128 plus the number of the signal.
             let code = status.code().or(status.signal().map(|signal| 128 + signal));
             let code = code.and_then(|code| u8::try_from(code).ok());
             return Ok(Some(code.map_or(ExitCode::FAILURE, ExitCode::from)));

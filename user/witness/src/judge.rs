@@ -2,9 +2,10 @@
 
 //! Compares the slow requests of the trace with the alerts, one by one.
 //!
-//! Both are grouped by place, which is a sector of a device, a thread or a key of a rule, and taken in order of their
-//! ends. Two probes on one tracepoint run microseconds apart and the host may stretch that: delays may differ by 200 us
-//! in 99 of 100 requests and by 2 ms in all. Nothing else may differ.
+//! Both are grouped by place, which is a sector of a device, a thread or a key of a rule, and taken
+//! in order of their ends. Two probes on one tracepoint run microseconds apart, and the host may
+//! stretch that. So delays may differ by 200 us in 99 of 100 requests, and by 2 ms in all. Nothing
+//! else may differ.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +85,7 @@ impl Verdict {
     }
 }
 
-/// The delays at one place by the trace and by the alerts.
+/// The delays at one place, in the trace and in the alerts.
 type Group<'a> = (Vec<&'a Request>, Vec<&'a Reported>);
 
 /// Compares the slow requests of a trace with the alerts.

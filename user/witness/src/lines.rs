@@ -64,7 +64,7 @@ pub(crate) fn read(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<
     Ok((lines, marks))
 }
 
-/// `None` for a line without such an event, such as one about a CPU's buffer.
+/// Parses a line; `None` if it has no such event, such as a line about a CPU's buffer.
 fn parse<'a>(line: &'a str, is_wanted: impl Fn(&str) -> bool) -> Result<Option<Line<'a>>> {
     // A command name may contain anything, so text that looks like an event must be a wanted one.
     let is_event = |event: &str| event == MARK || is_wanted(event);
@@ -143,8 +143,8 @@ pub(crate) fn stream(text: &str) -> Result<Vec<Alert>> {
     Ok(alerts)
 }
 
-/// Reads the alerts of an instance, without those outside the marks. `judged` returns the place of each alert, and the
-/// fields that the trace has, too.
+/// Reads the alerts of an instance, without those outside the marks. `judged` returns the place of
+/// each alert, and the fields that are also in the trace.
 pub(crate) fn alerts(
     text: &str,
     marks: Marks,

@@ -56,7 +56,8 @@ struct Args {
     trace: PathBuf,
     /// The alerts: lines of the `alerts` file of one instance.
     alerts: PathBuf,
-    /// The trace is `babeltrace2 convert --clock-cycles` text of an LTTng trace (with its stderr).
+    /// The trace is the output of `babeltrace2 convert --clock-cycles` for an LTTng trace (with its
+    /// stderr).
     #[arg(long)]
     lttng: bool,
     /// A request is slow when its delay is above this.

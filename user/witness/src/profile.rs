@@ -7,7 +7,7 @@
 //! 1. The alerts match the trace, one by one: place, class, delay (see `judge`).
 //! 2. The profile is the histogram of the delays in the alerts, count for count.
 //! 3. The profile matches the trace. Their clocks are read some hundred instructions apart, and the text of a trace has
-//!    microseconds: a delay this near to the bound of a row may be on either side of it. An interrupt may come between
+//!    microseconds: a delay this close to the bound of a row may be on either side of it. An interrupt may come between
 //!    the two reads, so that one delay in a hundred, or one of a few, may be in any row.
 //!
 //! System calls are those of a task and its descendants; block requests are those of a disk.
@@ -103,7 +103,7 @@ pub(crate) fn check(
     Ok(verdict)
 }
 
-/// Whether a delay is so near to the bound of a row that either row is right.
+/// Whether a delay is so close to the bound of a row that either row is right.
 fn is_near(profile: &Profile, delay: u64) -> bool {
     let bounds = profile.rows.iter().skip(1).map(|row| row.low);
     bounds.into_iter().any(|bound| bound.abs_diff(delay) < EDGE)

@@ -18,11 +18,12 @@
 //!   the line; `@tid`, `@cpu`, `@context` from the head of the line. Commas, colons and brackets around a word are
 //!   dropped, and so are leading zeros of a CPU number. An `0x` before a source means that the alert has one where the
 //!   trace has none. `tid` alone is `tid:@tid`; likewise `cpu` and `context`.
-//! - `EVENT.SOURCE` takes the field from the latest EVENT of the same task, which is used up: a line without such an
-//!   event is no step of the rule. So one start can combine the arguments of a function with the result of the system
-//!   call that called it.
-//! - The mode defines the meaning of a start whose key is already open: `last` the earlier one was no start, `first`
-//!   this one is none, `nest` the end belongs to the later one first, `each` an end belongs to the earlier one first.
+//! - `EVENT.SOURCE` takes the field from the latest EVENT of the same task, which is used up: a
+//!   line without such an event is not a step of the rule. So one start can combine the arguments
+//!   of a function with the result of the system call that called it.
+//! - The mode defines the meaning of a start whose key is already open: with `last` the earlier one
+//!   was not a start, with `first` this one is not; with `nest` an end belongs to the latest start,
+//!   with `each` to the earliest.
 //!
 //! Pointers in the text of a trace are hashed, unless the option `hash-ptr` of tracefs is 0.
 
@@ -201,7 +202,7 @@ impl Step {
         self.key.iter().chain(&self.said)
     }
 
-    /// Returns the events of which the task must have had one before; empty if none is required.
+    /// Returns the events one of which the task must have had before; empty if none is required.
     fn earlier(&self) -> &[String] {
         let mut fields = self.fields();
         let found = fields.find(|field| !field.earlier.is_empty());

@@ -7,7 +7,7 @@
 //!   fio-171 [000] d..2. 12.3: sched_switch: prev_comm=fio prev_pid=171 prev_prio=120 prev_state=S ==> next_comm=a ...
 //! ```
 //!
-//! Only the part between two marks is judged, see lines.rs.
+//! Only the part between two marks is judged: see lines.rs.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ impl Wait {
     }
 }
 
-/// A wait that has begun.
+/// A wait that has started.
 #[derive(Debug, Clone, Default)]
 struct Open {
     start: u64,
@@ -143,12 +143,13 @@ fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Req
     }))
 }
 
-/// Distance, ns, below which two events on two CPUs may be in another order in the trace than in the module: a virtual
-/// processor may stand still between the two probes.
+/// Distance, ns, below which two events on two CPUs may be in a different order in the trace than
+/// in the module: a virtual processor may be stopped between the two probes.
 const RACING: u64 = 1_000_000;
 
-/// Returns the wait of the task that was switched out, for any reason, and that this line switches in, with the last
-/// waker. A waking on another CPU while a task is about to be switched out may count, or come too early.
+/// Returns the wait of the task that was switched out, for any reason, and that this line switches
+/// in, with the last waker. A wakeup on another CPU while a task is about to be switched out may
+/// count, or come too early.
 fn offcpu(
     open: &mut HashMap<u32, Open>,
     woken: &mut HashMap<u32, Waking>,
@@ -350,7 +351,8 @@ mod tests {
         );
         assert_eq!(waits(Wait::Offcpu, &[&out("R+"), IN]), waited("R+", 0));
         assert_eq!(waits(Wait::Offcpu, &[&out("X"), IN]), []);
-        // A waking on another CPU at the time of the switch may count or not, whatever the order in the trace.
+        // A wakeup on another CPU at the time of the switch may count or not, whatever the order in
+        // the trace.
         let elsewhere = WAKING.replace("[001]", "[000]");
         let early = elsewhere.replace("2.000001", "1.999999");
         let other = |lines: &[&str]| {

@@ -9,9 +9,10 @@
 //!  alerts --lt_proc--> chain --> steps with their times ----------'
 //! ```
 //!
-//! An alert must agree with the trace on the task, the origin with its line and action, the CPU and the priority at the
-//! end, the number of preemptions of threads, and the kind, place and time of each step. A timer was due exactly when
-//! it was started for; other times are those of two probes on one tracepoint.
+//! An alert must agree with the trace on the task, the origin with its line and action, the CPU and
+//! the priority at the end, the number of preemptions of threads, and the kind, place and time of
+//! each step. The time when a timer was due must match exactly. Other times are from two probes on
+//! one tracepoint, and may differ.
 //!
 //! The trace cannot tell a wait for a lock of PREEMPT_RT from another sleep in the state `D`. Steps that an alert has
 //! left out are compared only by their number.
@@ -97,7 +98,7 @@ impl Ended {
         ]
     }
 
-    /// Returns its steps in readable form.
+    /// Returns the steps in readable form.
     fn text(&self) -> String {
         let steps = self.chain.steps.iter();
         let steps: Vec<String> = steps
@@ -174,9 +175,10 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Whether a step of the trace is that of an alert, and nothing else was traced on that CPU between the two times.
-    /// Another CPU of the machine, or its host, may take any time between the two probes of one tracepoint; a timer
-    /// that becomes due meanwhile is due after the step in the trace, and before it in the alert.
+    /// Returns whether a step of the trace is the one of an alert, and nothing else was traced on
+    /// that CPU between the two times. Another CPU of the machine, or its host, may take any time
+    /// between the two probes of one tracepoint; a timer that becomes due meanwhile is due after
+    /// the step in the trace, and before it in the alert.
     fn is_at_once(&self, step: &Step, told: Option<&Told>) -> bool {
         let Some(Told::Step { what, cpu, time }) = told else {
             return false;
@@ -219,7 +221,8 @@ impl Judge<'_> {
                 Told::Step { what, cpu, time } => (what, *cpu, *time),
             };
             if one.steps() > 1 {
-                // Of which one is named, and all are of one task; the switch that follows has its time.
+                // The alert names one of these preemptions; all are of one task. The switch that
+                // follows has their total time.
                 let folded: Vec<_> = steps.by_ref().take(one.steps()).collect();
                 let named = what.split('*').next().unwrap_or_default();
                 let is_odd = |(nth, step): (usize, &&Step)| {
@@ -303,7 +306,7 @@ mod tests {
         text + "  sh-1  [000] .....  9.0: tracing_mark_write: lt-witness end\n"
     }
 
-    /// The alert of a chain for a task, with the steps of one that begins at `start`.
+    /// Returns the alert of a chain to a task, with the given steps, that begins at `start`.
     fn alert(seq: u64, tid: u32, start: u64, head: &str, chain: &str) -> String {
         let delays = chain
             .split(' ')
@@ -379,7 +382,7 @@ mod tests {
             let found = told(&TIMER_HEAD.replace(from, to), TIMER_CHAIN);
             assert!(found[0].contains(to), "{found:?}");
         }
-        // A nanosecond is too much.
+        // A difference of one nanosecond is too much.
         let found = faults(&TIMER, &alert(1, 9, due + 1, TIMER_HEAD, TIMER_CHAIN));
         assert!(found[0].contains("due at 2000020000"), "{found:?}");
     }
@@ -395,16 +398,16 @@ mod tests {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             faults(&lines, &alert(1, 9, START + 60_000, TIMER_HEAD, &chain))
         };
-        // 21 us are more than usual, and no reason to miss the interrupt.
+        // 21 us are more than usual, but no reason to miss the interrupt.
         assert_eq!(told(&lines), ["only 0 of 1 chains agree within 5us"]);
-        // Something else of that CPU lies between: that is another interrupt.
+        // Another event of that CPU lies between the two: so this is a different interrupt.
         lines[1] = lines[1].replace(" 0 9 ", " 40 9 ");
         let other = "[001] d.h1. 65 0 hrtimer_start: hrtimer=00000000cd function=f expires=2 softexpires=2 mode=ABS";
         let mut between = lines.to_vec();
         between.insert(3, other.to_string());
         let found = told(&between);
         assert!(found[0].contains("local_timer is expire"), "{found:?}");
-        // Not of that CPU.
+        // The event between them is of another CPU.
         between[3] = other.replace("[001]", "[000]").replace(" 0 hr", " 4 hr");
         assert_eq!(told(&between), ["only 0 of 1 chains agree within 5us"]);
     }
@@ -466,7 +469,7 @@ mod tests {
         let chain = "irq:27@0+0 waking:27@0+3000 switch:27(irq/27-eth0)/49@0+7000 waking:9@0+10000 switch:9(x)/120@1+60000";
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
-        // What is woken after another handler, or not in an interrupt, has no chain.
+        // A task that is woken after another handler, or outside of interrupts, has no chain.
         let other = lines.map(|line| line.replace("irq/27", "irq/28"));
         let other: Vec<&str> = other.iter().map(String::as_str).collect();
         assert!(faults(&other, &told)[0].contains("no such chain"));
@@ -533,7 +536,7 @@ mod tests {
             waking:9@0+8000 switch:9(x)/120@1+60000";
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
-        // What a worker does besides the work is not on its chain.
+        // Other activity of a worker is not on the chain of its work item.
         for (at, to) in [
             (6, "struct 00000000ef"),
             (8, "_start: work struct 00000000ef"),
@@ -592,7 +595,7 @@ mod tests {
         let chain = "irq:27@0+0 waking:9@0+1000 switch:9(x)/120@1+85000";
         let told = alert(1, 9, START + 4_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
-        // It was awake, and another waking came when it slept.
+        // The task was awake, and another wakeup came when it slept.
         let later = "[000] ..... 50 1 sched_waking: comm=x pid=9 prio=120 target_cpu=001";
         lines.insert(5, later);
         assert_eq!(faults(&lines, ""), ["0 chains agree, expected at least 1"]);

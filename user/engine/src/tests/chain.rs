@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The chains of the tracker `tree`: their steps add up, whatever happens.
+//! The chains of the tracker `tree`: their steps always add up.
 
 use crate::chain::{
     begin, cookie, each, note, of_preempted, of_split, place_of_name, settle, split, state, task,
@@ -10,15 +10,15 @@ use crate::chain::{
 };
 use proptest::prelude::*;
 
-/// What is done to a chain.
+/// An operation on a chain.
 #[derive(Clone, Debug)]
 enum Act {
-    /// A step after this time; a negative one by a clock that is behind.
+    /// A step after this time; negative if the clock is behind.
     Step(i64, u32),
     Named(i64, [u64; 2]),
-    /// A wait for a CPU of this time, which did that meanwhile, and a name perhaps.
+    /// A wait of this length for a CPU, with what the CPU did meanwhile, and possibly a name.
     Waited(i64, Spent, Option<[u64; 2]>),
-    /// It becomes the chain to a timer that was due in the middle of it: this many thousandths.
+    /// It becomes the chain to a timer that was due within it, after this many thousandths of it.
     Cut(u64),
 }
 
@@ -31,7 +31,7 @@ fn act() -> impl Strategy<Value = Act> {
     let name = any::<[u8; 15]>().prop_map(|bytes| {
         let mut name = [0; 16];
         name[..15].copy_from_slice(&bytes);
-        // A name that is none cannot be told from no name.
+        // An empty name looks like no name.
         name[0] |= 1;
         let number = u128::from_le_bytes(name);
         [number as u64, (number >> 64) as u64]
@@ -45,7 +45,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What a CPU did, at most so much more than before.
+/// Generates what a CPU did, by limited increments.
 fn spent() -> impl Strategy<Value = Spent> {
     (0..1u64 << 20, 0..1u64 << 20, 0..1u64 << 20).prop_map(|(irq, softirq, idle)| Spent {
         irq,
@@ -54,7 +54,7 @@ fn spent() -> impl Strategy<Value = Spent> {
     })
 }
 
-/// What a reader sees of a chain, in the words of an alert.
+/// Returns what a reader sees of a chain in the words of an alert.
 fn shown(chain: &Chain) -> Vec<Shown> {
     let (head, steps) = split(chain, 0);
     let (more, counts, ..) = of_split(&head);
@@ -97,7 +97,7 @@ proptest! {
                 Act::Step(time, tid) => chain.push(last.saturating_add_signed(time), step(tid)),
                 Act::Named(time, name) => {
                     chain.push_named(last.saturating_add_signed(time), step(7), name);
-                    // What was left out may be shown behind it.
+                    // Steps left out may be shown after it.
                     let seen = shown(&chain).into_iter().rev().find_map(|one| match one {
                         Shown::Step(_, _, name) => Some(name),
                         Shown::More(..) | Shown::Parts(..) | Shown::Rivals(_) => None,
@@ -157,19 +157,19 @@ proptest! {
     }
 }
 
-/// The number of a kind of steps.
+/// Returns the kind of step with this number.
 fn kind_of_step(number: u64) -> Option<u64> {
     (number <= Kind::LAST as u64).then_some(number)
 }
 
-/// Steps after the first one of a chain: their times, and names of those that have one.
+/// Generates the steps after the first step of a chain: their times, and the names of some.
 fn more_steps() -> impl Strategy<Value = Vec<(u64, Option<[u64; 2]>)>> {
     let time = prop_oneof![8 => 0..1_000_000u64, 1 => 0..4 * LONGEST];
     let name = prop::option::of((1..1u64 << 56, 0..1u64 << 56).prop_map(|(low, high)| [low, high]));
     prop::collection::vec((time, name), 0..PLACES)
 }
 
-/// A chain with these steps; those without a name are preemptions.
+/// Returns a chain with these steps; a step without a name is a preemption.
 fn grown(start: u64, steps: &[(u64, Option<[u64; 2]>)]) -> Chain {
     let mut chain = begun(start);
     for &(time, name) in steps {
@@ -183,7 +183,7 @@ fn grown(start: u64, steps: &[(u64, Option<[u64; 2]>)]) -> Chain {
     chain
 }
 
-/// Kinds that are looked for below.
+/// The kinds that the tests below use.
 const KINDS: [Kind; 6] = [
     Kind::Irq,
     Kind::Raise,
@@ -193,7 +193,7 @@ const KINDS: [Kind; 6] = [
     Kind::Preempted,
 ];
 
-/// The kinds and times of a chain that ends at `end`.
+/// Returns the kinds and times of a chain that ends at `end`.
 fn times(chain: &Chain, end: u64) -> Vec<(Kind, u64)> {
     let mut seen = Vec::new();
     chain.each_time(end, kind_of_step, |number, time| {
@@ -221,13 +221,13 @@ fn the_time_of_a_step_lasts_until_the_next_one() {
         (Kind::Waking, 100),
     ];
     assert_eq!(times(&chain, 300), all);
-    // A name is none.
+    // A name is not a step.
     chain.push_named(300, step(Kind::Switch), [1, 2]);
     assert_eq!(
         times(&chain, 307)[3..],
         [(Kind::Waking, 100), (Kind::Switch, 7)]
     );
-    // What is left out, and the step before that, has no time; what is behind it has.
+    // Steps left out, and the step before them, have no time; the steps after them have.
     for at in 1..20 {
         chain.push(300 + at, step(Kind::Preempted));
     }
@@ -264,7 +264,7 @@ fn the_first_and_the_last_steps_stay() {
         })
         .collect();
     let last: Vec<_> = (27..=30).map(|tid| (tid, 10)).collect();
-    // The line of the interrupt, and the two tasks whose names fit into the first places.
+    // The number of the interrupt, and the two tasks whose names fit into the first places.
     let mut expected = vec![(27, 0), (1, 10), (2, 10), (1024, 10)];
     expected.extend(last);
     // From the first step left out to this one.
@@ -273,8 +273,8 @@ fn the_first_and_the_last_steps_stay() {
     assert_eq!(chain.counts().more(), 24);
 }
 
-/// Two thirds of a chain are left out, of which the first step left out began 2 ms after the step
-/// before it, and the steps left out took 7 ms.
+/// Returns a chain of which two thirds are left out. The first step left out started 2 ms after the
+/// step before it, and the steps left out took 7 ms.
 fn with_more(start: u64) -> Chain {
     let mut chain = begun(start);
     let switch = |subject| Step {
@@ -305,7 +305,7 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
             Shown::Parts(..) | Shown::Rivals(_) => unreachable!(),
         })
         .collect();
-    // 3 ran for 2 ms, until the first of the three steps left out: these lasted for 7 ms.
+    // Task 3 ran for 2 ms, until the first of the three steps left out. These lasted for 7 ms.
     assert_eq!(
         seen[..6],
         [
@@ -318,7 +318,8 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
         ]
     );
     assert_eq!(total(&chain), chain.last() - 100);
-    // A timer was due before that: its chain has another fourth step, and leaves out the one behind it.
+    // A timer was due before that. Its chain has another fourth step, and leaves out the step after
+    // it.
     let due = Step {
         kind: Kind::Due,
         cpu: 1,
@@ -348,7 +349,7 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
 }
 
 proptest! {
-    /// Any bytes, after any chain, with the end of the work.
+    /// Any bytes may follow any chain, with the end of the work.
     #[test]
     fn a_cookie_is_read_as_it_was_written(
         bytes in prop::collection::vec(any::<u8>(), 1..=COOKIE_MAX),
@@ -382,7 +383,7 @@ proptest! {
 }
 
 proptest! {
-    /// Also with a clock that is behind, and with times that are too long for a step.
+    /// This holds even with a clock that is behind, and with times that are too long for a step.
     #[test]
     fn steps_at_the_begin_are_as_pushed_ones(
         start in 0..1u64 << 40,
@@ -413,7 +414,8 @@ proptest! {
 }
 
 proptest! {
-    /// A chain around another one is as one that is made step by step, whatever the other one is like.
+    /// A chain that contains another one equals a chain that is built step by step, for any inner
+    /// chain.
     #[test]
     fn a_chain_around_another_one_is_as_if_made_step_by_step(
         start in 0..1u64 << 40,
@@ -439,8 +441,9 @@ proptest! {
         prop_assert_eq!(around.get(PLACE), 0);
     }
 
-    /// Places that are filled in one go are as those of steps one by one, also with a clock that is
-    /// behind, when times are too long for a step, and when others are left out for them.
+    /// Filling places at once has the same result as filling them step by step. This holds even
+    /// with a clock that is behind, if times are too long for a step, and if other steps are left
+    /// out for them.
     #[test]
     fn a_row_is_as_its_steps(
         start in 0..1u64 << 40,
@@ -500,7 +503,7 @@ fn what_came_before_a_timer_was_due_is_not_on_its_way() {
     assert_eq!(chain.counts().origin(), Origin::Timer);
 }
 
-/// A work waits for a worker that has been woken for another one before, or for this one.
+/// A work item waits for a worker that was woken earlier for another item, or for this one.
 #[test]
 fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
     let step = |kind, subject| Step {
@@ -587,7 +590,7 @@ fn counts_stay_at_their_most() {
 
 #[test]
 fn a_reader_gets_the_name_of_the_action_and_nothing_behind_it() {
-    // The name, of this many bytes, is at the begin of words that have other bytes behind it.
+    // The name, of this many bytes, is at the start of words with other bytes after it.
     let name = |len: usize| {
         let mut bytes = [b'x'; 32];
         bytes[..len].copy_from_slice(&b"an action that has a name too long"[..len]);
@@ -610,7 +613,7 @@ fn a_reader_gets_the_name_of_the_action_and_nothing_behind_it() {
         let len = len.min(31);
         assert_eq!(shown[..len], bytes[..len]);
         assert_eq!(shown[len..], [0; 32][len..], "behind {len} bytes");
-        // That of a chain with another origin means nothing.
+        // The name in a chain with another origin has no meaning.
         let mut counts = chain.counts();
         counts.set_origin(Origin::Timer);
         chain.set_counts(counts);
@@ -621,7 +624,7 @@ fn a_reader_gets_the_name_of_the_action_and_nothing_behind_it() {
 
 #[test]
 fn the_end_takes_nothing_from_the_rest() {
-    // The address of a function has all its bits.
+    // The address of a function keeps all its bits.
     let mut chain = [0; WORDS];
     chain.begin(5, Origin::Timer);
     let subject = 0xffff_ffff_8123_4567;
@@ -672,7 +675,8 @@ fn notes_become_steps_in_their_order() {
     assert_eq!(state(chain.counts(), &notes), State::Waiting);
 }
 
-/// The task 7 runs, and is preempted this often, by 20 and once for longer by 21, with names.
+/// Returns a chain in which task 7 runs and is preempted this often: by task 20, and once for
+/// longer by task 21, with names.
 fn preempted(times: u64, parts: Option<Spent>) -> Chain {
     let mut chain = begun(0);
     let step = |kind, subject| Step {
@@ -767,7 +771,7 @@ fn preemptions_of_one_task_become_one_step_before_steps_are_left_out() {
         }
         assert_eq!((times, ran, waited), (40, 40 * 500, 10 + 42_000));
         assert_eq!(spent, if parts.is_some() { 4_000 } else { 0 });
-        // It is named by the thread that preempted it for longest.
+        // The step is named after the thread that preempted the task for longest.
         assert!(longest > 30 && names[0] == 21, "{names:?}");
     }
 }
@@ -807,7 +811,7 @@ fn a_waker_that_is_a_task_is_named() {
     );
     assert_eq!(*told, name);
     assert_eq!(notes, [0; NOTES]);
-    // The sleep before it has no name.
+    // The earlier sleep has no name.
     assert_eq!(
         seen[1],
         Shown::Step(
@@ -823,7 +827,7 @@ fn a_waker_that_is_a_task_is_named() {
 }
 
 proptest! {
-    /// As an alert of a timeout has it: a copy with notes, whatever they are, adds up.
+    /// A copy with any notes adds up, as in the alert of a timeout.
     #[test]
     fn steps_add_up_with_notes(slept in any::<u64>(), woken in any::<u64>(), merged: u64) {
         let mut chain = begun(100);
@@ -833,7 +837,7 @@ proptest! {
         notes[SLEPT] = note(Kind::Sleep, 1, last, slept);
         notes[WOKEN] = note(Kind::Waking, 2, last, woken);
         notes[MERGED] = merged;
-        // A time has an end, and a clock that is behind stands still.
+        // Times are limited, and a clock that is behind counts as standing still.
         let longest = last.saturating_add((1 << 46) - 1);
         let until = slept.max(woken).clamp(last, longest);
         settle(&mut chain, &mut notes, 77);

@@ -46,7 +46,7 @@ const ALL: [Param; 13] = [
     FIELDS,
 ];
 
-/// A machine with two disks, one of which has a partition, and a cgroup.
+/// Looks up names on a machine with a cgroup and two disks, one of them with a partition.
 fn lookup(target: LookupTarget<'_>) -> Result<u64> {
     match target {
         LookupTarget::Disk(disk) => lookup_disk(disk).map(u64::from),
@@ -271,7 +271,7 @@ fn cgroups() {
     assert_eq!(said, "p: no such cgroup of version 2: \"/none\"");
 }
 
-/// Names as of system calls: two of the same code, the lowest and the highest one.
+/// Names like those of system calls: two with the same code, and the lowest and the highest code.
 static NAMES: [(&str, u16); 14] = [
     ("read", 0),
     ("write", 1),
@@ -310,7 +310,7 @@ fn lists_of_names() {
     let expected = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 511, 1022];
     assert_eq!(Vec::from_iter(codes(twelve)), expected);
     assert_eq!(codes(&format!("!{twelve}")).count(), 1024 - 12);
-    // By its name, and not with all, or all but others.
+    // A system call is selected by its name, but not by all names or by excluding others.
     for (text, expected) in [
         ("read,write", true),
         ("write", false),
@@ -692,13 +692,13 @@ proptest! {
         }
     }
 
-    /// Bytes that look more like it.
+    /// Random bytes that resemble a line.
     #[test]
     fn any_words_are_read_or_refused(line in "[-#a-z_0-9=:. \t]{0,60}") {
         match parse_line(line.as_bytes()) {
             Err(fault) => prop_assert_eq!(fault.error, EINVAL),
             Ok(Line::Set { name, tracker, settings }) => {
-                // Nothing is dropped and nothing is made up.
+                // Nothing is dropped, and nothing is added.
                 let mut words = line.split_ascii_whitespace();
                 prop_assert_eq!(words.next().map(str::as_bytes), Some(name));
                 prop_assert_eq!(words.next().map(str::as_bytes), Some(tracker));
@@ -734,7 +734,7 @@ proptest! {
             // Any bytes but NUL.
             Kind::Comm | Kind::NetDevice => number | 0x0101_0101_0101_0101,
             Kind::Function | Kind::FunctionOrAll | Kind::Point | Kind::Fields { .. } => unreachable!("the last ones"),
-            // It has a test of its own.
+            // Has a test of its own.
             Kind::Names(_) => 0,
         };
         let value = Number::from(value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Wakers of tasks that were woken before they were switched out.
+//! Wakers of tasks that are woken before they have been switched out.
 
 use crate::early::{Early, SLOTS, WAKER};
 
@@ -18,7 +18,7 @@ fn the_last_waker_of_this_sleep_is_named() {
     let early = open();
     assert_eq!(early.waker_of(7, 1), None);
     early.note(7, 10, true, || BY);
-    // The number was read before the switch was counted, or after that.
+    // The waker may read the number of switches before the switch is counted, or after it.
     assert_eq!(early.waker_of(7, 11), Some(BY));
     assert_eq!(early.waker_of(7, 10), Some(BY));
     early.note(7, 11, true, || BY_ANOTHER);
@@ -31,7 +31,7 @@ fn the_waker_of_an_earlier_sleep_is_not() {
     early.note(7, 10, true, || BY);
     assert_eq!(early.waker_of(7, 12), None);
     assert_eq!(early.waker_of(7, 9), None);
-    // Two wakings at one slot: the second one is for another task.
+    // Two wakeups share a slot: the second one is of another task.
     early.note(7, 20, true, || BY);
     early.note(7 + SLOTS as u32, 20, true, || BY_ANOTHER);
     assert_eq!(early.waker_of(7, 20), None);
@@ -42,7 +42,7 @@ fn the_waker_of_an_earlier_sleep_is_not() {
 fn a_waking_that_finds_the_slot_in_use_is_unknown() {
     let early = open();
     early.note(7, 10, true, || BY);
-    // It comes while another task's is written.
+    // The wakeup happens while the waker of another task is written to the slot.
     early.note(7 + SLOTS as u32, 10, true, || {
         early.note(7, 10, true, || BY_ANOTHER);
         assert_eq!(early.waker_of(7, 10), None);
@@ -50,7 +50,7 @@ fn a_waking_that_finds_the_slot_in_use_is_unknown() {
     });
     assert_eq!(early.waker_of(7, 10), None);
     assert_eq!(early.waker_of(7 + SLOTS as u32, 10), Some(BY));
-    // The next one is noted.
+    // The next wakeup is recorded.
     early.note(7, 11, true, || BY);
     assert_eq!(early.waker_of(7, 11), Some(BY));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The engine against a plain list of what should be pending.
+//! Compares the engine with a plain list of what should be pending.
 
 use super::{on, Numa};
 use crate::{
@@ -27,7 +27,7 @@ fn engine(capacity: u32, threshold: u64) -> Engine {
     Engine::new(capacity, threshold, Seed::new(0x1234_5678, 0x9abc_def0)).unwrap()
 }
 
-/// The sums of stats.rs.
+/// Checks the sums of stats.rs.
 fn sums_hold<const K: usize, const D: usize, P: Platform>(engine: &crate::engine::Engine<K, D, P>) {
     let total = |counter| engine.stats().total(counter);
     assert_eq!(
@@ -91,7 +91,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An event as the model knows it; `data[0]` is a serial number.
+/// An event of the model; `data[0]` is a serial number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Pending {
     key: u64,
@@ -102,7 +102,7 @@ struct Pending {
 #[derive(Default)]
 struct Model {
     pending: Vec<Pending>,
-    /// The serial numbers of those that have timed out.
+    /// The serial numbers of the events that have timed out.
     timed_out: HashSet<u64>,
     counts: HashMap<&'static str, u64>,
     delays: Vec<u64>,
@@ -152,8 +152,8 @@ impl Model {
         }
     }
 
-    /// Those with this key that began at `start` or before have gone, but for the last of all;
-    /// if the pool was full, one more may have.
+    /// Removes the events of this key that started at `start` or before, except for the last event
+    /// of all. If the pool was full, one more may have been dropped.
     fn only_one(&mut self, engine: &Engine, key: u64, start: u64, full: bool) {
         let live = pending(engine);
         let of_key = |p: &&Pending| p.key == key;
@@ -179,7 +179,7 @@ impl Model {
     }
 
     fn end(&mut self, engine: &Engine, cpu: usize, key: u64, delay: i64, threshold: u64) {
-        // Relative to the newest begin; the engine takes any of this key.
+        // Relative to the newest start; the engine may end any event of this key.
         let newest = self
             .pending
             .iter()
@@ -451,8 +451,9 @@ fn a_pool_of_one_serves_a_million_pairs() {
     assert_eq!(engine.stats().summary().mean, 5);
 }
 
-/// Some events of one key are accepted, the rest refused and counted, and other keys begin; the
-/// accepted ones end one by one, or all at once, at a cost that does not depend on how many were tried.
+/// Some events of one key are accepted, the others are refused and counted, and events of other
+/// keys start. The accepted ones end one by one, or all at once, at a cost that does not depend on
+/// the number of attempts.
 #[test]
 fn thousands_of_one_key_are_hundreds() {
     for (attempts, at_once) in [(8_000, false), (8_000, true), (200_000, true)] {
@@ -460,7 +461,7 @@ fn thousands_of_one_key_are_hundreds() {
             crate::engine::Engine::<1, 1, Host<1>>::new(300_000, 0, Seed::new(3, 4)).unwrap();
         let engine = Rc::new(engine);
         let count = Rc::new(Cell::new(0u64));
-        // The most atomic operations of one call.
+        // Highest number of atomic operations in one call.
         let mut most = 0;
         let mut counted = |body: &mut dyn FnMut()| {
             let counted = count.clone();
@@ -500,7 +501,7 @@ fn thousands_of_one_key_are_hundreds() {
             assert!(seen.into_iter().all(|seen| seen));
         });
         sums_hold(&engine);
-        // To end all goes by some 30 buckets for each.
+        // Ending all at once visits some 30 buckets for each event.
         assert!(most < if at_once { 20_000 } else { 1_000 }, "{most}");
     }
 }
@@ -519,7 +520,7 @@ fn an_impossible_capacity_is_refused() {
 fn a_draft_begins_or_leaves_nothing() {
     let engine = engine(10, 100);
     on::<Numa, _>(0, |guard| {
-        // A cell that was used is at hand.
+        // There is a used cell to reuse.
         assert!(engine.draft(guard).is_none());
         engine.event_in(guard, &[7], 0, &[0, 0]);
         assert!(engine.event_out(guard, &[7], 1, |_| true, |_| ()));
@@ -528,7 +529,7 @@ fn a_draft_begins_or_leaves_nothing() {
         let mut draft = engine.draft(guard).expect("a cell");
         draft.open().set_word(0, 11);
         assert!(!engine.event_out(guard, &[7], 5, |_| true, |_| ()));
-        // What interrupts it takes another cell.
+        // An interrupt takes another cell.
         assert!(engine.draft(guard).is_none());
         engine.event_in(guard, &[8], 0, &[1, 2]);
         assert_eq!((engine.free(), engine.pending_count()), (8, 1));
@@ -537,7 +538,7 @@ fn a_draft_begins_or_leaves_nothing() {
         sums_hold(&engine);
 
         let mut draft = engine.draft(guard).expect("the same cell");
-        // What an earlier event left is there until it is set.
+        // The words of an earlier event stay until they are set.
         assert_eq!([0, 1].map(|at| draft.open().word(at)), [11, 0]);
         draft.open().set_word(1, 12);
         draft.open().set_word(2, 13);

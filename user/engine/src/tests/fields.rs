@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The fields that `record!` declares: where they are stored, and how they read.
+//! The fields that `record!` declares: where they are stored, and how they are formatted.
 
 use crate::{
     alert::record::{actor::Actor, Alert, Owner, Reason, DETAIL},
@@ -24,7 +24,7 @@ fn detail() -> Detail {
     }
 }
 
-/// The fields of the line of an alert with such words.
+/// Returns the fields of the line of an alert with these words.
 fn line(reason: Reason, detail: &Detail) -> String {
     struct Line(Alert);
     impl std::fmt::Display for Line {
@@ -71,7 +71,7 @@ fn fields_are_stored_where_they_are_declared() {
     );
 }
 
-/// Stores a field among bits that are all 0 and all 1, and takes it back.
+/// Stores a field among bits that are all 0 and all 1, and reads it back.
 fn assert_own_bits<F: Field>(field: F, at: usize) {
     let (mut alone, mut back) = ([0; 4], [0; 4]);
     field.put(&mut alone, at);

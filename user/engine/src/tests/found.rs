@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Operations that were found under way: their delays are lower bounds, and are kept apart.
+//! Operations that were found in flight: their delays are lower bounds, and are counted separately.
 
 use super::{on, Numa};
 use crate::{
@@ -14,7 +14,7 @@ fn engine(threshold: u64) -> Engine {
     Engine::new(4, threshold, Seed::new(5, 6)).unwrap()
 }
 
-/// The counters `ended`, `before_start_ended`, and the sum of the histogram.
+/// Returns the counters `ended` and `before_start_ended`, and the sum of the histogram.
 fn counts(engine: &Engine) -> (u64, u64, u64) {
     let stats = engine.stats();
     let recorded = (0..histogram::BUCKETS).map(|at| stats.bucket(at)).sum();
@@ -104,7 +104,7 @@ fn what_begins_later_takes_its_place_and_dropping_it_does_not_hit_that() {
         assert_eq!((total(Counter::Replaced), total(Counter::Gone)), (1, 0));
         engine.event_out(guard, &[1], 30, |_| true, |_| ());
         assert_eq!(counts(&engine), (1, 0, 1));
-        // And it is dropped if it is live, even one that has timed out.
+        // The found event is dropped if it is live, even if it has timed out.
         let event = engine.event_in_found(guard, &[1], 10, &[0]).unwrap();
         engine.expire(100, 50, |_| 50, || (), |_| (), |_, _, ()| ());
         engine.drop_held(event);

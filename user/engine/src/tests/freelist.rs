@@ -79,7 +79,7 @@ fn a_pool_of_n_serves_exactly_n() {
         serves_exactly::<Numa>(capacity);
         serves_exactly::<Host<3, 3, 0x210>>(capacity);
         serves_exactly::<Line>(capacity);
-        // CPUs without memory; a node without CPUs; memory on the last node only
+        // CPUs without memory; a node without CPUs; memory only on the last node
         serves_exactly::<Host<4, 2, 0x1100, 0b01>>(capacity);
         serves_exactly::<Host<2, 3, 0x20>>(capacity);
         serves_exactly::<Host<4, 4, 0x3210, 0b1000>>(capacity);
@@ -95,7 +95,7 @@ fn an_impossible_capacity_is_refused() {
 
 #[test]
 fn the_largest_pool_has_indices_that_fit() {
-    // Chunks that are not full cost indices: three nodes do not divide a power of two.
+    // Partly filled chunks waste indices: a power of two is not divisible by three nodes.
     let pool = pool::<Host<3, 3, 0x210>>(MAX_CELLS);
     assert_eq!(pool.free(), u64::from(MAX_CELLS));
     let all = on::<Host<3, 3, 0x210>, _>(0, |guard| std::iter::from_fn(|| pool.get(guard)).max());
@@ -108,7 +108,7 @@ fn the_largest_pool_has_indices_that_fit() {
     assert_eq!(pool.cells().count(), MAX_CELLS as usize);
 }
 
-/// The nodes from which a CPU is served, one after another, from a pool of `each` cells a node.
+/// Returns the nodes from which a CPU is served, in order, by a pool with `each` cells per node.
 fn order<P: Platform<Guard = Guard>>(cpu: usize, each: u32) -> Vec<u32> {
     let pool = pool::<P>(each * P::nodes() as u32);
     let mut nodes: Vec<_> = std::iter::from_fn(|| get(&pool, cpu))
@@ -145,7 +145,7 @@ fn a_cell_goes_home() {
     );
 }
 
-/// Begins on a CPU without memory cost what they cost on others: no search after the first ones.
+/// Events start at the same cost on a CPU without memory: there is no search after the first ones.
 #[test]
 fn a_cpu_without_memory_keeps_some_of_the_nearest_node() {
     fn check<P: Platform<Guard = Guard>>(cpu: usize, home: u32) {
@@ -169,7 +169,7 @@ fn a_cpu_without_memory_keeps_some_of_the_nearest_node() {
         let all = std::iter::from_fn(|| get(&pool, 0)).count();
         assert_eq!(all, 400, "a cell is out of reach");
     }
-    // One chunk for each node with memory: that of the last node, or of nodes 0 and 3.
+    // One chunk for each node with memory: the last node, or nodes 0 and 3.
     check::<Host<4, 2, 0x1100, 0b01>>(2, 0);
     check::<Host<4, 2, 0x1100, 0b01>>(3, 0);
     check::<Host<4, 4, 0x3210, 0b1000>>(0, 0);
@@ -178,15 +178,16 @@ fn a_cpu_without_memory_keeps_some_of_the_nearest_node() {
     check::<Host<4, 4, 0x3210, 0b1001>>(3, 1);
 }
 
-/// All CPUs, with and without memory, take and give at once, some of it for each other.
+/// All CPUs, with and without memory, take and return cells at once. Some cells pass from CPU to
+/// CPU.
 #[test]
 fn cpus_without_memory_share_the_cells_of_a_node() {
     type Far = Host<4, 4, 0x3210, 0b0010>;
-    /// Two for each CPU, and one on its way.
+    /// Two cells for each CPU, and one in transit.
     const CELLS: u32 = 9;
     let pool = Arc::new(pool::<Far>(CELLS));
     let machine = Machine::new();
-    // A cell on its way from one CPU to another.
+    // A cell in transit from one CPU to another.
     let passed = Arc::new(Mutex::new(None));
     std::thread::scope(|scope| {
         for cpu in 0..Far::cpus() {
@@ -223,8 +224,8 @@ fn a_cpu_keeps_some_and_others_take_them_last() {
     for &index in &held {
         put(&pool, 0, index);
     }
-    // The first became CPU 0's hot cell, the next 50 went to its stack, the others to the pool;
-    // CPU 1 takes the pool's first, from the top.
+    // The first cell became CPU 0's hot cell, the next 50 went to its stack, and the others to the
+    // pool. CPU 1 takes the cells of the pool first, from the top.
     let taken: Vec<_> = std::iter::from_fn(|| get(&pool, 1)).collect();
     let (kept, given) = held.split_at(51);
     let expected: Vec<_> = given
@@ -289,7 +290,8 @@ fn growth_that_fails_leaves_a_sound_pool() {
     assert_eq!(all.len(), pool.capacity() as usize);
 }
 
-/// The chunks of half a growth would take entries of the directory, and the last growth lack them.
+/// The chunks of a failed growth must not keep entries of the directory, which the last growth
+/// would lack.
 #[test]
 fn growth_that_fails_often_gets_there_at_last() {
     use crate::sys::memory::with_budget;
@@ -314,7 +316,7 @@ fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
     }
     on::<Numa, _>(0, |_| pool.drain(1));
     assert_eq!(pool.free(), 400);
-    // CPU 2 and 3 are on the other node: they would rob CPU 1 last.
+    // CPUs 2 and 3 are on the other node: they would steal from CPU 1 last.
     let first: Vec<_> = (0..200).map(|_| get(&pool, 0).unwrap()).collect();
     assert!(
         first.iter().all(|index| index.to_raw() >> 12 == 0),
@@ -322,8 +324,8 @@ fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
     );
 }
 
-/// A full pool is searched once, not by each caller, however many CPUs there are: counted in
-/// atomic operations. A cell that comes back anywhere is found.
+/// A full pool is searched once, not by each caller, however many CPUs there are. The cost is
+/// counted in atomic operations. A cell that is returned anywhere is found.
 #[test]
 fn a_full_pool_is_not_searched_again() {
     fn looks<P: Platform<Guard = Guard>>(pool: &Pool<P>, cpu: usize) -> (u64, Option<Index>) {
@@ -344,14 +346,15 @@ fn a_full_pool_is_not_searched_again() {
                 assert_eq!(found, None);
                 assert!(looks <= 8, "{looks} operations on CPU {cpu}");
             }
-            // By its CPU, by a CPU that goes, and by growth a pool is not exhausted any more.
+            // A pool is no longer exhausted after a return by its CPU, a return by a CPU that goes
+            // offline, or growth.
             put(&pool, round, held.pop().unwrap());
             if round % 2 == 0 {
                 on::<P, _>(0, |_| pool.drain(round));
             }
             let there = get(&pool, (round + 1) % P::cpus()).expect("a free cell");
             held.push(there);
-            // The first one after that searches.
+            // The first caller after that searches.
             assert_eq!(get(&pool, 0), None);
         }
     }
@@ -363,8 +366,8 @@ fn a_full_pool_is_not_searched_again() {
     assert_eq!(std::iter::from_fn(|| get(&pool, 1)).count(), 8);
 }
 
-/// The free count never exceeds the capacity, whatever is taken while it is counted: links of cells
-/// that are in the table are not taken for depths.
+/// The free count never exceeds the capacity, whatever is taken during the count: the links of
+/// cells in the table are not mistaken for depths.
 #[test]
 fn free_is_never_above_the_capacity() {
     type One = Host<1>;
@@ -374,7 +377,7 @@ fn free_is_never_above_the_capacity() {
         let begin = |engine: &Engine<1, 1, One>, key| {
             on::<One, _>(0, |guard| engine.event_in(guard, &[key], 0, &[0]));
         };
-        // Eight events that ended: their cells are on the stacks.
+        // Eight events have ended: their cells are on the stacks.
         (0..8).for_each(|key| begin(&engine, key));
         for key in 0..8 {
             on::<One, _>(0, |guard| {

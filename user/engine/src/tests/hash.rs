@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regular keys spread evenly, over the buckets (low bits) and the tags (high byte).
+//! Regular keys spread evenly over the buckets (low bits) and the tags (high byte).
 
 use crate::engine::hash::Seed;
 
-/// How far the counts are from even: about 0 for random keys, in standard deviations.
+/// Returns how far the counts are from an even distribution, in standard deviations: about 0 for
+/// random keys.
 fn unevenness(counts: &[u32]) -> f64 {
     let total: u32 = counts.iter().sum();
     let expected = f64::from(total) / counts.len() as f64;
@@ -30,7 +31,7 @@ fn seeds() -> impl Iterator<Item = Seed> {
 const KEYS: u64 = 16384;
 const BUCKETS: usize = 1024;
 
-/// Key number i of a family.
+/// A family of keys: its name, and a function that returns key number i.
 type Family = (&'static str, fn(u64) -> [u64; 2]);
 
 const FAMILIES: [Family; 11] = [
@@ -67,7 +68,7 @@ fn check<const K: usize>(name: &str, key: impl Fn(u64) -> [u64; K]) {
         worst_tags = worst_tags.max(unevenness(&tags));
     }
     println!("{name} ({K} words): buckets {worst_buckets:.1}, tags {worst_tags:.1}");
-    // The worst of 100 seeds; random keys stay below 4 nearly always.
+    // The worst of 100 seeds. Random keys almost always stay below 4.
     assert!(worst_buckets < 6.0, "{name}: buckets {worst_buckets:.1}");
     assert!(worst_tags < 6.0, "{name}: tags {worst_tags:.1}");
 }
@@ -83,7 +84,8 @@ fn regular_keys_spread_evenly() {
     }
 }
 
-/// A key of up to 64 bytes as other modules give it: padded with zeros, its length last.
+/// Returns a key of up to 64 bytes in the form that other modules pass: padded with zeros, its
+/// length last.
 fn bytes(key: &[u8]) -> [u64; 9] {
     let mut words = [0; 9];
     for (word, chunk) in words.iter_mut().zip(key.chunks(8)) {
@@ -121,14 +123,14 @@ fn byte_strings_spread_evenly() {
             bytes(&key)
         });
     }
-    // Two words that change against each other, so that sums and differences stay the same.
+    // Two words that change in opposite directions, so that sums stay the same.
     check("words that make up for each other", |i| {
         let mut key = [0; 64];
         key[8..16].copy_from_slice(&i.to_ne_bytes());
         key[24..32].copy_from_slice(&i.wrapping_neg().to_ne_bytes());
         bytes(&key)
     });
-    // They differ in length alone: all zeros.
+    // These keys are all zeros, and differ only in length.
     let seed = seeds().next().unwrap();
     let mut hashes: Vec<_> = (1..=64).map(|n| seed.hash(&bytes(&[0; 64][..n]))).collect();
     hashes.sort_unstable();

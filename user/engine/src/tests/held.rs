@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! References, several events of one key, and keys that are live once.
+//! References, several events of one key, and keys with at most one live event.
 
 use super::{on, Numa};
 use crate::{
@@ -53,12 +53,12 @@ fn a_reference_is_taken_of_a_live_event_only() {
     let life = event.life().unwrap();
     assert_eq!(event.get_ref(life), GetRef::Taken);
     assert_eq!(event.holders(), 1);
-    // A state seen before still ends it, and the end knows of the reference.
+    // A state read earlier still ends the event, and the end reports the reference.
     let last = event.claim(life).unwrap();
     assert!(last.is_held() && !life.is_held());
     assert_eq!(event.get_ref(life), GetRef::Over);
     assert_eq!(event.get_ref(last), GetRef::Over);
-    // Of a reference there can be more.
+    // A reference can be duplicated.
     assert_eq!(event.get_ref_again(), GetRef::Taken);
     assert!(!event.put_ref(), "one is left");
     assert!(!event.abandon(), "one is left");
@@ -108,7 +108,7 @@ fn references_of_one_event_are_limited() {
     });
 }
 
-/// Ends an event, and returns when it began.
+/// Ends an event, and returns its start.
 fn end_of(engine: &Engine, guard: &Guard, key: u64) -> u64 {
     let mut start = None;
     let is_end = |open: &crate::engine::Open<'_, 1, 1>| {
@@ -268,12 +268,12 @@ fn the_latest_of_a_unique_key_stays() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(8);
         let unique = |start| engine.event_in_unique(guard, &[1], start, &[start]);
-        // Duplicates that came by the other way are earlier, too.
+        // Earlier events of the key that started without `unique` are dropped, too.
         begin(&engine, guard, 1, 10);
         begin(&engine, guard, 1, 11);
         assert_eq!(unique(20), Begin::Started);
         assert_eq!(engine.stats().total(Counter::Replaced), 2);
-        // One that is late in coming, by its own time, finds the later one there.
+        // An event that arrives late, according to its own time, finds the later one live.
         assert_eq!(unique(15), Begin::Started);
         assert_eq!(engine.stats().total(Counter::Replaced), 3);
         assert_eq!(end_of(&engine, guard, 1), 20);
@@ -330,7 +330,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The expected state of the engine: events by their start, which is their data, too.
+/// The expected state of the engine: events by start, which is also their data.
 #[derive(Default)]
 struct Model {
     /// Key and start of the live events.
@@ -362,7 +362,7 @@ impl Model {
         starts
     }
 
-    /// A begin; `held` is what came of it if it asked for a reference.
+    /// Starts an event; `held` is the result if it requested a reference.
     fn begin(&mut self, engine: &Engine, guard: &Guard, key: u64, unique: bool, hold: bool) {
         self.clock += 1;
         let (start, full) = (self.clock, self.used() == engine.capacity() as usize);
@@ -386,7 +386,8 @@ impl Model {
             }
         };
         if full && unique && !self.starts(key).is_empty() {
-            // It drops one of the key to make room, and gets its cell if nobody holds it.
+            // It drops an event of the key to make room, and gets the cell if no one holds a
+            // reference to it.
             let left = live(engine);
             if !started {
                 let before = self.live.len();
@@ -425,7 +426,7 @@ impl Model {
     }
 }
 
-/// Key and start of the live events, in order.
+/// Returns key and start of the live events, in order.
 fn live(engine: &Engine) -> Vec<(u64, u64)> {
     let mut all = Vec::new();
     let shown = engine.each_pending(|copy| {
@@ -532,7 +533,7 @@ proptest! {
     }
 }
 
-/// The starts of the events of key 1.
+/// Returns the starts of the events of key 1.
 fn visited(engine: &Engine, guard: &Guard) -> Vec<u64> {
     let mut starts = Vec::new();
     engine.each_of(guard, &[1], |event| {
@@ -543,7 +544,7 @@ fn visited(engine: &Engine, guard: &Guard) -> Vec<u64> {
     starts
 }
 
-/// The capacity grows during the visit of each of the events, as by another CPU's worker.
+/// The capacity grows during the visit of each event, as by a worker on another CPU.
 #[test]
 fn each_event_is_visited_once_while_the_table_grows() {
     for during in 0..30 {
@@ -559,7 +560,7 @@ fn each_event_is_visited_once_while_the_table_grows() {
             let count = engine.each_of(guard, &[1], |event| {
                 if starts.len() == during {
                     engine.grow().unwrap();
-                    // In the new level, and not live all the time.
+                    // This event is in the new level, and was not live all the time.
                     assert_eq!(begin(&engine, guard, 1, 100), Begin::Started);
                 }
                 starts.push(engine.view(event).start);
@@ -577,7 +578,7 @@ fn each_event_is_visited_once_while_the_table_grows() {
     }
 }
 
-/// While an event of the key begins, its slot still has the index that was there before.
+/// While an event of the key starts, its slot still has the previous index.
 #[cfg(debug_assertions)]
 #[test]
 fn each_event_is_visited_once_while_another_one_begins() {

@@ -65,7 +65,7 @@ fn groups_join_without_gap() {
         assert_eq!((group_of(low), group_of(high - 1)), (group, group));
         assert_eq!(group_bounds(group + 1).0, high);
     }
-    // The first ones are exact.
+    // The first buckets are exact.
     for time in 0..4 {
         assert_eq!(group_bounds(group_of(time)), (time, time + 1));
     }

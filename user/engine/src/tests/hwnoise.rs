@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The loop with interrupts off, by a clock that the test sets.
+//! The loop with interrupts off, with a clock that the test controls.
 
 use crate::hwnoise::{Found, Plan, BINS};
 use kernel::prelude::*;
@@ -10,7 +10,7 @@ fn plan(text: &str) -> Plan {
     Plan::parse(text.as_bytes()).unwrap()
 }
 
-/// What a slice prints, by a clock whose readings are these, and then 10 ns apart.
+/// Returns what a slice prints, with a clock whose readings are these, and then 10 ns apart.
 fn measured(text: &str, readings: &[u64]) -> Vec<String> {
     let at = Cell::new(0);
     let clock = || {
@@ -26,7 +26,7 @@ fn measured(text: &str, readings: &[u64]) -> Vec<String> {
     out.lines().map(String::from).collect()
 }
 
-/// Those that count come after the first reading and those that warm up.
+/// The first reading and the readings of the warm-up. The measured readings follow.
 const WARM: [u64; 6] = [0, 500, 600, 700, 800, 1000];
 
 #[test]
@@ -85,7 +85,7 @@ fn peaks_have_their_begin_and_the_first_of_them_are_kept() {
         .filter(|line| line.starts_with("peak"))
         .collect();
     assert_eq!(peaks, ["peaks 2", "peak 1010 490", "peak 1510 1090"]);
-    // Each is one: 100 of them, of which 16 have a line.
+    // Each gap is a peak: 100 of them, 16 with a line.
     let lines = measured("1000 10", &WARM);
     assert!(lines.contains(&"peaks 100".to_string()), "{lines:?}");
     assert_eq!(

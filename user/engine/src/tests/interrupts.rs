@@ -2,9 +2,9 @@
 
 //! Interrupts and NMIs of the same CPU, at every atomic operation of another operation.
 //!
-//! The stand-in for the kernel's atomics calls a hook before each of them. An interrupt that
-//! comes anywhere else sees the same memory as one that comes before the next of them, so these
-//! are all the places there are.
+//! The stand-in for the kernel's atomics calls a hook before each operation. An interrupt at any
+//! other point sees the same memory as an interrupt before the next operation, so the hook covers
+//! all points.
 
 use crate::{
     alert::ring::{Read, Ring, WORDS},
@@ -18,7 +18,7 @@ use kernel::{
 use std::{cell::Cell, cell::RefCell, rc::Rc};
 
 type Cpu = Host<2, 2, 0x10>;
-/// Later than all begins.
+/// A time later than all starts.
 const END: u64 = 1 << 40;
 
 type Engine = crate::engine::Engine<1, 1, Cpu>;
@@ -27,7 +27,7 @@ fn engine(capacity: u32) -> Rc<Engine> {
     Rc::new(Engine::new(capacity, 0, Seed::new(0x1111_2222, 0x3333_4445)).unwrap())
 }
 
-/// Something that an interrupted context or an interrupt does.
+/// An action of an interrupted context or of an interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Action {
     In(u64),
@@ -38,8 +38,7 @@ enum Action {
     Expire,
 }
 
-/// Which end won what: the data of the events that ended is never there twice, nor, separately, the
-/// data of those that timed out.
+/// Which end won which event. The data of an event must not end twice, and must not time out twice.
 #[derive(Default)]
 struct Ends(RefCell<Vec<u64>>, RefCell<Vec<u64>>);
 
@@ -128,7 +127,8 @@ fn sums_hold(engine: &Engine) {
     assert_eq!(engine.free(), u64::from(engine.capacity()) - pending);
 }
 
-/// At the end: pending events can be ended, the pool is complete, the table empty.
+/// Checks at the end of a run that pending events can be ended, that the pool is complete, and that
+/// the table is empty.
 fn drain(engine: &Engine, ends: &Ends, keys: u64) {
     sums_hold(engine);
     for key in 0..keys {
@@ -136,7 +136,7 @@ fn drain(engine: &Engine, ends: &Ends, keys: u64) {
     }
     assert_eq!(engine.pending_count(), 0, "an event that is not found");
     sums_hold(engine);
-    // The pool serves all it has, and so does the table.
+    // All cells of the pool and all slots of the table can be used.
     let guard = Cpu::guard();
     for i in 0..u64::from(engine.capacity()) {
         let data = 1 << 30 | i;
@@ -162,7 +162,7 @@ fn run(
     let ends = Rc::new(Ends::default());
     let serial = Rc::new(Cell::new(0));
     let fired = Rc::new(Cell::new((false, nmi.is_none())));
-    // Key 0 is live, key 1 was.
+    // Key 0 is live, key 1 was live before.
     act(&engine, &ends, &serial, Action::In(0));
     act(&engine, &ends, &serial, Action::In(1));
     act(&engine, &ends, &serial, Action::Out(1));
@@ -318,7 +318,7 @@ fn nothing_is_lost_to_a_time_out_in_its_middle() {
                     }
                 }
             };
-            // Whether the only event was found.
+            // Set if the only event was found.
             let found = interrupted(hook, || match action {
                 Action::Out(key) => out(&engine, &ends, key).is_some(),
                 Action::Keep(key) => engine
@@ -363,7 +363,7 @@ fn no_report_begins_or_runs_after_an_end_that_is_over() {
                 }
             }
         };
-        // What a report does first and last, for the interrupt to come before it.
+        // The first and the last operation of a report, so that an interrupt can come before each.
         let first_and_last = [0, 0].map(Atomic::<u64>::new);
         let report = |_: &_, _: &Late<1, 1>, (): &()| {
             for step in &first_and_last {
@@ -384,13 +384,14 @@ fn no_report_begins_or_runs_after_an_end_that_is_over() {
         }
         assert_eq!((engine.pending_count(), engine.free()), (0, 1), "at {at}");
     }
-    // Of the two at least, and the first look at the mark after it.
+    // At least before these two, and before the first check of the mark afterwards.
     assert!(reporting >= 3 && over >= 3, "{reporting} {over}");
 }
 
 #[test]
 fn a_pool_is_full_for_an_interrupt_only_while_the_cell_is_in_hand() {
-    // A pool of one, whose event ends: until the cell is back an interrupt finds the pool full.
+    // A pool of one cell, whose event ends. Until the cell is returned, an interrupt finds the pool
+    // full.
     let (mut early, mut late) = (0, 0);
     for at in 0.. {
         let _seat = Machine::new().pin(0);
@@ -497,7 +498,7 @@ fn interrupts_come_and_go_at_random() {
     };
     interrupted(hook, || {
         for _ in 0..200_000 {
-            // the list of ends is for duplicates among what is recent
+            // the list of ends only needs to find recent duplicates
             if ends.0.borrow().len() > 200 {
                 ends.0.borrow_mut().clear();
                 ends.1.borrow_mut().clear();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the runs of a probe took: sums, percentiles, and what the slow ones had more of.
+//! The cost of the runs of a probe: sums, percentiles, and which events the slow runs had more of.
 
 use super::{on, Numa};
 use crate::tally::{Chosen, Tally, COUNTERS, EVENTS};
 use proptest::prelude::*;
 
-/// A tally of runs, each with its CPU, its cycles and its branch misses.
+/// Returns a tally of runs, each with its CPU, its cycles and its branch misses.
 fn of(chosen: Chosen, runs: &[(usize, u64, Option<u64>)]) -> Tally {
     let tally = super::off_guard(|| Tally::new::<Numa>(chosen.counters()).unwrap());
     for &(cpu, cycles, misses) in runs {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When memory is short, nothing is created, and nothing is left behind.
+//! If an allocation fails, nothing is created, and nothing leaks.
 
 use super::Numa;
 use crate::{

@@ -20,7 +20,7 @@ fn count(counts: &Counts, cpu: usize, class: Class, delay: u64) {
     on::<Numa, _>(cpu, |guard| counts.count::<Numa>(guard, class, delay));
 }
 
-/// How many operations of a class a span has.
+/// Returns the number of operations of a class in a span.
 fn number(history: &mut History, counts: &Counts, span: Span, now: u64, class: Class) -> u64 {
     let profile = history.profile(counts, span, now);
     (0..ROWS).map(|row| profile.count(class, row)).sum()
@@ -34,7 +34,7 @@ fn a_row_holds_a_power_of_two() {
         assert_eq!(row_of(power), bit.min(ROWS - 1), "2^{bit}");
         assert_eq!(row_of(power | (power - 1)), bit.min(ROWS - 1), "2^{bit}");
     }
-    // 2^40 ns is where the last but one begins.
+    // The last but one row starts at 2^40 ns.
     assert_eq!(row_of((1 << 41) - 1), ROWS - 2);
 }
 
@@ -132,12 +132,12 @@ fn a_reset_ends_one_profile_and_begins_the_next() {
         history.profile(&counts, Span::Previous, 25).times(),
         (10, 20)
     );
-    // Windows are not reset.
+    // A reset does not affect windows.
     assert_eq!(number(&mut history, &counts, Span::Window(0), 25, sync), 4);
 }
 
-/// One operation a second, and the worker as often as it wants: at every moment a window has what
-/// ended in it, and at most a twelfth more.
+/// One operation per second, and the worker runs as often as it requests. At any time, a window has
+/// the operations that ended in it, and at most a twelfth more.
 #[test]
 fn windows_are_as_long_as_they_say_and_a_twelfth_more_at_most() {
     let counts = counts();
@@ -172,7 +172,8 @@ fn the_worker_asks_to_come_back_when_the_next_picture_is_due() {
     assert_eq!(history.take_due(&counts, 0), 5 * SECOND);
     assert_eq!(history.take_due(&counts, 2 * SECOND), 3 * SECOND);
     assert_eq!(history.take_due(&counts, 5 * SECOND), 5 * SECOND);
-    // Late: the next one is a whole step later, so that the snapshots that are kept reach as far.
+    // The worker is late. The next snapshot is a whole step later, so that the stored snapshots
+    // cover the same time.
     assert_eq!(history.take_due(&counts, 13 * SECOND), 5 * SECOND);
 }
 

@@ -9,10 +9,10 @@ use kernel::{hook::interrupted, prelude::*};
 use proptest::prelude::*;
 use std::{cell::Cell, collections::BTreeSet, ops::Deref, rc::Rc};
 
-/// The index of a cell of no pool, since the tables of these tests have none.
+/// Returns an index that belongs to no pool, since the tables of these tests have none.
 #[allow(unsafe_code)]
 fn index(cell: u32) -> Index {
-    // SAFETY: It is not used with a pool.
+    // SAFETY: The index is not used with a pool.
     unsafe { Index::from_raw(cell) }
 }
 
@@ -64,7 +64,7 @@ impl Table {
     }
 }
 
-/// A hash with the tag that the highest seven bits say, and the home that the others say.
+/// Returns a hash with the tag in the highest seven bits, and the home in the others.
 fn apart(hash: u64) -> u64 {
     let tag = hash & 0x7f << 57;
     tag | (hash ^ tag) << 6
@@ -85,7 +85,7 @@ fn a_cell_that_is_not_in_the_table_takes_nothing_out_of_it() {
     let other = Table::new(4).unwrap();
     table.insert(0, 1).unwrap();
     for seen in [false, true] {
-        // A cell that never was in a table, and one that is in another one.
+        // A cell that was never in a table, and a cell that is in another table.
         for link in [Link::new(), other.insert(0, 1).unwrap()] {
             on::<Numa, _>(0, |guard| {
                 let found = table.0.find(guard, apart(0), |found| seen.then_some(found));
@@ -123,7 +123,7 @@ fn hundreds_of_one_key_are_all_found() {
         .collect();
     assert!(table.overflowing() > 0);
     assert_eq!(candidates(&table, hash).len(), CELLS as usize);
-    // Removed from the middle outwards, the others are found all the time.
+    // While cells are removed from the middle outwards, all others are found.
     while !places.is_empty() {
         let (_, place) = places.swap_remove(places.len() / 2);
         table.remove(hash, place);
@@ -136,7 +136,7 @@ fn hundreds_of_one_key_are_all_found() {
     assert_eq!(table.overflowing(), 0);
 }
 
-/// How many atomic operations `body` makes.
+/// Returns the number of atomic operations in `body`.
 fn counted<R>(body: impl FnOnce() -> R) -> (u64, R) {
     let count = Rc::new(Cell::new(0));
     let counted = count.clone();
@@ -144,8 +144,8 @@ fn counted<R>(body: impl FnOnce() -> R) -> (u64, R) {
     (count.get(), result)
 }
 
-/// Some events of one key are accepted and the rest refused, at a cost that does not depend on their
-/// number. Events of other keys are not refused, and are found; and all can be removed again.
+/// Some events of one key are accepted and the others refused, at a cost that does not depend on
+/// their number. Events of other keys are accepted and found, and all events can be removed.
 #[test]
 fn a_crowd_is_bounded() {
     const CELLS: u32 = 1 << 18;
@@ -165,14 +165,14 @@ fn a_crowd_is_bounded() {
     }
     assert!((192..=200).contains(&room), "{room} of a key");
     assert_eq!(candidates(&table, crowd).len(), room);
-    // Other keys, as many as there is room for: of the same home, after it, and anywhere.
+    // Other keys, as many as fit: with the same home, with a home after it, and anywhere.
     let random = |cell: u32| {
         let mut hash = (u64::from(cell) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         hash ^ (hash >> 33)
     };
     let beside = (0..CELLS - room as u32).map(|cell| match cell {
-        // Another tag, in the crowd.
+        // Another tag, with the crowded home.
         0..100 => (cell, 0x1700_0000_0000_0123 + u64::from(cell)),
         _ => (cell, random(cell)),
     });
@@ -200,8 +200,9 @@ fn a_crowd_is_bounded() {
     assert!(most < 1_000, "{most} operations for one");
 }
 
-/// However often a table has grown, and wherever events of one key sit, there are few of them. A level has room for eight
-/// more in its home bucket, which is claimed without a look at others.
+/// A table holds few events of one key, however often it has grown, and wherever they are. A level
+/// has room for eight more in the home bucket, whose slots are claimed without a look at other
+/// buckets.
 #[test]
 fn a_crowd_is_bounded_over_all_levels() {
     const LEVELS: usize = 19;
@@ -218,7 +219,7 @@ fn a_crowd_is_bounded_over_all_levels() {
         (192..=200 + 8 * LEVELS).contains(&found),
         "{found} of a key"
     );
-    // Others are not refused.
+    // Other keys are not refused.
     let other = table.insert(0x1700_0000_0000_0123, 1).unwrap();
     table.remove(0x1700_0000_0000_0123, other);
     for place in places {
@@ -246,7 +247,7 @@ fn a_crowd_at_the_last_bucket_goes_on_at_the_first() {
 #[test]
 fn what_does_not_fit_leaves_no_trace() {
     let table = Table::new(12).unwrap();
-    // 4 buckets of 8 slots: twice what is promised, and then one more
+    // 4 buckets of 8 slots: twice the promised number, and then one more
     let places: Vec<_> = (0..32).map(|cell| table.insert(7, cell).unwrap()).collect();
     let before = table.overflowing();
     assert!(table.insert(7, 32).is_none());
@@ -257,8 +258,8 @@ fn what_does_not_fit_leaves_no_trace() {
     assert!(table.is_empty());
 }
 
-/// The cost of a search does not grow with the number of live events: in a full table, however
-/// large, few are outside of their bucket.
+/// The cost of a search does not grow with the number of live events: in a full table of any size,
+/// few events are outside their home bucket.
 #[test]
 fn a_large_table_is_no_more_crowded_than_a_small_one() {
     for bits in [8, 12, 16, 20] {
@@ -278,7 +279,7 @@ fn a_large_table_is_no_more_crowded_than_a_small_one() {
 #[test]
 fn a_table_grows_around_what_stays() {
     let table = Table::new(4).unwrap();
-    // Tags that differ in more than their lowest bit, see `zero_bytes`.
+    // Tags that differ in more than their lowest bit: see `zero_bytes`.
     let hash = |i: u64| i << 59 | i;
     let old: Vec<_> = (0..4)
         .map(|i| (i, table.insert(hash(i), i as u32).unwrap()))
@@ -288,7 +289,7 @@ fn a_table_grows_around_what_stays() {
         assert!(table.grow(cells));
         assert!(!table.grow(cells), "large enough");
     }
-    // The first level has four events, the others were never used.
+    // The first level has four events. The others were never used.
     assert_eq!(table.reap(), 1);
     let new = table.insert(hash(9), 9).unwrap();
     for i in (0..4).chain([9]) {
@@ -326,8 +327,8 @@ fn what_overflowed_in_an_older_level_can_be_removed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Against a plain list of (hash, cell), with few homes and few tags, so that buckets
-    /// overflow and tags are equal.
+    /// Compares the table with a plain list of (hash, cell). There are few homes and few tags, so
+    /// that buckets overflow and tags collide.
     #[test]
     fn what_is_in_is_found(
         capacity in 1u32..120,

@@ -16,7 +16,7 @@ const REASONS: [Reason; 4] = [
     Reason::Stack,
 ];
 
-/// Reads the quoted form back, as user space does.
+/// Parses the quoted form, as user space does.
 fn unquote(text: &str) -> Option<Vec<u8>> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
     let mut bytes = Vec::new();

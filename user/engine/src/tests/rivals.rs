@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who had the CPU while a task waited for it: the times are right to the nanosecond for any number of
-//! waits that overlap, and no one is named who need not be among the three.
+//! What had the CPU while a task waited for it. The times are exact to the nanosecond for any
+//! number of overlapping waits, and no rival is named that may not be among the longest three.
 
 use crate::chain::{
     each,
@@ -14,14 +14,14 @@ use crate::sys::atomic::Atomic;
 use proptest::prelude::*;
 use std::{array, collections::HashMap};
 
-/// A wait: when it began, and who had the CPU since.
+/// A wait: its start, and what has had the CPU since.
 struct Wait {
     since: u64,
     truth: HashMap<u64, u64>,
 }
 
-/// Runs these slices, each of one rival, for this time; and after this part of it, in percent, a wait may
-/// begin. Returns the log, the waits, and when it was over.
+/// Runs these slices: each has a rival, a length, and possibly a wait that starts after this part
+/// of the slice, in percent. Returns the log, the waits, and the end.
 fn run(slices: &[(u64, u64, Option<u64>)]) -> ((Log, Sums), Vec<Wait>, u64) {
     let word = |_| Atomic::new(0);
     let sums: Sums = array::from_fn(|_| array::from_fn(word));
@@ -63,7 +63,7 @@ proptest! {
         ),
     ) {
         let (log, waits, now) = run(&slices);
-        // A sum for each rival in each segment, at most: more than there is room for is another test.
+        // The log has at most a sum for each rival in each segment. Its overflow is another test.
         prop_assume!((waits.len() + 1) * 6 <= LOG);
         for wait in &waits {
             let (found, rest) = divided(&log, wait, now);
@@ -90,7 +90,8 @@ proptest! {
         }
     }
 
-    /// Whatever the table has dropped, one that is named is one of the three, and had at least this time.
+    /// Whatever the table has dropped, a named rival is one of the longest three, and had the CPU
+    /// for at least this time.
     #[test]
     fn no_one_is_named_who_need_not_be_among_the_three(
         times in prop::collection::vec((0..20u32, 0..10_000u64), 1..60),
@@ -107,7 +108,7 @@ proptest! {
         for (nth, rival) in table.most(wait).named.iter().enumerate() {
             let Some(rival) = rival else { continue };
             prop_assert!(rival.time <= truth[&rival.id] && rival.time >= wait / 64);
-            // Even if another one has had all of the rest.
+            // This holds even if another rival has had all of the remaining time.
             let ahead = truth.iter().filter(|(id, time)| **id != rival.id && **time + rest > truth[&rival.id]);
             prop_assert!(rest > 0 || ahead.count() < 3, "{nth}: {rival:?} {truth:?}");
             prop_assert_eq!(rival.name, [rival.id.into(), 0]);
@@ -158,7 +159,7 @@ fn the_thread_of_an_interrupt_is_the_interrupt() {
         if !first {
             table.add(handler, 100);
         }
-        // Another action of the line, and a task with an odd name.
+        // Another action of the interrupt, and a task with an odd name.
         table.add(entry(Sort::Irq, 30, "eth0"), 800);
         table.add(entry(Sort::Thread, 7, "irq/x"), 700);
         let named = table.most(2500).named;
@@ -171,7 +172,7 @@ fn the_thread_of_an_interrupt_is_the_interrupt() {
             ]
         );
     }
-    // A name that is not cut is all of it.
+    // A name that is not truncated is complete.
     let mut table = Table::new();
     table.add(entry(Sort::Thread, 191, "irq/30-eth0"), 900);
     table.add(entry(Sort::Irq, 30, "eth0-tx"), 800);
@@ -193,7 +194,7 @@ fn those_with_less_than_what_is_left_are_not_named() {
     table.add_rest(150);
     let most = table.most(10_050);
     let ids = most.named.map(|rival| rival.map_or(0, |rival| rival.id));
-    // The fourth could have had all of it, and more than the third.
+    // The fourth rival could have had all of the remaining time, and thus more than the third.
     assert_eq!((ids, most.at_least), ([1, 2, 0], false));
 }
 
@@ -214,7 +215,7 @@ fn most(times: [u64; 3]) -> Rivals {
     }
 }
 
-/// A chain whose task has waited for this long.
+/// Adds a wait of this length to a chain.
 fn waited(chain: &mut Chain, wait: u64, rivals: Rivals) {
     let step = |kind| Step {
         kind,
@@ -236,7 +237,7 @@ fn waited(chain: &mut Chain, wait: u64, rivals: Rivals) {
     );
 }
 
-/// A chain of this many steps.
+/// Returns a chain of this many steps.
 fn chain_of(steps: u64) -> Chain {
     let mut chain: Chain = [0; WORDS];
     let step = |subject| Step {
@@ -284,7 +285,7 @@ fn the_longest_wait_of_a_chain_has_them() {
     });
     assert!(names.clone().count() == 7 && names.clone().all(|name| name == [0; 2]));
     assert_eq!(chain.counts().places(), PLACES);
-    // A step that comes later needs their room.
+    // A later step needs their places.
     let last = chain.last();
     chain.push(
         last,
@@ -300,7 +301,7 @@ fn the_longest_wait_of_a_chain_has_them() {
 #[test]
 fn as_many_are_named_as_there_is_room_for_besides_all_steps() {
     let three = most([900, 600, 500]);
-    // With the wait, a chain has three places more than these steps.
+    // With the wait, a chain has three more places than these steps.
     for (steps, named) in [(7, 3), (8, 2), (9, 2), (10, 0)] {
         let mut chain = chain_of(steps);
         waited(&mut chain, 2000, three);

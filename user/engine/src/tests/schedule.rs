@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The schedule on a machine whose CPUs hang, or are kept busy by others: as timers, workers and the
-//! lock of sys/periodic.rs would call it, in steps of simulated time.
+//! Simulates the schedule on a machine whose CPUs hang or are kept busy. It is called as by the
+//! timers, workers and the lock of sys/periodic.rs, in steps of simulated time.
 
 use crate::engine::schedule::{Machine, Run, Schedule, OVERDUE, RUN};
 use proptest::prelude::*;
@@ -12,21 +12,21 @@ const STEP: u64 = MS / 2;
 const PAUSE: u64 = 50 * MS;
 const TAKES: u64 = MS;
 
-/// What a CPU does.
+/// The state of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Fine,
     /// A real-time thread keeps it from its workers.
     Occupied,
-    /// Interrupts are off: neither workers nor timers.
+    /// Interrupts are off: neither workers nor timers run.
     Hangs,
-    /// Not to be disturbed.
+    /// Isolated: must not be disturbed.
     Isolated,
-    /// Neither workers nor timers, and known to be so.
+    /// Neither workers nor timers run, and the kernel knows that.
     Offline,
 }
 
-/// The timers and the works: where they are, and for when.
+/// The timers and the work items: the CPU and the time of each.
 struct World {
     now: Cell<u64>,
     cpu: Cell<usize>,
@@ -35,7 +35,7 @@ struct World {
     watch: Cell<Option<(usize, u64)>>,
     work: Cell<Option<usize>>,
     takeover: Cell<Option<usize>>,
-    /// The CPUs that were asked for a takeover.
+    /// The CPUs that were asked to take over.
     asked: RefCell<Vec<usize>>,
 }
 
@@ -85,7 +85,7 @@ impl Machine for World {
     }
 }
 
-/// A worker that is inside the work.
+/// A worker that executes the work.
 struct Worker {
     cpu: usize,
     run: Run,
@@ -99,7 +99,7 @@ struct Simulation {
     workers: Vec<Worker>,
     pause: Option<u64>,
     takes: u64,
-    /// When and where the work began.
+    /// The time and the CPU of each start of the work.
     begins: Vec<(u64, usize)>,
 }
 
@@ -124,7 +124,8 @@ impl Simulation {
         }
     }
 
-    /// The same, after a parameter was changed on CPU 0, and a few runs of the work.
+    /// Creates a simulation in which a parameter was changed on CPU 0, and the work has run a few
+    /// times.
     fn at_work(cpus: usize) -> Self {
         let mut all = Self::new(cpus, true);
         all.kick(0);
@@ -153,7 +154,7 @@ impl Simulation {
         }
     }
 
-    /// The interrupts of this CPU.
+    /// Runs the timers of this CPU.
     fn timers(&mut self) {
         let (cpu, now) = (self.world.cpu(), self.world.now());
         if matches!(self.world.state(cpu), State::Hangs | State::Offline) {
@@ -171,7 +172,7 @@ impl Simulation {
         }
     }
 
-    /// The workers of this CPU.
+    /// Runs the workers of this CPU.
     fn workers(&mut self) {
         let (cpu, now) = (self.world.cpu(), self.world.now());
         if !matches!(self.world.state(cpu), State::Fine | State::Isolated) {
@@ -202,7 +203,8 @@ impl Simulation {
         }
     }
 
-    /// Whether a queued work starts on this CPU. One that is running elsewhere is queued there.
+    /// Whether a queued work item starts on this CPU. An item that runs on another CPU is queued
+    /// there.
     fn starts(&self, work: &Cell<Option<usize>>, is_takeover: bool) -> bool {
         let mut same = self.workers.iter().filter(|w| w.is_takeover == is_takeover);
         if let (Some(_), Some(running)) = (work.get(), same.next()) {
@@ -223,7 +225,8 @@ impl Simulation {
         });
     }
 
-    /// The longest time since `from` without a begin, and the CPUs of the begins.
+    /// Returns the longest time since `from` without a start of the work, and the CPUs of the
+    /// starts.
     fn longest_gap(&self, from: u64) -> (u64, Vec<usize>) {
         let last = self.begins.iter().rfind(|(at, _)| *at <= from);
         let first = last.map_or(from, |(at, _)| *at);
@@ -242,7 +245,8 @@ impl Simulation {
     }
 }
 
-/// The times of a pause, and of the steps in which a simulation notices something.
+/// The longest time between two starts without a problem: the pause, the run, and the steps until
+/// the simulation notices.
 const WITHOUT_A_PROBLEM: u64 = PAUSE + TAKES + 4 * STEP;
 
 #[test]
@@ -288,7 +292,7 @@ fn if_workers_of_the_second_cpu_do_not_run_the_third_takes_over() {
 fn a_cpu_that_has_taken_over_is_watched_at_once() {
     let mut all = Simulation::at_work(3);
     all.set(0, State::Hangs);
-    // Until the first run there is over, and before the next one.
+    // Runs until the first run on that CPU is over, and before the next one.
     while all.begins.last().is_none_or(|&(_, cpu)| cpu != 1) || !all.workers.is_empty() {
         all.until(all.world.now() + STEP);
     }
@@ -333,14 +337,14 @@ fn a_run_is_left_alone_for_100_ms() {
 #[test]
 fn the_result_of_an_overtaken_run_is_ignored() {
     let mut all = Simulation::at_work(2);
-    // It hangs inside of the work.
+    // CPU 0 hangs inside the work.
     all.kick(0);
     all.until(200 * MS + 2 * STEP);
     all.set(0, State::Hangs);
     all.until(400 * MS);
     let (timer, begins) = (all.world.timer.get(), all.begins.len());
     assert!(timer.is_some_and(|(cpu, _)| cpu == 1), "{timer:?}");
-    // Its run ends, and would have been the next to start the timer, here and now.
+    // Its run ends. It would have started the timer now, on this CPU.
     all.pause = Some(0);
     all.set(0, State::Fine);
     all.until(400 * MS + 2 * STEP);
@@ -371,7 +375,7 @@ fn isolated_cpus_are_not_disturbed() {
     all.until(200 * MS);
     all.set(0, State::Hangs);
     all.until(600 * MS);
-    // `ask` would have said so.
+    // `ask` would have failed if an isolated CPU had been disturbed.
     let (gap, cpus) = all.longest_gap(200 * MS);
     assert!(gap <= WITHOUT_A_PROBLEM + OVERDUE, "{gap}");
     assert!(cpus.iter().all(|&cpu| cpu == 2), "{cpus:?}");
@@ -426,7 +430,7 @@ fn once_stopped_nothing_is_started() {
     all.until(200 * MS + STEP);
     assert_eq!(all.workers.len(), 1);
     all.schedule.stop();
-    // As `lt_periodic_free` does.
+    // This is what `lt_periodic_free` does.
     all.world.timer.set(None);
     all.until(600 * MS);
     assert!(all.workers.is_empty());
@@ -435,8 +439,8 @@ fn once_stopped_nothing_is_started() {
 }
 
 proptest! {
-    /// One CPU at a time, and at least one run without a problem in between: whatever it does, the
-    /// work goes on.
+    /// One CPU has a problem at a time, with at least one run without a problem in between. The
+    /// work continues whatever the CPU does.
     #[test]
     fn one_cpu_cannot_stop_the_work(
         troubles in prop::collection::vec((0usize..3, any::<bool>(), 1u64..400, 80u64..200), 1..20),
@@ -452,7 +456,7 @@ proptest! {
             all.until(now);
         }
         let (gap, _) = all.longest_gap(200 * MS);
-        // It may have hung inside of a run, which is left alone, and pauses when it has ended.
+        // The CPU may have hung inside a run, which is left alone, and pauses when it ends.
         prop_assert!(gap <= RUN + 2 * OVERDUE + WITHOUT_A_PROBLEM, "{gap}");
     }
 }

@@ -5,7 +5,7 @@
 use super::{on, Numa};
 use crate::engine::stats::{Stats, Summary};
 
-/// The summary of these delays, each with its count.
+/// Returns the summary of these delays, each with its count.
 fn summary(delays: &[(u64, u64)]) -> Summary {
     let stats = Stats::new::<Numa>().unwrap();
     on::<Numa, _>(0, |guard| {
@@ -18,7 +18,7 @@ fn summary(delays: &[(u64, u64)]) -> Summary {
     stats.summary()
 }
 
-/// The sum of these, as it is.
+/// Returns the exact sum of these delays.
 fn sum(delays: &[(u64, u64)]) -> u128 {
     delays
         .iter()
@@ -26,7 +26,7 @@ fn sum(delays: &[(u64, u64)]) -> u128 {
         .sum()
 }
 
-/// The mean of these, as it is.
+/// Returns the exact mean of these delays.
 fn mean(delays: &[(u64, u64)]) -> u64 {
     let sum = sum(delays);
     let count: u64 = delays.iter().map(|(_, times)| times).sum();

@@ -15,7 +15,7 @@ use std::{
     thread,
 };
 
-/// Two words of data: which one it is, and a note.
+/// An engine with two words of data: the number of the event, and a note.
 type Engine = crate::engine::Engine<1, 2, Numa>;
 const NOTE: usize = 1;
 
@@ -43,7 +43,7 @@ fn the_last_step_ends_the_one_that_is_meant() {
             engine.step(guard, &[7], is(2), |_| Next::Keep, |_| ()),
             None
         );
-        // In time, and not reported.
+        // The event ends in time, and is not reported.
         let next = engine.step(guard, &[7], is(3), |_| Next::End(3100), |_| panic!());
         assert_eq!(next, Some(Next::End(3100)));
         let next = engine.step(guard, &[7], is(1), |_| Next::Gone, |_| panic!());
@@ -96,7 +96,7 @@ fn a_note_is_one_of_the_event_that_is_meant() {
             .unwrap();
         seen.sort_unstable();
         assert_eq!(seen, [[1, 0], [2, 4]]);
-        // Its owner is changing it.
+        // The owner of the event is changing it.
         let change = |_: &mut Open<'_, 1, 2>| {
             assert!(!engine.note(guard, &[7], is(2), NOTE, next));
             Next::Gone
@@ -126,7 +126,7 @@ fn a_note_does_not_hide_the_event_from_its_owner() {
         let _seat = machine.pin(0);
         let guard = &Numa::guard();
         let mut start = 0;
-        // Until they have met often enough.
+        // Repeats until owner and note have met often enough.
         while start < STEPS || notes.load(Ordering::Relaxed) < NOTES {
             engine.event_in(guard, &[7], start, &[start, 0]);
             let change = |event: &mut Open<'_, 1, 2>| {
@@ -147,7 +147,7 @@ fn a_note_does_not_hide_the_event_from_its_owner() {
     assert_eq!((engine.holders(), engine.pending_count()), (0, 0));
     let _seat = machine.pin(0);
     assert_eq!(engine.free(), 4);
-    // A change would have hidden it: the reason for notes.
+    // A change would have hidden the event: this is why there are notes.
     let guard = &Numa::guard();
     engine.event_in(guard, &[7], 0, &[1, 0]);
     engine.update(guard, &[7], |_| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The threshold changes during other operations: at each of their atomic operations.
+//! The threshold changes during other operations, at each of their atomic operations.
 
 use super::on;
 use crate::{
@@ -14,16 +14,16 @@ type One = Host<1>;
 type Engine = crate::engine::Engine<1, 1, One>;
 
 const DELAY: u64 = 10_000;
-/// A delay of [`DELAY`] is late.
+/// A threshold that [`DELAY`] exceeds.
 const LOW: u64 = 1_000;
-/// It is not.
+/// A threshold that [`DELAY`] does not exceed.
 const HIGH: u64 = 1_000_000;
 
 fn engine(threshold: u64) -> Rc<Engine> {
     Rc::new(Engine::new(8, threshold, Seed::new(1, 2)).unwrap())
 }
 
-/// An operation of [`DELAY`]; returns delay and threshold of its report.
+/// Performs an operation of [`DELAY`]; returns delay and threshold of its report.
 fn operation(engine: &Engine) -> Option<(u64, u64)> {
     let mut reported = None;
     on::<One, _>(0, |guard| {
@@ -85,14 +85,14 @@ fn two_changes_at_once_leave_one_threshold() {
 #[test]
 fn a_report_while_the_threshold_changes_is_above_it() {
     for (from, to) in [(HIGH, LOW), (LOW, HIGH), (u64::MAX, LOW), (LOW, u64::MAX)] {
-        // An operation inside of a change,
+        // An operation inside a change,
         at_each_operation(
             from,
             |engine| above(operation(engine)),
             |engine| engine.set_threshold(to),
             |engine, _| assert_eq!(engine.threshold(), to),
         );
-        // and a change inside of an operation.
+        // and a change inside an operation.
         at_each_operation(
             from,
             move |engine| engine.set_threshold(to),

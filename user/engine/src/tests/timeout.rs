@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Timing out: once in a life, while the event is pending, and known at its end.
+//! Timeouts: an event times out at most once in its life, while it is pending, and its end reports
+//! that.
 
 use super::{on, Numa};
 use crate::{
@@ -22,7 +23,7 @@ fn begin(engine: &Engine, guard: &Guard, key: u64, start: u64) {
     assert_eq!(begun, Begin::Started);
 }
 
-/// What an end at `end` reports, if anything: why, delay and threshold.
+/// Ends an event at `end`; returns what the end reports, if anything: reason, delay and threshold.
 fn end(engine: &Engine, guard: &Guard, key: u64, end: u64) -> Option<(Why, u64, u64)> {
     let mut report = None;
     let late = |late: &Late<1, 1>| {
@@ -33,7 +34,8 @@ fn end(engine: &Engine, guard: &Guard, key: u64, end: u64) -> Option<(Why, u64, 
     report
 }
 
-/// The events that time out at `now`, by key (which is the data) and delay; and the oldest other one.
+/// Returns the events that time out at `now`, by key (which is the data) and delay, and the start
+/// of the oldest other event.
 fn expire(engine: &Engine, now: u64, timeout: u64) -> (Vec<(u64, u64)>, Option<u64>) {
     let mut reported = Vec::new();
     let report = |_: &Guard, late: &Late<1, 1>, (): &()| {
@@ -58,7 +60,7 @@ fn a_life_times_out_once() {
     assert!(late.has_timed_out());
     assert!(!event.time_out(late), "once, whatever was seen");
     assert_eq!(event.peek().unwrap().0, late);
-    // A party that saw it before ends it, and learns of the timeout.
+    // A caller that read the state before ends the event, and learns of the timeout.
     assert_eq!(event.claim(life), Some(late));
     assert_eq!(event.claim(late), None);
 }
@@ -95,15 +97,15 @@ fn each_that_is_old_enough_is_reported_once() {
         begin(&engine, &Numa::guard(), key, 100 * key);
     }
     assert_eq!(expire(&engine, 299, 200), (vec![], Some(100)));
-    // At exactly the timeout.
+    // An event times out at exactly the timeout.
     assert_eq!(expire(&engine, 300, 200), (vec![(1, 200)], Some(200)));
     assert_eq!(expire(&engine, 300, 200), (vec![], Some(200)), "once");
     assert_eq!(engine.pending_count(), 4, "they are still pending");
     let rest = vec![(2, 300), (3, 200)];
     assert_eq!(expire(&engine, 500, 200), (rest, Some(400)));
-    // An event that began after the clock was read.
+    // An event that started after the clock was read.
     assert_eq!(expire(&engine, 10, 200), (vec![], Some(400)));
-    // A shorter timeout, and none is left that has not timed out.
+    // With a shorter timeout, all events have timed out.
     assert_eq!(expire(&engine, 500, 1), (vec![(4, 100)], None));
     assert_eq!(expire(&engine, u64::MAX, 0), (vec![], None));
     assert_eq!(engine.stats().total(Counter::TimedOut), 4);
@@ -125,7 +127,7 @@ fn a_late_end_is_reported_whatever_the_threshold() {
         assert_eq!(late, Some((Why::LateEnd, 150, threshold)));
         let other = (threshold == 0).then_some((Why::Threshold, 100, 0));
         assert_eq!(end(&engine, &guard, 2, 250), other, "it had not timed out");
-        // The same key, and likely the same cell.
+        // An event of the same key, and probably in the same cell.
         begin(&engine, &guard, 1, 300);
         let other = (threshold == 0).then_some((Why::Threshold, 5, 0));
         assert_eq!(end(&engine, &guard, 1, 305), other, "a new event");
@@ -185,7 +187,7 @@ fn an_event_that_is_being_changed_is_looked_at_again_soon() {
                 verdict
             });
             assert_eq!(done, Some(verdict));
-            // At once, whatever the other one's timeout.
+            // It is found at once, whatever the timeout of the other event.
             assert_eq!(seen, Some((vec![], Some(110))), "{verdict:?}");
             let (due, left) = match verdict {
                 Verdict::Keep | Verdict::Renewed => (vec![(1, 110)], 2),
@@ -247,7 +249,8 @@ fn what_was_seen_of_an_event_is_reported_only_while_it_is_pending() {
                 let key = event.data[0];
                 looked.push(key);
                 match key {
-                    // It ends under our eyes, and so does the next, whose key comes back.
+                    // The event ends during the visit, and so does the next one, whose key is then
+                    // started again.
                     1 => assert_eq!(end(&engine, guard, 1, 150), None),
                     2 => {
                         assert_eq!(end(&engine, guard, 2, 150), None);
@@ -266,8 +269,8 @@ fn what_was_seen_of_an_event_is_reported_only_while_it_is_pending() {
     });
 }
 
-/// Lets the event of key 1 time out at 200, and does `meanwhile` while that is reported. Returns
-/// what an end then leaves behind.
+/// Lets the event of key 1 time out at 200, and calls `meanwhile` during the report. Returns the
+/// result of a following end.
 fn end_after(meanwhile: impl Fn(&Engine, &Guard)) -> Option<Ended> {
     let _seat = Machine::new().pin(0);
     let (engine, guard) = (engine(2, u64::MAX), Numa::guard());
@@ -291,7 +294,7 @@ fn an_end_inside_a_report_says_so() {
     let left = end_after(|engine, guard| {
         assert_eq!(tell(engine, guard, 1), Some(Ended::Reporting));
         assert_eq!(tell(engine, guard, 1), None, "once");
-        // Its cell is free; what comes into it is another event.
+        // Its cell is free. Another event gets it.
         for _ in 0..3 {
             begin(engine, guard, 2, 150);
             begin(engine, guard, 3, 150);
@@ -328,7 +331,7 @@ fn a_change_inside_a_report_keeps_the_mark_and_a_new_event_does_not() {
             assert_eq!(engine.update(guard, &[1], |_| verdict), Some(verdict));
         })
     };
-    // It may be over, but is not known to be.
+    // The report may be over, but is not known to be.
     assert_eq!(change(Verdict::Keep), Some(Ended::Reporting));
     assert_eq!(change(Verdict::Renewed), Some(Ended::Over));
     assert_eq!(change(Verdict::Gone), None);

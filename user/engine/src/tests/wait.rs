@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU did while a task waited for it: the parts are right to the nanosecond, whatever the CPU
-//! does, and never more than the wait.
+//! What a CPU did while a task waited for it. The parts are exact to the nanosecond, whatever the
+//! CPU does, and never exceed the wait.
 
 use crate::chain::{
     wait::{begin, end, is_running, more, total, LONGEST_WAIT, MASK},
@@ -9,12 +9,12 @@ use crate::chain::{
 };
 use proptest::prelude::*;
 
-/// The words of a CPU, changed as percpu/spent.rs does it, and what really happened.
+/// The words of a CPU, updated as in percpu/spent.rs, and the true times.
 #[derive(Clone, Copy)]
 struct Cpu {
     now: u64,
     words: [u64; 3],
-    /// Nanoseconds in interrupts, softirqs, idle, tasks: each in the innermost one.
+    /// True time in interrupts, softirqs, idle and tasks, ns. Time counts for the innermost one.
     truth: [u64; 4],
 }
 
@@ -38,7 +38,7 @@ impl Cpu {
         self.now = self.now.wrapping_add(time);
     }
 
-    /// The clock of a category: it stands still while an inner category runs.
+    /// Returns the clock of a category. It stands still while an inner category runs.
     fn clock(&self, which: usize) -> u64 {
         (0..which).fold(self.now, |clock, inner| {
             clock.wrapping_sub(total(self.words[inner], clock))
@@ -55,7 +55,7 @@ impl Cpu {
         self.words[which] = self.words[which].wrapping_add(by);
     }
 
-    /// An NMI, reported at its end.
+    /// Runs an NMI, which is reported at its end.
     fn nmi(&mut self, time: u64) {
         self.now = self.now.wrapping_add(time);
         self.truth[IRQ] += time;
@@ -95,7 +95,7 @@ const NONE: Spent = Spent {
 };
 
 proptest! {
-    /// From any moment to any later one, at any time since boot: also when totals and clocks wrap.
+    /// This holds for any interval, at any time since boot, even if totals and clocks wrap.
     #[test]
     fn parts_are_what_the_cpu_did(
         boot: u64,
@@ -141,7 +141,7 @@ proptest! {
         prop_assert_eq!(all(parts).iter().sum::<u64>() + parts.tasks(wait), wait);
     }
 
-    /// A task that migrates has waited for both CPUs, each for its time.
+    /// A task that migrates has waited for both CPUs, for each in its part of the wait.
     #[test]
     fn a_wait_moves_along(
         noted in prop::array::uniform3(0..1u64 << 30),
@@ -200,7 +200,7 @@ fn unknown_parts_are_missing() {
         chain.counts().places()
     };
     assert_eq!(waits(Some(5), 10), 5);
-    // It migrated, nothing was noted, or it has waited for too long.
+    // The task migrated, nothing was noted, or it has waited for too long.
     for places in [
         waits(Some(4), 10),
         waits(None, 10),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Only the worst: each report of an end raises the threshold, and those reported form a chain.
+//! `worst=1`: each report of an end raises the threshold, so that the reports form an ascending
+//! chain.
 
 use super::Numa;
 use crate::engine::{hash::Seed, Late, Why};
@@ -12,7 +13,7 @@ fn engine(threshold: u64) -> Engine {
     Engine::new(1, threshold, Seed::new(5, 6)).unwrap()
 }
 
-/// An event that is late, as it was when the threshold was still 10.
+/// Returns a late event from the time when the threshold was still 10.
 fn late(why: Why, delay: u64) -> Late<1, 1> {
     Late {
         why,
@@ -25,7 +26,7 @@ fn late(why: Why, delay: u64) -> Late<1, 1> {
     }
 }
 
-/// Whether it is reported, and the threshold that it is then reported for.
+/// Reports a late event; returns the threshold of the report, or `None` if it is not reported.
 fn report(engine: &Engine, why: Why, delay: u64) -> Option<u64> {
     let mut late = late(why, delay);
     engine.keep_worst(&mut late).then_some(late.threshold)
@@ -36,7 +37,7 @@ fn a_report_raises_the_threshold_to_its_delay() {
     let engine = engine(10);
     assert_eq!(report(&engine, Why::Threshold, 20), Some(10));
     assert_eq!(engine.threshold(), 20);
-    // Found late by the old threshold, and another one was faster to raise it.
+    // The event exceeded the old threshold, but another event raised the threshold first.
     assert_eq!(report(&engine, Why::Threshold, 15), None);
     assert_eq!(report(&engine, Why::Threshold, 20), None, "as bad");
     assert_eq!(report(&engine, Why::Threshold, 21), Some(20));
@@ -68,7 +69,7 @@ fn reports_of_all_cpus_form_a_chain() {
                 .map(|cpu| {
                     let engine = &engine;
                     scope.spawn(move || {
-                        // All grow, at about the same pace; equal ones among them.
+                        // All delays grow at about the same pace, and some are equal.
                         let delays = (1..EACH).map(|n| n * 4 + (n * (cpu + 1 + round)) % 7);
                         let chain = delays.filter_map(|delay| {
                             let from = report(engine, Why::Threshold, delay)?;

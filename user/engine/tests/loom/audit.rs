@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Audits which orderings the models need: each one in the source is removed in turn.
+//! Audits which orderings the models need: each ordering in the source is removed in turn.
 //!
-//! Not a test but a table, for changes of an ordering: one that no model notices is not
-//! needed, or needs a model. Takes minutes:
-//! `cargo test --profile loom --test loom -- --ignored --nocapture audit`.
+//! This is not a test, but a table for changes of an ordering: an ordering whose removal no model
+//! notices is not needed, or needs a model. It takes minutes: `cargo test --profile loom --test
+//! loom -- --ignored --nocapture audit`.
 
 use crate::{
     early_model, event_model, freelist_model, held_model, machine::run, reap_model, rename_model,
@@ -12,7 +12,7 @@ use crate::{
 };
 use kernel::model::{mutate, Change, Mutation};
 
-/// All files of the module that name an ordering other than relaxed.
+/// All files of the module with an ordering other than relaxed.
 const FILES: [(&str, &str); 7] = [
     (
         "rust/freelist.rs",
@@ -41,14 +41,14 @@ const FILES: [(&str, &str); 7] = [
     ),
 ];
 
-/// Whether a line makes an atomic operation that orders something, its comment left out.
+/// Whether a line, without its comment, has an atomic operation that is not relaxed.
 fn has_ordering(code: &str) -> bool {
     ["Acquire)", "Release)", "Full)"]
         .iter()
         .any(|name| code.contains(name) && !code.contains("Begin::"))
 }
 
-/// The table has every file of the engine that the models are made of.
+/// The table has every file of the engine that the models use.
 #[test]
 fn the_audit_has_all_files() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../rust");
@@ -64,7 +64,8 @@ fn the_audit_has_all_files() {
             let file = format!("rust{}", &path[root.len()..]);
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned();
-            // Those of sys are the kernel's side; those of the wake-up's are argued for in alerts.md.
+            // The files of sys are the kernel's side. The orderings of the wakeup are justified in
+            // alerts.md.
             if file.ends_with(".rs")
                 && !file.starts_with("rust/sys/")
                 && file != "rust/alert/notify.rs"
@@ -111,7 +112,7 @@ fn audit() {
                 let place = Mutation {
                     file,
                     source,
-                    // from the start of the file, so it is there once
+                    // from the start of the file, so that the text is unique
                     text: &source[..end - 1],
                     change,
                 };

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A waking at the moment when its task goes to sleep: what the tracker `tree` makes of it.
+//! A wakeup at the moment when the task goes to sleep, and what the tracker `tree` concludes from
+//! it.
 //!
 //! ```text
 //!   the waker   lock; state? -- probe: a tip in doubt -- on_rq? --> wakes it, or lets it run; unlock
 //!   the task    state=S -- on_rq=0 -- switched out: probe -- off its CPU     (or, if state=R: runs on)
 //! ```
 //!
-//! The kernel's part is what `try_to_wake_up` and `__schedule` do with these words; the probes' part follows
-//! rust/trackers/tree/doubts.rs, with its words for the tip as one atomic. The property: a task whose sleep this waking
-//! has ended has the tip, and a task that has slept again since has not. Each rule is removed once, and the model must
-//! then fail.
+//! The kernel's part is what `try_to_wake_up` and `__schedule` do with these words. The probes'
+//! part follows rust/trackers/tree/doubts.rs, with its words for the tip as one atomic. The
+//! property: a task whose sleep this wakeup has ended has the tip, and a task that has slept again
+//! since then does not. Each rule is removed once, and the model must then fail.
 
 use crate::{chain::Counts, machine::run};
 use loom::{
@@ -38,11 +39,11 @@ const NONE: usize = 0;
 const EVEN: usize = 1;
 const ODD: usize = 2;
 
-/// A rule that is left out.
+/// The rule that is left out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Without {
     Nothing,
-    /// The waker makes no tip for a task that is awake: an earlier version.
+    /// The waker makes no tip for a task that is awake, as in an earlier version.
     Doubt,
     /// The switch drops a tip in doubt without reading the lock.
     Lock,
@@ -56,7 +57,8 @@ enum Without {
     Fence,
     /// The switch to the task trusts a tip in doubt.
     Leaves,
-    /// The waker reads whether the task is awake, and then whether it has left its CPU: an earlier version.
+    /// The waker first reads whether the task is awake, and then whether it has left its CPU, as in
+    /// an earlier version.
     Order,
 }
 
@@ -74,11 +76,11 @@ struct Machine {
     known: AtomicUsize,
 }
 
-/// What the waking has really done.
+/// What the wakeup has really done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Did {
     Nothing,
-    /// The task ran on.
+    /// The task continued to run.
     LetRun,
     /// The task had gone to sleep.
     Woke,
@@ -99,7 +101,7 @@ impl Machine {
         })
     }
 
-    /// `woken`: the start of a tip, in doubt if the task is awake.
+    /// Models `woken`: starts a tip, which is in doubt if the task is awake.
     fn waking(&self) {
         // `forget_doubt`; a tip that is being taken is not found.
         self.doubt.swap(NONE, SeqCst);
@@ -135,7 +137,7 @@ impl Machine {
         counts
     }
 
-    /// Takes a tip in doubt, and decides.
+    /// Takes a tip in doubt, and decides about it.
     fn resolve(&self, decision: Option<bool>) {
         let tip = self.doubt.swap(NONE, SeqCst);
         match decision {
@@ -146,7 +148,7 @@ impl Machine {
         }
     }
 
-    /// `doubt_switched_out`, of a task that goes to sleep.
+    /// Models `doubt_switched_out` for a task that goes to sleep.
     fn switched_out(&self) {
         let without = self.without;
         if self.doubt.load(Acquire) == NONE || without == Without::Drop {
@@ -171,7 +173,8 @@ impl Machine {
         }
     }
 
-    /// `doubt_switched_in` and `switched_in`: on how many chains the task is.
+    /// Models `doubt_switched_in` and `switched_in`: returns the number of chains that the task is
+    /// on.
     fn switched_in(&self) -> usize {
         let leaves = self.leaves.load(Relaxed) as u64;
         let believed = match self.doubt.swap(NONE, SeqCst) {
@@ -182,7 +185,7 @@ impl Machine {
         self.known.swap(0, SeqCst) + usize::from(believed)
     }
 
-    /// `try_to_wake_up`.
+    /// Models `try_to_wake_up`.
     fn wake(&self) -> Did {
         let pi_lock = self.pi_lock.lock().unwrap();
         self.is_locked.store(true, Relaxed);
@@ -200,7 +203,7 @@ impl Machine {
             if did == Did::Nothing {
                 self.state.store(WAKING, Relaxed);
                 did = Did::Woke;
-                // The CPU of the task does the rest: it is on its list.
+                // The task is now on the list of its CPU, which completes the wakeup.
             }
         }
         self.is_locked.store(false, Release);
@@ -208,7 +211,8 @@ impl Machine {
         did
     }
 
-    /// `schedule`, of a task that has announced to sleep; whether it has left its CPU.
+    /// Models `schedule` for a task that has announced its sleep; returns whether the task has left
+    /// its CPU.
     fn schedule(&self) -> bool {
         let runqueue = self.runqueue.lock().unwrap();
         fence(SeqCst);
@@ -222,18 +226,19 @@ impl Machine {
         sleeps
     }
 
-    /// Runs on without having slept, and then sleeps for another reason.
+    /// The task continues without having slept, and then announces another sleep.
     fn announce(&self) {
         self.state.store(SLEEPS, Relaxed);
         fence(SeqCst);
     }
 }
 
-/// What is left out in the runs to come, and in how many of them a tip was dropped at the switch.
+/// The rule that the following runs leave out, and the number of runs in which the switch dropped a
+/// tip.
 static WITHOUT: StdMutex<Without> = StdMutex::new(Without::Nothing);
 static DROPPED: StdUsize = StdUsize::new(0);
 
-/// A waking while the task goes to sleep, and another one if the task was let run; the task then
+/// Wakes the task while it goes to sleep, and again if the first wakeup let it run. The task then
 /// sleeps once more.
 fn waking_and_sleep() {
     let machine = Machine::new(*WITHOUT.lock().unwrap());
@@ -250,7 +255,7 @@ fn waking_and_sleep() {
         (_, Did::Woke) => assert_eq!(machine.switched_in(), 1, "one chain for a waking"),
         (was_let_run, _) => {
             assert_eq!(machine.known.load(Relaxed), 0, "a chain without a waking");
-            // The waker may not have unlocked it in time: then the next waking drops it.
+            // If the waker did not unlock the task in time, the next wakeup drops the tip.
             if was_let_run && machine.doubt.swap(NONE, Relaxed) == NONE {
                 DROPPED.fetch_add(1, StdOrdering::Relaxed);
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Wakers of tasks that had not been switched out: a late task names the one that made it run, or none, whatever other
-//! tasks do to its slot meanwhile.
+//! Wakers of tasks that had not been switched out. A late task names the waker that made it run, or
+//! none, whatever other tasks do to its slot meanwhile.
 
 use crate::{
     early::{Early, SLOTS, WAKER},
@@ -13,19 +13,19 @@ use std::sync::Arc;
 
 const EARLY: Mutate = source!("trackers/offcpu/early.rs");
 
-/// Two tasks whose thread ids have one slot, the first: that is the one that is modelled.
+/// Two tasks whose thread ids share a slot: the first, which is the modelled one.
 const TASK: u32 = SLOTS as u32;
 const OTHER: u32 = 2 * TASK;
 
-/// How often they were switched out.
+/// How often the tasks were switched out.
 const SWITCHES: u64 = 10;
 
-/// The first two words are modelled.
+/// Returns the words of a waker, of which the first two are modelled.
 fn by(waker: u64) -> [u64; WAKER] {
     [waker; WAKER]
 }
 
-/// The task was woken once.
+/// Returns the slots after the task was woken once.
 fn woken() -> Arc<Early> {
     let early = Arc::new(Early::new().unwrap());
     early.open();
@@ -33,7 +33,7 @@ fn woken() -> Arc<Early> {
     early
 }
 
-/// Another task is woken.
+/// Wakes the other task, in a thread.
 fn other(early: &Arc<Early>) -> thread::JoinHandle<()> {
     let early = early.clone();
     thread::spawn(move || early.note(OTHER, SWITCHES, true, || by(2)))
@@ -46,7 +46,7 @@ fn told(early: &Early, task: u32) -> Option<u64> {
     Some(waker[0])
 }
 
-/// Another task takes the slot while the task looks at it.
+/// Another task takes the slot while the task reads it.
 fn taken() {
     let early = woken();
     let other = other(&early);
@@ -57,7 +57,8 @@ fn taken() {
     assert_eq!(told(&early, OTHER), Some(2));
 }
 
-/// The task is woken again at the same time. `is_wanted`: whether it would take a slot that it does not have.
+/// The task is woken again at the same time. `is_wanted`: whether this wakeup would take a slot
+/// that the task does not have.
 fn again(is_wanted: bool) {
     let early = woken();
     let other = other(&early);
@@ -84,7 +85,7 @@ const WRITE: &str = "word.store(value, Release);";
 const READ: &str = "slot.waker[at].load(Acquire)";
 const AGAIN: &str = "(is_valid && slot.state.load(Relaxed) == state)";
 
-/// All models of this file, and how many switches are tried.
+/// All models of this file, each with its bound on preemptions.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("taken", Some(4), taken),
     ("wanted again", Some(4), wanted_again),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The life of an event: one winner, of the event that was meant, with the data that was given.
+//! The life of an event: exactly one party ends it, and only the intended event, with the data that
+//! was stored.
 
 use crate::{
     engine::{hash::Seed, stats::Counter, Begin, Verdict, Why},
@@ -19,7 +20,8 @@ pub(crate) fn engine(capacity: u32) -> Arc<Engine> {
     Arc::new(Engine::new(capacity, 0, seed).unwrap())
 }
 
-/// Two keys with the same tag under the seed above: each is a candidate for the other.
+/// Returns two keys with the same tag under the seed above: each is a candidate in a search for the
+/// other.
 pub(crate) fn twins() -> (u64, u64) {
     let seed = Seed::new(0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f);
     let tag = |key| seed.hash(&[key]) >> 56;
@@ -31,14 +33,14 @@ pub(crate) fn begin(engine: &Engine, cpu: usize, key: u64, data: u64) -> Begin {
     engine.event_in(&On(cpu), &[key], data, &[data])
 }
 
-/// Ends a key; returns the data of the event if there was one. The start was the data too.
+/// Ends a key; returns the data of the event, if there was one. The start equals the data.
 pub(crate) fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
     let (data, why) = end_why(engine, cpu, key)?;
     assert_eq!(why, Why::Threshold, "nothing times out here");
     Some(data)
 }
 
-/// As `end`, with the reason for which it was reported: the threshold is 0.
+/// As `end`, but also returns the reason of the report: the threshold is 0.
 pub(crate) fn end_why(engine: &Engine, cpu: usize, key: u64) -> Option<(u64, Why)> {
     let mut data = None;
     let known = engine.event_out(
@@ -59,7 +61,7 @@ pub(crate) fn end_why(engine: &Engine, cpu: usize, key: u64) -> Option<(u64, Why
     data
 }
 
-/// Nothing is live, nothing is lost, and the sums hold.
+/// Checks that nothing is live, nothing is lost, and the sums hold.
 pub(crate) fn settled(engine: &Engine) {
     let total = |counter| engine.stats().total(counter);
     assert_eq!(engine.pending_count(), 0, "something is live");
@@ -92,7 +94,7 @@ fn two_ends() {
     settled(&engine);
 }
 
-/// Two CPUs end the same key, and one of them begins another one in the same cell and slot.
+/// Two CPUs end the same key, and one of them starts another event in the same cell and slot.
 fn recycled() {
     let engine = engine(1);
     let (key, twin) = twins();
@@ -117,7 +119,7 @@ fn recycled() {
     settled(&engine);
 }
 
-/// A key is looked for in a cell that had it in an earlier life.
+/// A search for a key finds a cell that had it in an earlier life.
 fn earlier_life() {
     let engine = engine(1);
     let (key, twin) = twins();
@@ -139,7 +141,7 @@ fn earlier_life() {
     settled(&engine);
 }
 
-/// A key begins again, with new data, while it is ended.
+/// A key is started again, with new data, while it is ended.
 fn hand_over() {
     let engine = engine(1);
     begin(&engine, 0, 1, 7);
@@ -170,7 +172,7 @@ fn update() {
         Verdict::Keep
     });
     let theirs = other.join().unwrap();
-    // While it is being changed it cannot be found: then it is still there.
+    // The event cannot be found while it is being changed. In that case it is still live.
     let left = end(&engine, 0, 1);
     assert!(theirs.is_some() != left.is_some(), "not one winner");
     let expected = if changed.is_some() { 8 } else { 7 };
@@ -178,7 +180,7 @@ fn update() {
     settled(&engine);
 }
 
-/// All is cleared while an event ends.
+/// All events are cleared while an event ends.
 fn clear() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
@@ -190,7 +192,7 @@ fn clear() {
     settled(&engine);
 }
 
-/// An event is copied while its cell goes to another one, and that one is changed.
+/// An event is copied while its cell goes to another event, which is then changed.
 fn peek() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -234,7 +236,8 @@ fn peek_update() {
     settled(&engine);
 }
 
-/// Two CPUs with one event each share a pool of two, and a bucket: none is lost, each finds its own.
+/// Two CPUs with one event each share a pool of two cells and a bucket. No event is lost, and each
+/// CPU finds its own.
 fn pairs() {
     let engine = engine(2);
     let (key, twin) = twins();
@@ -270,7 +273,7 @@ const PEEK_STATE: &str = "// Relaxed: ordered by the acquire loads above.
         let now = self.state.load(Relaxed);";
 pub(crate) const ONE_LIFE: Change = Change::Write(|state| state & 0x1fff);
 
-/// All models of this file, and how many switches are tried.
+/// All models of this file, each with its bound on preemptions.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("two ends", None, two_ends),
     ("recycled", Some(4), recycled),

@@ -21,7 +21,7 @@ use std::sync::{
 
 const FREELIST: Mutate = source!("freelist.rs");
 
-/// A cell that knows whether it is held, and what its holder wrote last.
+/// A cell that records whether it is held, and what its holder wrote last.
 struct Checked {
     link: Link,
     word: Atomic<u64>,
@@ -44,7 +44,8 @@ impl Cell for Checked {
     }
 }
 
-/// Takes a cell, if there is one, and checks that it is ours alone and as its last owner left it.
+/// Takes a cell, if there is one, and checks that no other thread holds it, and that it is as its
+/// last owner left it.
 fn take<P: Platform>(pool: &Freelist<Checked, P>, guard: &P::Guard, mark: u64) -> Option<Index> {
     let index = pool.get(guard)?;
     let cell = pool.cell(index);
@@ -71,7 +72,7 @@ fn give<P: Platform>(pool: &Freelist<Checked, P>, guard: &P::Guard, index: Index
     pool.put(guard, index);
 }
 
-/// All cells can be taken, each once: none is lost, none is there twice.
+/// Checks that all cells can be taken, each once: none is lost, and none is duplicated.
 fn complete<P: Platform>(pool: &Freelist<Checked, P>, guard: &P::Guard) {
     assert_eq!(
         pool.free(),
@@ -89,8 +90,8 @@ type Even = Model<2, 2, 0x10>;
 /// Node 1 has no memory, so that CPU 1 keeps cells of node 0, too.
 type Uneven = Model<2, 2, 0x10, 0b01>;
 
-/// Two CPUs take from one stack and give back to it: the cells that CPU 1 gives back go home to
-/// node 0's pool and not to its cache, since it is at home elsewhere. The only cell there is taken.
+/// Two CPUs take from one stack and return to it. The cells that CPU 1 returns go to node 0's pool
+/// and not to CPU 1's cache, since CPU 1 is on another node. The only cell of that node is taken.
 fn recycling() {
     let pool = Arc::new(Freelist::<Checked, Even>::new(3, 3).unwrap());
     let taken = take(&pool, &On(1), 0).unwrap();
@@ -113,14 +114,14 @@ fn recycling() {
     complete(&pool, &On(0));
 }
 
-/// A pool of two, two threads with at most one cell each: there always is one. CPUs 0 and 2 are on
-/// node 0, CPU 1 on node 1. The other thread moves its cell behind the back of the searcher: it
-/// gives back on CPU 1, where one cell stays in the cache and the other goes home to node 0, and
-/// takes the other one. The scheduler moves it to CPU 2 and back as well.
+/// A pool of two cells, and two threads with at most one cell each: there is always a free cell.
+/// CPUs 0 and 2 are on node 0, CPU 1 on node 1. During the search, the other thread moves its cell:
+/// it returns the cell on CPU 1, where one cell stays in the cache and the other goes home to node
+/// 0, and takes the other cell. The scheduler also migrates that thread to CPU 2 and back.
 fn full_means_full_in(rounds: usize) {
     type Three = Model<3, 2, 0x010>;
     let pool = Arc::new(Freelist::<Checked, Three>::new(2, 2).unwrap());
-    // The other thread holds the cell of node 0, the other cell is in the cache of CPU 1.
+    // The other thread holds the cell of node 0. The other cell is in the cache of CPU 1.
     let near = take(&pool, &On(1), 1).unwrap();
     let mut held = take(&pool, &On(1), 2).unwrap();
     give(&pool, &On(1), near);
@@ -148,8 +149,8 @@ fn full_means_full_long() {
     full_means_full_in(3);
 }
 
-/// Two cells, two threads with at most one each, of which one always has to steal: the only cell of
-/// its node is taken.
+/// Two cells, and two threads with at most one cell each. One thread must always steal, since the
+/// only cell of its node is taken.
 fn stealing() {
     let pool = Arc::new(Freelist::<Checked, Even>::new(3, 3).unwrap());
     let taken = take(&pool, &On(1), 0).unwrap();
@@ -180,11 +181,11 @@ fn steal<P: Platform<Guard = On>>(pool: Arc<Freelist<Checked, P>>) -> Arc<Freeli
     pool
 }
 
-/// Two CPUs give cells back to the pool of another node: it knows how many it has.
+/// Two CPUs return cells to the pool of another node. Its count stays correct.
 fn counting() {
     type Far = Model<2, 2, 0x00>;
     let pool = Arc::new(Freelist::<Checked, Far>::new(4, 4).unwrap());
-    // From their own node.
+    // Both cells come from their own node.
     let taken = [take(&pool, &On(0), 0), take(&pool, &On(0), 0)];
     let ours = take(&pool, &On(0), 1).unwrap();
     let theirs = take(&pool, &On(0), 2).unwrap();
@@ -198,7 +199,7 @@ fn counting() {
     complete(&pool, &On(0));
 }
 
-/// A pool grows under the hands of one who takes what there is and more.
+/// A pool grows while a thread takes all cells that there are and more.
 fn growing() {
     type One = Model<2>;
     let pool = Arc::new(Freelist::<Checked, One>::new(1, 2).unwrap());
@@ -214,9 +215,10 @@ fn growing() {
     complete(&pool, &On(0));
 }
 
-/// One CPU returns a hot cell and takes it again; the other one steals it and returns it.
+/// One CPU returns a hot cell and takes it again; the other CPU steals it and returns it.
 fn hot() {
-    // One that finds nothing notes that, and puts nothing back which would end the note.
+    // A caller that finds nothing records that the pool is exhausted, and returns no cell, which
+    // would clear that note.
     with_barriers();
     type Two = Model<2>;
     let pool = Arc::new(Freelist::<Checked, Two>::new(2, 2).unwrap());
@@ -239,19 +241,20 @@ fn hot() {
     complete(&pool, &On(0));
 }
 
-/// A pool of one cell, which one gives back while the other one, on another CPU, looks for it: if the
-/// pool is found to be exhausted, it is not any more when the cell is back.
+/// A pool of one cell. One thread returns it while another thread, on another CPU, searches for it.
+/// If the search finds the pool exhausted, the pool is no longer exhausted once the cell is
+/// returned.
 fn exhausted() {
     exhausted_on::<Model<2>>();
 }
 
-/// An exhausted pool, with a cell that returns to the pool of another node.
+/// An exhausted pool, and a cell that is returned to the pool of another node.
 fn exhausted_far() {
     exhausted_on::<Even>();
 }
 
-/// Models the note of an exhausted pool, too. It leans on the barrier after a full exchange, which
-/// loom's has not.
+/// Also models the note of an exhausted pool. The note depends on the barrier after a full
+/// exchange, which loom's exchange does not have.
 fn with_the_note() {
     model::select(|file, nth| is_note(file) || selection(file, nth));
     with_barriers();
@@ -277,15 +280,15 @@ fn exhausted_on<P: Platform<Guard = On>>() {
     assert!(ours.is_some(), "full with a free cell");
 }
 
-/// Two find a pool exhausted, and meanwhile it grows by two cells. Each takes at most one, and what
-/// is left is found afterwards.
+/// Two threads find a pool exhausted while it grows by two cells. Each takes at most one cell, and
+/// the cells left are found afterwards.
 fn exhausted_twice() {
     with_the_note();
     find_it_twice();
 }
 
-/// Two find a pool exhausted while it grows, with thread switches only at the note and at barriers, so that longer runs
-/// can be tried: the stacks are not modelled.
+/// Two threads find a pool exhausted while it grows. The stacks are not modelled: threads are
+/// switched only at the note and at barriers, so that longer runs can be tried.
 fn exhausted_in_turn() {
     with_the_note();
     model::select(|file, _| is_note(file));
@@ -327,7 +330,7 @@ const PUSH_HEAD: &str = "// Acquire: the depth is read from the cell on top.
             let head = stack.head.load(Acquire);";
 const INDEX: u64 = (1 << 24) - 1;
 
-/// All models of this file, and how many switches are tried.
+/// All models of this file, each with its bound on preemptions.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("recycling", Some(4), recycling),
     ("counting", None, counting),
@@ -372,13 +375,13 @@ fn an_exhausted_pool_is_not_when_a_cell_is_back_by_each_part() {
             EXHAUSTED(ENDED, Change::Read(|_| 0)),
             once,
         ),
-        // It is known at once, before anything was looked at again.
+        // It fails at once, before a second look at anything.
         (
             "a state between",
             EXHAUSTED(SUSPECT, Change::Write(|note| note ^ 3)),
             full_means_full_long,
         ),
-        // Notes that look alike, since a put starts them from 0: one is confirmed for another.
+        // Notes look alike if a put resets them to 0: one is confirmed in place of another.
         (
             "the version",
             EXHAUSTED(END, Change::Write(|_| 0)),
@@ -462,7 +465,7 @@ fn full_means_that_no_cell_is_free_in_the_long_run() {
 
 #[test]
 fn full_means_that_no_cell_is_free_by_the_second_pass() {
-    // The tags of empty stacks read as zero: two passes always agree.
+    // The tags of empty stacks read as zero, so that two passes always agree.
     let unseen = Change::Read(|head| if head & INDEX == 0 { 0 } else { head });
     let mutations = [FREELIST(HEAD, unseen), FREELIST(COOL_LOAD, unseen)];
     let text = "full with a free cell";

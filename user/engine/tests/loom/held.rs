@@ -35,7 +35,7 @@ fn check(engine: &Engine, held: &Reference, event: u64) {
     );
 }
 
-/// An event is held and read while it ends and its cell is wanted for another one.
+/// An event is held and read while it ends and another event needs its cell.
 fn get_ref_and_recycle() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -67,7 +67,8 @@ fn put_ref_and_end() {
     assert_eq!(engine.holders(), 0);
 }
 
-/// Two return the last references of an event that has ended, one of them after taking one more.
+/// Two threads return the last references to an event that has ended, one of them after taking
+/// another reference.
 fn two_put_ref() {
     let engine = engine(1);
     let held = engine.event_in_held(&On(0), &[7], 7, &[7]).unwrap();
@@ -98,7 +99,7 @@ fn held_end_and_end() {
     settled(&engine);
 }
 
-/// An event ends while references come and go: the end is not lost to them.
+/// An event ends while references are taken and returned. They must not make the end fail.
 fn get_ref_and_end() {
     let engine = engine(2);
     begin(&engine, 0, 7, 7);
@@ -129,7 +130,7 @@ fn put_ref_and_update() {
     settled(&engine);
 }
 
-/// Two begin the same key at once.
+/// Two CPUs start the same key at once.
 fn two_unique() {
     let engine = engine(2);
     let unique = |engine: &Engine, cpu: usize, start: u64| {
@@ -152,7 +153,7 @@ const ABANDON: &str = "if self.state.cmpxchg(now, now | ORPHAN, Release).is_ok()
 const REPUBLISH: &str = "if self.state.cmpxchg(now, next, Release).is_ok() {";
 const ORDER: &str = "self.state.xchg(next, Full);";
 
-/// The events of a key are visited while one more begins, whose slot still has an old index.
+/// The events of a key are visited while another one starts, whose slot still has an old index.
 fn visit_and_begin() {
     let engine = engine(2);
     begin(&engine, 0, 7, 7);
@@ -171,10 +172,10 @@ fn visit_and_begin() {
     assert_eq!(engine.each_of(&On(0), &[7], |_| true), 2);
 }
 
-/// What a cell's link says of its slot.
+/// The store of a cell's slot in its link.
 const KEEP: &str = "self.0.store(word, Relaxed);";
 
-/// All models of this file, and how many switches are tried.
+/// All models of this file, each with its bound on preemptions.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("get_ref and recycle", Some(4), get_ref_and_recycle),
     ("put_ref and end", None, put_ref_and_end),

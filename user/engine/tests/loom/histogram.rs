@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A histogram that fits on the small stacks of loom's threads; no subject of a model.
+//! A histogram that fits on the small stacks of loom's threads. It is not modelled.
 
 pub(crate) const BUCKETS: usize = 1;
 

@@ -17,7 +17,7 @@ use std::{
     time::Instant,
 };
 
-/// A machine's shape, as for the tests' `Host`: the node of each CPU in four bits, CPU 0 the
+/// A machine's topology, as for the tests' `Host`: the node of each CPU in four bits, CPU 0 the
 /// lowest, and the nodes with memory.
 pub(crate) struct Model<
     const CPUS: usize,
@@ -37,7 +37,7 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
 {
     type Guard = On;
 
-    /// Asked for by `clear`, which models run on CPU 0, and by `expire`, which only counts.
+    /// Used by `clear`, which models run on CPU 0, and by `expire`, which only counts.
     fn guard() -> On {
         On(0)
     }
@@ -80,10 +80,10 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
     }
 }
 
-/// What is modelled: not the counters and the threshold, nor how far a chunk was ever in use, all of
-/// which order nothing; and two of the 32 words of a slot of the alert ring, and two of its tails; of the wakers of tasks that were
-/// woken early, the first slot without its last word. The
-/// note of an exhausted pool has models of its own, and these say so.
+/// Returns whether an atomic is modelled. The counters, the threshold and the high watermark of a
+/// chunk are not, since they order nothing. Of a slot of the alert ring, two of the 32 words and
+/// two words of the tail are modelled; of the wakers of tasks that were woken early, the first slot
+/// without its last word. Only the models that request it include the note of an exhausted pool.
 pub(crate) fn selection(file: &str, nth: usize) -> bool {
     let ends = |end| file.ends_with(end);
     !ends("rust/engine/stats.rs")
@@ -97,10 +97,10 @@ pub(crate) fn selection(file: &str, nth: usize) -> bool {
 /// Maximum number of preemptions in one execution; `None` for no limit.
 pub(crate) type Bound = Option<usize>;
 
-/// Runs a model; returns the number of its runs, or what it failed with.
+/// Runs a model; returns the number of runs, or the message with which it failed.
 pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     model::select(selection);
-    // Only for the models that request it, in their own runs.
+    // Memory is watched only in the runs of the models that request it.
     watch(false);
     let mut builder = Builder::new();
     builder.max_branches = 20_000;
@@ -124,7 +124,7 @@ pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     }
 }
 
-/// The bound of a model, or `LOOM_MAX_PREEMPTIONS` if that is lower.
+/// Returns the bound of a model, or `LOOM_MAX_PREEMPTIONS` if that is lower.
 fn within(bound: Bound) -> Bound {
     let of_all = Builder::new().preemption_bound;
     bound.into_iter().chain(of_all).min()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A level that the table has outgrown is freed when no search looks at it.
+//! An outgrown level of the table is freed only once no search reads it.
 //!
-//! The models of the other files use an RCU that does nothing, since nothing is freed there. Here
-//! a read-side critical section is a read lock, and a grace period takes the lock as a writer,
-//! for a moment: it waits for the sections that are under way. Freed memory is watched
-//! (src/memory.rs), so a thread that looks at it fails the model.
+//! The models of the other files use an RCU that does nothing, since they free nothing. Here, a
+//! read-side critical section is a read lock, and a grace period briefly takes the lock as a
+//! writer: it waits for the current sections. Freed memory is watched (src/memory.rs), so a thread
+//! that accesses it fails the model.
 
 use crate::{
     engine::{
@@ -98,7 +98,7 @@ unsafe impl Platform for Grace {
     }
 }
 
-/// Bits of a hash that make a tag, and a home that is the same in every level.
+/// A hash with a tag, and with a home that is the same in every level.
 const HASH: u64 = 3 << 57;
 
 fn offers(table: &Table<Grace>, guard: &Section, cell: u32) -> bool {
@@ -122,7 +122,7 @@ fn table() -> Arc<Table<Grace>> {
     Arc::new(Table::new(4).unwrap())
 }
 
-/// A CPU inserts while the table grows and the old level is found empty.
+/// A CPU inserts while the table grows and the old level is found to be empty.
 fn insert_and_reap() {
     let table = table();
     let other = table.clone();
@@ -153,7 +153,7 @@ fn end_and_reap() {
         let guard = Grace::guard();
         assert!(offers(&other, &guard, 1), "a live event is not found");
         remove(&other, &guard, place);
-        // Where it was, before it is seen to be gone.
+        // Searches where it was, before the removal is visible.
         offers(&other, &guard, 1);
     });
     table.reap().unwrap();
@@ -180,7 +180,7 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
 
 #[test]
 fn a_level_is_freed_without_readers() {
-    // One test, since what is left out is of the whole process.
+    // One test, since the grace period to skip is a setting of the whole process.
     for &(name, _, body) in MODELS {
         match without(0, body) {
             Ok(runs) => println!("holds   {name}: {runs} runs"),
@@ -190,7 +190,7 @@ fn a_level_is_freed_without_readers() {
     for (name, body, nth) in [
         // After it, no CPU inserts into the old level.
         ("insert and reap", insert_and_reap as fn(), 1),
-        // After it, no CPU looks at the level that was empty.
+        // After it, no CPU reads the level that was empty.
         ("end and reap", end_and_reap, 2),
     ] {
         let message = without(nth, body).expect_err("not noticed");

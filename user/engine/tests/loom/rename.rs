@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A new key for a live event: it is one event all the time, for searches for either key, too.
+//! Renaming a live event: it is always one event, even for searches for either key.
 
 use crate::{
     engine::{held::Lookup, stats::Counter, Verdict, Why},
@@ -31,7 +31,7 @@ fn rename_by(engine: &Engine, cpu: usize, from: u64, to: u64, verdict: Verdict) 
     renamed.is_some()
 }
 
-/// An event gets another key while it is ended by the old one.
+/// An event gets another key while it is ended by its old key.
 fn old_key() {
     let engine = engine(2);
     begin(&engine, 0, 1, 1);
@@ -45,7 +45,8 @@ fn old_key() {
     settled(&engine);
 }
 
-/// An event gets another key while somebody ends that one: not there yet, or all of it.
+/// An event gets another key while another CPU ends that key: the event is not found yet, or found
+/// completely.
 fn new_key() {
     let engine = engine(2);
     begin(&engine, 0, 1, 1);
@@ -60,7 +61,8 @@ fn new_key() {
     settled(&engine);
 }
 
-/// The two keys look alike in the table, so it can be met through the slot it has just left.
+/// The two keys have the same tag, so that a search can find the event through the slot it has just
+/// left.
 fn left_slot() {
     let engine = engine(2);
     let (key, twin) = twins();
@@ -69,7 +71,8 @@ fn left_slot() {
     let other = thread::spawn(move || end(&other, 1, twin));
     assert!(rename(&engine, 0, key, twin), "a change is lost");
     let theirs = other.join().unwrap();
-    // The thread that ended it has freed its slot and no other one: the next two are found.
+    // The thread that ended the event has freed only the event's slot: the next two events are
+    // found.
     let left = theirs.or_else(|| end(&engine, 0, twin));
     assert_eq!(left, Some(twin), "a live event is not found");
     for key in [key, twin] {
@@ -81,7 +84,7 @@ fn left_slot() {
     settled(&engine);
 }
 
-/// Two give one event another key.
+/// Two CPUs rename one event.
 fn two_names() {
     let engine = engine(2);
     begin(&engine, 0, 1, 1);
@@ -127,7 +130,7 @@ fn copied() {
     settled(&engine);
 }
 
-/// A reference to it is taken by the old key and returned.
+/// A reference to the event is taken by the old key, and returned.
 fn held() {
     let engine = engine(1);
     begin(&engine, 0, 1, 1);
@@ -142,7 +145,7 @@ fn held() {
     settled(&engine);
 }
 
-/// The event times out during the rename: at most once, and its end reports that.
+/// The event times out during the rename, at most once, and its end reports that.
 fn timed_out() {
     const NOW: u64 = 1_000;
     let engine = engine(1);
@@ -172,7 +175,7 @@ fn timed_out() {
     settled(&engine);
 }
 
-/// All models of this file, and how many switches are tried.
+/// All models of this file, each with its bound on preemptions.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("old key", Some(3), old_key),
     ("new key", Some(3), new_key),

@@ -30,7 +30,7 @@ fn read(ring: &Ring, number: u64) -> Option<bool> {
     }
 }
 
-/// A reader follows, a writer overtakes it: alerts 1 and 3 share a slot.
+/// A writer overtakes a reader: alerts 1 and 3 share a slot.
 fn overtaken() {
     let ring = Arc::new(Ring::new(2, 0).unwrap());
     assert_eq!(ring.push(alert, &[]), Ok(1));
@@ -65,7 +65,7 @@ fn overtaken_with_tails() {
     writer.join().unwrap();
 }
 
-/// Two writers, and a reader of what they write: one slot.
+/// Two writers and a reader of what they write share one slot.
 fn contended() {
     let ring = Arc::new(Ring::new(1, 0).unwrap());
     let other = ring.clone();
@@ -84,7 +84,7 @@ fn contended() {
     assert!(ours.is_ok() || theirs.is_ok());
 }
 
-/// Three writers for one slot: of each number a reader learns in the end what became of it.
+/// Three writers share one slot. A reader eventually learns the outcome of each number.
 fn settled() {
     let ring = Arc::new(Ring::new(1, 0).unwrap());
     let writers: Vec<_> = (0..2)
@@ -113,7 +113,7 @@ const VERSION: &str = "let version = slot.version.load(Acquire);";
 const AGAIN: &str = "if slot.version.load(Relaxed) == version {";
 const SKIPPED: &str = "slot.skipped.cmpxchg(last, number, Relaxed)";
 
-/// All models of this file, and how many switches are tried.
+/// All models of this file, each with its bound on preemptions.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("overtaken", Some(4), overtaken),
     ("overtaken, tails", Some(4), overtaken_with_tails),

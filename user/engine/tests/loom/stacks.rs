@@ -2,14 +2,15 @@
 
 //! Keeps the stacks of loom's threads for the next run.
 //!
-//! Each thread of each run of a model is a coroutine with a stack of its own (crate generator),
-//! which is mapped, gets a guard page, and is unmapped when the run ends: with the page faults on
-//! it, that was half of the time of a few million runs. Neither crate can keep stacks. So this
-//! program has its own `mmap`, `mprotect` and `munmap`, which the linker prefers to those of the C
-//! library. They do what theirs do, except that a stack is not unmapped but kept, with its guard
-//! page, for the next one of that size.
+//! Each thread of each run of a model is a coroutine with a stack of its own (crate generator). The
+//! stack is mapped, gets a guard page, and is unmapped when the run ends. With its page faults,
+//! that was half of the time of a few million runs. Neither crate can keep stacks. So this program
+//! has its own `mmap`, `mprotect` and `munmap`, which the linker prefers to the C library's. They
+//! do the same, except that a stack is not unmapped but kept, with its guard page, for the next
+//! stack of that size.
 //!
-//! The C library's own memory and threads do not come here: it has other names for these calls.
+//! The C library's own memory and threads do not use these functions: it has other names for these
+//! calls.
 
 use crate::machine::run;
 use libc::{c_int, c_long, c_void, off_t, size_t};
@@ -26,7 +27,7 @@ struct Stack {
     guard: usize,
     /// Whether it is free.
     free: bool,
-    /// Whether it was used before.
+    /// Whether it has been reused.
     again: bool,
 }
 
@@ -57,7 +58,7 @@ unsafe extern "C" fn mmap(
         }
     }
     let call = libc::SYS_mmap;
-    // A register each, of which the kernel reads all bits.
+    // Each is passed in a register, of which the kernel reads all bits.
     let [protection, flags, file] = [protection, flags, file].map(c_long::from);
     // SAFETY: The caller promises what the system call needs.
     let start = unsafe { libc::syscall(call, address, length, protection, flags, file, offset) };
@@ -112,7 +113,7 @@ unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int }
 }
 
-/// Checks that the crate generator still maps its stacks by these functions.
+/// Checks that the crate generator still maps its stacks with these functions.
 #[test]
 fn the_next_run_gets_the_stacks_of_the_last() {
     for _ in 0..2 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Operations on which two CPUs work: the owner of an event finds it always, and a note is one of
-//! the event that was meant.
+//! Operations in which two CPUs take part. The owner of an event always finds it, and a note goes
+//! to the intended event only.
 
 use crate::{
     engine::{hash::Seed, stats::Counter, step::Next, Begin, Open},
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const EVENT: Mutate = source!("engine/event.rs");
 
-/// Two words of data: which event it is, and a note. All have one key.
+/// An engine with two words of data: the number of the event, and a note. All events have one key.
 type Engine = crate::engine::Engine<1, 2, Model<2>>;
 const KEY: [u64; 1] = [1];
 const NOTE: usize = 1;
@@ -34,7 +34,7 @@ fn is(number: u64) -> impl Fn(&Open<'_, 1, 2>) -> bool {
     move |event| event.word(0) == number
 }
 
-/// Ends the event with this number by a step; returns its note.
+/// Ends the event with this number, by a step; returns its note.
 fn end(engine: &Engine, cpu: usize, number: u64) -> Option<u64> {
     let mut note = None;
     let next = engine.step(
@@ -71,7 +71,7 @@ fn settled(engine: &Engine) {
     );
 }
 
-/// An event ends while another CPU notes something on it.
+/// An event ends while another CPU adds a note to it.
 fn note_and_end() {
     let engine = engine(2);
     begin(&engine, 7);
@@ -83,7 +83,7 @@ fn note_and_end() {
     settled(&engine);
 }
 
-/// The owner changes the event during a note: neither loses the other's write.
+/// The owner changes the event during a note. Neither write is lost.
 fn note_and_change() {
     let engine = engine(2);
     begin(&engine, 7);
@@ -126,7 +126,7 @@ fn note_and_recycle() {
     settled(&engine);
 }
 
-/// Two end the same event by a step.
+/// Two CPUs end the same event, by a step.
 fn two_ends() {
     let engine = engine(2);
     begin(&engine, 7);
@@ -138,7 +138,7 @@ fn two_ends() {
     settled(&engine);
 }
 
-/// An event ends while the next one of its key ends, too: each ends once.
+/// An event ends while the next event of its key ends, too. Each ends once.
 fn two_of_a_key() {
     let engine = engine(2);
     begin(&engine, 7);
@@ -150,7 +150,7 @@ fn two_of_a_key() {
     settled(&engine);
 }
 
-/// All models of this file, and how many switches are tried.
+/// All models of this file, each with its bound on preemptions.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("note and end", Some(3), note_and_end),
     ("note and change", Some(3), note_and_change),

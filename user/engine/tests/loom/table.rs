@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The table: a live event is found, whatever comes and goes around it.
+//! The table: a live event is found, whatever is inserted and removed around it.
 
 use crate::{
     engine::{
@@ -21,14 +21,14 @@ const TABLE: Mutate = source!("rcu_ht.rs");
 
 type Two = Model<2>;
 
-/// The index of a cell of no pool, since the tables of these tests have none.
+/// Returns an index that belongs to no pool, since the tables of these tests have none.
 #[allow(unsafe_code)]
 pub(crate) fn index(cell: u32) -> Index {
-    // SAFETY: It is not used with a pool.
+    // SAFETY: The index is not used with a pool.
     unsafe { Index::from_raw(cell) }
 }
 
-/// A table; which CPU uses it makes no difference.
+/// A table whose operations ignore the CPU.
 struct Table(rcu_ht::Table<Two>);
 
 impl Table {
@@ -72,7 +72,7 @@ fn remove(change: Change) -> Mutation {
     }
 }
 
-/// A hash with this home and tag.
+/// Returns a hash with this home and tag.
 const fn hash(tag: u64, home: u64) -> u64 {
     tag << 57 | home << 6
 }
@@ -108,7 +108,7 @@ fn bucket() {
     assert!(offers(&table, lasting, 1), "a live event is not found");
 }
 
-/// A slot changes hands: what its new owner wrote is what is read.
+/// A slot gets a new owner: a search reads what the new owner wrote.
 fn slot() {
     let table = Arc::new(Table::new(4).unwrap());
     let other = table.clone();
@@ -122,7 +122,7 @@ fn slot() {
     assert!(offers(&table, hash(1, 0), 2), "a live event is not found");
 }
 
-/// Home bucket 0 is full, one event is beyond it; others go there and leave.
+/// Home bucket 0 is full, and one event is beyond it. Others are inserted there and removed.
 fn chain() {
     let table = Arc::new(Table::new(9).unwrap());
     for cell in 0..8 {
@@ -144,7 +144,7 @@ fn chain() {
     assert!(offers(&table, lasting, 8), "a live event is not found");
 }
 
-/// The table grows while one event stays and another comes.
+/// The table grows while one event stays and another is inserted.
 fn growing() {
     let table = Arc::new(Table::new(4).unwrap());
     let lasting = hash(2, 0);
@@ -165,7 +165,7 @@ fn growing() {
     assert_eq!(table.0.reap(), Ok(0), "an empty level");
 }
 
-/// The table grows while what is in it is visited.
+/// The table grows while its events are visited.
 fn growing_visited() {
     let table = Arc::new(Table::new(4).unwrap());
     let lasting = hash(2, 0);
@@ -186,14 +186,14 @@ fn growing_visited() {
     assert_eq!(visits(), 1, "a live event is not visited once");
 }
 
-/// Another CPU inserts while the table grows, and tells of it.
+/// Another CPU inserts while the table grows, and signals it.
 fn growing_elsewhere() {
     let table = Arc::new(Table::new(4).unwrap());
     let told = Arc::new(Atomic::<u64>::new(0));
     let (other, tell) = (table.clone(), told.clone());
     let other = thread::spawn(move || {
         other.insert(hash(2, 0), 0).unwrap();
-        // Like the publication of the event's state.
+        // Stands for the publication of the event's state.
         tell.store(1, Release);
     });
     let grower = table.clone();
@@ -215,7 +215,7 @@ const ENTER: &str = ".overflow.add(1, Relaxed);";
 const LEAVE: &str = ".overflow.fetch_sub(1, Release);";
 const NOT_FOUND: &str = "a live event is not found";
 
-/// All models of this file, and how many switches are tried.
+/// All models of this file, each with its bound on preemptions.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("bucket", Some(4), bucket),
     ("slot", None, slot),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Timing out: once in a life, of the event that was meant, and never instead of its end.
+//! Timeouts: at most one in the life of an event, only of the intended event, and never in place of
+//! its end.
 
 use crate::{
     engine::{stats::Counter, Ended, Verdict, Why},
@@ -16,10 +17,11 @@ use std::sync::Arc;
 
 const EVENT: Mutate = source!("engine/event.rs");
 
-/// When the searches are, and the ends.
+/// The time of the searches, and of the ends.
 const NOW: u64 = 1_000;
 
-/// Looks for what began at `oldest` or before; returns the data of what has timed out.
+/// Expires events that started at `oldest` or before; returns the data of the events that have
+/// timed out.
 fn expire(engine: &Engine, oldest: u64) -> Vec<u64> {
     search(engine, oldest).0
 }
@@ -46,7 +48,8 @@ fn search(engine: &Engine, oldest: u64) -> (Vec<u64>, Option<u64>) {
     (reported, first)
 }
 
-/// The ends and the searches agree on how many events timed out, and all have ended.
+/// Checks that the ends and the searches agree on how many events timed out, and that all have
+/// ended.
 fn agreed(engine: &Engine, reported: usize, late: usize) {
     settled(engine);
     let total = |counter| engine.stats().total(counter);
@@ -55,7 +58,7 @@ fn agreed(engine: &Engine, reported: usize, late: usize) {
     assert_eq!(reported, late, "timed out and not late, or the reverse");
 }
 
-/// Looks at all events: a search that is mutated to "nothing has changed" then sees these.
+/// Searches all events once, so that a search mutated to "nothing has changed" remembers these.
 fn looked(engine: &Engine) {
     let _ = engine.pending_count();
 }
@@ -103,7 +106,7 @@ fn time_out_and_two_ends() {
     agreed(&engine, reported.len(), reported.len());
 }
 
-/// All is cleared when an event times out.
+/// All events are cleared when an event times out.
 fn time_out_and_clear() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
@@ -114,7 +117,7 @@ fn time_out_and_clear() {
     settled(&engine);
 }
 
-/// The cell of an event goes to another one, which is younger, when the first times out.
+/// The cell of an event goes to a younger event when the first one times out.
 fn time_out_and_recycle() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -133,7 +136,7 @@ fn time_out_and_recycle() {
     agreed(&engine, reported.len(), reported.len());
 }
 
-/// A timeout against recycling; both events are old enough.
+/// The cell of an event goes to another event when the first one times out; both are old enough.
 fn time_out_and_recycle_old() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -152,7 +155,7 @@ fn time_out_and_recycle_old() {
     agreed(&engine, reported.len(), reported.len());
 }
 
-/// An event is changed when it times out: it is still the same one.
+/// An event is changed when it times out, and stays the same event.
 fn time_out_and_update() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
@@ -179,7 +182,7 @@ fn time_out_and_update() {
     agreed(&engine, 1, 1);
 }
 
-/// Two look at once.
+/// Two searches run at once.
 fn two_searches() {
     let engine = engine(2);
     begin(&engine, 0, 7, 7);
@@ -196,15 +199,15 @@ fn two_searches() {
     agreed(&engine, 2, 2);
 }
 
-/// The object behind an event, for its owner and the report of its timeout.
+/// The object that an event stands for, used by its owner and by the report of its timeout.
 #[derive(Default)]
 struct Object {
     reports: AtomicU64,
     freed: AtomicBool,
 }
 
-/// Ends a key; what it stands for is freed if no report of it begins or runs any more. Returns
-/// whether it is, and how many reports there were then.
+/// Ends a key. Frees its object if no report of it starts or runs any longer. Returns whether the
+/// object was freed, and the number of reports so far.
 fn end_and_free(engine: &Engine, cpu: usize, key: u64, object: &Object) -> (Ended, u64) {
     let ended = engine.event_out_if_known(&On(cpu), &[key], 1_000, |_| true, |_| ());
     let ended = ended.expect("an end is lost");
@@ -215,7 +218,7 @@ fn end_and_free(engine: &Engine, cpu: usize, key: u64, object: &Object) -> (Ende
     (ended, reports)
 }
 
-/// Looks for what began at `oldest` or before; the reports use what the events stand for.
+/// Expires events that started at `oldest` or before; the reports use the objects of the events.
 fn expire_and_use(engine: &Engine, oldest: u64, object: &Object) -> u64 {
     let mut reports = 0;
     engine.expire(
@@ -234,7 +237,7 @@ fn expire_and_use(engine: &Engine, oldest: u64, object: &Object) -> u64 {
     reports
 }
 
-/// The owner of an event frees what it stands for when an end says that it may.
+/// The owner of an event frees its object once an end allows it.
 fn time_out_and_free() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
@@ -250,7 +253,7 @@ fn time_out_and_free() {
     agreed(&engine, reports as usize, reports as usize);
 }
 
-/// A timeout against freeing by a reference, which another CPU returns meanwhile.
+/// The owner frees the object by a reference, which another CPU returns, when the event times out.
 fn time_out_and_free_held() {
     let engine = engine(1);
     let held = engine.event_in_held(&On(0), &[1], 7, &[7]).unwrap();
@@ -274,7 +277,7 @@ fn time_out_and_free_held() {
     agreed(&engine, reports as usize, reports as usize);
 }
 
-/// While an event is reported its cell goes to another one, which times out by another search.
+/// While an event is reported, its cell goes to another event, which times out in another search.
 fn report_and_recycle() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -302,7 +305,7 @@ fn report_and_recycle() {
     settled(&engine);
 }
 
-/// The cell of an event that was reported goes to one that is not.
+/// The cell of a reported event goes to an event that is not reported.
 fn recycle_after_report() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -318,19 +321,19 @@ fn recycle_after_report() {
     settled(&engine);
 }
 
-/// The end of a report.
+/// The exchange at the end of a report.
 const UNMARK: &str = "self.state.cmpxchg(now, now & !REPORTING, Release)";
-/// The second try of a claim: its exchange.
+/// The exchange in the second try of a claim.
 const CLAIM_AGAIN: &str = "if self.state.cmpxchg(last, taken, Acquire).is_ok() {";
 
-/// The first look at a cell.
+/// The first load of a cell's state in a search.
 const QUICK_CHECK: &str = "let seen = self.state.load(Acquire);";
 const TIME_OUT: &str = "self.state.cmpxchg(now, now | IN_REPORT, Release)";
-/// The second try of a claim: the life is found over.
+/// The load in the second try of a claim, which finds that the life is over.
 const AGAIN: &str = "let last = self.state.load(Relaxed);";
 const OVER: Change = Change::Read(|state| state & !1);
 
-/// All models of this file, and how many switches are tried.
+/// All models of this file, each with its bound on preemptions.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("time-out and end", None, time_out_and_end),
     ("time-out and two ends", Some(3), time_out_and_two_ends),

@@ -4,8 +4,8 @@
 //!
 //! # How the kernel's orderings are mapped
 //!
-//! A test proves something about the kernel only if the stand-in promises no more than the kernel
-//! does (tools/memory-model, Documentation/atomic_t.txt):
+//! A test proves something about the kernel only if these atomics promise no more than the kernel's
+//! do (tools/memory-model, Documentation/atomic_t.txt):
 //!
 //! | kernel                 | here                              | promises                      |
 //! |------------------------|-----------------------------------|-------------------------------|
@@ -20,13 +20,12 @@
 //! | `cmpxchg` that fails | `Relaxed` in any case | the same: a failed conditional|
 //! |                        |                                   | operation orders nothing      |
 //!
-//! An algorithm that loom finds correct with `AcqRel` therefore needs only that part of `Full`; an algorithm that
-//! relies on the full barrier (a store before, a load after) must use `xchg`, or declare that it needs the barrier
-//! after a `cmpxchg`, too (`model::barriers`).
-//! Loom's own limits: it remembers the seven latest stores of each atomic, a failing
-//! compare-and-swap always sees the latest value, and it knows no load that is satisfied by a
-//! later store of its own thread's future (load buffering), which dependencies forbid in the
-//! kernel's model too.
+//! An algorithm that loom finds correct with `AcqRel` therefore needs only that part of `Full`; an
+//! algorithm that relies on the full barrier (a store before, a load after) must use `xchg`, or
+//! declare that it needs the barrier after a `cmpxchg`, too (`model::barriers`). Loom has limits of
+//! its own. It remembers the seven latest stores of each atomic. A failing compare-and-swap always
+//! sees the latest value. A load never returns a value that depends on a later store of the same
+//! thread (load buffering); in the kernel's model, too, dependencies forbid that.
 //!
 //! `new` is not `const`, unlike the kernel's, since loom's is not.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `apply`: makes the running instances match configuration files. Unchanged instances keep running, and instances
-//! that it has not started are left alone.
+//! `apply`: makes the running instances match configuration files. Unchanged instances keep
+//! running. Instances that `apply` has not started are left alone.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::cli::ApplyArgs;
 use crate::config::{Config, DIRECTORY, Entry};
 
-/// Where `apply` notes what it has started; cleared at boot.
+/// The directory where `apply` records what it has started; cleared at boot.
 const STATE: &str = "/run/latency-tracker";
 
 pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
@@ -42,7 +42,8 @@ pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
     Apply::new(root, books, &paths).start(&config)
 }
 
-/// The paths that are meant, without links: notes of an earlier run are compared with them.
+/// Returns the paths with symbolic links resolved, so that they can be compared with the notes of
+/// an earlier run.
 fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let default = [PathBuf::from(DIRECTORY)];
     let paths = if paths.is_empty() {
@@ -52,7 +53,7 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     };
     let real = paths.iter().map(|path| match fs::canonicalize(path) {
         Ok(real) => Ok(real),
-        // That is for those who read it to say.
+        // The error is reported when the file is read.
         Err(_) => std::path::absolute(path).with_context(|| path.display().to_string()),
     });
     real.collect()
@@ -75,7 +76,7 @@ impl Books {
         let entries = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| {
                 format!(
-                    "{}: not what `apply` has written; delete it, and what earlier runs started is left alone",
+                    "{}: not written by `apply`; delete it to leave alone what earlier runs started",
                     path.display()
                 )
             })?,
@@ -143,9 +144,9 @@ impl<'a> Apply<'a> {
         }
         let gone: Vec<String> = self.gone(config);
         if self.wrong && !gone.is_empty() {
-            // A line that cannot be read may be the one that lists it.
+            // An invalid line may be the one that lists the instance.
             out::note(&format!(
-                "not removed, until all lines are right: {}",
+                "not removed until all lines are valid: {}",
                 gone.join(", ")
             ));
         } else {
@@ -157,7 +158,7 @@ impl<'a> Apply<'a> {
         Ok(self.outcome())
     }
 
-    /// Removes all that earlier runs have started from these paths.
+    /// Removes all instances that earlier runs have started from these paths.
     fn stop(mut self) -> Result<Outcome> {
         let all = self.gone(&Config::default());
         self.remove(&all)?;
@@ -189,12 +190,12 @@ impl<'a> Apply<'a> {
             self.books.note(&entry.name, Some(entry))?;
             return Ok(Done::Started);
         };
-        // A note with another tracker is stale: the instance was replaced since.
+        // A note with another tracker is stale: the instance has been replaced since.
         let before = self.books.of(&entry.name);
         let before = before.filter(|b| b.tracker == running.tracker).cloned();
         if before.is_none() && running.tracker != entry.tracker {
             bail!(
-                "an instance called {} runs already, of the tracker {}; `apply` has not started it",
+                "an instance named {} of the tracker {} already runs; `apply` has not started it",
                 entry.name,
                 running.tracker
             );
@@ -205,7 +206,8 @@ impl<'a> Apply<'a> {
             self.books.note(&entry.name, Some(entry))?;
             return Ok(Done::Nothing);
         }
-        // Before anything changes, the kernel judges the line; what runs goes on if it is wrong.
+        // The kernel validates the line before anything changes: if it is invalid, the running
+        // instance stays.
         try_out(self.root, &entry.tracker, &settings, &say)?;
         let mut changed = settings.clone();
         changed.extend(self.defaults(before.as_ref(), &settings));
@@ -226,7 +228,7 @@ impl<'a> Apply<'a> {
         Ok(done)
     }
 
-    /// The defaults of the parameters that an earlier line gave, and this one does not.
+    /// Returns the defaults of the parameters that the earlier line set and this one does not.
     fn defaults(&self, before: Option<&Entry>, settings: &[Setting]) -> Vec<Setting> {
         let Some(before) = before else {
             return Vec::new();
@@ -246,7 +248,8 @@ impl<'a> Apply<'a> {
         missing.map(default).collect()
     }
 
-    /// Instances that earlier runs started from these paths and that the files no longer list.
+    /// Returns the instances that earlier runs started from these paths and the files no longer
+    /// list.
     fn gone(&self, config: &Config) -> Vec<String> {
         let ours = |e: &&Entry| self.paths.iter().any(|path| e.file.starts_with(path));
         let listed = |e: &&Entry| config.entries.iter().any(|other| other.name == e.name);
@@ -263,7 +266,7 @@ impl<'a> Apply<'a> {
         };
         for name in names {
             let tracker = self.books.of(name).map(|e| e.tracker.clone());
-            // Somebody else may have removed it, and started another one by that name.
+            // Another process may have removed it, and started another instance of that name.
             let ours = running
                 .iter()
                 .any(|i| i.name == *name && Some(&i.tracker) == tracker.as_ref());
@@ -287,7 +290,7 @@ fn said(entry: &Entry, done: &Done) -> String {
         Done::Changed => ("changed", ""),
         Done::Restarted => (
             "restarted",
-            ": its counters and alerts begin again, since a parameter changed that is only given at creation",
+            ": its counters and alerts start again, since a parameter changed that can only be set at creation",
         ),
         Done::Nothing => ("unchanged", ""),
     };

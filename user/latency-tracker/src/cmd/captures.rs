@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::CapturesArgs;
 
-/// The part of `alert.json` that matters here.
+/// The fields of `alert.json` that are used here.
 #[derive(Deserialize)]
 struct Saved {
     taken: u64,
@@ -39,7 +39,7 @@ struct Row<'a> {
     alerts: usize,
     /// The longest delay, ns.
     worst: u64,
-    /// The first sentence of the explanation; null without one.
+    /// The first sentence of the explanation; null if there is none.
     verdict: Option<&'a str>,
     /// Why there is no trace; null if there is one.
     no_trace: Option<&'a str>,
@@ -134,7 +134,7 @@ fn row_cells(row: &Row<'_>) -> Vec<String> {
     ]
 }
 
-/// The explanation, and where everything is.
+/// Prints the explanation, and where the files of the capture are.
 fn show(path: &Path) -> Result<Outcome> {
     let saved = saved(path)?;
     for alert in &saved.alerts {
@@ -162,7 +162,7 @@ fn saved(path: &Path) -> Result<Saved> {
     serde_json::from_str(&text).with_context(|| file.display().to_string())
 }
 
-/// The first sentence of the explanation, which is its second paragraph.
+/// Returns the first sentence of the explanation: its second paragraph.
 fn verdict(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path.join("explanation.txt")).ok()?;
     let paragraph = text.split("\n\n").nth(1)?;

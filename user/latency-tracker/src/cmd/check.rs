@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `check`: whether this machine is ready. Each row is ok, warn or bad, with a fix. With `--rt`, whether it
-//! is ready for real-time work: [`lt_readiness`].
+//! `check`: checks whether this machine is ready. Each row is ok, warn or bad, with a fix. With
+//! `--rt`, checks whether it is ready for real-time work: [`lt_readiness`].
 
 mod config;
 
@@ -26,7 +26,7 @@ struct Answer {
     found: String,
     /// How to fix it; empty if ok.
     todo: &'static str,
-    /// The command that does it, if one does.
+    /// The command that fixes it, if there is one.
     fix: Option<&'static str>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
     show(questions.iter().map(|question| question()), args.json)
 }
 
-/// Prints the answers, each as it comes.
+/// Prints each answer as soon as it is known.
 fn show(answers: impl IntoIterator<Item = Answer>, json: bool) -> Result<Outcome> {
     let mut outcome = Outcome::Fine;
     for answer in answers {

@@ -27,14 +27,15 @@ fn bash(made: &str) -> String {
     // clap_complete 4.6 stores a state of a command with a hyphen in its name in one spelling and asks
     // for it in another, so that no option of a subcommand would be completed.
     let made = made.replace("latency__subcmd__tracker", "latency__tracker");
-    // The function that clap made is the first thing in it.
+    // The script starts with the function that clap generated.
     let generated = made.split("()").next().unwrap_or_default().trim();
     let names = BASH_NAMES.replace("GENERATED", generated);
     made + &names
 }
 
-/// What clap cannot know: the instances, trackers and parameters that there are now. It answers where
-/// the generated function has no option to offer, from files that only some may read; else nothing.
+/// Completes what clap cannot know: the current instances, trackers and parameters. Used where the
+/// generated function has no option to offer. Completes nothing for users who may not read the
+/// files.
 const BASH_NAMES: &str = r#"
 _latency_tracker_names() {
     local proc=/proc/latency_tracker cur=$2 cmd=${COMP_WORDS[1]} words names
@@ -57,7 +58,7 @@ _latency_tracker_names() {
 complete -F _latency_tracker_names -o bashdefault -o default latency-tracker
 "#;
 
-/// latency-tracker.1 and latency-tracker-COMMAND.1.
+/// Writes latency-tracker.1 and latency-tracker-COMMAND.1.
 pub(crate) fn man(directory: &Path) -> Result<Outcome> {
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     let mut command = Cli::command().disable_help_subcommand(true);
@@ -66,7 +67,8 @@ pub(crate) fn man(directory: &Path) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The page of `command`, whose parent has the page `above`, and those of its subcommands.
+/// Writes the page of `command` and the pages of its subcommands; `above` is the page of its
+/// parent.
 fn pages(command: &clap::Command, above: Option<&str>, directory: &Path) -> io::Result<()> {
     let man = clap_mangen::Man::new(command.clone().after_help(None));
     let file = man.get_filename();
@@ -106,7 +108,8 @@ fn pages(command: &clap::Command, above: Option<&str>, directory: &Path) -> io::
     below().try_for_each(|sub| pages(sub, Some(name), directory))
 }
 
-/// The paragraphs after the options as sections; examples as they are, neither filled nor hyphenated.
+/// Returns the paragraphs after the options as sections; examples are neither filled nor
+/// hyphenated.
 fn sections(after_help: &str) -> String {
     let mut text = String::new();
     for paragraph in after_help.split("\n\n") {
@@ -131,7 +134,8 @@ fn sections(after_help: &str) -> String {
     text
 }
 
-/// As roff prints it: no escapes, no requests, and hyphens that can be copied.
+/// Escapes text for roff, so that it contains no escapes and no requests, and its hyphens can be
+/// copied.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let line = |line: &str| match line.starts_with(['.', '\'']) {

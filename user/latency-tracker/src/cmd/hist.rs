@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `hist`: how long things took. bcc's log2 text, percentiles from the kernel's finer buckets, and the
-//! counters that say whether anything is missing from the picture.
+//! `hist`: how long operations took. Prints bcc's log2 text, percentiles from the kernel's finer
+//! buckets, and the counters that show whether any delay is missing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::cli::HistArgs;
 #[derive(Serialize)]
 struct Report<'a> {
     instance: &'a str,
-    /// The length of the interval; none: since the start of the instance.
+    /// The length of the interval; `None`: since the start of the instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<u64>,
     count: u64,
@@ -67,7 +67,7 @@ pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// INTERVAL and COUNT of `-i`.
+/// Parses INTERVAL and COUNT of `-i`.
 fn interval(words: &[String]) -> Result<Option<(Duration, u64)>> {
     let Some(first) = words.first() else {
         return Ok(None);

@@ -27,7 +27,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
     }
     let mut rows = Vec::new();
     for instance in root.instances()? {
-        // Removed between two reads: gone from the list as well.
+        // Removed between two reads: leave it out of the list.
         let Ok(stats) = root.stats(&instance.name) else {
             continue;
         };
@@ -87,7 +87,7 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-/// Everything about one instance.
+/// Shows all parameters and counters of one instance.
 fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
     let instance = root.instance(name)?;
     let stats = root.stats(name)?;
@@ -95,7 +95,7 @@ fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
         out::json(&Row { instance, stats })?;
         return Ok(Outcome::Fine);
     }
-    // Names alone, if the list cannot be read.
+    // If the list cannot be read, show names only.
     let trackers = root.trackers().unwrap_or_default();
     let info = trackers.iter().find(|t| t.name == instance.tracker);
     let title = format!("{name}: {}", instance.tracker);
@@ -129,7 +129,7 @@ fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Name, value and meaning; a time with its unit.
+/// Returns name, value and meaning of each parameter; a time has its unit.
 fn parameters(instance: &Instance, info: Option<&TrackerInfo>) -> Vec<Vec<String>> {
     let row = |field: &lt_proc::Field| {
         let known = info.and_then(|i| i.params.iter().find(|p| p.name == field.key));
@@ -143,7 +143,7 @@ fn parameters(instance: &Instance, info: Option<&TrackerInfo>) -> Vec<Vec<String
     instance.params.0.iter().map(row).collect()
 }
 
-/// Name, value and meaning; a time with its unit.
+/// Returns name, value and meaning of a counter; a time has its unit.
 fn counter(key: &str, n: u64) -> Vec<String> {
     let value = match key {
         "min" | "mean" | "max" => Nanos(n).to_string(),
@@ -187,7 +187,7 @@ fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outco
     Ok(Outcome::Fine)
 }
 
-/// `name=default` and its type, then what it is for, indented and wrapped.
+/// Returns `name=default` and the type, then the description, indented and wrapped.
 fn describe(param: &ParamInfo) -> Vec<String> {
     let default = match (param.kind.as_str(), param.default.parse()) {
         ("duration", Ok(ns)) => Nanos(ns).exact(),

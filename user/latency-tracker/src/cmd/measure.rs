@@ -9,7 +9,7 @@ use lt_proc::{Measure, MeasuredProbe, Outliers, ProcRoot, Taken};
 
 use crate::cli::MeasureArgs;
 
-/// From this factor on the slowest runs have more of an event than the others.
+/// The slowest runs have more of an event than the others if it is this many times as frequent.
 const MORE: f64 = 2.0;
 
 /// The command that loads the module with counters.
@@ -45,7 +45,7 @@ pub(crate) fn run(root: &ProcRoot, args: &MeasureArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The probe that does nothing.
+/// Whether this is the probe that does nothing.
 fn is_empty(probe: &MeasuredProbe) -> bool {
     probe.tracker == "empty"
 }
@@ -99,7 +99,7 @@ fn title(probe: &MeasuredProbe) -> String {
     let mut title = format!("{tracker}, {hook}: {runs} runs in which {kind}");
     if probe.discarded > 0 {
         let discarded = out::thousands(probe.discarded);
-        title.push_str(&format!(" ({discarded} discarded: an NMI came)"));
+        title.push_str(&format!(" ({discarded} discarded: interrupted by an NMI)"));
     }
     title
 }
@@ -132,7 +132,7 @@ fn table(probe: &MeasuredProbe) -> Vec<String> {
     lines
 }
 
-/// Events that the slowest runs have more of than the others.
+/// Names the event that the slowest runs have more of than the others.
 fn verdict(probe: &MeasuredProbe) -> String {
     let events = probe.values.iter().skip(1).filter(|value| value.count > 0);
     let found: Vec<(&str, Outliers)> = events

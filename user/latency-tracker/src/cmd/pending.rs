@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `pending`: operations in flight in all instances, the oldest first, and which operations cannot be
-//! among them.
+//! `pending`: operations in flight in all instances, the oldest first, and which operations are not
+//! tracked.
 
 use anyhow::Result;
 use lt_common::Outcome;
@@ -45,7 +45,7 @@ pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
         table(&all, args)?;
     }
     for name in names {
-        // Removed meanwhile: nothing to say about it.
+        // Skips an instance that was removed meanwhile.
         if let (Ok(instance), Ok(stats)) = (root.instance(&name), root.stats(&name))
             && let Some(unseen) = unseen(&instance, &stats)
         {
@@ -89,7 +89,7 @@ fn named(subject: &str, disk: impl Fn(&str) -> Option<String>) -> String {
     subject.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// The disk with this number, such as 8:0, as long as it is there.
+/// Returns the disk with this number, such as 8:0, if it still exists.
 fn disk(number: &str) -> Option<String> {
     let (major, minor) = number.split_once(':')?;
     let _: (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);

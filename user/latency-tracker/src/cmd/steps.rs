@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `steps`: the time of each kind of step on the paths from interrupts and timers to tasks.
+//! `steps`: shows the time of each kind of step on the wake chains from interrupts and timers to
+//! tasks.
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `tree`: paths in flight from interrupts and timers, grouped by root.
+//! `tree`: wake chains in flight from interrupts and timers, grouped by root.
 //!
 //! ```text
 //!   irq:27 eth0 @0, 3.01ms ago
@@ -8,7 +8,7 @@
 //!       irq:27@0 0 %, raise:NET_RX@0 12 %, softirq:NET_RX@0 1 %, waking:812@0 87 %
 //! ```
 //!
-//! Paths have the same root if their first step has the same subject and time.
+//! Chains have the same root if their first steps have the same subject and time.
 
 use std::io::IsTerminal;
 
@@ -113,7 +113,7 @@ fn height() -> Option<usize> {
     Some(usize::from(height.0)).filter(|height| *height > 2)
 }
 
-/// The lines that fit on a terminal, of which the last one says how many do not.
+/// Returns the lines that fit on a terminal; if some do not, the last line counts them.
 fn cut(mut lines: Vec<String>, height: Option<usize>) -> Vec<String> {
     // One line for the cursor.
     let room = height.map_or(usize::MAX, |height| height - 1);
@@ -137,12 +137,12 @@ fn summary(name: &str, roots: &[Root]) -> String {
     )
 }
 
-/// The roots, the oldest first, with their tips, the oldest branch first.
+/// Returns the roots, the oldest first, each with its tips, the oldest branch first.
 fn roots(pending: &[Pending]) -> Result<Vec<Root>> {
     let mut roots: Vec<Root> = Vec::new();
     for tip in pending {
         let steps = chain_so_far(tip)?;
-        // A tip has the step that it began with.
+        // Every tip has a first step.
         let Some(first) = steps.first() else {
             continue;
         };
@@ -192,7 +192,7 @@ impl Tip {
         }
     }
 
-    /// Its parent.
+    /// Returns what the tip does now, for the line below its root.
     fn hangs_on(&self) -> String {
         let last = self.steps.last();
         let what = last.map_or("", |last| last.step.as_str());
@@ -218,7 +218,7 @@ impl Tip {
         }
     }
 
-    /// The steps, on as many lines as needed.
+    /// Returns the steps, on as many lines as needed.
     fn lines(&self) -> Vec<String> {
         let cpu = self
             .cpu

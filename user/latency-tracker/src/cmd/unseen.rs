@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which operations that were under way when an instance started it does not see.
+//! Which of the operations in flight at the start of an instance are not tracked.
 
 use lt_proc::{Instance, Stats};
 
-/// A clause about the instance; `None` if it sees all of them.
+/// Returns a clause about them; `None` if all of them are tracked.
 pub(crate) fn unseen(instance: &Instance, stats: &Stats) -> Option<&'static str> {
     if stats.get("before_start").is_none() {
         return Some("operations in flight before its start are not tracked");

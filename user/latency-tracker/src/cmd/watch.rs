@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::action;
 use crate::cli::WatchArgs;
 
-/// What `--json` prints when the ring overtook us.
+/// What `--json` prints when alerts were overwritten before they were read.
 #[derive(Serialize)]
 struct Lost {
     lost: u64,
@@ -26,7 +26,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
         root.instance(name)?;
     }
     let signals = Signals::catch()?;
-    // An action is a reaction to what happens, not to what has happened.
+    // Actions react to new alerts, not to those already recorded.
     let from_start = !args.new && args.on_alert.is_empty();
     let file = root.open_alerts(args.name.as_deref(), from_start)?;
     let end = args.duration.map(|d| Instant::now() + d.into());
@@ -127,7 +127,7 @@ impl Watcher<'_> {
     }
 }
 
-/// Counts the alerts that the ring overwrote before they were read; reports them now and then, and
+/// Counts the alerts that the ring overwrote before they were read. Reports them at intervals, and
 /// at the end.
 #[derive(Debug, Default)]
 struct Overruns {
@@ -137,10 +137,10 @@ struct Overruns {
 }
 
 impl Overruns {
-    /// The least time between two lines about losses.
+    /// The shortest time between two lines about losses.
     const PAUSE: Duration = Duration::from_secs(10);
 
-    /// Counts `lost` more; a line if it is time for one.
+    /// Adds `lost` to the count. Returns a line if one is due.
     fn add(&mut self, lost: u64, now: Instant) -> Option<String> {
         self.times += 1;
         self.lost = self.lost.saturating_add(lost);
@@ -155,7 +155,7 @@ impl Overruns {
         ))
     }
 
-    /// The sum, and what to do about it.
+    /// Returns the sum, and how to avoid losses.
     fn total(&self, name: Option<&str>) -> Option<String> {
         let advice = match name {
             _ if self.times == 0 => return None,
@@ -163,8 +163,8 @@ impl Overruns {
                 "raise the threshold of {name}, or start it with a larger ring= (it is set at creation)"
             ),
             None => {
-                "name one instance: each has a ring of its own, with ring= alerts; that of all \
-                     instances keeps 1024"
+                "name one instance: each has a ring of its own, with room for ring= alerts; the \
+                     shared ring has room for 1024"
                     .to_string()
             }
         };
@@ -190,11 +190,11 @@ struct Columns {
 const DELAY: usize = 9;
 const COMM: usize = 15;
 const TID: usize = 7;
-/// The late operation has at least this much room beside the other columns; else its own lines.
+/// Least width for the late operation beside the other columns; in less, it gets lines of its own.
 const WHAT: usize = 20;
 
 impl Columns {
-    /// Makes room for the present names.
+    /// Makes the columns wide enough for the names of the current instances.
     fn new(root: &ProcRoot, timestamp: bool) -> Self {
         let names = super::names(root, None).unwrap_or_default();
         let longest = names.iter().map(String::len).max().unwrap_or(0);
@@ -218,7 +218,8 @@ impl Columns {
         )
     }
 
-    /// An alert: one line in a pipe, and as many as it takes on a terminal. Nothing is left out.
+    /// Formats an alert: one line in a pipe, and as many as needed on a terminal. Nothing is left
+    /// out.
     fn rows(&self, alert: &Alert, limit: Option<usize>) -> Vec<String> {
         let time = if self.timestamp {
             format!("{} ", super::clock_of(alert.time))

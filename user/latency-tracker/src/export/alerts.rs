@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The alerts of all instances, on their way to a collector: a thread waits for them, and sends those of a second together.
+//! Sends the alerts of all instances to a collector: a thread waits for alerts, and sends the
+//! alerts of each second together.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -15,10 +16,10 @@ use lt_proc::{ProcRoot, StreamLine};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 
-/// Of one message.
+/// Maximum number of alerts in a message.
 const MOST: usize = 1024;
 
-/// Alerts of so much time are sent together.
+/// The alerts of this period are sent together.
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// How often to look for a module that is not loaded.
@@ -26,7 +27,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// Starts the thread, which ends with the process. Alerts from now on are sent.
 pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
-    // Opened before this returns, if the module is there.
+    // Opened before this returns, if the module is loaded.
     let mut file = root.open_alerts(None, false).ok();
     thread::spawn(move || {
         let mut said = String::new();
@@ -40,7 +41,7 @@ pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
                     said = text;
                 }
             }
-            // The module has been unloaded, or is not there yet.
+            // The module has been unloaded, or is not loaded yet.
             thread::sleep(AGAIN);
             file = root.open_alerts(None, false).ok();
         }
@@ -66,7 +67,7 @@ fn read(file: &File, outbox: &Outbox, resource: &Resource) -> Result<()> {
                             alert: *alert,
                         }),
                         Ok(StreamLine::Lost(n)) => missed += n,
-                        // One of a newer module.
+                        // An alert of a newer module.
                         Err(_) => missed += 1,
                     }
                 }
@@ -82,7 +83,7 @@ fn read(file: &File, outbox: &Outbox, resource: &Resource) -> Result<()> {
     }
 }
 
-/// The time of day of an instant of the kernel's `CLOCK_MONOTONIC`, ns.
+/// Returns the time of day of a time in `CLOCK_MONOTONIC`, ns.
 fn time_of(monotonic: u64) -> SystemTime {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
     SystemTime::now() - now.saturating_sub(Duration::from_nanos(monotonic))

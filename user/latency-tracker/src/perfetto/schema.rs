@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The messages of a Perfetto trace that are written here.
+//! The messages of a Perfetto trace that the writer uses.
 //!
-//! Names, numbers and types of the fields are those of the published schema, protos/perfetto/trace in
-//! <https://github.com/google/perfetto>; each message names its file. Numbers do not change there, and a reader skips
-//! those that it does not know. Declared by hand: the whole schema would be a megabyte of generated code.
+//! Names, numbers and types of the fields are those of the published schema, protos/perfetto/trace
+//! in <https://github.com/google/perfetto>; each message names its file. Numbers do not change in
+//! the schema, and a reader skips unknown ones. The messages are declared by hand, since the whole
+//! schema would be a megabyte of generated code.
 
 use prost::Message;
 
-/// trace.proto. Two of them, one after the other, are one with the packets of both.
+/// trace.proto. The concatenation of two traces is a trace with the packets of both.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -18,7 +19,7 @@ pub(crate) struct Trace {
 /// trace_packet.proto.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TracePacket {
-    /// ns.
+    /// Time, ns.
     #[prost(uint64, optional, tag = "8")]
     pub(crate) timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]
@@ -33,9 +34,9 @@ pub(crate) struct TracePacket {
     pub(crate) track_descriptor: Option<TrackDescriptor>,
 }
 
-/// `SEQ_INCREMENTAL_STATE_CLEARED`: no name of packets before it holds from here on.
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: names from earlier packets are no longer valid.
 pub(crate) const CLEARED: u32 = 1;
-/// `SEQ_NEEDS_INCREMENTAL_STATE`: it uses names of packets before it.
+/// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet uses names from earlier packets.
 pub(crate) const NEEDS: u32 = 2;
 
 /// interned_data/interned_data.proto.
@@ -87,7 +88,7 @@ pub(crate) enum ChildOrdering {
 #[repr(i32)]
 pub(crate) enum SiblingMergeBehavior {
     Unspecified = 0,
-    /// Tracks of one name are as many tracks.
+    /// Tracks with the same name are not merged.
     None = 2,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct ProfileArgs {
     pub(crate) action: Action,
 }
 
-/// What to do with profiles.
+/// The subcommands of `profile`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// Prints a table: the operations of each class by duration.
@@ -62,7 +62,7 @@ latency-tracker profile draw night.json -o writes.svg --class b_write"
     Draw(DrawArgs),
 }
 
-/// Which profile of which instance.
+/// Selects a profile of an instance.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
     /// The instance; may be omitted if only one has a profile.
@@ -71,7 +71,7 @@ pub(crate) struct Source {
     pub(crate) span: SpanArgs,
 }
 
-/// Which time.
+/// Selects the time that the profile covers.
 #[derive(Debug, Args)]
 pub(crate) struct SpanArgs {
     /// The last 1, 5 or 15 minutes, instead of the time since the last reset.

@@ -2,8 +2,9 @@
 
 //! `profile record`: a profile, sampled repeatedly.
 //!
-//! A sample is the difference of two readings, so together they are all that happened, whenever they
-//! are taken. If the profile is reset in between, what the reset ended is read as well.
+//! A sample is the difference of two readings, so together the samples contain everything that
+//! happened, whenever they are taken. If the profile is reset in between, the profile that the
+//! reset ended is read as well.
 
 use std::time::Instant;
 
@@ -55,7 +56,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The samples around a reset.
+/// Returns the samples before and after a reset.
 fn over_reset(last: &Profile, previous: Profile, now: &Profile) -> Vec<Profile> {
     let before = (previous.end == now.begin)
         .then(|| previous.since(last))

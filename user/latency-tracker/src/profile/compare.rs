@@ -37,7 +37,7 @@ pub(crate) struct Test {
     pub(crate) p: f64,
 }
 
-/// A bound and the shares of operations that took as long as it or longer.
+/// A bound, and the shares of operations that took that long or longer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Moved {
     /// The shortest delay of a row, ns.
@@ -53,7 +53,7 @@ impl Moved {
     }
 }
 
-/// Compares; `low` has the shortest delay of each row, in ns.
+/// Compares two histograms; `low` has the shortest delay of each row, in ns.
 pub(crate) fn compare(low: &[u64], before: &[u64], after: &[u64]) -> Result<Comparison> {
     let rows = low.len();
     ensure!(
@@ -69,8 +69,8 @@ pub(crate) fn compare(low: &[u64], before: &[u64], after: &[u64]) -> Result<Comp
     })
 }
 
-/// Rows, each merged with those above it until what is expected in it suffices; what is left at
-/// the end goes to the last.
+/// Merges rows with the rows above them until the expected counts are large enough. Rows left at
+/// the end are merged into the last one.
 fn merge(before: &[u64], after: &[u64]) -> Vec<[f64; 2]> {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
     let (before_all, after_all) = (sum(before), sum(after));
@@ -109,7 +109,7 @@ fn test(rows: &[[f64; 2]]) -> Option<Test> {
     })
 }
 
-/// The bound at which the cumulative shares differ most.
+/// Returns the bound at which the cumulative shares differ most.
 fn moved(low: &[u64], before: &[u64], after: &[u64]) -> Moved {
     let shares = |counts: &[u64]| -> Vec<f64> {
         let all = counts.iter().sum::<u64>() as f64;
@@ -133,7 +133,7 @@ fn moved(low: &[u64], before: &[u64], after: &[u64]) -> Moved {
         share_after: 1.0,
     };
     points.fold(start, |most, point| {
-        // The highest of equal ones: there is nothing between them.
+        // Of equal differences, the highest bound is used: there are no operations in between.
         if point.change().abs() >= most.change().abs() {
             point
         } else {
@@ -148,8 +148,8 @@ mod tests {
 
     const LOW: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
-    /// What the distribution function is for an even number of degrees: e^(-x/2) times the first terms of
-    /// the exponential series.
+    /// The upper tail for an even number of degrees: e^(-x/2) times the first terms of the
+    /// exponential series.
     fn upper_tail(x: f64, degrees: usize) -> f64 {
         let mut term = 1.0;
         let mut sum = 1.0;
@@ -179,7 +179,8 @@ mod tests {
 
     #[test]
     fn unequal_samples_worked_out_by_hand() {
-        // 100 and 300 operations; rows of 80, 120, 200 hold 20 60, 30 90, 50 150 when alike.
+        // 100 and 300 operations. With equal distributions, the rows of 80, 120 and 200 operations
+        // have 20 and 60, 30 and 90, 50 and 150.
         let alike = test_of(&[20, 30, 50], &[60, 90, 150]).unwrap();
         near(alike.chi_squared, 0.0);
         near(alike.p, 1.0);
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(test_of(&[1, 1, 1], &[1, 1, 1]), None);
         // All in one row.
         assert_eq!(test_of(&[0, 100, 0], &[0, 100, 0]), None);
-        // 4 of 8 operations are expected to be in each row at most.
+        // At most 4 of 8 operations are expected in each row.
         assert_eq!(test_of(&[8, 0], &[0, 8]), None);
         assert!(test_of(&[10, 0], &[0, 10]).is_some());
     }

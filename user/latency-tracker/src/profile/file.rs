@@ -34,7 +34,8 @@ pub(crate) struct ProfileFile {
     pub(crate) instance: String,
     /// Parameters of the instance, durations in ns.
     pub(crate) parameters: serde_json::Map<String, serde_json::Value>,
-    /// The shortest delay of each row, ns; a row ends where the next begins, the last one does not.
+    /// The shortest delay of each row, ns. A row ends where the next one begins; the last row has
+    /// no end.
     pub(crate) low: Vec<u64>,
     /// In order of time; each sample starts where its predecessor ends.
     pub(crate) samples: Vec<Sample>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A heat map: time to the right, latency upwards, the darker the more operations.
+//! A heat map. Time runs to the right and latency upwards; a darker cell has more operations.
 //!
 //! There is one panel per class, one column per sample, as wide as the sample lasted, and one row per
 //! power of two. The colour scale is logarithmic, from 1 to the largest count of any cell, and the same
@@ -21,12 +21,12 @@ const RIGHT: f64 = 24.0;
 const PLOT: f64 = 800.0;
 const ROW: f64 = 13.0;
 const HEAD: f64 = 64.0;
-/// Above a panel, for its name, and below it, for the times.
+/// Space above a panel for its name, and below it for the times.
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 30.0;
 const LEGEND: f64 = 52.0;
 
-/// From light to dark, in steps that look even, also to people who see no red or green.
+/// From light to dark, in steps that look even, including to colour-blind people.
 const COLOURS: [(u8, u8, u8); 6] = [
     (0xfd, 0xe7, 0xa9),
     (0xfb, 0xb0, 0x5f),
@@ -93,7 +93,7 @@ fn subheading(file: &ProfileFile) -> String {
     )
 }
 
-/// Time to the right.
+/// The time axis.
 struct Axis {
     begin: u64,
     span: u64,
@@ -104,7 +104,7 @@ impl Axis {
         LEFT + PLOT * time.saturating_sub(self.begin) as f64 / self.span as f64
     }
 
-    /// So that there are 4 to 10 ticks.
+    /// Returns the distance of ticks, so that there are 4 to 10.
     fn step(&self) -> u64 {
         const SECOND: u64 = 1_000_000_000;
         const STEPS: [u64; 14] = [
@@ -116,12 +116,12 @@ impl Axis {
     }
 }
 
-/// One class.
+/// The panel of a class.
 struct Panel<'a> {
     class: &'a str,
     /// The first and the last row that is drawn.
     rows: (usize, usize),
-    /// For each sample, its rows.
+    /// The rows of each sample.
     columns: Vec<(&'a Sample, &'a [u64])>,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Panel<'a> {
                 let cell = Rectangle::new()
                     .set("x", round(left))
                     .set("y", round(y(row)))
-                    // A little more, lest the background shines through between two.
+                    // Slightly wider, so that the background does not show between two cells.
                     .set("width", round((right - left).max(0.6) + 0.2))
                     .set("height", ROW)
                     .set("fill", colour(counts[row], most))
@@ -201,7 +201,7 @@ impl<'a> Panel<'a> {
                 group = group.add(cell);
             }
         }
-        // Every other bound, or all of few.
+        // Label every other bound, or all bounds if there are few.
         let every = if last - first < 8 { 1 } else { 2 };
         for row in (first..=last).filter(|row| (row - first).is_multiple_of(every)) {
             let bound = Nanos(file.low[row]).to_string();
@@ -249,13 +249,13 @@ fn legend(y: f64, most: u64) -> Group {
     group
 }
 
-/// 1 is the lightest, the most the darkest.
+/// Returns the colour of a count: 1 is the lightest, `most` the darkest.
 fn colour(count: u64, most: u64) -> String {
     let scale = (most.max(2) as f64).ln();
     mix((count.max(1) as f64).ln() / scale)
 }
 
-/// A colour between the first, 0, and the last, 1.
+/// Returns a colour between the first (0) and the last (1).
 fn mix(part: f64) -> String {
     let at = part.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
     let below = (at as usize).min(COLOURS.len() - 2);
@@ -266,7 +266,7 @@ fn mix(part: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", r as u8, g as u8, b as u8)
 }
 
-/// The range of a row.
+/// Formats the range of a row.
 fn range(low: &[u64], row: usize) -> String {
     match low.get(row + 1) {
         Some(high) => format!("{} to {}", Nanos(low[row]), Nanos(*high)),
@@ -274,7 +274,7 @@ fn range(low: &[u64], row: usize) -> String {
     }
 }
 
-/// A time since the begin: `0:05`, `1:00:00`.
+/// Formats a time since the start: `0:05`, `1:00:00`.
 fn clock(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

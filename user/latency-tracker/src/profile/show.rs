@@ -56,7 +56,7 @@ fn lines(name: &str, profile: &Profile, all: bool) -> Vec<String> {
     lines
 }
 
-/// At most five characters.
+/// Formats a count in at most five characters.
 fn short(count: u64) -> String {
     const UNITS: [(u64, &str); 4] = [
         (1_000_000_000_000, "T"),

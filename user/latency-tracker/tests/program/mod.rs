@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Programs that a test makes and then runs.
+//! Programs that a test creates and then runs.
 //!
-//! Another process writes them. If this one did, they could be busy (ETXTBSY) when they are run: a thread of another
-//! test may start a process meanwhile, which has all of our files open until it has loaded its own program.
+//! Another process writes them. If this process did, they could be busy (ETXTBSY) when they are
+//! run: a thread of another test may fork meanwhile, and its child has all of our files open until
+//! it has called exec.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Makes a program of this text, or of these bytes.
+/// Creates a program with these contents.
 pub(crate) fn program(path: &Path, content: impl AsRef<[u8]>) {
     let mut install = Command::new("install")
         .args(["-m", "755", "--", "/dev/stdin"])

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use nix::pty::openpty;
 
-/// Runs a command whose standard output is a terminal that says `columns`, and shows no colours: its exit status, what
-/// it printed there, and on standard error.
+/// Runs a command whose standard output is a terminal of this many columns, without colours.
+/// Returns its exit status, and what it printed there and on standard error.
 pub(crate) fn on_a_terminal(mut command: Command, columns: usize) -> (i32, String, String) {
     let pty = openpty(None, None).unwrap();
     command
@@ -17,11 +17,11 @@ pub(crate) fn on_a_terminal(mut command: Command, columns: usize) -> (i32, Strin
         .env("NO_COLOR", "1");
     command.stdout(pty.slave).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    // The last one that has the terminal open is the child, whose end is ours.
+    // Now only the child has the terminal open, so that its exit ends the reads below.
     drop(command);
     let (mut out, mut master) = (Vec::new(), File::from(pty.master));
     let mut part = [0; 4096];
-    // It ends with an error, EIO.
+    // The last read fails with EIO.
     while let Ok(read) = master.read(&mut part) {
         if read == 0 {
             break;

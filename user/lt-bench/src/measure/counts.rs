@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the kernel counts for one CPU, and for the thread that measures on it: cheap to read, from another CPU, so
-//! that reading does not disturb what is measured.
+//! What the kernel counts for one CPU, and for the thread that measures on it. The counters are
+//! cheap to read, and are read from another CPU, so that reading them does not disturb the
+//! measurement.
 //!
 //! ```text
 //!   /proc/interrupts        each line: devices, the local timer, messages between CPUs, NMI
@@ -18,13 +19,13 @@ use std::fmt;
 /// Something that is counted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
-    /// A line of /proc/interrupts: its name, and what the kernel says about it.
+    /// A line of /proc/interrupts: its name and its description.
     Interrupt(String, String),
     /// A vector of /proc/softirqs.
     Softirq(String),
     /// The thread was preempted.
     Preempted,
-    /// A page fault without input.
+    /// A page fault without I/O.
     MinorFault,
     /// A page fault that read from a disk.
     MajorFault,
@@ -32,7 +33,7 @@ pub enum Counter {
     Steal,
     /// A system management interrupt.
     Smi,
-    /// Nanoseconds in which the thread waited for its CPU.
+    /// Nanoseconds for which the thread waited for its CPU.
     Waited,
 }
 
@@ -61,13 +62,13 @@ impl Counts {
         self.0.insert(counter, value);
     }
 
-    /// The value of one.
+    /// Returns the value of a counter.
     #[must_use]
     pub fn get(&self, counter: &Counter) -> Option<u64> {
         self.0.get(counter).copied()
     }
 
-    /// How many counters there are.
+    /// Returns the number of counters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -79,7 +80,7 @@ impl Counts {
         self.0.is_empty()
     }
 
-    /// Adds the column of a CPU of /proc/interrupts.
+    /// Adds a CPU's column of /proc/interrupts.
     pub fn interrupts(&mut self, text: &str, cpu: u32) {
         for (name, value, rest) in column(text, cpu) {
             let what = rest.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -87,16 +88,16 @@ impl Counts {
         }
     }
 
-    /// Adds the column of a CPU of /proc/softirqs.
+    /// Adds a CPU's column of /proc/softirqs.
     pub fn softirqs(&mut self, text: &str, cpu: u32) {
         for (name, value, _) in column(text, cpu) {
             self.set(Counter::Softirq(name.into()), value);
         }
     }
 
-    /// Adds the line of a CPU of /proc/stat.
+    /// Adds a CPU's line of /proc/stat.
     pub fn stat(&mut self, text: &str, cpu: u32) {
-        /// After the name: user, nice, system, idle, iowait, irq, softirq, steal.
+        /// The columns after the name: user, nice, system, idle, iowait, irq, softirq, steal.
         const STEAL: usize = 7;
         let name = format!("cpu{cpu} ");
         let line = text.lines().find_map(|line| line.strip_prefix(&name));
@@ -114,8 +115,8 @@ impl Counts {
         if let Some(switches) = switches.and_then(|n| n.trim().parse().ok()) {
             self.set(Counter::Preempted, switches);
         }
-        // After the name, which may hold anything but ends with the last `)`: state, ppid, pgrp, session, tty, tpgid,
-        // flags, minflt, cminflt, majflt.
+        // The name may contain anything, but ends with the last `)`. After it: state, ppid, pgrp,
+        // session, tty, tpgid, flags, minflt, cminflt, majflt.
         if let Some((_, rest)) = stat.rsplit_once(") ") {
             let words: Vec<&str> = rest.split(' ').collect();
             let number = |i: usize| words.get(i)?.parse::<u64>().ok();
@@ -125,7 +126,7 @@ impl Counts {
                 }
             }
         }
-        // Time that it ran, time that it waited to run.
+        // The time that it ran, and the time that it waited to run.
         let waited = schedstat.split_whitespace().nth(1);
         if let Some(waited) = waited.and_then(|n| n.parse().ok()) {
             self.set(Counter::Waited, waited);
@@ -133,8 +134,8 @@ impl Counts {
     }
 }
 
-/// The values of a CPU in a table whose head names CPUs: name, value, and the words after the columns. Lines with
-/// fewer columns are not for each CPU.
+/// Returns a CPU's column of a table whose head names CPUs: name, value, and the words after the
+/// columns. Lines with fewer columns are not counted per CPU, and are left out.
 fn column(text: &str, cpu: u32) -> impl Iterator<Item = (&str, u64, &str)> {
     let mut lines = text.lines();
     let head: Vec<&str> = lines.next().unwrap_or("").split_whitespace().collect();

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The distribution of one measurement, ours or that of another tool, as its bins show it.
+//! The distribution of one measurement, ours or another tool's, as bins.
 
 use lt_proc::{Bucket, Histogram, Percentile};
 
 /// A distribution.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Curve {
-    /// Which measurement.
+    /// The name of the measurement.
     pub name: String,
-    /// Its bins, ascending, in ns.
+    /// The bins, ascending, in ns.
     pub bins: Histogram,
-    /// Samples above the last bin, at an unknown distance.
+    /// Number of samples above the last bin, by an unknown amount.
     pub over: u64,
-    /// The shortest sample, if that is known.
+    /// The shortest sample, if known.
     pub min: Option<u64>,
-    /// The mean, if that is known.
+    /// The mean, if known.
     pub mean: Option<f64>,
-    /// The longest sample, if that is known.
+    /// The longest sample, if known.
     pub max: Option<u64>,
 }
 
 impl Curve {
-    /// How many samples there are.
+    /// Returns the number of samples.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.bins.count() + self.over
     }
 
-    /// Adds the samples of another measurement. Both are taken to have the same bins, as those of a tool that was run
-    /// twice have: bins that overlap stay side by side.
+    /// Adds the samples of another measurement. Both are assumed to have the same bins, as two runs
+    /// of one tool have; overlapping bins stay side by side.
     pub fn merge(&mut self, other: &Self) {
         let (mine, theirs) = (self.count(), other.count());
         if mine + theirs == 0 {
@@ -39,7 +39,7 @@ impl Curve {
             .mean
             .zip(other.mean)
             .map(|(one, two)| (one * mine as f64 + two * theirs as f64) / (mine + theirs) as f64);
-        // Where one of them does not know, the bins may still tell less than there was.
+        // Unless both have a minimum, it is unknown: a bin only bounds its samples.
         self.min = self.min.zip(other.min).map(|(one, two)| one.min(two));
         self.max = self.max.zip(other.max).map(|(one, two)| one.max(two));
         self.over += other.over;
@@ -56,7 +56,8 @@ impl Curve {
         bins.sort_by_key(|bin| (bin.low, bin.high));
     }
 
-    /// p50 to p99.99, upper bounds. Those that lie above the last bin are the longest sample, or missing.
+    /// Returns upper bounds of p50 to p99.99. A percentile above the last bin is the longest
+    /// sample, or missing if that is unknown.
     #[must_use]
     pub fn percentiles(&self) -> Vec<Percentile> {
         let mut whole = self.bins.clone();
@@ -74,8 +75,8 @@ impl Curve {
         known
     }
 
-    /// For each bin, and for what is above them, its lower bound and the share of samples that took this long or
-    /// longer. It begins with 1 and never rises.
+    /// Returns the lower bound of each bin, and of what is above the last bin, with the share of
+    /// samples that took this long or longer. The shares start with 1 and never rise.
     #[must_use]
     pub fn shares(&self) -> Vec<(u64, f64)> {
         let count = self.count();
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(curve.count(), 100);
         assert_eq!(curve.shares(), [(0, 1.0), (5000, 0.1), (6000, 0.01)]);
         let p = |curve: &Curve| curve.percentiles().iter().map(|p| p.ns).collect::<Vec<_>>();
-        // p50, p90, p99; above is not known without the longest.
+        // p50, p90, p99. A higher percentile is unknown without the longest sample.
         assert_eq!(p(&curve), [999, 999, 5999]);
         let known = Curve {
             max: Some(70_000),

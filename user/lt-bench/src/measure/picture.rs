@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Several distributions in one picture: to the right how long, upwards the share of samples that took this long or
-//! longer, both on logarithmic scales.
+//! Several distributions in one picture. The x axis is the time, the y axis the share of samples
+//! that took this long or longer; both are logarithmic.
 //!
-//! This form compares tools whose bins differ: a curve is the same however fine its bins are, and what counts, the few
-//! longest, has as much room as the rest. The svg crate, which other commands use already, is enough for lines and
-//! words; a crate for plots would bring fonts and bitmaps along.
+//! This form compares tools whose bins differ: a curve has the same shape however fine its bins
+//! are, and the few longest samples, which matter most, have as much room as all others. The svg
+//! crate, which other commands use already, is enough for lines and words; a plotting crate would
+//! add fonts and bitmaps.
 
 use lt_common::shapes::{round, text};
 use lt_proc::Nanos;
@@ -21,12 +22,12 @@ const RIGHT: f64 = 24.0;
 const BELOW: f64 = 52.0;
 const ENTRY: f64 = 18.0;
 
-/// Colours that are also told apart by people who see no red or green (Okabe and Ito).
+/// Colours that colour-blind people can distinguish, too (Okabe and Ito).
 const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000",
 ];
 
-/// Draws them.
+/// Draws the curves.
 #[must_use]
 pub fn picture(title: &str, curves: &[Curve]) -> String {
     let axes = Axes::around(curves);
@@ -46,7 +47,7 @@ pub fn picture(title: &str, curves: &[Curve]) -> String {
         .add(axes.draw());
     for (i, curve) in curves.iter().enumerate() {
         let colour = COLOURS[i % COLOURS.len()];
-        // Beyond the colours there are, lines are broken.
+        // When all colours are used, lines are dashed.
         let dash = ["none", "6 3", "2 2", "8 2 2 2"][i / COLOURS.len() % 4];
         let y = TOP + PLOT.1 + BELOW + ENTRY * i as f64;
         let entry = Line::new()
@@ -83,16 +84,16 @@ fn legend(curve: &Curve) -> String {
     words
 }
 
-/// Decades.
+/// The axes, in decades.
 struct Axes {
-    /// Powers of ten, in ns, of the left and the right end.
+    /// Exponents of ten, in ns, of the left and the right end.
     time: (i32, i32),
-    /// The share at the bottom is ten to the minus this.
+    /// The share at the bottom is 10 to the power of minus this.
     share: i32,
 }
 
 impl Axes {
-    /// Large enough for all.
+    /// Returns axes on which all curves fit.
     fn around(curves: &[Curve]) -> Self {
         let lows = curves
             .iter()
@@ -142,7 +143,7 @@ impl Axes {
         group
     }
 
-    /// Steps: a share holds from the start of its bin to the start of the next.
+    /// Returns a step function: a share applies from the start of its bin to the start of the next.
     fn line(&self, curve: &Curve) -> Polyline {
         let shares = curve.shares();
         let mut points = String::new();
@@ -161,7 +162,7 @@ impl Axes {
     }
 }
 
-/// Where a curve ends: with its longest sample, or with its last bin.
+/// Returns where a curve ends: at its longest sample, or at its last bin.
 fn end(curve: &Curve) -> Option<u64> {
     curve
         .max

@@ -9,8 +9,8 @@
 //! our own -o x.json, x.txt      JSON and the table of this crate
 //! ```
 //!
-//! A row says how many samples took a number of whole units; where a tool leaves empty rows out, as rtla does, its bins are
-//! taken to be one unit wide.
+//! A row counts the samples that took a number of whole units. If a tool leaves out empty rows, as
+//! rtla does, its bins are assumed to be one unit wide.
 
 use std::collections::BTreeMap;
 
@@ -23,23 +23,23 @@ use super::Curve;
 /// What is wrong with a file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unreadable {
-    /// It is none of the formats.
+    /// The file has none of the formats.
     #[error(
-        "no histogram that is known: expected the output of `rtla ... hist`, of `cyclictest -h N` or its --json or \
+        "no known histogram: expected the output of `rtla ... hist`, of `cyclictest -h N` or its --json or \
          --histfile, of `oslat --json`, or of `latency-tracker bench`"
     )]
     Unknown,
-    /// JSON that is something else.
-    #[error("JSON, but not a histogram that is known: {0}")]
+    /// JSON of another shape.
+    #[error("JSON, but not a known histogram: {0}")]
     Json(String),
-    /// A line that cannot be.
+    /// An invalid line.
     #[error("line {line}: {word:?}: expected {expected}")]
     Line {
-        /// Its number, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What is wrong in it.
+        /// The invalid word.
         word: String,
-        /// What should be there.
+        /// What was expected.
         expected: &'static str,
     },
 }
@@ -47,7 +47,7 @@ pub enum Unreadable {
 /// Reads all histograms of a file.
 ///
 /// # Errors
-/// Names what is wrong, with the line.
+/// Names the error and its line.
 pub fn read(text: &str) -> Result<Vec<Curve>, Unreadable> {
     let curves = match text.trim_start().starts_with('{') {
         true => json(text)?,
@@ -79,7 +79,7 @@ struct Thread {
     min: Option<f64>,
     avg: Option<f64>,
     max: Option<f64>,
-    /// cyclictest: how many samples there were.
+    /// cyclictest: the number of samples.
     cycles: Option<u64>,
 }
 
@@ -125,8 +125,9 @@ fn json(text: &str) -> Result<Vec<Curve>, Unreadable> {
                 .parse::<u64>()
                 .ok()
                 .filter(|low| *low < u64::MAX / unit - 1);
-            let low = low
-                .ok_or_else(|| Unreadable::Json(format!("thread {number}: a bin is no number")))?;
+            let low = low.ok_or_else(|| {
+                Unreadable::Json(format!("thread {number}: a bin is not a number"))
+            })?;
             bins.insert(low, *count);
         }
         let whole = |value: Option<f64>| value.map(|v| (v.max(0.0) * unit as f64) as u64);
@@ -169,7 +170,7 @@ fn series(series: Series) -> Result<Curve, Unreadable> {
     })
 }
 
-/// Bins of one unit each.
+/// Returns bins of one unit each.
 fn units(bins: BTreeMap<u64, u64>, unit: u64) -> Histogram {
     let bin = |(low, count): (u64, u64)| Bucket {
         low: low * unit,
@@ -182,7 +183,7 @@ fn units(bins: BTreeMap<u64, u64>, unit: u64) -> Histogram {
     }
 }
 
-/// A table in the making: a column each.
+/// A table while it is read, with a curve for each column.
 #[derive(Default)]
 struct Columns {
     curves: Vec<Curve>,
@@ -191,7 +192,8 @@ struct Columns {
 }
 
 impl Columns {
-    /// The columns that a row has values for; more may come later.
+    /// Returns a column, and adds those before it that are missing: a later row may have more
+    /// columns.
     fn at(&mut self, column: usize) -> &mut Curve {
         while self.curves.len() <= column {
             let name = format!("column {}", self.curves.len() + 1);
@@ -209,7 +211,7 @@ fn rows(text: &str) -> Result<Vec<Curve>, Unreadable> {
         unit: 1000,
         ..Columns::default()
     };
-    // Whether rows say where their bins end.
+    // Whether rows include the end of their bins.
     let mut ends = false;
     for (i, whole) in text.lines().enumerate() {
         let line = whole.trim();
@@ -239,13 +241,13 @@ fn rows(text: &str) -> Result<Vec<Curve>, Unreadable> {
         if let Some(key) = first.strip_suffix(':') {
             summary(&mut columns, key, words);
             if key == "ALL" {
-                // What follows sums up what has been read.
+                // The lines from here on summarise the bins.
                 break;
             }
             continue;
         }
         if !first.bytes().all(|b| b.is_ascii_digit()) {
-            // cyclictest -h prints lines on its threads between.
+            // cyclictest -h prints lines about its threads in between.
             continue;
         }
         let number = |word: &str| {
@@ -263,7 +265,7 @@ fn rows(text: &str) -> Result<Vec<Curve>, Unreadable> {
         let unit = if ends { 1 } else { columns.unit };
         let (low, high) = (low * unit, high * unit);
         if high <= low {
-            return Err(fault(first, "a bin that ends above its begin"));
+            return Err(fault(first, "a bin that ends above its start"));
         }
         for (column, word) in words.enumerate() {
             let count = number(word)?;
@@ -277,7 +279,7 @@ fn rows(text: &str) -> Result<Vec<Curve>, Unreadable> {
             bins.push(Bucket { low, high, count });
         }
     }
-    // cyclictest -H has a column with the sum of all.
+    // cyclictest -H has a column with the sum of all others.
     if text.contains("# Histogram") && columns.curves.len() > 2 {
         let sum: u64 = columns.curves.iter().rev().skip(1).map(Curve::count).sum();
         let last_is_sum = columns
@@ -291,7 +293,7 @@ fn rows(text: &str) -> Result<Vec<Curve>, Unreadable> {
     Ok(columns.curves)
 }
 
-/// A line that begins with `#`.
+/// Reads a line that starts with `#`.
 fn remark(columns: &mut Columns, text: &str) {
     if let Some(unit) = text.strip_prefix("Time unit is ") {
         columns.unit = if unit.starts_with("nano") { 1 } else { 1000 };
@@ -315,7 +317,7 @@ fn remark(columns: &mut Columns, text: &str) {
     }
 }
 
-/// `over:`, `min:` and their like.
+/// Reads a line such as `over:` or `min:`.
 fn summary<'a>(columns: &mut Columns, key: &str, words: impl Iterator<Item = &'a str>) {
     let unit = columns.unit;
     for (column, word) in words.enumerate() {
@@ -408,7 +410,7 @@ ALL:        IRQ       Thr\ncount:     2000      2000\nmin:          0         2\
         assert_eq!(curves[0].max, Some(70_000));
         let nanos = text.replace("\"resolution_in_ns\": 0", "\"resolution_in_ns\": 1");
         assert_eq!(read(&nanos).unwrap()[0].max, Some(70));
-        // As oslat 2.10 writes it.
+        // The output of oslat 2.10.
         let oslat = r#"{"file_version": 1, "thread": {"0": {"cpu": 1, "freq": 2597, "min": 0, "avg": 1.015071,
             "max": 7023, "duration": 0.999, "histogram": {"1": 22982115, "2": 124, "32": 592}}}}"#;
         assert_eq!(read(oslat).unwrap()[0].count(), 22_982_831);
@@ -419,8 +421,8 @@ ALL:        IRQ       Thr\ncount:     2000      2000\nmin:          0         2\
         for (text, says) in [
             ("", "no histogram"),
             ("hello\nworld\n", "no histogram"),
-            ("{\"a\": 1}", "JSON, but not a histogram"),
-            ("{", "JSON, but not a histogram"),
+            ("{\"a\": 1}", "JSON, but not a known histogram"),
+            ("{", "JSON, but not a known histogram"),
             ("Index A\n3 x\n", "line 2: \"x\": expected a number"),
             (
                 "Index A\n3 1\n2 1\n",

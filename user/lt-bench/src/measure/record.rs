@@ -2,13 +2,13 @@
 
 //! The samples of one loop: counted, summed up and put into bins, in constant memory.
 //!
-//! Sums are whole numbers, so that they are exact, whatever the number of samples: the sum is that of the samples, and
-//! the bins add up to their number. The usual one-pass formula (Welford's) divides for each sample, which takes longer
-//! than the rest of the loop, and rounds each time. A sum of squares needs 128 bits: 2^64 ns are 584 years, whose
-//! square just fits.
+//! Sums are integers, so they are exact, whatever the number of samples, and the bins add up to
+//! that number. The usual one-pass formula (Welford's) divides for each sample, which would take
+//! longer than everything else in the loop, and rounds each time. A sum of squares needs 128 bits:
+//! the square of 2^64 ns, 584 years, just fits.
 //!
-//! The bins are those of the module's histograms: eight for each power of two, from 1 ns on. They take 4 KiB, so that
-//! recording a sample does not itself miss the cache.
+//! The bins are the ones of the module's histograms: eight for each power of two, from 1 ns on.
+//! They take 4 KiB, so that recording a sample does not itself cause cache misses.
 
 use lt_proc::{Bucket, Histogram, Slice};
 use serde::{Deserialize, Serialize};
@@ -16,17 +16,18 @@ use serde::{Deserialize, Serialize};
 const SUB_BITS: u32 = 3;
 const SUB: usize = 1 << SUB_BITS;
 
-/// How many bins there are.
+/// The number of bins.
 pub const BINS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 
-/// The bin of a sample.
+/// Returns the bin of a sample.
 #[inline(always)]
 fn bin(ns: u64) -> usize {
     let shift = (ns | SUB as u64).ilog2() - SUB_BITS;
     shift as usize * SUB + (ns >> shift) as usize
 }
 
-/// The smallest sample of a bin, and the smallest above it; the last bin has no end, which is `u64::MAX`.
+/// Returns the smallest sample of a bin, and the smallest sample above it; `u64::MAX` for the last
+/// bin, which has no end.
 fn bounds(bin: usize) -> (u64, u64) {
     let low = |bin: usize| match bin / SUB {
         0 => bin as u64,
@@ -78,7 +79,7 @@ impl Record {
         self.bins[bin(ns)] += 1;
     }
 
-    /// Adds the samples of another one.
+    /// Adds the samples of another record.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.min = self.min.min(other.min);
@@ -90,7 +91,7 @@ impl Record {
         }
     }
 
-    /// Adds the gaps that the kernel has found. Its bins are the same.
+    /// Adds the gaps that the kernel has found. The kernel uses the same bins.
     pub fn add_slice(&mut self, slice: &Slice) {
         self.count += slice.loops;
         self.min = self.min.min(slice.min);
@@ -102,13 +103,13 @@ impl Record {
         }
     }
 
-    /// How many samples there are.
+    /// Returns the number of samples.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The bins that have samples.
+    /// Returns the bins that have samples.
     #[must_use]
     pub fn histogram(&self) -> Histogram {
         let used = self
@@ -129,15 +130,15 @@ impl Record {
         }
     }
 
-    /// What the samples have in common; `None` if there are none.
+    /// Returns the statistics of the samples; `None` if there are none.
     #[must_use]
     pub fn statistics(&self) -> Option<Statistics> {
         if self.count == 0 {
             return None;
         }
         let (count, sum) = (u128::from(self.count), u128::from(self.sum));
-        // The squares of the distances from a whole number next to the mean are exact, and as small as they can be:
-        // only then does rounding begin.
+        // The squares of the distances from the integer next to the mean are exact, and as small as
+        // possible. Only the last step rounds.
         let near = sum / count;
         let rest = (sum % count) as f64 / self.count as f64;
         let squared = count.wrapping_mul(near).wrapping_mul(near);
@@ -156,22 +157,23 @@ impl Record {
     }
 }
 
-/// What samples have in common, in ns. The variance is that of all of them, not an estimate from some.
+/// Statistics of samples, in ns. The variance is the one of the whole population, not an estimate
+/// from a sample of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// How many samples.
+    /// Number of samples.
     pub loops: u64,
-    /// The shortest.
+    /// The shortest sample.
     pub min: u64,
-    /// The longest.
+    /// The longest sample.
     pub max: u64,
-    /// All of them together.
+    /// Sum of all samples.
     pub sum: u64,
-    /// On average.
+    /// Mean of the samples.
     pub mean: f64,
     /// The mean square of the distance from the mean.
     pub variance: f64,
-    /// Its root.
+    /// Standard deviation: the square root of the variance.
     pub deviation: f64,
 }
 
@@ -232,7 +234,7 @@ mod tests {
         assert_eq!((s.mean, s.variance, s.deviation), (5.0, 4.0, 2.0));
     }
 
-    /// Far from zero the difference of two large sums would leave nothing of a small variance.
+    /// For samples far from zero, the difference of two large sums would lose a small variance.
     #[test]
     fn a_small_variance_far_from_zero_survives() {
         let far = 3_600_000_000_000_000_000;

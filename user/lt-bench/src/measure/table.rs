@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Histograms as a table, for gnuplot and spreadsheets: a column for each, in the form of `rtla ... hist`, but that a
-//! row also says where its bin ends. [`super::read()`] reads it back.
+//! Histograms as a table, for gnuplot and spreadsheets, with a column for each. The format is that
+//! of `rtla ... hist`, except that each row also has the end of its bin. [`super::read()`] reads it
+//! back.
 //!
 //! ```text
 //! # latency-tracker bench loop
@@ -20,7 +21,7 @@ use std::fmt::Write;
 
 use super::Curve;
 
-/// The table.
+/// Returns the table.
 #[must_use]
 pub fn table(curves: &[Curve]) -> String {
     let bins = curves.iter().flat_map(|curve| &curve.bins.buckets);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a peak may be due to: the counters that moved around it, the least usual first.
+//! Possible causes of a peak: the counters that moved around it, the least usual first.
 //!
-//! Something always moves: the tick comes some hundred times a second. A counter says something about a peak if it
-//! moved more than it does at other times. How often that is comes from the readings between which there was no peak;
-//! interrupts that come independently of each other are distributed as Poisson's law says.
+//! Some counters always move: the tick comes some hundred times a second. A counter is evidence for
+//! a peak if it moved more than it does at other times. The usual rate is learned from the readings
+//! between which there was no peak. Interrupts that are independent of each other follow a Poisson
+//! distribution.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,10 @@ use serde::Serialize;
 
 use super::{Counter, Counts};
 
-/// Less probable than this is unusual.
+/// A move less probable than this is unusual.
 const SELDOM: f64 = 0.02;
 
-/// Above this many, Poisson's law is a normal one.
+/// Above this many, the Poisson distribution is approximated by a normal one.
 const MANY: f64 = 500.0;
 
 /// How often counters move when there is no peak.
@@ -34,7 +35,7 @@ impl Usual {
         self.ns += ns;
     }
 
-    /// By how much a counter moves in that time, on average.
+    /// Returns by how much a counter moves in that time, on average.
     fn expected(&self, counter: &Counter, ns: u64) -> f64 {
         let by = self.by.get(counter).copied().unwrap_or(0);
         if self.ns == 0 {
@@ -47,17 +48,18 @@ impl Usual {
 /// A counter that moved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Moved {
-    /// Which, as text.
+    /// Name of the counter.
     pub counter: String,
-    /// By how much.
+    /// How much it moved.
     pub by: u64,
-    /// By how much it would on average.
+    /// How much it would have moved on average.
     pub usual: f64,
     /// Whether that is more than chance explains.
     pub unusual: bool,
 }
 
-/// The counters that moved in `ns`, the least usual first. Time is not among them: see [`Counter::Waited`].
+/// Returns the counters that moved in `ns`, the least usual first, except [`Counter::Waited`],
+/// which counts time.
 #[must_use]
 pub fn moved(before: &Counts, after: &Counts, usual: &Usual, ns: u64) -> Vec<Moved> {
     let mut all: Vec<((f64, u8), Moved)> = grown(before, after)
@@ -79,8 +81,8 @@ pub fn moved(before: &Counts, after: &Counts, usual: &Usual, ns: u64) -> Vec<Mov
     all.into_iter().map(|(_, moved)| moved).collect()
 }
 
-/// Of counters that are equally unusual, those go first that say more: a device says who it was, a preemption only that
-/// there was something.
+/// Ranks equally unusual counters, the most specific first: an interrupt names a device, a
+/// preemption names nothing.
 fn rank(counter: &Counter) -> u8 {
     match counter {
         Counter::Smi => 0,
@@ -93,8 +95,8 @@ fn rank(counter: &Counter) -> u8 {
     }
 }
 
-/// Counters that are in both, and are larger in the second. One that is new, of a line that was just requested, began
-/// at 0.
+/// Returns the counters that are larger in the second reading. An interrupt that is only in the
+/// second reading was just requested, and started at 0.
 fn grown(before: &Counts, after: &Counts) -> impl Iterator<Item = (Counter, u64)> {
     after.0.iter().filter_map(|(counter, now)| {
         let by = now.saturating_sub(before.get(counter).unwrap_or(0));
@@ -103,7 +105,7 @@ fn grown(before: &Counts, after: &Counts) -> impl Iterator<Item = (Counter, u64)
     })
 }
 
-/// The probability of `count` or more where there are `expected` on average.
+/// Returns the probability of `count` or more where `expected` is the average.
 fn at_least(count: u64, expected: f64) -> f64 {
     if count == 0 {
         return 1.0;
@@ -113,14 +115,14 @@ fn at_least(count: u64, expected: f64) -> f64 {
     }
     if expected > MANY {
         let off = (count as f64 - expected) / expected.sqrt();
-        // Beyond two deviations there is about as much as is seldom.
+        // The share beyond about two deviations is the one that counts as seldom.
         return if off > 2.06 { 0.0 } else { 0.5 };
     }
     let (mut term, mut below) = ((-expected).exp(), 0.0);
     for i in 0..count {
         below += term;
         term *= expected / (i + 1) as f64;
-        // What is left is smaller than what was added, and falls.
+        // The remaining terms are smaller than this one, and decrease.
         if i as f64 > expected && term < 1e-12 {
             break;
         }
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn what_is_seldom_comes_first_and_the_tick_is_usual() {
         let mut usual = Usual::default();
-        // 250 times a second, in a second.
+        // 250 times in one second.
         usual.learn(&counts(0, 0), &counts(250, 0), 1_000_000_000);
         let moved = moved(&counts(250, 0), &counts(253, 1), &usual, 10_000_000);
         let names: Vec<&str> = moved.iter().map(|m| m.counter.as_str()).collect();
@@ -168,7 +170,7 @@ mod tests {
         let mut more = counts(1, 1);
         more.set(Counter::Interrupt("26".into(), "new".into()), 2);
         assert_eq!(moved(&counts(1, 1), &more, &usual, 1)[0].by, 2);
-        // Of what could not be read before, nothing is known.
+        // Nothing is known of a counter that could not be read before.
         more.set(Counter::Smi, 7);
         assert_eq!(moved(&counts(1, 1), &more, &usual, 1).len(), 1);
         assert!(moved(&Counts::default(), &more, &usual, 1).is_empty());

@@ -120,7 +120,8 @@ impl RateArgs {
 
     /// Checks the rules that clap cannot express.
     pub(crate) fn check(&self) -> Result<()> {
-        // The consumer of such a channel sleeps forever, and `lttng stop` waits for it.
+        // Without the timer, the consumer of a kernel channel sleeps forever, and `lttng stop`
+        // waits for it.
         if self.kind != Kind::Ust && self.read_timers().contains(&Duration::ZERO) {
             bail!(
                 "--read-timer 0: expected a time greater than 0: nothing else wakes the consumer of a kernel channel"

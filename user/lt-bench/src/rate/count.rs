@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What is in the trace of a run: read by our own reader, event by event, so that a loss that LTTng does not report is
-//! seen, too.
+//! Counts the events in the trace of a run. Our own reader reads each event, so that losses that
+//! LTTng does not report are found, too.
 
 use std::fs;
 use std::path::Path;
@@ -13,26 +13,26 @@ use lt_ctf::{FieldIndex, Item, Reader};
 use super::args::Kind;
 use super::ust;
 
-/// A signal is looked for after this many events.
+/// Number of events between two checks for a signal.
 const LOOK: u64 = 1 << 18;
 
-/// What a trace holds.
+/// The contents of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Kept {
     /// Events of the run.
     pub(super) events: u64,
-    /// Events and packets that the trace itself says are missing.
+    /// Events and packets that are missing according to the trace itself.
     pub(super) lost: u64,
     /// Bytes of its streams.
     pub(super) bytes: u64,
 }
 
-/// What makes an event one of ours, beside its name: the number in this field.
+/// Identifies our events, together with their name: the number in this field.
 struct Wanted {
     fields: Vec<(FieldIndex, i64)>,
 }
 
-/// Counts them; none, if a signal ended it.
+/// Counts the events of a trace; `None` if a signal ended the count.
 pub(super) fn count(trace: &Path, kind: Kind, signals: &Signals) -> Result<Option<Kept>> {
     let bytes = streams(trace).with_context(|| trace.display().to_string())?;
     let mut kept = Kept {
@@ -40,7 +40,7 @@ pub(super) fn count(trace: &Path, kind: Kind, signals: &Signals) -> Result<Optio
         ..Kept::default()
     };
     if bytes == 0 {
-        // Not even a packet: nothing was recorded at all.
+        // No packet at all: nothing was recorded.
         return Ok(Some(kept));
     }
     let mut reader = Reader::open(trace).context("the trace of a run cannot be read")?;
@@ -73,12 +73,12 @@ pub(super) fn count(trace: &Path, kind: Kind, signals: &Signals) -> Result<Optio
     Ok(Some(kept))
 }
 
-/// Whether we are requested to end.
+/// Whether a signal has requested the end.
 pub(super) fn interrupted(signals: &Signals) -> Result<bool> {
     Ok(signals.wait(None, Some(std::time::Instant::now()))? == Wake::Signal)
 }
 
-/// How events of a class are told to be ours; none, if they are not.
+/// Returns how to identify our events of a class; `None` if it has none.
 fn wanted(class: &lt_ctf::Class, kind: Kind, own: i64) -> Result<Option<Wanted>> {
     let (names, fields): (&[&str], &[(&str, i64)]) = match kind {
         Kind::Syscall => (&["syscall_entry_getppid", "syscall_exit_getppid"], &[]),
@@ -101,7 +101,7 @@ fn wanted(class: &lt_ctf::Class, kind: Kind, own: i64) -> Result<Option<Wanted>>
     Ok(Some(Wanted { fields: found }))
 }
 
-/// The sizes of all files below, but the description of the trace and indexes.
+/// Returns the size of all files below, except the metadata and the indexes.
 fn streams(directory: &Path) -> std::io::Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(directory)? {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Making events at a rate.
+//! Generates events at a rate.
 //!
-//! The thread reads the clock until the next event is due and makes it; it never sleeps. When it was kept from its CPU
-//! for longer than from one event to the next, the events of that time are left out: made up for, they would be a burst
-//! of another rate. So the rate is at most what was asked for, and the rate that it was is told.
+//! The thread reads the clock until the next event is due, and generates it; it never sleeps. If it
+//! was kept from its CPU for longer than the time between two events, the events of that time are
+//! skipped: catching up would be a burst at a higher rate. So the rate is at most the requested
+//! rate, and the actual rate is reported.
 //!
-//! The time of each event is kept: from the reading of the clock before to the one after, and so with one reading in it.
+//! The time of each event is recorded, from the reading of the clock before it to the reading after
+//! it. So it includes the time of one reading.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,48 +16,48 @@ use super::super::clock::{Clock, Now};
 use super::args::Kind;
 use crate::measure::Record;
 
-/// What a run is to do. Times are ns.
+/// What a run must do. Times are in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plan {
-    /// Time from one event to the next; `None` for full rate.
+    /// The time from one event to the next; `None` for full rate.
     pub(super) gap: Option<f64>,
-    /// It lasts this long,
+    /// The run lasts this long,
     pub(super) length: u64,
-    /// and until it has made this many events,
+    /// and until it has generated this many events,
     pub(super) least: u64,
     /// but no longer than this,
     pub(super) longest: u64,
-    /// and has no more events than this.
+    /// and generates no more events than this.
     pub(super) most: u64,
 }
 
-/// What it did.
+/// What a run did.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Made {
     pub(super) events: u64,
-    /// From the first to the end of the last, ns.
+    /// From the first event to the end of the last, ns.
     pub(super) time: u64,
-    /// Of each event.
+    /// The time of each event.
     pub(super) each: Record,
 }
 
 impl Made {
-    /// Events a second.
+    /// Returns the rate, in events per second.
     pub(super) fn rate(&self) -> u64 {
         (self.events as f64 * 1e9 / self.time.max(1) as f64) as u64
     }
 }
 
-/// Makes events of this kind on this thread.
+/// Generates events of this kind on this thread.
 pub(super) fn emit(kind: Kind, clock: &Clock, plan: &Plan, stop: &AtomicBool) -> Made {
     match kind {
         Kind::Syscall => by_clock(clock, plan, stop, || {
             let _ = nix::unistd::getppid();
         }),
-        // Another process makes these.
+        // Another process generates these.
         Kind::Ust => Made::default(),
         Kind::Kernel => {
-            // Ignored by default, so it is delivered to nobody; the tracepoint tells of it all the same.
+            // Ignored by default, so it is not delivered; the tracepoint fires nevertheless.
             let (own, signal) = (nix::unistd::getpid(), nix::sys::signal::Signal::SIGURG);
             by_clock(clock, plan, stop, || {
                 let _ = nix::sys::signal::kill(own, signal);
@@ -74,7 +76,7 @@ fn by_clock(clock: &Clock, plan: &Plan, stop: &AtomicBool, event: impl FnMut()) 
 
 fn paced<C: Now>(clock: &C, plan: &Plan, stop: &AtomicBool, mut event: impl FnMut()) -> Made {
     let mut made = Made::default();
-    // Its pages are there before it begins.
+    // Faults in the pages before the run starts.
     std::hint::black_box(&mut made.each).merge(&Record::default());
     let begin = clock.now();
     // Events are due at `anchor` and every gap after it.
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// A clock that a reading moves on by 10, an event by 30, and some by more.
+    /// A clock that a reading advances by 10, an event by 30, and some events by more.
     struct Ticks(Cell<u64>);
 
     impl Now for Ticks {
@@ -156,7 +158,7 @@ mod tests {
         };
         let made = run(&plan, |_| 0);
         assert!((99..=101).contains(&made.events), "{}", made.events);
-        // Also one that does not divide.
+        // A rate that does not divide a second evenly.
         let made = run(
             &Plan {
                 gap: Some(66.6),
@@ -165,7 +167,7 @@ mod tests {
             |_| 0,
         );
         assert!((148..=152).contains(&made.events), "{}", made.events);
-        // One that it cannot make.
+        // A rate that is too high to reach.
         let made = run(
             &Plan {
                 gap: Some(1.0),

@@ -24,20 +24,20 @@ use crate::show;
 
 const NOT_TRACED: &str = "not traced";
 
-/// One way of waking the consumer.
+/// The result for one mode: one way of waking the consumer.
 #[derive(Debug, Serialize)]
 pub(super) struct Mode {
     name: String,
-    /// us.
+    /// The period of the read timer, us.
     read_timer_us: u64,
     verdict: Verdict,
-    /// Events a second of which none was lost, at most.
+    /// The highest rate without a loss, events per second.
     lossless: Option<u64>,
-    /// The lowest rate that lost some.
+    /// The lowest rate with a loss.
     lossy: Option<u64>,
-    /// As fast as it can while traced, events a second.
+    /// The full rate while traced, events per second.
     full: Option<u64>,
-    /// The events of the lossless rate fit into the buffers: what that proves is little.
+    /// The events of the lossless rate fit into the buffers, so a longer run may lose events.
     fits: bool,
     runs: Vec<Run>,
     #[serde(skip)]
@@ -52,7 +52,8 @@ struct Ratio {
     name: String,
     to: String,
     lossless: Option<f64>,
-    /// Mean time of an event at full rate; below, its maximum, variance and deviation.
+    /// Mean time of an event at full rate; the following fields are its maximum, variance and
+    /// deviation.
     mean: Option<f64>,
     max: Option<f64>,
     variance: Option<f64>,
@@ -72,18 +73,18 @@ pub(super) struct Report<'a> {
     clock: &'a Known,
     held: &'a [String],
     kind: &'static str,
-    /// How many events LTTng makes of one.
+    /// Number of events that LTTng records for one of ours.
     events_each: u64,
     subbuf_size: u64,
     num_subbuf: u64,
-    /// Percent.
+    /// Resolution of the search, in percent.
     resolution: f64,
     repeat: u64,
-    /// Events a second without LTTng.
+    /// The full rate without LTTng, events per second.
     untraced: u64,
     modes: Vec<Mode>,
     ratios: Vec<Ratio>,
-    /// The time that an event takes, as fast as they come.
+    /// The time of an event at full rate.
     series: Vec<Series>,
     interrupted: bool,
     pub(super) passed: bool,
@@ -117,7 +118,7 @@ impl Mode {
         }
     }
 
-    /// What fails the run.
+    /// Returns the reasons why the run fails.
     fn failed(&self, args: &RateArgs) -> Vec<String> {
         let mut failed = Vec::new();
         let name = &self.name;
@@ -150,7 +151,7 @@ impl Mode {
         failed
     }
 
-    /// For the table.
+    /// Formats a rate for the table.
     fn said(&self, rate: Option<u64>) -> String {
         rate.map_or("-".into(), |rate| format!("{}/s", out::thousands(rate)))
     }
@@ -175,7 +176,7 @@ impl Ratio {
     }
 }
 
-/// One of the numbers in it.
+/// Selects one of the numbers of a ratio.
 type Value = fn(&Ratio) -> Option<f64>;
 
 fn ratio(one: f64, other: f64) -> Option<f64> {
@@ -231,7 +232,7 @@ impl<'a> Report<'a> {
         .at_one_rate(args)
     }
 
-    /// With --rate, the times are those at that rate.
+    /// Keeps the times at the rate of --rate, if it is given.
     fn at_one_rate(mut self, args: &RateArgs) -> Self {
         if matches!(args.rate, Some(Pace::Events(_))) {
             self.series.retain(|series| series.name != NOT_TRACED);
@@ -239,7 +240,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// Writes the files that were asked for.
+    /// Writes the requested files.
     pub(super) fn write(&self, files: &[PathBuf]) -> Result<()> {
         let title = self.machine.title(self.bench, &self.cpus);
         let curves: Vec<Curve> = self.series.iter().map(Series::curve).collect();
@@ -284,7 +285,7 @@ impl<'a> Report<'a> {
         show::verdict(&self.failed, "a rate was found in each mode")
     }
 
-    /// The rates of each mode.
+    /// Prints the rates of each mode.
     fn rates(&self) -> Result<()> {
         let mut head = vec![String::new()];
         head.extend(self.modes.iter().map(|mode| format!(">{}", mode.name)));
@@ -311,7 +312,7 @@ impl<'a> Report<'a> {
         table(&head, &rows)
     }
 
-    /// What an event takes.
+    /// Prints the times of an event.
     fn times(&self) -> Result<()> {
         if self.series.is_empty() {
             return Ok(());
@@ -346,7 +347,7 @@ impl<'a> Report<'a> {
         table(&head, &rows)
     }
 
-    /// With two modes, a column with what the second is of the first.
+    /// With two modes, adds a column with the ratio of the second to the first.
     fn with_ratio(&self, head: &mut Vec<String>, rows: &mut [Vec<String>], of: &[(&str, Value)]) {
         let [ratio] = self.ratios.as_slice() else {
             return;

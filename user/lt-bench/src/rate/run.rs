@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One run: a session of its own, so that its counters begin at nothing; events at a rate; what came of them. The session
-//! and the trace are gone when it ends, on every way out.
+//! One run: generates events at a rate, and counts the recorded ones. It has a session of its own,
+//! so that LTTng's counters start at 0. The session and the trace are removed when it ends, on
+//! every path.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -22,39 +23,41 @@ use super::ust::{self, Ust};
 use crate::clock::Clock;
 use crate::hold;
 
-/// The events of a run fill the buffers so often,
+/// The events of a run fill the buffers this many times,
 const FILLS: u64 = 2;
 /// if that takes at most this many times --time.
 const LONGEST: u64 = 10;
-/// How long the thread has to start. A task with a higher priority may never let it.
+/// How long to wait for the thread to start. A task with a higher priority may keep it from its CPU
+/// forever.
 const START: Duration = Duration::from_secs(10);
 
-/// What came of a run. Events are those of LTTng.
+/// The result of a run. It counts events of LTTng, not our own.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Run {
     /// Requested events per second; `None` for full rate.
     pub(super) asked: Option<u64>,
-    /// As it was.
+    /// The actual rate.
     pub(super) made: u64,
-    /// How long events were made, ns.
+    /// How long events were generated, ns.
     time: u64,
-    /// Made.
+    /// Events that were generated.
     pub(super) events: u64,
-    /// In the trace.
+    /// Events in the trace.
     pub(super) kept: u64,
-    /// Not in the trace.
+    /// Events that are missing from the trace.
     pub(super) missing: u64,
-    /// What LTTng says that it discarded,
+    /// Events that LTTng reports as discarded,
     pub(super) discarded: u64,
-    /// and lost with whole packets.
+    /// and packets that it reports as lost.
     pub(super) lost_packets: u64,
-    /// What the trace says.
+    /// Losses according to the trace.
     pub(super) told_by_trace: u64,
-    /// Missing, and in none of LTTng's counters.
+    /// Missing events that none of LTTng's counters include.
     pub(super) untold: u64,
     /// Bytes of the trace.
     pub(super) bytes: u64,
-    /// How often the events would fill the buffers of the CPU. Below 1 nothing is lost even without a reader.
+    /// How many times the events would fill the buffers of the CPU. Below 1, nothing is lost even
+    /// without a reader.
     pub(super) fills: f64,
     pub(super) lossless: bool,
 }
@@ -90,12 +93,12 @@ impl Run {
         run
     }
 
-    /// What is said to be lost, in one way or another.
+    /// Returns the reported losses of all kinds.
     fn told(&self) -> u64 {
         self.discarded + self.lost_packets + self.told_by_trace
     }
 
-    /// There is more than was made.
+    /// Whether the trace has more events than were generated.
     pub(super) fn too_many(&self) -> bool {
         self.kept > self.events
     }
@@ -132,14 +135,14 @@ pub(super) struct Runner<'a> {
     pub(super) traces: &'a Path,
     /// The name of the session.
     pub(super) session: &'a str,
-    /// The rate without LTTng, which is the highest there is.
+    /// The rate without LTTng, which is the highest possible.
     pub(super) fastest: u64,
-    /// The process that makes events of user space.
+    /// The process that generates user-space events.
     pub(super) ust: Option<RefCell<Ust>>,
 }
 
 impl Kind {
-    /// How many events LTTng makes of one of ours.
+    /// Returns how many events LTTng records for one of ours.
     pub(super) fn per(self) -> u64 {
         match self {
             Self::Syscall => 2,
@@ -147,7 +150,7 @@ impl Kind {
         }
     }
 
-    /// About how many bytes these have in a trace.
+    /// Returns their approximate size in a trace, in bytes.
     fn bytes(self) -> u64 {
         match self {
             Self::Syscall => 24,
@@ -158,13 +161,13 @@ impl Kind {
 }
 
 impl Runner<'_> {
-    /// Bytes of the buffers of a CPU.
+    /// Returns the size of the buffers of a CPU, in bytes.
     fn buffers(&self) -> u64 {
         let buffers = self.args.buffers();
         buffers.num_subbuf * buffers.subbuf_size
     }
 
-    /// About the size of the largest trace.
+    /// Returns the approximate size of the largest trace.
     pub(super) fn largest(&self) -> u64 {
         let bytes = self.args.kind.bytes();
         if let Some(events) = self.args.events {
@@ -201,7 +204,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Makes events for this time, without LTTng.
+    /// Generates events for this time, without LTTng.
     pub(super) fn untraced(&self, time: Duration) -> Result<Made> {
         let length = time.as_nanos() as u64;
         let plan = Plan {
@@ -214,7 +217,7 @@ impl Runner<'_> {
         Ok(self.make(&plan)?.unwrap_or_default())
     }
 
-    /// A run; none, if a signal ended it.
+    /// Performs a run; `None` if a signal ended it.
     pub(super) fn run(
         &self,
         read_timer: Duration,
@@ -256,7 +259,7 @@ impl Runner<'_> {
         Ok(Some((run, made)))
     }
 
-    /// Makes events on the CPU under test, in a thread of its own; none, if a signal ended it.
+    /// Generates events on the CPU under test, in a thread of its own; `None` if a signal ended it.
     fn make(&self, plan: &Plan) -> Result<Option<Made>> {
         if let Some(ust) = &self.ust {
             return ust.borrow_mut().make(plan, self.signals);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The search for the highest rate at which nothing is lost: which rate to try next, given what was tried.
+//! The search for the highest rate at which nothing is lost: which rate to try next, given the
+//! results so far.
 //!
 //! ```text
 //!   FLOOR          lossless                        lossy            full rate
@@ -8,22 +9,23 @@
 //!                     `---- the middle is next: each step halves the ratio of the two
 //! ```
 //!
-//! Whether a rate loses is not always the same: a run may have been disturbed, or lucky. One that lost anything counts as
-//! lossy for good, and so does every higher rate. The answer has been run as often as asked for, and never lost.
+//! Two runs at one rate may differ: a run may be disturbed, or lucky. A rate that has lost anything
+//! counts as lossy from then on, and so does every higher rate. The answer is a rate that has been
+//! run as often as requested without a loss.
 //!
-//! It is a function of what was tried, so that a machine can stand in for LTTng in its tests.
+//! The search is a function of the trials, so that a model can replace LTTng in its tests.
 
-/// Nothing below is tried, in events a second.
+/// The lowest rate to try, in events per second.
 pub(super) const FLOOR: u64 = 100;
-/// A machine that gives another answer each time is not tried forever.
+/// Maximum number of trials, for a machine whose results keep changing.
 const MOST: usize = 60;
 
-/// When to be satisfied.
+/// When the search ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     /// A lossless rate and a lossy one that differ by this factor or less are close enough.
     pub(super) factor: f64,
-    /// How many runs without a loss the answer has.
+    /// Number of runs without a loss that the answer needs.
     pub(super) repeat: usize,
 }
 
@@ -32,7 +34,7 @@ pub(super) struct Rules {
 pub(super) struct Trial {
     /// The requested rate; `None` for full rate.
     pub(super) asked: Option<u64>,
-    /// The rate that it was.
+    /// The actual rate.
     pub(super) made: u64,
     pub(super) lossless: bool,
 }
@@ -51,34 +53,34 @@ pub(super) enum Next {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
-    /// Nothing is lost, at full rate.
+    /// Nothing is lost even at full rate.
     NoLoss,
     /// There is a rate up to which nothing is lost.
     Found,
     /// Something is lost even at [`FLOOR`].
     AlwaysLoses,
-    /// Something is lost at the one rate that was asked for.
+    /// Something is lost at the one requested rate.
     Lossy,
-    /// The search was ended, or did not come to an end.
+    /// The search was interrupted, or reached its maximum number of trials.
     Unsettled,
 }
 
-/// What the search has found. Rates are those that were made.
+/// The result of the search. Its rates are actual rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) verdict: Verdict,
     /// The highest rate without a loss.
     pub(super) lossless: Option<u64>,
-    /// The lowest rate with one.
+    /// The lowest rate with a loss.
     pub(super) lossy: Option<u64>,
 }
 
-/// What was tried, in order of the rate: asked for, and the slowest that was made.
+/// The trials by requested rate, ascending, with the slowest actual rate of each.
 struct Known<'a> {
     trials: &'a [Trial],
     /// The lowest rate that lost something.
     lossy: Option<u64>,
-    /// The highest below it that lost nothing.
+    /// The highest rate below it that lost nothing.
     lossless: Option<u64>,
 }
 
@@ -97,7 +99,8 @@ impl<'a> Known<'a> {
         known
     }
 
-    /// All runs at full rate are one rate, though none is as the other.
+    /// Returns the rate of a trial. All runs at full rate count as one rate, although their actual
+    /// rates differ.
     fn rate(&self, trial: &Trial) -> u64 {
         let full = || self.trials.iter().find(|t| t.asked.is_none());
         trial
@@ -122,7 +125,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// What to do after these trials.
+/// Returns what to do after these trials.
 pub(super) fn next(rules: Rules, trials: &[Trial]) -> Next {
     let known = Known::new(trials);
     let repeat = rules.repeat.max(1);
@@ -144,12 +147,12 @@ pub(super) fn next(rules: Rules, trials: &[Trial]) -> Next {
     }
 }
 
-/// What is known when it is ended early.
+/// Returns what is known when the search is interrupted.
 pub(super) fn so_far(trials: &[Trial]) -> Answer {
     Known::new(trials).answer(Verdict::Unsettled)
 }
 
-/// The geometric mean; between the two if there is a number.
+/// Returns the geometric mean; strictly between the two if there is an integer between them.
 fn middle(low: u64, high: u64) -> u64 {
     let mean = (low as f64 * high as f64).sqrt() as u64;
     mean.clamp(low + 1, high.saturating_sub(1).max(low + 1))
@@ -165,7 +168,8 @@ mod tests {
         repeat: 2,
     };
 
-    /// A machine that can make `full` events a second; whether a run at that rate loses nothing says `lossless`.
+    /// Searches on a model that can generate `full` events per second. `lossless` is whether a run
+    /// at a rate loses nothing.
     fn search(
         rules: Rules,
         full: u64,
@@ -219,7 +223,8 @@ mod tests {
 
     #[test]
     fn a_rate_that_lost_once_is_no_answer() {
-        // Its first run at each rate up to 1,000,000 loses nothing, the second does, above 500,000.
+        // The first run at each rate up to 1,000,000 loses nothing. The second run loses events
+        // above 500,000.
         let mut seen = Vec::new();
         let (answer, trials) = search(RULES, 2_000_000, |rate| {
             let again = seen.contains(&rate);
@@ -291,7 +296,7 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (state >> 11) as f64 / (1u64 << 53) as f64
             };
-            // Around the limit, either may come.
+            // Around the limit, a run may lose events or not.
             let (answer, trials) = search(RULES, 10_000_000, |rate| (rate as f64) < limit as f64 * (1.0 + noise * (random() - 0.5)));
             prop_assert!(trials.len() <= MOST);
             if answer.verdict == Verdict::Found {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 
-# Makes events of LTTng's tracer for user space; `python3 -c` runs it with a CPU and a priority. A line on standard input
-# is a plan, as in emit.rs; what it did is a line on standard output, followed by the time of each event, 8 bytes each.
-# LTTng's own library has the tracepoint: a function that programs call at the entry of each of theirs, if they are
-# compiled for that.
+# Generates events of LTTng's user-space tracer; `python3 -c` runs it with a CPU and a priority. A
+# line on standard input is a plan, as in emit.rs. The result is a line on standard output, followed
+# by the time of each event in 8 bytes. LTTng's own library has the tracepoint. It is in a function
+# that instrumented programs call at the entry of each of their functions.
 
 import array
 import ctypes
@@ -15,18 +15,18 @@ import time
 
 PR_SET_PDEATHSIG = 1
 
-# In the middle of a run it does not look at its standard input.
+# A run does not notice that standard input was closed.
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 event = ctypes.CDLL("liblttng-ust-cyg-profile-fast.so.1").__cyg_profile_func_enter
 event.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
 event.restype = None
-# The threads of the library stay where they are.
+# The threads of the library keep their CPUs.
 cpu, priority = int(sys.argv[1]), int(sys.argv[2])
 os.sched_setaffinity(0, {cpu})
 if priority:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
 gc.disable()
-# Nothing else may write there.
+# Nothing else may write to this pipe.
 out = os.fdopen(os.dup(1), "wb")
 
 

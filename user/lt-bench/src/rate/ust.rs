@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The process that makes events of user space.
+//! The process that generates user-space events.
 //!
-//! The command is linked statically and cannot load LTTng's library. Python, which can, calls the tracepoint of it, so
-//! the highest rate is that of Python's loop. The process is killed when the value is dropped, and ends with this one.
+//! The command is linked statically and cannot load LTTng's library. Python can, and calls the
+//! tracepoint in it, so the speed of Python's loop limits the rate. The process is killed when the
+//! value is dropped, and when this process ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -27,14 +28,15 @@ pub(super) struct Ust {
 }
 
 impl Ust {
-    /// Starts it. A session daemon has to run: the library looks for one when it is loaded.
+    /// Starts the process. A session daemon must be running, since the library connects to it when
+    /// loaded.
     pub(super) fn start(cpu: u32, priority: i32) -> Result<Self> {
         let mut command = Command::new("python3");
         command.args(["-c", PROGRAM]);
         command.args([cpu.to_string(), priority.to_string()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(Stdio::piped());
-        // What ends this process at a terminal does not reach it.
+        // Signals from the terminal, which end this process, do not reach it.
         command.process_group(0);
         let mut child = command.spawn().context(
             "cannot run `python3`, which makes events of user space; install the package python3",
@@ -62,12 +64,12 @@ impl Ust {
         Ok(ust)
     }
 
-    /// The process.
+    /// Returns the pid of the process.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Makes events; none, if a signal ended it.
+    /// Generates events; `None` if a signal ended the run.
     pub(super) fn make(&mut self, plan: &Plan, signals: &Signals) -> Result<Option<Made>> {
         let ended = "the process that makes events has ended";
         let gap = plan.gap.unwrap_or(0.0);

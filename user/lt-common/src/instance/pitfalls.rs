@@ -18,7 +18,7 @@ pub(super) fn contradiction(settings: &[Setting]) -> Option<String> {
     let ((threshold, least), (max, most)) = (time("threshold")?, time("max")?);
     // 0 means no limit.
     (most.0 > 0 && most <= least).then(|| {
-        format!("{threshold} {max}: no delay is above the one and below the other; expected max= to be greater")
+        format!("{threshold} {max}: no delay can be above the threshold and at most max; expected max= to be greater")
     })
 }
 
@@ -50,8 +50,8 @@ fn no_such_device(name: &str, sys: &Path) -> Option<String> {
     ))
 }
 
-/// A warning about a disk without request queues (device mapper, zram), which passes bios on: the tracker of requests
-/// sees no events of it.
+/// Returns a warning about a disk without a request queue (device mapper, zram). Such a disk passes
+/// bios on, and the tracker block sees no events of it.
 fn not_by_requests(name: &str, sys: &Path) -> Option<String> {
     let kind = if name.contains(':') {
         "dev/block"
@@ -65,10 +65,10 @@ fn not_by_requests(name: &str, sys: &Path) -> Option<String> {
     let below = names(&disk.join("slaves"));
     let hint = match below.is_empty() {
         true => String::new(),
-        false => format!("; follow the disks below it: {}", below.join(", ")),
+        false => format!("; track the disks below it: {}", below.join(", ")),
     };
     Some(format!(
-        "this disk has no queue of requests, so there is nothing to follow{hint}"
+        "this disk has no request queue, so there is nothing to track{hint}"
     ))
 }
 
@@ -91,14 +91,14 @@ pub(super) fn names_hint(setting: &Setting, info: &TrackerInfo, sys: &Path) -> O
     if value.contains(",!") {
         let all_but = value.trim_start_matches('!').replace(",!", ",");
         return Some(format!(
-            "! stands before the first name only, and then means all but these: {}=!{all_but}",
+            "! is allowed before the first name only, and means all but these: {}=!{all_but}",
             setting.key
         ));
     }
     if setting.key != "calls" {
         return None;
     }
-    // The kernel knows the names, and does not list them; those that ftrace can follow are nearly all.
+    // The kernel does not list the names that it knows, but ftrace lists nearly all of them.
     let events = names(&sys.join("kernel/tracing/events/syscalls"));
     let calls: Vec<&str> = events
         .iter()
@@ -126,7 +126,7 @@ mod tests {
         TrackerInfo::parse_all(text).unwrap().remove(0)
     }
 
-    /// A tree of its own, as /sys.
+    /// Creates a directory tree that stands for /sys.
     fn sys(name: &str, directories: &[&str]) -> std::path::PathBuf {
         let sys = std::env::temp_dir().join(format!("lt-sys-{name}-{}", std::process::id()));
         for directory in directories {
@@ -176,7 +176,7 @@ mod tests {
         );
         assert_eq!(said("dev=eth0", &net), "");
         assert_eq!(said("dev=all", &net), "");
-        assert!(said("dev=dm-0", &block).ends_with("follow the disks below it: sda"));
+        assert!(said("dev=dm-0", &block).ends_with("track the disks below it: sda"));
         for fine in ["dev=sda", "dev=none", "dev=all", "comm=dm-0"] {
             assert_eq!(said(fine, &block), "");
         }

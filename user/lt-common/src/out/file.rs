@@ -9,8 +9,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Replaces a file by the output of `write`. The file stays as it was until the output is complete, also if `write`
-/// fails: the output goes to a temporary file next to it, which is removed on failure.
+/// Replaces a file by the output of `write`. The file is unchanged until the output is complete,
+/// even if `write` fails: the output goes to a temporary file next to it, which is removed on
+/// failure.
 pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let named = || path.display().to_string();
     // Through a link, the target is replaced, not the link.
@@ -19,7 +20,7 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) ->
         Err(error) if error.kind() == ErrorKind::NotFound => path.to_path_buf(),
         Err(error) => return Err(error).with_context(named),
     };
-    // A device or a pipe would no longer be one.
+    // A device or a pipe would be replaced by a regular file.
     if path.exists() && !path.is_file() {
         bail!("{}: not a regular file", named());
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Any bytes as a trace: up to the first 0x1d, which metadata as text never has, the metadata; behind it a stream. Every
-//! event is visited. `scripts/fuzz` builds and runs it.
+//! Reads any bytes as a trace. The metadata ends at the first 0x1d, which text never contains; a
+//! stream follows. Every event is visited. `scripts/fuzz` builds and runs it.
 #![no_main]
 
 use std::fs;
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     let growing = bytes.len() % 2 == 1;
     let dir = std::env::temp_dir().join(format!("lt-ctf-fuzz-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("a directory");
-    // What metadata in JSON and in packets begin with takes no luck to find.
+    // The fuzzer need not find the starts of metadata in JSON and in packets by chance.
     let metadata = match metadata {
         [b'{', ..] => [b"\x1e", metadata].concat(),
         [b'W', rest @ ..] => [b"\x57\x1d\xd1\x75", rest].concat(),

@@ -12,38 +12,38 @@ use crate::schema::{Mappings, labels};
 pub enum Part<'a> {
     /// The name of the member that follows.
     Member(&'a str),
-    /// An unsigned integer, how to show it, and the names of its values.
+    /// An unsigned integer, its display format, and the names of its values.
     Unsigned(u64, Show, Names<'a>),
-    /// A signed one.
+    /// A signed integer, its display format, and the names of its values.
     Signed(i64, Show, Names<'a>),
     /// A boolean.
     Bool(bool),
-    /// A bit array; of a bit map, with the names of its bits.
+    /// A bit array, or a bit map with the names of its bits.
     Bits(u64, Names<'a>),
     /// A number of single precision.
     Single(f32),
     /// A number of double precision.
     Double(f64),
-    /// Text, up to its end mark: UTF-8, if it is as it should be.
+    /// Text, up to its terminator: UTF-8, if it is valid.
     Text(Cow<'a, [u8]>),
     /// Bytes.
     Blob(&'a [u8]),
-    /// A structure begins.
+    /// The start of a structure.
     Struct,
-    /// An array begins, with this many elements.
+    /// The start of an array with this many elements.
     Array(u64),
-    /// The option that was taken begins, and its name.
+    /// The start of the selected option of a variant, with its name.
     Variant(Option<&'a str>),
-    /// An optional field begins, which is there or not.
+    /// The start of an optional field, and whether it is present.
     Optional(bool),
-    /// The last one that began ends.
+    /// The end of the container that started last.
     End,
 }
 
 /// Preferred display of an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Show {
-    /// 2, 8, 10 or 16.
+    /// Base: 2, 8, 10 or 16.
     pub base: u8,
     /// Number of bits, 1 to 64.
     pub bits: u32,
@@ -60,12 +60,12 @@ impl<'a> Names<'a> {
         self.0.is_empty()
     }
 
-    /// The names of `value`.
+    /// Returns the names of `value`.
     pub fn of(&self, value: i128) -> impl Iterator<Item = &'a str> + use<'a> {
         labels(self.0, value)
     }
 
-    /// All names, with their ranges.
+    /// Returns all names, with their ranges.
     pub fn all(&self) -> impl Iterator<Item = (&'a str, &'a [(i128, i128)])> + use<'a> {
         self.0
             .iter()

@@ -9,11 +9,11 @@ use crate::bits::Order;
 use crate::program::{self, Window, align};
 use crate::schema::{Encoding, FieldIndex, Int, Kind, Mappings, NodeId, Schema, within};
 
-/// Most parts reported for one field; more are arrays of empty arrays.
+/// Maximum number of parts reported for one field. Only arrays of empty arrays have more.
 const PARTS: u32 = 1 << 20;
 
 impl<'a> Event<'a> {
-    /// Tells of a field of any kind, part by part. False when there were too many.
+    /// Reports a field of any kind, part by part. Returns false if there were too many parts.
     pub fn visit(&self, field: FieldIndex, told: &mut dyn FnMut(Part<'a>)) -> bool {
         let Some((field, pos)) = self.place(field) else {
             return false;
@@ -23,8 +23,8 @@ impl<'a> Event<'a> {
             .is_some()
     }
 
-    /// Tells of the fields of the packet's context that are not for the reader alone, `cpu_id` for one. False
-    /// when there are none.
+    /// Reports the fields of the packet's context that are not only for the reader, such as
+    /// `cpu_id`. Returns false if there are none.
     pub fn visit_packet(&self, told: &mut dyn FnMut(Part<'a>)) -> bool {
         let (bytes, pos, Some(context)) = self.stream.packet_fields() else {
             return false;
@@ -54,7 +54,7 @@ impl<'a> Event<'a> {
 struct Visitor<'a, 'v> {
     schema: &'a Schema,
     window: Window<'a>,
-    /// Its own as soon as it changes them.
+    /// Copied on the first change.
     slots: Cow<'a, [u64]>,
     told: &'v mut dyn FnMut(Part<'a>),
     left: u32,
@@ -67,7 +67,7 @@ impl<'a> Visitor<'a, '_> {
         Some(())
     }
 
-    /// Tells of the node at `pos`; where it ends, if all went well.
+    /// Reports the node at `pos`. Returns where it ends; `None` on an error.
     fn node(&mut self, id: NodeId, pos: u64) -> Option<u64> {
         let schema = self.schema;
         let node = schema.node(id);
@@ -183,7 +183,7 @@ impl<'a> Visitor<'a, '_> {
         Some(pos)
     }
 
-    /// Goes over a field without telling of it: those for the reader.
+    /// Skips a field without reporting it: a field for the reader only.
     fn pass(&mut self, id: NodeId, pos: u64) -> Option<u64> {
         let node = self.schema.node(id);
         let pos = align(pos, node.align);
@@ -244,7 +244,7 @@ impl<'a> Visitor<'a, '_> {
     }
 }
 
-/// Text up to its end mark.
+/// Returns text up to its terminator.
 fn decode(bytes: &[u8], encoding: Encoding) -> Cow<'_, [u8]> {
     match encoding {
         Encoding::Utf8 => Cow::Borrowed(up_to_zero(bytes)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Field classes: from JSON to nodes, with every length and selector tied to the field it comes from.
+//! Converts field classes from JSON to nodes, and ties every length and selector to the field that
+//! it is taken from.
 
 mod location;
 mod property;
@@ -16,17 +17,18 @@ pub(super) use self::scope::{Fields, Root};
 use super::json::{Object, text};
 use crate::schema::{Choice, Kind, Member, Node, NodeId, Schema};
 
-/// Aliases can multiply: a few lines of metadata would else need all memory.
+/// Maximum number of nodes. Aliases multiply them: without a limit, a few lines of metadata could
+/// use all memory.
 const NODES: usize = 1 << 18;
-/// Names are looked up one after the other.
+/// Maximum number of members of a structure. Names are searched linearly.
 const MEMBERS: usize = 16 << 10;
 /// Maximum nesting of fields.
 pub(super) const DEPTH: usize = 64;
-/// Names in all field classes, bytes; aliases multiply them, too.
+/// Maximum size of the names in all field classes, bytes. Aliases multiply them, too.
 pub(super) const NAMES: usize = 64 << 20;
-/// In bits; windows onto a packet begin at multiples of it (stream/fill.rs).
+/// Maximum alignment, in bits. Windows onto a packet start at multiples of it (stream/fill.rs).
 pub(crate) const ALIGN: u32 = 4096 * 8;
-/// No field of a fixed size may take more, bits.
+/// Maximum size of a field of fixed size, bits.
 const SIZE: u64 = 1 << 32;
 
 /// A structure whose members are being read.
@@ -70,7 +72,7 @@ impl Reader<'_> {
         let mut keeps = false;
         let kind = match kind {
             "fixed-length-unsigned-integer" | "fixed-length-signed-integer"
-            // Names of a draft, which the first releases of LTTng with CTF 2 may have written.
+            // Names from a draft, which the first releases of LTTng with CTF 2 may have written.
             | "fixed-length-unsigned-enumeration" | "fixed-length-signed-enumeration" => Kind::Int {
                 int: fixed(class, kind.contains("-signed-"), &mut align)?,
                 base: base(class)?,
@@ -142,7 +144,7 @@ impl Reader<'_> {
             }
             "static-length-array" | "dynamic-length-array" => {
                 align = alignment(class, "minimum-alignment")?;
-                // Before the element: its location must not reach into the elements.
+                // Resolved before the element, since its location must not reach into the elements.
                 let source = match kind {
                     "dynamic-length-array" => Some(self.length(class)?),
                     _ => None,
@@ -250,7 +252,7 @@ impl Reader<'_> {
         Ok(self.around.pop().map(|a| a.members).unwrap_or_default())
     }
 
-    /// Counts a name that is kept.
+    /// Counts a stored name.
     fn name(&mut self, name: &str) -> Result<(), String> {
         self.schema.names += name.len() + size_of::<String>();
         if self.schema.names > NAMES {
@@ -259,7 +261,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The size of such a field, if it has one, bits.
+    /// Returns the size of such a field in bits, if it is fixed.
     fn size(&self, kind: &Kind) -> Result<Option<u64>, String> {
         let size = match kind {
             Kind::Int { int, .. } | Kind::Bool(int) | Kind::Bits { int, .. } | Kind::Float(int) => {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Recognizes LTTng's two event headers, and the one that babeltrace2 writes, to decode them fast: almost every event
-//! has one of them.
+//! Recognizes LTTng's two event headers and the header that babeltrace2 writes, which have a fast
+//! path: almost every event has one of them.
 
 use crate::bits::Order;
 use crate::schema::{Choice, Fast, Int, Kind, Member, Node, NodeId, Role, Schema, Shape, Slot};
 
-/// `Some` when reading by the way for that shape gives the same as reading node by node.
+/// Returns the shape of the header if its fast path gives the same result as reading node by node.
 pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     let node = schema.node(header);
     let Kind::Struct(members) = &node.kind else {
@@ -35,7 +35,7 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     let [compact, extended] = choices.as_slice() else {
         return None;
     };
-    // The selector is the number itself.
+    // The selector is the event class number itself.
     let last = (1i128 << id_int.len) - 1;
     let by_id = schema.node(id.node).slot == Some(selector.slot);
     let ranges = compact.ranges == [(0, last - 1)] && extended.ranges == [(last, last)];
@@ -48,7 +48,7 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     let [long_id, long_time] = members_of(schema, extended)? else {
         return None;
     };
-    // The short way keeps no value that a length or a selector is taken from.
+    // The fast path stores no values for lengths and selectors.
     let kept = |member: &Member| schema.node(member.node).slot.is_some();
     if [time, long_id, long_time].into_iter().any(kept) || takers(schema, selector.slot) != 1 {
         return None;
@@ -61,7 +61,7 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     if !plain(long_id, 32) || !plain(long_time, 64) {
         return None;
     }
-    // Nor does it know of an alignment that only the option has.
+    // It does not handle an alignment that only the option has, either.
     if schema.node(compact.node).align != time_align {
         return None;
     }
@@ -81,7 +81,7 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     })
 }
 
-/// Number of fields that take a length or a selector from this slot.
+/// Returns the number of fields that take a length or a selector from this slot.
 fn takers(schema: &Schema, slot: Slot) -> usize {
     let source = |node: &Node| match &node.kind {
         Kind::DynamicText { length, .. }
@@ -121,12 +121,12 @@ mod tests {
             "byte-order": "little-endian", "roles": [role]})
     }
 
-    /// The header that LTTng writes, with one event of that payload: the short way, if it is taken.
+    /// Returns the shape of LTTng's header, with one event of that payload.
     fn shape(id: u32, time: u32, align: u32, payload: &Value) -> Option<Shape> {
         shape_of(id, time, align, 1, payload)
     }
 
-    /// The header that LTTng writes, as in [`shape`], with options of at least that alignment.
+    /// Returns the shape of LTTng's header, as [`shape`], with options of at least that alignment.
     fn shape_of(id: u32, time: u32, align: u32, option: u32, payload: &Value) -> Option<Shape> {
         let least = option;
         let last = (1u64 << id) - 1;
@@ -147,7 +147,7 @@ mod tests {
         parse(&header, payload)
     }
 
-    /// The short way of that header, with one event of that payload.
+    /// Returns the shape of that header, with one event of that payload.
     fn parse(header: &Value, payload: &Value) -> Option<Shape> {
         let fragments = [
             json!({"type": "preamble", "version": 2}),
@@ -159,7 +159,7 @@ mod tests {
         schema.streams[0].fast.map(|f| f.shape)
     }
 
-    /// Two integers, with one event of that payload.
+    /// Returns the shape of a header of two integers, with one event of that payload.
     fn pair(id: Value, time: Value, payload: &Value) -> Option<Shape> {
         let header = json!({"type": "structure", "minimum-alignment": 8, "member-classes": [
             {"name": "id", "field-class": id}, {"name": "timestamp", "field-class": time}]});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Metadata of CTF 1.8: TSDL, as plain text or in packets. It is converted to the fragments that CTF 2 has for the same
-//! trace, so that readers handle only one format.
+//! Metadata of CTF 1.8: TSDL, as plain text or in packets. It is converted to the CTF 2 fragments
+//! of the same trace, so that readers handle only one format.
 //!
 //! ```text
 //! packets --unpack--> text --token.rs, parser.rs--> types --lower.rs--> fragments of CTF 2 (JSON)
@@ -22,15 +22,15 @@ use self::token::Token;
 use super::field::Root;
 use crate::bits::Order;
 
-/// The number that each packet of metadata begins with.
+/// Magic number at the start of each packet of metadata.
 const MAGIC: u32 = 0x75d1_1d57;
-/// Bytes before the text of a packet: magic, UUID, checksum, sizes, schemes, version.
+/// Number of bytes before the text of a packet: magic, UUID, checksum, sizes, schemes, version.
 const HEADER: usize = 37;
 
-/// A fault, and the byte of the file where it is.
+/// A fault, with its byte offset in the file.
 pub(super) type Fault = (u64, String);
 
-/// The byte order of metadata in packets.
+/// Returns the byte order of metadata in packets.
 fn packets(begin: &[u8]) -> Option<Order> {
     let magic = begin.first_chunk::<4>()?;
     if u32::from_le_bytes(*magic) == MAGIC {
@@ -42,8 +42,8 @@ fn packets(begin: &[u8]) -> Option<Order> {
     }
 }
 
-/// Whether a file that begins like this is metadata of CTF 1.8. Plain text should begin with a signature, which LTTng
-/// from 2.14 on does not write.
+/// Whether a file that starts like this is metadata of CTF 1.8. Plain text should start with a
+/// signature, but LTTng has not written it since 2.14.
 pub(crate) fn is_tsdl(begin: &[u8]) -> bool {
     let text = begin.trim_ascii_start();
     let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
@@ -63,10 +63,10 @@ pub(crate) fn is_tsdl(begin: &[u8]) -> bool {
     packets(begin).is_some() || text.starts_with(b"/* CTF 1.") || starts.contains(&word)
 }
 
-/// The text, and where in the file each piece of it is: the byte of the text, and that of the file.
+/// The text, and the place of each of its pieces: offset in the text, offset in the file.
 type Unpacked<'a> = (Cow<'a, [u8]>, Vec<(usize, usize)>);
 
-/// Takes the text out of its packets. With `growing`, an unfinished last packet is left out.
+/// Extracts the text from its packets. With `growing`, an unfinished last packet is left out.
 fn unpack(file: &[u8], growing: bool) -> Result<Unpacked<'_>, Fault> {
     let Some(order) = packets(file) else {
         return Ok((Cow::Borrowed(file), vec![(0, 0)]));
@@ -117,7 +117,7 @@ fn unpack(file: &[u8], growing: bool) -> Result<Unpacked<'_>, Fault> {
     Ok((Cow::Owned(text), places))
 }
 
-/// A block at the top level, and where it begins.
+/// A block at the top level, and where it starts.
 struct Found {
     at: usize,
     block: Block,
@@ -132,15 +132,15 @@ struct Trace {
     events: Vec<Found>,
 }
 
-/// Reads a metadata file, and gives `fragment` those of CTF 2, one after the other. With `growing`, an unfinished last
-/// block is left out.
+/// Parses a metadata file, and passes the CTF 2 fragments to `fragment`, one after another. With
+/// `growing`, an unfinished last block is left out.
 pub(super) fn fragments(
     file: &[u8],
     growing: bool,
     fragment: &mut dyn FnMut(Value) -> Result<(), String>,
 ) -> Result<(), Fault> {
     let (text, places) = unpack(file, growing)?;
-    // The piece that has this byte of the text.
+    // Finds the piece that contains this byte of the text.
     let place = |at: usize| {
         let after = places.partition_point(|(begin, _)| *begin <= at);
         let (begin, byte) = places
@@ -226,7 +226,8 @@ impl Trace {
         for Found { at, block } in &self.clocks {
             emit(*at, "clock-class", clock(block).map_err(|e| (*at, e))?)?;
         }
-        // A time that names no clock is of the only one; if there is none at all, it counts nanoseconds.
+        // A time that names no clock belongs to the only clock. If there is no clock at all, it
+        // counts nanoseconds.
         lower.only_clock = match self.clocks.as_slice() {
             [] => {
                 let clock = json!({"id": "default", "frequency": 1_000_000_000});
@@ -326,7 +327,7 @@ impl Trace {
 
 fn json_of(value: &Assigned) -> Value {
     match value {
-        // An entry of the environment, which is shown as text.
+        // An entry of the environment, stored as text.
         Assigned::Number(number) => match i64::try_from(*number) {
             Ok(number) => number.into(),
             Err(_) => number.to_string().into(),
@@ -353,7 +354,7 @@ fn clock(block: &Block) -> Result<Map<String, Value>, String> {
         Some(Assigned::Number(number)) => Ok(*number),
         Some(_) => Err(format!("`{key}` is not an integer")),
     };
-    // LTTng gives all of the offset in cycles; CTF 2 wants those of less than a second.
+    // LTTng has the whole offset in cycles; in CTF 2, the cycles are less than a second.
     let cycles = integer("offset")?;
     let each = i128::from(frequency.max(1));
     let seconds = i64::try_from(integer("offset_s")? + cycles.div_euclid(each));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Makes the steps of an event class from its field classes, and the place of each field.
+//! Generates the steps of an event class from its field classes, and the place of each field.
 //!
 //! For each field it tracks the distance from the last anchor, and the position modulo a power of two. So most
 //! alignments are known distances, and need no step.
 
 use crate::schema::{Field, Kind, NodeId, Op, Program, Schema, Scope, Slot, Step};
 
-/// Makes the steps and the fields of an event class from its scopes: common, specific, payload. They begin at a
-/// multiple of `modulus` bits, which is a power of two.
+/// Generates the steps and the fields of an event class from its scopes: common, specific, payload.
+/// The fields start at a multiple of `modulus` bits, a power of two.
 pub(crate) fn lower(
     schema: &Schema,
     modulus: u64,
@@ -46,7 +46,7 @@ struct Lower<'a> {
     schema: &'a Schema,
     program: Program,
     fields: Vec<Field>,
-    /// The last anchor, and how far behind it the next field stands, bits.
+    /// The last anchor, and the distance from it to the next field, bits.
     anchor: u32,
     delta: u64,
     /// The position of the anchor plus delta is `residue` modulo `modulus` bits.
@@ -55,7 +55,7 @@ struct Lower<'a> {
 }
 
 impl Lower<'_> {
-    /// A step behind which the next field is only known to be at a multiple of `modulus` bits.
+    /// Adds a step after which the next field is only known to be at a multiple of `modulus` bits.
     fn step(&mut self, op: Op, modulus: u64) {
         self.anchor += 1;
         self.program.steps.push(Step {
@@ -68,7 +68,7 @@ impl Lower<'_> {
         self.residue = 0;
     }
 
-    /// The next field is so much further on, of which the present step need not know.
+    /// Moves the next field by `size`, without extending the current step.
     fn pass(&mut self, size: u64) {
         self.delta += size;
         self.residue = (self.residue + size) % self.modulus;
@@ -144,13 +144,14 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// An array, and what is known of where it ends.
+    /// Returns the step of an array, and the power of two that its end is known to be a multiple
+    /// of.
     fn array(&self, id: NodeId, of: NodeId, slot: Slot) -> (Op, u64) {
         let element = self.schema.node(of);
         match element.size {
             Some(own) if !element.keeps => {
                 let stride = own.next_multiple_of(u64::from(element.align));
-                // The largest power of two that divides the start and all it can add to it.
+                // The largest power of two that divides the start and every possible length.
                 let begin = u64::from(self.schema.node(id).align).trailing_zeros();
                 let steps = stride.trailing_zeros().min(own.trailing_zeros());
                 (Op::Array { slot, stride, own }, 1 << begin.min(steps))

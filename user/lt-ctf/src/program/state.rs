@@ -11,7 +11,7 @@ use crate::schema::Role;
 pub(crate) struct State {
     /// The values of lengths and selectors.
     pub(crate) slots: Vec<u64>,
-    /// Bits of the window where the anchors of the present event are.
+    /// Positions of the anchors of the current event, in bits of the window.
     pub(crate) anchors: Vec<u64>,
     pub(crate) roles: Roles,
     pub(crate) fuel: u32,
@@ -30,12 +30,12 @@ pub(crate) struct Roles {
     pub(crate) number: Option<u64>,
     pub(crate) discarded: Option<u64>,
     pub(crate) event: Option<u64>,
-    /// The clock, in cycles.
+    /// The value of the clock, in cycles.
     pub(crate) time: u64,
     pub(crate) timed: bool,
 }
 
-/// The clock shows `value` in its lowest `len` bits, and never goes back.
+/// Updates the clock with `value`, its new lowest `len` bits. The clock never goes back.
 #[inline]
 pub(crate) fn tick(clock: u64, value: u64, len: u32) -> u64 {
     let mask = bits::mask(len);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Walks over a field of any kind, node by node: headers, and fields without a step of a program.
+//! Walks a field of any kind, node by node: headers, and fields for which programs have no step of
+//! their own.
 
 use super::state::State;
 use super::window::{Stop, Window, align};
@@ -19,7 +20,7 @@ pub(super) fn slot_of(slots: &[u64], slot: Slot) -> u64 {
     slots.get(slot as usize).copied().unwrap_or(0)
 }
 
-/// The value of a selector.
+/// Returns the value of a selector.
 pub(crate) fn selected(slots: &[u64], source: Source) -> i128 {
     let value = slot_of(slots, source.slot);
     if source.signed {
@@ -29,7 +30,7 @@ pub(crate) fn selected(slots: &[u64], source: Source) -> i128 {
     }
 }
 
-/// The size of `count` elements, bits.
+/// Returns the size of `count` elements, bits.
 pub(super) fn array(count: u64, stride: u64, own: u64) -> u64 {
     match count {
         0 => 0,
@@ -37,7 +38,7 @@ pub(super) fn array(count: u64, stride: u64, own: u64) -> u64 {
     }
 }
 
-/// Goes over one field of any kind.
+/// Walks one field of any kind; returns where it ends.
 pub(crate) fn walk(
     schema: &Schema,
     window: Window<'_>,
@@ -128,13 +129,13 @@ fn elements(
     Ok(pos)
 }
 
-/// Whether an optional field is there.
+/// Whether an optional field is present.
 pub(crate) fn is_there(slots: &[u64], selector: Source, ranges: Option<&[(i128, i128)]>) -> bool {
     let value = selected(slots, selector);
     ranges.map_or(value != 0, |ranges| within(ranges, value))
 }
 
-/// A LEB128 number and where it ends.
+/// Reads a LEB128 number; also returns where it ends.
 pub(crate) fn leb(window: Window<'_>, pos: u64, signed: bool) -> Result<(u64, u64), Stop> {
     let bytes = window
         .bytes

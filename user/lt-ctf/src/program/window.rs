@@ -5,12 +5,12 @@
 use crate::bits;
 use crate::schema::Int;
 
-/// Why the end was not reached.
+/// Why a walk stopped before the end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// It would be at this bit of the window or later.
+    /// The window ends too early: bits up to this one are needed.
     More(u64),
-    /// It cannot be.
+    /// The data is invalid.
     Bad(Box<str>),
 }
 
@@ -21,16 +21,16 @@ impl Stop {
     }
 }
 
-/// A part of a packet, from a bit that is aligned for all.
+/// A part of a packet. It starts at a bit with the largest alignment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window<'a> {
     pub(crate) bytes: &'a [u8],
-    /// In bits; not behind the bytes.
+    /// End, in bits; at most the end of `bytes`.
     pub(crate) end: u64,
 }
 
 impl Window<'_> {
-    /// `pos` + `size`, when it is inside.
+    /// Returns `pos` + `size`, if it is inside.
     #[inline]
     pub(crate) fn after(&self, pos: u64, size: u64) -> Result<u64, Stop> {
         let end = pos.saturating_add(size);
@@ -41,7 +41,7 @@ impl Window<'_> {
         }
     }
 
-    /// An integer there; `pos` + its length must be inside.
+    /// Reads an integer at `pos`; `pos` + its length must be inside.
     #[inline]
     pub(crate) fn integer(&self, pos: u64, int: Int) -> Result<u64, Stop> {
         match bits::read(self.bytes, pos as usize, int.len, int.order) {
@@ -51,7 +51,7 @@ impl Window<'_> {
         }
     }
 
-    /// The end of text of such units, its end mark included.
+    /// Returns the end of text with units of this size, including its terminator.
     pub(crate) fn text(&self, pos: u64, unit: usize) -> Result<u64, Stop> {
         let rest = self
             .bytes

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Selects the next stream: the one with the earliest next event, and of several with the same time the first.
+//! Selects the next stream: the stream with the earliest next item; of several with the same time,
+//! the first.
 
-/// A heap of the streams that have something: the time of what they have next, and their number. Both are one number,
-/// so that to compare them takes two instructions and no branch, however many streams have the same time.
+/// A heap of the streams that have a next item: the time of the item, and the number of the stream.
+/// Both are packed into one integer, so that a comparison takes two instructions and no branch,
+/// however many streams have the same time.
 #[derive(Default)]
 pub(super) struct Merge {
     heap: Vec<u128>,
 }
 
 fn key(time: i64, stream: u32) -> u128 {
-    // With the sign bit turned around, unsigned numbers have the order of the signed ones.
+    // With the sign bit inverted, unsigned numbers have the order of the signed ones.
     u128::from((time as u64) ^ 1 << 63) << 32 | u128::from(stream)
 }
 
@@ -19,7 +21,7 @@ impl Merge {
         self.heap.clear();
     }
 
-    /// The first one: its time, and its number.
+    /// Returns the time and the number of the first stream.
     #[inline]
     pub(super) fn first(&self) -> Option<(i64, u32)> {
         let key = self.heap.first()?;
@@ -35,7 +37,7 @@ impl Merge {
         }
     }
 
-    /// The first one goes on to `time`, or has nothing more.
+    /// Moves the first stream on to `time`, or removes it if it has no more items.
     #[inline]
     pub(super) fn replace_first(&mut self, time: Option<i64>) {
         let moved = match (time, self.heap.first()) {
@@ -50,7 +52,7 @@ impl Merge {
     }
 }
 
-/// Has `moved` take the place of the first.
+/// Replaces the first entry by `moved`.
 #[inline]
 fn sink(heap: &mut [u128], moved: u128) {
     let mut at = 0;

@@ -14,8 +14,8 @@ use crate::trace::Trace;
 
 /// Maximum depth at which traces are searched for.
 const DEPTH: usize = 16;
-/// All windows together, bytes, unless there are more streams than that is enough for, and each gets its least.
-/// They should stay in the cache.
+/// Size of all windows together, bytes. With very many streams it is more, since each has a
+/// minimum. They should stay in the cache.
 const WINDOWS: usize = 4 << 20;
 const LEAST: usize = 16 << 10;
 
@@ -26,17 +26,19 @@ pub struct Options {
 }
 
 impl Options {
-    /// The trace is still being written: what is incomplete at the end of a file is not there yet, and no error.
+    /// The trace is still being written: incomplete data at the end of a file is ignored, and not
+    /// an error.
     #[must_use]
     pub fn growing(mut self, growing: bool) -> Self {
         self.growing = growing;
         self
     }
 
-    /// Opens all traces below `path`, or the one that is there.
+    /// Opens all traces below `path`, or the trace at `path`.
     ///
-    /// # Errors When there is none, or the metadata of none can be read. Of several, one whose metadata cannot be read
-    /// is an error of [`Reader::next`]; so is a stream that cannot be read.
+    /// # Errors
+    /// When there is no trace, or no trace has readable metadata. If only some of several traces have
+    /// unreadable metadata, [`Reader::next`] returns the error, as it does for an unreadable stream.
     pub fn open(self, path: &Path) -> Result<Reader> {
         let mut found = Found::default();
         found.look(path, 0)?;
@@ -57,12 +59,12 @@ impl Options {
     }
 }
 
-/// The contents of a directory.
+/// What was found below a directory.
 #[derive(Default)]
 struct Found {
     /// The directories of traces, in the order of their names.
     directories: Vec<PathBuf>,
-    /// The first file that is called `metadata`, but is something else.
+    /// The first file that is named `metadata`, but is not the metadata of a trace.
     foreign: Option<Error>,
 }
 
@@ -71,12 +73,12 @@ impl Found {
         let metadata = path.join("metadata");
         if metadata.is_file() {
             match head(&metadata, metadata::BEGIN) {
-                // With streams beside it, it is damaged rather than foreign.
+                // If there are streams in the directory, it is damaged rather than foreign.
                 Ok(begin) if !metadata::is_metadata(&begin) && !has_stream(path) => {
                     let foreign = || Error::metadata(&metadata, 0, metadata::FOREIGN);
                     self.foreign.get_or_insert_with(foreign);
                 }
-                // An unreadable one is an error later.
+                // An unreadable file is an error later.
                 _ => {
                     self.directories.push(path.to_path_buf());
                     return Ok(());
@@ -87,7 +89,7 @@ impl Found {
         let mut below = Vec::new();
         for entry in fs::read_dir(path).map_err(wrong)? {
             let entry = entry.map_err(wrong)?;
-            // No links: they may lead in a circle.
+            // Links are not followed, since they may form a loop.
             if entry.file_type().map_err(wrong)?.is_dir() {
                 below.push(entry.path());
             }
@@ -132,7 +134,7 @@ impl Reader {
                 Err(error) => self.faults.push(error),
             }
         }
-        // The files of one stream, when the tracer went on in another: in the order of time.
+        // A tracer may continue a stream in further files: they are sorted by time.
         streams.sort_by_key(|s| (s.class, s.id, s.id.and(s.packet.begin)));
         let groups = streams.chunk_by(|a, b| a.id.is_some() && (a.class, a.id) == (b.class, b.id));
         for group in groups {
@@ -157,7 +159,7 @@ impl Reader {
 
     fn ready(&mut self) {
         let size = (WINDOWS / self.streams.len().max(1)).clamp(LEAST, WINDOW);
-        // A multiple of a page, as windows are.
+        // Windows are a multiple of a page.
         self.streams
             .iter_mut()
             .for_each(|s| s.limit_window(size / 4096 * 4096));
@@ -165,7 +167,7 @@ impl Reader {
     }
 }
 
-/// Whether a file in this directory begins as packets do.
+/// Whether a file in this directory starts with a packet.
 fn has_stream(directory: &Path) -> bool {
     let begins = |path: &Path| {
         let begin = head(path, 4).unwrap_or_default();
@@ -179,7 +181,7 @@ fn has_stream(directory: &Path) -> bool {
     files.any(|entry| begins(&entry.path()))
 }
 
-/// Metadata, of no more than is reasonable.
+/// Reads metadata, up to a reasonable size.
 fn read_metadata(file: &Path) -> Result<Vec<u8>> {
     let text = head(file, metadata::LIMIT + 1)?;
     if text.len() as u64 > metadata::LIMIT {
@@ -192,7 +194,7 @@ fn read_metadata(file: &Path) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The first bytes of a file, at most this many.
+/// Reads the first bytes of a file, at most this many.
 fn head(file: &Path, bytes: u64) -> Result<Vec<u8>> {
     let wrong = |e| Error::new(file, 0, What::Io(e));
     let mut text = Vec::new();

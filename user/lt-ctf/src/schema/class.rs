@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Stream classes, and their event classes with the fields that are requested by number.
+//! Stream classes, and their event classes, whose fields are accessed by index.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(crate) struct StreamClass {
     pub(crate) events: Events,
 }
 
-/// The event classes of a stream class, by number; small numbers at once.
+/// The event classes of a stream class, by number. Small numbers are array indices.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     dense: Vec<u32>,
@@ -31,7 +31,7 @@ const NONE: u32 = u32::MAX;
 const DENSE: usize = 1 << 16;
 
 impl Events {
-    /// False when there was one of that number.
+    /// Adds a class. Returns false if there is one with that number.
     pub(crate) fn insert(&mut self, id: u64, class: u32) -> bool {
         match usize::try_from(id) {
             Ok(id) if id < DENSE => {
@@ -53,26 +53,27 @@ impl Events {
         }
     }
 
-    /// All classes; those with small numbers first, in their order.
+    /// Returns all classes; those with small numbers first, in order.
     pub(crate) fn classes(&self) -> impl Iterator<Item = u32> {
         let dense = self.dense.iter().filter(|class| **class != NONE);
         dense.chain(self.other.values()).copied()
     }
 }
 
-/// The event headers of LTTng and of babeltrace2, which are worth a way of their own.
+/// The event headers of LTTng and of babeltrace2, which have a fast path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fast {
-    /// Alignment of the whole, in bits.
+    /// Alignment of the header, in bits.
     pub(crate) align: u32,
     pub(crate) order: Order,
     pub(crate) shape: Shape,
-    /// Alignment in bits of what follows an escape: the number (32 bits), then the time (64 bits).
+    /// Alignments in bits after an escape: of the extended header, of its number (32 bits), of its
+    /// time (64 bits).
     pub(crate) extended: (u32, u32, u32),
 }
 
 impl Fast {
-    /// The fields begin at a multiple of this many bits, a power of two.
+    /// Returns the number of bits that the fields start at a multiple of, a power of two.
     pub(crate) fn end(&self) -> u64 {
         let short = match self.shape {
             Shape::Compact | Shape::Wide => self.align,
@@ -84,18 +85,18 @@ impl Fast {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// 5 bits of class, 27 of time; class 31 is the escape.
+    /// 5 bits of class, 27 bits of time; class 31 is the escape.
     Compact,
-    /// 16 bits of class, 32 of time with this alignment; class 65535 is the escape.
+    /// 16 bits of class, 32 bits of time with this alignment; class 65535 is the escape.
     Large { time_align: u32 },
-    /// 64 bits of class, 64 of time, without an escape: as babeltrace2 writes them.
+    /// 64 bits of class, 64 bits of time, without an escape: the header of babeltrace2.
     Wide,
 }
 
 /// An event class.
 #[derive(Debug)]
 pub struct Class {
-    /// `sched_switch`, `provider:event`, ...
+    /// Name: `sched_switch`, `provider:event`, ...
     pub name: String,
     pub(crate) fields: Vec<Field>,
     pub(crate) program: Program,
@@ -106,7 +107,7 @@ pub struct Class {
 /// The scope of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Context that all events of the stream have (`lttng add-context`).
+    /// Context of all events of the stream (`lttng add-context`).
     Common,
     /// Context of this class of events.
     Specific,
@@ -122,19 +123,19 @@ pub struct Field {
     /// Its scope.
     pub scope: Scope,
     pub(crate) node: NodeId,
-    /// It begins `delta` bits after this anchor of the event.
+    /// It starts `delta` bits after this anchor of the event.
     pub(crate) anchor: u32,
     pub(crate) delta: u32,
-    /// Set when it is an integer of whole bytes, and always on a byte boundary.
+    /// Set if it is an integer of whole bytes that always starts on a byte boundary.
     pub(crate) quick: Option<Int>,
 }
 
-/// The number of a field in its class; found once with [`Class::field`].
+/// The index of a field in its class; looked up once with [`Class::field`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldIndex(pub(crate) u32);
 
 impl Class {
-    /// The field of that name: of the event itself before those of its contexts.
+    /// Returns the field of that name: a field of the event itself before one of its contexts.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<FieldIndex> {
         let named = |(_, f): &(usize, &Field)| f.name == name;
@@ -143,13 +144,13 @@ impl Class {
         u32::try_from(index).ok().map(FieldIndex)
     }
 
-    /// Whether it has such a scope, though it may have no field.
+    /// Whether it has such a scope, even without fields.
     #[must_use]
     pub fn has(&self, scope: Scope) -> bool {
         self.scopes[scope as usize]
     }
 
-    /// All fields, in the order of the metadata.
+    /// Returns all fields, in the order of the metadata.
     pub fn fields(&self) -> impl Iterator<Item = (FieldIndex, &Field)> {
         (0u32..).map(FieldIndex).zip(&self.fields)
     }

@@ -7,15 +7,15 @@ use super::{Int, NodeId, Slot};
 /// An operation that skips a field of variable size or place, or stores its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// To the next multiple of mask + 1 bits.
+    /// Skip to the next multiple of mask + 1 bits.
     Align(u32),
-    /// A field of fixed size, whose value is kept.
+    /// A field of fixed size, whose value is stored in the slot.
     Keep(Int, Slot),
-    /// Bytes up to and with a zero.
+    /// Bytes up to and including a zero byte.
     Text,
-    /// Number of bytes from the slot.
+    /// Bytes, whose number is in the slot.
     Bytes(Slot),
-    /// Number of elements from the slot; each takes `stride` bits, the last one `own`.
+    /// Elements, whose number is in the slot. Each takes `stride` bits, the last one `own` bits.
     Array { slot: Slot, stride: u64, own: u64 },
     /// Anything else.
     Node(NodeId),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Fills the window on a packet.
+//! Fills the window onto a packet.
 //!
-//! The file is read, not mapped: if a mapped file shrinks, as it may while it is recorded, the process dies of SIGBUS.
-//! Reading 256 KiB costs 20 us, decoding it 200 us or more. The window begins at a multiple of 4096 bytes of its packet,
-//! so that alignment in the window is alignment in the packet, and grows only if a single event does not fit.
+//! The file is read, not mapped: if a mapped file shrinks, as it may during recording, the process
+//! dies of SIGBUS. Reading 256 KiB costs 20 us, decoding it 200 us or more. The window begins at a
+//! multiple of 4096 bytes of its packet, so that alignment in the window is alignment in the
+//! packet, and grows only if a single event does not fit.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -32,7 +33,8 @@ impl Stream {
             );
             return Err(self.fault(at, What::Data(what)));
         }
-        // From the page in which the event begins; if the window begins there already, twice as large.
+        // The new window starts at the page in which the event starts. If it does already, it is
+        // doubled.
         let base = at / 8 / PAGE * PAGE;
         let mut size = self.size.max(self.bytes.len());
         if base == self.base {
@@ -56,7 +58,8 @@ impl Stream {
         want > content || self.base + self.filled as u64 >= content.div_ceil(8)
     }
 
-    /// Fills the window with `size` bytes of the packet from byte `base`, or as many as there are.
+    /// Fills the window with `size` bytes of the packet from byte `base`, or with fewer if the
+    /// packet ends before.
     pub(super) fn fill(&mut self, base: u64, size: usize) -> Result<()> {
         let left = self.packet.content.div_ceil(8).saturating_sub(base);
         let size = size.min(usize::try_from(left).unwrap_or(usize::MAX));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The headers of events: class and time.
+//! Decodes the headers of events: class and time.
 
 use crate::bits::{self, Order};
 use crate::program::{FUEL, Roles, State, Stop, Window, align, tick, walk};
 use crate::schema::{Fast, Schema, Shape, StreamClass};
 
-/// LTTng's headers, and babeltrace2's: the number of the class, the clock, and where the fields begin.
+/// Decodes LTTng's and babeltrace2's headers. Returns the number of the class, the clock, and where
+/// the fields start.
 #[inline]
 pub(super) fn fast(
     window: Window<'_>,
@@ -28,7 +29,7 @@ pub(super) fn fast(
         }
         Shape::Large { time_align } => {
             let at = align(pos + 16, time_align);
-            // An extended one takes more anyway.
+            // An extended header is longer than this anyway.
             let after = window.after(at, 32)?;
             (
                 word(window.bytes, pos) & 0xffff,
@@ -55,7 +56,7 @@ fn extended(window: Window<'_>, pos: u64, fast: Fast) -> Result<(u64, u64, u64),
     Ok((read(pos, 32), read(time_at, 64), after))
 }
 
-/// 32 bits on a byte, which are there.
+/// Reads 32 byte-aligned bits, which must be in the window.
 #[inline]
 fn word(bytes: &[u8], pos: u64) -> u64 {
     let four = bytes
@@ -64,7 +65,7 @@ fn word(bytes: &[u8], pos: u64) -> u64 {
     four.map_or(0, |b| u64::from(u32::from_le_bytes(*b)))
 }
 
-/// 64 bits on a byte, which are there.
+/// Reads 64 byte-aligned bits, which must be in the window.
 #[inline]
 fn long(bytes: &[u8], pos: u64) -> u64 {
     let eight = bytes
@@ -73,7 +74,7 @@ fn long(bytes: &[u8], pos: u64) -> u64 {
     eight.map_or(0, |b| u64::from_le_bytes(*b))
 }
 
-/// Any header.
+/// Decodes any header.
 pub(super) fn any(
     schema: &Schema,
     class: &StreamClass,

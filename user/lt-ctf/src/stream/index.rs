@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Index of the packets of a stream by time, to start reading anywhere.
+//! Index of the packets of a stream by time, so that reading can start anywhere.
 
 use super::{PAGE, Packet, Stream};
 use crate::schema::Schema;
 
-/// Starts of packets, by time: all, or every second, fourth, ... of a stream with very many packets.
+/// Starts of packets, by time: all packets, or every second, fourth, ... if the stream has very
+/// many.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     entries: Vec<(i64, (usize, u64))>,
@@ -14,7 +15,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// More would be memory for nothing: a stretch between two of them is read in no time.
+    /// Maximum number of entries. More would waste memory: the packets between two entries are read
+    /// quickly.
     const MOST: usize = 16 << 10;
 
     fn push(&mut self, begin: i64, at: (usize, u64)) {
@@ -35,7 +37,7 @@ impl Index {
         self.seen += 1;
     }
 
-    /// The last packet known that begins at `time` or before.
+    /// Returns the last known packet that starts at `time` or before.
     pub(crate) fn before(&self, time: i64) -> Option<(usize, u64)> {
         let after = self.entries.partition_point(|(begin, _)| *begin <= time);
         let entry = self.entries.get(after.checked_sub(1)?)?;
@@ -43,23 +45,24 @@ impl Index {
     }
 }
 
-/// From which packet to which a stream reaches.
+/// The range of a stream, from its first to its last packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// The number of its trace, as of [`crate::Event::trace`].
+    /// The index of its trace, as in [`crate::Event::trace`].
     pub trace: usize,
-    /// The stream in its trace: the number of its class, and its own ID, if packets have one.
+    /// The stream within its trace: the index of its class, and its own ID, if packets have one.
     pub stream: (usize, Option<u64>),
     /// The CPU of the stream.
     pub cpu: Option<u32>,
     /// From the start of the first packet to the end of the last, in cycles of the trace's clock.
     pub cycles: (u64, u64),
-    /// The numbers of these two, if packets have one.
+    /// The sequence numbers of these two packets, if they have any.
     pub numbers: Option<(u64, u64)>,
 }
 
 impl Stream {
-    /// First and last packet; `None` if no packet can be read. Reads the header of each.
+    /// Returns the range of the stream; `None` if no packet can be read. Reads the header of each
+    /// packet.
     pub(crate) fn span(&self, schema: &Schema) -> Option<Span> {
         let mut walker = Self::new(schema, self.class, self.parts.clone(), self.growing);
         walker.size = PAGE as usize;
@@ -68,14 +71,14 @@ impl Stream {
             match walker.next_packet(schema) {
                 Ok(true) => {}
                 Ok(false) => return span,
-                // The next file may be better.
+                // The next file may be readable.
                 Err(_) => continue,
             }
             let packet = walker.packet.clone();
             let begin = packet.begin.unwrap_or(walker.cycles);
             let mut end = packet.end.unwrap_or(begin);
             if packet.cut.is_some() {
-                // Up to its last event.
+                // The packet ends at its last event.
                 match walker.last(schema) {
                     Some(last) => end = last,
                     None => continue,
@@ -96,7 +99,7 @@ impl Stream {
         }
     }
 
-    /// The time of the last event that is there of the packet, which has just been opened.
+    /// Returns the time of the last event in the file of the packet, which has just been opened.
     fn last(&mut self, schema: &Schema) -> Option<u64> {
         let mut last = None;
         self.enter();
@@ -114,7 +117,7 @@ impl Stream {
         last
     }
 
-    /// The packets of this stream, in order, up to the first that cannot be read.
+    /// Returns the packets of this stream, in order, up to the first unreadable one.
     pub(crate) fn index(&self, schema: &Schema) -> Index {
         let mut index = Index::default();
         let mut walker = Self::new(schema, self.class, self.parts.clone(), self.growing);
@@ -131,7 +134,7 @@ impl Stream {
         index
     }
 
-    /// Begins at this packet again.
+    /// Restarts reading at this packet.
     pub(crate) fn rewind(&mut self, at: (usize, u64)) {
         self.at = at;
         self.limit = 0;

@@ -8,38 +8,41 @@ use super::Stream;
 /// A kind of loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// Events, after the last one of a packet and before the next packet.
+    /// Events after the last event of a packet and before the next packet.
     Events,
-    /// Packets, between two others.
+    /// Packets between two others.
     Packets,
-    /// The unreadable end of a packet, with an unknown number of events. The error came before.
+    /// The unreadable end of a packet, with an unknown number of events. It follows the error.
     Rest,
 }
 
 /// A loss of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
-    /// The stream it was lost from, and its CPU.
+    /// The index of the stream with the loss.
     pub stream: usize,
-    /// The number of its trace, as of [`crate::Event::trace`].
+    /// The index of its trace, as in [`crate::Event::trace`].
     pub trace: usize,
     /// The CPU of the stream.
     pub cpu: Option<u32>,
-    /// Events, packets, or the rest of one.
+    /// The kind of the loss.
     pub what: Missing,
     /// Number of lost items.
     pub count: u64,
-    /// Between these times: cycles of the trace's clock, as of [`crate::Event::cycles`].
+    /// The loss is between these times, cycles of the trace's clock, as in
+    /// [`crate::Event::cycles`].
     pub cycles: (u64, u64),
     /// These times in ns since the clock's origin.
     pub nanoseconds: (i64, i64),
 }
 
 impl Stream {
-    /// Compares the packet, if there is one, with its predecessor, whose last event was at `last`.
+    /// Finds losses: compares the packet, if there is one, with its predecessor, whose last event
+    /// was at `last`.
     ///
-    /// A packet's counter of discarded events is stored when the packet is closed, and the first event that fits again
-    /// closes it. So what a packet counts was lost after its own last event, and before the next packet.
+    /// A packet's counter of discarded events is stored when the packet is closed, which happens at
+    /// the first event that fits again. So the events that a packet counts were lost after its own
+    /// last event, and before the next packet.
     pub(super) fn find_lost(&mut self, last: u64, is_open: bool) {
         let Some(before) = &self.before else {
             return;
@@ -64,8 +67,9 @@ impl Stream {
         self.discarded = self.before.as_ref().and_then(|before| before.discarded);
     }
 
-    /// How many events were lost at the end of the packet before the present one: by how much its counter exceeds its
-    /// own predecessor's. Before the first packet of a stream nothing was counted.
+    /// Returns how many events were lost at the end of the previous packet: the difference between
+    /// its counter and the counter of its own predecessor. The counter before the first packet of a
+    /// stream is 0.
     fn owed(&self) -> u64 {
         let before = self.before.as_ref();
         let new = before.and_then(|before| before.discarded);
@@ -74,7 +78,7 @@ impl Stream {
         old.zip(new).map_or(0, |(old, new)| new.saturating_sub(old))
     }
 
-    /// Reports that the present packet cannot be read beyond its last event.
+    /// Reports that the current packet cannot be read beyond its last event.
     pub(super) fn lose_rest(&mut self) {
         let from = self.cycles;
         let to = self.packet.end.unwrap_or(from).max(from);

@@ -13,26 +13,26 @@ pub(crate) const MAGIC: u64 = 0xc1fc_1fc1;
 /// Place of a packet, and the contents of its header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Packet {
-    /// File of the stream, and offset in it, in bytes.
+    /// Index of its file in the stream, and its offset in the file, in bytes.
     pub(crate) part: usize,
     pub(crate) offset: u64,
-    /// With what follows the events, bytes; without, bits.
+    /// Its total size, bytes, and the size of its content, without the padding, bits.
     pub(crate) total: u64,
     pub(crate) content: u64,
     /// Start of the events, in bits.
     pub(crate) events: u64,
-    /// Cycles.
+    /// Start and end times, cycles.
     pub(crate) begin: Option<u64>,
     pub(crate) end: Option<u64>,
     pub(crate) number: Option<u64>,
     pub(crate) discarded: Option<u64>,
-    /// The file ends before this packet does, which has this many bytes by its own account. The sizes above are of what
-    /// is there.
+    /// Set if the file ends before this packet: its size according to its header, bytes. The sizes
+    /// above are limited to the file.
     pub(crate) cut: Option<u64>,
 }
 
 impl Stream {
-    /// Goes to the packet at `at`; false at the end of the last file.
+    /// Advances to the packet at `at`; returns false at the end of the last file.
     pub(super) fn next_packet(&mut self, schema: &Schema) -> Result<bool> {
         let before = std::mem::take(&mut self.packet);
         if before.events > 0 || before.total > 0 {
@@ -49,7 +49,7 @@ impl Stream {
                 self.at.1 = self.packet.offset + self.packet.total;
                 return Ok(true);
             }
-            // Later packets in this file cannot be found.
+            // The packets after it in this file cannot be found.
             self.packet = Packet::default();
             self.at = (self.at.0 + 1, 0);
             opened?;
@@ -59,19 +59,20 @@ impl Stream {
         Ok(false)
     }
 
-    /// Whether a file is longer now than it was when the trace was opened: then it is still being written.
+    /// Whether a file has grown since the trace was opened: then it is still being written.
     fn grows(&self, part: usize) -> bool {
         self.parts.get(part).is_some_and(Part::has_grown)
     }
 
-    /// Whether a packet of which the end is missing is not there yet, rather than cut off.
+    /// Whether a packet whose end is missing is still being written, rather than cut off.
     #[cold]
     fn is_incomplete(&mut self, part: usize) -> bool {
         self.grew |= self.grows(part);
         self.growing || self.grew
     }
 
-    /// All that is there of a packet has been read: an error if the file ends before it does.
+    /// Called when a packet has been read as far as the file has it. Fails if the file ends before
+    /// the packet.
     pub(super) fn end_cut(&mut self) -> Result<()> {
         let Some(packet) = self.packet.cut.take() else {
             return Ok(());
@@ -84,11 +85,11 @@ impl Stream {
         Err(self.fault(0, What::Truncated { packet, there }))
     }
 
-    /// Reads the header of the packet at `at`. Returns false if it is not there yet.
+    /// Reads the header of the packet at `at`. Returns false if it has not been written yet.
     pub(crate) fn open_packet(&mut self, schema: &Schema) -> Result<bool> {
         let (part, offset) = self.at;
         let left = self.parts[part].size - offset;
-        // Until it says more, it may reach to the end of the file.
+        // Until its size is known, it may extend to the end of the file.
         self.packet = Packet {
             part,
             offset,
@@ -150,7 +151,7 @@ impl Stream {
             discarded: roles.discarded,
             cut,
         };
-        // Behind the end of a packet whose sizes are wrong is no event of it.
+        // The end time also excludes data behind the end of a packet whose sizes are wrong.
         self.latest = cut.and(roles.end).unwrap_or(u64::MAX);
         self.filled = self.filled.min(content.div_ceil(8) as usize);
         if let Some(begin) = begin {
@@ -159,7 +160,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// The header and the context of the packet in the window; `pos` is behind them then.
+    /// Reads the header and the context of the packet in the window; `pos` is then behind them.
     fn packet_header(&mut self, schema: &Schema) -> Result<(), Stop> {
         self.state.roles = Roles {
             time: self.cycles,
@@ -208,7 +209,7 @@ impl Stream {
             pos = walk(schema, window, context, pos, &mut self.state)?;
             self.cpu = cpu(schema, window, context, context_at).or(self.cpu);
         }
-        // An empty field may still be aligned to beyond the end.
+        // The alignment of an empty field may still be beyond the end.
         let pos = window.after(pos, 0)?;
         self.context_at = context_at;
         self.context.clear();
@@ -219,7 +220,7 @@ impl Stream {
     }
 }
 
-/// The member `cpu_id` of the packet's context.
+/// Returns the member `cpu_id` of the packet's context.
 fn cpu(schema: &Schema, window: Window<'_>, context: NodeId, pos: u64) -> Option<u32> {
     let node = schema.node(context);
     let Kind::Struct(members) = &node.kind else {

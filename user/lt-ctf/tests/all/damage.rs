@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Thousands of damaged traces: errors are fine, a panic or a loop without end is not.
+//! Reads thousands of damaged traces: errors are fine, a panic or an endless loop is not.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::made::*;
 use crate::tsdl;
 
-/// xorshift: the same damage in every run.
+/// A xorshift generator, so that the damage is the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -49,7 +49,7 @@ fn damage(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Digits are where metadata hurt most.
+/// Changed digits do the most harm in metadata.
 fn damage_number(random: &mut Random, bytes: &mut [u8]) {
     let digits: Vec<usize> = (0..bytes.len())
         .filter(|i| bytes[*i].is_ascii_digit())
@@ -175,14 +175,15 @@ fn damage_all(metadata: &[u8], stream: &[u8]) {
             _ => damage(&mut random, &mut bytes),
         }
         for (name, content) in [("metadata", &text), ("stream_0", &bytes)] {
-            // A new file: one that is truncated and written again, ext4 writes to the disk at once.
+            // Creates a new file, since ext4 writes a truncated and rewritten file to the disk at
+            // once.
             let _ = fs::remove_file(dir.0.join(name));
             fs::write(dir.0.join(name), content).unwrap();
         }
         match told(&dir.0, round % 8 > 4) {
             Err(_) => refused += 1,
             Ok(told) => {
-                // Nothing is invented: the smallest event has nine bytes.
+                // No events are invented: the smallest event has nine bytes.
                 assert!(
                     told.len() < 2 * bytes.len() + 10,
                     "round {round}: {} lines",
@@ -203,7 +204,7 @@ fn damage_all(metadata: &[u8], stream: &[u8]) {
         }
     }
     println!("{refused} refused, {wrong} with errors, {whole} without");
-    // The damage is neither harmless nor all of one kind.
+    // The damage is not harmless, and has several kinds.
     assert!(
         refused > 300 && wrong > 500 && whole > 300,
         "{refused} refused, {wrong} with errors, {whole} without"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Every field class, from bytes put by hand.
+//! Tests every field class with bytes written by hand.
 
 use serde_json::{Value, json};
 
@@ -232,7 +232,8 @@ fn arrays_of_numbers_structures_and_arrays() {
 
 #[test]
 fn a_length_counts_that_was_read_last() {
-    // An array of structures, each with a length of its own; and text within, whose size nobody knows before.
+    // An array of structures, each with a length of its own, and with text whose size is not known
+    // in advance.
     let row = structure(&[
         ("n", int(8, false, false)),
         ("of", dynamic(int(8, false, false), &["n"])),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Traces made to hurt: each must be refused, or read, in no time and in little memory.
+//! Hostile traces: each must be rejected or read quickly, and with little memory.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::made::*;
 
-/// What opening and reading says of a payload whose event is these bytes.
+/// Returns the result of opening and reading a trace with this payload and one event with these
+/// bytes.
 fn read(payload: Value, put: impl FnOnce(&mut Bits)) -> Result<Vec<String>, String> {
     let dir = Dir::new();
     let bytes = packet(Packet::default(), |bits| put(event(bits, 0, 1)));
@@ -77,7 +78,7 @@ fn arrays_of_nothing() {
         bits.u64(u64::MAX);
     })
     .unwrap();
-    // An optional that is never there takes no room, but nobody knows before.
+    // An optional field that is never present takes no space, but this is not known in advance.
     let optional = json!({"type": "optional", "selector-field-location": {"origin": "event-record-payload", "path": ["n"]},
         "selector-field-ranges": [[0, 0]], "field-class": int(8, false, false)});
     let dynamic = json!({"type": "dynamic-length-array", "length-field-location": path(&["n"]), "element-field-class": optional});
@@ -110,7 +111,7 @@ fn events_of_no_size() {
     );
 }
 
-/// The fields of the context that all events have are those of each class.
+/// The fields of the common context count for each event class.
 #[test]
 fn classes_that_multiply_the_common_context() {
     let names: Vec<_> = (0..16_000).map(|i| format!("f{i}")).collect();
@@ -127,7 +128,7 @@ fn classes_that_multiply_the_common_context() {
     assert!(error.contains("fields of all events"), "{error}");
 }
 
-/// An array of nothing at an alignment that lies behind the end of the file.
+/// An empty array whose alignment is beyond the end of the file.
 #[test]
 fn a_packet_context_that_ends_behind_the_packet() {
     let element = role(byte_aligned(8), "packet-sequence-number");

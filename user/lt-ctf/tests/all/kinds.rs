@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which kinds of fields the real traces have: all that their metadata, LTTng's own, can describe are among the events
-//! that are compared with babeltrace2's text.
+//! Checks that the real traces cover all kinds of fields: each kind in their metadata, LTTng's own,
+//! occurs in the events that are compared with babeltrace2's text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::real::unpack;
 
-/// Where in an event something is: `net_dev_queue/network_header/ipv4/tot_len`; `*` is an element.
+/// The path of a field in an event: `net_dev_queue/network_header/ipv4/tot_len`; `*` is an element.
 type Place = String;
 
-/// What makes a difference for decoding or printing, of each field in and below `class`.
+/// Adds the properties that affect decoding or printing, for each field in and below `class`.
 fn kinds(class: &Value, place: &str, found: &mut BTreeMap<Place, String>) {
     let text = |key| class.get(key).and_then(Value::as_str).unwrap_or_default();
     let list = |key| {
@@ -61,7 +61,7 @@ fn kinds(class: &Value, place: &str, found: &mut BTreeMap<Place, String>) {
     found.insert(place.to_string(), format!("{kind}{more}"));
 }
 
-/// The kinds of the fields of all events that the metadata of a trace describe, by their places.
+/// Returns the kinds of the fields of all events in the metadata of a trace, by path.
 fn described(metadata: &Path) -> BTreeMap<Place, String> {
     let text = fs::read_to_string(metadata).unwrap();
     let mut found = BTreeMap::new();
@@ -77,9 +77,9 @@ fn described(metadata: &Path) -> BTreeMap<Place, String> {
     found
 }
 
-/// The places of all fields that are in its events.
+/// Returns the paths of all fields in the events of a trace.
 fn there(trace: &Path) -> BTreeSet<Place> {
-    /// What goes on around a part.
+    /// The container around a part.
     enum Around {
         Struct,
         Array,
@@ -111,7 +111,8 @@ fn there(trace: &Path) -> BTreeSet<Place> {
                         {
                             place.pop();
                         }
-                        // A member or an element has ended; at the end of the field that is its name.
+                        // A member or an element has ended. At the end of the field, this is its
+                        // name.
                         if !matches!(around.last(), Some(Around::Variant)) {
                             place.pop();
                         }
@@ -139,7 +140,7 @@ fn every_kind_of_field_that_lttng_describes_is_in_an_event() {
     };
     for entry in fs::read_dir(&dir.0).unwrap() {
         let path = entry.unwrap().path();
-        // The older format says the same in another language.
+        // The older format describes the same fields in another language.
         if !path.is_dir() || path.to_string_lossy().contains("-1.8") {
             continue;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Makes a trace: metadata as JSON, streams bit by bit.
+//! Builds traces: metadata as JSON, streams bit by bit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use lt_ctf::{Error, Item, Missing, Options, Reader};
 use serde_json::{Value, json};
 
-/// A directory that goes with its owner.
+/// A directory that is removed on drop.
 pub struct Dir(pub PathBuf);
 
 impl Dir {
@@ -29,7 +29,7 @@ impl Drop for Dir {
     }
 }
 
-/// Bits, one after the other, in the order of bytes that each field has.
+/// A bit buffer. Each field has its own byte order.
 #[derive(Default, Clone)]
 pub struct Bits {
     pub bytes: Vec<u8>,
@@ -117,8 +117,8 @@ pub fn path(names: &[&str]) -> Value {
     json!({"path": names})
 }
 
-/// A trace with one stream class: events have a number of 8 bits and a time of 64, then the payload. The time
-/// counts ns; packets say all that LTTng's do.
+/// Returns the metadata of a trace with one stream class. Events have a number of 8 bits, a time of
+/// 64 bits in ns, and the payload. Packets have the same fields as LTTng's.
 pub fn metadata(events: &[(&str, Value)]) -> String {
     let header = structure(&[
         ("id", role(byte_aligned(8), "event-record-class-id")),
@@ -162,7 +162,7 @@ pub fn metadata_with(header: Value, events: &[(&str, Value)]) -> String {
     fragments.iter().map(|f| format!("\x1e{f}\n")).collect()
 }
 
-/// What a packet says of itself.
+/// The fields of a packet's header and context.
 #[derive(Clone, Copy, Default)]
 pub struct Packet {
     pub instance: u8,
@@ -171,13 +171,13 @@ pub struct Packet {
     pub number: u32,
     pub lost: u32,
     pub cpu: u32,
-    /// Bytes behind the content.
+    /// Number of bytes after the content.
     pub padding: usize,
 }
 
 pub const HEADER: usize = 6 + 36;
 
-/// A packet with what `events` puts into it.
+/// Returns a packet with the events that `events` writes.
 pub fn packet(facts: Packet, events: impl FnOnce(&mut Bits)) -> Vec<u8> {
     let mut body = Bits {
         bytes: vec![0; HEADER],
@@ -202,7 +202,7 @@ pub fn packet(facts: Packet, events: impl FnOnce(&mut Bits)) -> Vec<u8> {
     bytes
 }
 
-/// The begin of event `id` at `time`.
+/// Writes the header of event `id` at `time`.
 pub fn event(bits: &mut Bits, id: u8, time: u64) -> &mut Bits {
     bits.u8(id).u64(time)
 }
@@ -215,7 +215,8 @@ pub fn write(to: &Path, metadata: &str, streams: &[Vec<u8>]) {
     }
 }
 
-/// Everything that the reader says, as text: events, what was lost, errors (up to some).
+/// Returns everything that the reader reports, as text: events, losses, and a limited number of
+/// errors.
 pub fn told(at: &Path, growing: bool) -> Result<Vec<String>, Error> {
     let mut reader = Options::default().growing(growing).open(at)?;
     Ok(rest(&mut reader))
@@ -260,13 +261,13 @@ pub fn rest(reader: &mut Reader) -> Vec<String> {
     }
 }
 
-/// One event of each payload, read: the text behind `{ cpu_id = 0 }, `.
+/// Reads a trace with one event of this payload, and returns the text after `{ cpu_id = 0 }, `.
 pub fn one(payload: Value, put: impl FnOnce(&mut Bits)) -> String {
     let dir = Dir::new();
     let bytes = packet(Packet::default(), |bits| put(event(bits, 0, 1)));
     write(&dir.0, &metadata(&[("e", payload)]), &[bytes]);
     let mut told = told(&dir.0, false).unwrap();
-    // Behind an error.
+    // Follows an error.
     told.retain(|t| !t.starts_with("lost rest "));
     assert_eq!(told.len(), 1, "{told:?}");
     let line = &told[0];

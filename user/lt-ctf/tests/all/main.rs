@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Traces made by hand, byte by byte; real ones, compared with babeltrace2; damaged and hostile ones.
+//! Tests with traces made by hand, byte by byte; with real traces, compared with babeltrace2; and
+//! with damaged and hostile traces.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 #![expect(unreachable_pub, reason = "shorter, and no other crate sees it")]
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Real traces of a kernel and of a program (testdata/make): every event and field as babeltrace2 prints it.
+//! Compares real traces of a kernel and of a program (testdata/make) with babeltrace2's text: every
+//! event and field.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +24,7 @@ pub fn unpack() -> Dir {
     dir
 }
 
-/// The text of a trace, and what was lost, as counts of events and packets.
+/// Returns the text of a trace, and the numbers of lost events and packets.
 fn read(trace: &Path) -> (Vec<String>, [u64; 2]) {
     let mut reader = Reader::open(trace).unwrap();
     let (mut lines, mut lost) = (Vec::new(), [0, 0]);
@@ -47,7 +48,7 @@ fn read(trace: &Path) -> (Vec<String>, [u64; 2]) {
     (lines, lost)
 }
 
-/// What babeltrace2 says was lost: `Tracer discarded 17 events between ...`.
+/// Returns the losses that babeltrace2 prints: `Tracer discarded 17 events between ...`.
 fn lost(said: &str) -> [u64; 2] {
     let mut lost = [0, 0];
     for line in said.lines() {
@@ -79,7 +80,8 @@ fn every_event_and_field_is_what_babeltrace2_prints() {
     );
 }
 
-/// LTTng writes the same program or kernel in both formats: the classes have the same names and fields.
+/// The traces of one program or kernel in both formats of LTTng have classes with the same names
+/// and fields.
 #[test]
 fn both_formats_have_the_same_classes() {
     let dir = unpack();
@@ -103,7 +105,8 @@ fn both_formats_have_the_same_classes() {
     }
 }
 
-/// Several together: each stays what it is called. One whose metadata cannot be read is named, and costs no other.
+/// Several traces are read together, and their events keep their names. A trace with unreadable
+/// metadata is named in an error, and does not affect the others.
 #[test]
 fn a_damaged_trace_costs_no_other() {
     let dir = unpack();
@@ -121,7 +124,7 @@ fn a_damaged_trace_costs_no_other() {
     }
     let bad = many.join("04/rare-1.8/kernel/metadata");
     std::fs::write(&bad, "/* CTF 1.8 */\n\ntrace { broken").unwrap();
-    // This is no trace at all.
+    // This is not a trace.
     std::fs::write(many.join("metadata"), "title: a foreign file").unwrap();
     let mut reader = Reader::open(&many).unwrap();
     let order: Vec<_> = reader
@@ -149,7 +152,8 @@ fn a_damaged_trace_costs_no_other() {
     );
 }
 
-/// Of each stream of a damaged trace, the events before the fault are those that babeltrace2 prints of the whole one.
+/// In each stream of a damaged trace, the events before the fault are the ones that babeltrace2
+/// prints for the intact trace.
 #[test]
 fn the_events_before_a_fault_are_read() {
     let dir = unpack();
@@ -196,7 +200,7 @@ fn the_events_before_a_fault_are_read() {
                     .iter()
                     .all(|e| e.starts_with(&name) && e.contains("(packet at byte "))
             );
-            // Where bytes are overwritten, events may be read that are none.
+            // Overwritten bytes may be decoded as events that never were.
             let known = lines.iter().filter(|line| whole.contains(line)).count();
             let made = if cut { 0 } else { 12 };
             assert!(known >= lines.len() - made, "{known} of {}", lines.len());
@@ -224,7 +228,8 @@ fn compare(dir: &Path, trace: &str) {
     println!("{trace}: {} events, {gone:?} lost", lines.len());
 }
 
-/// babeltrace2 gives several names of one value in no order: `( { "b", "a" } : container = 3 )`.
+/// Sorts the names of a value, since babeltrace2 prints them in no particular order: `( { "b", "a"
+/// } : container = 3 )`.
 fn sorted(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;

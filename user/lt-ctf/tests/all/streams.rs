@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Packets, what was lost, order, seeking, files that grow or end too early.
+//! Tests of packets, losses, order, seeking, and files that grow or end too early.
 
 use std::fs;
 
@@ -60,7 +60,7 @@ fn what_was_lost_is_told_where_it_was() {
             }
         })
         .collect();
-    // Before the first packet nothing is known.
+    // Losses before the first packet are unknown.
     assert_eq!(
         short,
         [
@@ -113,7 +113,7 @@ fn streams_and_traces_are_merged_by_time() {
     let all = times(&mut reader);
     assert_eq!(all.len(), 200);
     assert!(all.is_sorted());
-    // And from any time on, forward and back.
+    // Seeking to any time works, forward and back.
     for from in [0, 17, 199, 60, 3, 500] {
         reader.seek(5_000_000_007 + from).unwrap();
         let expected: Vec<_> = all.iter().copied().filter(|t| *t as i64 >= from).collect();
@@ -135,7 +135,7 @@ fn a_stream_in_several_files_is_one() {
             times,
         )
     };
-    // As with --tracefile-count: the oldest file was written again.
+    // As with --tracefile-count, the oldest file was overwritten.
     write(
         &dir.0,
         &metadata(&[("e", number())]),
@@ -175,7 +175,7 @@ fn a_clock_of_few_bits_goes_on() {
     );
 }
 
-/// The headers of LTTng, from its metadata: short and long ones, with their escapes.
+/// Returns LTTng's compact or large header, with its escape, as in LTTng's metadata.
 fn lttng_header(compact: bool, align: u64) -> Value {
     let aligned = |class, align: u64| with(class, "alignment", json!(align));
     let (id, time, last) = match compact {
@@ -219,7 +219,8 @@ fn lttng_header(compact: bool, align: u64) -> Value {
     )
 }
 
-/// What is told of that stream, whose events have this header: the same in the quick way as in the slow one.
+/// Reads a stream whose events have this header, on the fast path and on the slow path; checks that
+/// the results are equal, and returns them.
 fn quick_and_slow(header: Value, stream: &Vec<u8>) -> Vec<String> {
     let read = |header| {
         let dir = Dir::new();
@@ -230,7 +231,7 @@ fn quick_and_slow(header: Value, stream: &Vec<u8>) -> Vec<String> {
         );
         told(&dir.0, false).unwrap()
     };
-    // A member of no size keeps the reader from knowing it.
+    // A member without a size keeps the reader from recognizing the header.
     let mut odd = header.clone();
     odd["member-classes"]
         .as_array_mut()
@@ -259,7 +260,7 @@ fn lttng_headers_are_read_in_the_quick_way_as_in_the_slow_one() {
                         false => bits.put(id, 16, false).align(align).put(time, 32, false),
                     };
                     bits.u8(id as u8);
-                    // The same with the long header.
+                    // The extended header has the same fields.
                     bits.align(align);
                     match compact {
                         true => bits.put(31, 5, false),
@@ -286,7 +287,8 @@ fn lttng_headers_are_read_in_the_quick_way_as_in_the_slow_one() {
     }
 }
 
-/// More than a window, so that headers lie across its end; and times that go back, which only a whole clock can say.
+/// The stream is larger than a window, so that headers cross its end. Times that go back need a
+/// full clock value.
 #[test]
 fn the_header_of_babeltrace2_is_read_in_the_quick_way_as_in_the_slow_one() {
     for align in [8, 32, 64] {
@@ -327,7 +329,7 @@ fn the_header_of_babeltrace2_is_read_in_the_quick_way_as_in_the_slow_one() {
 
 #[test]
 fn packets_larger_than_the_window_are_read() {
-    // Text before and after the end of the window, and one piece larger than it.
+    // Text before and after the end of the window, and a text larger than the window.
     let payload = structure(&[
         ("n", int(16, false, false)),
         ("t", json!({"type": "null-terminated-string"})),
@@ -363,10 +365,10 @@ fn packets_larger_than_the_window_are_read() {
     assert!(reader.next().unwrap().is_none());
 }
 
-/// Those of a stream that grows: the second may not be there yet, or not all of it.
 /// The size of an event of [`numbered`], bytes.
 const EVENT: usize = 10;
 
+/// Returns the packets of a growing stream: the second may be missing or incomplete.
 fn two_packets() -> [Vec<u8>; 2] {
     let facts = Packet {
         number: 1,
@@ -393,7 +395,8 @@ fn what_grows_is_read_as_far_as_it_is_there() {
         write(&dir.0, &metadata, &[there.to_vec()]);
         let growing = told(&dir.0, true).unwrap();
         assert_eq!(growing.len(), 3, "{cut}: {growing:?}");
-        // Otherwise it is an error, and all events before it have been told, also those of the packet that is cut.
+        // Otherwise it is an error, and all events before it have been reported, including those of
+        // the truncated packet.
         let mut ended = told(&dir.0, false).unwrap();
         let events = ended.iter().filter(|line| line.starts_with('[')).count();
         let own = ended[3..]
@@ -409,12 +412,12 @@ fn what_grows_is_read_as_far_as_it_is_there() {
             match cut {
                 0 => 3,
                 1..HEADER => 4,
-                // The rest of it is lost.
+                // The rest of the packet is lost.
                 _ => 5,
             },
             "{ended:?}"
         );
-        // A stream reaches to the last event that is there.
+        // The range of a stream ends at the last event in the file.
         let spans = Reader::open(&dir.0).unwrap().spans();
         let last = [0, 4][cut.saturating_sub(HEADER) / EVENT];
         assert!(
@@ -438,7 +441,7 @@ fn what_grows_is_read_as_far_as_it_is_there() {
             );
         }
     }
-    // An unfinished last fragment of the metadata is not there yet, either.
+    // An unfinished last fragment of the metadata is ignored, too.
     let fragment = format!("{metadata}\x1e{{\"type\": \"event-record-cl");
     write(&dir.0, &fragment, &[first]);
     assert_eq!(told(&dir.0, true).unwrap().len(), 3);
@@ -463,7 +466,7 @@ fn what_grows_meanwhile_is_no_fault() {
     let mut reader = Reader::open(&dir.0).unwrap();
     assert_eq!(times(&mut reader), [1, 2, 3, 4, 5]);
     assert!(!reader.grew());
-    // The first packet is as good as any.
+    // The first packet is treated like any other.
     for cut in 1..first.len() {
         write(
             &dir.0,
@@ -512,7 +515,7 @@ fn it_is_told_from_where_to_where_streams_reach() {
     let trace = &reader.traces()[0];
     let names: Vec<_> = trace.schema.classes_of(0).map(|c| &c.name).collect();
     assert_eq!(names, ["e"]);
-    // Nothing was read.
+    // Nothing was read before the error.
     assert_eq!(times(&mut reader), [5, 11, 21, 22]);
 }
 
@@ -529,7 +532,7 @@ fn what_is_behind_a_fault_is_lost_and_the_next_packet_is_read() {
         },
         &[10, 11, 12],
     );
-    // An event class that is not there.
+    // An event class that does not exist.
     bad[HEADER + 10] = 77;
     let first = numbered(
         Packet {
@@ -560,7 +563,7 @@ fn what_is_behind_a_fault_is_lost_and_the_next_packet_is_read() {
         format!("error stream_0:{place}: an event of class 77, which is not in the metadata")
     );
     assert_eq!(told[5], "lost rest 10..20 cpu Some(3)");
-    // Going back to it finds the same.
+    // Seeking back to it gives the same result.
     let mut reader = Reader::open(&dir.0).unwrap();
     assert_eq!(rest(&mut reader), told);
     reader.seek(0).unwrap();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! CTF 1.8 metadata, written by hand: what babeltrace2 2.1.2 prints of the same trace is what is expected.
+//! Tests CTF 1.8 metadata written by hand. The expected text is what babeltrace2 2.1.2 prints for
+//! the same trace.
 
 use std::fs;
 
@@ -8,7 +9,7 @@ use lt_ctf::Reader;
 
 use crate::made::{Bits, Dir, told, write};
 
-/// Most of what TSDL has; integers are big-endian unless they say something else.
+/// Metadata with most features of TSDL; integers are big-endian unless declared otherwise.
 pub const MANY: &str = r#"/* CTF 1.8 */
 typealias integer { size = 8; align = 8; } := uint8_t;
 typealias integer { size = 32; } := unsigned int;
@@ -61,7 +62,7 @@ event {
 event { name = plain; id = 2; stream_id = 4; };
 "#;
 
-/// A stream of `MANY` with three events; its last byte is the last of the third.
+/// Returns a stream of `MANY` with three events; its last byte belongs to the third event.
 pub fn stream() -> Vec<u8> {
     let mut bits = Bits::default();
     let head = |bits: &mut Bits, size: u64| {
@@ -78,12 +79,12 @@ pub fn stream() -> Vec<u8> {
     };
     let body = |bits: &mut Bits| {
         event(bits, 1, 11);
-        // Contexts: how many, own.
+        // The contexts: how_many and own.
         bits.u8(2).u8(1).align(32);
         for _ in 0..3 {
             bits.u8(7).put(5, 3, true).put(0x1a, 5, true);
         }
-        // The color, then the tag and what it selects.
+        // The color, the tag, and the option that the tag selects.
         bits.u8(0x20)
             .u8(1)
             .put(77, 32, true)
@@ -140,7 +141,8 @@ fn all_of_tsdl_is_read_as_babeltrace2_reads_it() {
     assert_eq!(told(&dir.0, false).unwrap(), EXPECTED);
 }
 
-/// `text` in packets of metadata, as LTTng writes it for a kernel; each has at most `each` bytes of text.
+/// Returns `text` in packets of metadata, as LTTng writes them for a kernel, with at most `each`
+/// bytes of text per packet.
 pub fn packets(text: &str, big: bool, each: usize) -> Vec<u8> {
     let mut bits = Bits::default();
     for piece in text.as_bytes().chunks(each) {
@@ -175,7 +177,7 @@ fn metadata_in_packets_is_that_of_their_text() {
         seen[1].contains("an event of class 2, which is not in the metadata"),
         "{seen:#?}"
     );
-    // The fault is where it is in the file, behind the headers of two packets.
+    // The offset of the fault is the offset in the file, after the headers of two packets.
     let broken = MANY.replace("low;", "low?");
     let at = broken.find('?').unwrap();
     for each in [at - 5, at + 5] {
@@ -252,7 +254,7 @@ fn what_is_wrong_with_metadata_is_named() {
     }
 }
 
-/// Each would need all memory or stack, if it were believed.
+/// Each of these would use up the memory or the stack without a limit.
 #[test]
 fn hostile_metadata_is_refused() {
     let mut doubled =

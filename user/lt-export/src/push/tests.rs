@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tests against a server whose answers each test prescribes.
+//! Tests against a server whose responses are scripted by each test.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -19,7 +19,7 @@ const NOW: Duration = Duration::from_millis(1);
 /// A request: path, headers in lower case, body.
 type Request = (String, String, Vec<u8>);
 
-/// Gives the answers in their order, and the last one again and again.
+/// Starts a collector that sends the answers in order, and repeats the last one.
 fn collector(answers: Vec<Vec<u8>>) -> (SocketAddr, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -64,7 +64,7 @@ fn ok() -> Vec<u8> {
     http("200 OK", "Content-Type: application/x-protobuf\r\n", b"")
 }
 
-/// An outbox, and what it notes.
+/// Returns an outbox, and a channel with its notes.
 fn outbox(address: SocketAddr, room: usize, soon: Duration) -> (Outbox, Receiver<String>) {
     let endpoint = format!("http://{address}/otlp/").parse().unwrap();
     let (sender, notes) = channel();
@@ -240,7 +240,7 @@ fn what_a_collector_rejects_is_dropped() {
 
 #[test]
 fn while_the_collector_is_away_the_oldest_are_dropped() {
-    // A port where no one listens, until later.
+    // A port that nothing listens on until later.
     let address = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -250,7 +250,7 @@ fn while_the_collector_is_away_the_oldest_are_dropped() {
     let away = notes.recv().unwrap();
     assert!(away.contains("Connection refused"), "{away}");
     assert!(away.ends_with("; trying again"), "{away}");
-    // The first one is being sent; of these, 10 fit.
+    // The first message is being sent; 10 of these fit into the queue.
     for n in 1..=50 {
         outbox.queue(Signal::Metrics, vec![n; 100], 1);
     }
@@ -263,7 +263,7 @@ fn while_the_collector_is_away_the_oldest_are_dropped() {
     assert_eq!(firsts, [vec![0], (41..=50).collect()].concat());
     let back = notes.recv().unwrap();
     assert!(back.ends_with("dropped meanwhile: 40"), "{back}");
-    // One that is larger than the room is sent, too.
+    // A message larger than the queue is sent, too.
     outbox.queue(Signal::Metrics, vec![0; 5000], 1);
     until(&outbox, Signal::Metrics, 12, 40);
 }
@@ -288,7 +288,7 @@ fn the_end_waits_for_what_can_be_sent_and_for_no_more() {
     notes.recv().unwrap();
     let counts = second.counts();
     second.finish(NOW);
-    // The thread has ended, and counted it.
+    // The thread has ended, and has counted the message.
     assert!(notes.recv().is_err());
     assert_eq!(counts.dropped(Signal::Metrics), 1);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What each row says when one thing is other than on the machine that is ready.
+//! The expected answer of each row if one thing differs from the ready machine.
 
 use super::machine::{CPU2, CPU3, GONE, LINE, limits, msr, stat, status};
 use crate::answer::State::{self, Bad, Ok, Unknown, Warn};
 
-/// Row, what is other, what changes while counters are watched, what it then says.
+/// The row, what differs, what changes while counters are watched, and the expected answer.
 pub(super) type Case = (
     &'static str,
     Vec<(&'static str, String)>,
@@ -14,7 +14,7 @@ pub(super) type Case = (
     &'static str,
 );
 
-/// A case where `path` has `text`.
+/// Returns a case in which `path` has the contents `text`.
 pub(super) fn case(
     row: &'static str,
     path: &'static str,
@@ -25,7 +25,7 @@ pub(super) fn case(
     (row, vec![(path, text.to_string())], vec![], state, found)
 }
 
-/// A case where something changes meanwhile.
+/// Returns a case in which a file changes while counters are watched.
 pub(super) fn later(
     row: &'static str,
     path: &'static str,
@@ -204,7 +204,7 @@ pub(super) fn cases() -> Vec<Case> {
         ("/proc/cmdline", text("quiet")),
     ];
     cases.extend([
-        // What the kernel calls isolated is of the boot alone.
+        // The kernel's file `isolated` includes only the CPUs isolated at boot.
         ("isolated", partition(), vec![], Ok, "all of them"),
         ("virtual machine", vec![virtual_machine.clone()], vec![], Warn, "measure on the host"),
         ("virtual machine", vec![virtual_machine], vec![stolen], Warn, "took 30 ms"),
@@ -231,7 +231,8 @@ pub(super) fn cases() -> Vec<Case> {
         ("irqbalance", vec![(boot, text("")), not_nohz(), irqbalance(), where_it_runs()], vec![], Bad, "uses CPU 2-3"),
         ("irqbalance", vec![(boot, text("")), not_nohz(), irqbalance(), where_it_runs(), ("/proc/40/environ", text("A=1\0IRQBALANCE_BANNED_CPULIST=2\0B=2\0"))], vec![], Bad, "uses CPU 3"),
         ("highest priority", vec![("/proc/30/task/30/stat", stat("spin", [0, 0, 0, 99, 1])), ("/proc/30/task/30/status", status("0-3", 0))], vec![], Warn, "spin[30]"),
-        // Both limits keep the CPU out of the deep state: the one of the CPU, and the one that a program holds.
+        // Both limits keep the CPU out of the deep state: the CPU's own, and the limit that a
+        // program holds.
         ("idle states", vec![(CPU2[14], text("0")), (CPU2[5], text("10"))], vec![], Ok, "C1, exit latency 2 us"),
         ("idle states", vec![(CPU2[14], text("0")), ("/dev/cpu_dma_latency", text("\x01\0\0\0"))], vec![], Ok, "POLL, exit latency 0 us"),
         ("timer migration", [none_is_isolated, vec![migration()]].concat(), vec![], Warn, "on"),

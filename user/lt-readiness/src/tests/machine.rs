@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A made machine: the files of one that is ready, in a directory of its own.
+//! A simulated machine: the files of a ready machine, in a directory of their own.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,10 +12,10 @@ use crate::root::Root;
 /// The process of `--pid`, on the isolated CPUs 2 and 3 of 4.
 pub(super) const PID: u32 = 100;
 
-/// A file that is not there. One that starts with `-> ` is a link.
+/// Contents of a missing file. Contents that start with `-> ` stand for a link.
 pub(super) const GONE: &str = "<gone>";
 
-/// A `stat` file; the numbers are flags, minor and major faults, priority and policy.
+/// Returns a `stat` file; the numbers are flags, minor and major faults, priority and policy.
 pub(super) fn stat(name: &str, [flags, minor, major, priority, policy]: [u64; 5]) -> String {
     let between = "0 ".repeat(27);
     format!("1 ({name}) S 1 1 1 0 -1 {flags} {minor} 0 {major} {between}{priority} {policy} 0 0")
@@ -48,7 +48,7 @@ pub(super) fn limits(priority: &str, memory: &str) -> String {
 pub(super) const LINE: &str =
     "root=/dev/vda isolcpus=managed_irq,domain,2-3 nohz_full=2-N irqaffinity=0-1";
 
-/// A machine that is ready.
+/// Returns the files of a ready machine.
 pub(super) fn ready() -> Vec<(&'static str, String)> {
     let s = |text: &str| text.to_string();
     let mut files = vec![
@@ -171,7 +171,7 @@ pub(super) fn ready() -> Vec<(&'static str, String)> {
     files
 }
 
-/// The files of one CPU: `ready` has their contents.
+/// The names of the files of one CPU; `ready` has their contents.
 macro_rules! cpu_files {
     ($cpu:literal) => {
         [
@@ -253,7 +253,7 @@ macro_rules! cpu_files {
 pub(super) const CPU2: [&str; 20] = cpu_files!(2);
 pub(super) const CPU3: [&str; 20] = cpu_files!(3);
 
-/// A made tree, removed at the end.
+/// A simulated machine's files, removed on drop.
 pub(super) struct Made(PathBuf);
 
 impl Made {
@@ -283,7 +283,7 @@ impl Made {
         }
     }
 
-    /// Takes the permission to write from a file.
+    /// Removes the write permission of a file.
     pub(super) fn protect(&self, path: &str) {
         let path = self.0.join(path.trim_start_matches('/'));
         fs::set_permissions(path, fs::Permissions::from_mode(0o444)).unwrap();

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 
 use super::event::Event;
 
-/// Reads one line; the time between events and the host's name may be there or not.
+/// Reads one line. The time since the previous event and the host's name are optional.
 pub(crate) fn parse_line(line: &str) -> Result<Event> {
     let bad = |expected| {
         let line: String = line.chars().take(100).collect();
@@ -45,7 +45,7 @@ pub(crate) fn parse_line(line: &str) -> Result<Event> {
     Ok(event)
 }
 
-/// How many events the tracer dropped, when `line` is babeltrace2's warning about that.
+/// Returns how many events the tracer dropped if `line` is babeltrace2's warning about that.
 pub(crate) fn discarded(line: &str) -> Option<u64> {
     let (_, rest) = line.split_once("racer discarded ")?;
     let (count, what) = rest.split_once(' ')?;

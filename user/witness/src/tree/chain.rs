@@ -33,7 +33,7 @@ pub(super) struct Chain {
 pub(super) struct Origin {
     /// `irq`, `vector` or `timer`.
     pub(super) kind: &'static str,
-    /// The line of an interrupt, else -1, and the name of its action.
+    /// The number of the interrupt line, or -1, and the name of its action.
     pub(super) irq: i64,
     pub(super) action: String,
     /// Start, ns; unknown for a timer that was started before the trace.
@@ -53,8 +53,8 @@ impl Chain {
         Rc::make_mut(&mut self.steps).push(step);
     }
 
-    /// Appends the steps that show how a worker came to the last queued work: its own steps since then, from its waking
-    /// on.
+    /// Appends the steps that lead a worker to the work item that was queued last: the worker's own
+    /// steps since then, from its wakeup on.
     pub(super) fn follow_worker(&mut self, worker: &Chain) {
         let woken = |step: &Step| step.what.starts_with("waking:");
         let from = worker.steps.iter().rposition(woken).unwrap_or(0);
@@ -84,8 +84,8 @@ pub(super) enum Told {
 }
 
 impl Told {
-    /// Returns the number of steps of the trace that it stands for: twenty preemptions have nineteen switches between
-    /// them.
+    /// Returns how many steps of the trace this one stands for: twenty preemptions have nineteen
+    /// switches between them.
     pub(super) fn steps(&self) -> usize {
         let what = match self {
             Told::More(number) => return *number,
@@ -126,8 +126,8 @@ pub(super) fn told(alert: &Alert) -> Result<Vec<Told>> {
     Ok(steps)
 }
 
-/// Returns a step without the name of its task, which is redundant with its thread id, and without a waker that is on
-/// no chain; a wait for a lock becomes a sleep, as in the trace.
+/// Returns a step without the name of its task, which the thread id makes redundant, and without a
+/// waker that is on no chain. A wait for a lock becomes a sleep, as in the trace.
 fn plain(what: &str) -> String {
     if let Some(tid) = what.strip_prefix("lock:") {
         return format!("sleep:{tid}");

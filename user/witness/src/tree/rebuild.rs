@@ -10,8 +10,9 @@
 //!   works, calls            that wait for a worker or a CPU       continue chains
 //! ```
 //!
-//! When a task is woken while another CPU shows it running, only later events show whether it was already asleep: it
-//! was if it is switched out to sleep, and in again without another waking.
+//! When a task is woken while another CPU still shows it running, only later events show whether it
+//! was already asleep. It was if it is switched out to sleep, and then switched in without another
+//! wakeup.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -43,7 +44,7 @@ struct Timer {
     due: Option<u64>,
     function: String,
     expire: Step,
-    /// A timer of the timer wheel: no origin.
+    /// A timer of the timer wheel, which is not the origin of a chain.
     is_wheel: bool,
 }
 
@@ -67,7 +68,7 @@ struct Cpu {
     call: Option<Chain>,
 }
 
-/// A softirq that is served.
+/// A softirq that is being served.
 #[derive(Debug, Default)]
 struct Serving {
     chain: Option<Chain>,
@@ -77,7 +78,7 @@ struct Serving {
 /// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Is {
-    /// Unknown: the task is taken to be asleep when it is woken.
+    /// Unknown: when the task is woken, it is assumed to have been asleep.
     #[default]
     Unknown,
     /// On this CPU.
@@ -94,7 +95,8 @@ enum Is {
 struct Task {
     is: Is,
     tip: Option<Chain>,
-    /// A waking while another CPU shows the task running, and the tip that it made in case the task was asleep.
+    /// A wakeup while another CPU shows the task running, and the tip that it makes if the task was
+    /// asleep.
     ahead: Option<(Step, Option<Chain>)>,
 }
 
@@ -106,8 +108,8 @@ pub(super) struct Rebuild {
     tasks: HashMap<u32, Task>,
     /// When the timer at an address is due, by its own clock.
     due: HashMap<String, u64>,
-    /// The chains to the works that wait for a worker, and to the calls that another CPU has requested,
-    /// by their addresses.
+    /// The chains to the work items that wait for a worker, and to the function calls that another
+    /// CPU has requested, by their addresses.
     works: HashMap<String, Chain>,
     calls: HashMap<String, Chain>,
     pub(super) ended: Vec<Ended>,
@@ -258,7 +260,7 @@ impl Rebuild {
             }
             "csd_queue_cpu" => {
                 let function = word(line.fields, "func=")?;
-                // A waking, which was seen where it was requested.
+                // A wakeup, which was seen where it was requested.
                 if function != "sched_ttwu_pending" {
                     let call = word(line.fields, "csd=")?.to_string();
                     self.hand_on(line, call, step(format!("call:{function}")), |it| {
@@ -279,7 +281,8 @@ impl Rebuild {
                     now.call = Some(chain);
                 }
             }
-            // A nested call that the CPU makes by itself, at once, has no address.
+            // A call that the CPU makes on itself runs at once, nested in this one, and has no
+            // address.
             "csd_function_exit" => {
                 if !is_null(word(line.fields, "csd=")?) {
                     self.cpu(line).call = None;
@@ -356,7 +359,8 @@ impl Rebuild {
 
     fn expire(&mut self, line: &Line<'_>, step: &dyn Fn(String) -> Step) -> Result<()> {
         let function = word(line.fields, "function=")?;
-        // By its own clock, which is CLOCK_MONOTONIC if it agrees with the line's time.
+        // The time by the timer's own clock, which is CLOCK_MONOTONIC if it agrees with the line's
+        // time.
         let now = number(line.fields, "now=")?;
         let is_monotonic = now.abs_diff(line.time) < 1_000_000_000;
         let due = self.due.remove(word(line.fields, "hrtimer=")?);
@@ -387,14 +391,15 @@ impl Rebuild {
                 chain.push(step);
                 map(self).insert(address, chain);
             }
-            // An earlier work at this address was cancelled.
+            // An earlier work item at this address was cancelled.
             None => {
                 map(self).remove(&address);
             }
         }
     }
 
-    /// Handles the start of a work in a worker: its own chain ends, and the work's goes on.
+    /// Handles the start of a work item in a worker: the worker's own chain ends, and that of the
+    /// work item goes on.
     fn start_work(&mut self, line: &Line<'_>, step: &dyn Fn(String) -> Step) -> Result<()> {
         let work = word(line.fields, "work struct ")?.trim_end_matches(':');
         let function = word(line.fields, "function ")?;
@@ -402,7 +407,7 @@ impl Rebuild {
         let chain = self.works.remove(work);
         let chain =
             chain.filter(|chain| chain.steps.last().is_some_and(|last| last.what == queued));
-        // A work that a softirq does is on the chain of that softirq.
+        // A work item that runs in a softirq is on the chain of that softirq.
         if line.context == "task" {
             let worker = self.task(line.current).tip.take();
             self.task(line.current).tip = chain.map(|mut chain| {
@@ -416,7 +421,8 @@ impl Rebuild {
         Ok(())
     }
 
-    /// Returns the chain to the current activity; `thread` is the line whose thread is woken, if it is one.
+    /// Returns the chain to the current activity. `thread` is the interrupt line whose thread is
+    /// woken, if any.
     fn chain(&mut self, line: &Line<'_>, thread: Option<i64>) -> Option<Chain> {
         if let ("hardirq" | "task", Some(chain)) = (line.context, &self.cpu(line).call) {
             return Some(chain.clone());
@@ -561,7 +567,8 @@ impl Cpu {
         self.left = None;
     }
 
-    /// Returns the chain to this hard interrupt, or to the thread of a line that is woken after its handler.
+    /// Returns the chain to this hard interrupt, or to the thread of an interrupt line, which is
+    /// woken after the handler.
     fn chain(&mut self, thread: Option<i64>) -> Option<Chain> {
         let left = self.left.take_if(|left| Some(left.irq) == thread);
         let handler = left.as_ref().or(self.handlers.last());

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Finds the field that a length or a selector is taken from; that field then keeps its value.
+//! Finds the field that a length or a selector is taken from. That field then stores its value in a
+//! slot.
 //!
-//! A location is a path of names. It begins at the structure around the field that needs it, or, with an
-//! `origin`, at a scope read earlier; `null` goes one structure up. Options of a variant and elements of an
-//! array on the path are transparent: the value read last is used.
+//! A location is a path of names. It starts at the structure that contains the field with the
+//! location or, with an `origin`, at a scope read earlier; `null` goes one structure up. Options of
+//! a variant and elements of an array on the path are transparent: the value read last is used.
 
 use serde_json::Value;
 
@@ -32,7 +33,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds the field that `key` names, and has its value kept.
+    /// Finds the field that `key` names, and makes it store its value.
     pub(super) fn location(
         &mut self,
         class: &Object,
@@ -44,7 +45,7 @@ impl Reader<'_> {
                 text(location, "origin")?,
                 location.get("path").and_then(Value::as_array),
             ),
-            // As in a draft of the standard: the scope comes first.
+            // The form of a draft of the standard, in which the scope comes first.
             Value::Array(path) => (path.first().and_then(Value::as_str), Some(path)),
             _ => (None, None),
         };
@@ -78,7 +79,8 @@ impl Reader<'_> {
                                 starts.push(member.node);
                                 next.push(At::Done(member.node));
                             }
-                            // A structure that is still being read, around this field: its members so far.
+                            // A structure around this field that is still being read has the
+                            // members so far.
                             None => next.extend((n < self.around.len()).then_some(At::Open(n + 1))),
                         }
                     }
@@ -124,7 +126,7 @@ impl Reader<'_> {
         found.ok_or_else(|| format!("`{key}`: there is no field {}", Value::Array(path.to_vec())))
     }
 
-    /// The members of that name: of a structure, whatever option or element it stands in.
+    /// Finds the members of that name in a structure, within any option or element.
     fn inside(&self, node: NodeId, name: &str, found: &mut Vec<At>) {
         match &self.schema.node(node).kind {
             Kind::Struct(members) => {
@@ -142,7 +144,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The scalar that a path which ends at a container means.
+    /// Finds the scalars that a path to a container refers to.
     fn leaves(&self, node: NodeId, found: &mut Vec<NodeId>) {
         match &self.schema.node(node).kind {
             Kind::StaticArray { of, .. } | Kind::DynamicArray { of, .. } => self.leaves(*of, found),
@@ -154,7 +156,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Has `node` keep its value in `slot`.
+    /// Makes `node` store its value in `slot`.
     fn keep(&mut self, node: NodeId, slot: Slot) -> Result<(), String> {
         let target = &mut self.schema.nodes[node as usize];
         if target.slot.is_some_and(|s| s != slot) {
@@ -165,8 +167,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Has all from `node` down know again whether something below them keeps a value. Those above are still
-    /// being read, and will see.
+    /// Updates `keeps` of `node` and of all nodes below it. The nodes above are still being read,
+    /// and are set later.
     fn refresh(&mut self, node: NodeId) -> bool {
         let below: Vec<NodeId> = match &self.schema.node(node).kind {
             Kind::Struct(members) => members.iter().map(|m| m.node).collect(),

@@ -75,7 +75,7 @@ pub(super) fn mappings(class: &Object, key: &str) -> Result<Mappings, String> {
     mappings.iter().map(pair).collect()
 }
 
-/// `[[low, high], ...]`, or a number for both.
+/// Parses `[[low, high], ...]`; a single number stands for both ends.
 pub(super) fn ranges(value: &Value) -> Result<Vec<(i128, i128)>, String> {
     let wrong = || format!("{value} is not a set of integer ranges");
     let number = |v: &Value| {
@@ -97,7 +97,7 @@ pub(super) fn ranges(value: &Value) -> Result<Vec<(i128, i128)>, String> {
         .collect()
 }
 
-/// The first role that is known.
+/// Returns the first known role.
 pub(super) fn role(class: &Object) -> Result<Option<Role>, String> {
     let Some(roles) = class.get("roles") else {
         return Ok(None);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The scopes of a trace, a stream class and an event class; which of them a later field can refer to.
+//! The scopes of a trace, a stream class and an event class, and which of them a later field can
+//! refer to.
 
 use std::collections::HashMap;
 
@@ -33,7 +34,7 @@ impl Root {
         })
     }
 
-    /// Roles mean something in headers only.
+    /// Whether roles have a meaning in the scope: only in headers.
     pub(super) fn has_roles(self) -> bool {
         matches!(
             self,
@@ -45,7 +46,7 @@ impl Root {
 #[derive(Default)]
 pub(crate) struct Fields {
     aliases: HashMap<String, Value>,
-    /// The scopes read so far, of the stream class at hand.
+    /// The scopes of the current stream class that have been read so far.
     roots: [Option<NodeId>; 6],
     /// The scopes of each stream class: packet context, header, common context.
     streams: HashMap<u64, [Option<NodeId>; 3]>,
@@ -59,7 +60,7 @@ impl Fields {
         }
     }
 
-    /// A stream class with these scopes is complete.
+    /// Records the scopes of a complete stream class.
     pub(crate) fn enter(&mut self, stream: u64, scopes: [Option<NodeId>; 3]) {
         self.streams.insert(stream, scopes);
     }
@@ -71,7 +72,7 @@ impl Fields {
         }
     }
 
-    /// The nodes of a scope.
+    /// Creates the nodes of a scope.
     pub(crate) fn scope(
         &mut self,
         schema: &mut Schema,

@@ -2,9 +2,9 @@
 
 //! Converts a TSDL type to the equivalent field class of CTF 2.
 //!
-//! The purpose of a field is given by its name in CTF 1.8, and by its role in CTF 2. A tag of CTF 1.8 selects by the
-//! names of an enumeration; a selector of CTF 2 by ranges of values. A location of CTF 2 has the number of structures
-//! to go up.
+//! In CTF 1.8, the name of a field determines its purpose; in CTF 2, its role does. A tag of CTF
+//! 1.8 selects by the names of an enumeration, a selector of CTF 2 by ranges of values. A location
+//! of CTF 2 includes the number of structures to go up.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,7 +15,8 @@ use super::types::{Int, Kind, Length, Mapping, Named, Type, shown};
 use crate::bits::Order;
 use crate::metadata::field::Root;
 
-/// The most that one scope may become, and what a field class is taken to be without its name, bytes.
+/// Maximum size of one converted scope, and the assumed size of a field class without its name,
+/// bytes.
 const MADE: usize = 16 << 20;
 const CLASS: usize = 512;
 
@@ -41,14 +42,14 @@ struct Open<'t> {
 /// Lowers the scopes of a trace.
 pub(super) struct Lower<'t> {
     pub(super) order: Option<Order>,
-    /// The clock of a time that names none.
+    /// The clock of a time that names no clock.
     pub(super) only_clock: Option<&'t str>,
-    /// The clock of the times seen since this was last taken.
+    /// The clock of the times seen since this field was last taken.
     pub(super) clock: Option<&'t str>,
     roots: [Option<&'t Type>; 6],
     root: Root,
     open: Vec<Open<'t>>,
-    /// Bytes of what has been made of the scope at hand.
+    /// Size of the converted current scope, bytes.
     made: usize,
 }
 
@@ -67,7 +68,7 @@ impl<'t> Lower<'t> {
         }
     }
 
-    /// Adds the field class of a scope to a fragment, if it is there.
+    /// Adds the field class of a scope to a fragment, if the scope exists.
     pub(super) fn scope(
         &mut self,
         fragment: &mut Map<String, Value>,
@@ -100,7 +101,8 @@ impl<'t> Lower<'t> {
         }
     }
 
-    /// Shared types can multiply: a few lines of metadata would else need all memory.
+    /// Counts `bytes` against the limit. Shared types multiply: without a limit, a few lines of
+    /// metadata could use all memory.
     fn spend(&mut self, bytes: usize) -> Result<(), String> {
         self.made = self.made.saturating_add(bytes);
         if self.made > MADE {
@@ -109,7 +111,7 @@ impl<'t> Lower<'t> {
         Ok(())
     }
 
-    /// The class of a field of that name.
+    /// Returns the class of a field of that name.
     fn class(&mut self, name: &'t str, of: &'t Type) -> Lowered {
         self.spend(CLASS + name.len())?;
         match &of.kind {
@@ -171,7 +173,7 @@ impl<'t> Lower<'t> {
         Ok(class)
     }
 
-    /// The role of a field of that name in this scope.
+    /// Returns the role of a field of that name in this scope.
     fn role(&mut self, name: &str, int: &'t Int) -> Option<&'static str> {
         if int.signed {
             return None;
@@ -194,7 +196,7 @@ impl<'t> Lower<'t> {
             _ => return None,
         };
         if role.ends_with("timestamp") {
-            // A time that no clock counts is a number.
+            // A time without a clock is an ordinary number.
             clock?;
             self.clock = self.clock.or(clock);
         }
@@ -257,8 +259,9 @@ impl<'t> Lower<'t> {
         Ok(json!({"type": "variant", "selector-field-location": location, "options": classes}))
     }
 
-    /// The location of the field that a path means, and its type. A path that does not begin at a scope begins at the
-    /// innermost structure that has such a member, or else at the latest scope that has one.
+    /// Returns the location of the field that a path refers to, and its type. A path that does not
+    /// start at a scope starts at the innermost structure with such a member, or else at the latest
+    /// scope with one.
     fn location(&self, path: &[String]) -> Result<(Value, &'t Type), String> {
         let found = self.absolute(path).or_else(|| self.relative(path));
         found.ok_or_else(|| format!("there is no field `{}` before", path.join(".")))
@@ -298,7 +301,7 @@ impl<'t> Lower<'t> {
     }
 }
 
-/// The type at the end of a path that begins at one of these members.
+/// Returns the type at the end of a path that starts at one of these members.
 fn member<'t>(
     members: &HashMap<&'t str, &'t Type>,
     path: &[String],
@@ -310,7 +313,8 @@ fn member<'t>(
     inside(of, rest, names)
 }
 
-/// The type at the end of a path within `of`. CTF 2 does not name what a path passes through: options and elements.
+/// Returns the type at the end of a path within `of`. A path in CTF 2 does not name the options and
+/// elements that it passes through.
 fn inside<'t>(of: &'t Type, path: &[String], names: &mut Vec<Value>) -> Option<&'t Type> {
     let Some((first, rest)) = path.split_first() else {
         return Some(of);
@@ -331,7 +335,7 @@ fn inside<'t>(of: &'t Type, path: &[String], names: &mut Vec<Value>) -> Option<&
     }
 }
 
-/// The integer as JSON has it.
+/// Returns the integer as JSON.
 fn number(value: i128) -> Lowered {
     let signed = i64::try_from(value).map(Value::from);
     let unsigned = || u64::try_from(value).map(Value::from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Declarations of TSDL: type specifiers, aliases, and the assignments of a block.
+//! Parses TSDL declarations: type specifiers, aliases, and the assignments of a block.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::types::{Float, Int, Kind, Length, Mapping, Named, Names, Type};
 use crate::bits::Order;
 use crate::metadata::field::DEPTH;
 
-/// The words of which C makes the names of its own types.
+/// The words that the names of C's own types consist of.
 const C_WORDS: [&str; 12] = [
     "void",
     "char",
@@ -26,17 +26,17 @@ const C_WORDS: [&str; 12] = [
     "_Imaginary",
 ];
 
-/// A value that is assigned with `=`.
+/// A value assigned with `=`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Assigned {
     Number(i128),
     Text(String),
-    /// Words with dots between them.
+    /// Words separated by dots.
     Names(Names),
 }
 
 impl Assigned {
-    /// Text, or a single word.
+    /// Returns text, or a single word.
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -91,7 +91,7 @@ impl Block {
         }
     }
 
-    /// The type of a scope.
+    /// Returns the type of a scope.
     pub(super) fn scope(&self, key: &str) -> Option<&Rc<Type>> {
         let found = self.types.iter().find(|(k, _)| k == key);
         found.map(|(_, scope)| scope)
@@ -100,10 +100,10 @@ impl Block {
 
 pub(super) struct Parser<'a> {
     tokens: Tokens<'a>,
-    /// The next token, and where it begins.
+    /// Start of the next token.
     pub(super) at: usize,
     pub(super) token: Token,
-    /// Named types, of the scope at hand last.
+    /// Named types by scope, the current scope last.
     scopes: Vec<HashMap<String, Rc<Type>>>,
     depth: usize,
 }
@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
         self.token == Token::End || self.tokens.is_at_end()
     }
 
-    /// Goes to the next token; the one before it.
+    /// Advances to the next token, and returns the current one.
     pub(super) fn advance(&mut self) -> Parsed<Token> {
         let next = self.tokens.next();
         self.at = match &next {
@@ -137,7 +137,7 @@ impl<'a> Parser<'a> {
         Ok(std::mem::replace(&mut self.token, next))
     }
 
-    /// Whether this mark is next; it is taken then.
+    /// Consumes this mark if it is next; returns whether it was.
     pub(super) fn takes(&mut self, mark: &str) -> Parsed<bool> {
         let is = matches!(self.token, Token::Mark(m) if m == mark);
         if is {
@@ -146,7 +146,7 @@ impl<'a> Parser<'a> {
         Ok(is)
     }
 
-    /// Whether this word is next; it is taken then.
+    /// Consumes this word if it is next; returns whether it was.
     fn takes_word(&mut self, word: &str) -> Parsed<bool> {
         let is = self.is_word(word);
         if is {
@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Words with dots (or arrows) between them.
+    /// Parses words separated by dots (or arrows).
     fn names(&mut self) -> Parsed<Names> {
         let mut names = vec![self.word()?];
         while self.takes(".")? || self.takes("->")? {
@@ -221,7 +221,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The assignments and declarations of a block, and its braces.
+    /// Parses the assignments and declarations of a block, with its braces.
     pub(super) fn block(&mut self) -> Parsed<Block> {
         self.expect("{")?;
         self.scopes.push(HashMap::new());
@@ -251,7 +251,7 @@ impl<'a> Parser<'a> {
         Ok(block)
     }
 
-    /// A declaration that names a type, if there is one.
+    /// Parses a declaration that names a type, if there is one.
     pub(super) fn declaration(&mut self) -> Parsed<bool> {
         if self.takes_word("typealias")? {
             let of = self.specifier()?;
@@ -304,7 +304,7 @@ impl<'a> Parser<'a> {
         found.cloned().ok_or_else(|| format!("no type `{name}`"))
     }
 
-    /// A type: one that is written here, or the name of one.
+    /// Parses a type: a definition, or the name of a type.
     fn specifier(&mut self) -> Parsed<Rc<Type>> {
         self.depth += 1;
         if self.depth > DEPTH {
@@ -349,7 +349,7 @@ impl<'a> Parser<'a> {
         Type::new(kind, DEPTH)
     }
 
-    /// The attributes of an integer, a number or a string, in braces; there may be none.
+    /// Parses the attributes of an integer, a number or a string, in braces, if there are any.
     fn attributes(&mut self) -> Parsed<Block> {
         match self.token {
             Token::Mark("{") => self.block(),
@@ -414,7 +414,7 @@ impl<'a> Parser<'a> {
         }))
     }
 
-    /// The name of a structure, an enumeration or a variant, if it has one.
+    /// Parses the name of a structure, an enumeration or a variant, if it has one.
     fn tag(&mut self) -> Parsed<Option<String>> {
         match self.token {
             Token::Word(_) => self.word().map(Some),
@@ -422,7 +422,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The members between braces, if there are any.
+    /// Parses the members between braces, if there are any.
     fn members(&mut self) -> Parsed<Option<Vec<Named>>> {
         if !self.takes("{")? {
             return Ok(None);
@@ -434,7 +434,7 @@ impl<'a> Parser<'a> {
                 continue;
             }
             let of = self.specifier()?;
-            // `struct name { ... };` declares a type, and no member.
+            // `struct name { ... };` declares a type, not a member.
             if self.takes(";")? {
                 continue;
             }
@@ -544,7 +544,8 @@ impl<'a> Parser<'a> {
         Ok(made)
     }
 
-    /// `[length]` behind a name, any number of times: the last is that of the innermost array.
+    /// Parses any number of `[length]` after a name. The last length belongs to the innermost
+    /// array.
     fn dimensions(&mut self, mut of: Rc<Type>) -> Parsed<Rc<Type>> {
         let mut lengths = Vec::new();
         while self.takes("[")? {
@@ -564,7 +565,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The alignment that is given, or that of bytes if it is a number of them.
+/// Returns the given alignment. The default is a byte if the size is a number of bytes.
 fn natural(block: &Block, size: u64) -> Result<u64, String> {
     let align = block.unsigned("align")?;
     Ok(align.unwrap_or(if size.is_multiple_of(8) { 8 } else { 1 }))

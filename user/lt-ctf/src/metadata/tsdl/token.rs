@@ -15,7 +15,7 @@ pub(super) enum Token {
     End,
 }
 
-/// Longest first: the first one that fits is taken.
+/// Longest first, since the first match is used.
 const MARKS: [&str; 21] = [
     "...", ":=", "->", "{", "}", "[", "]", "(", ")", "<", ">", ";", ":", ",", ".", "=", "*", "-",
     "+", "/", "$",
@@ -60,7 +60,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// The next token, and the byte at which it begins.
+    /// Returns the next token, and its byte offset.
     pub(super) fn next(&mut self) -> Result<(usize, Token), String> {
         self.skip()?;
         let begin = self.at;
@@ -104,7 +104,7 @@ impl<'a> Tokens<'a> {
         parsed.map_err(|_| format!("not a number of 64 bits: {word}"))
     }
 
-    /// The text between two quotes, with escapes replaced.
+    /// Returns the text between two quotes, with escapes replaced.
     fn quoted(&mut self, quote: u8) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         let next = |tokens: &mut Self| {
@@ -140,7 +140,8 @@ impl<'a> Tokens<'a> {
         Ok(bytes)
     }
 
-    /// The byte of an escape's digits, which begin `after` bytes from here; stops at the last digit.
+    /// Returns the byte of a numeric escape whose digits start `after` bytes from here; stops at
+    /// the last digit.
     fn digits(&mut self, after: usize, base: u32) -> u8 {
         let most = if base == 8 { 3 } else { 2 };
         let digits = self.rest().iter().skip(after).take(most);
@@ -154,7 +155,7 @@ impl<'a> Tokens<'a> {
         value as u8
     }
 
-    /// Current position, in bytes.
+    /// Returns the current position, in bytes.
     pub(super) fn place(&self) -> usize {
         self.at
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Types of TSDL, as they are declared. A length or a tag is still the path of names that the text has.
+//! Types of TSDL, as declared. A length or a tag is still the path of names from the text.
 
 use std::rc::Rc;
 
 use crate::bits::Order;
 
-/// A type: shared by all that use it, so that what is parsed is never larger than the text.
+/// A type. It is shared by all its uses, so that the parsed form is never larger than the text.
 #[derive(Debug)]
 pub(super) struct Type {
     pub(super) kind: Kind,
@@ -61,12 +61,12 @@ pub(super) struct Int {
     pub(super) size: u64,
     pub(super) align: u64,
     pub(super) signed: bool,
-    /// The trace's, if there is none.
+    /// `None`: the byte order of the trace.
     pub(super) order: Option<Order>,
     pub(super) base: u64,
-    /// An array of them is text.
+    /// Whether an array of them is text.
     pub(super) is_text: bool,
-    /// The clock whose value it is.
+    /// The clock that counts it.
     pub(super) clock: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Type {
         Ok(Rc::new(Self { kind, depth }))
     }
 
-    /// The integer that it is, or that carries an enumeration.
+    /// Returns the integer that it is, or that an enumeration is based on.
     pub(super) fn int(&self) -> Option<&Int> {
         match &self.kind {
             Kind::Int(int) | Kind::Enum(int, _) => Some(int),
@@ -102,7 +102,8 @@ impl Type {
     }
 }
 
-/// The name of a field as it is shown: LTTng puts an underscore before each, so that none is a keyword.
+/// Returns the name of a field to show. LTTng prefixes each name with an underscore, so that none
+/// is a keyword.
 pub(super) fn shown(name: &str) -> &str {
     name.strip_prefix('_').unwrap_or(name)
 }
