@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # scripts/matrix turns the results of a suite into rows of the table, a line for each failure, and
-# an exit status. The rows of other suites stay. A suite without kernels of its own has no rows. The
+# an exit status. The rows of other suites stay. A suite without kernels of its own has no rows. A
+# kernel that is too old, or built without Rust, is not built for, and its row has the reason. The
 # suites and their results are simulated.
 # timeout: 60
 
@@ -13,7 +14,8 @@ fail() { echo "FAIL: $*" >&2; exit 1; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work"/{scripts,tests,Documentation}
+mkdir -p "$work"/{scripts,tests,Documentation,packaging/dkms}
+cp "$LT_TOP/packaging/dkms/dkms.conf" "$work/packaging/dkms/"
 cp "$LT_TOP"/scripts/{matrix,lib.sh} "$work/scripts/"
 printf '%s\n' before '<!-- matrix -->' '' '| Debian | Kernel | Compilers | Builds | vm/smoke | Date |' '|---|---|---|---|---|---|' \
 	'| sid | 7.1.1-amd64 | old | yes | yes | 2026-01-01 |' \
@@ -22,12 +24,16 @@ printf '%s\n' before '<!-- matrix -->' '' '| Debian | Kernel | Compilers | Build
 # The tree of each suite, its releases, and its results; experimental is not installed.
 cat >"$work/scripts/env" <<-'END'
 	#!/bin/sh
-	[ "${LT_SUITE:-forky}" != experimental ] || exit 1
+	[ "${LT_SUITE:-forky}" != experimental ] || [ -e "$LT_TOP/experimental" ] || exit 1
 	echo "$LT_TOP/tree"
 END
 cat >"$work/scripts/kernel-tree" <<-'END'
 	#!/bin/sh
-	case ${LT_SUITE:-forky} in trixie-backports) version=7.3.4 ;; *) version=7.2.12 ;; esac
+	case ${LT_SUITE:-forky} in
+		trixie-backports) version=7.3.4 ;;
+		experimental) [ "$2" = rt ] && version=7.10+odd || version=6.12.94+odd ;;
+		*) version=7.2.12 ;;
+	esac
 	case $2 in stock) echo "$version-amd64" ;; rt) echo "$version-rt-amd64" ;; esac
 END
 cat >"$work/tests/run" <<-'END'
@@ -40,6 +46,7 @@ END
 cat >"$work/tests/run-suite" <<-'END'
 	#!/bin/sh
 	[ -z "${LT_SUITE:-}" ] || exit 9
+	[ "$1" = trixie-backports ] || { echo "run-suite $1"; exit 9; }
 	echo "PASS build/module@stock (60 s)"
 	echo "FAIL vm/smoke@stock (20 s)"
 	echo "FAIL build/module@rt (60 s)"
@@ -49,8 +56,10 @@ chmod +x "$work"/scripts/* "$work"/tests/*
 for release in 7.{2.12,3.4}-{,rt-}amd64; do
 	mkdir -p "$work/tree/usr/src/linux-headers-$release"
 	printf '%s\n' 'CONFIG_CC_VERSION_TEXT="x86_64-linux-gnu-gcc-16 (Debian 16.2.0-3) 16.2.0"' \
-		'CONFIG_RUSTC_VERSION_TEXT="rustc 1.97.1 (8bab26f4f 2026-07-14)"' >"$work/tree/usr/src/linux-headers-$release/.config"
+		CONFIG_RUST=y 'CONFIG_RUSTC_VERSION_TEXT="rustc 1.97.1 (8bab26f4f 2026-07-14)"' >"$work/tree/usr/src/linux-headers-$release/.config"
 done
+mkdir -p "$work"/tree/usr/src/linux-headers-{6.12.94,7.10}+odd{,-rt}-amd64
+touch "$work"/tree/usr/src/linux-headers-{6.12.94,7.10}+odd{,-rt}-amd64/.config
 # matrix ARGUMENT...: sets said and rows.
 matrix() {
 	local rc=0
@@ -82,4 +91,9 @@ grep -q '^FAIL trixie-backports, 7.3.4-rt-amd64: vm/smoke@rt: no result' <<<"$sa
 
 ! matrix experimental || fail "a suite that cannot be installed is not one that failed"
 grep -q '^FAIL experimental: not installed' <<<"$said" || fail "it does not say: $said"
+touch "$work/experimental"
+matrix experimental || fail "failed without a kernel to build for: $said"
+[[ $rows = *'| experimental | 6.12.94+odd-amd64 | | no: older than 7.2 | |
+| experimental | 7.10+odd-rt-amd64 | | no: built without Rust | |'* ]] || fail "the rows are: $rows"
+! grep run-suite <<<"$said" || fail "it builds for a kernel that the module is not for"
 ! matrix nonsense || fail "took an unknown suite"
