@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use self::why::Why;
 use crate::analyze::interrupted;
+use crate::carried;
 use crate::trace::{self, Beside, Keep, Told};
 
 /// Maximum length of a line in an error: a file without alerts may have very long lines.
@@ -105,15 +106,20 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
             if !file.try_exists().with_context(about)? {
                 // An unreadable directory is reported first.
                 fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
-                bail!(
-                    "{}: no capture of `latency-tracker record`, which has a file alert.json; for another trace, name \
-                     the alerts with --alerts",
-                    args.capture.display()
-                );
+                let carried = carried::alerts(&args.capture).unwrap_or_default();
+                if carried.is_empty() {
+                    bail!(
+                        "{}: no capture of `latency-tracker record`, which has a file alert.json; for another trace, \
+                         name the alerts with --alerts",
+                        args.capture.display()
+                    );
+                }
+                carried
+            } else {
+                let text = fs::read_to_string(&file).with_context(about)?;
+                let capture: Capture = serde_json::from_str(&text).with_context(about)?;
+                capture.alerts
             }
-            let text = fs::read_to_string(&file).with_context(about)?;
-            let capture: Capture = serde_json::from_str(&text).with_context(about)?;
-            capture.alerts
         }
     };
     let chosen: Vec<Alert> = alerts
