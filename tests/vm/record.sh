@@ -152,7 +152,7 @@ umount /tmp/small
 start /tmp/killed --trace-format ctf-1.8 shared
 kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
 reads slow 1 0
-wait_until 180 grep 'both were started again' /tmp/record.log
+wait_until 180 grep 'both were started again$' /tmp/record.log
 reads slow 1 0
 wait_until 180 test -s /tmp/killed/0002/alert.json
 stop

@@ -45,7 +45,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     let known = error.chain().find_map(|e| e.downcast_ref::<ProcError>())?;
     let hint = match known {
         ProcError::NotLoaded(_) => module::how_to_load(),
-        ProcError::Denied(_) => module::how_to_be_let_in(),
+        ProcError::Denied(path) => return Some(module::how_to_be_let_in(path)),
         ProcError::NoInstance(_) => "`latency-tracker list` shows the instances",
         ProcError::Refused { tracker, .. } if !tracker.is_empty() => {
             return Some(format!(

@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use self::why::Why;
 use crate::analyze::interrupted;
+use crate::carried;
 use crate::trace::{self, Beside, Keep, Told};
 
 /// Maximum length of a line in an error: a file without alerts may have very long lines.
@@ -111,13 +112,18 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
             if !file.try_exists().with_context(about)? {
                 // An unreadable directory is reported first.
                 fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
-                let interrupted = interrupted()?;
-                let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
-                return Ok((trace, alerts));
+                let carried = carried::alerts(&args.capture).unwrap_or_default();
+                if carried.is_empty() {
+                    let interrupted = interrupted()?;
+                    let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
+                    return Ok((trace, alerts));
+                }
+                carried
+            } else {
+                let text = fs::read_to_string(&file).with_context(about)?;
+                let capture: Capture = serde_json::from_str(&text).with_context(about)?;
+                capture.alerts
             }
-            let text = fs::read_to_string(&file).with_context(about)?;
-            let capture: Capture = serde_json::from_str(&text).with_context(about)?;
-            capture.alerts
         }
     };
     let chosen: Vec<Alert> = alerts

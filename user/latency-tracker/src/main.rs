@@ -8,6 +8,7 @@
 
 mod action;
 mod analyze;
+mod carried;
 mod cli;
 mod cmd;
 mod config;

@@ -23,6 +23,7 @@ mod flight;
 mod instance;
 mod leftovers;
 mod policy;
+mod relay;
 mod room;
 mod stream;
 
@@ -44,6 +45,7 @@ use self::flight::Flight;
 use self::instance::Armed;
 use self::leftovers::Note;
 use self::policy::{History, Skip};
+use self::relay::Relay;
 use self::room::room;
 use self::stream::{Stream, Woken};
 use crate::explain::explain;
@@ -55,6 +57,9 @@ pub(crate) const CAPTURES: &str = "/var/lib/latency-tracker/captures";
 /// Running time of the recorder before its coverage is measured.
 const SAMPLE: Duration = Duration::from_secs(1);
 
+/// Interval of looking whether the flight recorder still records.
+const LOOK: Duration = Duration::from_secs(30);
+
 /// Maximum number of alerts of one wake-up that are explained; alert.json has all of them.
 const EXPLAINED: usize = 3;
 
@@ -62,9 +67,10 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
     let service = Service::find();
     lt_common::instance::load_module(root)?;
+    lt_common::lttng::make_run_dir()?;
     leftovers::clean(root);
     instance::check(root, args)?;
-    let captures = Captures::open(&args.output)?;
+    let captures = Captures::open(&args.output).map_err(|error| elsewhere(error, args))?;
     let tracker = instance::tracker(root, args)?;
     let events = args.events(&tracker);
 
@@ -83,6 +89,14 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
             note(&format!("no estimate of what the buffers cover: {error:#}"));
             note(&room(captures.path()));
         }
+    }
+    if let Some(relay) = &args.url
+        && let Err(error) = relay.check()
+    {
+        let captures = captures.path().display();
+        note(&format!(
+            "{error:#}; until it does, captures are in {captures} alone"
+        ));
     }
     if args.arm_delay.0 > 0 && !signals.sleep(args.arm_delay.into())? {
         return Ok(Outcome::Fine);
@@ -105,7 +119,13 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         captures: &captures,
         tracker: armed.tracker(),
     };
-    recorder.wait_for_alerts(stream, flight, evidence, &mut left)
+    let machine = Machine {
+        flight,
+        evidence,
+        left: &mut left,
+        failure: String::new(),
+    };
+    recorder.wait_for_alerts(stream, machine)
 }
 
 /// Measures how much time the buffers cover, with a snapshot that is not kept.
@@ -128,12 +148,31 @@ fn estimate(
 /// Raises the priority, so that the snapshot is taken before the ring overwrites the delay. Missing permission is not
 /// fatal.
 fn real_time() {
-    for result in [lt_common::rt::raise(), lt_common::rt::lock_memory()] {
+    let limits = [
+        (lt_common::rt::raise(), "rtprio"),
+        (lt_common::rt::lock_memory(), "memlock"),
+    ];
+    for (result, limit) in limits {
         if let Err(error) = result {
             note(&format!(
-                "{error:#}: on a busy machine a snapshot may come late"
+                "{error:#}: on a busy machine a snapshot may come late; `{limit}` in /etc/security/limits.conf permits it"
             ));
         }
+    }
+}
+
+/// What to do about an output directory that this user may not use.
+fn elsewhere(error: anyhow::Error, args: &RecordArgs) -> anyhow::Error {
+    let denied = error.chain().any(|cause| {
+        let cause = cause.downcast_ref::<std::io::Error>();
+        cause.is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    });
+    match denied {
+        true => error.context(format!(
+            "no captures in {}: choose another place with -o",
+            args.output.display()
+        )),
+        false => error,
     }
 }
 
@@ -144,6 +183,15 @@ struct Recorder<'a> {
     service: &'a Service,
     captures: &'a Captures,
     tracker: &'a str,
+}
+
+/// What is set up beside the instance.
+struct Machine<'a> {
+    flight: Flight,
+    evidence: Collector,
+    left: &'a mut Note,
+    /// The last failure to record again, which is reported once.
+    failure: String,
 }
 
 /// Result of a wake-up that the policy wants captured.
@@ -157,22 +205,22 @@ enum Kept {
 }
 
 impl Recorder<'_> {
-    fn wait_for_alerts(
-        &self,
-        mut stream: Stream,
-        mut flight: Flight,
-        mut evidence: Collector,
-        left: &mut Note,
-    ) -> Result<Outcome> {
+    fn wait_for_alerts(&self, mut stream: Stream, mut machine: Machine<'_>) -> Result<Outcome> {
         let policy = self.args.policy();
         let end = self.args.duration.map(|d| Instant::now() + d.into());
         let mut history = History::default();
         let mut outcome = Outcome::Fine;
+        let mut look = Instant::now() + LOOK;
         while !history.complete(&policy) {
             self.service.alive();
+            if look <= Instant::now() {
+                self.look(&mut machine);
+                look = Instant::now() + LOOK;
+            }
+            let wake = end.map_or(look, |end| end.min(look));
             match self
                 .signals
-                .wait(Some(stream.file()), self.service.next(end))?
+                .wait(Some(stream.file()), self.service.next(Some(wake)))?
             {
                 Wake::Ready => {}
                 Wake::Timeout if end.is_none_or(|end| Instant::now() < end) => continue,
@@ -189,16 +237,16 @@ impl Recorder<'_> {
             }
             if !woken.alerts.is_empty() {
                 outcome = Outcome::Alert;
-                let machine = (&mut flight, &mut evidence);
-                if !self.react(&woken, woken_at, &mut history, machine, left)? {
+                if !self.react(&woken, woken_at, &mut history, &mut machine)? {
                     break;
                 }
             }
             if woken.end {
-                note(&format!(
-                    "instance {} was removed during the run",
-                    self.args.name
-                ));
+                let what = match self.root.is_loaded() {
+                    true => format!("instance {} was removed", self.args.name),
+                    false => "the latency_tracker module was unloaded".to_string(),
+                };
+                note(&format!("{what} during the run, so the run ends"));
                 break;
             }
         }
@@ -217,8 +265,7 @@ impl Recorder<'_> {
         woken: &Woken,
         woken_at: Instant,
         history: &mut History,
-        (flight, evidence): (&mut Flight, &mut Collector),
-        left: &mut Note,
+        machine: &mut Machine<'_>,
     ) -> Result<bool> {
         if let Err(skip) = history.decide(&self.args.policy(), woken_at) {
             history.skipped += 1;
@@ -226,7 +273,7 @@ impl Recorder<'_> {
             self.say_skipped(woken, skip)?;
             return Ok(true);
         }
-        let kept = self.capture(woken, woken_at, history, (flight, evidence));
+        let kept = self.capture(woken, woken_at, history, machine);
         let path = match &kept {
             Ok(Kept::Capture(path)) => Some(path),
             Ok(Kept::Alerts(path)) => path.as_ref(),
@@ -236,22 +283,17 @@ impl Recorder<'_> {
             .alerts(&woken.alerts, path.map(PathBuf::as_path));
         let kept = kept?;
         // In a separate thread, at ordinary priority: there may be many cgroups.
-        let _ = std::thread::scope(|scope| scope.spawn(|| evidence.rearm()).join());
+        let _ = std::thread::scope(|scope| scope.spawn(|| machine.evidence.rearm()).join());
         match kept {
             Kept::Capture(_) => {
                 history.captured(Instant::now());
+                // The snapshot of a stopped recorder does not fail.
+                self.look(machine);
                 self.forget_old();
                 self.say_state(history)?;
             }
             Kept::Alerts(_) => {
                 history.failed(Instant::now());
-                match flight.revive(self.captures.path(), left) {
-                    Ok(true) => note(
-                        "LTTng's session daemon had ended, and the trace with it; both were started again",
-                    ),
-                    Ok(false) => {}
-                    Err(error) => note(&format!("no flight recorder: {error:#}")),
-                }
                 self.say_state(history)?;
             }
             Kept::Nothing => {
@@ -266,39 +308,80 @@ impl Recorder<'_> {
         Ok(true)
     }
 
+    /// Reports a flight recorder that does not record, once it records again.
+    fn look(&self, machine: &mut Machine<'_>) {
+        if let Some(lost) = self.revive(machine) {
+            note(&lost);
+        }
+    }
+
+    /// Returns what had happened to the flight recorder, if it did not record and does again. A failure is reported.
+    fn revive(&self, machine: &mut Machine<'_>) -> Option<String> {
+        let revived = machine.flight.revive(self.captures.path(), machine.left);
+        let failure = revived.as_ref().map_or_else(
+            |error| format!("no flight recorder: {error:#}"),
+            |_| String::new(),
+        );
+        if !failure.is_empty() && failure != machine.failure {
+            note(&failure);
+        }
+        machine.failure = failure;
+        revived.ok().flatten()
+    }
+
     /// Takes the snapshot and writes alert.json, evidence.json and explanation.txt. Without a snapshot, there is no
     /// explanation.
     fn capture(
         &self,
         woken: &Woken,
         woken_at: Instant,
-        history: &History,
-        (flight, evidence): (&Flight, &mut Collector),
+        history: &mut History,
+        machine: &mut Machine<'_>,
     ) -> Result<Kept> {
-        let seen = evidence.woken(&woken.alerts);
+        let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
             // The signal cuts this wait short, not the capture; the next wait handles a second signal.
             let time = self.args.post_trigger.into();
             self.service.sleep(self.signals, time)?;
         }
         self.service.alive();
-        let (partial, failure) = match flight.snapshot(self.captures) {
+        let (partial, failure) = match machine.flight.snapshot(self.captures) {
             Ok(partial) => (Ok(partial), None),
-            // The partial trace has been removed, so there may be room for the alerts now.
-            Err(error) => (self.captures.partial(), Some(format!("{error:#}"))),
+            Err(error) => {
+                let lost = self.revive(machine);
+                let failure = lost.unwrap_or_else(|| {
+                    note(&room(self.captures.path()));
+                    format!("{error:#}")
+                });
+                // The partial trace has been removed, so there may be room for the alerts now.
+                (self.captures.partial(), Some(failure))
+            }
         };
         let took = woken_at.elapsed();
-        let evidence = evidence.finish(seen);
+        let evidence = machine.evidence.finish(seen);
         if let Some(failure) = &failure {
             note(&format!("no trace: {failure}"));
-            note(&room(self.captures.path()));
         }
-        let saved = partial.and_then(|partial| {
+        let saved = partial.and_then(|mut partial| {
+            let alone = self.captures.alone()?;
             if !self.make_room(size_of(&partial.path))? {
                 return Ok(None);
             }
-            let number = self.captures.next_number()?;
-            let record = self.record(number, took, woken, history, failure.as_deref());
+            let number = self.captures.number(&mut partial)?;
+            drop(alone);
+            let mut record = self.record(number, took, woken, history, failure.as_deref());
+            let sent = match (&self.args.url, &failure) {
+                (Some(relay), None) => Some(self.send(relay, machine, number, woken)),
+                _ => None,
+            };
+            match &sent {
+                Some(Ok(place)) => record.sent = Some(place),
+                Some(Err(why)) => {
+                    record.not_sent = Some(why);
+                    history.unsent += 1;
+                }
+                None => {}
+            }
             partial.write(
                 "alert.json",
                 &(serde_json::to_string_pretty(&record)? + "\n"),
@@ -360,6 +443,42 @@ impl Recorder<'_> {
             skipped: history.skipped,
             alerts: &woken.alerts,
             no_trace: failure,
+            sent: None,
+            not_sent: None,
+        }
+    }
+
+    /// Sends a copy of the trace to the relay daemon; returns its place there, or why it was not sent.
+    fn send(
+        &self,
+        relay: &Relay,
+        machine: &Machine<'_>,
+        number: u64,
+        woken: &Woken,
+    ) -> Result<String, String> {
+        self.service.alive();
+        let (flight, name) = (&machine.flight, format!("{number:04}"));
+        let sent = relay
+            .prepare(number, &woken.alerts)
+            .and_then(|()| flight.send(&name, &relay.url));
+        self.service.alive();
+        match sent {
+            Ok(()) => {
+                let place = relay.place(flight.name(), &name);
+                note(&format!(
+                    "capture {number:04} sent to {}: {place}",
+                    relay.url
+                ));
+                Ok(format!("{} {place}", relay.url))
+            }
+            Err(error) => {
+                let why = format!("{error:#}");
+                let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+                note(&format!(
+                    "capture {number:04} not sent, and kept here alone: {why}"
+                ));
+                Err(why)
+            }
         }
     }
 
@@ -404,7 +523,11 @@ impl Recorder<'_> {
         let Some(age) = self.args.keep_for else {
             return;
         };
-        match self.captures.remove_older(age.into()) {
+        let removed = self
+            .captures
+            .alone()
+            .and_then(|_alone| self.captures.remove_older(age.into()));
+        match removed {
             Ok(removed) if removed.is_empty() => {}
             Ok(removed) => note(&format!(
                 "removed {}, older than {age}",
@@ -445,8 +568,12 @@ impl Recorder<'_> {
             0 => String::new(),
             n => format!("  without a trace {n}"),
         };
+        let unsent = match history.unsent {
+            0 => String::new(),
+            n => format!("  not sent {n}"),
+        };
         Ok(format!(
-            "captures {}{failed}  skipped {}  disk {size} of {}\nevents {}  alerts {}  missed: alerts {}  events {}",
+            "captures {}{failed}{unsent}  skipped {}  disk {size} of {}\nevents {}  alerts {}  missed: alerts {}  events {}",
             history.taken,
             history.skipped,
             bytes(self.args.disk_budget.0),

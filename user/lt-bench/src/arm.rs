@@ -9,7 +9,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use lt_common::capture::Captures;
 use lt_common::instance;
 use lt_common::lttng::{self, Buffers, Daemon, Session};
@@ -152,7 +152,7 @@ impl<'a> Armed<'a> {
         if let Some(directory) = snapshot {
             armed.captures = Some(Captures::open(directory)?);
             // LTTng's commands keep their configuration in this directory.
-            std::fs::create_dir_all(lttng::RUN_DIR).with_context(|| lttng::RUN_DIR.to_string())?;
+            lttng::make_run_dir()?;
             armed._daemon = Some(Daemon::ensure()?);
         }
         let guarded = Guarded {

@@ -56,7 +56,7 @@ impl Guard {
             .arg(guarded.daemon.map_or(String::new(), |pid| pid.to_string()))
             .arg(guarded.directory.unwrap_or(nothing))
             .args(guarded.instances);
-        command.env("LTTNG_HOME", lttng::RUN_DIR);
+        command.env("LTTNG_HOME", lttng::run_dir());
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

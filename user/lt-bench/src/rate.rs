@@ -73,7 +73,7 @@ pub(super) fn run(args: &RateArgs) -> Result<Outcome> {
     };
     let prepare = || Clock::prepare(Source::Auto);
     let (held, (clock, known)) = Held::take(wish, &place, "the thread that makes events", prepare)?;
-    std::fs::create_dir_all(lttng::RUN_DIR).with_context(|| lttng::RUN_DIR.to_string())?;
+    lttng::make_run_dir()?;
     // The daemon and its consumer run on the CPUs of this thread.
     let daemon = Daemon::ensure()?;
     let session = lttng::session_name("rate", std::process::id());

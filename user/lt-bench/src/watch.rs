@@ -227,11 +227,13 @@ impl<'a> Watch<'a> {
     }
 
     /// Completes a capture, with the peak as its alert: `latency-tracker explain` reads it.
-    fn keep(&self, partial: Partial, peak: &mut Peak, subject: Subject) -> Result<()> {
+    fn keep(&self, mut partial: Partial, peak: &mut Peak, subject: Subject) -> Result<()> {
         let Some(captures) = &self.armed.captures else {
             return Ok(());
         };
-        let number = captures.next_number()?;
+        let alone = captures.alone()?;
+        let number = captures.number(&mut partial)?;
+        drop(alone);
         let alert = as_alert(peak, subject, number)?;
         let record = Record {
             capture: number,
@@ -243,6 +245,8 @@ impl<'a> Watch<'a> {
             skipped: 0,
             alerts: std::slice::from_ref(&alert),
             no_trace: None,
+            sent: None,
+            not_sent: None,
         };
         partial.write(
             "alert.json",

@@ -9,30 +9,32 @@
 //! DIR/0001/explanation.txt  the explanations of the alerts from the trace
 //! ```
 //!
-//! A capture is written under another name and renamed once it is complete, so a numbered directory
-//! is never a partial capture.
+//! A capture is written under another name and renamed once it is complete, so a numbered directory is never a partial
+//! capture. Several recorders may share the output directory: under a lock (`DIR/.lock`), a capture takes a number, which
+//! its partial directory then has in its name, and old captures are removed.
 //!
-//! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600). No other
-//! user can redirect them: the output directory is ours, and each directory above it is ours or root's. A
-//! world-writable one is accepted only if it is sticky. The last path component may not be a symbolic link.
+//! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no other
+//! user can redirect them (see private.rs).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use lt_proc::Alert;
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::lttng::Session;
+use crate::private::make_private;
 
 /// The output directory.
 #[derive(Debug)]
 pub struct Captures {
     directory: PathBuf,
+    lock: PathBuf,
 }
 
 /// `alert.json`.
@@ -58,6 +60,12 @@ pub struct Record<'a> {
     /// Why there is no trace; omitted if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_trace: Option<&'a str>,
+    /// Where a relay daemon has a copy of the trace: its URL, and the place in its output directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent: Option<&'a str>,
+    /// Why no relay daemon has a copy; omitted if none was to be sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_sent: Option<&'a str>,
 }
 
 /// When a capture was taken.
@@ -102,7 +110,9 @@ impl Captures {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
-        Ok(Self { directory })
+        let lock = directory.join(".lock");
+        open_lock(&lock)?;
+        Ok(Self { directory, lock })
     }
 
     /// Path of the directory.
@@ -121,6 +131,24 @@ impl Captures {
         Ok(Partial { path })
     }
 
+    /// Waits until no other recorder numbers or removes captures here. Released when the file is dropped.
+    pub fn alone(&self) -> Result<File> {
+        let file = open_lock(&self.lock)?;
+        let locked = file.lock();
+        locked.with_context(|| self.lock.display().to_string())?;
+        Ok(file)
+    }
+
+    /// Reserves the next number for a capture. Call it with the lock of [`Captures::alone`].
+    pub fn number(&self, partial: &mut Partial) -> Result<u64> {
+        let number = self.next_number()?;
+        let pid = std::process::id();
+        let path = self.directory.join(format!("{PARTIAL}{pid}-{number:04}"));
+        fs::rename(&partial.path, &path).with_context(|| path.display().to_string())?;
+        partial.path = path;
+        Ok(number)
+    }
+
     /// Takes a snapshot; the capture has no number yet.
     pub fn snapshot(&self, session: &Session) -> Result<Partial> {
         let partial = self.partial()?;
@@ -128,24 +156,37 @@ impl Captures {
         Ok(partial)
     }
 
-    /// Gives a capture the next number.
+    /// Gives a complete capture the name of its number.
     pub fn keep(&self, partial: Partial, number: u64) -> Result<PathBuf> {
         let path = self.directory.join(format!("{number:04}"));
         fs::rename(&partial.path, &path).with_context(|| path.display().to_string())?;
         Ok(path)
     }
 
-    /// Returns one more than the largest existing number.
-    pub fn next_number(&self) -> Result<u64> {
-        Ok(numbered(&self.directory)?.last().map_or(1, |(n, _)| n + 1))
+    /// One more than the largest number that exists or is reserved.
+    fn next_number(&self) -> Result<u64> {
+        let reserved = self.reserved()?.into_iter().map(|(n, _)| n);
+        let kept = numbered(&self.directory)?.into_iter().map(|(n, _)| n);
+        Ok(kept.chain(reserved).max().map_or(1, |n| n + 1))
     }
 
-    /// Returns the size of all captures, in bytes.
+    /// Size of all captures in bytes, including those that are not complete yet, but have a number.
     pub fn size(&self) -> Result<u64> {
-        let sizes = numbered(&self.directory)?
-            .into_iter()
-            .map(|(_, path)| size_of(&path));
-        Ok(sizes.sum())
+        let mut captures = numbered(&self.directory)?;
+        captures.extend(self.reserved()?);
+        Ok(captures.iter().map(|(_, path)| size_of(path)).sum())
+    }
+
+    /// The partial captures that have a number.
+    fn reserved(&self) -> Result<Vec<(u64, PathBuf)>> {
+        let entries = fs::read_dir(&self.directory);
+        let entries = entries.with_context(|| self.directory.display().to_string())?;
+        let partial = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name();
+            let (_, number) = name.to_str()?.strip_prefix(PARTIAL)?.split_once('-')?;
+            Some((number.parse().ok()?, entry.path()))
+        });
+        Ok(partial.collect())
     }
 
     /// Removes the oldest capture and returns its path; `None` if there are no captures.
@@ -212,86 +253,21 @@ pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(list)
 }
 
-/// Creates `directory` and its missing parents, with mode 0700, and returns its real path. Refuses a directory that
-/// another user owns, can write to, or could replace.
-fn make_private(directory: &Path) -> Result<PathBuf> {
-    let shown = || directory.display().to_string();
-    let (Some(name), parent) = (directory.file_name(), directory.parent()) else {
-        bail!("{}: expected the name of a directory", shown());
-    };
-    let parent = parent.filter(|p| !p.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    let mut builder = DirBuilder::new();
-    builder.mode(0o700);
-    let parent = match parent.canonicalize() {
-        Ok(parent) => {
-            check_above(&parent).with_context(shown)?;
-            parent
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(parent)?,
-        Err(error) => return Err(error).with_context(shown),
-    };
-    let path = parent.join(name);
-    match builder.create(&path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(error).with_context(shown);
-        }
-        _ => {}
-    }
-    // Opened once and then examined: it cannot change in between, and afterwards no other user may rename the contents
-    // of `parent`.
-    let mut options = OpenOptions::new();
-    options.read(true);
-    options.custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
-    let opened: File = match options.open(&path) {
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENOTDIR)) => {
-            bail!("{}: a link or a file, not a directory", shown());
-        }
-        opened => opened.with_context(shown)?,
-    };
-    let meta = opened.metadata().with_context(shown)?;
-    if !is_ours(&meta) || meta.mode() & 0o022 != 0 {
-        bail!(
-            "{}: others could put something there, for it is {}; choose another place with -o, or make it \
-             your own (chown, chmod go-w)",
-            shown(),
-            whose(&meta)
-        );
-    }
-    Ok(path)
-}
-
-/// Refuses `parent` if another user could rename an entry of it, or of a directory above it.
-fn check_above(parent: &Path) -> Result<()> {
-    for above in parent.ancestors() {
-        let meta = fs::symlink_metadata(above).with_context(|| above.display().to_string())?;
-        let sticky = meta.mode() & 0o1000 != 0;
-        if !(is_ours(&meta) || meta.uid() == 0) || (meta.mode() & 0o002 != 0 && !sticky) {
-            bail!(
-                "another user could replace it, for {} is {}; choose another place with -o",
-                above.display(),
-                whose(&meta)
-            );
-        }
-    }
-    Ok(())
-}
-
-fn is_ours(meta: &fs::Metadata) -> bool {
-    meta.uid() == nix::unistd::geteuid().as_raw()
-}
-
-/// Formats owner and mode for a message.
-fn whose(meta: &fs::Metadata) -> String {
-    let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
-    format!("of user {owner} with mode {mode:04o}")
-}
-
+/// `.partial-PID`, then `.partial-PID-NUMBER`.
 const PARTIAL: &str = ".partial-";
 
 fn owner_is_gone(name: &str) -> bool {
-    let pid = name.strip_prefix(PARTIAL).unwrap_or("");
+    let owner = name.strip_prefix(PARTIAL).unwrap_or("");
+    let pid = owner.split('-').next().unwrap_or("");
     !Path::new("/proc").join(pid).exists() || pid.is_empty()
+}
+
+/// A file, since a directory cannot be locked on NFS.
+fn open_lock(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).mode(0o600);
+    let opened = options.custom_flags(libc::O_NOFOLLOW).open(path);
+    opened.with_context(|| path.display().to_string())
 }
 
 /// An unfinished capture.
@@ -342,15 +318,20 @@ pub fn size_of(path: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
     fn captures_are_numbered_kept_whole_and_removed_oldest_first() {
         let dir = std::env::temp_dir().join(format!("lt-captures-{}", std::process::id()));
-        fs::create_dir_all(dir.join(".partial-4194399")).unwrap();
+        let gone = [".partial-4194399", ".partial-4194399-0007"].map(|name| dir.join(name));
+        for partial in &gone {
+            fs::create_dir_all(partial).unwrap();
+        }
         fs::create_dir_all(dir.join("notes")).unwrap();
         let captures = Captures::open(&dir).unwrap();
-        assert!(!dir.join(".partial-4194399").exists());
+        assert!(gone.iter().all(|partial| !partial.exists()));
         assert_eq!(captures.next_number().unwrap(), 1);
         for n in [1, 2, 9999, 10000] {
             let partial = captures.partial().unwrap();
@@ -374,6 +355,32 @@ mod tests {
         assert_eq!(removed, [dir.join("0002")]);
         assert_eq!(numbered(&dir).unwrap().len(), 2);
         assert!(dir.join("notes").exists());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn recorders_that_share_a_directory_give_each_capture_a_number_of_its_own() {
+        let dir = scratch("shared");
+        let mine = Captures::open(&dir.join("captures")).unwrap();
+        // Another recorder: another process ID, and another open file.
+        let init = dir.join("captures/.partial-1");
+        let theirs = Captures::open(&dir.join("captures")).unwrap();
+        let (mut partial, alone) = (mine.partial().unwrap(), mine.alone().unwrap());
+        assert!(open_lock(&theirs.lock).unwrap().try_lock().is_err());
+        partial.write("alert.json", "12345").unwrap();
+        assert_eq!(mine.number(&mut partial).unwrap(), 1);
+        drop(alone);
+        assert!(open_lock(&theirs.lock).unwrap().try_lock().is_ok());
+        fs::create_dir(&init).unwrap();
+        let mut other = Partial { path: init };
+        assert_eq!(theirs.number(&mut other).unwrap(), 2);
+        assert_eq!(
+            theirs.size().unwrap(),
+            size_of(&partial.path) + size_of(&other.path)
+        );
+        assert!(theirs.keep(other, 2).unwrap().ends_with("0002"));
+        assert!(mine.keep(partial, 1).unwrap().ends_with("0001"));
+        assert_eq!(mine.next_number().unwrap(), 3);
         fs::remove_dir_all(&dir).unwrap();
     }
 

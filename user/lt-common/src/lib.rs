@@ -11,10 +11,12 @@ pub mod kmsg;
 pub mod lttng;
 pub mod module;
 pub mod out;
+mod private;
 pub mod rt;
 pub mod seconds;
 pub mod shapes;
 pub mod size;
+mod user;
 pub mod wait;
 
 /// How a command ended.

@@ -5,9 +5,15 @@
 //! The session belongs to this process: its name contains the process ID (see [`session_name`]), and it is
 //! destroyed when the value is dropped, on every exit path. The user's own `~/.lttngrc` is left alone: our
 //! commands have their own `LTTNG_HOME`.
+//!
+//! Only a session daemon of root traces the kernel. Members of its tracing group may use it: their sessions and traces
+//! are their own.
 
+mod access;
 pub mod events;
 pub mod recording;
+
+pub use access::{make_run_dir, run_dir};
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -23,9 +29,10 @@ use nix::unistd::Pid;
 
 use crate::exec::{Exec, cannot_run};
 use crate::out::note;
+use crate::user::is_root;
 
-/// LTTNG_HOME for our commands, instead of the home directory.
-pub const RUN_DIR: &str = "/run/latency-tracker";
+/// A file in [`run_dir`]: process ID of a session daemon that was started by a recorder and outlived it.
+const HANDED_OVER: &str = "sessiond";
 
 const SESSION_PREFIX: &str = "latency-tracker-";
 const CHANNEL: &str = "flight";
@@ -46,7 +53,7 @@ pub fn session_owner(session: &str) -> Option<u32> {
 }
 
 fn lttng<'a>(args: impl IntoIterator<Item = &'a str>) -> Exec {
-    Exec::new("lttng", ["--no-sessiond"].into_iter().chain(args)).env("LTTNG_HOME", RUN_DIR)
+    Exec::new("lttng", ["--no-sessiond"].into_iter().chain(args)).env("LTTNG_HOME", run_dir())
 }
 
 /// The names of all sessions; empty if no session daemon runs.
@@ -54,6 +61,47 @@ pub fn sessions() -> Vec<String> {
     let listed = lttng(["--mi", "xml", "list"]).output();
     let names = listed.and_then(|xml| names_of("session", &xml));
     names.unwrap_or_else(|_| Vec::new())
+}
+
+/// What a session does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It records.
+    Recording,
+    /// It exists, but records nothing.
+    Stopped,
+    /// It does not exist, or no session daemon runs.
+    Gone,
+}
+
+/// What the session does; an error if a daemon runs, but does not answer.
+pub fn state(session: &str) -> Result<State> {
+    match lttng(["--mi", "xml", "list"]).output() {
+        Ok(xml) => state_in(session, &xml),
+        Err(error) if daemon_pid().is_some() => Err(error),
+        Err(_) => Ok(State::Gone),
+    }
+}
+
+/// The state of `session` in the output of `lttng --mi xml list`.
+fn state_in(session: &str, xml: &str) -> Result<State> {
+    let document = roxmltree::Document::parse(xml).context("the output of lttng is not XML")?;
+    let text = |node: &roxmltree::Node<'_, '_>, name: &str| {
+        let mut children = node.children();
+        let found = children.find(|child| child.tag_name().name() == name);
+        found
+            .and_then(|child| child.text())
+            .map(|text| text.trim().to_string())
+    };
+    let mut sessions = document
+        .descendants()
+        .filter(|node| node.tag_name().name() == "session");
+    let found = sessions.find(|node| text(node, "name").as_deref() == Some(session));
+    Ok(match found.map(|node| text(&node, "enabled")) {
+        None => State::Gone,
+        Some(Some(enabled)) if enabled == "false" => State::Stopped,
+        Some(_) => State::Recording,
+    })
 }
 
 /// Number of events discarded by the tracer, in all channels of these sessions.
@@ -220,6 +268,15 @@ impl Session {
         let metadata = directory.join("kernel/metadata");
         sign(&metadata).with_context(|| metadata.display().to_string())
     }
+
+    /// Sends what the recorder holds to the relay daemon at `url`, as `name`.
+    pub fn send(&self, name: &str, url: &str) -> Result<()> {
+        let in_session = format!("--session={}", self.name);
+        let name = format!("--name={name}");
+        lttng(["snapshot", "record", &in_session, &name, url])
+            .output()
+            .map(drop)
+    }
 }
 
 impl Session {
@@ -295,6 +352,9 @@ impl Daemon {
             }
             kill_all(&child);
         }
+        if !is_root() {
+            return access::check(daemon_pid());
+        }
         if daemon_pid().is_some() {
             return Ok(());
         }
@@ -318,11 +378,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 impl Drop for Daemon {
     fn drop(&mut self) {
         let Some(mut child) = self.child.take() else {
+            stop_handed_over();
             return;
         };
-        // If other users have sessions by now, it outlives us.
+        // If other users have sessions by now, it outlives us: the last recorder stops it.
         if matches!(child.try_wait(), Ok(None)) && daemon_pid() == Some(pid_of(&child)) {
             if !sessions().is_empty() {
+                let _ = fs::write(run_dir().join(HANDED_OVER), child.id().to_string());
                 return;
             }
             let _ = kill(Pid::from_raw(pid_of(&child)), Signal::SIGTERM);
@@ -336,6 +398,18 @@ impl Drop for Daemon {
             }
         }
         kill_all(&child);
+    }
+}
+
+/// Ends the session daemon that a recorder has left to others, unless they still use it.
+fn stop_handed_over() {
+    let file = run_dir().join(HANDED_OVER);
+    let pid = fs::read_to_string(&file).ok();
+    if let Some(pid) = pid.and_then(|pid| pid.trim().parse().ok())
+        && sessions().is_empty()
+    {
+        stop_daemon(pid);
+        let _ = fs::remove_file(file);
     }
 }
 
@@ -424,7 +498,7 @@ pub fn stop_daemon(pid: i32) {
 }
 
 /// The running session daemon of root.
-fn daemon_pid() -> Option<i32> {
+pub fn daemon_pid() -> Option<i32> {
     let pid = PID_FILES.iter().find_map(|f| fs::read_to_string(f).ok())?;
     let pid: i32 = pid.trim().parse().ok()?;
     // Not comm: the daemon gives its threads names of their own.
@@ -499,6 +573,17 @@ mod tests {
         let none = names_of("session", "<output><sessions/></output>").unwrap();
         assert!(none.is_empty());
         assert!(names_of("session", "Error: no daemon").is_err());
+    }
+
+    #[test]
+    fn a_session_records_is_stopped_or_is_gone() {
+        let xml = "<command xmlns=\"https://lttng.org/xml/ns/lttng-mi\"><name>list</name><output><sessions>\
+            <session><name>a</name><path>/x</path><enabled>true</enabled></session>\
+            <session><name>b</name><enabled>false</enabled></session></sessions></output></command>";
+        assert_eq!(state_in("a", xml).unwrap(), State::Recording);
+        assert_eq!(state_in("b", xml).unwrap(), State::Stopped);
+        assert_eq!(state_in("c", xml).unwrap(), State::Gone);
+        assert!(state_in("a", "Error").is_err());
     }
 
     #[test]

@@ -3,6 +3,12 @@
 //! The kernel module seen from user space: whether it is installed, and how to load it.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::user::{group_name, join};
+
+pub use crate::user::is_root;
 
 /// Whether `modprobe latency_tracker` would find it, for the running kernel. Needs no privilege.
 pub fn is_installed() -> bool {
@@ -38,19 +44,23 @@ pub fn how_to_load() -> &'static str {
     }
 }
 
-/// Returns what to do if the kernel refuses this user.
-pub fn how_to_be_let_in() -> &'static str {
+/// Returns what to do if the kernel refuses this user access to `path`.
+pub fn how_to_be_let_in(path: &Path) -> String {
     if is_root() {
-        "root alone is not enough: reading takes CAP_PERFMON, changing CAP_SYS_ADMIN, of the host; \
-         a container has them only if it was given them"
-    } else {
-        "run it as root, e.g. with sudo; the module's parameter gid= lets a group read"
+        return "root alone is not enough: reading takes CAP_PERFMON, changing CAP_SYS_ADMIN, of the host; \
+                a container has them only if it was given them"
+            .to_string();
     }
-}
-
-/// Whether this process runs as root.
-pub fn is_root() -> bool {
-    nix::unistd::geteuid().is_root()
+    // Files of a directory that may not be searched do not show their group; the directory does.
+    let group = path.ancestors().find_map(|path| fs::metadata(path).ok());
+    match group.map_or(0, |meta| meta.gid()) {
+        0 => "run it as root, e.g. with sudo; the module's parameter gid= lets a group read"
+            .to_string(),
+        gid => format!(
+            "run it as root, e.g. with sudo, or read as a member of a group: {}",
+            join(&group_name(gid))
+        ),
+    }
 }
 
 #[cfg(test)]

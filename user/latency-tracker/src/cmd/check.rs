@@ -5,6 +5,7 @@
 
 mod config;
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
@@ -25,7 +26,7 @@ struct Answer {
     what: &'static str,
     found: String,
     /// How to fix it; empty if ok.
-    todo: &'static str,
+    todo: Cow<'static, str>,
     /// The command that fixes it, if there is one.
     fix: Option<&'static str>,
 }
@@ -34,13 +35,16 @@ fn answer(
     state: State,
     what: &'static str,
     found: impl Into<String>,
-    todo: &'static str,
+    todo: impl Into<Cow<'static, str>>,
 ) -> Answer {
     Answer {
         state,
         what,
         found: found.into(),
-        todo: if state == State::Ok { "" } else { todo },
+        todo: match state {
+            State::Ok => Cow::default(),
+            _ => todo.into(),
+        },
         fix: None,
     }
 }
@@ -49,7 +53,7 @@ impl Answer {
     /// Adds the command that fixes it.
     fn by(mut self, command: &'static str) -> Self {
         if self.state != State::Ok {
-            self.todo = command;
+            self.todo = command.into();
             self.fix = Some(command);
         }
         self
@@ -88,7 +92,7 @@ fn show(answers: impl IntoIterator<Item = Answer>, json: bool) -> Result<Outcome
                 row: answer.what,
                 state: answer.state,
                 found: &answer.found,
-                why: answer.todo,
+                why: &answer.todo,
                 fix: answer.fix.map(String::from).into_iter().collect(),
                 cpus: String::new(),
             })?;
@@ -106,7 +110,7 @@ fn show(answers: impl IntoIterator<Item = Answer>, json: bool) -> Result<Outcome
             answer.found
         ))?;
         if !answer.todo.is_empty() {
-            let mut lines = out::wrap(answer.todo, 22);
+            let mut lines = out::wrap(&answer.todo, 22);
             if let Some(first) = lines.first_mut() {
                 first.replace_range(19..21, "->");
             }
@@ -134,7 +138,8 @@ fn the_module(root: &ProcRoot) -> Answer {
     }
     if root.is_loaded() {
         let found = "loaded, but this user may not use it";
-        return answer(State::Bad, "module", found, module::how_to_be_let_in());
+        let todo = module::how_to_be_let_in(root.path());
+        return answer(State::Bad, "module", found, todo);
     }
     if module::is_installed() {
         let found = "not loaded, but installed";

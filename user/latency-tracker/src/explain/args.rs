@@ -30,8 +30,8 @@ delay before it to a tenth after it; arrows are wakeups.";
 /// Explains why something was late, from the trace around it.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The directory of a capture of `record`, or of a kernel trace with alerts in it or, with --alerts, without. For the
-    /// `trace` of a capture, the evidence.json next to it is also read.
+    /// The directory of a capture of `record`, a trace that `record --url` sent, or a kernel trace with alerts in it or,
+    /// with --alerts, without. For the `trace` of a capture, the evidence.json next to it is also read.
     pub(crate) capture: PathBuf,
     /// Explain the alerts in this file, in the format of /proc/latency_tracker/alerts (- is standard input).
     #[arg(long, value_name = "FILE")]

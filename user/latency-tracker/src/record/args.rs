@@ -12,6 +12,8 @@ use lt_common::size::Size;
 use lt_proc::{Nanos, Setting};
 
 use super::policy::Policy;
+use super::relay::Relay;
+use crate::carried;
 
 const EXAMPLES: &str = "\
 Exit status: 0 no alert fired, 1 error, 2 an alert fired.
@@ -89,6 +91,9 @@ pub(crate) struct RecordArgs {
     /// The trace format; by default LTTng's own. Trace Compass reads ctf-1.8; babeltrace2 2.1 and later read both.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) trace_format: Option<Format>,
+    /// Also send each trace, with its alerts, to the relay daemon of LTTng at net://HOST[:PORT[:PORT]][/PATH].
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<Relay>,
     /// Write no explanation.txt.
     #[arg(long)]
     pub(crate) no_explain: bool,
@@ -130,9 +135,10 @@ impl RecordArgs {
                 .map(String::from)
                 .collect(),
         };
-        for event in &self.events {
-            if !events.contains(event) {
-                events.push(event.clone());
+        let logger = self.url.iter().map(|_| carried::EVENT.to_string());
+        for event in self.events.iter().cloned().chain(logger) {
+            if !events.contains(&event) {
+                events.push(event);
             }
         }
         events
@@ -225,6 +231,16 @@ mod tests {
         );
         let args = parse(&["--no-default-events", "-e", "irq_*", "slow"]).unwrap();
         assert_eq!(args.events("block"), ["irq_*"]);
+        let args = parse(&[
+            "--url",
+            "net://a",
+            "--no-default-events",
+            "-e",
+            "irq_*",
+            "slow",
+        ])
+        .unwrap();
+        assert_eq!(args.events("block"), ["irq_*", "lttng_logger"]);
         let args = parse(&["--lean", "slow"]).unwrap();
         assert_eq!(args.events("block"), default_events("block", true));
         assert!(args.saved_by_lean("block").is_empty());

@@ -2,15 +2,17 @@
 
 //! The flight recorder of a run: LTTng's session daemon, if none was running, and the session.
 //!
-//! The daemon can end during the run: killed by hand, by the OOM killer, or by an upgrade. The session and its recorded
-//! events are then gone. [`Flight::revive`] starts both again.
+//! The daemon can end during the run: killed by hand, by the OOM killer, or by an upgrade. Another program can destroy
+//! the session, or stop it. The recorded events are then gone, or end too early. [`Flight::revive`] notices, and records
+//! again.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use lt_common::capture::{Captures, Partial};
 use lt_common::lttng::events::{Known, is_expected};
-use lt_common::lttng::{self, Buffers, Daemon, Format, Session};
+use lt_common::lttng::{self, Buffers, Daemon, Format, Session, State};
 use lt_common::out::note;
 
 use super::args::RecordArgs;
@@ -26,6 +28,10 @@ pub(crate) struct Flight {
     buffers: Buffers,
     events: Vec<String>,
     format: Option<Format>,
+    /// The session daemon that has the session; ours, or another one.
+    served_by: Option<i32>,
+    /// When it was last seen recording.
+    seen: SystemTime,
 }
 
 impl Flight {
@@ -44,6 +50,8 @@ impl Flight {
             buffers: args.buffers(),
             events,
             format: args.trace_format,
+            served_by: None,
+            seen: SystemTime::now(),
         };
         left.update(|owned| owned.daemon = flight.daemon.started());
         let known = Known::ask()?;
@@ -62,6 +70,8 @@ impl Flight {
     fn record(&mut self, output: &Path) -> Result<()> {
         let session = Session::start(&self.name, output, self.buffers, &self.events, self.format)?;
         self.session = Some(session);
+        self.served_by = lttng::daemon_pid();
+        self.seen = SystemTime::now();
         Ok(())
     }
 
@@ -71,19 +81,66 @@ impl Flight {
         captures.snapshot(session.context("the flight recorder has ended")?)
     }
 
-    /// Starts the daemon and the session again if they are gone; returns whether they were.
-    pub(crate) fn revive(&mut self, output: &Path, left: &mut Note) -> Result<bool> {
-        if lttng::sessions().contains(&self.name) {
-            return Ok(false);
-        }
-        if let Some(session) = self.session.take() {
-            session.gone();
-        }
-        self.daemon.revive()?;
-        left.update(|owned| owned.daemon = self.daemon.started());
-        self.record(output)?;
-        Ok(true)
+    /// Sends a snapshot to the relay daemon at `url`, as `name`.
+    pub(crate) fn send(&self, name: &str, url: &str) -> Result<()> {
+        let session = self.session.as_ref();
+        session
+            .context("the flight recorder has ended")?
+            .send(name, url)
     }
+
+    /// The name of its session.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Records again if it does not; returns what had happened, and since when no trace exists.
+    pub(crate) fn revive(&mut self, output: &Path, left: &mut Note) -> Result<Option<String>> {
+        let (name, seen) = (&self.name, time(self.seen));
+        let lost = |what: &str, restarted: &str| {
+            let now = time(SystemTime::now());
+            format!("{what} after {seen}: no trace until {now}, when {restarted} again")
+        };
+        let lost = match lttng::state(name)? {
+            State::Recording => {
+                self.seen = SystemTime::now();
+                return Ok(None);
+            }
+            State::Stopped => {
+                let session = self.session.as_ref();
+                session
+                    .context("the flight recorder has ended")?
+                    .record(true)?;
+                let what = format!("LTTng session {name} was stopped by another program");
+                self.seen = SystemTime::now();
+                lost(&what, "it was started")
+            }
+            State::Gone => {
+                let (what, restarted) = match lttng::daemon_pid() == self.served_by {
+                    true => (
+                        format!("LTTng session {name} was destroyed by another program"),
+                        "it was made",
+                    ),
+                    false => (
+                        "LTTng's session daemon ended".to_string(),
+                        "both were started",
+                    ),
+                };
+                if let Some(session) = self.session.take() {
+                    session.gone();
+                }
+                self.daemon.revive()?;
+                left.update(|owned| owned.daemon = self.daemon.started());
+                self.record(output)?;
+                lost(&what, restarted)
+            }
+        };
+        Ok(Some(lost))
+    }
+}
+
+fn time(at: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(at).to_string()
 }
 
 /// Names the default events that are not recorded.

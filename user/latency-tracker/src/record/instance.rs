@@ -29,8 +29,20 @@ pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
             "{} exists with {other}: take another name, or leave out the tracker to record it as it is",
             args.name
         ),
+        None if existing.is_none() && !may_create(root) => bail!(
+            "{0}: this user cannot create an instance; as root, `latency-tracker start {0} {1}` does, with these \
+             parameters; then leave out the tracker",
+            args.name,
+            tracker
+        ),
         None => Ok(()),
     }
+}
+
+/// Whether this user may write to `control`. The kernel has the last word.
+fn may_create(root: &ProcRoot) -> bool {
+    let control = root.path().join("control");
+    nix::unistd::access(&control, nix::unistd::AccessFlags::W_OK).is_ok()
 }
 
 /// The tracker of the instance, which may not exist yet.

@@ -2,11 +2,11 @@
 
 //! Finds and removes what a killed run left behind.
 //!
-//! A run notes in `/run/latency-tracker/PID.json` what it has set up, and removes the note when it ends. A note whose
+//! A run notes in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes the note when it ends. A note whose
 //! process is gone belongs to a run that could not clean up: the next run does.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lt_common::lttng;
 use lt_common::out::note;
@@ -37,9 +37,8 @@ impl Note {
     /// Creates an empty note.
     pub(crate) fn new() -> Self {
         let pid = std::process::id();
-        let _ = fs::create_dir_all(lttng::RUN_DIR);
         Self {
-            path: Path::new(lttng::RUN_DIR).join(format!("{pid}.json")),
+            path: lttng::run_dir().join(format!("{pid}.json")),
             owned: Owned {
                 started: start_time(pid).unwrap_or(0),
                 ..Owned::default()
@@ -70,7 +69,11 @@ impl Drop for Note {
 
 /// Removes and reports what killed runs left behind.
 pub(crate) fn clean(root: &ProcRoot) {
-    for entry in fs::read_dir(lttng::RUN_DIR).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(lttng::run_dir())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let path = entry.path();
         let pid = path
             .file_stem()

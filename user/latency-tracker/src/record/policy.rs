@@ -52,6 +52,8 @@ pub(crate) struct History {
     pub(crate) skipped: usize,
     /// Wake-ups whose snapshot failed.
     pub(crate) failed: usize,
+    /// Captures that the relay daemon did not get.
+    pub(crate) unsent: usize,
     /// Alerts that were overwritten before they could be read.
     pub(crate) missed: u64,
 }

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# Recorders beside each other, and beside others who use LTTng. Two recorders share a directory: each alert is in a
+# capture with its trace, and no number is given twice. Two record the same instance: each has all alerts. The first
+# one ends with its instance and its session alone; the last one stops the session daemon. A session that another
+# program destroys or stops is reported within a minute or at the next alert, which is kept, and records again. A
+# recorder whose module is unloaded says so, ends, and leaves nothing.
+# kernels: stock
+# cpus: 2
+# root: full
+# debug: no, LTTng's modules are not built for this kernel
+# arm64: no, its root is without LTTng
+# timeout: 900
+# worth: each recorder creates a session of LTTng, and waits for the interval at which it looks after it
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/recorders.sh
+
+load_module
+null_disk slow 200000000
+null_disk idle 200000000
+
+echo "== two instances, one directory"
+start one -o /tmp/both one block threshold=50ms dev=slow
+one=$!
+start two -o /tmp/both two block threshold=50ms dev=idle
+two=$!
+assert_eq "$(sessions)" "latency-tracker-one-$one latency-tracker-two-$two" "sessions"
+for round in 1 2 3; do
+	reads slow 1 $round & reader=$!
+	reads idle 1 $round
+	wait $reader
+	in_a_while captured /tmp/both 000$((round * 2))
+done
+ls -A /tmp/both
+python3 - <<-'END' || fail "not the captures of two recorders"
+	import glob, json
+	found = []
+	for path in sorted(glob.glob("/tmp/both/0*")):
+	    with open(path + "/alert.json", encoding="utf-8") as file:
+	        record = json.load(file)
+	    assert record["capture"] == int(path[-4:]) and "no_trace" not in record, (path, record)
+	    found += [(record["instance"], alert["sector"]) for alert in record["alerts"]]
+	assert sorted(found) == [(name, sector) for name in ("one", "two") for sector in (8, 16, 24)], found
+END
+for capture in 1 2 3 4 5 6; do
+	traced /tmp/both/000$capture/trace "$(sed -n 's/^ *"sector": \([0-9]*\),$/\1/p' /tmp/both/000$capture/alert.json)"
+done
+
+echo "== one instance"
+start three -o /tmp/third one
+three=$!
+reads slow 1 9
+in_a_while captured /tmp/third 0001
+in_a_while captured /tmp/both 0007
+traced /tmp/third/0001/trace 72
+traced /tmp/both/0007/trace 72
+
+echo "== the first one ends"
+kill -INT $one
+ended $one one
+ended $three three
+grep '^latency-tracker: instance one was removed during the run' /tmp/three.log || fail "the other recorder does not say why it ends"
+assert_eq "$(sessions)" "latency-tracker-two-$two" "sessions of the other"
+reads idle 1 10
+in_a_while captured /tmp/both 0008
+traced /tmp/both/0008/trace 80
+kill -INT $two
+ended $two two
+! grep 'not saved' /tmp/one.log /tmp/two.log || fail "alerts were not saved"
+wait_until 20 sh -c '! pgrep lttng-sessiond'
+
+echo "== a session that is destroyed"
+start gone -o /tmp/gone gone block threshold=50ms dev=slow
+gone=$!
+LINE='LTTng session latency-tracker-gone-[0-9]* was destroyed by another program after 20[0-9T:-]*Z: no trace until 20[0-9T:-]*Z, when it was made again'
+lttng destroy "$(session_of gone)"
+in_a_while grep "^latency-tracker: $LINE\$" /tmp/gone.log
+reads slow 1 1
+in_a_while captured /tmp/gone 0001
+traced /tmp/gone/0001/trace 8
+lttng destroy "$(session_of gone)"
+reads slow 1 2
+in_a_while captured /tmp/gone 0002
+grep "\"no_trace\": \"$LINE\"" /tmp/gone/0002/alert.json || fail "alert.json does not say why it has no trace"
+grep "^latency-tracker: no trace: $LINE\$" /tmp/gone.log || fail "the recorder does not say why there is no trace"
+grep '"sector": 16,' /tmp/gone/0002/alert.json || fail "the alert is not kept"
+reads slow 1 3
+in_a_while captured /tmp/gone 0003
+traced /tmp/gone/0003/trace 24
+
+echo "== a session that is stopped"
+lttng stop "$(session_of gone)"
+reads slow 1 4
+in_a_while grep '^latency-tracker: LTTng session .* was stopped by another program after .*, when it was started again$' /tmp/gone.log
+in_a_while captured /tmp/gone 0004
+reads slow 1 5
+in_a_while captured /tmp/gone 0005
+traced /tmp/gone/0005/trace 40
+
+echo "== the module is unloaded"
+rmmod latency_tracker
+ended $gone gone
+grep '^latency-tracker: the latency_tracker module was unloaded during the run, so the run ends$' /tmp/gone.log ||
+	fail "the recorder does not say why it ends"
+assert_eq "$(sessions)" "" "sessions left"
+wait_until 20 sh -c '! pgrep lttng'
+refused "a recorder without the module" latency-tracker record gone block threshold=50ms dev=slow

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What the user of a command may do with LTTng, and where our commands keep its configuration.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::{AccessFlags, access, geteuid};
+
+use crate::private::make_private;
+use crate::user::{group_name, is_root, join};
+
+/// The socket for the commands of the session daemon of root.
+const SOCKET: &str = "/run/lttng/client-lttng-sessiond";
+
+/// The directory of this user's runs: LTTNG_HOME for our commands instead of the home directory, and what a run has set
+/// up.
+pub fn run_dir() -> &'static Path {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
+        if is_root() {
+            return "/run/latency-tracker".into();
+        }
+        match std::env::var_os("XDG_RUNTIME_DIR") {
+            Some(directory) => Path::new(&directory).join("latency-tracker"),
+            None => std::env::temp_dir().join(format!("latency-tracker-{}", geteuid())),
+        }
+    })
+}
+
+/// Creates that directory. No other user may redirect what is written there.
+pub fn make_run_dir() -> Result<()> {
+    if is_root() {
+        return fs::create_dir_all(run_dir()).with_context(|| run_dir().display().to_string());
+    }
+    make_private(run_dir()).map(drop)
+}
+
+/// Fails unless this user, who is not root, may use the session daemon of root, and it runs.
+pub(super) fn check(daemon: Option<i32>) -> Result<()> {
+    if daemon.is_none() {
+        bail!(
+            "only LTTng's session daemon of root traces the kernel, and it does not run: `systemctl start \
+             lttng-sessiond` as root starts it"
+        );
+    }
+    if access(SOCKET, AccessFlags::W_OK).is_ok() {
+        return Ok(());
+    }
+    let group = fs::metadata(SOCKET)
+        .map_or_else(|_| "tracing".to_string(), |socket| group_name(socket.gid()));
+    bail!(
+        "this user may not use LTTng's session daemon: {}",
+        join(&group)
+    )
+}

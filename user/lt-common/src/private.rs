@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Directories that no other user can redirect: the directory is ours, and each directory above it is ours or root's. A
+//! world-writable one is accepted only if it is sticky. The last path component may not be a symbolic link.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+/// Creates `directory` and its missing parents, with mode 0700, and returns its real path. Refuses a directory that
+/// another user owns, can write to, or could replace.
+pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
+    let shown = || directory.display().to_string();
+    let (Some(name), parent) = (directory.file_name(), directory.parent()) else {
+        bail!("{}: expected the name of a directory", shown());
+    };
+    let parent = parent.filter(|p| !p.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    let parent = match parent.canonicalize() {
+        Ok(parent) => {
+            check_above(&parent).with_context(shown)?;
+            parent
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(parent)?,
+        Err(error) => return Err(error).with_context(shown),
+    };
+    let path = parent.join(name);
+    match builder.create(&path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error).with_context(shown);
+        }
+        _ => {}
+    }
+    // Opened once and then examined: it cannot change in between, and afterwards no other user may rename the contents
+    // of `parent`.
+    let mut options = OpenOptions::new();
+    options.read(true);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
+    let opened: File = match options.open(&path) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENOTDIR)) => {
+            bail!("{}: a link or a file, not a directory", shown());
+        }
+        opened => opened.with_context(shown)?,
+    };
+    let meta = opened.metadata().with_context(shown)?;
+    if !is_ours(&meta) || meta.mode() & 0o022 != 0 {
+        bail!(
+            "{}: others could put something there, for it is {}; choose another place with -o, or make it \
+             your own (chown, chmod go-w)",
+            shown(),
+            whose(&meta)
+        );
+    }
+    Ok(path)
+}
+
+/// Refuses `parent` if another user could rename an entry of it, or of a directory above it.
+fn check_above(parent: &Path) -> Result<()> {
+    for above in parent.ancestors() {
+        let meta = fs::symlink_metadata(above).with_context(|| above.display().to_string())?;
+        let sticky = meta.mode() & 0o1000 != 0;
+        if !(is_ours(&meta) || meta.uid() == 0) || (meta.mode() & 0o002 != 0 && !sticky) {
+            bail!(
+                "another user could replace it, for {} is {}; choose another place with -o",
+                above.display(),
+                whose(&meta)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn is_ours(meta: &fs::Metadata) -> bool {
+    meta.uid() == nix::unistd::geteuid().as_raw()
+}
+
+/// Owner and mode, for a message.
+fn whose(meta: &fs::Metadata) -> String {
+    let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
+    format!("of user {owner} with mode {mode:04o}")
+}
