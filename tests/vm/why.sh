@@ -28,7 +28,7 @@ sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>'
 nothing_left() {
 	[ ! -d $LT ] || fail "the module is still loaded"
 	assert_eq "$(sessions)" 0 "sessions left"
-	_found=$(find /sys/fs/cgroup /tmp /run/latency-tracker -maxdepth 1 -name '*latency-tracker-why*' -o -name '*.json' -path '/run/*')
+	_found=$(find /sys/fs/cgroup /tmp /run/latency-tracker -maxdepth 1 -name '*latency-tracker-why*' -o -name '*.json' -path '/run/*' 2>/dev/null) || :
 	assert_eq "$_found" "" "what is left"
 }
 # why STATUS SENTENCE WORD...: the command ends with STATUS, and prints something that matches SENTENCE, line breaks aside.
@@ -46,10 +46,10 @@ why() {
 why 1 '-p 4194303: there is no such process' -p 4194303
 why 1 'nosuch' --disk nosuch
 why 1 'cannot run /no/such/command' --no-trace -- /no/such/command
-why 1 'cgroup=/nosuch' --cgroup /nosuch
+why 1 'no such cgroup of version 2' --cgroup /nosuch
 
 # Without a trace: what the alert says.
-why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for 6[0-9][0-9]\.' --no-trace -- python3 /lt/tests/late.py pipe
+why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s ' --no-trace -- python3 /lt/tests/late.py pipe
 grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit status of the command"
 
 # A daemon that runs already, as on servers that trace.
@@ -57,14 +57,13 @@ lttng-sessiond --daemonize
 
 # A command: its longest wait, and who held it up.
 why 2 'it \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/[0-9]+) waited for a timer\.' -- $(late pipe)
-why 2 'victim/[0-9]+ waited for last/[0-9]+, which ran' --over 300ms -- $(late futex)
+why 2 '(victim|middle)/[0-9]+ waited for last/[0-9]+, which ran' --over 300ms -- $(late futex)
 
 # A process that reads from a slow disk; the capture is kept.
 null_disk slow 200000000
-( while :; do reads slow 1; done ) &
+dd if=/dev/slow of=/dev/null bs=4k count=16000 iflag=direct &
 reader=$!
-wait_until 60 pgrep -P $reader dd
-why 2 'waited for slow\.' --over 100ms -o /tmp/kept --cgroup /
+why 2 'dd/[0-9]+ waited for slow\.' --over 100ms -o /tmp/kept -p $reader
 rm -rf /tmp/kept/0001/trace
 latency-tracker captures -o /tmp/kept
 grep -q 'waited for slow' /tmp/kept/0001/explanation.txt || fail "the explanation is not kept"

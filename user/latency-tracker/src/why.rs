@@ -69,8 +69,8 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
     leftovers::clean(root);
     // From here on, these values are dropped in reverse order, which is the order of cleaning up.
-    let _module = Module::load(root)?;
     let target = Target::find(args)?;
+    let _module = Module::load(root)?;
     let mut left = Note::new();
     let mut watched = Watched::start(root, &target, &mut left)?;
     let place = Place::new(args.output.as_deref())?;
@@ -117,7 +117,9 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         None => {
             let which = if worst { "the longest case" } else { "a case" };
             let name = &target.name;
-            note(&format!("waiting for {which} of {name} over {over} (Ctrl-C ends)"));
+            note(&format!(
+                "waiting for {which} of {name} over {over} (Ctrl-C ends)"
+            ));
             None
         }
     };
@@ -177,7 +179,9 @@ fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
         Ok(flight) => Some(flight),
         Err(error) => {
             note(&format!("no trace: {error:#}"));
-            note("what caused it is not recorded: only what the alert itself contains can be shown");
+            note(
+                "what caused it is not recorded: only what the alert itself contains can be shown",
+            );
             None
         }
     }
@@ -236,7 +240,11 @@ impl Search<'_> {
                 note(&format!("the command has ended: {}", how(status)));
                 return Ok(());
             }
-            let is_complete = !self.worst && self.found.as_ref().is_some_and(|f| f.alert.start() >= self.began);
+            let is_complete = !self.worst
+                && self
+                    .found
+                    .as_ref()
+                    .is_some_and(|f| f.alert.start() >= self.began);
             if is_complete || is_over || woken == Wake::Signal {
                 if let Some(child) = &child {
                     note(&format!("the command, process {}, goes on", child.id()));
@@ -266,7 +274,11 @@ impl Search<'_> {
         let Some(alert) = longest else {
             return Ok(());
         };
-        if self.found.as_ref().is_some_and(|found| rank(&found.alert) >= rank(&alert)) {
+        if self
+            .found
+            .as_ref()
+            .is_some_and(|found| rank(&found.alert) >= rank(&alert))
+        {
             return Ok(());
         }
         let saved = self.save(&alert, &seen.alerts, late);
@@ -279,7 +291,10 @@ impl Search<'_> {
             beside: seen.alerts,
             capture,
         };
-        if let Some(Found { capture: Some(old), .. }) = self.found.replace(found) {
+        if let Some(Found {
+            capture: Some(old), ..
+        }) = self.found.replace(found)
+        {
             let removed = std::fs::remove_dir_all(&old);
             removed.with_context(|| old.display().to_string())?;
         }
@@ -319,8 +334,14 @@ impl Search<'_> {
             alerts,
             no_trace: None,
         };
-        partial.write("alert.json", &(serde_json::to_string_pretty(&record)? + "\n"))?;
-        partial.write("evidence.json", &(serde_json::to_string_pretty(&evidence)? + "\n"))?;
+        partial.write(
+            "alert.json",
+            &(serde_json::to_string_pretty(&record)? + "\n"),
+        )?;
+        partial.write(
+            "evidence.json",
+            &(serde_json::to_string_pretty(&evidence)? + "\n"),
+        )?;
         self.captures.keep(partial, number).map(Some)
     }
 }
@@ -341,7 +362,10 @@ impl Found {
                 match explained {
                     Ok(Ok(texts)) => texts.join("\n"),
                     Ok(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
-                    Err(_) => format!("No explanation: the reader of the trace failed.\n{}", alone()),
+                    Err(_) => format!(
+                        "No explanation: the reader of the trace failed.\n{}",
+                        alone()
+                    ),
                 }
             }
         };
@@ -371,7 +395,10 @@ fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
         let comm = pending.fields.text("comm").unwrap_or_default();
         let tid = pending.fields.number("tid").unwrap_or(0);
         let age = crate::cmd::at_least(pending.age(), &pending.fields);
-        let what = format!("{comm}/{tid}, {tracker}, since {age}: {}", pending.subject());
+        let what = format!(
+            "{comm}/{tid}, {tracker}, since {age}: {}",
+            pending.subject()
+        );
         for line in out::wrap(&out::printable(&what), 2) {
             out::line(&line)?;
         }

@@ -13,7 +13,10 @@ const INSIDE: usize = 3;
 pub(super) fn text(late: &Alert, others: &[Alert]) -> String {
     let mut lines = vec![head(late)];
     lines.extend(reasons(late, 2));
-    let mut inside: Vec<&Alert> = others.iter().filter(|other| is_inside(other, late)).collect();
+    let mut inside: Vec<&Alert> = others
+        .iter()
+        .filter(|other| is_inside(other, late))
+        .collect();
     inside.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
     for alert in inside.into_iter().take(INSIDE) {
         lines.extend(out::wrap(&format!("in this time: {}", head(alert)), 2));
@@ -33,7 +36,9 @@ fn is_inside(alert: &Alert, outer: &Alert) -> bool {
 fn head(alert: &Alert) -> String {
     let fields = &alert.fields;
     let what = match alert.tracker.as_str() {
-        "syscall" => fields.text("call").map_or("a system call".into(), Into::into),
+        "syscall" => fields
+            .text("call")
+            .map_or("a system call".into(), Into::into),
         "runqueue" => "runnable, but waiting for a CPU".to_string(),
         "wakeup" => "woken, but waiting for a CPU".to_string(),
         "offcpu" => match fields.text("state") {
@@ -106,10 +111,20 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
         .iter()
         .flat_map(|sentence| out::wrap(sentence, indent))
         .collect();
-    let stacks = [("waits in", alert.stack()), ("woken from", alert.waker_stack())];
+    let stacks = [
+        ("waits in", alert.stack()),
+        ("woken from", alert.waker_stack()),
+    ];
     for (head, functions) in stacks.iter().filter(|(_, functions)| !functions.is_empty()) {
         lines.extend(out::wrap(&format!("{head}:"), indent));
-        lines.extend(functions.iter().take(FUNCTIONS).map(|function| out::frame(function)));
+        let frame =
+            |function| out::fit_line(&format!("{:indent$}  {}", "", out::printable(function)));
+        lines.extend(
+            functions
+                .iter()
+                .take(FUNCTIONS)
+                .map(|function| frame(function)),
+        );
     }
     lines
 }
@@ -139,7 +154,7 @@ mod tests {
             "in this time: cat/7: off the CPU in state S, for 55.00ms",
             "woken by w/9",
             "of this, 2.00ms waiting for a CPU once it was woken",
-            "waits in:\n    pipe_read",
+            "waits in:\n      pipe_read",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
@@ -149,16 +164,24 @@ mod tests {
 
     #[test]
     fn an_interrupt_is_not_blamed_on_the_task_below_it() {
-        let waker = "state=D waker_pid=8 waker_tid=9 waker_comm=\"innocent\" context=hardirq queued=0";
+        let waker =
+            "state=D waker_pid=8 waker_tid=9 waker_comm=\"innocent\" context=hardirq queued=0";
         let text = text(&alert("offcpu", 9_000_000, 5_000_000, waker), &[]);
-        assert!(text.contains("woken in hardirq context, by no task"), "{text}");
+        assert!(
+            text.contains("woken in hardirq context, by no task"),
+            "{text}"
+        );
         assert!(!text.contains("innocent"), "{text}");
     }
 
     #[test]
     fn a_task_that_nobody_replaced_names_nobody() {
-        let by = "prio=120 policy=other state=R from=0 migrated=0 by_pid=0 by_tid=0 by_comm=\"idle\"";
+        let by =
+            "prio=120 policy=other state=R from=0 migrated=0 by_pid=0 by_tid=0 by_comm=\"idle\"";
         let text = text(&alert("runqueue", 9_000_000, 5_000_000, by), &[]);
-        assert!(text.contains("cpu.max") && text.contains("moved to"), "{text}");
+        assert!(
+            text.contains("cpu.max") && text.contains("moved to"),
+            "{text}"
+        );
     }
 }

@@ -59,7 +59,13 @@ impl<'a> Watched<'a> {
             // From here on it is removed, whatever happens.
             let alerts = Stream::open(root, &name);
             let line = root.instance(&name).map(|instance| instance.to_string());
-            left.update(|owned| drop(owned.instances.insert(name.clone(), line.unwrap_or_default())));
+            left.update(|owned| {
+                drop(
+                    owned
+                        .instances
+                        .insert(name.clone(), line.unwrap_or_default()),
+                )
+            });
             match alerts {
                 Ok(alerts) => watched.instances.push(Watch { name, part, alerts }),
                 Err(error) => {
@@ -69,7 +75,9 @@ impl<'a> Watched<'a> {
             }
         }
         if watched.instances.is_empty() {
-            bail!("this kernel has no tracker that could see it; `latency-tracker list --trackers` shows why");
+            bail!(
+                "this kernel has no tracker that could see it; `latency-tracker list --trackers` shows why"
+            );
         }
         Ok(watched)
     }
@@ -133,7 +141,10 @@ impl<'a> Watched<'a> {
                 watch.part.what.to_string(),
             ]);
         }
-        Ok(out::table(&[">COUNT", ">P99", ">LONGEST", ">LOST", "WHAT"], &rows))
+        Ok(out::table(
+            &[">COUNT", ">P99", ">LONGEST", ">LOST", "WHAT"],
+            &rows,
+        ))
     }
 
     /// What has been in flight for longer than `over`, the oldest first. Sleeps that may wait for work are left out.
@@ -157,7 +168,10 @@ impl Drop for Watched<'_> {
         for watch in &self.instances {
             if let Err(error) = self.root.remove(&watch.name) {
                 let error = anyhow::Error::from(error);
-                note(&format!("instance {} is left behind: {error:#}", watch.name));
+                note(&format!(
+                    "instance {} is left behind: {error:#}",
+                    watch.name
+                ));
             }
         }
     }
