@@ -51,7 +51,7 @@ pub(crate) use self::{
     counts::{Counts, Origin, State},
     fold::{of_preempted, Preempted},
     look::Look,
-    notes::{note, noted_at, settle, MERGED, NOTES, SLEPT, WAKER, WOKEN},
+    notes::{note, noted_at, settle, state, MERGED, NOTES, SLEPT, WAKER, WOKEN},
     read::{cookie, each, of_split, split, Shown, SPLIT},
     rivals::Rivals,
     step::{begin, of_task, task, waker_of, Kind, Step},

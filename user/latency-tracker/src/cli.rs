@@ -16,6 +16,7 @@ use crate::explain::{self, ExplainArgs};
 use crate::export::ExportArgs;
 use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
+use crate::why::{self, WhyArgs};
 
 const EXAMPLES: &str = "\
 Exit status: 0 success, 1 error, 2 an alert fired (watch, record), a limit was
@@ -23,6 +24,7 @@ exceeded (bench), or profiles differ (profile compare).
 
 Examples:
   latency-tracker check
+  latency-tracker why -p 812 --over 50ms
   latency-tracker start slow_disk block threshold=10ms
   latency-tracker watch slow_disk
   latency-tracker hist slow_disk
@@ -44,6 +46,9 @@ pub(crate) struct Cli {
 /// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Waits until a process, a command, a unit or a disk is late, and explains why.
+    #[command(after_help = why::EXAMPLES)]
+    Why(Box<WhyArgs>),
     /// Shows the instances and their counters.
     #[command(
         after_help = "Examples:\n  latency-tracker list\n  latency-tracker list slow_disk\n  \

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
 }
 
 /// The task that was delayed: `fio/812`, or `swapper/1` for an idle processor.
-fn owner(alert: &Alert) -> String {
+pub(crate) fn owner(alert: &Alert) -> String {
     let comm = out::printable(&alert.comm.text());
     match (alert.tid, comm.as_str()) {
         (0, "") => "no task that is known".into(),

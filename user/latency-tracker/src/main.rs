@@ -19,6 +19,7 @@ mod profile;
 mod record;
 mod service;
 mod trace;
+mod why;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Steps(args) => cmd::steps::run(&root, &args),
         Command::Tree(args) => cmd::tree::run(&root, &args),
         Command::Profile(args) => profile::run(&root, &args),
+        Command::Why(args) => why::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
         Command::Analyze(args) => analyze::run(&args),
         Command::Captures(args) => cmd::captures::run(&args),

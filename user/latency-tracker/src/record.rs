@@ -18,14 +18,14 @@
 
 mod args;
 mod estimate;
-mod evidence;
-mod flight;
+pub(crate) mod evidence;
+pub(crate) mod flight;
 mod instance;
-mod leftovers;
+pub(crate) mod leftovers;
 mod policy;
 mod relay;
 mod room;
-mod stream;
+pub(crate) mod stream;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -72,13 +72,12 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     instance::check(root, args)?;
     let captures = Captures::open(&args.output).map_err(|error| elsewhere(error, args))?;
     let tracker = instance::tracker(root, args)?;
-    let events = args.events(&tracker);
 
     // From here on, these values are dropped in reverse order, which is the order of cleaning up.
     let mut left = Note::new();
     let mut armed = Armed::prepare(root, args, &mut left)?;
     note("setting up the flight recorder and measuring for a second");
-    let flight = Flight::start(args, events, captures.path(), &mut left)?;
+    let flight = Flight::start(args.plan(&tracker), captures.path(), &mut left)?;
     let begun = Instant::now();
     if !signals.sleep(SAMPLE)? {
         return Ok(Outcome::Fine);

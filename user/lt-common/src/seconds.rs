@@ -15,3 +15,13 @@ pub fn seconds(text: &str) -> Result<Nanos, String> {
     lt_proc::parse_duration(&word)
         .map_err(|_| "expected a duration such as 10s, 500ms or 5m".to_string())
 }
+
+/// The same, but not 0.
+pub fn some_time(text: &str) -> Result<Nanos, String> {
+    match seconds(text)? {
+        Nanos(0) => {
+            Err("expected a duration greater than 0; leave the option out for no limit".into())
+        }
+        time => Ok(time),
+    }
+}

@@ -28,7 +28,7 @@ pub struct Signals(UnixStream);
 pub enum Wake {
     /// A signal asked the program to end.
     Signal,
-    /// The file is readable.
+    /// A file is readable.
     Ready,
     /// The time has passed.
     Timeout,
@@ -50,8 +50,14 @@ impl Signals {
         Ok(Self(reader))
     }
 
-    /// Waits for `file` to become readable, for a signal, or until `end`. A signal takes precedence.
-    pub fn wait(&self, file: Option<&File>, end: Option<Instant>) -> Result<Wake> {
+    /// Waits for one of `files` to become readable, for a signal, or until `end`. A signal takes precedence.
+    pub fn wait<'a>(
+        &'a self,
+        files: impl IntoIterator<Item = &'a File>,
+        end: Option<Instant>,
+    ) -> Result<Wake> {
+        let files = files.into_iter().map(AsFd::as_fd);
+        let fds: Vec<BorrowedFd<'_>> = std::iter::once(self.0.as_fd()).chain(files).collect();
         loop {
             let timeout = match end.map(|end| end.saturating_duration_since(Instant::now())) {
                 None => PollTimeout::NONE,
@@ -60,10 +66,6 @@ impl Signals {
                     PollTimeout::try_from(left.min(HOUR) + MILLISECOND).unwrap_or(PollTimeout::MAX)
                 }
             };
-            let fds: Vec<BorrowedFd<'_>> = [Some(self.0.as_fd()), file.map(AsFd::as_fd)]
-                .into_iter()
-                .flatten()
-                .collect();
             let mut polled: Vec<PollFd<'_>> = fds
                 .iter()
                 .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
@@ -81,7 +83,7 @@ impl Signals {
                 let _ = (&self.0).read(&mut [0; 16]);
                 return Ok(Wake::Signal);
             }
-            if any(1) {
+            if (1..fds.len()).any(any) {
                 return Ok(Wake::Ready);
             }
             if end.is_some_and(|end| Instant::now() >= end) {

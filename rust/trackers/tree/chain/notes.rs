@@ -42,7 +42,7 @@ pub(crate) fn noted_at(note: u64, last: u64) -> Option<u64> {
 }
 
 /// Returns the state of the task, considering the notes.
-fn state(counts: Counts, notes: &[u64; NOTES]) -> State {
+pub(crate) fn state(counts: Counts, notes: &[u64; NOTES]) -> State {
     match (notes[SLEPT], notes[WOKEN]) {
         _ if counts.state() == State::Leaving => State::Leaving,
         (0, 0) => counts.state(),

@@ -282,7 +282,7 @@ mod tests {
         for two in [[of_all(), of_block()], [of_block(), of_all()]] {
             let mut alerts = vec![of(None, &LINE.replace("seq=17", "seq=16")).unwrap()];
             let again = two[1].clone();
-            two.map(|alert| add(&mut alerts, alert));
+            two.into_iter().for_each(|alert| add(&mut alerts, alert));
             add(&mut alerts, again);
             assert_eq!(alerts.len(), 2);
             assert_eq!(alerts[1].to_string(), line);

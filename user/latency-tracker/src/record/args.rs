@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use clap::Args;
 use lt_common::lttng::events::{default_events, left_out_if_lean, matches};
 use lt_common::lttng::{Buffers, Format};
-use lt_common::seconds::seconds;
+use lt_common::seconds::{seconds, some_time};
 use lt_common::size::Size;
 use lt_proc::{Nanos, Setting};
 
+use super::flight::Plan;
 use super::policy::Policy;
 use super::relay::Relay;
 use crate::carried;
@@ -115,6 +116,17 @@ impl RecordArgs {
         }
     }
 
+    /// What to record for alerts of that tracker.
+    pub(crate) fn plan(&self, tracker: &str) -> Plan<'_> {
+        Plan {
+            name: &self.name,
+            buffers: self.buffers(),
+            events: self.events(tracker),
+            asked: &self.events,
+            format: self.trace_format,
+        }
+    }
+
     /// Returns the default events that `--lean` would leave out.
     pub(crate) fn saved_by_lean(&self, tracker: &str) -> Vec<&'static str> {
         if self.lean || self.no_default_events {
@@ -142,15 +154,6 @@ impl RecordArgs {
             }
         }
         events
-    }
-}
-
-fn some_time(text: &str) -> Result<Nanos, String> {
-    match seconds(text)? {
-        Nanos(0) => {
-            Err("expected a duration greater than 0; leave the option out for no limit".into())
-        }
-        time => Ok(time),
     }
 }
 

@@ -15,8 +15,20 @@ use lt_common::lttng::events::{Known, is_expected};
 use lt_common::lttng::{self, Buffers, Daemon, Format, Session, State};
 use lt_common::out::note;
 
-use super::args::RecordArgs;
 use super::leftovers::Note;
+
+/// What to record.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    /// A name for the session: that of the instance.
+    pub(crate) name: &'a str,
+    pub(crate) buffers: Buffers,
+    /// All events, patterns included.
+    pub(crate) events: Vec<String>,
+    /// Those of them that the user asked for.
+    pub(crate) asked: &'a [String],
+    pub(crate) format: Option<Format>,
+}
 
 /// A running flight recorder.
 #[derive(Debug)]
@@ -35,27 +47,22 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Starts it with those of `events` that this LTTng has, which only the daemon knows. An event of `-e` that it lacks
-    /// is an error; a default one is named, since the explanations lack what it would show.
-    pub(crate) fn start(
-        args: &RecordArgs,
-        events: Vec<String>,
-        output: &Path,
-        left: &mut Note,
-    ) -> Result<Self> {
+    /// Starts it with those events of the plan that this LTTng has, which only the daemon knows. One that the user asked
+    /// for and LTTng lacks is an error; a default one is named, since the explanations lack what it would show.
+    pub(crate) fn start(plan: Plan<'_>, output: &Path, left: &mut Note) -> Result<Self> {
         let mut flight = Self {
             session: None,
             daemon: Daemon::ensure()?,
-            name: lttng::session_name(&args.name, std::process::id()),
-            buffers: args.buffers(),
-            events,
-            format: args.trace_format,
+            name: lttng::session_name(plan.name, std::process::id()),
+            buffers: plan.buffers,
+            events: plan.events,
+            format: plan.format,
             served_by: None,
             seen: SystemTime::now(),
         };
         left.update(|owned| owned.daemon = flight.daemon.started());
         let known = Known::ask()?;
-        known.check(&args.events)?;
+        known.check(plan.asked)?;
         let (events, missing) = known.split(std::mem::take(&mut flight.events));
         if events.is_empty() {
             bail!("LTTng has probes for none of the events; `latency-tracker check` shows why");

@@ -108,8 +108,8 @@ impl<'a> Armed<'a> {
     }
 
     fn note(&self, left: &mut Note) {
-        let instance = (self.instance.name.clone(), self.line());
-        left.update(|owned| owned.instance = Some(instance));
+        let (name, line) = (self.instance.name.clone(), self.line());
+        left.update(|owned| drop(owned.instances.insert(name, line)));
     }
 
     /// The instance's line in `control`.

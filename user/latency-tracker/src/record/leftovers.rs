@@ -5,6 +5,7 @@
 //! A run notes in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes the note when it ends. A note whose
 //! process is gone belongs to a run that could not clean up: the next run does.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -15,13 +16,14 @@ use serde::{Deserialize, Serialize};
 
 /// What a run has set up, noted for the next run.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Owned {
     /// Start time of the process, in clock ticks since boot: a pid may be reused, with another start time.
     started: u64,
     /// Its LTTng session.
     pub(crate) session: Option<String>,
-    /// The instance it created, and the line that it has in `control`.
-    pub(crate) instance: Option<(String, String)>,
+    /// The instances it created, and the lines that they have in `control`.
+    pub(crate) instances: BTreeMap<String, String>,
     /// The session daemon it started.
     pub(crate) daemon: Option<i32>,
 }
@@ -100,7 +102,7 @@ pub(crate) fn clean(root: &ProcRoot) {
 }
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
-    if let Some((name, line)) = &owned.instance {
+    for (name, line) in &owned.instances {
         // Another instance may have this name by now: only an identical one is removed.
         let same = root.instance(name).is_ok_and(|i| i.to_string() == *line);
         if same && root.remove(name).is_ok() {
@@ -151,7 +153,7 @@ mod tests {
         let owned = Owned {
             started: 7,
             session: Some("s".into()),
-            instance: Some(("a".into(), "a block".into())),
+            instances: [("a".into(), "a block".into())].into(),
             daemon: None,
         };
         let text = serde_json::to_string(&owned).unwrap();

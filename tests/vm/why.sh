@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker why` names a known cause: of a command, of a process, of a disk, and of a cgroup with a quota; by a
+# trace, and without one by the alert alone. A process that waits for work is not late. Neither an end, a signal nor an
+# error leaves an instance, a session, a cgroup, a directory or the module behind.
+# kernels: stock
+# long: rt
+# cpus: 2
+# root: full
+# debug: no, LTTng's modules are not built for this kernel
+# arm64: no, its root is without LTTng
+# timeout: 900
+# worth: the command that users meet first, from end to end
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+# The command loads and unloads the module itself.
+mkdir -p "/usr/lib/modules/$(uname -r)/updates"
+cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
+/sbin/depmod
+
+late() { echo "python3 /lt/tests/late.py $*"; }
+sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
+# nothing_left: what a run has made is gone.
+nothing_left() {
+	[ ! -d $LT ] || fail "the module is still loaded"
+	assert_eq "$(sessions)" 0 "sessions left"
+	_found=$(find /sys/fs/cgroup /tmp /run/latency-tracker -maxdepth 1 -name '*latency-tracker-why*' -o -name '*.json' -path '/run/*' 2>/dev/null) || :
+	assert_eq "$_found" "" "what is left"
+}
+# why STATUS SENTENCE WORD...: the command ends with STATUS, and prints something that matches SENTENCE, line breaks aside.
+why() {
+	_want=$1 _sentence=$2 _rc=0
+	shift 2
+	latency-tracker why "$@" >/tmp/why.log 2>&1 || _rc=$?
+	cat /tmp/why.log
+	assert_eq "$_rc" "$_want" "the exit status of why $*"
+	tr -s ' \n' ' ' </tmp/why.log | grep -qE -- "$_sentence" || fail "why $*: no '$_sentence'"
+	nothing_left
+}
+
+# Errors come before anything is started.
+why 1 '-p 4194303: there is no such process' -p 4194303
+why 1 'nosuch' --disk nosuch
+why 1 'cannot run /no/such/command' --no-trace -- /no/such/command
+why 1 'no such cgroup of version 2' --cgroup /nosuch
+
+# Without a trace: what the alert says.
+why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s ' --no-trace -- python3 /lt/tests/late.py pipe
+grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit status of the command"
+
+# A daemon that runs already, as on servers that trace.
+lttng-sessiond --daemonize
+
+# A command: its longest wait, and who held it up.
+why 2 'it \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/[0-9]+) waited for a timer\.' -- $(late pipe)
+why 2 '(victim|middle)/[0-9]+ waited for last/[0-9]+, which ran' --over 300ms -- $(late futex)
+
+# A process that reads from a slow disk; the capture is kept.
+null_disk slow 200000000
+dd if=/dev/slow of=/dev/null bs=4k count=16000 iflag=direct &
+reader=$!
+why 2 'dd/[0-9]+ waited for slow\.' --over 100ms -o /tmp/kept -p $reader
+rm -rf /tmp/kept/0001/trace
+latency-tracker captures -o /tmp/kept
+grep -q 'waited for slow' /tmp/kept/0001/explanation.txt || fail "the explanation is not kept"
+
+# The disk itself, with a threshold that is learned.
+why 2 'LONGEST LOST WHAT .*requests to a disk.* over [0-9.]+ms .*block' --disk slow -d 60s
+kill $reader
+wait $reader || :
+
+# A process that waits for work is not late, unless that is what is asked for.
+python3 -c 'import select; select.poll().poll(); ' &
+idle=$!
+wait_until 60 grep -q poll_schedule_timeout "/proc/$idle/stack"
+why 0 'nothing took longer than' --no-trace -p $idle --over 200ms -d 2s
+grep -q 'not ended' /tmp/why.log && fail "poll is called stuck"
+why 0 'have not ended yet.*python3/[0-9]+, syscall, since >' --no-trace --waits -p $idle --over 200ms -d 2s
+kill $idle
+wait $idle || :
+
+# A quota of its cgroup.
+if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
+	python3 /lt/tests/sched.py quota 1 10 600000 &
+	member=$!
+	wait_until 60 grep -q lt-quota "/proc/$member/cgroup"
+	why 2 'held back by cpu.max of cgroup /lt-quota' --over 50ms -p $member
+	kill $member
+	wait $member || :
+fi
+
+# A signal ends it, and leaves nothing.
+sleep 1000 &
+idle=$!
+latency-tracker why -p $idle --over 1s -d 10m >/tmp/why.log 2>&1 &
+run=$!
+wait_until 300 grep -q '^latency-tracker: waiting for a case' /tmp/why.log
+kill -INT $run
+wait $run && status=0 || status=$?
+cat /tmp/why.log
+assert_eq $status 0 "the exit status after Ctrl-C"
+nothing_left
+kill $idle "$(cat /run/lttng/lttng-sessiond.pid)"
+wait_until 120 sh -c '! pidof lttng-sessiond >/dev/null'

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `why`: watches one thing until it is late, explains it on one screen, and removes everything that it made.
+//!
+//! ```text
+//!   instances, which only count -> [usual: a few seconds] -> LTTng flight recorder -> threshold -> [command]
+//!   an alert -> the longest of those that came together -> snapshot -> explanation
+//!   ends: first case explained (or the longest, with --worst or a command), --duration, signal
+//! ```
+//!
+//! Recording a trace costs far more than the instances, so it starts only when the threshold is known. Whatever fails
+//! there, the alert itself is shown.
+//!
+//! Each part that is set up is a value whose drop takes it down, in reverse order, on every exit path. A killed run
+//! leaves a note for the next run (see [`leftovers`]).
+
+mod alone;
+mod args;
+mod group;
+mod target;
+mod watched;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use lt_common::capture::{Captures, Record, Taken};
+use lt_common::exec::Exec;
+use lt_common::lttng::Buffers;
+use lt_common::lttng::events::default_events;
+use lt_common::out::{self, note};
+use lt_common::wait::{Signals, Wake};
+use lt_common::{Outcome, rt};
+use lt_proc::{Alert, Nanos, ProcRoot};
+use nix::time::{ClockId, clock_gettime};
+
+pub(crate) use self::args::{EXAMPLES, WhyArgs};
+use self::target::Target;
+use self::watched::{Seen, Watched};
+use crate::explain::explain;
+use crate::record::evidence::Collector;
+use crate::record::flight::{Flight, Plan};
+use crate::record::leftovers::{self, Note};
+
+/// Time in which to learn what is usual, at most a third of the whole time.
+const USUAL: Duration = Duration::from_secs(5);
+/// Shortest threshold that is chosen here: below it, the tracer itself shows.
+const LEAST: Nanos = Nanos(1_000_000);
+/// Threshold if nothing happened in the time to learn.
+const UNKNOWN: Nanos = Nanos(10_000_000);
+/// Time to wait for the end of a longer operation around the late one.
+const AROUND: Duration = Duration::from_millis(100);
+/// Time between two looks at the command.
+const LOOK: Duration = Duration::from_millis(100);
+/// Time for which a process is watched, unless the user sets one.
+const WATCHED: Duration = Duration::from_secs(60);
+/// Operations in flight that are shown if nothing was late.
+const STUCK: usize = 5;
+
+/// The memory for the trace of each CPU: that of `record`.
+const BUFFERS: Buffers = Buffers {
+    subbuf_size: 1 << 20,
+    num_subbuf: 4,
+};
+
+pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
+    let signals = Signals::catch()?;
+    lt_common::lttng::make_run_dir()?;
+    leftovers::clean(root);
+    // From here on, these values are dropped in reverse order, which is the order of cleaning up.
+    let target = Target::find(args)?;
+    let _module = Module::load(root)?;
+    let mut left = Note::new();
+    let mut watched = Watched::start(root, &target, &mut left)?;
+    let place = Place::new(args.output.as_deref())?;
+    let captures = Captures::open(place.path())?;
+    let whole = match (args.duration, &target.group) {
+        (Some(time), _) => Some(time.into()),
+        (None, Some(_)) => None,
+        (None, None) => Some(WATCHED),
+    };
+    let end = whole.map(|time| Instant::now() + time);
+    let over = match (args.over, &target.group) {
+        (Some(over), _) => over,
+        (None, Some(_)) => LEAST,
+        (None, None) => {
+            let time = USUAL.min(whole.unwrap_or(USUAL) / 3);
+            note(&format!(
+                "watching {} for {} to learn what is usual",
+                target.name,
+                Nanos(time.as_nanos() as u64).exact()
+            ));
+            if !signals.sleep(time)? {
+                return Ok(Outcome::Fine);
+            }
+            for line in watched.table()? {
+                out::line(&line)?;
+            }
+            let longest = watched.longest();
+            longest.map_or(UNKNOWN, |longest| Nanos(longest.0 / 2).max(LEAST))
+        }
+    };
+    let flight = match args.no_trace {
+        true => None,
+        false => flight(&target, captures.path(), &mut left),
+    };
+    let worst = args.worst || target.group.is_some();
+    let evidence = Collector::start(Path::new("/"));
+    watched.arm(over, worst, &mut left)?;
+    let child = match &target.group {
+        Some(group) => {
+            let mut words = args.command.iter();
+            let mut command = Command::new(words.next().context("no command")?);
+            Some(group.spawn(command.args(words))?)
+        }
+        None => {
+            let which = if worst { "the longest case" } else { "a case" };
+            let name = &target.name;
+            note(&format!(
+                "waiting for {which} of {name} over {over} (Ctrl-C ends)"
+            ));
+            None
+        }
+    };
+    // Without it, the snapshot may come late on a busy machine; `record` says so.
+    let _ = rt::raise();
+    let mut search = Search {
+        signals: &signals,
+        worst,
+        began: now(),
+        flight,
+        captures: &captures,
+        evidence,
+        missed: 0,
+        found: None,
+    };
+    search.wait(&mut watched, end, child)?;
+    let (found, missed) = (search.found.take(), search.missed);
+    if missed > 0 {
+        note(&format!(
+            "missed {}: overwritten before they were read",
+            out::plural(missed as usize, "alert")
+        ));
+    }
+    match found {
+        None => {
+            nothing(&watched, &target, over)?;
+            Ok(Outcome::Fine)
+        }
+        Some(found) => {
+            found.show()?;
+            if let (Some(capture), Some(_)) = (&found.capture, &args.output) {
+                out::line(&format!("saved as {}", capture.display()))?;
+            }
+            Ok(Outcome::Alert)
+        }
+    }
+}
+
+/// The flight recorder; none, with the reason, if LTTng cannot record.
+fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
+    let mut events: Vec<String> = Vec::new();
+    for part in target.parts() {
+        for event in default_events(part.tracker, false) {
+            if !events.iter().any(|known| known == event) {
+                events.push(event.to_string());
+            }
+        }
+    }
+    let plan = Plan {
+        name: "why",
+        buffers: BUFFERS,
+        events,
+        asked: &[],
+        format: None,
+    };
+    match Flight::start(plan, output, left) {
+        Ok(flight) => Some(flight),
+        Err(error) => {
+            note(&format!("no trace: {error:#}"));
+            note(
+                "what caused it is not recorded: only what the alert itself contains can be shown",
+            );
+            None
+        }
+    }
+}
+
+/// The search for a case.
+struct Search<'a> {
+    signals: &'a Signals,
+    /// Whether to find the longest of the whole time.
+    worst: bool,
+    /// When the recording had begun, CLOCK_MONOTONIC.
+    began: u64,
+    flight: Option<Flight>,
+    captures: &'a Captures,
+    evidence: Collector,
+    missed: u64,
+    found: Option<Found>,
+}
+
+/// A late operation.
+struct Found {
+    alert: Alert,
+    /// All alerts that came with it.
+    beside: Vec<Alert>,
+    /// The capture; none if there is no trace of it.
+    capture: Option<PathBuf>,
+}
+
+impl Search<'_> {
+    /// Waits for a case until `end`, or until the command has ended.
+    fn wait(
+        &mut self,
+        watched: &mut Watched<'_>,
+        end: Option<Instant>,
+        mut child: Option<Child>,
+    ) -> Result<()> {
+        loop {
+            let ended = match &mut child {
+                Some(child) => child.try_wait().context("cannot wait for the command")?,
+                None => None,
+            };
+            let look = child.as_ref().map(|_| Instant::now() + LOOK);
+            let next = [end, look].into_iter().flatten().min();
+            let is_over = end.is_some_and(|end| Instant::now() >= end);
+            let woken = match ended {
+                // What it did last is in the alerts by now.
+                Some(_) => Wake::Ready,
+                None if is_over => Wake::Ready,
+                None => self.signals.wait(watched.files(), next)?,
+            };
+            if woken == Wake::Ready {
+                let seen = watched.read()?;
+                self.consider(seen, watched)?;
+            }
+            if let Some(status) = ended {
+                note(&format!("the command has ended: {}", how(status)));
+                return Ok(());
+            }
+            let is_complete = !self.worst
+                && self
+                    .found
+                    .as_ref()
+                    .is_some_and(|f| f.alert.start() >= self.began);
+            if is_complete || is_over || woken == Wake::Signal {
+                if let Some(child) = &child {
+                    note(&format!("the command, process {}, goes on", child.id()));
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    /// Saves the longest of these alerts if it is what is searched for.
+    fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
+        self.missed += seen.missed;
+        if seen.alerts.is_empty() {
+            return Ok(());
+        }
+        let late = self.evidence.woken(&seen.alerts);
+        if !self.worst {
+            // The call around a late request or a late wait ends after it.
+            self.signals.sleep(AROUND)?;
+            let more = watched.read()?;
+            self.missed += more.missed;
+            seen.alerts.extend(more.alerts);
+        }
+        // One that began before the recording is explained only if no other comes.
+        let rank = |alert: &Alert| (alert.start() >= self.began, alert.delay);
+        let longest = seen.alerts.iter().max_by_key(|alert| rank(alert)).cloned();
+        let Some(alert) = longest else {
+            return Ok(());
+        };
+        if self
+            .found
+            .as_ref()
+            .is_some_and(|found| rank(&found.alert) >= rank(&alert))
+        {
+            return Ok(());
+        }
+        let saved = self.save(&alert, &seen.alerts, late);
+        let capture = saved.unwrap_or_else(|error| {
+            note(&format!("no trace: {error:#}"));
+            None
+        });
+        let found = Found {
+            alert,
+            beside: seen.alerts,
+            capture,
+        };
+        if let Some(Found {
+            capture: Some(old), ..
+        }) = self.found.replace(found)
+        {
+            let removed = std::fs::remove_dir_all(&old);
+            removed.with_context(|| old.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Makes a capture, as `record` does; none without a flight recorder, or if it did not record the beginning.
+    fn save(
+        &mut self,
+        alert: &Alert,
+        alerts: &[Alert],
+        late: crate::record::evidence::Seen,
+    ) -> Result<Option<PathBuf>> {
+        let evidence = |collector: &mut Collector| {
+            let evidence = collector.finish(late);
+            collector.rearm();
+            evidence
+        };
+        // A trace that began in the middle of it does not show the cause.
+        let flight = match &self.flight {
+            Some(flight) if alert.start() >= self.began => flight,
+            _ => {
+                evidence(&mut self.evidence);
+                return Ok(None);
+            }
+        };
+        let begun = Instant::now();
+        let partial = flight.snapshot(self.captures);
+        let took = begun.elapsed();
+        let evidence = evidence(&mut self.evidence);
+        let mut partial = partial?;
+        let alone = self.captures.alone()?;
+        let number = self.captures.number(&mut partial)?;
+        drop(alone);
+        let record = Record {
+            capture: number,
+            taken: Taken::now(),
+            instance: &alert.instance,
+            tracker: &alert.tracker,
+            snapshot_took: took.as_nanos() as u64,
+            lost: self.missed,
+            skipped: 0,
+            alerts,
+            no_trace: None,
+            sent: None,
+            not_sent: None,
+        };
+        partial.write(
+            "alert.json",
+            &(serde_json::to_string_pretty(&record)? + "\n"),
+        )?;
+        partial.write(
+            "evidence.json",
+            &(serde_json::to_string_pretty(&evidence)? + "\n"),
+        )?;
+        self.captures.keep(partial, number).map(Some)
+    }
+}
+
+impl Found {
+    /// Prints the explanation; what the alert says, if there is none.
+    fn show(&self) -> Result<()> {
+        let alone = || alone::text(&self.alert, &self.beside);
+        let text = match &self.capture {
+            None => alone(),
+            Some(capture) => {
+                let alerts = [self.alert.clone()];
+                // A new thread runs at ordinary priority: reading a trace takes time.
+                let explained = std::thread::scope(|scope| {
+                    let explain = || explain(&capture.join("trace"), &alerts, &mut || ());
+                    scope.spawn(explain).join()
+                });
+                match explained {
+                    Ok(Ok(texts)) => texts.join("\n"),
+                    Ok(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
+                    Err(_) => format!(
+                        "No explanation: the reader of the trace failed.\n{}",
+                        alone()
+                    ),
+                }
+            }
+        };
+        if let Some(capture) = &self.capture {
+            let file = capture.join("explanation.txt");
+            std::fs::write(&file, &text).with_context(|| file.display().to_string())?;
+        }
+        for line in text.lines() {
+            out::line(line)?;
+        }
+        Ok(())
+    }
+}
+
+/// Says that nothing was late, and what there was.
+fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
+    out::line(&format!("{}: nothing took longer than {over}", target.name))?;
+    for line in watched.table()? {
+        out::line(&line)?;
+    }
+    let stuck = watched.stuck(over);
+    if stuck.is_empty() {
+        return Ok(());
+    }
+    out::line("\nBut these have not ended yet:")?;
+    for (tracker, pending) in stuck.iter().take(STUCK) {
+        let comm = pending.fields.text("comm").unwrap_or_default();
+        let tid = pending.fields.number("tid").unwrap_or(0);
+        let age = crate::cmd::at_least(pending.age(), &pending.fields);
+        let what = format!(
+            "{comm}/{tid}, {tracker}, since {age}: {}",
+            pending.subject()
+        );
+        for line in out::wrap(&out::printable(&what), 2) {
+            out::line(&line)?;
+        }
+        for function in pending.stack() {
+            out::line(&out::frame(&function))?;
+        }
+    }
+    match stuck.len().saturating_sub(STUCK) {
+        0 => Ok(()),
+        more => out::line(&format!("  and {more} more")),
+    }
+}
+
+/// How a command ended.
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+/// `CLOCK_MONOTONIC`, ns, as in alerts.
+fn now() -> u64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
+}
+
+/// The module; unloaded when dropped, if it was loaded here.
+struct Module {
+    ours: bool,
+}
+
+impl Module {
+    fn load(root: &ProcRoot) -> Result<Self> {
+        let ours = !root.is_loaded();
+        lt_common::instance::load_module(root)?;
+        Ok(Self { ours })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        if self.ours
+            && let Err(error) = Exec::new("modprobe", ["-r", "latency_tracker"]).output()
+        {
+            note(&format!("the module stays loaded: {error:#}"));
+        }
+    }
+}
+
+/// Where captures go: a directory of the user, or one that is removed when dropped.
+enum Place {
+    Kept(PathBuf),
+    Temporary(tempfile::TempDir),
+}
+
+impl Place {
+    fn new(output: Option<&Path>) -> Result<Self> {
+        Ok(match output {
+            Some(path) => Self::Kept(path.to_path_buf()),
+            None => {
+                let made = tempfile::Builder::new()
+                    .prefix("latency-tracker-why-")
+                    .tempdir();
+                Self::Temporary(made.context("no directory for the trace")?)
+            }
+        })
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Kept(path) => path,
+            Self::Temporary(directory) => directory.path(),
+        }
+    }
+}

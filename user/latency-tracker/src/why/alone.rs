@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What alerts say by themselves, without a trace: who was late at what, and what the tracker saw of the reason.
+
+use lt_common::out;
+use lt_proc::{Alert, Nanos, Reason};
+
+/// Maximum number of functions of a stack, and of alerts inside the late one.
+const FUNCTIONS: usize = 10;
+const INSIDE: usize = 3;
+
+/// The late operation, and those of the same thread inside it, the longest first.
+pub(super) fn text(late: &Alert, others: &[Alert]) -> String {
+    let mut lines = vec![head(late)];
+    lines.extend(reasons(late, 2));
+    let mut inside: Vec<&Alert> = others
+        .iter()
+        .filter(|other| is_inside(other, late))
+        .collect();
+    inside.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
+    for alert in inside.into_iter().take(INSIDE) {
+        lines.extend(out::wrap(&format!("in this time: {}", head(alert)), 2));
+        lines.extend(reasons(alert, 4));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Whether an operation of the same thread began and ended within another.
+fn is_inside(alert: &Alert, outer: &Alert) -> bool {
+    (alert.instance != outer.instance || alert.seq != outer.seq)
+        && alert.tid == outer.tid
+        && alert.start() >= outer.start()
+        && alert.time <= outer.time
+}
+
+fn head(alert: &Alert) -> String {
+    let fields = &alert.fields;
+    let what = match alert.tracker.as_str() {
+        "syscall" => fields
+            .text("call")
+            .map_or("a system call".into(), Into::into),
+        "runqueue" => "runnable, but waiting for a CPU".to_string(),
+        "wakeup" => "woken, but waiting for a CPU".to_string(),
+        "offcpu" => match fields.text("state") {
+            Some(state) => format!("off the CPU in state {state}"),
+            None => "off the CPU".into(),
+        },
+        "block" => alert.subject(),
+        other => other.to_string(),
+    };
+    let delay = Nanos(alert.delay);
+    let took = match alert.reason {
+        Reason::Timeout => format!("for {delay} so far"),
+        _ if fields.is_at_least() => format!("for at least {delay}"),
+        _ => format!("for {delay}"),
+    };
+    let owner = crate::explain::owner(alert);
+    out::printable(&format!("{owner}: {what}, {took}"))
+}
+
+/// What the tracker saw of the reason, indented.
+fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let fields = &alert.fields;
+    let task = |role: &str| {
+        let comm = fields.text(&format!("{role}_comm"))?;
+        let tid = fields.number(&format!("{role}_tid"))?;
+        Some((tid, out::printable(&comm)))
+    };
+    let time = |key: &str| fields.number(key).map(Nanos);
+    match alert.tracker.as_str() {
+        "runqueue" => match task("by") {
+            Some((0, _)) => sentences.push(
+                "no task ran in its place at first: the quota of its cgroup was used up (cpu.max), \
+                 or it was moved to another CPU"
+                    .into(),
+            ),
+            Some((tid, comm)) => {
+                sentences.push(format!("the first task that ran in its place: {comm}/{tid}"));
+            }
+            None => {}
+        },
+        "wakeup" => match task("prev") {
+            Some((0, _)) => sentences.push("its CPU was idle just before it ran".into()),
+            Some((tid, comm)) => {
+                sentences.push(format!("the last task on its CPU before it: {comm}/{tid}"));
+            }
+            None => {}
+        },
+        "offcpu" => {
+            match (task("waker"), fields.text("context").as_deref()) {
+                (Some((_, comm)), _) if comm.is_empty() => {}
+                (Some((tid, comm)), Some("task")) => sentences.push(format!("woken by {comm}/{tid}")),
+                (Some(_), Some(context)) => {
+                    sentences.push(format!("woken in {context} context, by no task"));
+                }
+                _ => {}
+            }
+            if let Some(queued @ Nanos(1..)) = time("queued") {
+                sentences.push(format!("of this, {queued} waiting for a CPU once it was woken"));
+            }
+        }
+        "block" => {
+            if let (Some(queue), Some(device)) = (time("queue"), time("device")) {
+                sentences.push(format!("{queue} in the queue, {device} at the device"));
+            }
+        }
+        _ => {}
+    }
+    let mut lines: Vec<String> = sentences
+        .iter()
+        .flat_map(|sentence| out::wrap(sentence, indent))
+        .collect();
+    let stacks = [
+        ("waits in", alert.stack()),
+        ("woken from", alert.waker_stack()),
+    ];
+    for (head, functions) in stacks.iter().filter(|(_, functions)| !functions.is_empty()) {
+        lines.extend(out::wrap(&format!("{head}:"), indent));
+        let frame =
+            |function| out::fit_line(&format!("{:indent$}  {}", "", out::printable(function)));
+        lines.extend(
+            functions
+                .iter()
+                .take(FUNCTIONS)
+                .map(|function| frame(function)),
+        );
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alert(tracker: &str, time: u64, delay: u64, rest: &str) -> Alert {
+        let line = format!(
+            "seq=1 time={time} instance={tracker} tracker={tracker} reason=threshold delay={delay} threshold=1 \
+             cpu=0 pid=7 tid=7 comm=\"cat\" {rest}"
+        );
+        Alert::parse(&line).unwrap()
+    }
+
+    #[test]
+    fn a_late_call_is_shown_with_the_sleep_inside_it() {
+        let call = alert("syscall", 90_000_000, 60_000_000, "call=read number=0");
+        let waker = "state=S waker_pid=8 waker_tid=9 waker_comm=\"w\" context=task queued=2000000 \
+            stack=\"pipe_read+0x1/0x2,vfs_read+0x1/0x2\"";
+        let inside = alert("offcpu", 89_000_000, 55_000_000, waker);
+        let before = alert("offcpu", 20_000_000, 5_000_000, waker);
+        let text = text(&call, &[before, inside, call.clone()]);
+        assert!(text.starts_with("cat/7: read, for 60.00ms\n"), "{text}");
+        for words in [
+            "in this time: cat/7: off the CPU in state S, for 55.00ms",
+            "woken by w/9",
+            "of this, 2.00ms waiting for a CPU once it was woken",
+            "waits in:\n      pipe_read",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("5.00ms\n    woken by w/9\n    of this, 2.00ms\n  in this"));
+        assert_eq!(text.matches("in this time").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn an_interrupt_is_not_blamed_on_the_task_below_it() {
+        let waker =
+            "state=D waker_pid=8 waker_tid=9 waker_comm=\"innocent\" context=hardirq queued=0";
+        let text = text(&alert("offcpu", 9_000_000, 5_000_000, waker), &[]);
+        assert!(
+            text.contains("woken in hardirq context, by no task"),
+            "{text}"
+        );
+        assert!(!text.contains("innocent"), "{text}");
+    }
+
+    #[test]
+    fn a_task_that_nobody_replaced_names_nobody() {
+        let by =
+            "prio=120 policy=other state=R from=0 migrated=0 by_pid=0 by_tid=0 by_comm=\"idle\"";
+        let text = text(&alert("runqueue", 9_000_000, 5_000_000, by), &[]);
+        assert!(
+            text.contains("cpu.max") && text.contains("moved to"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The options of `why`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use lt_common::seconds::some_time;
+use lt_proc::Nanos;
+
+pub(crate) const EXAMPLES: &str = "\
+Exit status: 0 nothing was late, 1 error, 2 something was late.
+
+Examples:
+  latency-tracker why -p 812
+  latency-tracker why -p 812 --over 50ms -d 10m
+  latency-tracker why -- tar -xf backup.tar
+  latency-tracker why --unit nginx.service
+  latency-tracker why --disk sda --worst -d 1m
+
+Loads the module if needed, watches system calls, waits for a CPU, and sleeps
+that no signal can interrupt (or the requests of a disk), and removes everything
+again. Without --over, it first watches for up to 5 seconds: late is then what
+takes at least half as long as the longest case of that time, and at least 1ms.
+
+Calls that are meant to wait, such as epoll_wait, futex and nanosleep, are left
+out: a server that has nothing to do is not late. --waits includes them. For a
+COMMAND they count: the longest case of its whole run is explained.
+
+With LTTng, a trace of the time around the case shows the cause. Without LTTng,
+you see what the alert itself contains.";
+
+/// Watches a process, a unit, a command or a disk until something is late, and explains it.
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// Watch this process: its PID.
+    #[arg(short, long, value_name = "PID", group = "target")]
+    pub(crate) pid: Option<u32>,
+    /// Watch the processes of this systemd unit.
+    #[arg(long, value_name = "UNIT", group = "target")]
+    pub(crate) unit: Option<String>,
+    /// Watch the processes in this cgroup, a path that starts with a slash, and in those below it.
+    #[arg(long, value_name = "PATH", group = "target")]
+    pub(crate) cgroup: Option<String>,
+    /// Watch the requests of this disk.
+    #[arg(long, value_name = "DISK", group = "target")]
+    pub(crate) disk: Option<String>,
+    /// Run this command, and watch it and all its descendants until it ends.
+    #[arg(last = true, value_name = "COMMAND", group = "target")]
+    pub(crate) command: Vec<OsString>,
+    /// Late is what takes longer than this.
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub(crate) over: Option<Nanos>,
+    /// End after this time (10s, 5m; a bare number is seconds); 1 minute, and for a COMMAND no limit, if omitted.
+    #[arg(short, long, value_parser = some_time)]
+    pub(crate) duration: Option<Nanos>,
+    /// Explain the longest case of the whole time, instead of the first.
+    #[arg(long)]
+    pub(crate) worst: bool,
+    /// Include calls that are meant to wait, and every sleep.
+    #[arg(long)]
+    pub(crate) waits: bool,
+    /// Record no trace, even if there is LTTng.
+    #[arg(long)]
+    pub(crate) no_trace: bool,
+    /// Keep the trace, the alerts and the explanation as a capture in this directory.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn there_is_one_target_at_most() {
+        let parse = |words: &[&str]| Cli::try_parse_from(["lt", "why"].iter().chain(words));
+        for fine in [
+            &["-p", "1"][..],
+            &["--disk", "sda", "--worst"],
+            &["--over", "5ms", "--", "ls", "-l"],
+            &[],
+        ] {
+            assert!(matches!(parse(fine).unwrap().command, Command::Why(_)));
+        }
+        for bad in [
+            &["-p", "1", "--disk", "sda"][..],
+            &["-p", "1", "--", "ls"],
+            &["--over", "0", "-p", "1"],
+            &["ls"],
+        ] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A cgroup of its own for a command: all descendants are in it from their first instruction, whatever they do with
+//! process groups, sessions and parents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use anyhow::{Context, Result};
+use lt_common::out::note;
+
+/// The cgroup; removed when dropped.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// Name in the language of `cgroup=`.
+    name: String,
+    directory: PathBuf,
+    /// The cgroup of this process, above.
+    above: PathBuf,
+}
+
+impl Group {
+    /// Creates the cgroup below that of this process, so that the command keeps the limits that it would have had.
+    pub(super) fn create() -> Result<Self> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+        let own = fs::read_to_string("/proc/self/cgroup")?;
+        let own = own.lines().find_map(|line| line.strip_prefix("0::"));
+        let own = own.context("no cgroups of version 2 in this kernel")?;
+        let above = place(&mounts, own).context("cgroup2 is not mounted; see `man cgroups`")?;
+        let last = format!("latency-tracker-why-{}", std::process::id());
+        let directory = above.join(&last);
+        fs::create_dir(&directory).with_context(|| directory.display().to_string())?;
+        Ok(Self {
+            name: format!("{}/{last}", own.trim_end_matches('/')),
+            directory,
+            above,
+        })
+    }
+
+    /// The name for a filter.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Starts a command in the cgroup. This process visits it for the time of the fork: the child inherits it.
+    pub(super) fn spawn(&self, command: &mut Command) -> Result<Child> {
+        enter(&self.directory)?;
+        let child = command.spawn();
+        enter(&self.above)?;
+        child.with_context(|| format!("cannot run {}", command.get_program().display()))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // What the command has left running goes on.
+        let left = fs::read_to_string(self.directory.join(PROCS)).unwrap_or_default();
+        for pid in left.lines() {
+            let _ = fs::write(self.above.join(PROCS), pid);
+        }
+        if let Err(error) = fs::remove_dir(&self.directory) {
+            note(&format!(
+                "{} is left behind: {error}",
+                self.directory.display()
+            ));
+        }
+    }
+}
+
+const PROCS: &str = "cgroup.procs";
+
+/// Moves this process.
+fn enter(group: &Path) -> Result<()> {
+    let file = group.join(PROCS);
+    fs::write(&file, std::process::id().to_string()).with_context(|| file.display().to_string())
+}
+
+/// The directory of the cgroup that /proc/PID/cgroup calls `own`, from the text of mountinfo.
+fn place(mountinfo: &str, own: &str) -> Option<PathBuf> {
+    let mount = |line: &str| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let mut words = mount.split(' ').skip(3);
+        let (root, on) = (words.next()?, words.next()?);
+        let below = own.strip_prefix(root.trim_end_matches('/'))?;
+        filesystem
+            .starts_with("cgroup2 ")
+            .then(|| Path::new(on).join(below.trim_start_matches('/')))
+    };
+    mountinfo.lines().find_map(mount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_of_a_cgroup_is_found_where_it_is_mounted() {
+        let mounts = "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
+        let place = |own| place(mounts, own);
+        assert_eq!(place("/"), Some("/sys/fs/cgroup".into()));
+        assert_eq!(place("/a/b"), Some("/sys/fs/cgroup/a/b".into()));
+        let inside = "30 25 0:26 /a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        assert_eq!(
+            super::place(inside, "/a/b"),
+            Some("/sys/fs/cgroup/b".into())
+        );
+        assert_eq!(super::place(inside, "/b"), None);
+        assert_eq!(super::place("", "/"), None);
+    }
+}

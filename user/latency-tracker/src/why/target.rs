@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What is watched, and by which trackers.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use lt_common::exec::Exec;
+use lt_proc::{Alert, Setting};
+
+use super::args::WhyArgs;
+use super::group::Group;
+
+/// What is watched.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// For a message.
+    pub(super) name: String,
+    /// The filter of tasks, if they are watched.
+    filter: Option<Setting>,
+    /// The disk, if one is watched.
+    disk: Option<String>,
+    /// The cgroup that the command is to run in.
+    pub(super) group: Option<Group>,
+    /// Whether waits that are meant to last count.
+    waits: bool,
+}
+
+/// One instance to start.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// The last part of the instance's name.
+    pub(super) name: &'static str,
+    /// What it counts, for a table.
+    pub(super) what: &'static str,
+    pub(super) tracker: &'static str,
+    pub(super) settings: Vec<Setting>,
+}
+
+impl Target {
+    /// Finds what the options name. Nothing is created but the cgroup of a command.
+    pub(super) fn find(args: &WhyArgs) -> Result<Self> {
+        let mut target = Self {
+            name: "all processes and disks".into(),
+            filter: None,
+            disk: None,
+            group: None,
+            waits: args.waits || !args.command.is_empty(),
+        };
+        if let Some(pid) = args.pid {
+            if !Path::new("/proc").join(pid.to_string()).is_dir() {
+                bail!("-p {pid}: there is no such process");
+            }
+            target.name = process(pid);
+            target.filter = Some(setting("pid", &pid.to_string()));
+        } else if let Some(unit) = &args.unit {
+            target.name.clone_from(unit);
+            target.filter = Some(setting("cgroup", &cgroup_of(unit)?));
+        } else if let Some(cgroup) = &args.cgroup {
+            target.name = format!("cgroup {cgroup}");
+            target.filter = Some(setting("cgroup", cgroup));
+        } else if let Some(disk) = &args.disk {
+            target.name = format!("disk {disk}");
+            target.disk = Some(disk.clone());
+        } else if let Some(command) = args.command.first() {
+            let group = Group::create()?;
+            target.name = command.to_string_lossy().into_owned();
+            target.filter = Some(setting("cgroup", group.name()));
+            target.group = Some(group);
+        }
+        Ok(target)
+    }
+
+    /// The instances that see it.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        if self.disk.is_none() {
+            parts.extend(self.of_tasks());
+        }
+        if self.filter.is_none() {
+            let mut settings = vec![setting("from", "insert")];
+            settings.extend(self.disk.iter().map(|disk| setting("dev", disk)));
+            parts.push(Part {
+                name: "request",
+                what: "requests to a disk",
+                tracker: "block",
+                settings,
+            });
+        }
+        parts
+    }
+
+    fn of_tasks(&self) -> [Part; 4] {
+        let part = |name, what, tracker, setting: Setting| Part {
+            name,
+            what,
+            tracker,
+            settings: self.filter.iter().cloned().chain([setting]).collect(),
+        };
+        let waits = setting("waits", if self.waits { "1" } else { "0" });
+        let slept = match self.waits {
+            true => "sleeps",
+            false => SLEEPS,
+        };
+        let no_threads = || setting("kthreads", "0");
+        [
+            part("call", "system calls", "syscall", waits),
+            part(
+                "wakeup",
+                "waits for a CPU once woken",
+                "wakeup",
+                no_threads(),
+            ),
+            part(
+                "runnable",
+                "waits for a CPU while runnable",
+                "runqueue",
+                no_threads(),
+            ),
+            part("sleep", slept, "offcpu", setting("when", "blocked")),
+        ]
+    }
+
+    /// Whether the operation was late rather than meant to wait: sleeps that a signal can end are seen as system calls,
+    /// where it is known which of them wait for work.
+    pub(super) fn counts(&self, alert: &Alert) -> bool {
+        let of_ours = alert.pid == u64::from(std::process::id());
+        let of_others = alert.tracker != "offcpu" || self.waits;
+        !of_ours
+            && (of_others
+                || alert
+                    .fields
+                    .text("state")
+                    .is_some_and(|state| state.starts_with(['D', 'T'])))
+    }
+
+    /// Whether the histogram of a part shows what is usual: not that of sleeps, most of which wait for work.
+    pub(super) fn is_telling(&self, part: &Part) -> bool {
+        self.waits || part.tracker != "offcpu"
+    }
+}
+
+const SLEEPS: &str = "sleeps, also for work";
+
+/// The name of a process, for a message.
+fn process(pid: u32) -> String {
+    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("{}/{pid}", lt_common::out::printable(comm.trim_end()))
+}
+
+/// The cgroup of a unit that is active.
+fn cgroup_of(unit: &str) -> Result<String> {
+    let show = ["show", "--property=ControlGroup", "--value", "--", unit];
+    let path = Exec::new("systemctl", show).output()?;
+    match path.trim() {
+        "" => bail!("--unit {unit}: it is not active, or there is no such unit"),
+        path => Ok(path.to_string()),
+    }
+}
+
+fn setting(key: &str, value: &str) -> Setting {
+    Setting {
+        key: key.into(),
+        value: value.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(waits: bool) -> Target {
+        Target {
+            name: String::new(),
+            filter: Some(setting("pid", "7")),
+            disk: None,
+            group: None,
+            waits,
+        }
+    }
+
+    fn alert(tracker: &str, rest: &str) -> Alert {
+        let line = format!(
+            "seq=1 time=9 instance=a tracker={tracker} reason=threshold delay=5 threshold=1 cpu=0 pid=7 tid=7 \
+             comm=\"x\" {rest}"
+        );
+        Alert::parse(&line).unwrap()
+    }
+
+    #[test]
+    fn a_sleep_that_a_signal_can_end_is_not_late_by_itself() {
+        let sleeping = alert("offcpu", "state=S");
+        assert!(!target(false).counts(&sleeping) && target(true).counts(&sleeping));
+        for late in [
+            alert("offcpu", "state=D"),
+            alert("offcpu", "state=T"),
+            alert("syscall", "call=read"),
+            alert("runqueue", "state=R"),
+        ] {
+            assert!(target(false).counts(&late), "{late}");
+        }
+    }
+
+    #[test]
+    fn processes_are_watched_by_their_filter_and_a_disk_by_its_requests() {
+        let parts = target(false).parts();
+        assert!(parts.iter().all(|part| part.settings[0].key == "pid"));
+        assert!(parts.iter().all(|part| part.tracker != "block"));
+        let mut disk = target(false);
+        disk.filter = None;
+        assert_eq!(disk.parts().len(), 5);
+        disk.disk = Some("sda".into());
+        let parts = disk.parts();
+        assert_eq!(parts.len(), 1);
+        assert_eq!(parts[0].settings[1], setting("dev", "sda"));
+    }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The instances of a run of `why`, and their alerts.
+
+use anyhow::{Result, bail};
+use lt_common::out::{self, note};
+use lt_proc::{Alert, Nanos, Pending, ProcRoot, Setting};
+
+use super::target::{Part, Target};
+use crate::record::leftovers::Note;
+use crate::record::stream::Stream;
+
+/// Nothing takes as long: the instances count, and raise no alert.
+const NEVER: Nanos = Nanos(31_536_000_000_000_000);
+
+/// Alerts per second and instance: if a threshold turns out far too low, the machine must not suffer.
+const MOST: u64 = 1000;
+
+/// The instances; removed when dropped.
+pub(super) struct Watched<'a> {
+    root: &'a ProcRoot,
+    target: &'a Target,
+    instances: Vec<Watch>,
+}
+
+struct Watch {
+    name: String,
+    part: Part,
+    alerts: Stream,
+}
+
+/// What was read from the instances.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) alerts: Vec<Alert>,
+    /// Alerts that were overwritten before they were read.
+    pub(super) missed: u64,
+}
+
+impl<'a> Watched<'a> {
+    /// Starts the instances, which only count at first. One that this kernel cannot run is named and left out.
+    pub(super) fn start(root: &'a ProcRoot, target: &'a Target, left: &mut Note) -> Result<Self> {
+        let mut watched = Self {
+            root,
+            target,
+            instances: Vec::new(),
+        };
+        let trackers = root.trackers().unwrap_or_default();
+        for mut part in target.parts() {
+            let info = trackers.iter().find(|info| info.name == part.tracker);
+            if let Some(why) = info.and_then(|info| info.unavailable.as_ref()) {
+                note(&format!("{} are not watched: {why}", part.what));
+                continue;
+            }
+            let name = format!("why_{}_{}", std::process::id(), part.name);
+            part.settings.push(setting("threshold", NEVER.exact()));
+            part.settings.push(setting("max_alerts", MOST.to_string()));
+            lt_common::instance::create(root, &name, part.tracker, &part.settings, &note)?;
+            // From here on it is removed, whatever happens.
+            let alerts = Stream::open(root, &name);
+            let line = root.instance(&name).map(|instance| instance.to_string());
+            left.update(|owned| {
+                drop(
+                    owned
+                        .instances
+                        .insert(name.clone(), line.unwrap_or_default()),
+                )
+            });
+            match alerts {
+                Ok(alerts) => watched.instances.push(Watch { name, part, alerts }),
+                Err(error) => {
+                    let _ = root.remove(&name);
+                    return Err(error);
+                }
+            }
+        }
+        if watched.instances.is_empty() {
+            bail!(
+                "this kernel has no tracker that could see it; `latency-tracker list --trackers` shows why"
+            );
+        }
+        Ok(watched)
+    }
+
+    /// From now on, what takes longer raises an alert. With `worst`, only what takes longer than all before it.
+    pub(super) fn arm(&self, over: Nanos, worst: bool, left: &mut Note) -> Result<()> {
+        for watch in &self.instances {
+            let settings = [
+                setting("worst", u8::from(worst).to_string()),
+                setting("threshold", over.exact()),
+            ];
+            self.root
+                .create(&watch.name, watch.part.tracker, &settings)?;
+            let line = self.root.instance(&watch.name)?.to_string();
+            left.update(|owned| drop(owned.instances.insert(watch.name.clone(), line)));
+        }
+        Ok(())
+    }
+
+    /// The files to poll.
+    pub(super) fn files(&self) -> impl Iterator<Item = &std::fs::File> {
+        self.instances.iter().map(|watch| watch.alerts.file())
+    }
+
+    /// The alerts that can be read now, without those of operations that were meant to wait.
+    pub(super) fn read(&mut self) -> Result<Seen> {
+        let mut seen = Seen::default();
+        for watch in &mut self.instances {
+            let woken = watch.alerts.read()?;
+            if woken.end {
+                bail!("instance {} was removed during the run", watch.name);
+            }
+            seen.missed += woken.missed;
+            seen.alerts.extend(woken.alerts);
+        }
+        seen.alerts.retain(|alert| self.target.counts(alert));
+        Ok(seen)
+    }
+
+    /// The longest operation so far of those whose duration says what is usual.
+    pub(super) fn longest(&self) -> Option<Nanos> {
+        let telling = self.instances.iter();
+        let telling = telling.filter(|watch| self.target.is_telling(&watch.part));
+        let longest = telling.filter_map(|watch| self.root.stats(&watch.name).ok()?.get("max"));
+        longest.max().filter(|ns| *ns > 0).map(Nanos)
+    }
+
+    /// How many operations there were, and how long they took.
+    pub(super) fn table(&self) -> Result<Vec<String>> {
+        let mut rows = Vec::new();
+        for watch in &self.instances {
+            let stats = self.root.stats(&watch.name)?;
+            let p99 = self.root.histogram(&watch.name)?.quantile(990_000);
+            let time = |ns: Option<u64>| ns.map_or("-".into(), |ns| Nanos(ns).to_string());
+            let ended = stats.count("ended");
+            rows.push(vec![
+                out::thousands(ended),
+                time(p99),
+                time((ended > 0).then(|| stats.count("max"))),
+                out::thousands(stats.lost()),
+                watch.part.what.to_string(),
+            ]);
+        }
+        Ok(out::table(
+            &[">COUNT", ">P99", ">LONGEST", ">LOST", "WHAT"],
+            &rows,
+        ))
+    }
+
+    /// What has been in flight for longer than `over`, the oldest first. Sleeps that may wait for work are left out.
+    pub(super) fn stuck(&self, over: Nanos) -> Vec<(&'static str, Pending)> {
+        let telling = self.instances.iter();
+        let telling = telling.filter(|watch| self.target.is_telling(&watch.part));
+        let mut stuck: Vec<_> = telling
+            .flat_map(|watch| {
+                let pending = self.root.pending(&watch.name).unwrap_or_default();
+                pending.into_iter().map(|one| (watch.part.tracker, one))
+            })
+            .filter(|(_, pending)| pending.age() > over.0)
+            .collect();
+        stuck.sort_by_key(|(_, pending)| std::cmp::Reverse(pending.age()));
+        stuck
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        for watch in &self.instances {
+            if let Err(error) = self.root.remove(&watch.name) {
+                let error = anyhow::Error::from(error);
+                note(&format!(
+                    "instance {} is left behind: {error:#}",
+                    watch.name
+                ));
+            }
+        }
+    }
+}
+
+fn setting(key: &str, value: String) -> Setting {
+    Setting {
+        key: key.into(),
+        value,
+    }
+}
