@@ -22,7 +22,6 @@ mkdir -p "/usr/lib/modules/$(uname -r)/updates"
 cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
 /sbin/depmod
 
-late() { echo "python3 /lt/tests/late.py $*"; }
 sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
 # nothing_left: what a run has made is gone.
 nothing_left() {
@@ -56,8 +55,8 @@ grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit sta
 lttng-sessiond --daemonize
 
 # A command: its longest wait, and who held it up.
-why 2 'it \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/[0-9]+) waited for a timer\.' -- $(late pipe)
-why 2 '(victim|middle)/[0-9]+ waited for last/[0-9]+, which ran' --over 300ms -- $(late futex)
+why 2 'it \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/[0-9]+) waited for a timer\.' -- python3 /lt/tests/late.py pipe
+why 2 '(victim|middle)/[0-9]+ waited for last/[0-9]+, which ran' --over 300ms -- python3 /lt/tests/late.py futex
 
 # A process that reads from a slow disk; the capture is kept.
 null_disk slow 200000000
