@@ -419,8 +419,8 @@ ALL:        IRQ       Thr\ncount:     2000      2000\nmin:          0         2\
     #[test]
     fn what_is_wrong_is_said() {
         for (text, says) in [
-            ("", "no histogram"),
-            ("hello\nworld\n", "no histogram"),
+            ("", "no known histogram"),
+            ("hello\nworld\n", "no known histogram"),
             ("{\"a\": 1}", "JSON, but not a known histogram"),
             ("{", "JSON, but not a known histogram"),
             ("Index A\n3 x\n", "line 2: \"x\": expected a number"),
