@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# LTTng's probe for our tracepoints is loaded with LTTng. A trace has each alert among the kernel's events, and `explain`
+# LTTng's probe for our tracepoints: a trace has each alert among the kernel's events, and `explain`
 # finds it there, with the values of its line. The module may be unloaded and loaded again while the events are enabled.
 # kernels: stock
 # long: rt
@@ -15,10 +15,8 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-# as `make install` does
-cp /lt/lttng-probe-latency-tracker.ko "/lib/modules/$(uname -r)/updates/"
-cp /lt/scripts/systemd/modprobe.conf /etc/modprobe.d/latency-tracker.conf
-depmod
+modprobe lttng-tracer
+insmod /lt/lttng-probe-latency-tracker.ko
 load_module
 null_disk slow 20000000
 lttng create alerts --output=/tmp/trace
