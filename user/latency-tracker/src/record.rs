@@ -241,9 +241,10 @@ impl Recorder<'_> {
                 }
             }
             if woken.end {
-                let what = match self.root.is_loaded() {
-                    true => format!("instance {} was removed", self.args.name),
-                    false => "the latency_tracker module was unloaded".to_string(),
+                let unloaded = lt_common::module::is_going() || !self.root.is_loaded();
+                let what = match unloaded {
+                    true => "the latency_tracker module was unloaded".to_string(),
+                    false => format!("instance {} was removed", self.args.name),
                 };
                 note(&format!("{what} during the run, so the run ends"));
                 break;

@@ -31,6 +31,12 @@ fn lists(modules_dep: &str) -> bool {
     })
 }
 
+/// Whether the module is being unloaded: its instances are removed before its other files.
+pub fn is_going() -> bool {
+    let state = fs::read_to_string("/sys/module/latency_tracker/initstate");
+    state.is_ok_and(|state| state.trim() == "going")
+}
+
 /// Returns what to do if the module is not loaded.
 pub fn how_to_load() -> &'static str {
     match (is_installed(), is_root()) {
