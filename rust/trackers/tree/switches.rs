@@ -6,12 +6,12 @@
 //! See "Two CPUs" in tips.rs. The numbers of traps are those of Documentation/design/testing.md.
 
 use super::{
-    chain::{self, note, Counts, Kind, Look, Spent, State, Step, Words, PLACE, SLEPT},
+    chain::{note, Counts, Kind, Look, Spent, State, Step, Words, PLACE, SLEPT},
     percpu::Logs,
     show::End,
     tasks,
     tips::{
-        counts, goes_on, is_in_doubt, is_of, is_running, is_settled, key, last, notes,
+        counts, goes_on, is_in_doubt, is_of, is_of_running, is_running, is_settled, key, last,
         settled_chain, store, subject, InTip, Seen, Tip,
     },
     Extra, Guard, Probes, BLOCKED, DATA, END, NOTES_AT, SWITCH, USER,
@@ -47,15 +47,15 @@ impl Taken<'_> {
     fn append_to(self, chain: &mut impl Words, now: u64) {
         match self {
             Taken::Out(step, next, spent) => {
+                let count = |counts: &mut Counts| {
+                    if step.kind == Kind::Preempted {
+                        counts.add_preempted();
+                    }
+                };
                 if step.kind == Kind::Preempted && !next.is_idle() {
-                    chain.push_named(now, step, next.comm());
+                    chain.push_named_and(now, step, next.comm(), count);
                 } else {
-                    chain.push(now, step);
-                }
-                if step.kind == Kind::Preempted {
-                    let mut counts = chain.counts();
-                    counts.add_preempted();
-                    chain.set_counts(counts);
+                    chain.push_and(now, step, count);
                 }
                 if let Some(spent) = spent {
                     chain.push_wait(step.cpu, spent);
@@ -70,17 +70,17 @@ impl Taken<'_> {
                     }
                 };
                 chain.set(PLACE, tasks::place(next, cpu).to_word());
-                if spent.is_none() && !is_named {
-                    return chain.push_and(now, step, runs);
-                }
-                if let Some((spent, logs, least)) = spent {
-                    let name = is_named.then(|| next.comm());
-                    chain.push_waited(now, step, name, spent, |since, noted| {
-                        logs.rivals(since, noted, least)
-                    });
-                } else {
-                    chain.push_named(now, step, next.comm());
-                }
+                let Some((spent, logs, least)) = spent else {
+                    return if is_named {
+                        chain.push_named_and(now, step, next.comm(), runs)
+                    } else {
+                        chain.push_and(now, step, runs)
+                    };
+                };
+                let name = is_named.then(|| next.comm());
+                chain.push_waited(now, step, name, spent, |since, noted| {
+                    logs.rivals(since, noted, least)
+                });
                 let mut counts = chain.counts();
                 runs(&mut counts);
                 chain.set_counts(counts);
@@ -257,8 +257,8 @@ impl Probes {
             return self.ends(guard, tip, now);
         }
         // The task was named at its first switch-in.
-        let state = chain::state(counts, &notes(tip));
-        let is_named = !matches!(state, State::Running | State::Leaving);
+        let is_named =
+            !is_of_running(counts) || !is_settled(tip) && counts.state() != State::Leaving;
         let cpu = tasks::this_cpu(guard);
         let spent = self.spent_here(guard, now);
         Taken::Switch(cpu, next, is_named, spent).append(tip, now);

@@ -106,11 +106,6 @@ pub(super) fn last(tip: &Tip<'_>) -> u64 {
     tip.word(CHAIN_AT + LAST)
 }
 
-#[inline(always)]
-pub(super) fn notes(tip: &Tip<'_>) -> [u64; NOTES] {
-    core::array::from_fn(|at| tip.word(NOTES_AT + at))
-}
-
 /// Whether the tip belongs to a task that was switched in; `false` for the next tip of that task.
 #[inline(always)]
 pub(super) fn is_running(tip: &Tip<'_>) -> bool {

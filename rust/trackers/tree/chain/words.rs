@@ -175,9 +175,25 @@ pub(crate) trait Words: Look {
 
     /// Appends a step with the name of its task, of at most [`NAME_BYTES`]. See [`Words::push`].
     fn push_named(&mut self, now: u64, step: Step, name: [u64; 2]) {
-        let (at, _) = self.room(2);
+        self.push_named_and(now, step, name, |_| ());
+    }
+
+    /// Appends a step with the name of its task, and changes the counts by `change`. See
+    /// [`Words::push_named`].
+    #[inline(always)]
+    fn push_named_and(
+        &mut self,
+        now: u64,
+        step: Step,
+        name: [u64; 2],
+        change: impl FnOnce(&mut Counts),
+    ) {
+        let (at, mut counts) = self.room(2);
         self.put(at, now, step);
-        self.put_name(at + 1, name);
+        self.put_words(at + 1, place_of_name(name));
+        counts.add_places(2);
+        change(&mut counts);
+        self.set_counts(counts);
     }
 
     /// Appends a step with a cookie of at most [`COOKIE_MAX`](super::COOKIE_MAX) bytes. See [`Words::push`].
@@ -203,7 +219,9 @@ pub(crate) trait Words: Look {
     /// Appends a step of a task that gets the CPU, whose totals are `spent` now. If they were noted
     /// when the wait began, the step gets the CPU's activity meanwhile. `rivals` returns the tasks,
     /// interrupts and softirqs that had the CPU, given the start of the wait and the noted totals.
-    #[inline(always)]
+    ///
+    /// Out of line: a switch without `interference=1` should not pay for its registers.
+    #[inline(never)]
     fn push_waited(
         &mut self,
         now: u64,
@@ -324,12 +342,18 @@ pub(crate) trait Words: Look {
 
     /// Stores the words of an attachment to the last step in the first free place.
     #[inline(always)]
-    fn attach(&mut self, at: usize, [low, high]: [u64; 2]) {
-        self.set(FIRST_STEP + 2 * at, low);
-        self.set(FIRST_STEP + 2 * at + 1, high);
+    fn attach(&mut self, at: usize, words: [u64; 2]) {
+        self.put_words(at, words);
         let mut counts = self.counts();
         counts.set_places(at + 1);
         self.set_counts(counts);
+    }
+
+    /// Stores the words of a place, without counting it.
+    #[inline(always)]
+    fn put_words(&mut self, at: usize, [low, high]: [u64; 2]) {
+        self.set(FIRST_STEP + 2 * at, low);
+        self.set(FIRST_STEP + 2 * at + 1, high);
     }
 
     /// Stores a name, or a part of one, in the first free place.
