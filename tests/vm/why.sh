@@ -68,7 +68,7 @@ latency-tracker captures -o /tmp/kept
 grep -q 'waited for slow' /tmp/kept/0001/explanation.txt || fail "the explanation is not kept"
 
 # The disk itself, with a threshold that is learned.
-why 2 'LONGEST LOST WHAT .*requests to a disk.* over [0-9.]+ms .*block' --disk slow -d 60s
+why 2 'LONGEST LOST WHAT .*requests to a disk.* over [0-9.]+ms .* at the device, ' --disk slow -d 60s
 kill $reader
 wait $reader || :
 

@@ -99,7 +99,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
                 out::line(&line)?;
             }
             let longest = watched.longest();
-            longest.map_or(UNKNOWN, |longest| Nanos(longest.0 / 2).max(LEAST))
+            longest.map_or(UNKNOWN, |longest| round(Nanos(longest.0 / 2)).max(LEAST))
         }
     };
     let flight = match args.no_trace {
@@ -421,6 +421,13 @@ fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     }
 }
 
+/// A time cut to two digits, for people.
+fn round(time: Nanos) -> Nanos {
+    let digits = time.0.checked_ilog10().unwrap_or(0);
+    let unit = 10u64.pow(digits.saturating_sub(1));
+    Nanos(time.0 / unit * unit)
+}
+
 /// How a command ended.
 fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
@@ -481,6 +488,23 @@ impl Place {
         match self {
             Self::Kept(path) => path,
             Self::Temporary(directory) => directory.path(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_has_two_digits() {
+        for (time, rounded) in [
+            (101_444_920, 100_000_000),
+            (99_900_000, 99_000_000),
+            (7, 7),
+            (0, 0),
+        ] {
+            assert_eq!(round(Nanos(time)), Nanos(rounded));
         }
     }
 }

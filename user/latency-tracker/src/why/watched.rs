@@ -130,13 +130,14 @@ impl<'a> Watched<'a> {
         let mut rows = Vec::new();
         for watch in &self.instances {
             let stats = self.root.stats(&watch.name)?;
+            let (ended, max) = (stats.count("ended"), stats.count("max"));
+            // The bound of a bucket may be above the longest.
             let p99 = self.root.histogram(&watch.name)?.quantile(990_000);
-            let time = |ns: Option<u64>| ns.map_or("-".into(), |ns| Nanos(ns).to_string());
-            let ended = stats.count("ended");
+            let time = |ns: Option<u64>| ns.map_or("-".into(), |ns| Nanos(ns.min(max)).to_string());
             rows.push(vec![
                 out::thousands(ended),
                 time(p99),
-                time((ended > 0).then(|| stats.count("max"))),
+                time((ended > 0).then_some(max)),
                 out::thousands(stats.lost()),
                 watch.part.what.to_string(),
             ]);
