@@ -42,13 +42,16 @@ pub(crate) fn pieces(pid: u32, capture: u64, alert: &Alert) -> Vec<String> {
     parts.into_iter().enumerate().map(piece).collect()
 }
 
+/// An alert: recorder, capture, and number of the alert.
+type Key = (u32, u64, u64);
+
 /// Collects the pieces of a trace.
 #[derive(Debug, Default)]
 struct Carried {
     /// The recorder and the capture of the last piece.
     last: Option<(u32, u64)>,
-    /// By recorder, capture, and number of the alert: the number of parts, and those that were seen.
-    parts: BTreeMap<(u32, u64, u64), (usize, BTreeMap<usize, String>)>,
+    /// The number of parts of each alert, and those that were seen.
+    parts: BTreeMap<Key, (usize, BTreeMap<usize, String>)>,
 }
 
 impl Carried {
@@ -68,7 +71,7 @@ impl Carried {
 
     /// The complete alerts of the last capture, by number. The buffers may still have those of earlier captures.
     fn alerts(self) -> Vec<Alert> {
-        let of_last = |(pid, capture, _): &(u32, u64, u64)| Some((*pid, *capture)) == self.last;
+        let of_last = |(pid, capture, _): &Key| Some((*pid, *capture)) == self.last;
         let whole = self
             .parts
             .iter()

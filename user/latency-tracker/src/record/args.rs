@@ -92,7 +92,7 @@ pub(crate) struct RecordArgs {
     /// The trace format; by default LTTng's own. Trace Compass reads ctf-1.8; babeltrace2 2.1 and later read both.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) trace_format: Option<Format>,
-    /// Also send each trace, with its alerts, to the relay daemon of LTTng at net://HOST[:PORT[:PORT]][/PATH].
+    /// Also send each trace, with its alerts, to the relay daemon of LTTng at `net://HOST[:PORT[:PORT]][/PATH]`.
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<Relay>,
     /// Write no explanation.txt.
