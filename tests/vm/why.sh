@@ -103,5 +103,18 @@ wait $run && status=0 || status=$?
 cat /tmp/why.log
 assert_eq $status 0 "the exit status after Ctrl-C"
 nothing_left
-kill $idle "$(cat /run/lttng/lttng-sessiond.pid)"
+
+# What a killed run has left is removed by the next one; the module stays.
+latency-tracker why --no-trace -- sleep 1000 >/tmp/why.log 2>&1 &
+run=$!
+wait_until 60 pgrep -f '^sleep 1000' -P $run
+kill -KILL $run
+wait $run || :
+assert_eq "$(wc -l <$LT/control)" 4 "instances that a killed run left"
+latency-tracker why --no-trace -p $idle --over 1s -d 1s || fail "after a killed run"
+assert_eq "$(wc -l <$LT/control)" 0 "instances"
+rmmod latency_tracker
+nothing_left
+pkill -f '^sleep 1000' || :
+kill "$(cat /run/lttng/lttng-sessiond.pid)"
 wait_until 120 sh -c '! pidof lttng-sessiond >/dev/null'

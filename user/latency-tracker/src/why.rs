@@ -16,7 +16,7 @@
 
 mod alone;
 mod args;
-mod group;
+pub(crate) mod group;
 mod target;
 mod watched;
 
@@ -73,8 +73,12 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let target = Target::find(args)?;
     let _module = Module::load(root)?;
     let mut left = Note::new();
-    let mut watched = Watched::start(root, &target, &mut left)?;
     let place = Place::new(args.output.as_deref())?;
+    left.update(|owned| {
+        owned.cgroup = target.group.as_ref().map(|group| group.directory().into());
+        owned.directory = place.temporary();
+    });
+    let mut watched = Watched::start(root, &target, &mut left)?;
     let captures = Captures::open(place.path())?;
     let whole = match (args.duration, &target.group) {
         (Some(time), _) => Some(time.into()),
@@ -443,21 +447,25 @@ fn now() -> u64 {
 }
 
 /// The module; unloaded when dropped, if it was loaded here.
-struct Module {
+struct Module<'a> {
+    root: &'a ProcRoot,
     ours: bool,
 }
 
-impl Module {
-    fn load(root: &ProcRoot) -> Result<Self> {
+impl<'a> Module<'a> {
+    fn load(root: &'a ProcRoot) -> Result<Self> {
         let ours = !root.is_loaded();
         lt_common::instance::load_module(root)?;
-        Ok(Self { ours })
+        Ok(Self { root, ours })
     }
 }
 
-impl Drop for Module {
+impl Drop for Module<'_> {
     fn drop(&mut self) {
+        // Someone else may use it by now: unloading would remove their instances.
+        let is_used = self.root.instances().is_ok_and(|all| !all.is_empty());
         if self.ours
+            && !is_used
             && let Err(error) = Exec::new("modprobe", ["-r", "latency_tracker"]).output()
         {
             note(&format!("the module stays loaded: {error:#}"));
@@ -482,6 +490,14 @@ impl Place {
                 Self::Temporary(made.context("no directory for the trace")?)
             }
         })
+    }
+
+    /// The directory that is removed.
+    fn temporary(&self) -> Option<PathBuf> {
+        match self {
+            Self::Kept(_) => None,
+            Self::Temporary(directory) => Some(directory.path().into()),
+        }
     }
 
     fn path(&self) -> &Path {

@@ -2,8 +2,8 @@
 
 //! Finds and removes what a killed run left behind.
 //!
-//! A run notes in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes the note when it ends. A note whose
-//! process is gone belongs to a run that could not clean up: the next run does.
+//! A run notes in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes the note when
+//! it ends. A note whose process is gone belongs to a run that could not clean up: the next run does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +13,8 @@ use lt_common::lttng;
 use lt_common::out::note;
 use lt_proc::ProcRoot;
 use serde::{Deserialize, Serialize};
+
+use crate::why::group;
 
 /// What a run has set up, noted for the next run.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +28,10 @@ pub(crate) struct Owned {
     pub(crate) instances: BTreeMap<String, String>,
     /// The session daemon it started.
     pub(crate) daemon: Option<i32>,
+    /// The cgroup it created for a command.
+    pub(crate) cgroup: Option<PathBuf>,
+    /// The directory of a trace that is not kept.
+    pub(crate) directory: Option<PathBuf>,
 }
 
 /// The note of this run; removed when dropped.
@@ -103,8 +109,12 @@ pub(crate) fn clean(root: &ProcRoot) {
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     for (name, line) in &owned.instances {
-        // Another instance may have this name by now: only an identical one is removed.
-        let same = root.instance(name).is_ok_and(|i| i.to_string() == *line);
+        // Another instance may have this name by now: only an identical one is removed. A name of `why` has the process in
+        // it, and its threshold rises by itself.
+        let of_why = name.starts_with(&format!("why_{pid}_"));
+        let same = root
+            .instance(name)
+            .is_ok_and(|i| of_why || i.to_string() == *line);
         if same && root.remove(name).is_ok() {
             note(&format!(
                 "removed instance {name}, left by a killed run (process {pid})"
@@ -118,6 +128,12 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     }
     if let Some(daemon) = owned.daemon {
         lttng::stop_daemon(daemon);
+    }
+    if let Some(cgroup) = owned.cgroup.as_ref().filter(|cgroup| cgroup.is_dir()) {
+        group::remove(cgroup);
+    }
+    if let Some(directory) = &owned.directory {
+        let _ = fs::remove_dir_all(directory);
     }
 }
 
@@ -155,6 +171,8 @@ mod tests {
             session: Some("s".into()),
             instances: [("a".into(), "a block".into())].into(),
             daemon: None,
+            cgroup: None,
+            directory: Some("/tmp/x".into()),
         };
         let text = serde_json::to_string(&owned).unwrap();
         assert_eq!(serde_json::from_str::<Owned>(&text).unwrap(), owned);

@@ -22,7 +22,7 @@ Examples:
 Loads the module if needed, watches system calls, waits for a CPU, and sleeps
 that no signal can interrupt (or the requests of a disk), and removes everything
 again. Without --over, it first watches for up to 5 seconds: late is then what
-takes at least half as long as the longest case of that time, and at least 1ms.
+takes longer than half of the longest case of that time, and than 1ms.
 
 Calls that are meant to wait, such as epoll_wait, futex and nanosleep, are left
 out: a server that has nothing to do is not late. --waits includes them. For a

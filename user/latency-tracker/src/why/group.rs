@@ -38,6 +38,11 @@ impl Group {
         })
     }
 
+    /// Its directory.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The name for a filter.
     pub(super) fn name(&self) -> &str {
         &self.name
@@ -54,17 +59,20 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // What the command has left running goes on.
-        let left = fs::read_to_string(self.directory.join(PROCS)).unwrap_or_default();
+        remove(&self.directory);
+    }
+}
+
+/// Removes a cgroup. What the command has left running goes on in the one above.
+pub(crate) fn remove(directory: &Path) {
+    let left = fs::read_to_string(directory.join(PROCS)).unwrap_or_default();
+    if let Some(above) = directory.parent() {
         for pid in left.lines() {
-            let _ = fs::write(self.above.join(PROCS), pid);
+            let _ = fs::write(above.join(PROCS), pid);
         }
-        if let Err(error) = fs::remove_dir(&self.directory) {
-            note(&format!(
-                "{} is left behind: {error}",
-                self.directory.display()
-            ));
-        }
+    }
+    if let Err(error) = fs::remove_dir(directory) {
+        note(&format!("{} is left behind: {error}", directory.display()));
     }
 }
 
