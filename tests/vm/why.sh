@@ -78,7 +78,7 @@ idle=$!
 wait_until 60 grep -q poll_schedule_timeout "/proc/$idle/stack"
 why 0 'nothing took longer than' --no-trace -p $idle --over 200ms -d 2s
 grep -q 'not ended' /tmp/why.log && fail "poll is called stuck"
-why 0 'have not ended yet.*python3/[0-9]+, syscall, since >' --no-trace --waits -p $idle --over 200ms -d 2s
+why 0 'have not ended yet.*python3/[0-9]+, syscall, for at least ' --no-trace --waits -p $idle --over 200ms -d 2s
 kill $idle
 wait $idle || :
 

@@ -16,7 +16,6 @@
 
 mod alone;
 mod args;
-pub(crate) mod group;
 mod target;
 mod watched;
 
@@ -407,9 +406,13 @@ fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     for (tracker, pending) in stuck.iter().take(STUCK) {
         let comm = pending.fields.text("comm").unwrap_or_default();
         let tid = pending.fields.number("tid").unwrap_or(0);
-        let age = crate::cmd::at_least(pending.age(), &pending.fields);
+        let least = match pending.fields.is_at_least() {
+            true => "at least ",
+            false => "",
+        };
+        let age = Nanos(pending.age());
         let what = format!(
-            "{comm}/{tid}, {tracker}, since {age}: {}",
+            "{comm}/{tid}, {tracker}, for {least}{age}: {}",
             pending.subject()
         );
         for line in out::wrap(&out::printable(&what), 2) {

@@ -6,6 +6,7 @@
 pub mod capture;
 pub mod chain;
 pub mod exec;
+pub mod group;
 pub mod instance;
 pub mod kmsg;
 pub mod lttng;

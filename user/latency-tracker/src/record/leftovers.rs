@@ -9,12 +9,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use lt_common::lttng;
 use lt_common::out::note;
+use lt_common::{group, lttng};
 use lt_proc::ProcRoot;
 use serde::{Deserialize, Serialize};
-
-use crate::why::group;
 
 /// What a run has set up, noted for the next run.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use lt_common::exec::Exec;
+use lt_common::group::Group;
 use lt_proc::{Alert, Setting};
 
 use super::args::WhyArgs;
-use super::group::Group;
 
 /// What is watched.
 #[derive(Debug)]

@@ -7,12 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+use crate::out::note;
 use anyhow::{Context, Result};
-use lt_common::out::note;
 
 /// The cgroup; removed when dropped.
 #[derive(Debug)]
-pub(super) struct Group {
+pub struct Group {
     /// Name in the language of `cgroup=`.
     name: String,
     directory: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct Group {
 
 impl Group {
     /// Creates the cgroup below that of this process, so that the command keeps the limits that it would have had.
-    pub(super) fn create() -> Result<Self> {
+    pub fn create() -> Result<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let own = own.lines().find_map(|line| line.strip_prefix("0::"));
@@ -39,17 +39,17 @@ impl Group {
     }
 
     /// Its directory.
-    pub(super) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// The name for a filter.
-    pub(super) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Starts a command in the cgroup. This process visits it for the time of the fork: the child inherits it.
-    pub(super) fn spawn(&self, command: &mut Command) -> Result<Child> {
+    pub fn spawn(&self, command: &mut Command) -> Result<Child> {
         enter(&self.directory)?;
         let child = command.spawn();
         enter(&self.above)?;
@@ -64,7 +64,7 @@ impl Drop for Group {
 }
 
 /// Removes a cgroup. What the command has left running goes on in the one above.
-pub(crate) fn remove(directory: &Path) {
+pub fn remove(directory: &Path) {
     let left = fs::read_to_string(directory.join(PROCS)).unwrap_or_default();
     if let Some(above) = directory.parent() {
         for pid in left.lines() {
