@@ -20,7 +20,7 @@ Examples:
   latency-tracker why --disk sda --worst -d 1m
 
 Loads the module if needed, watches system calls, waits for a CPU, and sleeps
-that no signal can interrupt (or the requests of a disk), and removes everything
+that no signal can interrupt (or the requests of a disk), and removes it all
 again. Without --over, it first watches for up to 5 seconds: late is then what
 takes longer than half of the longest case of that time, and than 1ms.
 
