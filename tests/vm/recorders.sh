@@ -6,7 +6,7 @@
 # one ends with its instance and its session alone; the last one stops the session daemon. A session that another
 # program destroys or stops is reported within a minute or at the next alert, which is kept, and records again. A
 # recorder whose module is unloaded says so, ends, and leaves nothing.
-# kernels: stock
+# long: stock
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
