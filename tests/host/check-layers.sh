@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 with() {
 	rm -rf "${work:?}/copy"
 	mkdir -p "$work/copy/user"
-	cp -r "$top"/{rust,include,scripts,tests,Documentation,README.md} "$work/copy/"
+	cp -r "$top"/{rust,include,lttng,scripts,tests,Documentation,README.md} "$work/copy/"
 	(cd "$top" && find user '(' -name Cargo.toml -o -path '*/src/*.rs' ')' -print0 | xargs -0 cp --parents -t "$work/copy")
 	[ $# -eq 0 ] || {
 		sed -i "$2" "$work/copy/$1"
