@@ -675,7 +675,7 @@ fn delays_that_cannot_be_shown_are_refused() {
     for (args, expected) in [
         (
             &["--tid", "nobody"][..],
-            "no thread nobody in the trace; those that ran the most: ",
+            "no thread named nobody in the trace; those that ran the most: ",
         ),
         (
             &["--tid", "lttng-consumerd"],

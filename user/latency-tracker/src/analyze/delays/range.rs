@@ -127,7 +127,7 @@ fn named(
     match found[..] {
         [one] => Ok((one, None)),
         [] => bail!(
-            "no thread {text} in the trace; {}",
+            "no thread named {text} in the trace; {}",
             super::super::busiest(model)
         ),
         _ => {

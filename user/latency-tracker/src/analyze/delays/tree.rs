@@ -238,7 +238,8 @@ pub(super) fn call_of(cause: Cause) -> Option<Name> {
     }
 }
 
-/// `in read`. Without a call, `outside` tells whether that is known.
+/// Returns where a thread was: `in read`, for example. If it was in no call, `outside` says whether
+/// the trace shows that.
 pub(super) fn within(words: &Shown<'_>, call: Option<Name>, outside: bool) -> String {
     match call {
         Some(call) => format!("in {}", words.text(call)),
