@@ -170,7 +170,7 @@ fn choose(
                 .map(|(a, b)| format!("from {a} to {b}"))
                 .collect();
             bail!(
-                "thread {tid} is in the trace {}, and not then",
+                "thread {tid} is in the trace ({}), but not in the requested range: widen --from or --to",
                 times.join(", and ")
             )
         }
