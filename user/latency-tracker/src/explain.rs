@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use self::why::Why;
 use crate::analyze::interrupted;
-use crate::carried;
+use crate::carried::{self, Carried};
 use crate::trace::{self, Beside, Keep, Told};
 
 /// Maximum length of a line in an error: a file without alerts may have very long lines.
@@ -59,9 +59,9 @@ struct Capture {
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     // Comes first: a signal ends the process while it waits for alerts from a terminal or a pipe.
-    let (trace, alerts) = what(args)?;
+    let (trace, alerts, carried) = what(args)?;
     let interrupted = interrupted()?;
-    let evidence = proofs::read(&args.capture)?;
+    let evidence = proofs::read(&args.capture)?.or(carried).unwrap_or_default();
     let drawn = args.perfetto.is_some();
     let goes_on = &mut || ();
     let (told, requests) = read(&trace, &alerts, &evidence, &interrupted, drawn, goes_on)?;
@@ -97,33 +97,40 @@ pub(crate) fn owner(alert: &Alert) -> String {
     }
 }
 
-/// The trace, and the alerts to explain: those in a file, those of a capture, or those in the trace.
-fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
+/// The trace, the alerts to explain, and the evidence in the trace. The alerts are those in a file, those of a capture,
+/// or those in the trace.
+fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
     let inside = args.capture.join("trace");
     let trace = match inside.is_dir() {
         true => inside,
         false => args.capture.clone(),
     };
-    let alerts = match &args.alerts {
-        Some(file) => lines(file)?,
+    let file = args.capture.join("alert.json");
+    let about = || file.display().to_string();
+    let (alerts, evidence) = match &args.alerts {
+        Some(file) => {
+            let alerts = lines(file)?;
+            let carried = match proofs::file(&args.capture)? {
+                Some(_) => Carried::default(),
+                None => carried::read(&trace).unwrap_or_default(),
+            };
+            (alerts, carried.evidence)
+        }
+        None if file.try_exists().with_context(about)? => {
+            let text = fs::read_to_string(&file).with_context(about)?;
+            let capture: Capture = serde_json::from_str(&text).with_context(about)?;
+            (capture.alerts, None)
+        }
         None => {
-            let file = args.capture.join("alert.json");
-            let about = || file.display().to_string();
-            if !file.try_exists().with_context(about)? {
-                // An unreadable directory is reported first.
-                fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
-                let carried = carried::alerts(&args.capture).unwrap_or_default();
-                if carried.is_empty() {
-                    let interrupted = interrupted()?;
-                    let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
-                    return Ok((trace, alerts));
-                }
-                carried
-            } else {
-                let text = fs::read_to_string(&file).with_context(about)?;
-                let capture: Capture = serde_json::from_str(&text).with_context(about)?;
-                capture.alerts
+            // An unreadable directory is reported first.
+            fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
+            let carried = carried::read(&trace).unwrap_or_default();
+            if carried.alerts.is_empty() {
+                let interrupted = interrupted()?;
+                let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
+                return Ok((trace, alerts, None));
             }
+            (carried.alerts, carried.evidence)
         }
     };
     let chosen: Vec<Alert> = alerts
@@ -133,7 +140,7 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
     if chosen.is_empty() {
         bail!("there are no such alerts");
     }
-    Ok((trace, chosen))
+    Ok((trace, chosen, evidence))
 }
 
 /// The alerts in a file in the format of `alerts`.
@@ -169,7 +176,7 @@ pub(crate) fn explain(
     alerts: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<String>> {
-    let evidence = proofs::read(trace)?;
+    let evidence = proofs::read(trace)?.unwrap_or_default();
     let never = AtomicBool::new(false);
     let (told, requests) = read(trace, alerts, &evidence, &never, false, goes_on)?;
     let reports = reports(&told, alerts, &evidence, requests, goes_on);

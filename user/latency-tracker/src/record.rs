@@ -371,7 +371,7 @@ impl Recorder<'_> {
             drop(alone);
             let mut record = self.record(number, took, woken, history, failure.as_deref());
             let sent = match (&self.args.url, &failure) {
-                (Some(relay), None) => Some(self.send(relay, machine, number, woken)),
+                (Some(relay), None) => Some(self.send(relay, machine, number, woken, &evidence)),
                 _ => None,
             };
             match &sent {
@@ -455,11 +455,12 @@ impl Recorder<'_> {
         machine: &Machine<'_>,
         number: u64,
         woken: &Woken,
+        evidence: &Evidence,
     ) -> Result<String, String> {
         self.service.alive();
         let (flight, name) = (&machine.flight, format!("{number:04}"));
         let sent = relay
-            .prepare(number, &woken.alerts)
+            .prepare(number, &woken.alerts, evidence)
             .and_then(|()| flight.send(&name, &relay.url));
         self.service.alive();
         match sent {

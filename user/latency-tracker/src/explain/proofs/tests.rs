@@ -382,9 +382,9 @@ fn programs_read_the_same_causes() {
 #[test]
 fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     let capture = tempfile::tempdir().unwrap();
-    assert_eq!(read(capture.path()).unwrap(), Evidence::default());
+    assert_eq!(read(capture.path()).unwrap(), None);
     let file = capture.path().join("evidence.json");
-    let some = evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]);
+    let some = Some(evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]));
     fs::write(&file, serde_json::to_string(&some).unwrap()).unwrap();
     assert_eq!(read(capture.path()).unwrap(), some);
     // For the trace of the capture, too, but not for another one that happens to be there.
@@ -394,7 +394,7 @@ fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     }
     assert_eq!(read(&trace).unwrap(), some);
     assert_eq!(read(&trace.join(".")).unwrap(), some);
-    assert_eq!(read(&other).unwrap(), Evidence::default());
+    assert_eq!(read(&other).unwrap(), None);
     fs::write(&file, "{").unwrap();
     let error = read(capture.path()).unwrap_err().to_string();
     assert!(error.ends_with("evidence.json"), "{error}");
