@@ -363,6 +363,18 @@ fn a_watch_without_alerts_ends_with_0() {
 }
 
 #[test]
+fn the_end_of_a_watch_has_its_reason() {
+    let tree = Tree::new("ends");
+    let (_, _, err) = tree.run(&["watch", "slow"]);
+    assert_eq!(err, "latency-tracker: the instance slow was removed\n");
+    let (_, _, err) = tree.run(&["watch"]);
+    assert!(
+        err.contains("latency-tracker: the latency_tracker module was unloaded\n"),
+        "{err}"
+    );
+}
+
+#[test]
 fn hist_prints_percentiles_and_losses() {
     let (status, out, _) = Tree::new("hist").run(&["hist", "slow"]);
     assert_eq!(status, 0);

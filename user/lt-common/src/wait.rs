@@ -110,7 +110,7 @@ pub struct Chunk {
     pub end: bool,
 }
 
-/// Lines from a non-blocking file, one read(2) at a time.
+/// Lines from a non-blocking file, one read(2) at a time. A file that procfs has removed counts as ended.
 #[derive(Debug, Default)]
 pub struct Lines {
     partial: Vec<u8>,
@@ -123,6 +123,15 @@ impl Lines {
         let mut buffer = [0; 16384];
         match file.read(&mut buffer) {
             Ok(0) => chunk.end = true,
+            // A read between the removal of a procfs file and its wakeup for the end-of-file.
+            Err(e)
+                if matches!(
+                    e.raw_os_error().map(Errno::from_raw),
+                    Some(Errno::EIO | Errno::ENODEV)
+                ) =>
+            {
+                chunk.end = true;
+            }
             Ok(n) => self.partial.extend_from_slice(&buffer[..n]),
             Err(e)
                 if matches!(
@@ -175,5 +184,18 @@ mod tests {
         drop(writer);
         let last = lines.read(&reader).unwrap();
         assert_eq!((last.lines, last.end), (vec!["three".to_string()], true));
+    }
+
+    #[test]
+    fn a_file_that_answers_with_eio_has_ended() {
+        // The terminal answers so once no process has its other side open, and procfs once the file was removed.
+        let pty = nix::pty::openpty(None, None).unwrap();
+        let (master, mut slave) = (File::from(pty.master), File::from(pty.slave));
+        let mut lines = Lines::default();
+        slave.write_all(b"one\ntwo").unwrap();
+        assert_eq!(lines.read(&master).unwrap().lines, ["one\r"]);
+        drop(slave);
+        let last = lines.read(&master).unwrap();
+        assert_eq!((last.lines, last.end), (vec!["two".to_string()], true));
     }
 }

@@ -31,6 +31,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
     let file = root.open_alerts(args.name.as_deref(), from_start)?;
     let end = args.duration.map(|d| Instant::now() + d.into());
     let mut watcher = Watcher {
+        root,
         args,
         columns: Columns::new(root, args.timestamp),
         seen: 0,
@@ -51,7 +52,17 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
     })
 }
 
+/// Why there are no more alerts. The alerts of all instances end with the module alone.
+fn ended(root: &ProcRoot, name: Option<&str>) -> String {
+    let unloaded = || lt_common::module::is_going() || !root.is_loaded();
+    match name.filter(|_| !unloaded()) {
+        Some(name) => format!("the instance {name} was removed"),
+        None => "the latency_tracker module was unloaded".to_string(),
+    }
+}
+
 struct Watcher<'a> {
+    root: &'a ProcRoot,
     args: &'a WatchArgs,
     columns: Columns,
     seen: u64,
@@ -86,7 +97,7 @@ impl Watcher<'_> {
                 }
             }
             if chunk.end {
-                out::note("the instance was removed");
+                out::note(&ended(self.root, self.args.name.as_deref()));
                 return Ok(());
             }
         }
