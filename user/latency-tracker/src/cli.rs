@@ -383,6 +383,44 @@ mod tests {
         fits(&mut command);
     }
 
+    /// The command lines of a page, in backticks or indented as code.
+    fn commands(page: &str) -> Vec<String> {
+        const NAME: &str = "latency-tracker ";
+        let code = page.lines().filter_map(|line| line.strip_prefix("    "));
+        let quoted = page.lines().filter(|line| !line.starts_with("    "));
+        let quoted = quoted.flat_map(|line| line.split('`').skip(1).step_by(2));
+        let all = code.chain(quoted).map(str::trim);
+        all.filter(|text| text.starts_with(NAME))
+            .map(Into::into)
+            .collect()
+    }
+
+    #[test]
+    fn the_commands_for_users_of_other_tools_exist() {
+        let page = include_str!("../../../Documentation/guide/coming-from.md");
+        let all = commands(page);
+        assert!(all.len() > 40, "{all:?}");
+        for line in &all {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let parsed = Cli::try_parse_from(&words);
+            let cli = parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
+            // Each parameter is described on the page of its tracker, or is one of every tracker.
+            if let Command::Start(args) = cli.command {
+                let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Documentation");
+                let read = |file: String| std::fs::read_to_string(format!("{directory}/{file}"));
+                let tracker = read(format!("trackers/{}.md", args.tracker)).expect(line);
+                let common = read("guide/control-language.md".into()).expect(line);
+                for setting in &args.settings {
+                    let named = format!("`{}`", setting.key);
+                    assert!(
+                        tracker.contains(&named) || common.contains(&named),
+                        "{line}: {named}"
+                    );
+                }
+            }
+        }
+    }
+
     /// Checks that lines broken by hand are short enough not to wrap.
     fn is_not_wrapped(command: &clap::Command) {
         let text = command.get_after_help().map(ToString::to_string);
