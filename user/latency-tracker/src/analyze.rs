@@ -104,9 +104,7 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     }
     if from < model.span.0 || to > model.span.1 {
         let (begin, end) = model.span;
-        note(&format!(
-            "the trace is from {begin} to {end}; what was before or after is not known"
-        ));
+        note(&format!("the trace covers only {begin} to {end}"));
     }
     trace.complain();
     if args.verbose {
@@ -122,13 +120,13 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     let (begin, end) = model.span;
     // The model has only this window, and the threads in it.
     if from.is_some_and(|from| from >= end) || to.is_some_and(|to| to <= begin) {
-        bail!("the trace is from {begin} to {end}, and does not reach the time that is asked for");
+        bail!("the trace is from {begin} to {end}, and does not cover the requested time");
     }
     let (thread, span, several) = choose(model, args.tid, from, to)?;
     let (from, to) = (from.unwrap_or(span.0), to.unwrap_or(span.1));
     if from >= to {
         bail!(
-            "there is no time between {from} and {to}; thread {} is in the trace from {} to {}",
+            "the range from {from} to {to} is empty; thread {} is in the trace from {} to {}",
             args.tid,
             span.0,
             span.1
@@ -154,7 +152,7 @@ fn choose(
             let there = spans.iter().filter(|(a, b)| *a < to && *b > from);
             let several = (there.count() > 1).then(|| {
                 format!(
-                    "several threads had the number {tid}; this is the one from {begin} to {end}"
+                    "several threads had the number {tid}; the one from {begin} to {end} is shown"
                 )
             });
             Ok((id, (begin, end), several))
@@ -187,7 +185,7 @@ fn busiest(model: &Model) -> String {
     worked.truncate(NAMED);
     let names = worked.iter().map(|(_, id)| words::name(model, *id));
     format!(
-        "those that ran the most: {}",
+        "the threads that ran the most: {}",
         names.collect::<Vec<_>>().join(", ")
     )
 }

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
 pub(crate) fn owner(alert: &Alert) -> String {
     let comm = out::printable(&alert.comm.text());
     match (alert.tid, comm.as_str()) {
-        (0, "") => "no task that is known".into(),
+        (0, "") => "an unknown task".into(),
         (0, idle) => idle.into(),
         (tid, comm) => format!("{comm}/{tid}"),
     }
@@ -138,7 +138,7 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
         .filter(|alert| args.seq.is_empty() || args.seq.contains(&alert.seq))
         .collect();
     if chosen.is_empty() {
-        bail!("there are no such alerts");
+        bail!("there is no such alert");
     }
     Ok((trace, chosen, evidence))
 }

@@ -37,7 +37,7 @@ impl Service {
         let journal = match writes_to_journal().then(connect).transpose() {
             Ok(journal) => journal,
             Err(error) => {
-                note(&format!("alerts have no entries in the journal: {error:#}"));
+                note(&format!("alerts are not written to the journal: {error:#}"));
                 None
             }
         };
@@ -124,7 +124,7 @@ impl Service {
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        note(&format!("systemd was not told: {error}"));
+        note(&format!("cannot notify systemd: {error}"));
     }
 }
 

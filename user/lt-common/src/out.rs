@@ -160,10 +160,10 @@ pub fn plural(n: usize, what: &str) -> String {
     }
 }
 
-/// The share of a time in a delay: `92 % of it (11.9ms)`.
-pub fn share(time: u64, delay: u64) -> String {
-    let percent = u128::from(time) * 100 / u128::from(delay.max(1));
-    format!("{percent} % of it ({})", Nanos(time))
+/// The share of a time in `whole`: `92 % of the delay (11.9ms)`.
+pub fn share(time: u64, whole: u64, what: &str) -> String {
+    let percent = u128::from(time) * 100 / u128::from(whole.max(1));
+    format!("{percent} % of the {what} ({})", Nanos(time))
 }
 
 /// Number of lost starts, with the reasons: `1,234 (pool full)`, `5 (2 pool full, 3 key crowded)`.

@@ -26,17 +26,20 @@ Examples:
   latency-tracker analyze path week-of-traces --tid 812 --max-memory 500M
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC) or, with a +, the time
-since the start of the trace. The path is the thread while it runs, is
-interrupted or waits for a CPU. While it is blocked, the path is that of the
-thread that woke it, indented, down to a timer, a device or the network.
+since the start of the trace.
+
+While the thread runs, is interrupted or waits for a CPU, it is on the path
+itself. While it is blocked, the thread that woke it is on the path, indented,
+and so on down to a timer, a device or the network.
+
 The trace needs sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
 timer_hrtimer_expire_*, x86_irq_vectors_* and system calls add detail.
-A perf trace (perf data convert --to-ctf) needs these events by perf's names:
-sched:*, irq:*, timer:hrtimer_expire_*, irq_vectors:*, syscalls:sys_*, block:*;
-raw_syscalls:* does not help, since it has numbers only.
+In a perf trace (perf data convert --to-ctf), these events are sched:*, irq:*,
+timer:hrtimer_expire_*, irq_vectors:*, syscalls:sys_* and block:*;
+raw_syscalls:* does not help, because it has only numbers.
 
-https://ui.perfetto.dev opens the file of --perfetto. It shows the path, and
-each CPU and active thread in the same time; arrows are wakeups.";
+https://ui.perfetto.dev opens the file that --perfetto writes. It shows the
+path, and the CPUs and active threads at that time; arrows are wakeups.";
 
 const DELAYS_EXAMPLES: &str = "\
 Examples:
@@ -49,13 +52,14 @@ Examples:
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
 start of the trace (with a +), the time of day in UTC (14:03:20.5), or the
-first event of that name (of a thread: NAME:TID).
+name of an event, which stands for the first such event (NAME:TID: of that
+thread).
 
-Until the thread is created, its closest existing ancestor is analyzed. Time is
-working (user mode and system calls), interrupted (runnable without a CPU:
-interrupts, preempted, or woken and waiting for a CPU), blocked, or not
-recorded. These add up to the range exactly. A wait belongs to the thread that
-ended it, and is explained by what that thread was blocked for meanwhile.
+Before the thread is created, its closest existing ancestor is analyzed. A
+thread is working (in user mode or in system calls), interrupted (by an
+interrupt, or runnable but waiting for a CPU), blocked, or its state is not
+recorded. These times add up exactly to the range. A wait is explained by the
+thread that ended it, and by the waits of that thread at that time.
 
 The trace needs sched_switch and sched_waking; sched_process_fork shows
 ancestors, and system calls, irq_handler_*, irq_softirq_*,
@@ -73,14 +77,14 @@ pub(crate) enum AnalyzeCommand {
     /// Shows the critical path of a thread: what delayed it.
     #[command(after_help = PATH_EXAMPLES)]
     Path(PathArgs),
-    /// Shows where the time of a thread went, and what it was blocked for.
+    /// Shows the time of a thread by state, and what its waits depended on.
     #[command(after_help = DELAYS_EXAMPLES)]
     Delays(DelaysArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DelaysArgs {
-    /// The trace: a directory.
+    /// The directory of the trace.
     pub(crate) trace: PathBuf,
     /// The thread ID, or the name if only one thread has it; by default the thread of --event.
     #[arg(
@@ -96,7 +100,7 @@ pub(crate) struct DelaysArgs {
     /// End of the range; by default the last event of the thread.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse, conflicts_with = "event")]
     pub(crate) to: Option<Point>,
-    /// End the range at the first such event after its start.
+    /// End the range at the first such event in it.
     #[arg(long, value_name = "NAME[:TID]", value_parser = event)]
     pub(crate) event: Option<Mark>,
     /// Show this many of the longest stays in each state; 0 shows none.
@@ -121,7 +125,7 @@ pub(crate) struct DelaysArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PathArgs {
-    /// The trace: a directory.
+    /// The directory of the trace.
     pub(crate) trace: PathBuf,
     /// The thread ID.
     #[arg(short, long)]
@@ -132,7 +136,7 @@ pub(crate) struct PathArgs {
     /// End of the path; by default the last event of the thread.
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) to: Option<When>,
-    /// Show only steps of this length or more; by default the longest 25. The steps in between are summed up.
+    /// Show only steps of this length or more; by default the 25 longest. Other steps are summed up.
     #[arg(long, value_name = "TIME", value_parser = lt_proc::parse_duration, conflicts_with = "json")]
     pub(crate) min: Option<Nanos>,
     /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
@@ -151,7 +155,7 @@ pub(crate) struct PathArgs {
     /// additional memory.
     #[arg(long, value_name = "SIZE", conflicts_with = "perfetto")]
     pub(crate) max_memory: Option<Size>,
-    /// Print how much was read, and how fast, at the end.
+    /// At the end, print how many events were read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze delays`: the time of a thread by state, the longest stays in each state, and the chains of waits behind its
-//! blocking.
+//! `analyze delays`: the time of a thread by state, the longest stays in each state, and the chains of waits while it was
+//! blocked.
 //!
 //! ```text
 //! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, instances
@@ -63,9 +63,7 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
     }
     let (begin, end) = model.span;
     if asked.from < begin || asked.to > end {
-        note(&format!(
-            "the trace is from {begin} to {end}; what was before or after is not known"
-        ));
+        note(&format!("the trace covers only {begin} to {end}"));
     }
     trace.unrecorded().into_iter().for_each(note);
     trace.complain();
@@ -161,7 +159,7 @@ impl Report<'_> {
         }
         let words = self.words();
         lines.push(String::new());
-        lines.push("Until its creation, its closest ancestors:".into());
+        lines.push("Closest ancestors until the creation of the thread:".into());
         let row = |segment: &why::Segment| {
             vec![
                 segment.begin.to_string(),

@@ -178,8 +178,11 @@ mod tests {
     fn the_verdict_is_the_second_paragraph() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(verdict(dir.path()), None);
-        let text = "slow: a delay\n\n98 % of it:\n  a timer.\n\nmore\n";
+        let text = "slow: a delay\n\n98 % of the delay:\n  a timer.\n\nmore\n";
         fs::write(dir.path().join("explanation.txt"), text).unwrap();
-        assert_eq!(verdict(dir.path()).as_deref(), Some("98 % of it: a timer."));
+        assert_eq!(
+            verdict(dir.path()).as_deref(),
+            Some("98 % of the delay: a timer.")
+        );
     }
 }

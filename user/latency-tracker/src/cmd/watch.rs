@@ -171,11 +171,11 @@ impl Overruns {
         let advice = match name {
             _ if self.times == 0 => return None,
             Some(name) => format!(
-                "raise the threshold of {name}, or start it with a larger ring= (it is set at creation)"
+                "raise the threshold of {name}, or create it again with a larger ring="
             ),
             None => {
-                "name one instance: each has a ring of its own, with room for ring= alerts; the \
-                     shared ring has room for 1024"
+                "watch a single instance, whose own ring has room for ring= alerts; the shared ring has \
+                     room for 1024"
                     .to_string()
             }
         };
@@ -350,7 +350,7 @@ mod tests {
             "{all}"
         );
         assert!(
-            all.contains("name one instance") && !all.contains("larger"),
+            all.contains("watch a single instance") && !all.contains("larger"),
             "{all}"
         );
         assert!(overruns.total(Some("a")).unwrap().contains("larger ring="));

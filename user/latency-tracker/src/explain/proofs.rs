@@ -84,6 +84,7 @@ impl<'a> Proofs<'a> {
         let quota = thread.map(|thread| self.counted(thread, from, to));
         Facts {
             cgroups: cgroups(self.evidence),
+            whole: "delay",
             quota: quota.unwrap_or(Quota::Open),
         }
     }

@@ -78,7 +78,7 @@ impl<'a> Why<'a> {
             return sentences.join(" ");
         }
         if self.to <= model.span.0 || self.from >= model.span.1 {
-            return "The trace does not reach the time of the delay.".into();
+            return "The trace does not cover the time of the delay.".into();
         }
         if let Some(verdict) = self.shown().and_then(|shown| shown.verdict()) {
             return verdict;
@@ -100,14 +100,17 @@ impl<'a> Why<'a> {
                 used_by(model, *used, self.to)
             ),
             Some((Use::Unknown, time)) => {
-                format!("{}: what CPU {cpu} did is not recorded.", self.share(*time))
+                format!(
+                    "{}: the activity of CPU {cpu} is not recorded.",
+                    self.share(*time)
+                )
             }
         }
     }
 
     /// The share of a time in the delay.
     fn share(&self, time: u64) -> String {
-        out::share(time, self.to - self.from)
+        out::share(time, self.to - self.from, "delay")
     }
 
     fn shown(&self) -> Option<Shown<'_>> {

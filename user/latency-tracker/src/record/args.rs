@@ -26,20 +26,23 @@ Examples:
       sda_queue block threshold=50ms from=insert dev=sda
 
 With TRACKER, the instance is created for the run and removed afterwards.
-Without TRACKER, it must exist, and is kept. A capture is a numbered directory:
-  trace/           for babeltrace2; with --trace-format ctf-1.8 Trace Compass
-  alert.json       the alerts
-  evidence.json    what a trace cannot hold: the limits of the late task's
-                   cgroups, and their counters before and after the delay
-  explanation.txt  why the operations were late, from the trace";
+Without TRACKER, the instance must exist, and is kept.
 
-/// Waits for alerts and saves a trace of what led to each, from an LTTng flight recorder.
+A capture is a numbered directory:
+  trace/           the trace, for babeltrace2; Trace Compass needs
+                   --trace-format ctf-1.8
+  alert.json       the alerts
+  evidence.json    facts that a trace cannot contain: limits of the late task's
+                   cgroups, and their counters before and after the delay
+  explanation.txt  the cause of each delay, from the trace";
+
+/// Waits for alerts, and saves a trace of the time before each from an LTTng flight recorder.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
     /// The instance.
     pub(crate) name: String,
-    /// Create the instance, with this tracker.
+    /// Create the instance with this tracker.
     pub(crate) tracker: Option<String>,
     /// Parameters of the tracker.
     #[arg(value_name = "KEY=VALUE")]
@@ -53,10 +56,10 @@ pub(crate) struct RecordArgs {
     /// End after this time (10s, 5m; a bare number is seconds).
     #[arg(short, long, value_parser = some_time)]
     pub(crate) duration: Option<Nanos>,
-    /// Keep recording for this time after an alert before the snapshot is taken.
+    /// After an alert, keep recording for this time before taking the snapshot.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0")]
     pub(crate) post_trigger: Nanos,
-    /// Take no snapshot within this time after the last one.
+    /// Wait at least this time between two snapshots; alerts in between are counted as skipped.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "1s")]
     pub(crate) cooldown: Nanos,
     /// Ignore alerts for this time after the start, while the buffers fill.
@@ -71,7 +74,7 @@ pub(crate) struct RecordArgs {
     /// Remove the oldest capture when the budget is used up, instead of ending.
     #[arg(long)]
     pub(crate) rotate: bool,
-    /// Remove captures older than this (30d) whenever one is saved.
+    /// Whenever a capture is saved, remove captures older than this (30d).
     #[arg(long, value_name = "DURATION", value_parser = some_time)]
     pub(crate) keep_for: Option<Nanos>,
     /// The size of a sub-buffer, a power of two.
@@ -80,22 +83,23 @@ pub(crate) struct RecordArgs {
     /// Sub-buffers per CPU, a power of two.
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = two_to_the_n)]
     pub(crate) num_subbuf: u64,
-    /// Also record this kernel event; repeatable, a `*` at the end matches any suffix.
+    /// Also record this kernel event; repeatable. A `*` at the end matches any suffix.
     #[arg(short = 'e', long = "event", value_name = "EVENT", value_parser = event)]
     pub(crate) events: Vec<String>,
-    /// Record only the events of -e.
+    /// Record only the events named with -e.
     #[arg(long, requires = "events")]
     pub(crate) no_default_events: bool,
-    /// Leave out the events that show where a thread or a request was held back: migrations, limits, disk queues.
+    /// Omit the events that show where a thread or a request was held back: migrations, limits, disk queues.
     #[arg(long, conflicts_with = "no_default_events")]
     pub(crate) lean: bool,
-    /// The trace format; by default LTTng's own. Trace Compass reads ctf-1.8; babeltrace2 2.1 and later read both.
+    /// The trace format; by default the one LTTng uses. Trace Compass reads ctf-1.8; babeltrace2 reads both since 2.1.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) trace_format: Option<Format>,
-    /// Also send each trace, with its alerts, to the relay daemon of LTTng at `net://HOST[:PORT[:PORT]][/PATH]`.
+    /// Also send each trace, with its alerts and evidence, to the LTTng relay daemon at
+    /// `net://HOST[:PORT[:PORT]][/PATH]`.
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<Relay>,
-    /// Write no explanation.txt.
+    /// Do not write explanation.txt.
     #[arg(long)]
     pub(crate) no_explain: bool,
 }

@@ -12,8 +12,8 @@ use super::args::RecordArgs;
 use super::leftovers::Note;
 use super::stream::Stream;
 
-/// Refuses what cannot work before anything is started: an instance that does not exist, one that differs, a tracker or a
-/// parameter that the module does not have. The values are checked by the kernel, in [`Armed::prepare`].
+/// Refuses invalid requests before anything is started: a missing instance, an existing instance with other settings, and
+/// a tracker or parameter that the module lacks. The kernel validates the values, in [`Armed::prepare`].
 pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
     let Some(tracker) = &args.tracker else {
         root.instance(&args.name)?;
@@ -26,12 +26,12 @@ pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
         .and_then(|i| difference(i, tracker, &args.settings))
     {
         Some(other) => bail!(
-            "{} exists with {other}: take another name, or leave out the tracker to record it as it is",
+            "{} exists with {other}: choose another name, or omit the tracker to record the existing instance",
             args.name
         ),
         None if existing.is_none() && !may_create(root) => bail!(
-            "{0}: this user cannot create an instance; as root, `latency-tracker start {0} {1}` does, with these \
-             parameters; then leave out the tracker",
+            "{0}: this user cannot create an instance: run `latency-tracker start {0} {1}` with these parameters as \
+             root, and then omit the tracker here",
             args.name,
             tracker
         ),

@@ -60,7 +60,7 @@ impl Note {
             .map(|text| fs::write(&self.path, text));
         if !matches!(written, Some(Ok(()))) {
             note(&format!(
-                "cannot write {}: if this run is killed, nothing is cleaned up",
+                "cannot write {}: if this run is killed, nothing will be cleaned up",
                 self.path.display()
             ));
         }

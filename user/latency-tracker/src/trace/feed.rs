@@ -25,10 +25,11 @@ const OFTEN: u64 = 1 << 16;
 /// The result of reading a trace.
 pub(crate) struct Told {
     pub(crate) model: Model,
-    /// Whether the trace shows which thread ran.
+    /// Whether the trace has sched_switch.
     switches: bool,
-    /// Whether the trace has wakeups, and system calls.
+    /// Whether the trace has wakeups.
     wakeups: bool,
+    /// Whether the trace has system calls.
     calls: bool,
     events: u64,
     pub(crate) lost: u64,
@@ -46,14 +47,14 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Itself, unless the `trace` has no sched_switch.
+    /// Returns itself, or an error if the `trace` has no sched_switch.
     pub(crate) fn with_threads(self, trace: &Path) -> Result<Self> {
         match self.fault {
             _ if self.switches => Ok(self),
             Some(fault) => Err(fault.into()),
             None if self.events == 0 => bail!("{}: no event in this trace", trace.display()),
             None => bail!(
-                "{}: no event sched_switch in this trace: which thread ran is not recorded; record with -e sched_switch",
+                "{}: no event sched_switch in this trace: it does not show which thread ran; record with -e sched_switch",
                 trace.display()
             ),
         }
@@ -64,19 +65,22 @@ impl Told {
         let mut caveats = Vec::new();
         if self.lost > 0 {
             caveats.push(format!(
-                "the tracer lost {} events; what they told is not known: record with larger buffers",
+                "the tracer lost {} events, so the result may be incomplete: record with larger buffers",
                 out::thousands(self.lost)
             ));
         }
         if self.packets > 0 {
             caveats.push(format!(
-                "{} are missing, and what their events told is not known: record with larger buffers",
-                out::plural(usize::try_from(self.packets).unwrap_or(usize::MAX), "packet")
+                "{} are missing, so the result may be incomplete: record with larger buffers",
+                out::plural(
+                    usize::try_from(self.packets).unwrap_or(usize::MAX),
+                    "packet"
+                )
             ));
         }
         if let Some(first) = self.gaps.first() {
             caveats.push(format!(
-                "what happened between the traces below is not known: on CPU {} from {} to {}{}",
+                "nothing is recorded between the traces: on CPU {} from {} to {}{}",
                 first.cpu,
                 first.from,
                 first.until,
@@ -88,27 +92,27 @@ impl Told {
         }
         if self.grew {
             caveats.push(
-                "the trace is still being written: it was read as far as it was there".into(),
+                "the trace is still being written: only the part that existed was read".into(),
             );
         }
         if let Some(fault) = &self.fault {
             let part = match self.damaged {
-                0 | 1 => "a part of the trace".into(),
-                n => format!("the rest of {} packets of the trace", out::thousands(n)),
+                0 | 1 => "part of the trace".into(),
+                n => format!("the ends of {} packets of the trace", out::thousands(n)),
             };
             let first = if self.damaged > 1 { "the first: " } else { "" };
             caveats.push(format!(
-                "{part} cannot be read, and what its events told is not known: {first}{fault}"
+                "{part} cannot be read, so the result may be incomplete: {first}{fault}"
             ));
         }
         caveats
     }
 
-    /// What the trace does not record at all of threads and their waits, and how to record it.
+    /// The kinds of events about threads and waits that the trace lacks, and how to record them.
     pub(crate) fn unrecorded(&self) -> Vec<&'static str> {
-        let wakeups = "no event sched_waking in this trace: what ended a wait is not recorded; \
+        let wakeups = "no event sched_waking in this trace: it does not show what ended a wait; \
                        record with -e sched_waking";
-        let calls = "no system calls in this trace: in which call a thread was is not recorded; \
+        let calls = "no system calls in this trace: it does not show in which call a thread was; \
                      enable them with lttng enable-event --kernel --syscall --all";
         let all = [(self.wakeups, wakeups), (self.calls, calls)];
         all.into_iter()
@@ -122,7 +126,7 @@ impl Told {
         self.caveats().iter().for_each(|caveat| note(caveat));
     }
 
-    /// The result for a model that was not read.
+    /// A result with a given model, without a trace.
     #[cfg(test)]
     pub(crate) fn made(model: Model, lost: u64) -> Self {
         Self {
@@ -152,7 +156,7 @@ impl Told {
     }
 }
 
-/// Another consumer of the events of a trace while it is read.
+/// A second consumer of the events while a trace is read.
 pub(crate) trait Beside {
     /// Called once, before the first event.
     fn begin(&mut self, reader: &Reader);
@@ -175,8 +179,8 @@ pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -
     read_beside(trace, keep, &Evidence::default(), &[], interrupted, None)?.with_threads(trace)
 }
 
-/// The same, for somebody else, too, who may not need to know who ran; and with what is known beside the trace, also from
-/// alerts.
+/// As [`read`], but also passes the events to `beside`, and adds facts from `evidence` and `alerts` to the model. A caller
+/// that needs no threads can read a trace without sched_switch.
 pub(crate) fn read_beside(
     trace: &Path,
     keep: Keep,
@@ -234,8 +238,8 @@ fn cpus_of(list: &str) -> Option<Vec<u32>> {
     (cpus.len() <= MOST).then_some(cpus)
 }
 
-/// Reads it with no more than `limit` bytes for the model. If that is not enough for all of it, only who waited for whom
-/// is kept, `wanted` says what of the rest is needed, and the trace is read once more for that.
+/// Reads a trace with at most `limit` bytes for the model. If the complete model is larger, the first pass keeps only the
+/// waits and their wakers; `wanted` selects the parts that are needed, and a second pass reads them.
 pub(crate) fn read_within(
     limit: usize,
     trace: &Path,
@@ -289,7 +293,7 @@ struct Source {
     keep: Keep,
     reader: Reader,
     kinds: Vec<Option<Kind>>,
-    /// For each trace: whether it is a kernel's, which kernel, and the frequency of its clock.
+    /// For each trace: whether a kernel recorded it, which kernel, and the frequency of its clock.
     kernels: Vec<bool>,
     releases: Vec<Release>,
     frequencies: Vec<u64>,
@@ -331,7 +335,7 @@ impl Source {
         })
     }
 
-    /// What it told.
+    /// Returns the result.
     fn end(mut self, builder: Builder) -> Result<Told> {
         if self.told.events == 0
             && let Some(fault) = self.told.fault
@@ -379,7 +383,7 @@ impl Source {
         let gaps = told.gaps.clone();
         let mut gaps = gaps.into_iter().peekable();
         let (mut looked, mut fed) = (0, 0u64);
-        // Threads that perf found before it began: at time 0, whenever that is.
+        // perf records the threads that existed at its start at time 0.
         let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
         loop {
             looked += 1;
@@ -446,7 +450,7 @@ impl Source {
                         Missing::Rest => &mut told.damaged,
                     };
                     *count = count.saturating_add(lost.count);
-                    // Streams of programs have no part in this.
+                    // Streams of programs are not considered.
                     let is_kernel = self.kernels.get(lost.trace).is_some_and(|kernel| *kernel);
                     if let Some(cpu) = lost.cpu.filter(|_| is_kernel) {
                         let frequency = self.frequencies.get(lost.trace).copied();
@@ -612,7 +616,7 @@ pub(super) mod tests {
         assert!(
             said.len() == 1
                 && said[0].starts_with(
-                    "a part of the trace cannot be read, and what its events told is not known: "
+                    "part of the trace cannot be read, so the result may be incomplete: "
                 )
                 && said[0].contains("channel_0: byte "),
             "{said:?}"
@@ -624,7 +628,7 @@ pub(super) mod tests {
         let said = told(&trace).caveats();
         assert!(
             said.len() == 1
-                && said[0].starts_with("the rest of 2 packets of the trace cannot be read,"),
+                && said[0].starts_with("the ends of 2 packets of the trace cannot be read,"),
             "{said:?}"
         );
     }
@@ -679,7 +683,7 @@ pub(super) mod tests {
             .unwrap();
             assert_eq!(
                 grown.caveats(),
-                ["the trace is still being written: it was read as far as it was there"]
+                ["the trace is still being written: only the part that existed was read"]
             );
             assert!(grown.events > 0 && grown.events < whole.events);
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Several traces that are read as one: of which kernel each is, and whether they can be one.
+//! Several traces that are read as one: finds the kernel of each, and whether they can be combined.
 //!
 //! ```text
 //! kernel and program, one session     ---------------     read as one
 //! chunks of a session that rotates    ----|----|-----     read as one
-//! one recording after the other       -----    ------     read as one; what was between them is not known
-//! snapshots of one session            ------              refused: what both have would count twice
+//! one recording after the other       -----    ------     read as one, with a gap
+//! snapshots of one session            ------              refused: common events would count twice
 //!                                        ------
 //! two machines, or two boots of one                       refused
 //! ```
@@ -24,13 +24,13 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 /// The release assumed for a trace that does not name its kernel.
 pub(super) const NEW: Release = Release(6, 0);
 
-/// Whether each trace is a kernel's. LTTng marks user-space traces as such.
+/// Whether each trace is of a kernel. LTTng marks user-space traces as such.
 pub(super) fn kernels(reader: &Reader) -> Vec<bool> {
     let is = |t: &Trace| t.schema.environment("domain") != Some("ust");
     reader.traces().iter().map(is).collect()
 }
 
-/// A time of which a processor has recorded nothing, between two traces, ns of their clock.
+/// A gap between two traces in which a processor has recorded nothing, ns of their clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) cpu: u32,
@@ -38,7 +38,7 @@ pub(super) struct Gap {
     pub(super) until: u64,
 }
 
-/// Refuses what cannot be read as one. Returns what is between the traces, in the order of time.
+/// Refuses traces that cannot be read as one. Returns the gaps between the traces, in the order of time.
 pub(super) fn check(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<Vec<Gap>> {
     one_machine(trace, reader, kernels)?;
     if kernels.iter().filter(|is| **is).count() < 2 {
@@ -123,7 +123,7 @@ pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
 }
 
-/// Events that some trace with sched_switch does not have.
+/// Events that are missing from some trace with sched_switch.
 pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item = Events> {
     let has = |trace: &Trace, events| {
         let mut kinds = trace.schema.classes().filter_map(kinds::kind);
@@ -135,7 +135,7 @@ pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item =
     Events::ALL.into_iter().filter(is_missing)
 }
 
-/// Whether switches of threads are among the events of a stream.
+/// Whether a stream has switches of threads.
 fn tells_who_runs(reader: &Reader, span: &Span) -> bool {
     let trace = reader.traces().get(span.trace);
     let mut classes = trace
@@ -175,7 +175,7 @@ fn twice(trace: &Path, reader: &Reader, one: &Span, other: &Span) -> anyhow::Err
         .cpu
         .map_or(String::new(), |cpu| format!(" of CPU {cpu}"));
     anyhow!(
-        "{}: the traces below have recorded the same events{cpu}, which would count twice: name one of them, such as {} \
+        "{}: the traces in this directory have the same events{cpu}, which would count twice: name one trace, such as {} \
          or {}",
         trace.display(),
         name(one),
@@ -183,7 +183,7 @@ fn twice(trace: &Path, reader: &Reader, one: &Span, other: &Span) -> anyhow::Err
     )
 }
 
-/// Refuses what comes from several machines, or from several boots of one: each has its own threads, and its own time.
+/// Refuses traces of several machines or several boots, whose threads and times differ.
 fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
     let of_kernel = reader.traces().iter().zip(kernels);
     let mut of_kernel = of_kernel.filter(|(_, is)| **is).map(|(trace, _)| trace);
@@ -203,8 +203,8 @@ fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
         format!("{}{}", trace.directory.display(), host.unwrap_or_default())
     };
     bail!(
-        "{}: the traces below are not of one boot of one machine, each of which has threads and times of its own: name \
-         one of them, such as {} or {}",
+        "{}: the traces in this directory are from several boots or machines, whose threads and times differ: name \
+         one trace, such as {} or {}",
         trace.display(),
         name(first),
         name(other)
@@ -350,8 +350,7 @@ mod tests {
         let dir = two_parts(1);
         let refused = told(&dir.path().join("parts")).err().unwrap().to_string();
         assert!(
-            refused
-                .contains("have recorded the same events of CPU 0, which would count twice: name")
+            refused.contains("have the same events of CPU 0, which would count twice: name")
                 && refused.contains("parts/first or ")
                 && refused.ends_with("parts/second"),
             "{refused}"
@@ -366,8 +365,7 @@ mod tests {
         let said = parts.caveats();
         assert!(
             said.len() == 1
-                && said[0]
-                    .starts_with("what happened between the traces below is not known: on CPU ")
+                && said[0].starts_with("nothing is recorded between the traces: on CPU ")
                 && said[0].ends_with(", and 1 other time"),
             "{said:?}"
         );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The chains of waits behind the blocking of a thread: each wait, below it the waits of its waker meanwhile, down to a
-//! device, a timer, the network, or a thread that worked.
+//! The chains of waits behind the blocking of a thread. Below each wait are the waits of its waker at that time, down to
+//! a device, a timer, the network, or a thread that worked.
 //!
 //! ```text
 //! waits, each with its depth   a0 b1 b1 b1 a0 c1 a0 c1
@@ -32,7 +32,7 @@ struct Part {
     all: bool,
 }
 
-/// A wait, and those below it that are shown.
+/// A wait, and the waits below it that are shown.
 struct Node<'w> {
     wait: &'w Wait,
     below: Vec<Node<'w>>,
@@ -91,13 +91,13 @@ impl Report<'_> {
         if rows.rows.is_empty() {
             return vec!["No wait is recorded.".into()];
         }
-        let mut lines = vec![format!("What it was blocked for{}", at_least(part.least))];
+        let mut lines = vec![format!("Waits and what ended them{}", at_least(part.least))];
         lines.extend(table(&["NR", "FROM", "TOOK", "WAIT"], &rows.rows));
         lines
     }
 }
 
-/// The waits of a segment as nodes, without those that are not shown; and the number and total of the short ones.
+/// The waits of a segment that are shown, as nodes; and the number and total of the short waits.
 fn forest<'w>(
     segment: &'w Segment,
     part: &Part,
@@ -108,7 +108,7 @@ fn forest<'w>(
     (all.below, all.short)
 }
 
-/// What is below a wait.
+/// The waits below a wait.
 #[derive(Default)]
 struct Below<'w> {
     below: Vec<Node<'w>>,
@@ -116,7 +116,7 @@ struct Below<'w> {
     deeper: usize,
 }
 
-/// Takes the waits of this depth, each with those below it.
+/// Takes the waits of this depth, each with the waits below it.
 fn nodes<'w>(
     waits: &mut &'w [Wait],
     depth: usize,
@@ -174,7 +174,7 @@ impl Rows<'_> {
                 .filter(|_| is_chain && !all)
                 .copied();
             if let Some(earlier) = earlier {
-                text += &format!("; waits below as shown above at {earlier}");
+                text += &format!("; the waits below are those of row {earlier}");
             }
             let total = run.iter().map(|node| took(node.wait)).sum();
             self.push(Some((number, first.begin, total)), depth, text);
@@ -190,7 +190,11 @@ impl Rows<'_> {
             self.left_out(longest.short, depth + 1);
             if longest.deeper > 0 {
                 let more = out::plural(longest.deeper, "wait");
-                self.push(None, depth + 1, format!("{more} below; --depth shows them"));
+                self.push(
+                    None,
+                    depth + 1,
+                    format!("{more} at lower levels; a larger --depth shows them"),
+                );
             }
         }
     }
@@ -217,7 +221,11 @@ impl Rows<'_> {
                 1 => "1 shorter wait".into(),
                 n => format!("{} shorter waits", out::thousands(n as u64)),
             };
-            self.push(None, depth, format!("and {waits}, {} in all", Nanos(time)));
+            self.push(
+                None,
+                depth,
+                format!("and {waits}, {} in total", Nanos(time)),
+            );
         }
     }
 
@@ -247,7 +255,7 @@ impl Rows<'_> {
         format!("{who}{place}: {end}{}", helper.unwrap_or_default())
     }
 
-    /// Adds what the thread did with which a chain ends.
+    /// Describes the activity of the thread at the end of a chain.
     fn meanwhile(&mut self, wait: &Wait, depth: usize, is_longest: bool) {
         let Some(by) = wait.by.filter(|_| wait.cause.is_none()) else {
             return;

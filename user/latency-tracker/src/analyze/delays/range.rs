@@ -43,7 +43,7 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
         match point {
             Point::Time(time) => Ok(time.since(begin)),
             Point::OfDay(time) => finder.at(*time, begin).context(
-                "the trace does not record the time of day: give times as in an alert, or since its start (+2s)",
+                "the trace does not record the time of day: use times as in an alert, or since the start of the trace (+2s)",
             ),
             Point::Event(mark) => Ok(event(model, finder, mark, since)?.0),
         }
@@ -61,20 +61,20 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
         (None, None) => None,
     };
     if from >= end || to.is_some_and(|to| to <= begin) {
-        bail!("the trace is from {begin} to {end}, and does not reach the time that is asked for");
+        bail!("the trace is from {begin} to {end}, and does not cover the requested time");
     }
     let (thread, note) = match (&args.tid, last) {
         (Some(tid), _) => named(model, tid, from, to)?,
         (None, Some((_, Some(thread)))) => (thread, None),
         (None, Some((time, None))) => {
-            bail!("the event at {time} is of no thread, or which one is not recorded: give --tid")
+            bail!("no thread is recorded for the event at {time}: name a thread with --tid")
         }
-        (None, None) => bail!("give --tid or --event"),
+        (None, None) => bail!("no thread: name one with --tid or --event"),
     };
     let last = model.thread(thread).and_then(lt_model::Thread::span);
     let to = to.or(last.map(|(_, end)| end)).unwrap_or(end);
     if from >= to {
-        bail!("there is no time between {from} and {to}");
+        bail!("the range from {from} to {to} is empty");
     }
     Ok(Asked {
         thread,
@@ -132,7 +132,7 @@ fn named(
             let names: Vec<_> = names.collect();
             let more = if found.len() > NAMED { ", ..." } else { "" };
             bail!(
-                "{} threads are named {text}: give --tid with the number of one of them: {}{more}",
+                "{} threads are named {text}: use the number of one with --tid: {}{more}",
                 found.len(),
                 names.join(", ")
             )

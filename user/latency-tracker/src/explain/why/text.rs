@@ -64,7 +64,7 @@ impl Why<'_> {
         lines.extend(out::wrap(&out::printable(&alert.subject()), 2));
         let stack = alert.stack();
         if !stack.is_empty() {
-            lines.push("its task was then in".into());
+            lines.push("stack of the task".into());
         }
         lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
         if let Some(resource) = resource::of(&stack) {
@@ -95,7 +95,7 @@ impl Why<'_> {
         let rest = all.iter().skip(CAUSES);
         let (count, time) = (rest.clone().count(), rest.map(|s| s.time).sum());
         if count > 0 {
-            lines.push(format!("  and {count} more, {} in all", Nanos(time)));
+            lines.push(format!("  and {count} more, {} in total", Nanos(time)));
         }
     }
 
@@ -127,7 +127,7 @@ impl Why<'_> {
             let time = rest.iter().map(|run| run.took).sum();
             let count = rest.iter().map(|run| run.times).sum();
             lines.push(format!(
-                "  and {} shorter steps, {} in all; the whole path:",
+                "  and {} shorter steps, {} in total. To show the whole path:",
                 out::thousands(count),
                 Nanos(time)
             ));
@@ -158,7 +158,7 @@ impl Why<'_> {
         let rest = self.used.iter().skip(CAUSES);
         let (count, time) = (rest.clone().count(), rest.map(|(_, t)| *t).sum());
         if count > 0 {
-            lines.push(format!("  and {count} more, {} in all", Nanos(time)));
+            lines.push(format!("  and {count} more, {} in total", Nanos(time)));
         }
     }
 
@@ -169,7 +169,7 @@ impl Why<'_> {
             return;
         }
         lines.push(String::new());
-        lines.push("  worked more than in the rest of the trace, in % of a CPU".into());
+        lines.push("  busier than in the rest of the trace, in % of a CPU".into());
         let row = |w: &Working| {
             let who = match w.who {
                 Worker::Thread(id) => name_at(model, id, self.to),
@@ -191,7 +191,8 @@ impl Why<'_> {
         let begin = self.model().span.0;
         if begin > self.from {
             notes.push(format!(
-                "The trace begins {} after the delay did: use a larger --subbuf-size or --num-subbuf, or trace fewer events.",
+                "The trace starts {} after the start of the delay: use a larger --subbuf-size or --num-subbuf, or trace \
+                 fewer events.",
                 Nanos(begin - self.from)
             ));
         }
@@ -205,7 +206,7 @@ impl Why<'_> {
             && !OF_PROCESSORS.contains(&self.alert.tracker.as_str())
         {
             notes.push(format!(
-                "No event names thread {} in that time.",
+                "No event during the delay names thread {}.",
                 self.alert.tid
             ));
         }
