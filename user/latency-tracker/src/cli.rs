@@ -16,15 +16,18 @@ use crate::explain::{self, ExplainArgs};
 use crate::export::ExportArgs;
 use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
+use crate::run::{self, RunArgs};
 use crate::why::{self, WhyArgs};
 
 const EXAMPLES: &str = "\
-Exit status: 0 success, 1 error, 2 an alert fired (watch, record), a limit was
-exceeded (bench), or profiles differ (profile compare).
+Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run), a limit
+was exceeded (bench), or profiles differ (profile compare); that of a command
+which was run (run).
 
 Examples:
   latency-tracker check
   latency-tracker why -p 812 --over 50ms
+  latency-tracker run syscall calls=fsync threshold=5ms -- make
   latency-tracker start slow_disk block threshold=10ms
   latency-tracker watch slow_disk
   latency-tracker hist slow_disk
@@ -49,6 +52,9 @@ pub(crate) enum Command {
     /// Waits until a process, a command, a unit or a disk is late, and explains why.
     #[command(after_help = why::EXAMPLES)]
     Why(Box<WhyArgs>),
+    /// Measures for a while, or for the time of a command, and shows the result.
+    #[command(after_help = run::EXAMPLES)]
+    Run(Box<RunArgs>),
     /// Shows the instances and their counters.
     #[command(
         after_help = "Examples:\n  latency-tracker list\n  latency-tracker list slow_disk\n  \

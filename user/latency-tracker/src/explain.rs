@@ -8,6 +8,7 @@
 //! any other alert ----why-----> the critical path of its thread, or what its processor did, in the delay
 //! ```
 
+pub(crate) mod alone;
 mod args;
 mod block;
 mod draw;

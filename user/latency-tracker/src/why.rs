@@ -15,19 +15,18 @@
 //! Each part that is set up is a value whose drop takes it down, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
-mod alone;
 mod args;
 mod target;
 mod watched;
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_common::capture::{Captures, Record, Taken};
-use lt_common::exec::Exec;
+use lt_common::exec::how;
+use lt_common::instance::Loaded;
 use lt_common::lttng::Buffers;
 use lt_common::lttng::events::default_events;
 use lt_common::out::{self, note};
@@ -39,7 +38,7 @@ use nix::time::{ClockId, clock_gettime};
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
 use self::watched::{Seen, Watched};
-use crate::explain::explain;
+use crate::explain::{alone, explain};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
 use crate::record::leftovers::{self, Note};
@@ -71,7 +70,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     leftovers::clean(root);
     // From here on, these values are dropped in reverse order, which is the order of cleaning up.
     let target = Target::find(args)?;
-    let _module = Module::load(root)?;
+    let _module = Loaded::load(root)?;
     let mut left = Note::new();
     let place = Place::new(args.output.as_deref())?;
     left.update(|owned| {
@@ -407,22 +406,8 @@ fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     }
     out::line("\nBut these operations have not ended yet:")?;
     for (tracker, pending) in stuck.iter().take(STUCK) {
-        let comm = pending.fields.text("comm").unwrap_or_default();
-        let tid = pending.fields.number("tid").unwrap_or(0);
-        let least = match pending.fields.is_at_least() {
-            true => "at least ",
-            false => "",
-        };
-        let age = Nanos(pending.age());
-        let what = format!(
-            "{comm}/{tid}, {tracker}, for {least}{age}: {}",
-            pending.subject()
-        );
-        for line in out::wrap(&out::printable(&what), 2) {
+        for line in alone::unfinished(tracker, pending) {
             out::line(&line)?;
-        }
-        for function in pending.stack() {
-            out::line(&out::frame(&function))?;
         }
     }
     match stuck.len().saturating_sub(STUCK) {
@@ -438,45 +423,9 @@ fn round(time: Nanos) -> Nanos {
     Nanos(time.0 / unit * unit)
 }
 
-/// How a command ended.
-fn how(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit status {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => status.to_string(),
-    }
-}
-
 /// `CLOCK_MONOTONIC`, ns, as in alerts.
 fn now() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
-}
-
-/// The module; unloaded when dropped, if it was loaded here.
-struct Module<'a> {
-    root: &'a ProcRoot,
-    ours: bool,
-}
-
-impl<'a> Module<'a> {
-    fn load(root: &'a ProcRoot) -> Result<Self> {
-        let ours = !root.is_loaded();
-        lt_common::instance::load_module(root)?;
-        Ok(Self { root, ours })
-    }
-}
-
-impl Drop for Module<'_> {
-    fn drop(&mut self) {
-        // Another user may have created instances meanwhile; unloading would remove them.
-        let is_used = self.root.instances().is_ok_and(|all| !all.is_empty());
-        if self.ours
-            && !is_used
-            && let Err(error) = Exec::new("modprobe", ["-r", "latency_tracker"]).output()
-        {
-            note(&format!("the module stays loaded: {error:#}"));
-        }
-    }
 }
 
 /// The directory of captures: one that the user chose, or a temporary one that is removed when dropped.

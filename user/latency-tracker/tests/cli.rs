@@ -468,11 +468,12 @@ fn not_permitted_is_not_missing() {
     if !root {
         mode(0o000);
     }
-    let all: [&[&str]; 10] = [
+    let all: [&[&str]; 11] = [
         &["list"],
         &["list", "slow"],
         &["list", "--trackers"],
         &["start", "a", "block"],
+        &["run", "block"],
         &["stop", "slow"],
         &["watch"],
         &["hist"],

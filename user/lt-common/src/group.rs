@@ -21,14 +21,15 @@ pub struct Group {
 }
 
 impl Group {
-    /// Creates the cgroup below that of this process, so that the command keeps the limits that it would have had.
-    pub fn create() -> Result<Self> {
+    /// Creates the cgroup below that of this process, so that the command keeps the limits that it would have had. Its name
+    /// has the subcommand in it.
+    pub fn create(subcommand: &str) -> Result<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let own = own.lines().find_map(|line| line.strip_prefix("0::"));
         let own = own.context("no cgroups of version 2 in this kernel")?;
         let above = place(&mounts, own).context("cgroup2 is not mounted; see `man cgroups`")?;
-        let last = format!("latency-tracker-why-{}", std::process::id());
+        let last = format!("latency-tracker-{subcommand}-{}", std::process::id());
         let directory = above.join(&last);
         fs::create_dir(&directory).with_context(|| directory.display().to_string())?;
         Ok(Self {
@@ -46,6 +47,11 @@ impl Group {
     /// The name for a filter.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Moves a process into the cgroup.
+    pub fn adopt(&self, pid: u32) -> Result<()> {
+        move_to(&self.directory, pid)
     }
 
     /// Starts a command in the cgroup. This process visits it for the time of the fork: the child inherits it.
@@ -80,8 +86,12 @@ const PROCS: &str = "cgroup.procs";
 
 /// Moves this process.
 fn enter(group: &Path) -> Result<()> {
+    move_to(group, std::process::id())
+}
+
+fn move_to(group: &Path, pid: u32) -> Result<()> {
     let file = group.join(PROCS);
-    fs::write(&file, std::process::id().to_string()).with_context(|| file.display().to_string())
+    fs::write(&file, pid.to_string()).with_context(|| file.display().to_string())
 }
 
 /// The directory of the cgroup that /proc/PID/cgroup calls `own`, from the text of mountinfo.

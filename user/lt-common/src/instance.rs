@@ -2,6 +2,7 @@
 
 //! Creates an instance, loading the module first, and explains a refusal by the module.
 
+mod loaded;
 mod pitfalls;
 
 use std::path::Path;
@@ -14,6 +15,8 @@ use crate::exec::Exec;
 use crate::kmsg::Kmsg;
 use crate::module;
 use crate::out;
+
+pub use self::loaded::Loaded;
 
 /// Loads the module unless it is loaded.
 pub fn load_module(root: &ProcRoot) -> Result<()> {

@@ -63,7 +63,7 @@ impl Target {
             target.name = format!("disk {disk}");
             target.disk = Some(disk.clone());
         } else if let Some(command) = args.command.first() {
-            let group = Group::create()?;
+            let group = Group::create("why")?;
             target.name = command.to_string_lossy().into_owned();
             target.filter = Some(setting("cgroup", group.name()));
             target.group = Some(group);

@@ -3,14 +3,14 @@
 //! The explanation without a trace: the late task and operation, and the fields of the alert that point to a cause.
 
 use lt_common::out;
-use lt_proc::{Alert, Nanos, Reason};
+use lt_proc::{Alert, Nanos, Pending, Reason};
 
 /// Maximum number of functions of a stack, and of alerts inside the late one.
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
 
 /// Describes the late operation, and the longest late operations of the same thread within it.
-pub(super) fn text(late: &Alert, others: &[Alert]) -> String {
+pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
     let mut lines = vec![head(late)];
     lines.extend(reasons(late, 2));
     let mut inside: Vec<&Alert> = others
@@ -23,6 +23,24 @@ pub(super) fn text(late: &Alert, others: &[Alert]) -> String {
         lines.extend(reasons(alert, 4));
     }
     lines.join("\n") + "\n"
+}
+
+/// An operation in flight, and where its task waits.
+pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
+    let comm = pending.fields.text("comm").unwrap_or_default();
+    let owner = match pending.fields.number("tid") {
+        None | Some(0) => String::new(),
+        Some(tid) => format!("{comm}/{tid}, "),
+    };
+    let least = match pending.fields.is_at_least() {
+        true => "at least ",
+        false => "",
+    };
+    let age = Nanos(pending.age());
+    let what = format!("{owner}{tracker}, for {least}{age}: {}", pending.subject());
+    let mut lines = out::wrap(&out::printable(&what), 2);
+    lines.extend(pending.stack().iter().map(|function| out::frame(function)));
+    lines
 }
 
 /// Whether an operation of the same thread began and ended within another.
@@ -105,7 +123,8 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
                 sentences.push(format!("{queue} in the queue, {device} at the device"));
             }
         }
-        _ => {}
+        "syscall" => {}
+        _ => sentences.push(out::printable(&alert.subject())),
     }
     let mut lines: Vec<String> = sentences
         .iter()
