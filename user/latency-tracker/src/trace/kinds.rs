@@ -190,8 +190,9 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
 }
 
 /// perf writes `sched:sched_switch`, LTTng `sched_switch`. A program's event, `provider:event`, is not the kernel's.
-fn split(name: &str) -> Option<(Option<&str>, &str)> {
-    const SYSTEMS: [&str; 9] = [
+pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
+    const SYSTEMS: [&str; 10] = [
+        "lock",
         "sched",
         "irq",
         "irq_vectors",
