@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze`: shows what a thread waited for, and where its time went, from any kernel trace.
+//! `analyze`: shows what a thread waited for, where its time went, and how long operations took, from any kernel trace.
 //!
 //! ```text
+//! trace --trace.rs--> lt_model::tables --tables.rs--> tables as text, JSON or CSV
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
 //!                                                              |--verdict.rs-------> a sentence
 //!                                                              `--picture.rs-------> a trace for Perfetto
@@ -17,6 +18,7 @@ mod fold;
 pub(crate) mod made;
 pub(crate) mod picture;
 pub(crate) mod show;
+mod tables;
 mod verdict;
 pub(crate) mod words;
 
@@ -33,6 +35,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs};
 use self::picture::{Picture, Way};
+use self::tables::Subject;
 use crate::trace::{self, When};
 
 /// Maximum number of threads that an error lists.
@@ -42,6 +45,12 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
     match &args.command {
         AnalyzeCommand::Path(args) => path(args),
         AnalyzeCommand::Delays(args) => delays::run(args),
+        AnalyzeCommand::Wakeups(args) => tables::run(Subject::Wakeups, &args.common, args.by),
+        AnalyzeCommand::Cpu(args) => tables::run(Subject::Cpu, &args.common, args.by),
+        AnalyzeCommand::Irq(args) => tables::run(Subject::Irq, &args.common, args.by),
+        AnalyzeCommand::Syscalls(args) => tables::run(Subject::Syscalls, &args.common, args.by),
+        AnalyzeCommand::Io(args) => tables::run(Subject::Io, &args.common, args.by),
+        AnalyzeCommand::Locks(args) => tables::run(Subject::Locks, &args.common, args.by),
     }
 }
 

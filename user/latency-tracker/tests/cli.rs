@@ -624,6 +624,12 @@ fn man_pages_and_completions_are_generated() {
         "latency-tracker-record.1",
         "latency-tracker-analyze-path.1",
         "latency-tracker-analyze-delays.1",
+        "latency-tracker-analyze-wakeups.1",
+        "latency-tracker-analyze-cpu.1",
+        "latency-tracker-analyze-irq.1",
+        "latency-tracker-analyze-syscalls.1",
+        "latency-tracker-analyze-io.1",
+        "latency-tracker-analyze-locks.1",
         "latency-tracker-watch.1",
     ] {
         let text = fs::read_to_string(directory.join(page)).unwrap();

@@ -65,6 +65,7 @@ mod processor;
 mod request;
 mod sleep;
 mod state;
+pub mod tables;
 mod thread;
 mod tiles;
 mod wakers;

@@ -9,12 +9,17 @@ use lt_common::size::Size;
 use lt_proc::Nanos;
 
 use super::fold::Part;
+use super::tables::args::{
+    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, SyscallsArgs, WakeupsArgs,
+};
 use crate::trace::{Mark, Point, When, event};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   latency-tracker analyze path /srv/slow/0001/trace --tid 812
-  latency-tracker analyze delays /srv/slow/0001/trace --tid 812";
+  latency-tracker analyze delays /srv/slow/0001/trace --tid 812
+  latency-tracker analyze wakeups /srv/slow/0001/trace
+  latency-tracker analyze irq trace --by cpu -i 100ms --csv";
 
 const PATH_EXAMPLES: &str = "\
 Examples:
@@ -80,6 +85,24 @@ pub(crate) enum AnalyzeCommand {
     /// Shows the time of a thread by state, and what its waits depended on.
     #[command(after_help = DELAYS_EXAMPLES)]
     Delays(DelaysArgs),
+    /// Shows how long woken threads waited for a CPU.
+    #[command(after_help = of_tables::WAKEUPS)]
+    Wakeups(WakeupsArgs),
+    /// Shows the time of threads on CPUs, and how long preempted threads waited.
+    #[command(after_help = of_tables::CPU)]
+    Cpu(CpuArgs),
+    /// Shows how long interrupt handlers and softirqs ran, and softirqs waited.
+    #[command(after_help = of_tables::IRQ)]
+    Irq(IrqArgs),
+    /// Shows how long system calls took, and how many failed.
+    #[command(after_help = of_tables::SYSCALLS)]
+    Syscalls(SyscallsArgs),
+    /// Shows how long requests of disks were in the queue and at the device.
+    #[command(after_help = of_tables::IO)]
+    Io(IoArgs),
+    /// Shows how long contended locks were waited for, and calls of futex took.
+    #[command(after_help = of_tables::LOCKS)]
+    Locks(LocksArgs),
 }
 
 #[derive(Debug, Args)]

@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use lt_common::out::{self, note};
-use lt_ctf::{Item, Missing, Reader};
+use lt_ctf::{Class, Item, Missing, Reader};
 use lt_model::{Builder, Disk, Event, Kept, Model, Release, Wanted, What};
 use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
+use super::beside::Beside;
 use super::kinds::{Kind, kind};
 use super::several::{self, Gap, NEW, SECOND, nanoseconds};
+use super::steps::{Need, Sink, Steps};
 use super::when::When;
 
 /// Number of events between two checks of the clock and the stop flag.
@@ -58,6 +60,11 @@ impl Told {
                 trace.display()
             ),
         }
+    }
+
+    /// Whether the trace has no event at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events == 0
     }
 
     /// Reasons why the result may be wrong.
@@ -154,14 +161,6 @@ impl Told {
             out::thousands(rate as u64)
         ));
     }
-}
-
-/// A second consumer of the events while a trace is read.
-pub(crate) trait Beside {
-    /// Called once, before the first event.
-    fn begin(&mut self, reader: &Reader);
-    /// Called with each event.
-    fn see(&mut self, event: &lt_ctf::Event<'_>);
 }
 
 /// The part of the trace that the model keeps.
@@ -288,6 +287,58 @@ fn too_little(limit: usize, needed: usize, or: &str) -> String {
     )
 }
 
+/// Reads a trace for tables, without a model. No event of `needs` may be missing unnoticed.
+pub(crate) fn scan(
+    trace: &Path,
+    needs: &[Need],
+    interrupted: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> Result<Told> {
+    let each: Vec<_> = needs
+        .iter()
+        .map(|need| |class: &Class| need.has(class))
+        .collect();
+    let has: Vec<&dyn Fn(&Class) -> bool> = each.iter().map(|has| has as _).collect();
+    let mut source = Source::open_for(trace, Keep::Nothing, &has)?;
+    let mut steps = Steps::new(sink);
+    steps.check(&source.reader)?;
+    let mut dark = several::dark(&source.reader, &source.kernels, &has);
+    let between = source.told.gaps.iter();
+    dark.extend(between.map(|gap| (gap.from, gap.cpu, gap.until)));
+    dark.sort_unstable();
+    let mut dark = dark.into_iter().peekable();
+    steps.begin(&source.reader);
+    let frequencies = source.frequencies.clone();
+    let done = source.each(interrupted, |told, got| match got {
+        Got::Event(event) => {
+            told.events += 1;
+            let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
+            let time = nanoseconds(event.cycles(), frequency);
+            // The first event may be at time 0, where what is before the streams begins.
+            let is_before = |(from, ..): &(u64, u32, u64)| *from < time || *from == 0;
+            while let Some((from, cpu, until)) = dark.next_if(is_before) {
+                steps.lost(from, cpu, until);
+            }
+            steps.see(event);
+        }
+        Got::Lost { time, cpu, until } => steps.lost(time, cpu, until),
+    });
+    source.line.clear();
+    done?;
+    source.end(Builder::new())
+}
+
+/// An item of a trace.
+enum Got<'a> {
+    Event(&'a lt_ctf::Event<'a>),
+    /// Events of a CPU are missing between two times, ns.
+    Lost {
+        time: u64,
+        cpu: u32,
+        until: u64,
+    },
+}
+
 /// A trace that is being read.
 struct Source {
     keep: Keep,
@@ -304,10 +355,20 @@ struct Source {
 
 impl Source {
     fn open(trace: &Path, keep: Keep) -> Result<Self> {
+        Self::open_for(trace, keep, &[&several::tells_who_runs])
+    }
+
+    /// Opens a trace for these events.
+    fn open_for(trace: &Path, keep: Keep, has: &[&dyn Fn(&Class) -> bool]) -> Result<Self> {
         let begin = Instant::now();
         let reader = Reader::open(trace)?;
         let kernels = several::kernels(&reader);
-        let gaps = several::check(trace, &reader, &kernels)?;
+        let mut gaps = Vec::new();
+        for has in has {
+            gaps.extend(several::check(trace, &reader, &kernels, has)?);
+        }
+        gaps.sort_by_key(|gap| (gap.from, gap.cpu, gap.until));
+        gaps.dedup();
         let kinds: Vec<_> = reader.classes().map(kind).collect();
         Ok(Self {
             keep,
@@ -374,17 +435,83 @@ impl Source {
         if self.kinds.iter().flatten().any(Kind::is_sent_to_itself) {
             builder.has_all_vectors();
         }
-        for (cpu, begin, end) in several::streams(&self.reader, &self.kernels) {
+        for (cpu, begin, end) in
+            several::streams(&self.reader, &self.kernels, &several::tells_who_runs)
+        {
             builder.has_stream(cpu, begin, end);
         }
+        let gaps = self.told.gaps.clone();
+        let mut gaps = gaps.into_iter().peekable();
+        let mut fed = 0u64;
+        // Threads that perf found before it began: at time 0, whenever that is.
+        let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
+        let keep = self.keep;
+        let kinds = std::mem::take(&mut self.kinds);
+        let (releases, frequencies) = (self.releases.clone(), self.frequencies.clone());
+        let done = self.each(interrupted, |told, got| {
+            let event = match got {
+                Got::Event(event) => event,
+                Got::Lost { time, cpu, until } => {
+                    let what = What::Lost { until };
+                    return builder.feed(&Event { time, cpu, what });
+                }
+            };
+            told.events += 1;
+            if let Some(beside) = &mut beside {
+                beside.see(event);
+            }
+            let kind = kinds.get(event.class_index());
+            let Some(kind) = kind.and_then(Option::as_ref) else {
+                return;
+            };
+            let of = event.trace();
+            let release = releases.get(of).copied().unwrap_or(NEW);
+            let frequency = frequencies.get(of).copied().unwrap_or(SECOND);
+            let Some(what) = kind.what(event, release) else {
+                return;
+            };
+            let time = nanoseconds(event.cycles(), frequency);
+            if let What::There { tid, name } = what
+                && time == 0
+            {
+                found.insert(tid, name.to_vec());
+                return;
+            }
+            let cpu = event.cpu().unwrap_or(0);
+            if fed == 0 {
+                match keep {
+                    Keep::All => {}
+                    Keep::Since(from) => builder.forget_before(from.since(time)),
+                    Keep::Nothing => builder.forget_before(u64::MAX),
+                }
+                for (tid, name) in std::mem::take(&mut found) {
+                    let what = What::There { tid, name: &name };
+                    builder.feed(&Event { time, cpu, what });
+                }
+            }
+            while let Some(gap) = gaps.next_if(|gap| gap.from <= time) {
+                let (time, cpu, until) = (gap.from, gap.cpu, gap.until);
+                let what = What::Lost { until };
+                builder.feed(&Event { time, cpu, what });
+            }
+            fed += 1;
+            told.switches |= matches!(what, What::Switch { .. });
+            builder.feed(&Event { time, cpu, what });
+        });
+        self.kinds = kinds;
+        done.map(|()| builder)
+    }
+
+    /// Calls `each` with every item of the trace, in order of time.
+    fn each(
+        &mut self,
+        interrupted: &AtomicBool,
+        mut each: impl FnMut(&mut Told, Got<'_>),
+    ) -> Result<()> {
         let told = &mut self.told;
         // A second pass would report this again.
         (told.lost, told.packets, told.damaged) = (0, 0, 0);
-        let gaps = told.gaps.clone();
-        let mut gaps = gaps.into_iter().peekable();
-        let (mut looked, mut fed) = (0, 0u64);
-        // perf records the threads that existed at its start at time 0.
-        let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
+        let mut looked = 0;
         loop {
             looked += 1;
             if looked % OFTEN == 0 {
@@ -401,48 +528,7 @@ impl Source {
             }
             match self.reader.next() {
                 Ok(None) => break,
-                Ok(Some(Item::Event(event))) => {
-                    told.events += 1;
-                    if let Some(beside) = &mut beside {
-                        beside.see(&event);
-                    }
-                    let kind = self.kinds.get(event.class_index());
-                    let Some(kind) = kind.and_then(Option::as_ref) else {
-                        continue;
-                    };
-                    let of = event.trace();
-                    let release = self.releases.get(of).copied().unwrap_or(NEW);
-                    let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
-                    if let Some(what) = kind.what(&event, release) {
-                        let time = nanoseconds(event.cycles(), frequency);
-                        if let What::There { tid, name } = what
-                            && time == 0
-                        {
-                            found.insert(tid, name.to_vec());
-                            continue;
-                        }
-                        let cpu = event.cpu().unwrap_or(0);
-                        if fed == 0 {
-                            match self.keep {
-                                Keep::All => {}
-                                Keep::Since(from) => builder.forget_before(from.since(time)),
-                                Keep::Nothing => builder.forget_before(u64::MAX),
-                            }
-                            for (tid, name) in std::mem::take(&mut found) {
-                                let what = What::There { tid, name: &name };
-                                builder.feed(&Event { time, cpu, what });
-                            }
-                        }
-                        while let Some(gap) = gaps.next_if(|gap| gap.from <= time) {
-                            let (time, cpu, until) = (gap.from, gap.cpu, gap.until);
-                            let what = What::Lost { until };
-                            builder.feed(&Event { time, cpu, what });
-                        }
-                        fed += 1;
-                        told.switches |= matches!(what, What::Switch { .. });
-                        builder.feed(&Event { time, cpu, what });
-                    }
-                }
+                Ok(Some(Item::Event(event))) => each(told, Got::Event(&event)),
                 Ok(Some(Item::Lost(lost))) => {
                     let count = match lost.what {
                         Missing::Events => &mut told.lost,
@@ -455,13 +541,8 @@ impl Source {
                     if let Some(cpu) = lost.cpu.filter(|_| is_kernel) {
                         let frequency = self.frequencies.get(lost.trace).copied();
                         let at = |cycles| nanoseconds(cycles, frequency.unwrap_or(SECOND));
-                        builder.feed(&Event {
-                            time: at(lost.cycles.0),
-                            cpu,
-                            what: What::Lost {
-                                until: at(lost.cycles.1),
-                            },
-                        });
+                        let (time, until) = (at(lost.cycles.0), at(lost.cycles.1));
+                        each(told, Got::Lost { time, cpu, until });
                     }
                 }
                 // An unreadable event is no reason to discard the others.
@@ -470,7 +551,7 @@ impl Source {
             }
         }
         told.grew = self.reader.grew();
-        Ok(builder)
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@
 use lt_ctf::Reader;
 use lt_model::{Model, State, ThreadId, Use};
 
-use super::feed::Beside;
+use super::beside::Beside;
 use super::several::{self, SECOND, nanoseconds};
 use super::when::Mark;
 

@@ -191,8 +191,9 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
 
 /// Splits `sched:sched_switch`, as perf writes it, or `sched_switch`, as LTTng does. Returns `None` for an event of a
 /// program, `provider:event`.
-fn split(name: &str) -> Option<(Option<&str>, &str)> {
-    const SYSTEMS: [&str; 9] = [
+pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
+    const SYSTEMS: [&str; 10] = [
+        "lock",
         "sched",
         "irq",
         "irq_vectors",

@@ -11,6 +11,7 @@
 //! two machines, or two boots of one                       refused
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -39,13 +40,19 @@ pub(super) struct Gap {
 }
 
 /// Refuses traces that cannot be read as one. Returns the gaps between the traces, in the order of time.
-pub(super) fn check(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<Vec<Gap>> {
+/// `has` is true for the events of which none must be missing or count twice.
+pub(super) fn check(
+    trace: &Path,
+    reader: &Reader,
+    kernels: &[bool],
+    has: &dyn Fn(&Class) -> bool,
+) -> Result<Vec<Gap>> {
     one_machine(trace, reader, kernels)?;
     if kernels.iter().filter(|is| **is).count() < 2 {
         return Ok(Vec::new());
     }
     let mut spans = reader.spans();
-    spans.retain(|span| kernels.get(span.trace) == Some(&true) && tells_who_runs(reader, span));
+    spans.retain(|span| kernels.get(span.trace) == Some(&true) && has_some(reader, span, has));
     spans.sort_by_key(|span| (span.cpu, span.cycles));
     let of_cpus: Vec<_> = spans.chunk_by(|a, b| a.cpu == b.cpu).collect();
     for of_cpu in &of_cpus {
@@ -78,10 +85,14 @@ pub(super) fn check(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<V
     Ok(gaps)
 }
 
-/// The processors whose streams have switches of threads, and the time that each stream covers, in ns: from the start of
+/// The processors whose streams have the events of `has`, and the time that each stream covers, in ns: from the start of
 /// its first packet to the end of its last one. Empty for other tracers: only LTTng starts the first packet of a stream
 /// when the recording starts, and keeps one stream for each processor.
-pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)> {
+pub(super) fn streams(
+    reader: &Reader,
+    kernels: &[bool],
+    has: &dyn Fn(&Class) -> bool,
+) -> Vec<(u32, u64, u64)> {
     let is_kernel = |trace: usize| kernels.get(trace) == Some(&true);
     let is_lttng = |trace: &Trace| {
         let tracer = environment(trace, &["tracer_name"]);
@@ -94,7 +105,7 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
     let frequencies = frequencies(reader);
     let mut streams = Vec::new();
     for span in reader.spans() {
-        if !is_kernel(span.trace) || !tells_who_runs(reader, &span) {
+        if !is_kernel(span.trace) || !has_some(reader, &span, has) {
             continue;
         }
         let (Some(cpu), (begin, end)) = (span.cpu, span.cycles) else {
@@ -111,6 +122,30 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
         ));
     }
     streams
+}
+
+/// The times at the start and at the end of the trace of which some of the kinds of events is not recorded: start,
+/// processor, end. The first stream of a processor to end, and the last one to start, count.
+pub(super) fn dark(
+    reader: &Reader,
+    kernels: &[bool],
+    has: &[&dyn Fn(&Class) -> bool],
+) -> Vec<(u64, u32, u64)> {
+    let mut spans: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for has in has {
+        let mut of_kind: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for (cpu, begin, end) in streams(reader, kernels, has) {
+            let of_cpu = of_kind.entry(cpu).or_insert((begin, end));
+            *of_cpu = (of_cpu.0.min(begin), of_cpu.1.max(end));
+        }
+        for (cpu, (begin, end)) in of_kind {
+            let of_cpu = spans.entry(cpu).or_insert((begin, end));
+            *of_cpu = (of_cpu.0.max(begin), of_cpu.1.min(end));
+        }
+    }
+    let each = spans.into_iter();
+    each.flat_map(|(cpu, (begin, end))| [(0, cpu, begin), (end, cpu, u64::MAX)])
+        .collect()
 }
 
 /// Whether every system call is recorded in the traces that have sched_switch.
@@ -135,13 +170,18 @@ pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item =
     Events::ALL.into_iter().filter(is_missing)
 }
 
-/// Whether a stream has switches of threads.
-fn tells_who_runs(reader: &Reader, span: &Span) -> bool {
+/// Whether the event is a switch of threads.
+pub(super) fn tells_who_runs(class: &Class) -> bool {
+    matches!(kinds::kind(class), Some(Kind::Switch { .. }))
+}
+
+/// Whether events of `has` are among those of a stream.
+fn has_some(reader: &Reader, span: &Span, has: &dyn Fn(&Class) -> bool) -> bool {
     let trace = reader.traces().get(span.trace);
     let mut classes = trace
         .into_iter()
         .flat_map(|t| t.schema.classes_of(span.stream.0));
-    classes.any(|class| matches!(kinds::kind(class), Some(Kind::Switch { .. })))
+    classes.any(has)
 }
 
 /// The numbers of the packets of two streams, if both are parts of one.
@@ -284,7 +324,7 @@ mod tests {
         let trace = dir.path().join("compact");
         let of = |trace: &Path| {
             let reader = Reader::open(trace).unwrap();
-            let mut streams = streams(&reader, &kernels(&reader));
+            let mut streams = streams(&reader, &kernels(&reader), &tells_who_runs);
             streams.sort_unstable();
             streams
         };

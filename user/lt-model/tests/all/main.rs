@@ -14,6 +14,7 @@ mod made;
 mod missing;
 mod recorded;
 mod states;
+mod tables;
 mod tiles;
 mod told;
 mod wakers;

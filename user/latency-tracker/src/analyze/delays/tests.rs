@@ -17,7 +17,7 @@ fn args(more: &[&str]) -> DelaysArgs {
     };
     match args.command {
         AnalyzeCommand::Delays(args) => args,
-        AnalyzeCommand::Path(_) => panic!(),
+        _ => panic!(),
     }
 }
 
