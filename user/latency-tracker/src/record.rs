@@ -25,6 +25,7 @@ pub(crate) mod leftovers;
 mod policy;
 mod relay;
 mod room;
+mod span;
 pub(crate) mod stream;
 
 use std::path::{Path, PathBuf};
@@ -64,13 +65,16 @@ const LOOK: Duration = Duration::from_secs(30);
 const EXPLAINED: usize = 3;
 
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
+    if !args.events_for.is_empty() {
+        return span::run(root, args);
+    }
     let signals = Signals::catch()?;
     let service = Service::find();
     lt_common::instance::load_module(root)?;
     lt_common::lttng::make_run_dir()?;
     leftovers::clean(root);
     instance::check(root, args)?;
-    let captures = Captures::open(&args.output).map_err(|error| elsewhere(error, args))?;
+    let captures = Captures::open(args.captures()).map_err(|error| elsewhere(error, args))?;
     let tracker = instance::tracker(root, args)?;
 
     // From here on, these values are dropped in reverse order, which is the order of cleaning up.
@@ -169,7 +173,7 @@ fn elsewhere(error: anyhow::Error, args: &RecordArgs) -> anyhow::Error {
     match denied {
         true => error.context(format!(
             "no captures in {}: choose another place with -o",
-            args.output.display()
+            args.captures().display()
         )),
         false => error,
     }
@@ -244,7 +248,7 @@ impl Recorder<'_> {
                 let unloaded = lt_common::module::is_going() || !self.root.is_loaded();
                 let what = match unloaded {
                     true => "the latency_tracker module was unloaded".to_string(),
-                    false => format!("instance {} was removed", self.args.name),
+                    false => format!("instance {} was removed", self.args.name()),
                 };
                 note(&format!("{what} during the run, so the run ends"));
                 break;
@@ -436,7 +440,7 @@ impl Recorder<'_> {
         Record {
             capture,
             taken: Taken::now(),
-            instance: &self.args.name,
+            instance: self.args.name(),
             tracker: self.tracker,
             snapshot_took: took.as_nanos() as u64,
             lost: woken.missed,
@@ -562,7 +566,7 @@ impl Recorder<'_> {
                 .size()
                 .context("cannot measure the captures")?,
         );
-        let stats = self.root.stats(&self.args.name).unwrap_or_default();
+        let stats = self.root.stats(self.args.name()).unwrap_or_default();
         let n = |key| out::thousands(stats.count(key));
         let failed = match history.failed {
             0 => String::new(),
