@@ -6,7 +6,8 @@
 # the trace, not the alert. A capture has the limits of the late thread's cgroups, with their
 # counters before and after the delay, and the addresses of the functions in its trace. Ctrl-C
 # leaves no session, instance or daemon behind. Old captures are removed; `captures` lists and shows
-# them. scripts/lttng-snapshot does the same by hand.
+# them. --events-for records all that an analysis reads, without an instance. scripts/lttng-snapshot
+# does the same by hand.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -162,6 +163,25 @@ head -c 12 /tmp/killed/0002/trace/kernel/metadata | grep '/\* CTF 1.8' || fail "
 wait_until 20 sh -c '! pgrep lttng'
 control -shared
 wait $loop || true
+
+# Without an instance, all that an analysis reads is recorded for a while: each request is there.
+latency-tracker record --events-for io,syscalls -o /tmp/traces >/tmp/record.log 2>&1 &
+recorder=$!
+wait_until 180 grep 'recording until Ctrl-C$' /tmp/record.log
+assert_eq "$(sessions)" 1 "sessions while recording"
+reads slow 3 0
+stop
+assert_eq $status 0 "the exit status without alerts"
+trace=/tmp/traces/0001/trace
+babeltrace2 $trace >/tmp/trace
+for sector in 0 8 16; do
+	assert_eq "$(grep -c "block_rq_issue: .* sector = $sector, .*comm = \"dd\"" /tmp/trace)" 1 "requests of sector $sector"
+done
+grep -q 'syscall_entry_read: ' /tmp/trace || fail "no system call"
+grep -q 'lttng_statedump_process_state: ' /tmp/trace || fail "no names of threads"
+grep -E "^recorded [0-9,]+ events .*: $trace\$" /tmp/record.log || fail "what was recorded is not said"
+grep "^next: latency-tracker analyze io $trace\$" /tmp/record.log || fail "no next command"
+wait_until 20 sh -c '! pgrep lttng'
 
 # Default events that LTTng has no probe for are named, and the others recorded.
 lttng-sessiond --daemonize --kmod-probes=block,sched

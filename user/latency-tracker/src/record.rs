@@ -24,6 +24,7 @@ pub(crate) mod leftovers;
 mod policy;
 mod relay;
 mod room;
+mod span;
 pub(crate) mod stream;
 
 use std::path::{Path, PathBuf};
@@ -63,13 +64,16 @@ const LOOK: Duration = Duration::from_secs(30);
 const EXPLAINED: usize = 3;
 
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
+    if !args.events_for.is_empty() {
+        return span::run(root, args);
+    }
     let signals = Signals::catch()?;
     let service = Service::find();
     lt_common::instance::load_module(root)?;
     lt_common::lttng::make_run_dir()?;
     leftovers::clean(root);
     instance::check(root, args)?;
-    let captures = Captures::open(&args.output).map_err(|error| elsewhere(error, args))?;
+    let captures = Captures::open(args.captures()).map_err(|error| elsewhere(error, args))?;
     let tracker = instance::tracker(root, args)?;
 
     // From here on, these values are dropped in reverse order, which is the order of cleaning up.
@@ -170,7 +174,7 @@ fn elsewhere(error: anyhow::Error, args: &RecordArgs) -> anyhow::Error {
     match denied {
         true => error.context(format!(
             "cannot save captures in {}: choose another directory with -o",
-            args.output.display()
+            args.captures().display()
         )),
         false => error,
     }
@@ -245,7 +249,7 @@ impl Recorder<'_> {
                 let unloaded = lt_common::module::is_going() || !self.root.is_loaded();
                 let what = match unloaded {
                     true => "the latency_tracker module was unloaded".to_string(),
-                    false => format!("instance {} was removed", self.args.name),
+                    false => format!("instance {} was removed", self.args.name()),
                 };
                 note(&format!("{what}, so the run ends"));
                 break;
@@ -437,7 +441,7 @@ impl Recorder<'_> {
         Record {
             capture,
             taken: Taken::now(),
-            instance: &self.args.name,
+            instance: self.args.name(),
             tracker: self.tracker,
             snapshot_took: took.as_nanos() as u64,
             lost: woken.missed,
@@ -564,7 +568,7 @@ impl Recorder<'_> {
                 .size()
                 .context("cannot measure the captures")?,
         );
-        let stats = self.root.stats(&self.args.name).unwrap_or_default();
+        let stats = self.root.stats(self.args.name()).unwrap_or_default();
         let n = |key| out::thousands(stats.count(key));
         let failed = match history.failed {
             0 => String::new(),

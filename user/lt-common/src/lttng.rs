@@ -10,6 +10,7 @@
 //! are their own.
 
 mod access;
+pub mod analyses;
 pub mod events;
 pub mod recording;
 
@@ -185,6 +186,14 @@ impl Format {
     }
 }
 
+/// The option of `lttng create` for a format that was asked for.
+fn format_option(format: Option<Format>) -> Result<Option<&'static str>> {
+    match format {
+        Some(format) => format.option(&lttng(["--version"]).output()?),
+        None => Ok(None),
+    }
+}
+
 /// Major and minor number in what `lttng --version` prints: `lttng (LTTng Trace Control) 2.16.0 - Name`.
 fn release(version: &str) -> Option<(u32, u32)> {
     let word = version.split(')').nth(1)?.split_whitespace().next()?;
@@ -210,10 +219,7 @@ impl Session {
         let output = output
             .to_str()
             .context("the output directory's name is not UTF-8")?;
-        let format = match format {
-            Some(format) => format.option(&lttng(["--version"]).output()?)?,
-            None => None,
-        };
+        let format = format_option(format)?;
         let create = ["create", name, "--snapshot", "--output", output];
         lttng(create.into_iter().chain(format)).output()?;
         let session = Self {
@@ -265,8 +271,7 @@ impl Session {
             .context("the output directory's name is not UTF-8")?;
         lttng(["snapshot", "record", &in_session, path]).output()?;
         flatten(directory).with_context(|| format!("no trace below {path}"))?;
-        let metadata = directory.join("kernel/metadata");
-        sign(&metadata).with_context(|| metadata.display().to_string())
+        sign_trace(directory)
     }
 
     /// Sends what the recorder holds to the relay daemon at `url`, as `name`.
@@ -295,6 +300,12 @@ impl Drop for Session {
             note(&format!("session {} is left behind: {error:#}", self.name));
         }
     }
+}
+
+/// Makes a kernel trace that LTTng has written in `directory` readable for Trace Compass; see [`sign`].
+pub fn sign_trace(directory: &Path) -> Result<()> {
+    let metadata = directory.join("kernel/metadata");
+    sign(&metadata).with_context(|| metadata.display().to_string())
 }
 
 /// Puts the signature of CTF 1.8 before metadata in plain text that lacks it, as LTTng 2.14 and later write it: Trace

@@ -2,9 +2,10 @@
 
 //! The options of `record`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use lt_common::lttng::analyses::Analysis;
 use lt_common::lttng::events::{default_events, left_out_if_lean, matches};
 use lt_common::lttng::{Buffers, Format};
 use lt_common::seconds::{seconds, some_time};
@@ -16,6 +17,23 @@ use super::policy::Policy;
 use super::relay::Relay;
 use crate::carried;
 
+/// What makes sense only for alerts of an instance.
+const ALERTS_ONLY: [&str; 13] = [
+    "name",
+    "max_captures",
+    "post_trigger",
+    "cooldown",
+    "arm_delay",
+    "max_per_day",
+    "disk_budget",
+    "rotate",
+    "keep_for",
+    "no_default_events",
+    "lean",
+    "url",
+    "no_explain",
+];
+
 const EXAMPLES: &str = "\
 Exit status: 0 no alert fired, 1 error, 2 an alert fired.
 
@@ -24,6 +42,7 @@ Examples:
   latency-tracker record -n 5 --cooldown 1m -o /srv/slow slow_disk
   latency-tracker record -e 'irq_*' --subbuf-size 4M --post-trigger 100ms \\
       sda_queue block threshold=50ms from=insert dev=sda
+  latency-tracker record --events-for cpu,irq -d 10s
 
 With TRACKER, the instance is created for the run and removed afterwards.
 Without TRACKER, the instance must exist, and is kept.
@@ -41,15 +60,20 @@ A capture is a numbered directory:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
     /// The instance.
-    pub(crate) name: String,
+    #[arg(required_unless_present = "events_for")]
+    name: Option<String>,
     /// Create the instance with this tracker.
     pub(crate) tracker: Option<String>,
     /// Parameters of the tracker.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<Setting>,
-    /// The directory for the captures; no other user may have write access.
-    #[arg(short, long, value_name = "DIR", default_value = super::CAPTURES)]
-    pub(crate) output: PathBuf,
+    /// Record what these analyses of `analyze` read, all of it, until -d has passed or Ctrl-C; with commas between them.
+    #[arg(long, value_name = "ANALYSIS", value_delimiter = ',', conflicts_with_all = ALERTS_ONLY)]
+    pub(crate) events_for: Vec<Analysis>,
+    /// The directory for the captures [default: /var/lib/latency-tracker/captures; traces/ beside it for --events-for];
+    /// no other user may have write access.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
     /// End after this many captures.
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = positive)]
     pub(crate) max_captures: Option<usize>,
@@ -105,6 +129,16 @@ pub(crate) struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// The name of the instance; empty with `--events-for`, which has none.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// The directory for the captures.
+    pub(crate) fn captures(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new(super::CAPTURES))
+    }
+
     pub(crate) fn policy(&self) -> Policy {
         Policy {
             cooldown: self.cooldown.into(),
@@ -123,7 +157,7 @@ impl RecordArgs {
     /// What to record for alerts of that tracker.
     pub(crate) fn plan(&self, tracker: &str) -> Plan<'_> {
         Plan {
-            name: &self.name,
+            name: self.name(),
             buffers: self.buffers(),
             events: self.events(tracker),
             asked: &self.events,
@@ -256,6 +290,21 @@ mod tests {
         assert!(saved.contains(&"power_cpu_idle") && !saved.contains(&"sched_migrate_task"));
         assert!(parse(&["--no-default-events", "slow"]).is_err());
         assert!(parse(&["-e", "a b", "slow"]).is_err());
+    }
+
+    #[test]
+    fn all_events_of_an_analysis_need_no_instance() {
+        let args = parse(&["--events-for", "cpu,irq", "-d", "1s"]).unwrap();
+        assert_eq!(args.events_for, [Analysis::Cpu, Analysis::Irq]);
+        assert_eq!(args.name(), "");
+        for bad in [
+            &["--events-for", "cpu", "slow"][..],
+            &["--events-for", "nothing"],
+            &["--events-for", "cpu", "--rotate"],
+            &["-d", "1s"],
+        ] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

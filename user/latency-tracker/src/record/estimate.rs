@@ -22,8 +22,8 @@ const COUNT_UP_TO: u64 = 64 << 20;
 
 /// Number of events in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Count {
-    all: u64,
+pub(super) struct Count {
+    pub(super) all: u64,
     /// Number of these events that `--lean` leaves out.
     extra: u64,
 }
@@ -146,7 +146,7 @@ impl fmt::Display for Estimate {
 }
 
 /// Number of events in a trace; `None` if it cannot be read.
-fn count(trace: &Path, extra: &[&str]) -> Option<Count> {
+pub(super) fn count(trace: &Path, extra: &[&str]) -> Option<Count> {
     let mut reader = lt_ctf::Reader::open(trace).ok()?;
     let is_extra = |class: &lt_ctf::Class| extra.iter().any(|event| matches(event, &class.name));
     let is_extra: Vec<bool> = reader.classes().map(is_extra).collect();

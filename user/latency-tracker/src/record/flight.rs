@@ -152,7 +152,7 @@ fn time(at: SystemTime) -> String {
 }
 
 /// Names the default events that are not recorded.
-fn say_missing(mut missing: Vec<String>) {
+pub(super) fn say_missing(mut missing: Vec<String>) {
     missing.retain(|event| is_expected(event));
     if !missing.is_empty() {
         note(&format!(

@@ -227,17 +227,20 @@ impl Runner<'_> {
         let trace = tempfile::Builder::new()
             .prefix("run-")
             .tempdir_in(self.traces)?;
+        let pid = self
+            .ust
+            .as_ref()
+            .map_or_else(std::process::id, |ust| ust.borrow().pid());
+        let source = match kind {
+            Kind::Syscall => Source::Syscalls("getppid"),
+            Kind::Kernel => Source::Tracepoints("signal_generate"),
+            Kind::Ust => Source::User(ust::EVENT),
+        };
         let wanted = Wanted {
-            pid: self
-                .ust
-                .as_ref()
-                .map_or_else(std::process::id, |ust| ust.borrow().pid()),
-            source: match kind {
-                Kind::Syscall => Source::Syscalls("getppid"),
-                Kind::Kernel => Source::Tracepoints("signal_generate"),
-                Kind::Ust => Source::User(ust::EVENT),
-            },
+            pid: Some(pid),
+            sources: &[source],
             buffers: self.args.buffers(),
+            format: None,
             read_timer,
         };
         if interrupted(self.signals)? {
