@@ -181,6 +181,8 @@ grep -q 'syscall_entry_read: ' /tmp/trace || fail "no system call"
 grep -q 'lttng_statedump_process_state: ' /tmp/trace || fail "no names of threads"
 grep -E "^recorded [0-9,]+ events .*: $trace\$" /tmp/record.log || fail "what was recorded is not said"
 grep "^next: latency-tracker analyze io $trace\$" /tmp/record.log || fail "no next command"
+latency-tracker analyze io $trace --csv >/tmp/io.csv
+assert_eq "$(grep -c '^device,.*slow' /tmp/io.csv)" 1 "rows of the disk"
 wait_until 20 sh -c '! pgrep lttng'
 
 # Default events that LTTng has no probe for are named, and the others recorded.
