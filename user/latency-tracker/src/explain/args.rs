@@ -13,6 +13,7 @@ Examples:
   latency-tracker explain ~/lttng-traces/auto-20261128-093000
   latency-tracker explain my-trace --alerts late.txt
   latency-tracker explain /srv/slow/0001 --perfetto slow.pftrace
+  latency-tracker explain /srv/slow/0001 --html slow.html
 
 For a request: its history, the queue of its device, and the requests that
 overtook it. For anything else: the critical path of its thread during the
@@ -25,7 +26,10 @@ recorded. The newest is explained, or those of --seq.
 
 https://ui.perfetto.dev opens the file of --perfetto. It shows each alert with
 the path that explains it, and each CPU and active thread, from a tenth of the
-delay before it to a tenth after it; arrows are wakeups.";
+delay before it to a tenth after it; arrows are wakeups.
+
+The file of --html is a page to send to a colleague: the explanation, the path,
+the same activity as a time line, and tables. It needs no network.";
 
 /// Explains why something was late, from the trace around it.
 #[derive(Debug, Args)]
@@ -45,6 +49,9 @@ pub(crate) struct ExplainArgs {
     /// Also write the alerts and their paths for ui.perfetto.dev; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
+    /// Also write the explanation as a page for a browser, in one file; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Print at the end how much was read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,
