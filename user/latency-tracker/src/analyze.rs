@@ -6,16 +6,19 @@
 //! trace --trace.rs--> lt_model::tables --tables.rs--> tables as text, JSON or CSV
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
 //!                                                              |--verdict.rs-------> a sentence
-//!                                                              `--picture.rs-------> a trace for Perfetto
+//!                                                              |--picture.rs-------> a trace for Perfetto
+//!                                                              `--page.rs, lanes.rs> an HTML page
 //! ```
 
 mod args;
 mod delays;
 mod fold;
+pub(crate) mod lanes;
 #[cfg(test)]
 #[expect(unreachable_pub, reason = "the tests of lt-model use it, too")]
 #[path = "../../lt-model/tests/all/made.rs"]
 pub(crate) mod made;
+pub(crate) mod page;
 pub(crate) mod picture;
 pub(crate) mod show;
 mod tables;
@@ -79,9 +82,11 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     };
     let model = &trace.model;
     let (thread, (from, to), several) = asked(model, args)?;
-    if let Some(several) = several {
-        note(&several);
-    }
+    let (begin, end) = model.span;
+    let beyond = (from < begin || to > end).then(|| {
+        format!("the trace covers only {begin} to {end}")
+    });
+    several.iter().for_each(|several| note(several));
     let pieces = why::path(model, thread, from, to);
     let shown = show::Shown {
         model,
@@ -105,16 +110,22 @@ fn path(args: &PathArgs) -> Result<Outcome> {
         };
         picture.write(file, &interrupted)?;
     }
+    if let Some(file) = &args.html {
+        let lines = || shown.lines(args.part(), args.depth.unwrap_or(usize::MAX));
+        let text = out::whole(lines).join("\n");
+        let notes = several.into_iter().chain(beyond.clone());
+        let notes = notes
+            .chain(trace.caveats())
+            .map(|note| words::sentence(&note));
+        page::page(&shown, text, notes.collect(), &interrupted)?.write(file)?;
+    }
     if args.json {
         out::json(&shown.json())?;
     } else {
         let lines = shown.lines(args.part(), args.depth.unwrap_or(usize::MAX));
         out::lines(&lines, &interrupted)?;
     }
-    if from < model.span.0 || to > model.span.1 {
-        let (begin, end) = model.span;
-        note(&format!("the trace covers only {begin} to {end}"));
-    }
+    beyond.iter().for_each(|beyond| note(beyond));
     trace.complain();
     if args.verbose {
         trace.say_how_fast();

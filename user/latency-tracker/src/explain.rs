@@ -6,6 +6,7 @@
 //! ```text
 //! alert of a request --block--> its life, the queue of the device, who overtook it
 //! any other alert ----why-----> the critical path of its thread, or what its processor did, in the delay
+//! all alerts --draw, page--> a trace for Perfetto, an HTML page
 //! ```
 
 pub(crate) mod alone;
@@ -13,6 +14,7 @@ mod args;
 mod block;
 mod draw;
 mod found;
+mod page;
 mod proofs;
 mod resource;
 mod runs;
@@ -63,12 +65,19 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let (trace, alerts, carried) = what(args)?;
     let interrupted = interrupted()?;
     let evidence = proofs::read(&args.capture)?.or(carried).unwrap_or_default();
-    let drawn = args.perfetto.is_some();
+    let drawn = match (&args.perfetto, &args.html) {
+        (Some(_), _) => Threads::Needed,
+        (None, Some(_)) => Threads::Drawn,
+        (None, None) => Threads::Explained,
+    };
     let goes_on = &mut || ();
     let (told, requests) = read(&trace, &alerts, &evidence, &interrupted, drawn, goes_on)?;
     let reports = reports(&told, &alerts, &evidence, requests, goes_on);
     if let Some(file) = &args.perfetto {
         draw::draw(&told, &evidence, &reports, file, &interrupted)?;
+    }
+    if let Some(file) = &args.html {
+        page::write(&told, &evidence, &reports, file, &interrupted)?;
     }
     for (i, report) in reports.iter().enumerate() {
         if args.json {
@@ -179,7 +188,14 @@ pub(crate) fn explain(
 ) -> Result<Vec<String>> {
     let evidence = proofs::read(trace)?.unwrap_or_default();
     let never = AtomicBool::new(false);
-    let (told, requests) = read(trace, alerts, &evidence, &never, false, goes_on)?;
+    let (told, requests) = read(
+        trace,
+        alerts,
+        &evidence,
+        &never,
+        Threads::Explained,
+        goes_on,
+    )?;
     let reports = reports(&told, alerts, &evidence, requests, goes_on);
     Ok(reports.into_iter().map(|report| report.text).collect())
 }
@@ -208,17 +224,32 @@ impl Beside for Watch<'_> {
     }
 }
 
+/// What the activity of threads is needed for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Threads {
+    /// Only for alerts that it explains.
+    Explained,
+    /// Also for a time line, if it is recorded.
+    Drawn,
+    /// For a picture that consists of it.
+    Needed,
+}
+
 /// Reads the trace, including scheduling if an alert or a picture needs it. Also explains each alert of a request.
 fn read(
     trace: &Path,
     alerts: &[Alert],
     evidence: &Evidence,
     interrupted: &AtomicBool,
-    drawn: bool,
+    threads: Threads,
     goes_on: &mut dyn FnMut(),
 ) -> Result<(Told, Vec<block::Explanation>)> {
-    let threads = drawn || alerts.iter().any(|alert| !block::explains(alert));
-    let keep = if threads { Keep::All } else { Keep::Nothing };
+    let explained = alerts.iter().any(|alert| !block::explains(alert));
+    let needed = explained || threads == Threads::Needed;
+    let keep = match needed || threads == Threads::Drawn {
+        true => Keep::All,
+        false => Keep::Nothing,
+    };
     let mut watch = Watch {
         explainers: block::Explainers::new(alerts),
         seen: 0,
@@ -226,7 +257,7 @@ fn read(
     };
     let mut told =
         trace::read_beside(trace, keep, evidence, alerts, interrupted, Some(&mut watch))?;
-    if threads {
+    if needed {
         told = told.with_threads(trace)?;
     }
     let requests = watch.explainers.finish(&told).collect();

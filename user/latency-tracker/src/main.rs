@@ -14,6 +14,7 @@ mod cmd;
 mod config;
 mod explain;
 mod export;
+mod html;
 mod perfetto;
 mod profile;
 mod record;

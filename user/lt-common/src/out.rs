@@ -7,6 +7,7 @@
 
 pub mod file;
 
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,8 +21,24 @@ pub const HELP_WIDTH: usize = 79;
 /// A smaller width is not trusted: some terminals report 0 columns.
 const NARROWEST: usize = 40;
 
+thread_local! {
+    /// Whether lines are complete although standard output is a terminal.
+    static WHOLE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `write`, whose lines are complete, as in a pipe: they are for a file.
+pub fn whole<T>(write: impl FnOnce() -> T) -> T {
+    let before = WHOLE.replace(true);
+    let result = write();
+    WHOLE.set(before);
+    result
+}
+
 /// The width of standard output, in columns; `None` if lines are not cut.
 pub fn width() -> Option<usize> {
+    if WHOLE.get() {
+        return None;
+    }
     // Some shells export the terminal's COLUMNS to every program, also within pipes.
     if !io::stdout().is_terminal() {
         return None;

@@ -28,6 +28,7 @@ Examples:
   latency-tracker analyze path trace --tid 812 --min 1ms --depth 1
   latency-tracker analyze path trace --tid 812 --json | jq .causes
   latency-tracker analyze path trace --tid 812 --perfetto 812.pftrace
+  latency-tracker analyze path trace --tid 812 --html 812.html
   latency-tracker analyze path week-of-traces --tid 812 --max-memory 500M
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC) or, with a +, the time
@@ -44,7 +45,10 @@ timer:hrtimer_expire_*, irq_vectors:*, syscalls:sys_* and block:*;
 raw_syscalls:* does not help, because it has only numbers.
 
 https://ui.perfetto.dev opens the file that --perfetto writes. It shows the
-path, and the CPUs and active threads at that time; arrows are wakeups.";
+path, and the CPUs and active threads at that time; arrows are wakeups.
+
+The file that --html writes has the text, the path, a time line and tables; it
+needs no network.";
 
 const DELAYS_EXAMPLES: &str = "\
 Examples:
@@ -54,6 +58,7 @@ Examples:
   latency-tracker analyze delays trace --tid 812 --min 1ms --depth 1 --top 10
   latency-tracker analyze delays trace --tid 812 --json | jq '.segments[].sums'
   latency-tracker analyze delays trace --tid 812 --folded | flamegraph.pl
+  latency-tracker analyze delays trace --tid 812 --html 812.html
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
 start of the trace (with a +), the time of day in UTC (14:03:20.5), or the
@@ -68,7 +73,9 @@ thread that ended it, and by the waits of that thread at that time.
 
 The trace needs sched_switch and sched_waking; sched_process_fork shows
 ancestors, and system calls, irq_handler_*, irq_softirq_*,
-timer_hrtimer_expire_* and x86_irq_vectors_* add detail.";
+timer_hrtimer_expire_* and x86_irq_vectors_* add detail.
+
+The file of --html has the report, a time line and tables; it needs no network.";
 
 /// Analyzes a kernel trace (of LTTng, or of perf in the Common Trace Format).
 #[derive(Debug, Args)]
@@ -144,6 +151,9 @@ pub(crate) struct DelaysArgs {
     /// Print the states as folded stacks with their time in ns, for flame graphs.
     #[arg(long, conflicts_with_all = ["top", "min", "depth", "all", "json"])]
     pub(crate) folded: bool,
+    /// Also write the report as a page for a browser, in one file; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -174,9 +184,12 @@ pub(crate) struct PathArgs {
     /// Also write the path for ui.perfetto.dev; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
+    /// Also write the path as a page for a browser, in one file; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Keep at most this much of the trace in memory, and read a larger trace twice. The path itself takes
     /// additional memory.
-    #[arg(long, value_name = "SIZE", conflicts_with = "perfetto")]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["perfetto", "html"])]
     pub(crate) max_memory: Option<Size>,
     /// At the end, print how many events were read, and how fast.
     #[arg(short, long)]

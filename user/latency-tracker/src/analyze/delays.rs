@@ -5,11 +5,13 @@
 //!
 //! ```text
 //! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, instances
-//!                                                                         `--chains.rs-> chains of waits
+//!                                                                         |--chains.rs-> chains of waits
+//!                                                                         `--page.rs---> an HTML page
 //! ```
 
 mod chains;
 mod json;
+mod page;
 mod range;
 #[cfg(test)]
 mod tests;
@@ -27,7 +29,7 @@ use self::tree::Tree;
 use super::args::DelaysArgs;
 use super::interrupted;
 use super::show::Shown;
-use super::words::Facts;
+use super::words::{Facts, sentence};
 use crate::trace::{self, Keep};
 
 pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
@@ -54,6 +56,17 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
         segments: &segments,
         facts: Facts::NONE,
     };
+    let (begin, end) = model.span;
+    let beyond = (asked.from < begin || asked.to > end).then(|| {
+        format!("the trace covers only {begin} to {end}")
+    });
+    if let Some(file) = &args.html {
+        let notes = asked.note.iter().chain(&beyond).cloned();
+        let unrecorded = trace.unrecorded().into_iter().map(str::to_string);
+        let notes = notes.chain(unrecorded).chain(trace.caveats());
+        let notes = notes.map(|note| sentence(&note)).collect();
+        report.page(args, notes, &interrupted)?.write(file)?;
+    }
     if args.json {
         out::json(&report.json())?;
     } else if args.folded {
@@ -61,10 +74,7 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
     } else {
         out::lines(&report.lines(args), &interrupted)?;
     }
-    let (begin, end) = model.span;
-    if asked.from < begin || asked.to > end {
-        note(&format!("the trace covers only {begin} to {end}"));
-    }
+    beyond.iter().for_each(|beyond| note(beyond));
     trace.unrecorded().into_iter().for_each(note);
     trace.complain();
     Ok(Outcome::Fine)

@@ -5,7 +5,8 @@
 use lt_common::out;
 use lt_model::why::{Cause, Leaf, Limit, Place, Quota};
 use lt_model::{
-    Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector,
+    Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, State, ThreadId, Unrecorded, Use,
+    Vector,
 };
 
 /// Facts from outside the trace, for describing causes.
@@ -105,6 +106,24 @@ pub(crate) fn name_at(model: &Model, id: ThreadId, time: u64) -> String {
 pub(crate) fn disk_name(model: &Model, disk: Disk) -> String {
     let name = model.disk_name(disk).map(out::printable);
     name.unwrap_or_else(|| format!("disk {disk}"))
+}
+
+/// What a thread waits for at `time`: `waits in read for b/8`.
+pub(crate) fn waits_for(model: &Model, id: ThreadId, time: u64, by: Option<ThreadId>) -> String {
+    let thread = model.thread(id);
+    let interval = thread.and_then(|t| t.between(time, time.saturating_add(1)).next());
+    let call = match interval.map(|i| i.state) {
+        Some(State::Blocked(_, call)) => call,
+        // The thread does not exist yet.
+        _ => return "is made".into(),
+    };
+    let call = call.map(|c| format!(" in {}", out::printable(model.names.text(c))));
+    let by = by.map(|by| format!(" for {}", name(model, by)));
+    format!(
+        "waits{}{}",
+        call.unwrap_or_default(),
+        by.unwrap_or_default()
+    )
 }
 
 /// `a timer`, `eth0 (interrupt 27)`, ...
@@ -297,4 +316,13 @@ pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
         Use::Thread(id) => name_at(model, id, time),
         Use::Context(context) => leaf_name(model, context.into()),
     }
+}
+
+/// Adds a capital letter and a full stop.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut sentence = format!("{text}.");
+    if let Some(first) = sentence.get_mut(0..1) {
+        first.make_ascii_uppercase();
+    }
+    sentence
 }

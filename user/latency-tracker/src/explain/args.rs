@@ -13,6 +13,7 @@ Examples:
   latency-tracker explain ~/lttng-traces/auto-20261128-093000
   latency-tracker explain my-trace --alerts late.txt
   latency-tracker explain /srv/slow/0001 --perfetto slow.pftrace
+  latency-tracker explain /srv/slow/0001 --html slow.html
 
 The explanation of a disk request shows its history, the queue of its device,
 and the requests that overtook it. Other explanations show the critical path of
@@ -26,7 +27,10 @@ recorded. The newest alert is explained, or those selected with --seq.
 https://ui.perfetto.dev opens the file that --perfetto writes. It shows each
 alert with the path that explains it, and the CPUs and active threads, from a
 tenth of the delay before its start to a tenth after its end; arrows are
-wakeups.";
+wakeups.
+
+The file that --html writes is a page to send to a colleague: the explanation,
+the path, the same activity as a time line, and tables. It needs no network.";
 
 /// Explains why something was late, from the trace around it.
 #[derive(Debug, Args)]
@@ -46,6 +50,9 @@ pub(crate) struct ExplainArgs {
     /// Also write the alerts and their paths for ui.perfetto.dev; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
+    /// Also write the explanation as a page for a browser, in one file; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// At the end, print how many events were read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,

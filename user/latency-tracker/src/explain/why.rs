@@ -17,7 +17,7 @@ use lt_proc::evidence::Evidence;
 
 use super::proofs::Proofs;
 use crate::analyze::show::{Json, Shown};
-use crate::analyze::words::{Facts, name_at, used_by};
+use crate::analyze::words::{Facts, name_at, sentence, used_by};
 use crate::trace::Told;
 
 /// Trackers whose delays the CPU's activity explains better than the thread that happened to be interrupted.
@@ -113,7 +113,8 @@ impl<'a> Why<'a> {
         out::share(time, self.to - self.from, "delay")
     }
 
-    fn shown(&self) -> Option<Shown<'_>> {
+    /// The path, if the alert belongs to a thread in the trace.
+    pub(super) fn shown(&self) -> Option<Shown<'_>> {
         self.thread.as_ref().map(|(thread, pieces)| Shown {
             model: self.model(),
             thread: *thread,
@@ -128,17 +129,13 @@ impl<'a> Why<'a> {
         self.thread
     }
 
+    /// What the CPU of the alert did in the delay: the time of each use, the longest first.
+    pub(super) fn used(&self) -> &[(Use, u64)] {
+        &self.used
+    }
+
     /// The path, for programs.
     pub(super) fn json(&self) -> Option<Json> {
         self.shown().map(|shown| shown.json())
     }
-}
-
-/// Adds a capital letter and a full stop.
-fn sentence(text: &str) -> String {
-    let mut sentence = format!("{text}.");
-    if let Some(first) = sentence.get_mut(0..1) {
-        first.make_ascii_uppercase();
-    }
-    sentence
 }

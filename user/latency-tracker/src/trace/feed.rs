@@ -67,6 +67,11 @@ impl Told {
         self.events == 0
     }
 
+    /// Whether the activity of threads is recorded.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.switches
+    }
+
     /// Reasons why the result may be wrong.
     pub(crate) fn caveats(&self) -> Vec<String> {
         let mut caveats = Vec::new();

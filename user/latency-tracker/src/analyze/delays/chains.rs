@@ -95,6 +95,31 @@ impl Report<'_> {
         lines.extend(table(&["NR", "FROM", "TOOK", "WAIT"], &rows.rows));
         lines
     }
+
+    /// `in read: woken by server/526`; after the name of the thread, unless it is the report's own.
+    pub(super) fn wait_text(&self, wait: &Wait, own: bool) -> String {
+        let words = self.words();
+        let who = match own {
+            true => String::new(),
+            false => words.name(wait.thread) + " ",
+        };
+        let waker = wait.waker.and_then(|waker| self.model.waker(waker));
+        let by = waker.and_then(|waker| waker.by());
+        let place = match wait.kind {
+            Waited::Blocked(call) => within(&words, call, false),
+            Waited::Spun => "spins for a lock".into(),
+            Waited::Unborn => "not created yet".into(),
+        };
+        let open = wait.waker.is_none() && wait.until == self.model.span.1;
+        let end = match (wait.kind, by) {
+            (Waited::Spun, Some(by)) => format!("handed over by {}", words.name(by)),
+            (Waited::Unborn, Some(by)) => format!("created by {}", words.name(by)),
+            _ => end(&words, wait.cause.unwrap_or(Cause::Blocked(None)), by, open),
+        };
+        let helper = wait.by.filter(|_| wait.cause.is_some());
+        let helper = helper.map(|by| format!(", handled by {}", words.name(by)));
+        format!("{who}{place}: {end}{}", helper.unwrap_or_default())
+    }
 }
 
 /// The waits of a segment that are shown, as nodes; and the number and total of the short waits.
@@ -162,7 +187,8 @@ impl Rows<'_> {
             let number = self.next;
             self.next += 1;
             let first = run.first().map_or(longest.wait, |node| node.wait);
-            let mut text = self.text(longest.wait, depth);
+            let own = depth == 0 && self.report.segments.len() == 1;
+            let mut text = self.report.wait_text(longest.wait, own);
             if run.len() > 1 {
                 let (count, most) = (out::thousands(run.len() as u64), Nanos(took(longest.wait)));
                 text += &format!("; {count} times, up to {most}");
@@ -227,32 +253,6 @@ impl Rows<'_> {
                 format!("and {waits}, {} in total", Nanos(time)),
             );
         }
-    }
-
-    /// `in read: woken by server/526`
-    fn text(&self, wait: &Wait, depth: usize) -> String {
-        let words = self.report.words();
-        let own = depth == 0 && self.report.segments.len() == 1;
-        let who = match own {
-            true => String::new(),
-            false => words.name(wait.thread) + " ",
-        };
-        let waker = wait.waker.and_then(|waker| self.report.model.waker(waker));
-        let by = waker.and_then(|waker| waker.by());
-        let place = match wait.kind {
-            Waited::Blocked(call) => within(&words, call, false),
-            Waited::Spun => "spins for a lock".into(),
-            Waited::Unborn => "not created yet".into(),
-        };
-        let open = wait.waker.is_none() && wait.until == self.report.model.span.1;
-        let end = match (wait.kind, by) {
-            (Waited::Spun, Some(by)) => format!("handed over by {}", words.name(by)),
-            (Waited::Unborn, Some(by)) => format!("created by {}", words.name(by)),
-            _ => end(&words, wait.cause.unwrap_or(Cause::Blocked(None)), by, open),
-        };
-        let helper = wait.by.filter(|_| wait.cause.is_some());
-        let helper = helper.map(|by| format!(", handled by {}", words.name(by)));
-        format!("{who}{place}: {end}{}", helper.unwrap_or_default())
     }
 
     /// Describes the activity of the thread at the end of a chain.

@@ -201,7 +201,7 @@ pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
 }
 
 /// The labels of a stay, from the class down.
-fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
+pub(super) fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
     let list = |labels: &[&str]| labels.iter().map(|label| label.to_string()).collect();
     match (stay.class(), stay.cause) {
         (Class::Working, Cause::Running(call)) => {

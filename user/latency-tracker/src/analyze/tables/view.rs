@@ -117,7 +117,7 @@ impl<'a> Report<'a> {
         let ((begin, end), (from, to)) = (self.found.span, self.found.asked);
         let is_outside = from < begin || to != u64::MAX && to > end;
         is_outside.then(|| {
-            format!("the trace is from {begin} to {end}; what was before or after is not known")
+            format!("the trace covers only {begin} to {end}")
         })
     }
 

@@ -10,7 +10,7 @@ use lt_proc::{Nanos, Reason};
 
 use super::{OF_PROCESSORS, Why};
 use crate::analyze::show::Shown;
-use crate::analyze::words::{leaf_name, name_at, used_by};
+use crate::analyze::words::{leaf_name, name_at, sentence, used_by};
 use crate::explain::resource;
 use crate::explain::runs::{Run, runs};
 
@@ -185,8 +185,8 @@ impl Why<'_> {
         lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
     }
 
-    /// What the trace lacks, and which limit to raise.
-    fn caveats(&self, lines: &mut Vec<String>) {
+    /// What the trace lacks, and which limit to raise, as sentences.
+    pub(in crate::explain) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let begin = self.model().span.0;
         if begin > self.from {
@@ -210,13 +210,13 @@ impl Why<'_> {
                 self.alert.tid
             ));
         }
-        notes.extend(self.told.caveats().into_iter().map(|c| {
-            let mut text = c;
-            if let Some(first) = text.get_mut(0..1) {
-                first.make_ascii_uppercase();
-            }
-            text + "."
-        }));
+        notes.extend(self.told.caveats().iter().map(|caveat| sentence(caveat)));
+        notes
+    }
+
+    /// Adds the notes.
+    fn caveats(&self, lines: &mut Vec<String>) {
+        let notes = self.notes();
         if !notes.is_empty() {
             lines.push(String::new());
         }
