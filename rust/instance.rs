@@ -37,6 +37,7 @@ use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 mod expire;
 pub(crate) mod kind;
+pub(crate) mod labels;
 mod parameters;
 pub(crate) mod pending;
 pub(crate) mod probed;
@@ -84,6 +85,13 @@ pub(crate) trait Instance: Send + Sync {
         None
     }
 
+    /// Whether a parameter is in the instance's line of `control`, and has a file: those of labels
+    /// only if delays are counted by label.
+    fn shows(&self, param: usize) -> bool {
+        let labels = self.kind().label_params();
+        self.has_labels() || labels.is_none_or(|(first, _)| param < first)
+    }
+
     /// Applies changes, none of them to a fixed parameter. If enabling fails, nothing has changed.
     fn apply(&self, changes: &Changes) -> Result;
 
@@ -114,6 +122,16 @@ pub(crate) trait Instance: Send + Sync {
 
     /// Prints `histogram`.
     fn show_histogram(&self, out: &SeqFile);
+
+    /// Whether delays are counted by label.
+    fn has_labels(&self) -> bool {
+        false
+    }
+
+    /// Prints `labels`. Fails with `ENOMEM`.
+    fn show_labels(&self, _out: &SeqFile) -> Result {
+        Ok(())
+    }
 
     /// Returns the lines of `pending`, for one open file. Fails with `ENOMEM`.
     fn pending(&self) -> Result<pending::Lines>;
@@ -204,12 +222,16 @@ impl<const K: usize, const D: usize> Core<K, D> {
         let threshold = given[common::THRESHOLD] as u64;
         let off = |at| at == common::ENABLED;
         let [a, b] = random::words();
+        let labels = match kind.label_params() {
+            Some((by, max)) => labels::create(kind, given[by] as u64, given[max] as u64)?,
+            None => None,
+        };
         Ok(try_init!(Self {
             name,
             kind,
             number,
             traced: trace::Traced::of(kind.c_name),
-            engine: Engine::growing(capacity, most, threshold, Seed::new(a, b))?,
+            engine: Engine::labelled(capacity, most, threshold, Seed::new(a, b), labels)?,
             values: core::array::from_fn(|at| {
                 Atomic::new(if off(at) { 0 } else { given[at] as u64 })
             }),

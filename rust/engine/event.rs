@@ -17,17 +17,19 @@
 //! # The state word
 //!
 //! ```text
-//!   63          14     13       12      11       4      3         2          1        0
-//!  +--------------+-------+-----------+----------+----------+--------+-----------+------+
-//!  |  generation  | found | reporting |   refs   | changing | orphan | timed_out | live |
-//!  +--------------+-------+-----------+----------+----------+--------+-----------+------+
+//!   63        15      14        13       12      11       4      3         2          1        0
+//!  +------------+----------+-------+-----------+----------+----------+--------+-----------+------+
+//!  | generation | labelled | found | reporting |   refs   | changing | orphan | timed_out | live |
+//!  +------------+----------+-------+-----------+----------+----------+--------+-----------+------+
 //! ```
 //!
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
-//! which never recurs (2^50 lives). Within a life the other bits change: when the event times out,
+//! which never recurs (2^49 lives). Within a life the other bits change: when the event times out,
 //! and when a reference is taken or returned. Between two lives of one event, while its owner
 //! changes it, `changing` distinguishes the cell from a free or ended one. `found` is set from the
 //! first publication on: the operation was found in flight, and began at its start or before.
+//! `labelled` never changes: it is set in all cells of an engine that counts delays by label, so
+//! that an end, which checks for odd events anyway, needs no further check.
 //!
 //! # Why no grace period is needed
 //!
@@ -101,7 +103,9 @@ const REFS: u64 = 0xff * REF;
 const REPORTING: u64 = 1 << 12;
 /// The operation was found in flight: its start is when it was first seen.
 const FOUND: u64 = 1 << 13;
-const GENERATION: u64 = 1 << 14;
+/// The delay is counted by label, as all delays of the engine.
+const LABELLED: u64 = 1 << 14;
+const GENERATION: u64 = 1 << 15;
 
 /// Bits that are set when an event times out.
 const IN_REPORT: u64 = TIMED_OUT | REPORTING;
@@ -142,11 +146,17 @@ impl Life {
         self.0 & FOUND != 0
     }
 
-    /// Whether the end requires more than counting a delay: the event had timed out, or was found
-    /// in flight.
+    /// Whether the end requires more than counting a delay: the event had timed out, was found in
+    /// flight, or is counted by label.
     #[inline(always)]
     pub(crate) fn is_odd(self) -> bool {
-        self.0 & (TIMED_OUT | FOUND) != 0
+        self.0 & (TIMED_OUT | FOUND | LABELLED) != 0
+    }
+
+    /// Whether the delay is an ordinary one, counted by label.
+    #[inline(always)]
+    pub(crate) fn is_plainly_labelled(self) -> bool {
+        self.0 & (TIMED_OUT | FOUND | LABELLED) == LABELLED
     }
 
     /// Whether a report of the timeout was running or about to start when the state was read.
@@ -207,13 +217,12 @@ pub(crate) struct EventCopy<const K: usize, const D: usize> {
 
 impl<const K: usize, const D: usize> Cell for Event<K, D> {
     fn new() -> Self {
-        Self {
-            state: Atomic::new(0),
-            link: Link::new(),
-            start: Atomic::new(0),
-            key: array::from_fn(|_| Atomic::new(0)),
-            data: array::from_fn(|_| Atomic::new(0)),
-        }
+        Self::with_state(0)
+    }
+
+    /// Makes a cell of an engine that counts delays by label.
+    fn marked() -> Self {
+        Self::with_state(LABELLED)
     }
 
     #[inline(always)]
@@ -223,6 +232,16 @@ impl<const K: usize, const D: usize> Cell for Event<K, D> {
 }
 
 impl<const K: usize, const D: usize> Event<K, D> {
+    fn with_state(state: u64) -> Self {
+        Self {
+            state: Atomic::new(state),
+            link: Link::new(),
+            start: Atomic::new(0),
+            key: array::from_fn(|_| Atomic::new(0)),
+            data: array::from_fn(|_| Atomic::new(0)),
+        }
+    }
+
     /// Returns the life of the cell, if it is live.
     #[inline(always)]
     pub(crate) fn life(&self) -> Option<Life> {
@@ -592,6 +611,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
     #[inline(always)]
     pub(crate) fn word(&self, at: usize) -> u64 {
         self.data.get(at).map_or(0, |one| one.load(Relaxed))
+    }
+
+    /// Returns a word of the key or, behind it, of the data; 0 if there is no such word. For the
+    /// owner.
+    #[inline(always)]
+    pub(crate) fn kept(&self, at: usize) -> u64 {
+        let (key, data) = (self.key.get(at), self.data.get(at.wrapping_sub(K)));
+        key.or(data).map_or(0, |word| word.load(Relaxed))
     }
 
     /// Copies key and data. For the owner.

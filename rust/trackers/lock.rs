@@ -70,6 +70,13 @@ tracker! {
         contention_end(lock: [void *], ret: [int]) => ended(lock, ret);
         contention_begin(lock: [void *], flags: [unsigned int]) => begun(lock, flags);
     }
+    impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // Known only with the end.
+            excluded: &["ret"],
+            ..labels::Rules::ALL
+        };
+    }
 }
 
 /// The flags of contention_begin: LCB_F_SPIN, _READ, _WRITE, _RT, _PERCPU and _MUTEX are 1 to 32.

@@ -95,6 +95,12 @@ tracker! {
     attach: Attachment<Probes> = attach,
         || sched::missing::<Probes>().or_else(|| stock::missing().or_else(|| assumptions::missing(&[&WAKING_LOCK])));
     impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // A time before the end.
+            excluded: &["queued"],
+            ..labels::Rules::ALL
+        };
+
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             if detail.queued != 0 {
                 detail.queued = now.saturating_sub(detail.queued);

@@ -71,6 +71,12 @@ tracker! {
     keeps: [6];
     attach: BothAttached = BothAttached::new, || None;
     impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // They need their number of values.
+            excluded: &["key", "begin"],
+            ..labels::Rules::ALL
+        };
+
         fn collect_missed(core: &Core<2, WORDS>, attached: &mut BothAttached) {
             let missed = attached.begin.take_missed() + attached.end.take_missed();
             core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);

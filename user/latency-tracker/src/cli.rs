@@ -100,9 +100,13 @@ LT_ALERT contains names chosen by users of this machine: quote it, after `--`."
     /// Shows a histogram and percentiles of the delays.
     #[command(
         after_help = "Examples:\n  latency-tracker hist slow_disk\n  latency-tracker hist slow_disk -m\n  \
-latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n\n\
+latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n  \
+latency-tracker start by_program block by=comm\n  \
+latency-tracker hist by_program --by\n\n\
 Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the\n\
-true value."
+true value. With --by, each delay is in one row: that of its label or, if all\n\
+labels of the instance are taken (max_labels=), in `other`, the last row. The\n\
+row with the longest total is first."
     )]
     Hist(HistArgs),
     /// Shows the operations in flight now, the oldest first.
@@ -281,6 +285,9 @@ pub(crate) struct CapturesArgs {
 pub(crate) struct HistArgs {
     /// The instance; all if omitted.
     pub(crate) name: Option<String>,
+    /// Show a row for each label of an instance with by=FIELD, instead of a histogram.
+    #[arg(long, conflicts_with_all = ["milliseconds", "nanoseconds"])]
+    pub(crate) by: bool,
     /// Show a histogram of each INTERVAL (a bare number is seconds), COUNT times.
     #[arg(short, long, num_args = 1..=2, value_names = ["INTERVAL", "COUNT"])]
     pub(crate) interval: Vec<String>,

@@ -4,6 +4,7 @@
 //! process groups, sessions and parents.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -94,6 +95,28 @@ fn move_to(group: &Path, pid: u32) -> Result<()> {
     fs::write(&file, pid.to_string()).with_context(|| file.display().to_string())
 }
 
+/// Returns the path of the cgroup with this number, as /proc/PID/cgroup has it; `None` if it was removed, or is not
+/// visible here.
+pub fn path_of(number: u64) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    find(&place(&mounts, "/")?, number)
+}
+
+/// Returns the path, below `root`, of the directory with this number of an inode.
+fn find(root: &Path, number: u64) -> Option<String> {
+    let mut next = vec![root.to_path_buf()];
+    while let Some(directory) = next.pop() {
+        if fs::metadata(&directory).is_ok_and(|found| found.ino() == number) {
+            let below = directory.strip_prefix(root).ok()?;
+            return Some(format!("/{}", below.display()));
+        }
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        next.extend(below.map(|entry| entry.path()));
+    }
+    None
+}
+
 /// The directory of the cgroup that /proc/PID/cgroup calls `own`, from the text of mountinfo.
 fn place(mountinfo: &str, own: &str) -> Option<PathBuf> {
     let mount = |line: &str| {
@@ -111,6 +134,19 @@ fn place(mountinfo: &str, own: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cgroup_is_found_by_its_number() {
+        let root = std::env::temp_dir().join(format!("lt-common-group-{}", std::process::id()));
+        fs::create_dir_all(root.join("a.slice/b")).unwrap();
+        let number = |below: &str| fs::metadata(root.join(below)).unwrap().ino();
+        assert_eq!(find(&root, number("")).unwrap(), "/");
+        assert_eq!(find(&root, number("a.slice/b")).unwrap(), "/a.slice/b");
+        let gone = number("a.slice/b");
+        fs::remove_dir(root.join("a.slice/b")).unwrap();
+        assert_eq!(find(&root, gone), None);
+        fs::remove_dir_all(root).unwrap();
+    }
 
     #[test]
     fn the_directory_of_a_cgroup_is_found_where_it_is_mounted() {

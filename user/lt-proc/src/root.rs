@@ -8,10 +8,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Histogram, Instance, Measure, ParseError, Pending, ProcError, Profile, Setting, Span, Stats,
-    StepTime, TrackerInfo,
+    Histogram, Instance, Labels, Measure, ParseError, Pending, ProcError, Profile, Setting, Span,
+    Stats, StepTime, TrackerInfo,
 };
 
+const LABELS: &str = "labels";
 const STEPS: &str = "steps";
 const MEASURE: &str = "measure";
 
@@ -93,6 +94,20 @@ impl ProcRoot {
     /// See [`ProcRoot::instance`].
     pub fn histogram(&self, name: &str) -> Result<Histogram, ProcError> {
         self.parse(&Path::new(name).join("histogram"), Histogram::parse)
+    }
+
+    /// Returns the delays of an instance by label.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`]; [`ProcError::Io`] if it does not count by label.
+    pub fn labels(&self, name: &str) -> Result<Labels, ProcError> {
+        self.parse(&Path::new(name).join(LABELS), Labels::parse)
+    }
+
+    /// Whether an instance counts delays by label.
+    #[must_use]
+    pub fn has_labels(&self, name: &str) -> bool {
+        self.path.join(name).join(LABELS).exists()
     }
 
     /// Returns the operations in flight in an instance.
