@@ -245,7 +245,9 @@ pub(crate) fn source<const K: usize, const D: usize, R: Record>(
         By::Pid => of_owner(ID, ID),
         By::Tid => of_owner(0, ID),
         By::Cgroup => match of_owner(0, ID)? {
-            Source::Event { at, shift, mask, .. } => Some(Source::Cgroup { at, shift, mask }),
+            Source::Event {
+                at, shift, mask, ..
+            } => Some(Source::Cgroup { at, shift, mask }),
             Source::Cpu | Source::Cgroup { .. } => None,
         },
         By::Field { nth, bits } => {
