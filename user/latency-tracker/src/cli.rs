@@ -2,6 +2,8 @@
 
 //! The command line. Help, man pages and completions all come from here.
 
+mod top;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -17,6 +19,8 @@ use crate::export::ExportArgs;
 use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
 use crate::why::{self, WhyArgs};
+
+pub(crate) use top::{Column, TopArgs};
 
 const EXAMPLES: &str = "\
 Exit status: 0 success, 1 error, 2 an alert fired (watch, record), a limit was
@@ -105,6 +109,9 @@ true value."
 latency-tracker pending --json"
     )]
     Pending(PendingArgs),
+    /// Shows all instances live: rates, percentiles, alerts, operations in flight, losses.
+    #[command(after_help = top::EXAMPLES)]
+    Top(TopArgs),
     /// Shows where time goes on the paths from interrupts and timers to tasks, by kind of step.
     #[command(
         after_help = "Examples:\n  latency-tracker start chain tree threshold=1ms\n  \
