@@ -2,6 +2,8 @@
 
 //! The command line. Help, man pages and completions all come from here.
 
+mod top;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -18,6 +20,8 @@ use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
 use crate::run::{self, RunArgs};
 use crate::why::{self, WhyArgs};
+
+pub(crate) use top::{Column, TopArgs};
 
 const EXAMPLES: &str = "\
 Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run), a limit
@@ -115,6 +119,9 @@ row with the longest total is first."
 latency-tracker pending --json"
     )]
     Pending(PendingArgs),
+    /// Shows all instances live: rates, percentiles, alerts, operations in flight, losses.
+    #[command(after_help = top::EXAMPLES)]
+    Top(TopArgs),
     /// Shows where time goes on the paths from interrupts and timers to tasks, by kind of step.
     #[command(
         after_help = "Examples:\n  latency-tracker start chain tree threshold=1ms\n  \

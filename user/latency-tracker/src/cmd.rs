@@ -13,6 +13,7 @@ pub(crate) mod pending;
 pub(crate) mod start;
 pub(crate) mod steps;
 pub(crate) mod stop;
+pub(crate) mod top;
 pub(crate) mod tree;
 mod unseen;
 pub(crate) mod watch;

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Command::Watch(args) => cmd::watch::run(&root, &args),
         Command::Hist(args) => cmd::hist::run(&root, &args),
         Command::Pending(args) => cmd::pending::run(&root, &args),
+        Command::Top(args) => cmd::top::run(&root, &args),
         Command::Steps(args) => cmd::steps::run(&root, &args),
         Command::Tree(args) => cmd::tree::run(&root, &args),
         Command::Profile(args) => profile::run(&root, &args),

@@ -266,6 +266,7 @@ fn everything_a_person_reads_fits_80_columns() {
         &["hist"],
         &["hist", "slow", "-m", "-T"],
         &["pending"],
+        &["top", "--once"],
         &["watch", "-T"],
         &["watch", "slow"],
     ] {
@@ -479,6 +480,7 @@ fn not_permitted_is_not_missing() {
         &["hist"],
         &["pending", "slow"],
         &["profile", "show", "slow"],
+        &["top"],
         &["record", "slow"],
     ];
     for args in all {
@@ -631,6 +633,7 @@ fn man_pages_and_completions_are_generated() {
         "latency-tracker-analyze-io.1",
         "latency-tracker-analyze-locks.1",
         "latency-tracker-watch.1",
+        "latency-tracker-top.1",
     ] {
         let text = fs::read_to_string(directory.join(page)).unwrap();
         assert!(

@@ -43,7 +43,7 @@ _latency_tracker_names() {
     [[ $cur != -* && $COMP_CWORD -ge 2 && -r $proc/control ]] || return 0
     words=$((COMP_CWORD - 1))
     case $cmd:$words in
-        stop:*|start:1|record:1|list:1|watch:1|hist:1|pending:1|steps:1|tree:1) names=$(cut -d' ' -f1 $proc/control) ;;
+        stop:*|start:1|record:1|list:1|watch:1|hist:1|pending:1|top:1|steps:1|tree:1) names=$(cut -d' ' -f1 $proc/control) ;;
         start:2|record:2|list:2|run:1) names=$(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers) ;;
         start:*|record:*|run:*)
             # after `name=` bash has split the word, and there is nothing to offer
