@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze`: shows what a thread waited for, and where its time went, from any kernel trace.
+//! `analyze`: shows the waits of a thread and the use of its time, from any kernel trace.
 //!
 //! ```text
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
@@ -135,8 +135,8 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     Ok((thread, (from, to), several))
 }
 
-/// Among the threads with that number, the one that existed for the longest part of the requested time; the time in
-/// which it is known; and a note if there are other such threads.
+/// Finds the thread with that number that existed for the longest part of the requested time. Returns the thread, the
+/// time in which it is known, and a note if there are other such threads.
 fn choose(
     model: &Model,
     tid: i32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench loop`: slices with rests between them. A slice has a thread of its own for each CPU under
-//! test, so that the priority and affinity end with the slice.
+//! `bench loop`: slices with rests between them. Each slice has a separate thread for each CPU
+//! under test, so that the priority and affinity end with the slice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -163,7 +163,7 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<
     Ok(report.outcome())
 }
 
-/// Returns the explanation of a peak from the trace of its capture. Runs in a thread of its own, at
+/// Returns the explanation of a peak from the trace of its capture. Runs in a separate thread, at
 /// ordinary priority.
 fn explanation(capture: &std::path::Path, explain: Explain) -> String {
     let read = || -> Result<String> {

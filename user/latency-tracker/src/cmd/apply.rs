@@ -144,7 +144,7 @@ impl<'a> Apply<'a> {
         }
         let gone: Vec<String> = self.gone(config);
         if self.wrong && !gone.is_empty() {
-            // An invalid line may be the one that lists the instance.
+            // An invalid line may be meant to list the instance.
             out::note(&format!(
                 "not removed until all lines are valid: {}",
                 gone.join(", ")

@@ -107,8 +107,8 @@ pub(crate) fn clean(root: &ProcRoot) {
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     for (name, line) in &owned.instances {
-        // Another instance may have this name by now: only an identical one is removed. A name of `why` has the process in
-        // it, and its threshold rises by itself.
+        // Another instance may have this name by now, so only an identical instance is removed. The threshold of an
+        // instance of `why` rises by itself, but its name contains the PID.
         let of_why = name.starts_with(&format!("why_{pid}_"));
         let same = root
             .instance(name)
