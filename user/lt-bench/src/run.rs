@@ -65,8 +65,8 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<
     let (held, (clock, known)) = Held::take(wish, &place, what, prepare)?;
     if known.is_slow() {
         note(
-            "reading the clock takes as long as a system call: the kernel does not rely on the processor's own \
-             (`latency-tracker check --rt`, row clock source)",
+            "reading the clock takes as long as a system call: the kernel does not rely on the processor's clock \
+             (see `latency-tracker check --rt`, row clock source)",
         );
     }
     let machine = Root::new("/");
@@ -87,8 +87,8 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<
     if !place.isolated {
         let rest = rest(args, &place);
         note(&format!(
-            "CPU {}: not isolated, so other tasks are among what is measured; rests {} ms after each slice; \
-             `latency-tracker check --rt {}` shows what to do",
+            "CPU {}: not isolated, so the results include other tasks; rests {} ms after each slice; \
+             `latency-tracker check --rt {}` shows how to isolate it",
             place.cpus,
             rest.as_millis(),
             place.cpus

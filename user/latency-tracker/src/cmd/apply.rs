@@ -76,7 +76,7 @@ impl Books {
         let entries = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| {
                 format!(
-                    "{}: not written by `apply`; delete it to leave alone what earlier runs started",
+                    "{}: not written by `apply`; delete this file to keep the instances that earlier runs started",
                     path.display()
                 )
             })?,
@@ -290,7 +290,7 @@ fn said(entry: &Entry, done: &Done) -> String {
         Done::Changed => ("changed", ""),
         Done::Restarted => (
             "restarted",
-            ": its counters and alerts start again, since a parameter changed that can only be set at creation",
+            ": its counters and alerts start again, because a parameter changed that can only be set at creation",
         ),
         Done::Nothing => ("unchanged", ""),
     };
