@@ -214,8 +214,8 @@ impl<T> Entry<T> {
 ///
 /// # Invariants
 ///
-/// - Every index handed out names a cell: `index >> CHUNK_BITS` is that of a filled entry of the
-///   directory and `index & (CHUNK - 1)` below the length of its chunk.
+/// - Every index handed out names a cell: `index >> CHUNK_BITS` is the number of a filled entry of
+///   the directory, and `index & (CHUNK - 1)` is below the length of its chunk.
 /// - A cell is on one stack, or owned by the one caller that `get` gave it to.
 /// - Only the caller that holds `busy` fills entries and changes `used`.
 pub(crate) struct Freelist<T: Cell, P: Platform> {
@@ -598,8 +598,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 return 0;
             }
             let depth = self.cell(Index::on_top(top)).link().checked_depth();
-            // If the cell was taken in between, what was read may be no link, or another one.
-            // Relaxed: read after the link, and changed before it, by a full exchange.
+            // If the cell was taken meanwhile, the value that was read may be a stale link or no
+            // link. Relaxed: read after the link, and changed before it, by a full exchange.
             if stack.head.load(Relaxed) == head {
                 return depth;
             }

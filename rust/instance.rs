@@ -2,9 +2,9 @@
 
 //! An instance: a tracker with its own name, parameters, counters and readers.
 //!
-//! [`Core`] is what all trackers share: the engine, the parameter values that probes read, the
-//! alerts. [`Instance`] is the view of any tracker's instance from the /proc tree; probes do not
-//! use it.
+//! [`Core`] is the part that all trackers share: the engine, the parameter values that probes read,
+//! and the alerts. [`Instance`] is the view of any tracker's instance from the /proc tree; probes
+//! do not use it.
 
 use crate::{
     alert::{
@@ -143,8 +143,8 @@ pub(crate) trait Table: Send + Sync {
     fn show(&self, out: &SeqFile);
 }
 
-/// A second engine of an instance, whose events are counted with those of the first. If there is
-/// one, only its events have an end.
+/// A second engine of an instance, whose events are counted together with the events of the first.
+/// If an instance has a second engine, only the events of that engine have an end.
 pub(crate) trait Second {
     /// Returns its counters.
     fn stats(&self) -> &Stats;
@@ -196,7 +196,7 @@ impl From<&Task> for Owner {
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Creates a core, not enabled, in place: it is too large for a kernel stack on which its
+    /// Creates a disabled core in place, because it is too large for a kernel stack on which its
     /// allocation may trigger reclaim. Sleeps; fails with `ENOMEM` or `EINVAL`.
     pub(crate) fn new<'a>(
         kind: &'static Kind,
@@ -253,7 +253,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         events as usize * (size_of::<Event<K, D>>() + 32)
     }
 
-    /// Lets the pool grow if it has requested that, frees outgrown memory, and takes back the cells
+    /// Grows the pool if it has requested this, frees outgrown memory, and takes back the cells
     /// that offline CPUs had cached. See [`Instance::maintain`]. Sleeps.
     pub(crate) fn maintain(&self) -> Option<u64> {
         platform::each_offline_cpu(|cpu| self.engine.cpu_gone(cpu));

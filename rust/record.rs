@@ -11,8 +11,8 @@
 //!   } }
 //! ```
 //!
-//! A field starts `at WORD:BIT`, and its type defines its number of bits. The order of the fields
-//! is that of the line.
+//! A field starts `at WORD:BIT`, and its type defines its number of bits. The fields have the
+//! same order in the line.
 //!
 //! # Contexts
 //!
@@ -429,7 +429,7 @@ impl Field for Actor {
 /// Then the parts of `tracker!` may follow: `stored` and `printed`; and `tail`, the name in the
 /// trace event of an alert's words after these fields.
 ///
-/// A field without room, or one that overlaps an earlier field, does not compile.
+/// A field that does not fit, or that overlaps an earlier field, does not compile.
 ///
 /// # Examples
 ///

@@ -99,7 +99,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         late: impl FnOnce(&Late<K, D>),
     ) -> Option<Ended> {
         let hash = self.seed.hash(key);
-        // Out of line: an end without a start should not pay for what a matched end needs.
+        // Out of line: an end without a start should not pay the costs of a matched end.
         let hits = self.table.look(guard, hash)?;
         self.event_out_hit(guard, hash, hits, key, end, is_end, late)
     }

@@ -64,10 +64,11 @@
 //! keeps the bit, which then stays until the end.
 //!
 //! A search for events to time out passes over most of the cells, and must be cheap for each:
-//! [`Event::quick_check`] reads the state, and, if there is an event, the start. That start is of
-//! the life that was seen, or of a later one, which began later: so if it is too young, so is the
-//! event in the cell. (An event whose start is set in the past may be passed over, and is found by
-//! the next search.) Only events that are old enough are copied and checked.
+//! [`Event::quick_check`] reads the state, and, if there is an event, the start. The start
+//! belongs to the life that was seen, or to a later life with a later start. So if the start is too
+//! young, the event in the cell is too young as well. (An event whose start is set in the past may
+//! be passed over, and is found by the next search.) Only events that are old enough are copied and
+//! checked.
 //!
 //! # References
 //!
@@ -192,7 +193,7 @@ pub(crate) enum GetRef {
 /// The result of [`Event::quick_check`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuickCheck {
-    /// No event, or one that has timed out.
+    /// No event, or an event that has timed out.
     Nothing,
     /// An event that its owner is changing: it was live, and will be.
     Changing,
@@ -300,8 +301,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         // Relaxed: a guess, the exchange checks it.
         let mut now = self.state.load(Relaxed);
         while life.is_that_of(now) {
-            // Release: what the report did comes before what an end that finds the mark cleared
-            // does next. As a read-modify-write it continues the release of `publish`.
+            // Release: the accesses of the report come before the next accesses of an end that
+            // finds the mark cleared. As a read-modify-write it continues the release of `publish`.
             match self.state.cmpxchg(now, now & !REPORTING, Release) {
                 Ok(_) => return,
                 Err(found) => now = found,

@@ -36,15 +36,15 @@ pub(crate) struct At<const POSITION: usize>;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident $position:ident = $name:literal,)*) => {
-        /// A counter, by what it counts.
+        /// A counter of events.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Counter {
             $($(#[$doc])* $variant,)*
         }
 
         impl Counter {
-            /// All counters, in the order of the `stats` file; `Crowded` and what follows it come last
-            /// there, after those of the kind.
+            /// All counters, in the order of the `stats` file. There, `Crowded` and later counters
+            /// come last, after the counters of the kind.
             pub(crate) const ALL: &'static [Counter] = &[$(Counter::$variant,)*];
 
             $($(#[$doc])* pub(crate) const $position: At<{ Counter::$variant as usize }> = At;)*

@@ -15,7 +15,7 @@
 //!
 //! # Contexts
 //!
-//! The functions of tracepoints: those of the tracepoint, with preemption off.
+//! The functions of tracepoints run in the contexts of the tracepoint, with preemption off.
 
 pub(super) use super::tasks::{self, Guard};
 pub(super) use crate::{
@@ -292,11 +292,12 @@ pub(super) const fn params<const N: usize>(
 
 /// Declares a tracker of tracepoints. In order:
 ///
-/// - its name, and what it measures; the words of a key; the threshold, in nanoseconds;
+/// - its name, and the operation that it measures; the words of a key; the threshold, in
+///   nanoseconds;
 /// - `tasks`, if it has the filter of tasks: whether kernel threads pass it by default; `stack`,
 ///   if the alert of an end has the stack at the end; `stock`, the function that starts events for
 ///   operations in flight when an instance starts; `own`, the state of an instance; `counters`, if
-///   there are more than the filter's; `check`, see [`Kind::check`];
+///   it has other counters than the filter's; `check`, see [`Kind::check`];
 /// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be
 ///   given only at the creation; the position of `vec` becomes `PARAM_VEC`;
 /// - the words that an event keeps: its `owner`, or also the known fields of its alert, its
@@ -304,14 +305,14 @@ pub(super) const fn params<const N: usize>(
 ///   `Detail::of(key)` makes the fields, in the last one `Detail::of(key, data)`;
 /// - the fields of an alert, see [`record!`](crate::record::record), each with a comment that
 ///   describes it; `stored` and `printed` are the orders of the fields of the trace event, and of
-///   its text, if they differ from that of the line. Without `alert` there is no trace event, and
-///   `Detail` is declared elsewhere;
-/// - `attach`: the type that keeps the probes attached, the function that makes it, and the one
-///   that returns what the kernel lacks. Or `probes`: the header of the tracepoints, their
-///   arguments with the types of C, and the function of `Probes` that is called with the resulting
-///   values, each a `u64`. The end comes first: no event starts whose end would be missed. There
-///   may be several headers. A tracepoint that depends on the kernel's configuration has
-///   `#[cfg(CONFIG_...)]` before it;
+///   its text, if they differ from the order in the line. Without `alert` there is no trace event,
+///   and `Detail` is declared elsewhere;
+/// - `attach`: the type that keeps the probes attached, the function that makes it, and the
+///   function that returns missing features of the kernel. Or `probes`: the header of the
+///   tracepoints, their arguments with the types of C, and the function of `Probes` that is called
+///   with the resulting values, each a `u64`. The end is attached first, so that no event starts
+///   whose end would be missed. There may be several headers. A tracepoint that depends on the
+///   kernel's configuration has `#[cfg(CONFIG_...)]` before it;
 /// - `impl`, items that differ from the defaults of [`Declared`]. Every field of at most four words
 ///   can be a label (`by=`), unless it is in `LABELS.excluded` there: a field that an event does not
 ///   keep, or that is complete only with the end.

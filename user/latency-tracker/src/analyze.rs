@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze`: shows what a thread waited for, where its time went, and how long operations took, from any kernel trace.
+//! `analyze`: shows the waits of a thread, the use of its time, and how long operations took, from any kernel trace.
 //!
 //! ```text
 //! trace --trace.rs--> lt_model::tables --tables.rs--> tables as text, JSON or CSV
@@ -155,8 +155,8 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     Ok((thread, (from, to), several))
 }
 
-/// Among the threads with that number, the one that existed for the longest part of the requested time; the time in
-/// which it is known; and a note if there are other such threads.
+/// Finds the thread with that number that existed for the longest part of the requested time. Returns the thread, the
+/// time in which it is known, and a note if there are other such threads.
 fn choose(
     model: &Model,
     tid: i32,

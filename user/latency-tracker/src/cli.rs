@@ -41,8 +41,8 @@ Examples:
 /// Finds out in production why something was late.
 ///
 /// The latency_tracker kernel module pairs the start and the end of kernel operations, and reports
-/// those that took longer than a threshold. This command starts instances of its trackers, shows
-/// what they report, and records what the kernel did before a report.
+/// operations that took longer than a threshold. This command starts instances of its trackers,
+/// shows their reports, and records a kernel trace of the time before a report.
 #[derive(Debug, Parser)]
 #[command(name = "latency-tracker", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 79)]
 pub(crate) struct Cli {
@@ -53,7 +53,7 @@ pub(crate) struct Cli {
 /// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Waits until a process, a command, a unit or a disk is late, and explains why.
+    /// Watches a process, a command, a unit or a disk until an operation is late, and explains why.
     #[command(after_help = why::EXAMPLES)]
     Why(Box<WhyArgs>),
     /// Measures for a while, or for the time of a command, and shows the result.
@@ -141,7 +141,7 @@ and their shares of the time.")]
     /// Prints, compares and draws I/O latency by class.
     #[command(after_help = profile::EXAMPLES)]
     Profile(ProfileArgs),
-    /// Waits for alerts and saves a trace of what led to each.
+    /// Waits for alerts, and saves a trace of the time before each.
     Record(Box<RecordArgs>),
     /// Lists the captures of `record`, or shows one.
     #[command(after_help = "Examples:\n  latency-tracker captures\n  \
@@ -164,18 +164,18 @@ latency_tracker_export_dropped_total.")]
     /// Explains why something was late, from a capture of `record` or another trace.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),
-    /// Shows what a thread waited for, from a kernel trace.
+    /// Shows the waits of a thread, from a kernel trace.
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArgs),
-    /// Measures how long a CPU is kept from a task, how late a task is woken, and what LTTng can record.
+    /// Measures how long a CPU is kept from a task, how late a task is woken, and how fast LTTng can record.
     #[command(after_help = lt_bench::EXAMPLES)]
     Bench(Box<BenchArgs>),
-    /// Shows what the probes themselves cost, from the processor's counters.
+    /// Shows the cost of the probes, from the processor's counters.
     #[command(after_help = "Examples:\n  rmmod latency_tracker\n  \
 modprobe latency_tracker measure=cycles,instructions,branch-misses\n  \
 latency-tracker start cost wakeup threshold=1h\n  latency-tracker measure\n  \
 latency-tracker measure --json\n\n\
-The module must be loaded with measure=; modprobe does not change a loaded one.\n\
+The module must be loaded with measure=; modprobe changes no loaded module.\n\
 Percentiles are upper bounds: at most 1/8 above the true value. The correlation\n\
 of a counter with the cycles is from -1 to 1.")]
     Measure(MeasureArgs),

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! alert of a request --block--> its life, the queue of the device, who overtook it
-//! any other alert ----why-----> the critical path of its thread, or what its processor did, in the delay
+//! any other alert ----why-----> the critical path of its thread, or the activity of its processor
 //! all alerts --draw, page--> a trace for Perfetto, an HTML page
 //! ```
 
@@ -107,8 +107,8 @@ pub(crate) fn owner(alert: &Alert) -> String {
     }
 }
 
-/// The trace, the alerts to explain, and the evidence in the trace. The alerts are those in a file, those of a capture,
-/// or those in the trace.
+/// Returns the trace, the alerts to explain, and the evidence in the trace. The alerts come from a file, a capture or
+/// the trace.
 fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
     let inside = args.capture.join("trace");
     let trace = match inside.is_dir() {

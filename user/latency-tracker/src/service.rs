@@ -145,7 +145,7 @@ fn connect() -> Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// Encodes an alert in the journal's native protocol. The fields are those of `--json`.
+/// Encodes an alert in the journal's native protocol. The fields have the names of `--json`.
 fn entry(alert: &Alert, capture: Option<&Path>) -> Result<Vec<u8>> {
     let mut entry = Vec::new();
     let message = out::printable(&alert.to_string());

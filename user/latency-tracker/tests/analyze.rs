@@ -26,7 +26,7 @@ mod terminal;
 
 use pftrace::Pftrace;
 
-/// A directory of its own for each test.
+/// A separate directory for each test.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -291,8 +291,8 @@ fn what_cannot_be_answered_is_said() {
     );
 }
 
-/// More time than the trace covers: the rest is part of the path, as not known, and a message says
-/// so.
+/// More time than the trace covers: the remaining time is an unknown part of the path, and a message
+/// reports this.
 #[test]
 fn what_is_outside_of_the_trace_is_not_known() {
     let dir = Dir::with_traces("outside");

@@ -24,7 +24,7 @@ const ALERT: &str = "seq=17 time=1234567890123 instance=slow tracker=block reaso
     threshold=10000000 cpu=1 pid=812 tid=812 comm=\"fio\" dev=8:0 disk=\"sda\" op=\"WS\" sector=2048 bytes=4096 \
     queue=0 device=10412345 requeues=0\n";
 
-/// A tree of its own for each test.
+/// A separate tree for each test.
 struct Tree(PathBuf);
 
 impl Tree {

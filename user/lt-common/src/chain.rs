@@ -10,7 +10,7 @@ use crate::out;
 /// Width of the bar of a step that took all the time.
 const BAR: usize = 16;
 
-/// Returns a sentence that names the longest step, and says what is unknown about the time before
+/// Returns a sentence that names the longest step, and the unknown facts about the time before
 /// the chain. `None` if the alert has no steps, or if no time passed between them.
 pub fn verdict(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;
@@ -53,7 +53,8 @@ fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
     (times > 1).then_some((took, meanwhile))
 }
 
-/// Returns a sentence on what the CPU did in the longest wait for which the alert records that, if the wait matters.
+/// Returns a sentence on the activity of the CPU in the longest wait for which the alert records this, if the wait
+/// matters.
 pub fn interference(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;
     let told = steps.iter().filter_map(|step| Some((step, step.parts?)));

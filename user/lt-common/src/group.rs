@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A cgroup of its own for a command: all descendants are in it from their first instruction, whatever they do with
+//! A separate cgroup for a command: all descendants are in it from their first instruction, whatever they do with
 //! process groups, sessions and parents.
 
 use std::fs;
@@ -22,8 +22,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Creates the cgroup below that of this process, so that the command keeps the limits that it would have had. Its name
-    /// has the subcommand in it.
+    /// Creates the cgroup below the cgroup of this process, so that the command has the same limits as without it. The
+    /// name contains the subcommand.
     pub fn create(subcommand: &str) -> Result<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
         let own = fs::read_to_string("/proc/self/cgroup")?;
@@ -70,7 +70,7 @@ impl Drop for Group {
     }
 }
 
-/// Removes a cgroup. What the command has left running goes on in the one above.
+/// Removes a cgroup. Processes that the command has left running continue in the parent cgroup.
 pub fn remove(directory: &Path) {
     let left = fs::read_to_string(directory.join(PROCS)).unwrap_or_default();
     if let Some(above) = directory.parent() {

@@ -179,7 +179,7 @@ impl Format {
             (Self::Ctf2, true) => Ok(Some("--trace-format=ctf-2")),
             (Self::Ctf1, false) => Ok(None),
             (Self::Ctf2, false) => bail!(
-                "--trace-format ctf-2: LTTng writes it from 2.15 on, and this is {}",
+                "--trace-format ctf-2: this needs LTTng 2.15 or later, and the installed version is {}",
                 version.trim()
             ),
         }
@@ -262,7 +262,7 @@ impl Session {
         &self.name
     }
 
-    /// Writes what the recorder holds below `directory`, as `directory/kernel`.
+    /// Writes the contents of the recorder to `directory/kernel`.
     pub fn snapshot(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
         let in_session = format!("--session={}", self.name);
@@ -274,7 +274,7 @@ impl Session {
         sign_trace(directory)
     }
 
-    /// Sends what the recorder holds to the relay daemon at `url`, as `name`.
+    /// Sends the contents of the recorder to the relay daemon at `url`, as `name`.
     pub fn send(&self, name: &str, url: &str) -> Result<()> {
         let in_session = format!("--session={}", self.name);
         let name = format!("--name={name}");

@@ -120,7 +120,7 @@ pub fn paint(colour: Colour, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// `text`, cut to `width` characters; what was cut shows as `~`.
+/// Cuts `text` to `width` characters; `~` stands for the missing part.
 pub fn fit(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
@@ -153,7 +153,7 @@ pub fn wrap(text: &str, indent: usize) -> Vec<String> {
 }
 
 /// `text` in lines of at most `width`, broken between words and indented by `indent`. A word that is too long for a
-/// line gets a line of its own, and is cut.
+/// line is cut, and gets a separate line.
 pub fn wrap_to(text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -137,7 +137,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Reads what is available now.
+    /// Reads the available lines.
     pub fn read(&mut self, mut file: &File) -> io::Result<Chunk> {
         let mut chunk = Chunk::default();
         let mut buffer = [0; 16384];

@@ -7,7 +7,7 @@
 //!       KIND:SUBJECT@CPU+ns since the step before
 //! ```
 //!
-//! With `interference=1`, the time of a `switch` is followed by what the CPU did while the task
+//! With `interference=1`, the time of a `switch` is followed by the activity of the CPU while the task
 //! waited for it: `{irq:9000,softirq:0,tasks:2738,idle:0}`. For the longest of these waits, it also
 //! names what had the CPU:
 //! `{irq:9000,softirq:0,tasks:2738,idle:0;irq/27(eth0)=8800;task/214(hog)>=2400}`.
@@ -69,7 +69,7 @@ pub struct Rival {
 }
 
 impl Rival {
-    /// Parses `KIND/ID(NAME)=NS`, or the same with `>=`.
+    /// Parses `KIND/ID(NAME)=NS` or `KIND/ID(NAME)>=NS`.
     fn parse(text: &str) -> Option<Self> {
         let (what, time) = text.rsplit_once('=')?;
         let (what, at_least) = match what.strip_suffix('>') {

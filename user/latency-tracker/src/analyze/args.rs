@@ -67,7 +67,7 @@ thread).
 
 Before the thread is created, its closest existing ancestor is analyzed. A
 thread is working (in user mode or in system calls), interrupted (by an
-interrupt, or runnable but waiting for a CPU), blocked, or its state is not
+interrupt, or runnable and waiting for a CPU), blocked, or its state is not
 recorded. These times add up exactly to the range. A wait is explained by the
 thread that ended it, and by the waits of that thread at that time.
 
@@ -89,7 +89,7 @@ pub(crate) enum AnalyzeCommand {
     /// Shows the critical path of a thread: what delayed it.
     #[command(after_help = PATH_EXAMPLES)]
     Path(PathArgs),
-    /// Shows the time of a thread by state, and what its waits depended on.
+    /// Shows the time of a thread by state, and the causes of its waits.
     #[command(after_help = DELAYS_EXAMPLES)]
     Delays(DelaysArgs),
     /// Shows how long woken threads waited for a CPU.
@@ -130,7 +130,7 @@ pub(crate) struct DelaysArgs {
     /// End of the range; by default the last event of the thread.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse, conflicts_with = "event")]
     pub(crate) to: Option<Point>,
-    /// End the range at the first such event in it.
+    /// End the range at the first such event.
     #[arg(long, value_name = "NAME[:TID]", value_parser = event)]
     pub(crate) event: Option<Mark>,
     /// Show this many of the longest stays in each state; 0 shows none.
@@ -142,7 +142,7 @@ pub(crate) struct DelaysArgs {
     /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
     #[arg(long, value_name = "THREADS")]
     pub(crate) depth: Option<usize>,
-    /// Show all states, and every wait in a line of its own.
+    /// Show all states, and each wait on a separate line.
     #[arg(short, long, conflicts_with = "min")]
     pub(crate) all: bool,
     /// Print one JSON object, with all stays and all waits.

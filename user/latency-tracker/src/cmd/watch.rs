@@ -201,7 +201,7 @@ struct Columns {
 const DELAY: usize = 9;
 const COMM: usize = 15;
 const TID: usize = 7;
-/// Least width for the late operation beside the other columns; in less, it gets lines of its own.
+/// Minimum width for the late operation beside the other columns. In less space, it is printed on separate lines.
 const WHAT: usize = 20;
 
 impl Columns {

@@ -214,7 +214,7 @@ impl Beside for Proofs<'_> {
 
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept> {
         if let Some(resource) = self.of_stack(thread, sleep) {
-            // It became runnable in between, and now sleeps for another reason.
+            // The thread became runnable meanwhile, and now sleeps for another reason.
             let is_it = resource.function != resource::QUOTA;
             return is_it.then_some(Slept {
                 leaf: Leaf::Resource(resource.what, resource.function),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Explains one alert: what took the time of the delay.
+//! Explains one alert: the causes of the delay.
 //!
 //! An alert that belongs to a thread is explained by the critical path of that thread. An alert of an interrupt, or
 //! without a task, is explained by the activity of the CPU on which it ended.
@@ -23,7 +23,7 @@ use crate::trace::Told;
 /// Trackers whose delays the CPU's activity explains better than the thread that happened to be interrupted.
 const OF_PROCESSORS: [&str; 2] = ["irq", "softirq"];
 
-/// An alert, and what took its time.
+/// An alert, with the causes of its delay.
 pub(super) struct Why<'a> {
     told: &'a Told,
     alert: &'a Alert,

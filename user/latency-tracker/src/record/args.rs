@@ -116,7 +116,7 @@ pub(crate) struct RecordArgs {
     /// Omit the events that show where a thread or a request was held back: migrations, limits, disk queues.
     #[arg(long, conflicts_with = "no_default_events")]
     pub(crate) lean: bool,
-    /// The trace format; by default the one LTTng uses. Trace Compass reads ctf-1.8; babeltrace2 reads both since 2.1.
+    /// The trace format; by default LTTng's own. Trace Compass reads ctf-1.8; babeltrace2 reads both since 2.1.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) trace_format: Option<Format>,
     /// Also send each trace, with its alerts and evidence, to the LTTng relay daemon at

@@ -40,7 +40,7 @@ pub(crate) struct Flight {
     buffers: Buffers,
     events: Vec<String>,
     format: Option<Format>,
-    /// The session daemon that has the session, whoever started the daemon.
+    /// The process ID of the session daemon that has the session: ours, or an earlier one.
     served_by: Option<i32>,
     /// The last time at which it was recording.
     seen: SystemTime,

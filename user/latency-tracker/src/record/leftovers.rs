@@ -117,8 +117,8 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     for (name, line) in &owned.instances {
-        // Another instance may have this name by now: only an identical one is removed. A name of `why` or `run` has the
-        // process in it, and its threshold rises by itself.
+        // Another instance may have this name by now, so only an identical instance is removed. The threshold of an
+        // instance of `why` or `run` rises by itself, but its name contains the PID.
         let by_name = name.starts_with(&format!("why_{pid}_")) || *name == name_of_run(pid);
         let same = root
             .instance(name)

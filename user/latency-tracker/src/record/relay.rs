@@ -64,7 +64,8 @@ impl std::str::FromStr for Relay {
 }
 
 impl Relay {
-    /// Whether the relay daemon accepts connections. Fine if this process may not try: the session daemon may.
+    /// Checks that the relay daemon accepts connections. Succeeds if this process may not connect, since the session
+    /// daemon may.
     pub(crate) fn check(&self) -> Result<()> {
         let addresses = match (self.host.as_str(), self.port).to_socket_addrs() {
             Ok(addresses) => addresses,
@@ -131,7 +132,7 @@ fn is_forbidden(error: &io::Error) -> bool {
     )
 }
 
-/// Whether this process may have sockets of the network; the resolver's error does not say.
+/// Whether this process may open network sockets; the resolver's error does not show this.
 fn may_connect() -> bool {
     std::net::UdpSocket::bind(("127.0.0.1", 0)).is_ok()
 }

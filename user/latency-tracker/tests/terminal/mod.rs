@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A terminal for a command: what it prints there may have another width than in a pipe.
+//! A terminal for a command, whose output there may have another width than in a pipe.
 
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -11,7 +11,7 @@ use nix::fcntl::OFlag;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 
 /// Runs a command whose standard output is a terminal of this many columns, without colours.
-/// Returns its exit status, and what it printed there and on standard error.
+/// Returns its exit status, and its output on the terminal and on standard error.
 pub(crate) fn on_a_terminal(mut command: Command, columns: usize) -> (i32, String, String) {
     // Unlike with openpty(3), no child of a test in another thread inherits either side.
     let mut master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();

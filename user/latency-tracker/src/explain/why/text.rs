@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The screen of an explanation: what was late, the verdict, the causes and the longest steps, or the activity of the
-//! processor; unusual activity; and what the trace lacks.
+//! The screen of an explanation: the late operation, the verdict, the causes and the longest steps (or the activity of
+//! the processor), unusual activity, and gaps of the trace.
 
 use lt_common::{chain, out};
 use lt_model::Use;
@@ -44,7 +44,7 @@ impl Why<'_> {
         lines.join("\n") + "\n"
     }
 
-    /// What was late.
+    /// The late operation.
     fn head(&self) -> Vec<String> {
         let alert = self.alert;
         let owner = crate::explain::owner(alert);
@@ -185,7 +185,7 @@ impl Why<'_> {
         lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
     }
 
-    /// What the trace lacks, and which limit to raise, as sentences.
+    /// The gaps of the trace, and the limits to raise, as sentences.
     pub(in crate::explain) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let begin = self.model().span.0;
