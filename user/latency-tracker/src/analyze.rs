@@ -83,9 +83,8 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     let model = &trace.model;
     let (thread, (from, to), several) = asked(model, args)?;
     let (begin, end) = model.span;
-    let beyond = (from < begin || to > end).then(|| {
-        format!("the trace covers only {begin} to {end}")
-    });
+    let beyond =
+        (from < begin || to > end).then(|| format!("the trace covers only {begin} to {end}"));
     several.iter().for_each(|several| note(several));
     let pieces = why::path(model, thread, from, to);
     let shown = show::Shown {

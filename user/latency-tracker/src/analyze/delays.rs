@@ -57,9 +57,8 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
         facts: Facts::NONE,
     };
     let (begin, end) = model.span;
-    let beyond = (asked.from < begin || asked.to > end).then(|| {
-        format!("the trace covers only {begin} to {end}")
-    });
+    let beyond = (asked.from < begin || asked.to > end)
+        .then(|| format!("the trace covers only {begin} to {end}"));
     if let Some(file) = &args.html {
         let notes = asked.note.iter().chain(&beyond).cloned();
         let unrecorded = trace.unrecorded().into_iter().map(str::to_string);

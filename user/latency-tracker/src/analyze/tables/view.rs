@@ -116,9 +116,7 @@ impl<'a> Report<'a> {
     pub(super) fn outside(&self) -> Option<String> {
         let ((begin, end), (from, to)) = (self.found.span, self.found.asked);
         let is_outside = from < begin || to != u64::MAX && to > end;
-        is_outside.then(|| {
-            format!("the trace covers only {begin} to {end}")
-        })
+        is_outside.then(|| format!("the trace covers only {begin} to {end}"))
     }
 
     pub(super) fn thread(&self, id: TaskId) -> String {
