@@ -10,6 +10,7 @@
 # root: full
 # icount: 1
 # timeout: 300
+# worth: each run loads and unloads the module, and all of its ends are tried
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -159,6 +160,6 @@ nothing_left
 pkill -f '^sleep 1000' || :
 
 # The module stays if others use it by the end.
-latency-tracker run syscall -- sh -c 'echo "mine wakeup threshold=1h" >/proc/latency_tracker/control'
+latency-tracker run syscall -- sh -c 'echo "mine wakeup threshold=3600s" >/proc/latency_tracker/control'
 assert_eq "$(cut -d' ' -f1 $LT/control)" mine "instances of others"
 rmmod latency_tracker

@@ -10,8 +10,8 @@ use lt_common::seconds::some_time;
 use lt_proc::{Nanos, Setting};
 
 pub(crate) const EXAMPLES: &str = "\
-Exit status: that of COMMAND, or 128+N if signal N ended it. Without COMMAND, or
-if it still runs at the end: 0 nothing took longer than the threshold, 2
+Exit status: that of COMMAND, or 128+N if signal N ended it. Without COMMAND,
+or if it still runs at the end: 0 nothing took longer than the threshold, 2
 something did. 1 error.
 
 Examples:
@@ -21,9 +21,9 @@ Examples:
   latency-tracker run offcpu -d 5s --json -- tar -xf backup.tar
   latency-tracker run func function=vfs_read threshold=1ms pid=812
 
-Loads the module if needed, starts one instance, and removes both at the end, on
-Ctrl-C and after an error, too. Shows the histogram, the longest operation over
-the threshold with what the tracker knows about it, what was lost or not
+Loads the module if needed, starts one instance, and removes both at the end,
+on Ctrl-C and after an error, too. Shows the histogram, the longest operation
+over the threshold with what the tracker knows about it, what was lost or not
 counted, and what has not ended.
 
 With COMMAND, only that process and its descendants count, from its first
