@@ -469,7 +469,7 @@ fn not_permitted_is_not_missing() {
     if !root {
         mode(0o000);
     }
-    let all: [&[&str]; 11] = [
+    let all: [&[&str]; 12] = [
         &["list"],
         &["list", "slow"],
         &["list", "--trackers"],
