@@ -74,6 +74,7 @@ completes() {
 }
 [ "$(completes wa)" = watch ] || fail "bash completes no command: $(completes wa)"
 [ "$(completes 'watch --ne')" = --new ] || fail "bash completes no option: $(completes 'watch --ne')"
+[ "$(completes 'run jbd2-c')" = jbd2-commit ] || fail "bash completes no recipe: $(completes 'run jbd2-c')"
 head -n 1 "$root/usr/share/zsh/site-functions/_latency-tracker" | grep -qx '#compdef latency-tracker' || fail "zsh would not load it"
 find "$root" -type d ! -perm 755 | grep . && fail "directories that not all can enter"
 

@@ -31,7 +31,7 @@ which was run (run).
 Examples:
   latency-tracker check
   latency-tracker why -p 812 --over 50ms
-  latency-tracker run syscall calls=fsync threshold=5ms -- make
+  latency-tracker run fsync -- make
   latency-tracker start slow_disk block threshold=10ms
   latency-tracker watch slow_disk
   latency-tracker hist slow_disk
@@ -59,6 +59,18 @@ pub(crate) enum Command {
     /// Measures for a while, or for the time of a command, and shows the result.
     #[command(after_help = run::EXAMPLES)]
     Run(Box<RunArgs>),
+    /// Lists the recipes for `run`: questions with a name, or shows one.
+    #[command(after_help = "Examples:\n  latency-tracker recipes\n  \
+latency-tracker recipes fsync\n  latency-tracker recipes --json\n  latency-tracker run fsync -- make\n\n\
+Files /etc/latency-tracker/recipes/NAME.recipe add recipes of your own, or\n\
+replace those of the same name:\n\n  \
+question: How long does fsync of the database take?\n  \
+run: syscall calls=fsync comm=postgres threshold=20ms\n  \
+normal: Up to 5 ms on this machine.\n  \
+next: Look at disk-flush.\n\n\
+Indented lines continue the line above. `needs: module NAME` names a module that\n\
+must be loaded.")]
+    Recipes(RecipesArgs),
     /// Shows the instances and their counters.
     #[command(
         after_help = "Examples:\n  latency-tracker list\n  latency-tracker list slow_disk\n  \
@@ -210,6 +222,15 @@ pub(crate) struct ListArgs {
     /// Show the trackers, with their parameters, defaults and units.
     #[arg(short, long)]
     pub(crate) trackers: bool,
+    /// Print one JSON object per line.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecipesArgs {
+    /// Show this recipe: what it measures, what is normal, and what to do next.
+    pub(crate) name: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,

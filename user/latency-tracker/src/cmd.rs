@@ -10,6 +10,7 @@ pub(crate) mod hist;
 pub(crate) mod list;
 pub(crate) mod measure;
 pub(crate) mod pending;
+pub(crate) mod recipes;
 pub(crate) mod start;
 pub(crate) mod steps;
 pub(crate) mod stop;

@@ -17,6 +17,7 @@ mod export;
 mod html;
 mod perfetto;
 mod profile;
+mod recipes;
 mod record;
 mod run;
 mod service;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Steps(args) => cmd::steps::run(&root, &args),
         Command::Tree(args) => cmd::tree::run(&root, &args),
         Command::Profile(args) => profile::run(&root, &args),
+        Command::Recipes(args) => cmd::recipes::run(&args),
         Command::Run(args) => run::run(&root, &args),
         Command::Why(args) => why::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),

@@ -269,6 +269,8 @@ fn everything_a_person_reads_fits_80_columns() {
         &["top", "--once"],
         &["watch", "-T"],
         &["watch", "slow"],
+        &["recipes"],
+        &["recipes", "dns"],
     ] {
         let (_, out, _) = terminal::on_a_terminal(tree.command(args), 79);
         assert!(!out.is_empty(), "{args:?}");
@@ -278,6 +280,69 @@ fn everything_a_person_reads_fits_80_columns() {
         let (_, out, _) = tree.run(args);
         assert!(!out.contains('\x1b'), "colour without a terminal: {out}");
     }
+}
+
+#[test]
+fn recipes_are_listed_shown_and_replaced_and_a_slip_of_the_finger_is_understood() {
+    let tree = Tree::new("recipes");
+    let own = tree.0.join("own");
+    fs::create_dir(&own).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = tree.command(args);
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = command
+            .env("LATENCY_TRACKER_RECIPES", &own)
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap(), text(stdout), text(stderr))
+    };
+    let (code, out, err) = run(&["recipes"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let lines = out.lines().count();
+    assert!(lines > 24 && out.contains("\nfsync "), "{out}");
+    let (_, out, _) = run(&["recipes", "--json"]);
+    assert_eq!(out.lines().count(), lines - 1);
+    let (code, out, _) = run(&["recipes", "fsync"]);
+    assert!(
+        code == 0 && out.contains("run       syscall calls=fsync,"),
+        "{out}"
+    );
+    for title in ["question", "normal", "next"] {
+        assert!(out.contains(&format!("\n  {title} ")), "{title}: {out}");
+    }
+    let (code, _, err) = run(&["recipes", "fsnc"]);
+    assert!(code == 1 && err.contains("did you mean fsync"), "{err}");
+
+    let file = own.join("fsync.recipe");
+    let mine = "question: Mine?\nrun: block threshold=1ms\nnormal: N.\nnext: X.\n";
+    fs::write(&file, mine).unwrap();
+    let (_, out, _) = run(&["recipes", "fsync"]);
+    let from = format!("from      {}", file.display());
+    assert!(out.contains("Mine?") && out.contains(&from), "{out}");
+    fs::write(&file, mine.replace("next", "then")).unwrap();
+    let fault = format!("{}:4: \"then: X.\"", file.display());
+    for args in [&["recipes"][..], &["recipes", "fsync"], &["run", "fsync"]] {
+        let (code, _, err) = run(args);
+        assert!(code == 1 && err.contains(&fault), "{args:?}: {err}");
+    }
+
+    // A tracker and a recipe have names of their own, which are looked at together.
+    for (word, meant) in [("blok", "block"), ("disk-queu", "disk-queue")] {
+        let (code, _, err) = run(&["run", word]);
+        let text = format!("unknown tracker or recipe {word:?}; did you mean {meant}");
+        assert!(code == 1 && err.contains(&text), "{err}");
+        assert!(err.contains("`latency-tracker recipes` lists"), "{err}");
+    }
+    // A parameter of the user is checked against the recipe's tracker.
+    let (code, _, err) = run(&["run", "disk", "treshold=1ms"]);
+    assert!(
+        code == 1 && err.contains("did you mean threshold=?"),
+        "{err}"
+    );
 }
 
 #[test]

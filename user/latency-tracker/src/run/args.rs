@@ -15,7 +15,8 @@ or if it still runs at the end: 0 nothing took longer than the threshold, 2
 something did. 1 error.
 
 Examples:
-  latency-tracker run block
+  latency-tracker run fsync -- make
+  latency-tracker run disk dev=sda threshold=5ms
   latency-tracker run block dev=sda from=insert threshold=20ms -d 1m
   latency-tracker run syscall calls=fsync,fdatasync threshold=5ms -- make
   latency-tracker run offcpu -d 5s --json -- tar -xf backup.tar
@@ -32,15 +33,17 @@ cannot tell them from others: there, everything counts as long as COMMAND runs.
 Ctrl-C also ends COMMAND, and SIGTERM and SIGHUP are passed on to it. A second
 signal ends the run at once.
 
-`latency-tracker list --trackers` shows the trackers; with the name of a
-tracker, its parameters.";
+A recipe is a question with a name, such as fsync: `latency-tracker recipes`
+lists them. `latency-tracker list --trackers` shows the trackers; with the name
+of a tracker, its parameters.";
 
 /// Starts an instance for a while, or for the time of a command, and shows what it measured.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The tracker.
-    pub(crate) tracker: String,
-    /// Parameters of the tracker.
+    /// The tracker, or a recipe.
+    #[arg(value_name = "TRACKER|RECIPE")]
+    pub(crate) what: String,
+    /// Parameters of the tracker; they replace those of a recipe.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<Setting>,
     /// Run this command, and measure until it ends.

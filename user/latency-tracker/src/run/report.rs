@@ -19,6 +19,8 @@ const SHOWN: usize = 5;
 /// What `--json` prints; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
+    recipe: Option<&'a str>,
+    question: Option<&'a str>,
     tracker: &'a str,
     /// The tracker and all parameters, as in `control`.
     line: &'a str,
@@ -50,7 +52,10 @@ pub(super) fn json(measured: &Measured) -> Result<String> {
     let words = measured.command.iter();
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into()).collect();
     let missing = losses(&measured.tracker, stats);
+    let recipe = measured.recipe.as_ref();
     let report = Report {
+        recipe: recipe.map(|recipe| recipe.name.as_str()),
+        question: recipe.map(|recipe| recipe.question.as_str()),
         tracker: &measured.tracker,
         line: &measured.line,
         threshold: measured.threshold,
@@ -73,13 +78,22 @@ pub(super) fn json(measured: &Measured) -> Result<String> {
 
 pub(super) fn text(measured: &Measured) -> Vec<String> {
     let time = Nanos(measured.time.as_nanos() as u64);
-    let title = format!("{}, for {time}", measured.tracker);
+    let title = match &measured.recipe {
+        Some(recipe) => format!("{} ({time})", recipe.question),
+        None => format!("{}, for {time}", measured.tracker),
+    };
     let mut lines = vec![out::paint(Colour::Bold, &title)];
     lines.extend(distribution(measured));
     lines.push(String::new());
     lines.extend(longest(measured));
     lines.extend(missing(measured));
     lines.extend(not_ended(measured));
+    if let Some(recipe) = &measured.recipe {
+        lines.push(String::new());
+        for (title, text) in [("Normal", &recipe.normal), ("Next", &recipe.next)] {
+            lines.extend(out::wrap(&format!("{title}: {text}"), 0));
+        }
+    }
     lines
 }
 
