@@ -50,8 +50,8 @@ result() {
 # Errors, which leave nothing, whenever they come.
 run 1 sycall
 says 'unknown tracker .*"sycall"; did you mean syscall'
-run 1 syscall threshhold=1ms
-says 'no parameter "threshhold"; did you mean threshold='
+run 1 syscall thresholds=1ms
+says 'no parameter "thresholds"; did you mean threshold='
 run 1 func function=no_such_function -- true
 says 'no_such_function'
 run 1 syscall -- /no/such/command
