@@ -188,7 +188,7 @@ wait_until 20 sh -c '! pgrep lttng'
 # Default events that LTTng has no probe for are named, and the others recorded.
 lttng-sessiond --daemonize --kmod-probes=block,sched
 latency-tracker record --lean -d 1 -o /tmp/few few wakeup threshold=1h >/tmp/record.log 2>&1 || fail "$(cat /tmp/record.log)"
-grep '^latency-tracker: not recorded, since .* no probe for it: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
+grep '^latency-tracker: not recorded, because .* no probes for these events: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
 ! grep 'not recorded, .*\(sched_switch\|block_rq_complete\)' /tmp/record.log || fail "what is there is missing"
 
 # The shell script scripts/lttng-snapshot does this by hand.

@@ -75,7 +75,7 @@ wait_until 20 sh -c '! pgrep lttng-sessiond'
 echo "== a session that is destroyed"
 start gone -o /tmp/gone gone block threshold=50ms dev=slow
 gone=$!
-LINE='LTTng session latency-tracker-gone-[0-9]* was destroyed by another program after 20[0-9T:-]*Z: no trace until 20[0-9T:-]*Z, when it was made again'
+LINE='LTTng session latency-tracker-gone-[0-9]* was destroyed by another program after 20[0-9T:-]*Z: nothing was recorded until 20[0-9T:-]*Z, when it was created again'
 lttng destroy "$(session_of gone)"
 in_a_while grep "^latency-tracker: $LINE\$" /tmp/gone.log
 reads slow 1 1

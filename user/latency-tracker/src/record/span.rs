@@ -38,7 +38,7 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let place = args.output.as_deref().unwrap_or(Path::new(TRACES));
     let traces = Captures::open(place).with_context(|| {
         format!(
-            "no traces in {}: choose another place with -o",
+            "cannot save traces in {}: choose another directory with -o",
             place.display()
         )
     })?;

@@ -41,7 +41,7 @@ of a tracker, its parameters.";
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// The tracker, or a recipe.
-    #[arg(value_name = "TRACKER|RECIPE")]
+    #[arg(value_name = "WHAT")]
     pub(crate) what: String,
     /// Parameters of the tracker; they replace those of a recipe.
     #[arg(value_name = "KEY=VALUE")]

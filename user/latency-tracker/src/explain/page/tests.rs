@@ -48,7 +48,7 @@ fn a_view_has_the_words_of_the_terminal() {
     assert_eq!(
         view["notes"],
         serde_json::json!([
-            "The tracer lost 3 events; what they told is not known: record with larger buffers."
+            "The tracer lost 3 events, so the result may be incomplete: record with larger buffers."
         ])
     );
     assert_eq!(view["facts"][0], serde_json::json!(["Task", "late/7"]));
