@@ -39,7 +39,7 @@ as_before() {
 # The loop has CPU 1 to itself.
 /usr/bin/taskset -p 1 $$ >/dev/null
 
-refuses "are all that are not isolated" -c 0-1
+refuses "are the only ones that are not isolated" -c 0-1
 refuses "CPU 9 is not online (online: 0-1)" -c 9
 online 1 0
 refuses "this machine has one CPU"
