@@ -68,8 +68,8 @@ question: How long does fsync of the database take?\n  \
 run: syscall calls=fsync comm=postgres threshold=20ms\n  \
 normal: Up to 5 ms on this machine.\n  \
 next: Look at disk-flush.\n\n\
-Indented lines continue the line above. `needs: module NAME` names a module that\n\
-must be loaded.")]
+Indented lines continue the line above. `needs: module NAME` names a module\n\
+that must be loaded.")]
     Recipes(RecipesArgs),
     /// Shows the instances and their counters.
     #[command(

@@ -32,9 +32,9 @@ pub(crate) const WAKEUPS: &str = help!(
     "  latency-tracker analyze wakeups trace --by cpu -i 100ms\n"
     "  latency-tracker analyze wakeups trace --tid 812 --from +2s --to +3s -n 20\n"
     "\n"
-    "From sched_waking (of a new thread: sched_wakeup_new) to the sched_switch to the\n"
-    "thread, as the tracker wakeup measures. Without sched_waking, sched_wakeup is\n"
-    "the start.\n"
+    "From sched_waking (of a new thread: sched_wakeup_new) to the sched_switch to\n"
+    "the thread, as the tracker wakeup measures. Without sched_waking, sched_wakeup\n"
+    "is the start.\n"
 );
 
 pub(crate) const CPU: &str = help!(
@@ -43,9 +43,10 @@ pub(crate) const CPU: &str = help!(
     "  latency-tracker analyze cpu trace --by name --from +2s --to +3s\n"
     "\n"
     "Needs sched_switch. TIME is the time on CPUs in the range, also of runs that\n"
-    "began before it or end after it; it includes interrupts. % is of one CPU. A run\n"
-    "is from one switch to the next. Threads that were switched out although they\n"
-    "could run on are preempted until they run again, as in the tracker runqueue.\n"
+    "began before it or end after it; it includes interrupts. % is of one CPU. A\n"
+    "run is from one switch to the next. Threads that were switched out although\n"
+    "they could run on are preempted until they run again, as in the tracker\n"
+    "runqueue.\n"
 );
 
 pub(crate) const IRQ: &str = help!(
@@ -64,8 +65,8 @@ pub(crate) const SYSCALLS: &str = help!(
     "  latency-tracker analyze syscalls trace --tid 812 -i 100ms --csv\n"
     "\n"
     "Needs system calls (lttng enable-event --kernel --syscall --all) and\n"
-    "sched_switch, or the context tid. ERRORS is the number of calls that returned an\n"
-    "error. Calls that never return are not counted.\n"
+    "sched_switch, or the context tid. ERRORS is the number of calls that returned\n"
+    "an error. Calls that never return are not counted.\n"
 );
 
 pub(crate) const IO: &str = help!(
@@ -73,10 +74,10 @@ pub(crate) const IO: &str = help!(
     "  latency-tracker analyze io trace --by device -i 1s\n"
     "  latency-tracker analyze io trace --by thread --json\n"
     "\n"
-    "Needs block_rq_issue and block_rq_complete; block_rq_insert adds the time in the\n"
-    "queue, and block_rq_requeue and block_rq_merge are followed. Requests are paired\n"
-    "by disk, sector and length, as the tracker block measures them: requests that\n"
-    "are identical in these and in flight at once are not measured.\n"
+    "Needs block_rq_issue and block_rq_complete; block_rq_insert adds the time in\n"
+    "the queue, and block_rq_requeue and block_rq_merge are followed. Requests are\n"
+    "paired by disk, sector and length, as the tracker block measures them: requests\n"
+    "that are identical in these and in flight at once are not measured.\n"
 );
 
 pub(crate) const LOCKS: &str = help!(
@@ -84,8 +85,8 @@ pub(crate) const LOCKS: &str = help!(
     "  latency-tracker analyze locks trace --by lock -n 20\n"
     "  latency-tracker analyze locks trace --by thread --json\n"
     "\n"
-    "Needs lock:contention_begin and _end, which perf records, or calls of futex, and\n"
-    "which thread ran. Calls of futex include those that wait for no lock.\n"
+    "Needs lock:contention_begin and _end, which perf records, or calls of futex,\n"
+    "and which thread ran. Calls of futex include those that wait for no lock.\n"
 );
 
 /// A parser of `--by`.
