@@ -157,7 +157,7 @@ def use_tables(browser, path):
 
 
 def use_alerts(browser, reads, text):
-    same(browser.text('#verdict').split(':')[0], re.search(r'\n  (\d+ % of it \([^)]*\))', text)[1], 'the verdict is that of the text')
+    same(browser.text('#verdict').split(':')[0], re.search(r'\n  (\d+ % of the (?:delay|time) \([^)]*\))', text)[1], 'the verdict is that of the text')
     explained = browser.run('return [...document.querySelectorAll("#texts pre")].map(pre => pre.textContent)')
     same('\n'.join(explained), text, 'the explanation is that of the terminal')
     shown = browser.run('return [...document.querySelectorAll("#texts article")].map(article => !article.hidden)')

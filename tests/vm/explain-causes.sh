@@ -177,7 +177,7 @@ if all; then
 	assert_eq $status 2 "the exit status of record"
 	latency-tracker explain /tmp/io/0001/trace --alerts /tmp/both | tee /tmp/explained
 	tr -s ' \n' ' ' </tmp/explained >/tmp/words
-	grep -q "of it ([^)]*): dd/[0-9]* waited for $disk\. " /tmp/words || fail "the call is not explained"
+	grep -q "of the delay ([^)]*): dd/[0-9]* waited for $disk\. " /tmp/words || fail "the call is not explained"
 	grep -q ' the request was at the device, which had no other request before it and completed none meanwhile\. ' /tmp/words ||
 		fail "the request is not explained"
 fi

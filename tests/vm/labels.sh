@@ -117,6 +117,9 @@ cat /tmp/out
 grep -q '^/one  *30 ' /tmp/out && grep -q '^/three  *50 ' /tmp/out || fail "no paths of cgroups"
 control -g
 control -w
+rmdir $cgroups/one $cgroups/three
+umount $cgroups
+rmdir $cgroups
 
 # By disk: a field of 32 bits beside another one, and one of four words.
 null_disk one 100000
