@@ -109,10 +109,10 @@ echo 1000 >/sys/block/slow/queue/wbt_lat_usec
 beside writeback-throttling 'r["count"] > 0' threshold=1us -- \
 	dd if=/dev/zero of=/tmp/ext/file bs=4k count=256 conv=notrunc,fsync
 echo 3 >/proc/sys/vm/drop_caches
-provoke page-fault-disk 'longest["comm"] == "victim" and r["max"] > 20e6 and longest["ret"] & 4' threshold=15ms -- \
+provoke page-fault-disk 'longest["comm"] == "victim" and r["max"] > 20e6 and longest["ret"] & 4' threshold=15ms comm=victim -- \
 	python3 /lt/tests/late.py fault /tmp/ext/file
 echo 3 >/proc/sys/vm/drop_caches
-provoke page-fault 'longest["comm"] == "victim" and r["max"] > 20e6' threshold=15ms -- python3 /lt/tests/late.py fault /tmp/ext/file
+provoke page-fault 'longest["comm"] == "victim" and r["max"] > 20e6' threshold=15ms comm=victim -- python3 /lt/tests/late.py fault /tmp/ext/file
 modprobe scsi_debug dev_size_mb=8 ndelay=20000000
 modprobe sd_mod
 wait_until 20 sh -c 'ls /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block >/dev/null 2>&1'
