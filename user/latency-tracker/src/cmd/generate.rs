@@ -50,9 +50,9 @@ _latency_tracker_names() {
     case $cmd:$words in
         stop:*|start:1|record:1|list:1|watch:1|hist:1|pending:1|top:1|steps:1|tree:1) names=$(cut -d' ' -f1 $proc/control) ;;
         run:1|recipes:1)
-            names='RECIPES '$(cd /etc/latency-tracker/recipes 2>/dev/null && ls) || :
+            names='RECIPES '$(cd /etc/latency-tracker/recipes 2>/dev/null && ls)
             names=${names//.recipe/}
-            [[ $cmd = recipes ]] || names+=" $(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers 2>/dev/null)" || : ;;
+            [[ $cmd = recipes ]] || names+=" $(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers 2>/dev/null)" ;;
         start:2|record:2|list:2) names=$(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers) ;;
         start:*|record:*|run:*)
             # after `name=` bash has split the word, and there is nothing to offer
