@@ -121,7 +121,7 @@ lttng stop
 lttng destroy
 refused=$(/lt/bin/latency-tracker analyze path /tmp/twice --tid 1 2>&1) && fail "two snapshots of one time are read as one"
 case $refused in
-*'have recorded the same events of CPU 0, which would count twice: name one of them, such as /tmp/twice/'*) ;;
+*'have the same events of CPU 0, which would count twice: name one trace, such as /tmp/twice/'*) ;;
 *) fail "two snapshots of one time: $refused" ;;
 esac
 
