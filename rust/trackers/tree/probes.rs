@@ -10,7 +10,7 @@
 //!               (percpu)         tip                  tip (percpu)       tip, (percpu)
 //! ```
 //!
-//! Documentation/design/testing.md has the numbers of traps.
+//! The numbers of traps are those of Documentation/design/testing.md.
 
 use super::{
     chain::{Kind, Look, Step, Words},

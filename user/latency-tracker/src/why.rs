@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `why`: watches a target until one of its operations is late, explains the delay on one screen, and removes everything
-//! that the run created.
+//! `why`: watches one thing until it is late, explains it on one screen, and removes everything that it made.
 //!
 //! ```text
-//!   instances that only count -> [a few seconds of usual delays] -> LTTng flight recorder -> threshold -> [command]
-//!   an alert -> the longest of the alerts around it -> snapshot -> explanation
-//!   ends: first case explained (the longest with --worst or a command), --duration, signal
+//!   instances, which only count -> [usual: a few seconds] -> LTTng flight recorder -> threshold -> [command]
+//!   an alert -> the longest of those that came together -> snapshot -> explanation
+//!   ends: first case explained (or the longest, with --worst or a command), --duration, signal
 //! ```
 //!
-//! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording
-//! fails, the alert itself is shown.
+//! Recording a trace costs far more than the instances, so it starts only when the threshold is known. Whatever fails
+//! there, the alert itself is shown.
 //!
 //! Each part that is set up is a value whose drop takes it down, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
+mod alone;
 mod args;
 mod target;
 mod watched;
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_common::capture::{Captures, Record, Taken};
-use lt_common::exec::how;
-use lt_common::instance::Loaded;
+use lt_common::exec::Exec;
 use lt_common::lttng::Buffers;
 use lt_common::lttng::events::default_events;
 use lt_common::out::{self, note};
@@ -38,27 +38,27 @@ use nix::time::{ClockId, clock_gettime};
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
 use self::watched::{Seen, Watched};
-use crate::explain::{alone, explain};
+use crate::explain::explain;
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
 use crate::record::leftovers::{self, Note};
 
-/// Time for measuring the usual delays, at most a third of the whole time.
+/// Time in which to learn what is usual, at most a third of the whole time.
 const USUAL: Duration = Duration::from_secs(5);
-/// Shortest threshold that is chosen automatically: shorter delays may come from the tracer itself.
+/// Shortest threshold that is chosen here: below it, the tracer itself shows.
 const LEAST: Nanos = Nanos(1_000_000);
-/// Threshold if no operation ended while the usual delays were measured.
+/// Threshold if nothing happened in the time to learn.
 const UNKNOWN: Nanos = Nanos(10_000_000);
 /// Time to wait for the end of a longer operation around the late one.
 const AROUND: Duration = Duration::from_millis(100);
-/// Interval of checking whether the command has ended.
+/// Time between two looks at the command.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for which a process is watched, unless the user sets one.
 const WATCHED: Duration = Duration::from_secs(60);
 /// Operations in flight that are shown if nothing was late.
 const STUCK: usize = 5;
 
-/// The memory for the trace of each CPU: the default of `record`.
+/// The memory for the trace of each CPU: that of `record`.
 const BUFFERS: Buffers = Buffers {
     subbuf_size: 1 << 20,
     num_subbuf: 4,
@@ -70,7 +70,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     leftovers::clean(root);
     // From here on, these values are dropped in reverse order, which is the order of cleaning up.
     let target = Target::find(args)?;
-    let _module = Loaded::load(root)?;
+    let _module = Module::load(root)?;
     let mut left = Note::new();
     let place = Place::new(args.output.as_deref())?;
     left.update(|owned| {
@@ -91,7 +91,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         (None, None) => {
             let time = USUAL.min(whole.unwrap_or(USUAL) / 3);
             note(&format!(
-                "watching {} for {} to measure the usual delays",
+                "watching {} for {} to learn what is usual",
                 target.name,
                 Nanos(time.as_nanos() as u64).exact()
             ));
@@ -119,15 +119,15 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             Some(group.spawn(command.args(words))?)
         }
         None => {
-            let which = if worst { "the longest" } else { "an" };
+            let which = if worst { "the longest case" } else { "a case" };
             let name = &target.name;
             note(&format!(
-                "waiting for {which} operation of {name} that takes longer than {over} (Ctrl-C ends)"
+                "waiting for {which} of {name} over {over} (Ctrl-C ends)"
             ));
             None
         }
     };
-    // At ordinary priority, the snapshot may be late on a busy machine; `record` reports that.
+    // Without it, the snapshot may come late on a busy machine; `record` says so.
     let _ = rt::raise();
     let mut search = Search {
         signals: &signals,
@@ -183,7 +183,9 @@ fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
         Ok(flight) => Some(flight),
         Err(error) => {
             note(&format!("no trace: {error:#}"));
-            note("without a trace, only the contents of the alert can be shown");
+            note(
+                "what caused it is not recorded: only what the alert itself contains can be shown",
+            );
             None
         }
     }
@@ -194,7 +196,7 @@ struct Search<'a> {
     signals: &'a Signals,
     /// Whether to find the longest of the whole time.
     worst: bool,
-    /// When the recording had started, `CLOCK_MONOTONIC`.
+    /// When the recording had begun, CLOCK_MONOTONIC.
     began: u64,
     flight: Option<Flight>,
     captures: &'a Captures,
@@ -206,9 +208,9 @@ struct Search<'a> {
 /// A late operation.
 struct Found {
     alert: Alert,
-    /// The alerts around it.
+    /// All alerts that came with it.
     beside: Vec<Alert>,
-    /// The capture; `None` without a trace.
+    /// The capture; none if there is no trace of it.
     capture: Option<PathBuf>,
 }
 
@@ -229,7 +231,7 @@ impl Search<'_> {
             let next = [end, look].into_iter().flatten().min();
             let is_over = end.is_some_and(|end| Instant::now() >= end);
             let woken = match ended {
-                // The alerts of its last operations can be read by now.
+                // What it did last is in the alerts by now.
                 Some(_) => Wake::Ready,
                 None if is_over => Wake::Ready,
                 None => self.signals.wait(watched.files(), next)?,
@@ -249,17 +251,14 @@ impl Search<'_> {
                     .is_some_and(|f| f.alert.start() >= self.began);
             if is_complete || is_over || woken == Wake::Signal {
                 if let Some(child) = &child {
-                    note(&format!(
-                        "the command continues to run as process {}",
-                        child.id()
-                    ));
+                    note(&format!("the command, process {}, goes on", child.id()));
                 }
                 return Ok(());
             }
         }
     }
 
-    /// Saves the longest of these alerts if the search accepts it.
+    /// Saves the longest of these alerts if it is what is searched for.
     fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
         self.missed += seen.missed;
         if seen.alerts.is_empty() {
@@ -267,13 +266,13 @@ impl Search<'_> {
         }
         let late = self.evidence.woken(&seen.alerts);
         if !self.worst {
-            // The system call around a late request or wait ends later.
+            // The call around a late request or a late wait ends after it.
             self.signals.sleep(AROUND)?;
             let more = watched.read()?;
             self.missed += more.missed;
             seen.alerts.extend(more.alerts);
         }
-        // A case that began before the recording is explained only if no other follows.
+        // One that began before the recording is explained only if no other comes.
         let rank = |alert: &Alert| (alert.start() >= self.began, alert.delay);
         let longest = seen.alerts.iter().max_by_key(|alert| rank(alert)).cloned();
         let Some(alert) = longest else {
@@ -306,8 +305,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Makes a capture, as `record` does. Returns `None` without a flight recorder, or if the recording started during
-    /// the delay.
+    /// Makes a capture, as `record` does; none without a flight recorder, or if it did not record the beginning.
     fn save(
         &mut self,
         alert: &Alert,
@@ -319,7 +317,7 @@ impl Search<'_> {
             collector.rearm();
             evidence
         };
-        // A trace that started during the delay does not show the cause.
+        // A trace that began in the middle of it does not show the cause.
         let flight = match &self.flight {
             Some(flight) if alert.start() >= self.began => flight,
             _ => {
@@ -361,7 +359,7 @@ impl Search<'_> {
 }
 
 impl Found {
-    /// Prints the explanation, or the contents of the alert if there is none.
+    /// Prints the explanation; what the alert says, if there is none.
     fn show(&self) -> Result<()> {
         let alone = || alone::text(&self.alert, &self.beside);
         let text = match &self.capture {
@@ -394,7 +392,7 @@ impl Found {
     }
 }
 
-/// Reports that nothing was late, and the operations that were counted.
+/// Says that nothing was late, and what there was.
 fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     out::line(&format!("{}: nothing took longer than {over}", target.name))?;
     for line in watched.table()? {
@@ -404,10 +402,24 @@ fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     if stuck.is_empty() {
         return Ok(());
     }
-    out::line("\nBut these operations have not ended yet:")?;
+    out::line("\nBut these have not ended yet:")?;
     for (tracker, pending) in stuck.iter().take(STUCK) {
-        for line in alone::unfinished(tracker, pending) {
+        let comm = pending.fields.text("comm").unwrap_or_default();
+        let tid = pending.fields.number("tid").unwrap_or(0);
+        let least = match pending.fields.is_at_least() {
+            true => "at least ",
+            false => "",
+        };
+        let age = Nanos(pending.age());
+        let what = format!(
+            "{comm}/{tid}, {tracker}, for {least}{age}: {}",
+            pending.subject()
+        );
+        for line in out::wrap(&out::printable(&what), 2) {
             out::line(&line)?;
+        }
+        for function in pending.stack() {
+            out::line(&out::frame(&function))?;
         }
     }
     match stuck.len().saturating_sub(STUCK) {
@@ -416,11 +428,20 @@ fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     }
 }
 
-/// Rounds a time down to two digits.
+/// A time cut to two digits, for people.
 fn round(time: Nanos) -> Nanos {
     let digits = time.0.checked_ilog10().unwrap_or(0);
     let unit = 10u64.pow(digits.saturating_sub(1));
     Nanos(time.0 / unit * unit)
+}
+
+/// How a command ended.
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
 }
 
 /// `CLOCK_MONOTONIC`, ns, as in alerts.
@@ -428,7 +449,34 @@ fn now() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
 }
 
-/// The directory of captures: one that the user chose, or a temporary one that is removed when dropped.
+/// The module; unloaded when dropped, if it was loaded here.
+struct Module<'a> {
+    root: &'a ProcRoot,
+    ours: bool,
+}
+
+impl<'a> Module<'a> {
+    fn load(root: &'a ProcRoot) -> Result<Self> {
+        let ours = !root.is_loaded();
+        lt_common::instance::load_module(root)?;
+        Ok(Self { root, ours })
+    }
+}
+
+impl Drop for Module<'_> {
+    fn drop(&mut self) {
+        // Someone else may use it by now: unloading would remove their instances.
+        let is_used = self.root.instances().is_ok_and(|all| !all.is_empty());
+        if self.ours
+            && !is_used
+            && let Err(error) = Exec::new("modprobe", ["-r", "latency_tracker"]).output()
+        {
+            note(&format!("the module stays loaded: {error:#}"));
+        }
+    }
+}
+
+/// Where captures go: a directory of the user, or one that is removed when dropped.
 enum Place {
     Kept(PathBuf),
     Temporary(tempfile::TempDir),

@@ -53,7 +53,7 @@ pub enum What<'a> {
         prev: i32,
         /// Its name.
         prev_name: &'a [u8],
-        /// Its state after the switch.
+        /// Its state after that.
         out: SwitchedOut,
         /// Its priority, if that is recorded.
         prev_prio: Option<Priority>,

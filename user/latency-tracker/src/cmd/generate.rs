@@ -29,10 +29,7 @@ fn bash(made: &str) -> String {
     let made = made.replace("latency__subcmd__tracker", "latency__tracker");
     // The script starts with the function that clap generated.
     let generated = made.split("()").next().unwrap_or_default().trim();
-    let recipes: Vec<&str> = crate::recipes::built_in().collect();
-    let names = BASH_NAMES
-        .replace("GENERATED", generated)
-        .replace("RECIPES", &recipes.join(" "));
+    let names = BASH_NAMES.replace("GENERATED", generated);
     made + &names
 }
 
@@ -41,23 +38,16 @@ fn bash(made: &str) -> String {
 /// files.
 const BASH_NAMES: &str = r#"
 _latency_tracker_names() {
-    local proc=/proc/latency_tracker cur=$2 cmd=${COMP_WORDS[1]} words names tracker
+    local proc=/proc/latency_tracker cur=$2 cmd=${COMP_WORDS[1]} words names
     GENERATED "$@"
-    # what follows -- is a command of the user
-    [[ $cur != -* && $COMP_CWORD -ge 2 && " ${COMP_WORDS[*]} " != *' -- '* ]] || return 0
+    [[ $cur != -* && $COMP_CWORD -ge 2 && -r $proc/control ]] || return 0
     words=$((COMP_CWORD - 1))
-    [[ -r $proc/control || $cmd:$words == run:1 || $cmd == recipes ]] || return 0
     case $cmd:$words in
-        stop:*|start:1|record:1|list:1|watch:1|hist:1|pending:1|top:1|steps:1|tree:1) names=$(cut -d' ' -f1 $proc/control) ;;
-        run:1|recipes:1)
-            names='RECIPES '$(cd /etc/latency-tracker/recipes 2>/dev/null && ls)
-            names=${names//.recipe/}
-            [[ $cmd = recipes ]] || names+=" $(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers 2>/dev/null)" ;;
+        stop:*|start:1|record:1|list:1|watch:1|hist:1|pending:1|steps:1|tree:1) names=$(cut -d' ' -f1 $proc/control) ;;
         start:2|record:2|list:2) names=$(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers) ;;
-        start:*|record:*|run:*)
+        start:*|record:*)
             # after `name=` bash has split the word, and there is nothing to offer
-            [[ $cmd = run ]] && tracker=${COMP_WORDS[2]} || tracker=${COMP_WORDS[3]}
-            names=$(sed -n "/^$tracker: /,/^[a-z]*: /s/^  \([a-z_]*=\).*/\1/p" $proc/trackers)
+            names=$(sed -n "/^${COMP_WORDS[3]}: /,/^[a-z]*: /s/^  \([a-z_]*=\).*/\1/p" $proc/trackers)
             [[ $COMP_WORDBREAKS != *=* ]] || [[ ${COMP_WORDS[COMP_CWORD - 1]} != = ]] || return 0
             compopt -o nospace ;;
         *) return 0 ;;

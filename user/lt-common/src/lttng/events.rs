@@ -8,7 +8,7 @@ use super::{lttng, names_of};
 
 /// Events that show which thread ran where, and which woke which. Without `sched_wakeup`, a thread that was woken in
 /// vain, just before it went to sleep, would seem to wait for a processor.
-pub(super) const OF_THREADS: [&str; 6] = [
+const OF_THREADS: [&str; 6] = [
     "sched_switch",
     "sched_waking",
     "sched_wakeup",
@@ -17,12 +17,11 @@ pub(super) const OF_THREADS: [&str; 6] = [
     "sched_process_exec",
 ];
 /// Stages of a request.
-pub(super) const OF_REQUESTS: [&str; 3] =
-    ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
+const OF_REQUESTS: [&str; 3] = ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
 /// Shows which disk was waited for, however it signals completion.
 const OF_DISKS: &str = "block_rq_complete";
 /// Earlier stages of a request: until it was submitted, got a request, and was issued.
-pub(super) const OF_PLACES: [&str; 5] = [
+const OF_PLACES: [&str; 5] = [
     "block_bio_queue",
     "block_bio_remap",
     "block_getrq",
@@ -30,7 +29,7 @@ pub(super) const OF_PLACES: [&str; 5] = [
     "block_rq_issue",
 ];
 /// Show the CPUs that threads waited for, why such a CPU was idle meanwhile, and which limits held a thread back.
-pub(super) const OF_LIMITS: [&str; 7] = [
+const OF_LIMITS: [&str; 7] = [
     "sched_migrate_task",
     "power_cpu_idle",
     "writeback_balance_dirty_pages",
@@ -41,7 +40,7 @@ pub(super) const OF_LIMITS: [&str; 7] = [
 ];
 /// Interrupts and their raisers, where a wait ends that no thread ended. Patterns, since not every architecture has all
 /// of them.
-pub(super) const OF_INTERRUPTS: [&str; 7] = [
+const OF_INTERRUPTS: [&str; 7] = [
     "irq_handler_*",
     "irq_softirq_*",
     "timer_hrtimer_expire_*",

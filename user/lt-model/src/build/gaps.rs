@@ -4,7 +4,7 @@
 
 use crate::state::Unrecorded;
 
-/// A gap, with its reason.
+/// A time of which nothing is known, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) since: u64,
@@ -63,7 +63,7 @@ impl Gaps {
         }
     }
 
-    /// Declares that the activity of that processor is unknown.
+    /// Declares that nothing is known of that processor.
     pub(super) fn set_absent(&mut self, cpu: u32) {
         if !self.absent.contains(&cpu) {
             self.absent.push(cpu);

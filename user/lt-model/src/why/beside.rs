@@ -23,7 +23,7 @@ pub enum Quota {
 pub struct Slept {
     /// The cause of the wait.
     pub leaf: Leaf,
-    /// Whether the sleeper did not wait for the thread that ended the sleep.
+    /// Whether the thread that ended the sleep is not what the sleeper waited for.
     pub alone: bool,
 }
 
@@ -35,7 +35,7 @@ pub trait Beside {
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept>;
 }
 
-/// A source without facts.
+/// A source that knows nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Nothing;
 

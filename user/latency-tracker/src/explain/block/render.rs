@@ -34,7 +34,7 @@ impl fmt::Display for Explanation {
         }
         let stack = alert.stack();
         if !stack.is_empty() {
-            writeln!(f, "stack of the task")?;
+            writeln!(f, "its task was then in")?;
         }
         for function in &stack {
             writeln!(f, "  {}", printable(function))?;
@@ -71,19 +71,19 @@ impl fmt::Display for Explanation {
             (None, _) if self.covered == 0 => {
                 writeln!(
                     f,
-                    "  The trace begins after the alert: the buffers are far too small. Use a larger"
+                    "  The trace begins after the alert: the ring is far too small. Use a larger"
                 )?;
                 writeln!(f, "  --subbuf-size or --num-subbuf.")?;
             }
             (None, _) if self.is_pending() => {
-                writeln!(f, "  The start of the request is not in the trace.")?;
+                writeln!(f, "  Its begin is not in the trace.")?;
             }
             (None, _) => {
                 writeln!(
                     f,
-                    "  The end of the request is not in the trace, although the trace covers the\n  time of the alert."
+                    "  Its end is not in the trace, though that covers the time of the alert."
                 )?;
-                writeln!(f, "  Check that the block_rq_* events are recorded.")?;
+                writeln!(f, "  Are the block_rq_* events among those recorded?")?;
             }
         }
         if self.covered > 0 {
@@ -96,14 +96,14 @@ impl fmt::Display for Explanation {
         if self.discarded > 0 {
             writeln!(
                 f,
-                "  The tracer lost {} events, so this explanation may be incomplete.",
+                "  The tracer dropped {} events: the picture has holes.",
                 self.discarded
             )?;
         }
         if let Some(error) = &self.unreadable {
             writeln!(
                 f,
-                "  Part of the trace cannot be read, so this explanation may be incomplete:"
+                "  A part of the trace cannot be read, so the picture has holes:"
             )?;
             writeln!(f, "  {}", printable(error))?;
         }
@@ -155,16 +155,16 @@ impl Explanation {
 
     fn device(&self, f: &mut fmt::Formatter<'_>, q: &DeviceQueue) -> fmt::Result {
         let dev = self.alert.fields.text("dev").unwrap_or_default();
-        writeln!(f, "\n  queue of device {dev} during the request")?;
-        writeln!(f, "    others there at its issue        {:>6}", q.at_issue)?;
-        writeln!(f, "    maximum, including this request  {:>6}", q.at_most)?;
-        writeln!(f, "    left at its end                  {:>6}", q.at_end)?;
+        writeln!(f, "\n  the queue of device {dev} in that time")?;
+        writeln!(f, "    others there when it was issued  {:>6}", q.at_issue)?;
+        writeln!(f, "    at most, with this one           {:>6}", q.at_most)?;
+        writeln!(f, "    left when it ended               {:>6}", q.at_end)?;
         writeln!(f, "    issued meanwhile                 {:>6}", q.issued)?;
         writeln!(f, "    completed meanwhile              {:>6}", q.completed)?;
         if let Some(took) = q.others {
             writeln!(
                 f,
-                "    their times: median {}, maximum {}",
+                "    they took: median {}, at most {}",
                 Nanos(took.median),
                 Nanos(took.most)
             )?;
@@ -172,7 +172,7 @@ impl Explanation {
         match q.otherwise {
             Some(took) => writeln!(
                 f,
-                "    in the rest of the trace: {}, median {}, maximum {}",
+                "    in the rest of the trace: {}, median {}, at most {}",
                 plural(took.count, "request"),
                 Nanos(took.median),
                 Nanos(took.most)
@@ -219,7 +219,7 @@ impl Explanation {
         if ran.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\n  meanwhile CPU {cpu}, which issued the request, ran")?;
+        writeln!(f, "\n  CPU {cpu}, which issued it, ran in that time")?;
         // The share of the whole time: the trace of this CPU may start within it.
         let all = self.request.as_ref().and_then(Request::at_device_for);
         let all = all.unwrap_or(0);
@@ -243,7 +243,7 @@ impl Explanation {
         let (request, queue) = (self.request.as_ref()?, self.queue.as_ref()?);
         if request.requeues > 0 {
             return Some(format!(
-                "The driver returned the request {}: the device was busy, or failed.",
+                "The driver gave it back {}: it was busy, or in error.",
                 plural(request.requeues as usize, "time")
             ));
         }
@@ -254,30 +254,32 @@ impl Explanation {
         };
         let all = queued.saturating_add(at_device);
         if queued > at_device {
-            let share = out::share(queued, all, "delay");
-            return Some(format!("{share}: the request waited in the I/O scheduler."));
+            let share = out::share(queued, all);
+            return Some(format!(
+                "{share}: it waited in the I/O scheduler, before the device got it."
+            ));
         }
-        let share = out::share(at_device, all, "delay");
+        let share = out::share(at_device, all);
         if let Some(why) = self.gap {
             let why = unrecorded(why);
             return Some(format!(
-                "{share}: the request was at the device, whose other activity is not recorded: {why}."
+                "{share}: it was at the device; what else that did then is not recorded: {why}."
             ));
         }
         Some(
             match (queue.overtakers.len(), queue.completed, queue.at_issue) {
                 (n, _, _) if n > 0 => format!(
-                    "{share}: the request was at the device, which served {} that arrived later.",
+                    "{share}: it was at the device, which served {} that came later.",
                     plural(n, "request")
                 ),
                 (_, 0, 0) => format!(
-                    "{share}: the request was at the device, which had no other request before it and completed none meanwhile."
+                    "{share}: it was at the device, which had no other request before it and completed none meanwhile."
                 ),
                 (_, 0, _) => format!(
-                    "{share}: the request was at the device, which completed no other request meanwhile."
+                    "{share}: it was at the device, which completed no other request meanwhile either."
                 ),
                 (_, n, _) => format!(
-                    "{share}: the request was at the device, which first served {} that had arrived earlier.",
+                    "{share}: it was at the device, which first worked through {} that came earlier.",
                     plural(n, "request")
                 ),
             },
@@ -339,14 +341,14 @@ mod tests {
         for line in [
             "-15.35ms  inserted in the I/O scheduler by fio/170 on CPU 1",
             "-15.26ms  issued to the device by kworker/1:1H/129 on CPU 1",
-            "others there at its issue             5",
-            "maximum, including this request       6",
+            "others there when it was issued       5",
+            "at most, with this one                6",
             "issued meanwhile                      9",
             "completed meanwhile                  10",
-            "in the rest of the trace: 1 request, median 251.0us, maximum 251.0us",
+            "in the rest of the trace: 1 request, median 251.0us, at most 251.0us",
             "overtaken by 5 requests",
             "issued   3.93ms later, took  992.5us: R sector 4072 4K fio/170",
-            "99 % of the delay (15.26ms): the request was at the device, which served 5",
+            "99 % of it (15.26ms): it was at the device, which served 5 requests that",
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
@@ -359,12 +361,12 @@ mod tests {
                 (from..to).contains(&time).then_some(Unrecorded::Lost(1))
             })
         };
-        let sentence = "the request was at the device, whose other";
+        let sentence = "it was at the device; what else that did";
         let inside = gap_at(26_850_000_000);
         assert!(inside.contains(sentence), "{inside}");
-        // The trace shows the end of other requests while this request was at the device.
+        // Other requests are seen to end while it was at the device.
         let before = gap_at(26_844_000_000);
-        assert!(before.contains("which served 5\n"), "{before}");
+        assert!(before.contains("which served 5 requests that"), "{before}");
     }
 
     #[test]
@@ -380,10 +382,10 @@ mod tests {
         let alert = format!("{alert} stack=\"bio_await+0x79/0xb0,blkdev_read_iter+0x103/0x1b0\"");
         let text = explain(&alert, TRACE);
         for line in [
-            "by fio/170, pending for 7.25ms (timeout 7ms)\nstack of the task\n  bio_await+0x79/0xb0\n  blkdev_read_iter+0x103/0x1b0\n\n",
+            "by fio/170, pending for 7.25ms (timeout 7ms)\nits task was then in\n  bio_await+0x79/0xb0\n  blkdev_read_iter+0x103/0x1b0\n\n",
             "issued to the device by kworker/1:1H/129 on CPU 1",
             "0  still pending when it timed out at 26.852215000",
-            "others there at its issue             5",
+            "others there when it was issued       5",
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
@@ -429,7 +431,10 @@ mod tests {
         assert!(text.contains("begins after the alert"), "{text}");
         let switches: Vec<&str> = TRACE.lines().filter(|l| !l.contains("block_rq_")).collect();
         let text = explain(ALERT, &switches.join("\n"));
-        assert!(text.contains("Check that the block_rq_* events"), "{text}");
+        assert!(
+            text.contains("Are the block_rq_* events among those"),
+            "{text}"
+        );
     }
 
     #[test]
