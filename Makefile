@@ -10,7 +10,7 @@
 T ?=
 # make test-long K=kcsan runs it on that kernel only, K=rest what make test leaves out, K=models the models, K=fuzz the traces; make test K=trixie-backports, some tests on that suite's kernels
 K ?=
-# make test A=arm64, or rt-arm64, runs those tests that are for this architecture on a kernel of it, in an emulated machine
+# make test A=arm64, or rt-arm64, runs those tests that are for this architecture on a kernel of it, in an emulated machine; make deb A=arm64 makes packages for it
 A ?=
 # make bench B=engine runs that part; J=FILE also writes the figures as JSON
 B ?=
@@ -60,8 +60,9 @@ install: ## install what was built: module, command, man pages, completions [DES
 uninstall: ## remove exactly what make install has installed [DESTDIR= PREFIX=]
 	@$(place) scripts/install --uninstall
 
-deb: user ## make Debian packages, in build/deb: the command, the module's source for DKMS, headers
-	@scripts/deb
+deb: user ## make Debian packages, in build/deb: the command, the module's source for DKMS, headers [A=arm64: for arm64, in build/deb-arm64]
+	@$(if $(A),scripts/build-user --with $(A) --release)
+	@scripts/deb $(A)
 
 demo: ## catch slow disk requests in a virtual machine and see the snapshot that explains one
 	@scripts/demo

@@ -126,7 +126,7 @@ pub(crate) struct Param {
 pub(crate) struct Fault<'a> {
     /// The error code for the writer.
     pub(crate) error: Error,
-    /// The reason: what was expected instead.
+    /// The expected input.
     pub(crate) expected: &'static str,
     /// The word at fault.
     pub(crate) word: &'a [u8],

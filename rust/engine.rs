@@ -11,7 +11,7 @@
 //!         |
 //!       event        one cell: key, start, data, and the word that decides who ends it
 //!
-//!   stats, histogram, profile      counters, for each CPU
+//!   stats, histogram, delays, labels, profile      counters, for each CPU
 //! ```
 //!
 //! An event that ends in time touches one cell, one bucket and the counters of this CPU. There is
@@ -32,7 +32,8 @@
 //!   event_out ----> table.look --> event_out_hit --> take --> finish --> release
 //!     |               nothing: unmatched   |           |         |          table.remove, pool.put
 //!     |                                    |           |         +-- late, odd: finish_oddly
-//!     |                                    |           |               --> release --> late()
+//!     |                                    |           |         |     --> release --> late()
+//!     |                                    |           |         +-- by label: finish_labelled
 //!     |                                    |           +-- Event::claim: one winner
 //!     |                                    +-- not at home: event_out_beyond
 //!     +-- event_out_held, event_out_all: ends of other kinds; end.rs, held.rs
@@ -68,6 +69,7 @@ use crate::{
         event::{Event, EventCopy, Life},
         freelist::{Cell, Freelist, Home, Index},
         hash::Seed,
+        labels::Labels,
         platform::Platform,
         rcu_ht::{Candidate, Hits, Table},
         stats::{Counter, Stats},
@@ -85,6 +87,8 @@ pub(crate) mod freelist;
 pub(crate) mod hash;
 // Left out of the models: they do not use it, and an array of loom's atomics does not fit on a
 // thread's stack.
+#[path = "engine/delays.rs"]
+pub(crate) mod delays;
 #[path = "engine/draft.rs"]
 pub(crate) mod draft;
 #[path = "engine/end.rs"]
@@ -98,6 +102,8 @@ pub(crate) mod held;
 #[cfg_attr(loom, path = "../user/engine/tests/loom/histogram.rs")]
 #[cfg_attr(not(loom), path = "engine/histogram.rs")]
 pub(crate) mod histogram;
+#[path = "engine/labels.rs"]
+pub(crate) mod labels;
 #[path = "engine/late.rs"]
 mod late;
 #[path = "engine/open.rs"]
@@ -166,10 +172,21 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// above `threshold` nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or
     /// `ENOMEM`.
     pub(crate) fn growing(capacity: u32, max: u32, threshold: u64, seed: Seed) -> Result<Self> {
+        Self::labelled(capacity, max, threshold, seed, None)
+    }
+
+    /// Creates an engine, as [`Engine::growing`], that counts delays by label, if there are any.
+    pub(crate) fn labelled(
+        capacity: u32,
+        max: u32,
+        threshold: u64,
+        seed: Seed,
+        labels: Option<Labels>,
+    ) -> Result<Self> {
         Ok(Self {
-            pool: Freelist::new(capacity, max)?,
+            pool: Freelist::with_mark(capacity, max, labels.is_some())?,
             table: Table::new(capacity)?,
-            stats: Stats::new::<P>()?,
+            stats: Stats::new::<P>()?.with_labels(labels),
             seed,
             threshold: Atomic::new(threshold.min(NO_THRESHOLD)),
         })

@@ -125,6 +125,11 @@ pub(crate) trait Cell: Sized {
     /// Makes a free cell.
     fn new() -> Self;
 
+    /// Makes a free cell of a pool whose cells have a mark, see [`Freelist::with_mark`].
+    fn marked() -> Self {
+        Self::new()
+    }
+
     /// Returns the cell's link: always the same one, which no other cell shares.
     fn link(&self) -> &Link;
 }
@@ -209,8 +214,8 @@ impl<T> Entry<T> {
 ///
 /// # Invariants
 ///
-/// - Every index handed out names a cell: `index >> CHUNK_BITS` is that of a filled entry of the
-///   directory and `index & (CHUNK - 1)` below the length of its chunk.
+/// - Every index handed out names a cell: `index >> CHUNK_BITS` is the number of a filled entry of
+///   the directory, and `index & (CHUNK - 1)` is below the length of its chunk.
 /// - A cell is on one stack, or owned by the one caller that `get` gave it to.
 /// - Only the caller that holds `busy` fills entries and changes `used`.
 pub(crate) struct Freelist<T: Cell, P: Platform> {
@@ -234,6 +239,7 @@ pub(crate) struct Freelist<T: Cell, P: Platform> {
     /// Whether growth has been requested.
     wanted: Atomic<u32>,
     busy: Atomic<u32>,
+    is_marked: bool,
     platform: PhantomData<P>,
 }
 
@@ -247,7 +253,13 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     ///
     /// Sleeps. Fails with `EINVAL` if `capacity` is 0 or above `max`, or `max` is above
     /// [`MAX_CELLS`], and with `ENOMEM` if memory is short; a failure leaves nothing allocated.
+    #[allow(dead_code, reason = "for tests")]
     pub(crate) fn new(capacity: u32, max: u32) -> Result<Self> {
+        Self::with_mark(capacity, max, false)
+    }
+
+    /// Makes a pool, as [`Freelist::new`], of cells made by [`Cell::marked`] if `is_marked`.
+    pub(crate) fn with_mark(capacity: u32, max: u32, is_marked: bool) -> Result<Self> {
         if capacity == 0 || capacity > max || max > MAX_CELLS {
             return Err(EINVAL);
         }
@@ -291,6 +303,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             low: Atomic::new(0),
             wanted: Atomic::new(0),
             busy: Atomic::new(0),
+            is_marked,
             platform: PhantomData,
         };
         pool.add(capacity)?;
@@ -362,7 +375,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             while of_node > 0 {
                 let len = of_node.min(CHUNK);
                 let entry = self.directory.get(*next as usize).ok_or(ENOSPC)?;
-                let cells = NodeSlice::try_new(len as usize, Some(node), |_| Ok(T::new()))?;
+                let cell = if self.is_marked { T::marked } else { T::new };
+                let cells = NodeSlice::try_new(len as usize, Some(node), |_| Ok(cell()))?;
                 let node = Home(node);
                 // INVARIANT: The entry is not filled yet.
                 // SAFETY: No CPU reads it before it is filled, and no other writes: we are
@@ -584,8 +598,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 return 0;
             }
             let depth = self.cell(Index::on_top(top)).link().checked_depth();
-            // If the cell was taken in between, what was read may be no link, or another one.
-            // Relaxed: read after the link, and changed before it, by a full exchange.
+            // If the cell was taken meanwhile, the value that was read may be a stale link or no
+            // link. Relaxed: read after the link, and changed before it, by a full exchange.
             if stack.head.load(Relaxed) == head {
                 return depth;
             }

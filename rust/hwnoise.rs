@@ -28,7 +28,7 @@ pub(crate) const LONGEST: u64 = 1_000_000;
 /// Number of peaks of a slice that are kept; later ones are only counted.
 const KEPT: usize = 16;
 
-/// Number of readings before those that count: the first ones miss the cache.
+/// Number of initial readings that are ignored, since they miss the cache.
 const WARM_UP: u64 = 5;
 
 /// The parameters of a slice.

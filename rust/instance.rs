@@ -2,9 +2,9 @@
 
 //! An instance: a tracker with its own name, parameters, counters and readers.
 //!
-//! [`Core`] is what all trackers share: the engine, the parameter values that probes read, the
-//! alerts. [`Instance`] is the view of any tracker's instance from the /proc tree; probes do not
-//! use it.
+//! [`Core`] is the part that all trackers share: the engine, the parameter values that probes read,
+//! and the alerts. [`Instance`] is the view of any tracker's instance from the /proc tree; probes
+//! do not use it.
 
 use crate::{
     alert::{
@@ -37,6 +37,7 @@ use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 mod expire;
 pub(crate) mod kind;
+pub(crate) mod labels;
 mod parameters;
 pub(crate) mod pending;
 pub(crate) mod probed;
@@ -84,6 +85,13 @@ pub(crate) trait Instance: Send + Sync {
         None
     }
 
+    /// Whether a parameter is in the instance's line of `control`, and has a file: those of labels
+    /// only if delays are counted by label.
+    fn shows(&self, param: usize) -> bool {
+        let labels = self.kind().label_params();
+        self.has_labels() || labels.is_none_or(|(first, _)| param < first)
+    }
+
     /// Applies changes, none of them to a fixed parameter. If enabling fails, nothing has changed.
     fn apply(&self, changes: &Changes) -> Result;
 
@@ -115,6 +123,16 @@ pub(crate) trait Instance: Send + Sync {
     /// Prints `histogram`.
     fn show_histogram(&self, out: &SeqFile);
 
+    /// Whether delays are counted by label.
+    fn has_labels(&self) -> bool {
+        false
+    }
+
+    /// Prints `labels`. Fails with `ENOMEM`.
+    fn show_labels(&self, _out: &SeqFile) -> Result {
+        Ok(())
+    }
+
     /// Returns the lines of `pending`, for one open file. Fails with `ENOMEM`.
     fn pending(&self) -> Result<pending::Lines>;
 }
@@ -125,8 +143,8 @@ pub(crate) trait Table: Send + Sync {
     fn show(&self, out: &SeqFile);
 }
 
-/// A second engine of an instance, whose events are counted with those of the first. If there is
-/// one, only its events have an end.
+/// A second engine of an instance, whose events are counted together with the events of the first.
+/// If an instance has a second engine, only the events of that engine have an end.
 pub(crate) trait Second {
     /// Returns its counters.
     fn stats(&self) -> &Stats;
@@ -178,7 +196,7 @@ impl From<&Task> for Owner {
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Creates a core, not enabled, in place: it is too large for a kernel stack on which its
+    /// Creates a disabled core in place, because it is too large for a kernel stack on which its
     /// allocation may trigger reclaim. Sleeps; fails with `ENOMEM` or `EINVAL`.
     pub(crate) fn new<'a>(
         kind: &'static Kind,
@@ -204,12 +222,16 @@ impl<const K: usize, const D: usize> Core<K, D> {
         let threshold = given[common::THRESHOLD] as u64;
         let off = |at| at == common::ENABLED;
         let [a, b] = random::words();
+        let labels = match kind.label_params() {
+            Some((by, max)) => labels::create(kind, given[by] as u64, given[max] as u64)?,
+            None => None,
+        };
         Ok(try_init!(Self {
             name,
             kind,
             number,
             traced: trace::Traced::of(kind.c_name),
-            engine: Engine::growing(capacity, most, threshold, Seed::new(a, b))?,
+            engine: Engine::labelled(capacity, most, threshold, Seed::new(a, b), labels)?,
             values: core::array::from_fn(|at| {
                 Atomic::new(if off(at) { 0 } else { given[at] as u64 })
             }),
@@ -231,7 +253,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         events as usize * (size_of::<Event<K, D>>() + 32)
     }
 
-    /// Lets the pool grow if it has requested that, frees outgrown memory, and takes back the cells
+    /// Grows the pool if it has requested this, frees outgrown memory, and takes back the cells
     /// that offline CPUs had cached. See [`Instance::maintain`]. Sleeps.
     pub(crate) fn maintain(&self) -> Option<u64> {
         platform::each_offline_cpu(|cpu| self.engine.cpu_gone(cpu));

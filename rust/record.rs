@@ -11,8 +11,8 @@
 //!   } }
 //! ```
 //!
-//! A field starts `at WORD:BIT`, and its type defines its number of bits. The order of the fields
-//! is that of the line.
+//! A field starts `at WORD:BIT`, and its type defines its number of bits. The fields have the
+//! same order in the line.
 //!
 //! # Contexts
 //!
@@ -42,6 +42,16 @@ pub(crate) struct How {
 }
 
 impl How {
+    /// Returns the value for a label, which the delays of events have in common; its reader may not
+    /// see addresses of user space.
+    pub(crate) fn of_label() -> Self {
+        Self {
+            is_alert: true,
+            is_end: true,
+            is_trusted: false,
+        }
+    }
+
     /// Returns the value for an event in `pending`, which has not ended; `is_trusted`: the reader
     /// may see addresses of user space.
     pub(crate) fn of_pending(is_trusted: bool) -> Self {
@@ -86,10 +96,28 @@ pub(crate) struct Details {
     pub(crate) words: [u64; DETAIL],
 }
 
+/// The name and the place of a field, see [`record!`].
+#[derive(Clone, Copy)]
+pub(crate) struct FieldInfo {
+    /// The name in the line.
+    pub(crate) name: &'static str,
+    /// The position in the words, in bits.
+    pub(crate) at: usize,
+    /// Number of bits; 0 for a field that is only in the line, and follows from the field before it.
+    pub(crate) bits: usize,
+    /// [`Field::SPARE`]
+    pub(crate) spare: usize,
+    /// Whether the field is in the line of an alert about an event that has not ended, too.
+    pub(crate) is_usual: bool,
+}
+
 /// The fields of a tracker, see [`record!`].
 pub(crate) trait Record: Sized + 'static {
     /// Number of words of the fields.
     const WORDS: usize;
+
+    /// The fields, in the order of the line.
+    const FIELDS: &'static [FieldInfo] = &[];
 
     /// Stores the fields in words that are 0.
     fn pack(&self, words: &mut [u64]);
@@ -105,6 +133,11 @@ pub(crate) trait Record: Sized + 'static {
 
     /// Prints the fields as part of a line, each with a space before it.
     fn show(&self, how: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+
+    /// Prints one field of [`Record::FIELDS`], with a space before it.
+    fn show_field(&self, _nth: usize, _how: &How, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
 
     /// Prints the fields of an alert, as part of its line.
     fn print(alert: &Alert, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -396,7 +429,7 @@ impl Field for Actor {
 /// Then the parts of `tracker!` may follow: `stored` and `printed`; and `tail`, the name in the
 /// trace event of an alert's words after these fields.
 ///
-/// A field without room, or one that overlaps an earlier field, does not compile.
+/// A field that does not fit, or that overlaps an earlier field, does not compile.
 ///
 /// # Examples
 ///
@@ -438,6 +471,25 @@ macro_rules! record {
                 },)?)*
             ]);
 
+            const FIELDS: &'static [$crate::record::FieldInfo] = &[$(
+                $crate::record::FieldInfo {
+                    name: $crate::record::first!($(stringify!($shown),)? stringify!($field)),
+                    at: $crate::record::first!($(64 * $word $(+ $bit)?,)? 0),
+                    bits: $crate::record::first!(
+                        $(<$type as $crate::record::Field>::BITS,)?
+                        0
+                    ),
+                    spare: $crate::record::first!(
+                        $(<$type as $crate::record::Field>::SPARE,)?
+                        0
+                    ),
+                    is_usual: matches!(
+                        $crate::record::first!($(stringify!($when),)? "alert").as_bytes(),
+                        b"alert"
+                    ),
+                },
+            )*];
+
             #[inline(always)]
             fn pack(&self, words: &mut [u64]) {
                 $($($crate::record::Field::put(self.$field, words, 64 * $word $(+ $bit)?);
@@ -459,8 +511,18 @@ macro_rules! record {
                 how: &$crate::record::How,
                 f: &mut ::kernel::fmt::Formatter<'_>,
             ) -> ::kernel::fmt::Result {
+                (0..Self::FIELDS.len()).try_for_each(|nth| self.show_field(nth, how, f))
+            }
+
+            fn show_field(
+                &self,
+                nth: usize,
+                how: &$crate::record::How,
+                f: &mut ::kernel::fmt::Formatter<'_>,
+            ) -> ::kernel::fmt::Result {
+                let mut fields = 0..;
                 $(
-                    if $crate::record::first!($(how.$when(),)? true) {
+                    if fields.next() == Some(nth) && $crate::record::first!($(how.$when(),)? true) {
                         let name = $crate::record::first!($(stringify!($shown),)? stringify!($field));
                         $crate::record::first!(
                             $({

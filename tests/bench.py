@@ -117,7 +117,7 @@ def report(file, *words):
                 steps = re.findall(r"(\w+):\S+?@1\+(\d+)", alert["path"])
                 assert steps[0][0] == "timer" and steps[-1][0] == "switch", alert["path"]
                 assert sum(int(took) for _, took in steps) == alert["delay"], alert["path"]
-                assert max(int(took) for _, took in steps) > 0.8 * alert["delay"] and "most of it" in cycle["cause"], cycle
+                assert max(int(took) for _, took in steps) > 0.8 * alert["delay"] and "most of the delay" in cycle["cause"], cycle
             # The time of a step lasts until the next one: it was due, and the interrupt did not come. Rarely, the handler
             # comes between the wakeup and the switch.
             kept = [cycle["alert"] for cycle in late]

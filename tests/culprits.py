@@ -76,7 +76,7 @@ def ran(name):
 
 TIMER = WAITED + "a timer"
 WOKEN = "had been woken, and waited for "
-COULD_GO_ON = "could have gone on, and waited for "
+RUNNABLE = "was switched out while runnable, and waited for "
 # A tasklet scheduled by a handler runs when the handler ends, or in a softirq thread if the handler has interrupted
 # another softirq. On PREEMPT_RT any softirq thread that runs next may run it.
 BY_THREAD = r"ksoftirqd/1/\d+, which (waited for|was interrupted:)"
@@ -84,10 +84,10 @@ if RT:
     BY_THREAD = BY_THREAD.replace("ksoftirqd", "(ksoftirqd|ktimers)")
 CAUSE = r"lt_cause \(interrupt LINE\)"
 # The handler is called in an irq_work, as hardware would call it: without its events, only the irq_work is seen.
-RAISED = VICTIM + WAITED + f"({BY_THREAD} )?(softirq HI( of interrupt irq_work)?|interrupt irq_work)"
+RAISED = VICTIM + WAITED + f"({BY_THREAD} )?(softirq HI( raised by interrupt irq_work)?|interrupt irq_work)"
 # On PREEMPT_RT hog also delays the thread in which the victim's timers expire: its priority is 1.
 KEPT = ("hog", "ktimers") if RT else ()
-HOG = VICTIM + (rf"({WAITED}ktimers/1/\d+, which )?" if RT else "") + f"({WOKEN}|{COULD_GO_ON})" + ran("hog")
+HOG = VICTIM + (rf"({WAITED}ktimers/1/\d+, which )?" if RT else "") + f"({WOKEN}|{RUNNABLE})" + ran("hog")
 
 
 def owner_of_spinlock():
@@ -111,7 +111,7 @@ def storm():
 
 
 PAIR = "begin=tracepoint:block_rq_issue end=tracepoint:block_rq_complete begin_key=arg0"
-AT_DEVICE = "it was at the device, which had no other request before it and completed none meanwhile"
+AT_DEVICE = "the request was at the device, which had no other request before it and completed none meanwhile"
 
 # A culprit follows from how the case is made. Where several sentences are right, a comment says why each is.
 CASES = [
@@ -130,7 +130,7 @@ CASES = [
     Case("child", causes.child, call("wait4"), of("child")),
     # Two delays: the first wait of the child, which is a victim until it is called true, and of its parent.
     Case("vfork", causes.vfork, f"{OFFCPU} max_alerts=2", of("opener", late=r"(victim|true)/\d+ ")),
-    Case("inversion", causes.inversion, call("flock"), of("holder", COULD_GO_ON + ran("medium"))),
+    Case("inversion", causes.inversion, call("flock"), of("holder", RUNNABLE + ran("medium"))),
     Case("inherited", lambda: causes.inherited(lambda: time.sleep(LONG)), call("futex"), of("holder", TIMER)),
     # The victim spins while the owner runs.
     Case("spun", lambda: causes.inherited(causes.computes), call("futex"), of("holder"), share=80),
@@ -138,7 +138,7 @@ CASES = [
     Case("fuse", causes.fuse, OFFCPU, rf"({of('server')}|{VICTIM}{WAITED}the server of a FUSE file system \(\w+\))"),
     Case("frozen_disk", lambda: causes.frozen_disk("/tmp/ext"), OFFCPU, of("thawer")),
     # stopper sends SIGSTOP and SIGCONT, and is busy between them.
-    Case("stopped", causes.stopped, OFFCPU, rf"({of('stopper')}|{VICTIM}{WAITED}SIGCONT: it was stopped)"),
+    Case("stopped", causes.stopped, OFFCPU, rf"({of('stopper')}|{VICTIM}{WAITED}SIGCONT \(a signal had stopped it\))"),
     # pauser freezes the cgroup, is busy, and ends that.
     Case("frozen", causes.frozen, OFFCPU,
         rf"({of('pauser')}|{VICTIM}{WAITED}the freezer(: its cgroup is frozen \(\w+\)| of cgroup /lt-frozen))"),
@@ -151,8 +151,8 @@ CASES = [
     Case("itimer", causes.itimer, OFFCPU, VICTIM + TIMER),
     Case("delayed_ack", causes.delayed_ack, "syscall threshold=25ms comm=victim calls=recvfrom max_alerts=3",
         # Its timer expires in a softirq, which sends the packet; on PREEMPT_RT in a thread.
-        of("server", WAITED + (rf"(a packet of a local timer; .*|ktimers/\d+/\d+, which {TIMER})" if RT else
-            "a packet of a local timer; .*"))),
+        of("server", WAITED + (rf"(a packet from a local timer; .*|ktimers/\d+/\d+, which {TIMER})" if RT else
+            "a packet from a local timer; .*"))),
     # A disk.
     Case("fsync", lambda: late.fsync("/dev/slow"), call("fsync"), VICTIM + WAITED + "DISK(slow)"),
     # The write goes to the disk's cache; the flush after it takes as long as any request.
@@ -189,10 +189,10 @@ CASES = [
     # An interrupt, and the work that it defers.
     Case("handler", cause("handler"), OFFCPU, VICTIM + WAITED + CAUSE, raised=RAISED),
     Case("thread", cause("thread"), OFFCPU, of(r"irq/\d+-lt_\w+")),
-    Case("tasklet", cause("softirq"), OFFCPU, VICTIM + WAITED + f"(softirq HI of|{BY_THREAD}) {CAUSE}",
+    Case("tasklet", cause("softirq"), OFFCPU, VICTIM + WAITED + f"(softirq HI raised by|{BY_THREAD}) {CAUSE}",
         raised=RAISED),
     # Another interrupt may come before the thread gets the CPU, and run the softirq when it ends.
-    Case("later", cause("later"), OFFCPU, VICTIM + WAITED + f"(softirq HI of|{BY_THREAD}) {CAUSE}",
+    Case("later", cause("later"), OFFCPU, VICTIM + WAITED + f"(softirq HI raised by|{BY_THREAD}) {CAUSE}",
         raised=RAISED, until=r"handle_softirqs[^,]*,run_(ksoftirqd|ktimerd)"),
     Case("spinlock", cause("wait"), OFFCPU, owner_of_spinlock()),
     Case("mutex", causes.work, f"lock threshold=300ms kind={'rtmutex' if RT else 'mutex'} comm=victim",
@@ -200,8 +200,8 @@ CASES = [
     # On PREEMPT_RT, and if there are many, a thread runs the softirqs. An irq_work raises them, not a device: a
     # sentence without it still names what had the CPU.
     Case("storm", storm, "syscall threshold=600ms comm=victim calls=read",
-        VICTIM + COULD_GO_ON
-        + r"CPU 1, which (worked for softirq HI( of interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),
+        VICTIM + RUNNABLE
+        + r"CPU 1, which (worked for softirq HI( raised by interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),
     Case("membarrier", causes.membarrier, f"{SLEEPS} threshold=1ms max_alerts=1",
         # The victim waits for a grace period. No CPU delays it: the RCU thread checks the CPUs again after a while.
         # On PREEMPT_RT the callback is run by a thread of the CPU, which the tick wakes.
@@ -209,7 +209,7 @@ CASES = [
     # A processor, and limits.
     Case("hog", late.hog, "wakeup threshold=300ms comm=victim", VICTIM + WOKEN + ran("hog")),
     Case("preempt", late.preempt, "runqueue threshold=300ms comm=victim",
-        VICTIM + COULD_GO_ON + ran("hog")),
+        VICTIM + RUNNABLE + ran("hog")),
     # The victim waits for hog first, then longer for other.
     Case("moved", causes.moved, "wakeup threshold=300ms comm=victim",
         VICTIM + WOKEN + rf"(CPU 0, which ran hog/\d+ \([^)]*\), and for {ran('other')} \([^)]*\)|{ran('other')})"),
@@ -238,7 +238,7 @@ CASES = [
     Case("server_disk", lambda: causes.served(lambda: late.spin(0.1), lambda: causes.read_block("slow", 500)),
         call("recvfrom"), of("server", WAITED + "DISK(slow)"), two=True),
     Case("baton", causes.baton, call("read"), of("second"), two=True),
-    Case("busy_owner", causes.busy_owner, call("flock"), of("holder", COULD_GO_ON + ran("medium")), two=True),
+    Case("busy_owner", causes.busy_owner, call("flock"), of("holder", RUNNABLE + ran("medium")), two=True),
     Case("sleep_hog", lambda: causes.then_hog(time.sleep, SHORT, LONG), call("clock_nanosleep"), HOG, two=True,
         part=KEPT),
     Case("hog_sleep", lambda: causes.then_hog(time.sleep, LONG, 0.4), call("clock_nanosleep"),

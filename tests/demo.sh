@@ -87,7 +87,7 @@ run rmmod latency_tracker
 title "7. Why the first slow request was slow"
 tail -n +$((recorded + 1)) /tmp/record.log
 run ls /tmp/captures/0001
-because='100 % of it (200.*ms): it was at the device, which had no other request'
+because='100 % of the delay (200.*ms): the request was at the device, which had no$'
 grep -q "$because" /tmp/captures/0001/explanation.txt || fail "the capture is not explained"
 first=$(head -n 1 /tmp/alerts)
 # field_ms NAME: a time of the first alert, in milliseconds.

@@ -27,8 +27,8 @@ import tempfile
 
 # The sentences that name no culprit; Documentation/guide/explain.md lists them.
 UNKNOWN = re.compile(
-    r"not recorded|slow to leave idle, or a limit|perhaps cpu\.max|or given up the rest with sched_yield"
-    r"|; by io\.max of a cgroup, or by the thread that submits it|of several sources|from one of several sources"
+    r"not recorded|slow to leave idle, or a limit|perhaps cpu\.max|or yielded the rest with sched_yield"
+    r"|; by io\.max of a cgroup, or by the thread that submits the request|raised by several sources|from one of several sources"
     r"|is not in the trace|^No events of|^The trace begins after the alert"
 )
 
@@ -56,7 +56,7 @@ def judged(case, report, without):
     culprit = case["culprit"]
     if UNKNOWN.search(words):
         return "wrong" if others(case, report["alert"]["tid"], words) else "unknown"
-    share = re.fullmatch(r"([0-9]+) % of it \([^)]*\): (.*)\.", words)
+    share = re.fullmatch(r"([0-9]+) % of the delay \([^)]*\): (.*)\.", words)
     if share and re.fullmatch(culprit, share[2]):
         return "right" if without != "whole" or int(share[1]) >= case["share"] else "wrong"
     raised = case["without"].get("raised")
@@ -110,7 +110,7 @@ def judge(known, alerts, capture, *parts):
 
 def largest(words):
     """The sentence without its smaller parts."""
-    return re.sub(r"; [0-9]+ %(:| is not recorded:).*", ".", words)
+    return re.sub(r"; [0-9]+ %(:| is not recorded for ).*", ".", words)
 
 
 def packets(data):

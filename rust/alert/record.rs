@@ -126,7 +126,7 @@ impl fmt::Display for Owner {
 /// Number of words left for the tracker's own fields.
 pub(crate) const DETAIL: usize = WORDS - 12;
 
-/// Maximum number of a tracker's own words in a tail; those of the stack follow.
+/// Maximum number of a tracker's own words in a tail; the words of the stack follow.
 pub(crate) const OWN_TAIL: usize = 28;
 
 /// The bit of the third word of an alert for an operation that was in flight before its instance.

@@ -325,9 +325,9 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
     Ok(handle.cast_mut().cast())
 }
 
-// The functions that follow are documented in include/latency_tracker.h. Their contract in
-// common: pointers to trackers are those of `latency_tracker_create`, not destroyed before the
-// call returns.
+// The functions that follow are documented in include/latency_tracker.h. They share this contract:
+// a pointer to a tracker comes from `latency_tracker_create`, and is not destroyed before the call
+// returns.
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_create(config: *const RawConfig) -> *mut RawTracker {

@@ -12,7 +12,7 @@ use kernel::{
 /// Maximum length of a command's name in bytes, without its NUL.
 const COMM_MAX: usize = 15;
 
-/// The error for the name of a command, and for that of a network device.
+/// The errors for the names of commands and of network devices.
 pub(super) const COMMAND: &str =
     "expected a command of 1 to 15 bytes, special ones written as \\xHH, or all";
 pub(super) const DEVICE: &str =

@@ -12,8 +12,8 @@
 //!
 //! The cell belongs to the draft, as it belongs to a start between allocation and publication
 //! (event.rs): no other party reads its data as an event's. Words that the draft does not set keep
-//! what an earlier event of this engine left there, so the data themselves must say which words are
-//! valid. Any context, including NMI.
+//! the values of an earlier event of this engine, so the data must show which words are valid. Any
+//! context, including NMI.
 
 use super::{Begin, Engine, Open};
 use crate::engine::{event::Event, freelist::Index, platform::Platform, stats::Counter};

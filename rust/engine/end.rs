@@ -7,6 +7,7 @@ use super::{Engine, Late, Open, Why, Won};
 use crate::{
     engine::{
         event::{Event, Life},
+        labels::Row,
         platform::Platform,
         rcu_ht::{Candidate, Hits},
         stats::Counter,
@@ -98,7 +99,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         late: impl FnOnce(&Late<K, D>),
     ) -> Option<Ended> {
         let hash = self.seed.hash(key);
-        // Out of line: an end without a start should not pay for what a matched end needs.
+        // Out of line: an end without a start should not pay the costs of a matched end.
         let hits = self.table.look(guard, hash)?;
         self.event_out_hit(guard, hash, hits, key, end, is_end, late)
     }
@@ -192,6 +193,9 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         // A closure around the caller's, so that the captures are stored on the cold path only.
         let late = move |report: &Late<K, D>| late(report);
         if won.life.is_odd() {
+            if won.life.is_plainly_labelled() && self.finish_labelled(guard, hash, won, delay) {
+                return Ended::Over;
+            }
             return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
         }
         // A negative delay is a very large one here. Relaxed: a threshold that changes now
@@ -205,6 +209,44 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.release(guard, hash, won, event);
         // The event had not timed out.
         Ended::Over
+    }
+
+    /// Counts the end of an event by its label; returns `false`, and has done nothing, if the delay
+    /// is late or negative.
+    #[cold]
+    #[inline(never)]
+    fn finish_labelled(&self, guard: &P::Guard, hash: u64, won: Won<'_>, delay: u64) -> bool {
+        // Relaxed: as in `finish`.
+        if delay > self.threshold.load(Relaxed) {
+            return false;
+        }
+        let event = self.pool.cell(won.found.cell);
+        self.stats.here::<P>(guard).count(Counter::ENDED);
+        self.record(guard, self.row(guard, event), delay);
+        self.release(guard, hash, won, event);
+        true
+    }
+
+    /// Returns the row of an event that the caller owns; `None` if it has none.
+    #[inline(always)]
+    fn row(&self, guard: &P::Guard, event: &Event<K, D>) -> Option<&Row> {
+        self.stats.labels()?.row::<P, K, D>(guard, event)
+    }
+
+    /// Adds a delay to a row, or to those without one.
+    #[inline(always)]
+    fn record(&self, guard: &P::Guard, row: Option<&Row>, delay: u64) {
+        match row {
+            Some(row) => row.record::<P>(guard, delay),
+            None => self.stats.here::<P>(guard).record(delay),
+        }
+    }
+
+    /// Adds a delay to the row of an event that the caller owns.
+    #[cold]
+    #[inline(never)]
+    fn record_labelled(&self, guard: &P::Guard, event: &Event<K, D>, delay: u64) {
+        self.record(guard, self.row(guard, event), delay);
     }
 
     /// Handles the end of an event that took too long, had timed out, had a negative delay, or was
@@ -240,8 +282,16 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             data: [0; D],
         };
         event.copy_to(&mut report.key, &mut report.data);
-        self.release(guard, hash, self.won(found, life), event);
         let stats = self.stats.here::<P>(guard);
+        let is_counted = (delay as i64) >= 0 && !life.was_found();
+        if is_counted {
+            // The label is the event's, so it is read before the release.
+            match self.stats.labels() {
+                None => stats.record(delay),
+                Some(_) => self.record_labelled(guard, event, delay),
+            }
+        }
+        self.release(guard, hash, self.won(found, life), event);
         stats.count(Counter::ENDED);
         if timed_out {
             stats.count(Counter::LATE);
@@ -253,8 +303,6 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         } else if life.was_found() {
             // A lower bound, which is not counted among exact delays.
             stats.count(Counter::BEFORE_START_ENDED);
-        } else {
-            stats.record(delay);
         }
         if timed_out || report.delay > report.threshold {
             late(&report);

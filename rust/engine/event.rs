@@ -17,17 +17,19 @@
 //! # The state word
 //!
 //! ```text
-//!   63          14     13       12      11       4      3         2          1        0
-//!  +--------------+-------+-----------+----------+----------+--------+-----------+------+
-//!  |  generation  | found | reporting |   refs   | changing | orphan | timed_out | live |
-//!  +--------------+-------+-----------+----------+----------+--------+-----------+------+
+//!   63        15      14        13       12      11       4      3         2          1        0
+//!  +------------+----------+-------+-----------+----------+----------+--------+-----------+------+
+//!  | generation | labelled | found | reporting |   refs   | changing | orphan | timed_out | live |
+//!  +------------+----------+-------+-----------+----------+----------+--------+-----------+------+
 //! ```
 //!
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
-//! which never recurs (2^50 lives). Within a life the other bits change: when the event times out,
+//! which never recurs (2^49 lives). Within a life the other bits change: when the event times out,
 //! and when a reference is taken or returned. Between two lives of one event, while its owner
 //! changes it, `changing` distinguishes the cell from a free or ended one. `found` is set from the
 //! first publication on: the operation was found in flight, and began at its start or before.
+//! `labelled` never changes: it is set in all cells of an engine that counts delays by label, so
+//! that an end, which checks for odd events anyway, needs no further check.
 //!
 //! # Why no grace period is needed
 //!
@@ -62,10 +64,11 @@
 //! keeps the bit, which then stays until the end.
 //!
 //! A search for events to time out passes over most of the cells, and must be cheap for each:
-//! [`Event::quick_check`] reads the state, and, if there is an event, the start. That start is of
-//! the life that was seen, or of a later one, which began later: so if it is too young, so is the
-//! event in the cell. (An event whose start is set in the past may be passed over, and is found by
-//! the next search.) Only events that are old enough are copied and checked.
+//! [`Event::quick_check`] reads the state, and, if there is an event, the start. The start
+//! belongs to the life that was seen, or to a later life with a later start. So if the start is too
+//! young, the event in the cell is too young as well. (An event whose start is set in the past may
+//! be passed over, and is found by the next search.) Only events that are old enough are copied and
+//! checked.
 //!
 //! # References
 //!
@@ -101,7 +104,9 @@ const REFS: u64 = 0xff * REF;
 const REPORTING: u64 = 1 << 12;
 /// The operation was found in flight: its start is when it was first seen.
 const FOUND: u64 = 1 << 13;
-const GENERATION: u64 = 1 << 14;
+/// The delay is counted by label, as all delays of the engine.
+const LABELLED: u64 = 1 << 14;
+const GENERATION: u64 = 1 << 15;
 
 /// Bits that are set when an event times out.
 const IN_REPORT: u64 = TIMED_OUT | REPORTING;
@@ -142,11 +147,17 @@ impl Life {
         self.0 & FOUND != 0
     }
 
-    /// Whether the end requires more than counting a delay: the event had timed out, or was found
-    /// in flight.
+    /// Whether the end requires more than counting a delay: the event had timed out, was found in
+    /// flight, or is counted by label.
     #[inline(always)]
     pub(crate) fn is_odd(self) -> bool {
-        self.0 & (TIMED_OUT | FOUND) != 0
+        self.0 & (TIMED_OUT | FOUND | LABELLED) != 0
+    }
+
+    /// Whether the delay is an ordinary one, counted by label.
+    #[inline(always)]
+    pub(crate) fn is_plainly_labelled(self) -> bool {
+        self.0 & (TIMED_OUT | FOUND | LABELLED) == LABELLED
     }
 
     /// Whether a report of the timeout was running or about to start when the state was read.
@@ -182,7 +193,7 @@ pub(crate) enum GetRef {
 /// The result of [`Event::quick_check`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuickCheck {
-    /// No event, or one that has timed out.
+    /// No event, or an event that has timed out.
     Nothing,
     /// An event that its owner is changing: it was live, and will be.
     Changing,
@@ -207,13 +218,12 @@ pub(crate) struct EventCopy<const K: usize, const D: usize> {
 
 impl<const K: usize, const D: usize> Cell for Event<K, D> {
     fn new() -> Self {
-        Self {
-            state: Atomic::new(0),
-            link: Link::new(),
-            start: Atomic::new(0),
-            key: array::from_fn(|_| Atomic::new(0)),
-            data: array::from_fn(|_| Atomic::new(0)),
-        }
+        Self::with_state(0)
+    }
+
+    /// Makes a cell of an engine that counts delays by label.
+    fn marked() -> Self {
+        Self::with_state(LABELLED)
     }
 
     #[inline(always)]
@@ -223,6 +233,16 @@ impl<const K: usize, const D: usize> Cell for Event<K, D> {
 }
 
 impl<const K: usize, const D: usize> Event<K, D> {
+    fn with_state(state: u64) -> Self {
+        Self {
+            state: Atomic::new(state),
+            link: Link::new(),
+            start: Atomic::new(0),
+            key: array::from_fn(|_| Atomic::new(0)),
+            data: array::from_fn(|_| Atomic::new(0)),
+        }
+    }
+
     /// Returns the life of the cell, if it is live.
     #[inline(always)]
     pub(crate) fn life(&self) -> Option<Life> {
@@ -281,8 +301,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         // Relaxed: a guess, the exchange checks it.
         let mut now = self.state.load(Relaxed);
         while life.is_that_of(now) {
-            // Release: what the report did comes before what an end that finds the mark cleared
-            // does next. As a read-modify-write it continues the release of `publish`.
+            // Release: the accesses of the report come before the next accesses of an end that
+            // finds the mark cleared. As a read-modify-write it continues the release of `publish`.
             match self.state.cmpxchg(now, now & !REPORTING, Release) {
                 Ok(_) => return,
                 Err(found) => now = found,
@@ -592,6 +612,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
     #[inline(always)]
     pub(crate) fn word(&self, at: usize) -> u64 {
         self.data.get(at).map_or(0, |one| one.load(Relaxed))
+    }
+
+    /// Returns a word of the key or, behind it, of the data; 0 if there is no such word. For the
+    /// owner.
+    #[inline(always)]
+    pub(crate) fn kept(&self, at: usize) -> u64 {
+        let (key, data) = (self.key.get(at), self.data.get(at.wrapping_sub(K)));
+        key.or(data).map_or(0, |word| word.load(Relaxed))
     }
 
     /// Copies key and data. For the owner.

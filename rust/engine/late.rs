@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An event that is to be reported, and why.
+//! An event to report, with the reason.
 
-/// An event that is to be reported.
+/// An event to report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Late<const K: usize, const D: usize> {
     /// Why the event is reported.

@@ -56,6 +56,11 @@ pub(crate) unsafe trait Platform: 'static {
     /// Returns `CLOCK_MONOTONIC` in nanoseconds, by a read that is safe in NMI.
     fn now() -> u64;
 
+    /// Returns the number of the cgroup of a thread; 0 if the thread does not exist.
+    fn cgroup_of(_tid: u32) -> u64 {
+        0
+    }
+
     /// Waits until every guard that is held now has been dropped: an RCU grace period. Sleeps.
     fn synchronize();
 

@@ -10,12 +10,16 @@
 //!   ended    = negative + before_start_ended + the sum of the histogram
 //! ```
 //!
+//! If delays are counted by label (labels.rs), each is in the row of its label only, and all rows
+//! together are the whole: the histogram and the summary add up the rows.
+//!
 //! Each of these is counted where it happens, and none is computed from the others (`pending` is
 //! counted in the pool), so that the sums are a real check. Any context.
 
 use crate::{
     engine::{
-        histogram::{self, BUCKETS},
+        delays::{self, Delays},
+        labels::Labels,
         platform::Platform,
     },
     sys::{
@@ -23,6 +27,7 @@ use crate::{
         memory::PerCpu,
     },
 };
+pub(crate) use delays::Summary;
 use kernel::prelude::*;
 
 /// The position of a counter, for code in which it is known at compile time.
@@ -31,15 +36,15 @@ pub(crate) struct At<const POSITION: usize>;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident $position:ident = $name:literal,)*) => {
-        /// A counter, by what it counts.
+        /// A counter of events.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Counter {
             $($(#[$doc])* $variant,)*
         }
 
         impl Counter {
-            /// All counters, in the order of the `stats` file; `Crowded` and what follows it come last
-            /// there, after those of the kind.
+            /// All counters, in the order of the `stats` file. There, `Crowded` and later counters
+            /// come last, after the counters of the kind.
             pub(crate) const ALL: &'static [Counter] = &[$(Counter::$variant,)*];
 
             $($(#[$doc])* pub(crate) const $position: At<{ Counter::$variant as usize }> = At;)*
@@ -100,13 +105,11 @@ counters! {
 pub(crate) const EXTRA: usize = 8;
 
 // The counters of one CPU are one array of words, since a single instruction increments a word of
-// an array at a known position.
-const SUM: usize = Counter::ALL.len();
-const MIN: usize = SUM + 1;
-const MAX: usize = MIN + 1;
-const FIRST_EXTRA: usize = MAX + 1;
-const FIRST_BUCKET: usize = FIRST_EXTRA + EXTRA;
-const WORDS: usize = FIRST_BUCKET + BUCKETS;
+// an array at a known position. The delays come last.
+const FIRST_EXTRA: usize = Counter::ALL.len();
+const DELAYS: usize = FIRST_EXTRA + EXTRA;
+const BUCKETS_AT: usize = DELAYS + delays::BUCKETS_AT;
+const WORDS: usize = DELAYS + delays::WORDS;
 
 /// The counters of one CPU.
 type Local = [Atomic<u64>; WORDS];
@@ -114,15 +117,7 @@ type Local = [Atomic<u64>; WORDS];
 /// The counters of one instance.
 pub(crate) struct Stats {
     cpus: PerCpu<Local>,
-}
-
-/// Smallest, mean and largest delay in nanoseconds, and their sum in microseconds; all 0 when nothing has ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Summary {
-    pub(crate) min: u64,
-    pub(crate) mean: u64,
-    pub(crate) max: u64,
-    pub(crate) sum_us: u64,
+    labels: Option<Labels>,
 }
 
 impl Stats {
@@ -130,10 +125,25 @@ impl Stats {
     pub(crate) fn new<P: Platform>() -> Result<Self> {
         let cpus = PerCpu::<Local>::zeroed::<P>()?;
         for local in cpus.iter() {
-            // Relaxed: nothing else has access to them yet.
-            local[MIN].store(u64::MAX, Relaxed);
+            delays::clear(&local[DELAYS..]);
         }
-        Ok(Self { cpus })
+        Ok(Self { cpus, labels: None })
+    }
+
+    /// Counts delays by label from now on.
+    pub(crate) fn with_labels(self, labels: Option<Labels>) -> Self {
+        Self { labels, ..self }
+    }
+
+    /// Returns the labels, if delays are counted by label.
+    #[inline(always)]
+    pub(crate) fn labels(&self) -> Option<&Labels> {
+        self.labels.as_ref()
+    }
+
+    /// Returns the delays that are in the row of no label; all of them without labels.
+    pub(crate) fn unlabelled(&self) -> Unlabelled<'_> {
+        Unlabelled(self)
     }
 
     /// Returns the counters of the CPU that the guard holds, for repeated use.
@@ -145,66 +155,32 @@ impl Stats {
 
     /// Returns the total of a counter.
     pub(crate) fn total(&self, counter: Counter) -> u64 {
-        self.sum_of(counter as usize)
+        self.total_at(counter as usize)
     }
 
     /// Returns the total of one of the tracker's own counters.
     pub(crate) fn total_extra(&self, which: usize) -> u64 {
-        self.sum_of(FIRST_EXTRA + which)
+        self.total_at(FIRST_EXTRA + which)
     }
 
     /// Returns the number of delays in a histogram bucket.
     pub(crate) fn bucket(&self, bucket: usize) -> u64 {
-        self.sum_of(FIRST_BUCKET + bucket)
+        Delays::bucket(self, bucket)
     }
 
     /// Returns the smallest, mean and largest delay so far, and their sum.
     pub(crate) fn summary(&self) -> Summary {
-        let count: u64 = (0..BUCKETS).map(|bucket| self.bucket(bucket)).sum();
-        if count == 0 {
-            return Summary {
-                min: 0,
-                mean: 0,
-                max: 0,
-                sum_us: 0,
-            };
-        }
-        let (mut min, mut max) = (u64::MAX, 0);
-        for local in self.cpus.iter() {
-            min = min.min(local[MIN].load(Relaxed));
-            max = max.max(local[MAX].load(Relaxed));
-        }
-        let sum = self.sum();
-        Summary {
-            min,
-            mean: quotient(sum, count),
-            max,
-            sum_us: quotient(sum, 1000),
-        }
+        Delays::summary(self)
     }
 
-    /// Returns the sum of all delays.
-    ///
-    /// The word that each CPU adds to wraps: 65,536 sleepers add 65 s in a second, which is 2^64 ns
-    /// after three days. This word is the lower half. The upper half follows from the histogram,
-    /// whose bounds for the sum are at most an eighth apart. So the result is exact up to 2^67 ns.
-    /// Above that it is the number with this lower half that is closest to the middle of the
-    /// bounds: at most a sixteenth, plus half of 2^64, from the sum.
-    fn sum(&self) -> u128 {
-        let (mut least, mut most) = (0, 0);
-        for bucket in 0..BUCKETS {
-            let count = u128::from(self.bucket(bucket));
-            let (low, above) = histogram::bounds(bucket);
-            least += count * u128::from(low);
-            most += count * u128::from(above - 1);
-        }
-        with_lower_half(self.sum_of(SUM), least + (most - least) / 2)
-    }
-
-    fn sum_of(&self, at: usize) -> u64 {
+    fn total_at(&self, at: usize) -> u64 {
         // Relaxed: each is exact; together they are a snapshot of about now.
         let values = self.cpus.iter().map(|local| local[at].load(Relaxed));
         values.fold(0, u64::wrapping_add)
+    }
+
+    fn base(&self) -> impl Iterator<Item = &[Atomic<u64>]> {
+        self.cpus.iter().map(|local| &local[DELAYS..])
     }
 }
 
@@ -253,54 +229,23 @@ impl<P: Platform> Here<'_, P> {
     /// Adds a delay to the histogram, the sum and the extremes.
     #[inline(always)]
     pub(crate) fn record(&self, delay: u64) {
-        let words = self.local;
-        P::count_nth::<FIRST_BUCKET, WORDS>(self.guard, words, histogram::bucket_of(delay));
-        P::add_word::<SUM, WORDS>(self.guard, words, delay);
-        // Relaxed: only this CPU writes them.
-        if delay < words[MIN].load(Relaxed) {
-            improve(&words[MIN], delay, |new, old| new < old);
-        }
-        if delay > words[MAX].load(Relaxed) {
-            improve(&words[MAX], delay, |new, old| new > old);
-        }
+        delays::record::<P, DELAYS, BUCKETS_AT, WORDS>(self.guard, self.local, delay);
     }
 }
 
-/// Returns the number closest to `near` with this lower half.
-fn with_lower_half(half: u64, near: u128) -> u128 {
-    let difference = half.wrapping_sub(near as u64) as i64;
-    let found = near.checked_add_signed(difference.into());
-    found.unwrap_or(half.into())
+/// All delays of an instance.
+impl Delays for Stats {
+    fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]> {
+        let labelled = self.labels.iter().flat_map(Labels::rows);
+        Iterator::chain(self.base(), labelled.flat_map(Delays::parts))
+    }
 }
 
-/// Returns the quotient, which must fit in 64 bits. By hand: kernels have no 128-bit division.
-fn quotient(sum: u128, by: u64) -> u64 {
-    let (mut rest, low) = ((sum >> 64) as u64, sum as u64);
-    if rest >= by {
-        return u64::MAX;
-    }
-    let mut quotient = 0;
-    for bit in (0..u64::BITS).rev() {
-        let carry = rest >> 63;
-        rest = rest << 1 | (low >> bit & 1);
-        if carry != 0 || rest >= by {
-            rest = rest.wrapping_sub(by);
-            quotient |= 1 << bit;
-        }
-    }
-    quotient
-}
+/// See [`Stats::unlabelled`].
+pub(crate) struct Unlabelled<'a>(&'a Stats);
 
-/// Replaces an extreme, safe against interrupts of this CPU that do the same.
-#[cold]
-#[inline(never)]
-fn improve(extreme: &Atomic<u64>, value: u64, better: impl Fn(u64, u64) -> bool) {
-    // Relaxed: nothing else depends on it.
-    let mut old = extreme.load(Relaxed);
-    while better(value, old) {
-        match extreme.cmpxchg(old, value, Relaxed) {
-            Ok(_) => return,
-            Err(now) => old = now,
-        }
+impl Delays for Unlabelled<'_> {
+    fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]> {
+        self.0.base()
     }
 }

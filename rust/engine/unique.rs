@@ -111,8 +111,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         true
     }
 
-    /// Leaves one event of this key: drops those that are earlier than `mine`, and `mine` if it
-    /// finds a later one.
+    /// Leaves one event of this key: drops events that are earlier than `mine`, and `mine` if there
+    /// is a later one.
     ///
     /// All callers have published their event before they look, with a full barrier in between, so
     /// of two at least one sees the other. Both agree on which of the two must go, so neither goes

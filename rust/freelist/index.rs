@@ -39,7 +39,7 @@ impl Index {
     ///
     /// # Safety
     ///
-    /// The number is that of an index of the pool with which it is used again, or 0.
+    /// The number is 0, or came from an index of the same pool.
     #[inline(always)]
     pub(crate) unsafe fn from_raw(raw: u32) -> Self {
         // INVARIANT: The function's contract; a pool has at least one cell.

@@ -24,8 +24,8 @@ impl Used {
 
     /// Notes that the cell at `offset` is being handed out, perhaps for the first time.
     ///
-    /// A CPU that knows, by release and acquire, of what the caller does with the cell next sees
-    /// this note, too; other CPUs may miss both.
+    /// A CPU that sees later accesses of the caller to the cell, by release and acquire, also sees
+    /// this note; other CPUs may miss both.
     #[inline]
     pub(super) fn note(&self, offset: u32) {
         let with = offset + 1;

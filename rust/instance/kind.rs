@@ -10,6 +10,7 @@ use crate::{
         stream::Alerts,
     },
     control::Param,
+    engine::labels::{Source, LABEL},
     measure::Measure,
 };
 use core::ffi::CStr;
@@ -43,6 +44,9 @@ pub(crate) struct Kind {
     pub(crate) detail_words: usize,
     /// Its own words in the tail of a record, if any.
     pub(crate) tail: Option<Tail>,
+    /// How delays are counted by label, if they can be; then `by` and `max_labels` are its last
+    /// parameters.
+    pub(crate) labels: Option<Labelling>,
     /// Prints its fields of an alert line, each with a space before it.
     pub(crate) detail: fn(&Alert, &mut fmt::Formatter<'_>) -> fmt::Result,
     /// Returns the parameter, and the reason, that makes an instance with these values invalid,
@@ -54,6 +58,15 @@ pub(crate) struct Kind {
     /// Creates an instance, not enabled yet. Sleeps. `None` if a line of the control language
     /// cannot create an instance.
     pub(crate) create: Option<Create>,
+}
+
+/// The labels of a tracker, by the value of `by`.
+#[derive(Clone, Copy)]
+pub(crate) struct Labelling {
+    /// Returns where an event keeps the label; `None` if it does not.
+    pub(crate) source: fn(usize) -> Option<Source>,
+    /// Prints a label as fields of a line, each with a space before it.
+    pub(crate) show: fn(usize, &[u64; LABEL], &mut fmt::Formatter<'_>) -> fmt::Result,
 }
 
 /// A tracker's own words in the tail of a record, before the stack.

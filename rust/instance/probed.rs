@@ -347,6 +347,14 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
         self.live.core.show_histogram(second, out);
     }
 
+    fn has_labels(&self) -> bool {
+        self.live.core.has_labels()
+    }
+
+    fn show_labels(&self, out: &SeqFile) -> Result {
+        self.live.core.show_labels(out)
+    }
+
     fn pending(&self) -> Result<Lines> {
         let (live, batch) = (
             self.live.clone(),

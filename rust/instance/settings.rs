@@ -150,6 +150,13 @@ pub(crate) fn values_of_new<'a>(
         ));
     }
     check(kind, &values)?;
+    if let Some((by, max)) = kind.label_params() {
+        let param = &kind.params[max];
+        if values[by] == 0 && values[max] != param.default.into() {
+            let key = param.name.as_bytes();
+            return Err(control::unknown(EINVAL, "expected by= as well", key));
+        }
+    }
     if values[common::EVENTS] > values[common::MAX_EVENTS] {
         let param = &kind.params[common::MAX_EVENTS];
         if let Some(word) = settings.value_of(param.name) {

@@ -67,7 +67,8 @@ pub(crate) fn instance_files(
     let dir = Dir::new(name, Some(parent.clone()), gid)?;
     let mut files = Files::new();
     let mut add = |file: Result<File>| -> Result { Ok(files.push(file?, GFP_KERNEL)?) };
-    for (at, param) in instance.kind().params.iter().enumerate() {
+    let params = instance.kind().params.iter().enumerate();
+    for (at, param) in params.filter(|(at, _)| instance.shows(*at)) {
         let name = CString::try_from_fmt(fmt!("{}", param.name))?;
         let file = ParamFile {
             instance: instance.clone(),
@@ -81,6 +82,9 @@ pub(crate) fn instance_files(
     };
     add(dir.text(c"stats", false, show(Show::Stats)))?;
     add(dir.text(c"histogram", false, show(Show::Histogram)))?;
+    if instance.has_labels() {
+        add(dir.text(c"labels", false, show(Show::Labels)))?;
+    }
     add(dir.listing(c"pending", PendingFile(instance.clone())))?;
     if let Some(profile) = instance.profile() {
         for (name, span) in PROFILES {
@@ -249,6 +253,7 @@ impl Text for ParamFile {
 enum Show {
     Stats,
     Histogram,
+    Labels,
 }
 
 struct ShowFile {
@@ -261,6 +266,7 @@ impl Text for ShowFile {
         match self.what {
             Show::Stats => self.instance.show_stats(out),
             Show::Histogram => self.instance.show_histogram(out),
+            Show::Labels => return self.instance.show_labels(out),
         }
         Ok(())
     }

@@ -307,6 +307,9 @@ impl Registry {
             let kind = entry.instance.kind();
             seq_print!(out, "{} {}", Plain(&entry.name), kind.name);
             for (i, param) in kind.params.iter().enumerate() {
+                if !entry.instance.shows(i) {
+                    continue;
+                }
                 let value = Shown(&*entry.instance, i);
                 seq_print!(out, " {}={value}", param.name);
             }

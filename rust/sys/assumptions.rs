@@ -3,7 +3,7 @@
 //! Assumptions about the internals of the kernel, beyond the guarantees of its headers.
 //!
 //! ```text
-//!   load: check() -- each self-test, once --> those that failed, a bit each
+//!   load: check() -- each self-test, once --> the failed ones, a bit each
 //!                                                  |
 //!   `trackers`, a new instance: Kind::missing --> missing(the assumptions of the tracker)
 //! ```
@@ -78,7 +78,7 @@ pub(crate) static THROTTLE_WORK: Assumption = Assumption {
 pub(crate) static TIMER_BASE: Assumption = Assumption {
     bit: 8,
     text: c"the base of an hrtimer has its clock and offset",
-    // SAFETY: The function is the one that is expected.
+    // SAFETY: The function has the expected type and contract.
     holds: || unsafe { helpers::lt_assume_hrtimer(Some(is_timer_as_set)) },
 };
 
@@ -87,7 +87,7 @@ static ALL: [&Assumption; 4] = [&QUEUED, &WAKING_LOCK, &THROTTLE_WORK, &TIMER_BA
 /// Assumptions that failed, a bit each.
 static FAILED: Atomic<u64> = Atomic::new(0);
 
-/// Runs the self-tests, and logs those that fail. Sleeps; must be called once, on load, before
+/// Runs the self-tests, and logs failures. Sleeps; must be called once, on load, before
 /// there are instances.
 pub(crate) fn check() {
     for assumption in ALL {
@@ -132,7 +132,7 @@ fn is_queued_while_runnable() -> bool {
             task.on_rq() == expected && task.is_awake() && task.may_run() && task.is_on_cpu()
         })
     });
-    // SAFETY: The function is the one that is expected.
+    // SAFETY: The function has the expected type and contract.
     is_here && unsafe { helpers::lt_assume_asleep(Some(is_asleep)) }
 }
 

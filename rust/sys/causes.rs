@@ -6,11 +6,11 @@
 //!   irq_handler_entry .. exit       a device interrupt, and the thread of its action after it
 //!   NAME_entry .. NAME_exit         a local interrupt: irq_vectors, only on x86
 //!   hrtimer_expire_entry .. exit    the function of a timer, inside of one of these
-//!   softirq_raise                   what is left for later
-//!   softirq_entry .. exit           is done, after an interrupt or in a thread
+//!   softirq_raise                   work is deferred
+//!   softirq_entry .. exit           the deferred work, after an interrupt or in a thread
 //!   sched_waking, sched_switch      by any of these, or by a task
 //!   sys_exit                        the task returns to user space
-//!   sched_migrate_task, nmi_handler only with TIMED: what else a CPU does while a task waits for it
+//!   sched_migrate_task, nmi_handler only with TIMED: other activity of a CPU while a task waits
 //! ```
 //!
 //! Work deferred to a worker or another CPU is in deferred.rs.
@@ -254,7 +254,7 @@ fn of_times<T: Observer>() -> [Probe<'static, T>; 2] {
     }
 }
 
-/// The probes that exist on every machine, those of an end first.
+/// The probes that exist on every machine, probes of an end first.
 fn common<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: They have the arguments of these tracepoints.
     let own = unsafe {
@@ -340,7 +340,7 @@ fn attach_with<T: Observer, const TIMED: bool>(observer: Arc<T>) -> Result<Attac
     Attachment::new(observer.clone(), probes)
 }
 
-/// Returns all probes, those of an end first. Fails with `ENOMEM`.
+/// Returns all probes, probes of an end first. Fails with `ENOMEM`.
 ///
 /// Out of line: the iterators take more of the stack than is available while probes run on top of
 /// it.

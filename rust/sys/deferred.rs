@@ -55,8 +55,8 @@ pub(crate) trait Observer: workqueue::Observer + kthread_work::Observer {
     /// Returns the kinds of work to follow. Called once.
     fn followed(&self) -> Followed;
 
-    /// Called when a function is to be called on another CPU: the address of its
-    /// `call_single_data_t`, and the function's own.
+    /// Called when a call of a function on another CPU is requested, with the address of its
+    /// `call_single_data_t` and of the function.
     fn call_requested(&self, guard: &PreemptGuard, call: u64, function: u64);
 
     /// Called when the function is called. The structure may be used for another call from now on.
@@ -68,8 +68,8 @@ pub(crate) trait Observer: workqueue::Observer + kthread_work::Observer {
     fn wheel_timer_left(&self, guard: &PreemptGuard);
 }
 
-/// A timer of the timer wheel. All of its times are those of ticks: `due` is the start of the
-/// requested tick, `latest` that of the tick to which the wheel rounded it.
+/// A timer of the timer wheel. Its times are times of ticks: `due` is the start of the requested
+/// tick, `latest` the start of the tick to which the wheel rounded it.
 #[derive(Clone, Copy)]
 pub(crate) struct WheelTimer {
     pub(crate) timer: Timer,

@@ -218,7 +218,7 @@ type Exit = unsafe extern "C" fn(
 );
 
 /// An observer that is measured. The handlers are called by their addresses, so that their code is
-/// identical to that of unmeasured probes.
+/// identical to the code of unmeasured probes.
 struct Measured<F> {
     observer: Arc<F>,
     entered: Entry,

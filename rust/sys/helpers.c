@@ -247,6 +247,20 @@ notrace bool lt_task_in_cgroup(struct task_struct *task, u64 id)
 	return found;
 }
 
+notrace u64 lt_cgroup_of(u32 tid)
+{
+	struct task_struct *task = current;
+	u64 id = 0;
+
+	rcu_read_lock();
+	if (task->pid != tid)
+		task = pid_task(find_pid_ns(tid, &init_pid_ns), PIDTYPE_PID);
+	if (task)
+		id = cgroup_id(task_dfl_cgroup(task));
+	rcu_read_unlock();
+	return id;
+}
+
 int lt_cgroup_lookup(const char *path, u64 *id)
 {
 	struct cgroup *cgroup = cgroup_get_from_path(path);
@@ -263,6 +277,11 @@ int lt_cgroup_lookup(const char *path, u64 *id)
 notrace bool lt_task_in_cgroup(struct task_struct *task, u64 id)
 {
 	return false;
+}
+
+notrace u64 lt_cgroup_of(u32 tid)
+{
+	return 0;
 }
 
 int lt_cgroup_lookup(const char *path, u64 *id)

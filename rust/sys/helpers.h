@@ -91,6 +91,8 @@ u32 lt_task_uid(const struct task_struct *task);
 /* Whether a task is in a cgroup of version 2 or below it, by its number. */
 bool lt_task_in_cgroup(struct task_struct *task, u64 id);
 int lt_cgroup_lookup(const char *path, u64 *id);
+/* The number of the cgroup of version 2 of a thread; 0 if there is no such thread. */
+u64 lt_cgroup_of(u32 tid);
 
 /* Other tasks, and their stacks */
 #define LT_STACK_MAX 32

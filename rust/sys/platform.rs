@@ -213,6 +213,11 @@ unsafe impl Platform for Kernel {
         unsafe { bindings::lt_node_distance(from as u32, to as u32) }
     }
 
+    fn cgroup_of(tid: u32) -> u64 {
+        // SAFETY: Any number is valid; any context.
+        unsafe { bindings::lt_cgroup_of(tid) }
+    }
+
     #[inline(always)]
     fn now() -> u64 {
         // SAFETY: NMI-safe by its contract (include/linux/timekeeping.h).

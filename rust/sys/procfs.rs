@@ -5,9 +5,9 @@
 //!
 //! C header: [`include/linux/proc_fs.h`](srctree/include/linux/proc_fs.h)
 //!
-//! Removing a file waits until no task is inside one of its functions, and closes it for those that
-//! still have it open. So a file's object is alive whenever its functions run. A [`Stream`] is
-//! notified first, so that its readers return.
+//! Removing a file waits until no task is inside one of its functions, and closes the file for
+//! tasks that still have it open. So the object of a file is alive whenever its functions run. A
+//! [`Stream`] is notified first, so that its readers return.
 
 mod query;
 

@@ -147,7 +147,7 @@ impl State {
     /// Unpacks the result of [`State::to_word`].
     pub(crate) fn from_word(word: u64) -> Self {
         Self {
-            preempt: word >> 32 != 0,
+            preempt: word >> 32 & 1 != 0,
             state: word as u32,
         }
     }

@@ -59,8 +59,8 @@ impl fmt::Display for Symbol {
     }
 }
 
-/// The address of a function, as its name and that of its module, if it is in one; `?` if it is not
-/// a function, or no longer.
+/// The address of a function, printed as its name and the name of its module, if any; `?` if there
+/// is no function at this address, or no longer.
 pub(crate) struct Function(pub(crate) u64);
 
 impl Function {

@@ -5,8 +5,8 @@
 //! ```text
 //!   attach probes    wait for the switches that missed them    look at each task     look again
 //!   ---------------->|---------------------------------------->|-- under its lock -->|---------->
-//!                                                                                     those that
-//!                                                                                     could run
+//!                                                                                     runnable
+//!                                                                                     tasks
 //! ```
 //!
 //! A note that a caller makes about a task must be true until the task's next switch-in, which a
@@ -16,8 +16,8 @@
 //!   `on_cpu` of the last one cleared. After [`tracepoint::synchronize`], each switch that has not
 //!   called the probes is complete, and `on_cpu` shows its result.
 //! - A task that is *asleep* runs only after it was woken, which takes its `pi_lock`. We read it under
-//!   this lock. So it does not run before we have released the lock, and a probe that comes later
-//!   sees what was noted under it.
+//!   this lock. So the task does not run before we have released the lock, and a later probe sees
+//!   all notes made under the lock.
 //! - A task that is *runnable* may be switched in at any time, and the probe may have run before
 //!   anything was noted. After another [`tracepoint::synchronize`] such a switch is complete. The
 //!   task is on a CPU then, or has been switched out, which is counted ([`TaskRef::switches`]): see

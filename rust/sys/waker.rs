@@ -139,7 +139,7 @@ impl<T: Callbacks> Deref for Waker<T> {
 impl<T: Callbacks> Drop for Waker<T> {
     fn drop(&mut self) {
         // SAFETY: Made by `lt_waker_new`, freed once. No task can start to wait during the drop,
-        // and the function waits for those that still do.
+        // and the function waits for tasks that still wait.
         unsafe { bindings::lt_waker_free(self.handle.0.as_ptr()) };
     }
 }

@@ -53,6 +53,13 @@ tracker! {
         bytes: u64 at 7 if alert,
     }
     attach: accept::Attachment<Probes> = accept::Attachment::new, accept::missing::<Probes>;
+    impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // Addresses need their family and port; the rest is known only with the end.
+            excluded: &["local", "remote", "bytes"],
+            ..labels::Rules::ALL
+        };
+    }
 }
 
 impl Detail {

@@ -82,6 +82,12 @@ tracker! {
     }
     attach: Attachment<Probes> = block::attach, block::missing::<Probes>;
     impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // Times of steps, and durations only with the end.
+            excluded: &["queue", "device"],
+            ..labels::Rules::ALL
+        };
+
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             detail.settle(now);
         }

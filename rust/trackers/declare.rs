@@ -15,14 +15,14 @@
 //!
 //! # Contexts
 //!
-//! The functions of tracepoints: those of the tracepoint, with preemption off.
+//! The functions of tracepoints run in the contexts of the tracepoint, with preemption off.
 
 pub(super) use super::tasks::{self, Guard};
 pub(super) use crate::{
     alert::record::{Owner, ID_BITS},
     control::{Kind as ParamKind, ALL},
     engine::{platform::Platform, Open, Verdict},
-    instance::{probed::Live, Core, Details, Report},
+    instance::{labels, probed::Live, Core, Details, Report},
     record::{Address, Record},
     sys::{
         platform::Kernel,
@@ -102,6 +102,9 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
 
     /// Counts lost events, see [`Probes::collect_missed`].
     fn collect_missed(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
+
+    /// The rules for labels, see [`labels::Rules`].
+    const LABELS: labels::Rules = labels::Rules::ALL;
 
     /// Prints a pending event, see [`Probes::show_fields`].
     fn show(core: &Core<K, D>, event: &EventCopy<K, D>, how: How, out: &SeqFile) {
@@ -261,11 +264,13 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, 
     }
 }
 
-/// Returns a list of parameters: the common ones, the filter of tasks if there is one, its own.
+/// Returns a list of parameters: the common ones, the filter of tasks if there is one, its own, and
+/// those of labels.
 pub(super) const fn params<const N: usize>(
     threshold: u64,
     filter: &[Param],
     own: &[Param],
+    labels: &[Param],
 ) -> [Param; N] {
     let common: [Param; common::COUNT] = crate::instance::params(threshold, []);
     let mut all = [common[0]; N];
@@ -275,8 +280,10 @@ pub(super) const fn params<const N: usize>(
             common[at]
         } else if at < common::COUNT + filter.len() {
             filter[at - common::COUNT]
-        } else {
+        } else if at < N - labels.len() {
             own[at - common::COUNT - filter.len()]
+        } else {
+            labels[at + labels.len() - N]
         };
         at += 1;
     }
@@ -285,11 +292,12 @@ pub(super) const fn params<const N: usize>(
 
 /// Declares a tracker of tracepoints. In order:
 ///
-/// - its name, and what it measures; the words of a key; the threshold, in nanoseconds;
+/// - its name, and the operation that it measures; the words of a key; the threshold, in
+///   nanoseconds;
 /// - `tasks`, if it has the filter of tasks: whether kernel threads pass it by default; `stack`,
 ///   if the alert of an end has the stack at the end; `stock`, the function that starts events for
 ///   operations in flight when an instance starts; `own`, the state of an instance; `counters`, if
-///   there are more than the filter's; `check`, see [`Kind::check`];
+///   it has other counters than the filter's; `check`, see [`Kind::check`];
 /// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be
 ///   given only at the creation; the position of `vec` becomes `PARAM_VEC`;
 /// - the words that an event keeps: its `owner`, or also the known fields of its alert, its
@@ -297,15 +305,17 @@ pub(super) const fn params<const N: usize>(
 ///   `Detail::of(key)` makes the fields, in the last one `Detail::of(key, data)`;
 /// - the fields of an alert, see [`record!`](crate::record::record), each with a comment that
 ///   describes it; `stored` and `printed` are the orders of the fields of the trace event, and of
-///   its text, if they differ from that of the line. Without `alert` there is no trace event, and
-///   `Detail` is declared elsewhere;
-/// - `attach`: the type that keeps the probes attached, the function that makes it, and the one
-///   that returns what the kernel lacks. Or `probes`: the header of the tracepoints, their
-///   arguments with the types of C, and the function of `Probes` that is called with the resulting
-///   values, each a `u64`. The end comes first: no event starts whose end would be missed. There
-///   may be several headers. A tracepoint that depends on the kernel's configuration has
-///   `#[cfg(CONFIG_...)]` before it;
-/// - `impl`, items that differ from the defaults of [`Declared`].
+///   its text, if they differ from the order in the line. Without `alert` there is no trace event,
+///   and `Detail` is declared elsewhere;
+/// - `attach`: the type that keeps the probes attached, the function that makes it, and the
+///   function that returns missing features of the kernel. Or `probes`: the header of the
+///   tracepoints, their arguments with the types of C, and the function of `Probes` that is called
+///   with the resulting values, each a `u64`. The end is attached first, so that no event starts
+///   whose end would be missed. There may be several headers. A tracepoint that depends on the
+///   kernel's configuration has `#[cfg(CONFIG_...)]` before it;
+/// - `impl`, items that differ from the defaults of [`Declared`]. Every field of at most four words
+///   can be a label (`by=`), unless it is in `LABELS.excluded` there: a field that an event does not
+///   keep, or that is complete only with the end.
 ///
 /// scripts/trackers reads this, too: run it after changing fields or tracepoints.
 ///
@@ -361,7 +371,10 @@ macro_rules! tracker {
 
         static PARAMS: [
             $crate::control::Param;
-            $crate::instance::common::COUNT + FILTER.len() + Own::Count as usize
+            $crate::instance::common::COUNT
+                + FILTER.len()
+                + Own::Count as usize
+                + $crate::instance::labels::PARAMS
         ] = $crate::trackers::declare::params($threshold, FILTER, &[
             $($crate::control::Param {
                 name: stringify!($param),
@@ -370,7 +383,19 @@ macro_rules! tracker {
                 fixed: $crate::record::first!($($crate::trackers::declare::$fixed,)? false),
                 help: $says,
             },)*
-        ]);
+        ], &$crate::instance::labels::params(BY));
+
+        /// The values of `by`.
+        const BY: &[&str] = {
+            const FIELDS: &[$crate::record::FieldInfo] =
+                <Detail as $crate::record::Record>::FIELDS;
+            const COUNT: usize = LABELS.count(FIELDS);
+            const NAMES: [&str; COUNT] = LABELS.names(FIELDS);
+            &NAMES
+        };
+
+        const LABELS: $crate::instance::labels::Rules = <Tracked
+            as $crate::trackers::declare::Declared<$key, WORDS $(, $own)?>>::LABELS;
 
         pub(crate) static KIND: $crate::instance::kind::Kind = $crate::instance::kind::Kind {
             name: stringify!($name),
@@ -384,6 +409,15 @@ macro_rules! tracker {
             ),
             detail_words: <Detail as $crate::record::Record>::WORDS,
             tail: None,
+            labels: Some($crate::instance::kind::Labelling {
+                source: |by| $crate::instance::labels::source(
+                    &LABELS,
+                    by,
+                    <Tracked as $crate::trackers::declare::Declared<$key, WORDS $(, $own)?>>::detail,
+                    <Tracked as $crate::trackers::declare::Declared<$key, WORDS $(, $own)?>>::owner,
+                ),
+                show: |by, label, f| $crate::instance::labels::show::<Detail>(&LABELS, by, label, f),
+            }),
             detail: <Detail as $crate::record::Record>::print,
             check: $crate::record::first!($($check,)? $crate::instance::kind::all_right),
             missing: $crate::record::first!(

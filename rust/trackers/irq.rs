@@ -58,6 +58,12 @@ tracker! {
     }
     attach: Attachment<Probes> = irq::attach, irq::missing::<Probes>;
     impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // Known only with the end.
+            excluded: &["ret"],
+            ..labels::Rules::ALL
+        };
+
         fn stack_owner(_: &[u64; WORDS]) -> Owner {
             // The stack of the interrupted task does not explain the handler.
             Owner::default()

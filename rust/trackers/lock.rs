@@ -8,7 +8,7 @@
 //!                |<---------------- delay ---------------->|
 //! ```
 //!
-//! A lock that is free costs nothing and is not seen. The key is the lock and the task that waits
+//! Taking a free lock causes no event and no cost. The key is the lock and the task that waits
 //! for it, or that the waiting interrupt is on top of; an idle task is identified by its CPU. A
 //! mutex waiter starts to wait again as it switches between spinning and sleeping: that is one
 //! event, from the first start on. A wait inside a wait at the same address also belongs to the
@@ -19,10 +19,9 @@
 //!
 //! # Contexts
 //!
-//! Any, including NMI (locks of BPF), and under any other lock: that of a runqueue, of a timer
-//! base, of the console, of a workqueue's pool. So nothing here may take a lock: that lock's
-//! tracepoints would call this code again, without end, or this CPU would wait for a lock that it
-//! holds:
+//! Any, including NMI (locks of BPF), and under any other lock, such as the lock of a runqueue, a
+//! timer base, the console or a workqueue's pool. So nothing here may take a lock: its tracepoints
+//! would call this code again, without end, or this CPU would wait for a lock that it holds:
 //!
 //! - The pool, the table and the ring of alerts have no lock, the counters are the CPU's own, and
 //!   the clock is the one for NMIs.
@@ -69,6 +68,13 @@ tracker! {
     probes lock {
         contention_end(lock: [void *], ret: [int]) => ended(lock, ret);
         contention_begin(lock: [void *], flags: [unsigned int]) => begun(lock, flags);
+    }
+    impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // Known only with the end.
+            excluded: &["ret"],
+            ..labels::Rules::ALL
+        };
     }
 }
 

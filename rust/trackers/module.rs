@@ -42,6 +42,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &["busy", "nested"],
     detail_words: WORDS,
     tail: None,
+    labels: None,
     detail: |alert, f| {
         let [id, len, first, ..] = alert.detail;
         let key = match len {

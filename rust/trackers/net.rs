@@ -83,6 +83,13 @@ tracker! {
     }
     attach: net::Attachment<Probes> = net::Attachment::new, net::missing::<Probes>;
     impl {
+        const LABELS: labels::Rules = labels::Rules {
+            has_owner: false,
+            // Known only with the end.
+            excluded: &["end", "drop_reason"],
+            ..labels::Rules::ALL
+        };
+
         const IS_OF_TASKS: bool = true;
 
         fn owner(_: &[u64; WORDS]) -> Owner {

@@ -95,6 +95,12 @@ tracker! {
     attach: Attachment<Probes> = attach,
         || sched::missing::<Probes>().or_else(|| stock::missing().or_else(|| assumptions::missing(&[&WAKING_LOCK])));
     impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // A time before the end.
+            excluded: &["queued"],
+            ..labels::Rules::ALL
+        };
+
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             if detail.queued != 0 {
                 detail.queued = now.saturating_sub(detail.queued);
@@ -116,8 +122,8 @@ const _: () = assert!(early::WAKER == Actor::WORDS);
 /// The position of the state.
 const STATE: usize = Owner::WORDS + 1;
 
-/// Returns the words of the waker (the current task or the one that the current interrupt is on top
-/// of), and the time.
+/// Returns the words of the waker (the current task, or the task that the current interrupt has
+/// interrupted), and the time.
 #[inline(always)]
 fn woken(now: u64) -> [u64; Actor::WORDS + 1] {
     let woken = Detail {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `pair`: from one point of the kernel to another, whatever they mean.
+//! `pair`: the time from any point of the kernel to another.
 //!
 //! ```text
 //!   begin=tracepoint:block_rq_issue        end=tracepoint:block_rq_complete
@@ -8,12 +8,12 @@
 //!               |---------------- delay ---------------->|
 //! ```
 //!
-//! A point is a tracepoint, the call of a function, or the return from one. The key is what the
-//! instance takes from the registers there, the thread or the CPU; an end belongs to the start with
-//! the same key. The meaning of each is up to the user.
+//! A point is a tracepoint, the call of a function, or the return from a function. The key consists
+//! of registers at this point, the thread or the CPU, as the user chooses. An end belongs to the
+//! start with the same key.
 //!
-//! A key is live at most once. A second start of a live key means that the end of the earlier one
-//! was missed, or that the operation continues: the user chooses.
+//! A key is live at most once. A second start of a live key means either that the end of the first
+//! event was missed, or that the operation continues: the user chooses.
 //!
 //! # Contexts
 //!
@@ -71,6 +71,12 @@ tracker! {
     keeps: [6];
     attach: BothAttached = BothAttached::new, || None;
     impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // They need their number of values.
+            excluded: &["key", "begin"],
+            ..labels::Rules::ALL
+        };
+
         fn collect_missed(core: &Core<2, WORDS>, attached: &mut BothAttached) {
             let missed = attached.begin.take_missed() + attached.end.take_missed();
             core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
@@ -121,7 +127,7 @@ pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
     (begin != end).then_some((PARAM_END_KEY, "expected as many fields as begin_key has"))
 }
 
-/// Returns the fields of the end's key, which may be those of `begin_key`.
+/// Returns the fields of the end's key, which may be the fields of `begin_key`.
 fn end_key(list: u64, values: &Values) -> u64 {
     match list {
         0 => values[PARAM_BEGIN_KEY] as u64,

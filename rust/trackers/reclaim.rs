@@ -76,6 +76,13 @@ tracker! {
         mm_compaction_begin(cc: [struct compact_control *], first: [unsigned long],
             last: [unsigned long], sync: [bool]) => begun(COMPACTION, u64::MAX);
     }
+    impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // Complete only with the end.
+            excluded: &["pages"],
+            ..labels::Rules::ALL
+        };
+    }
 }
 
 /// Returns the key of the current task's operation.

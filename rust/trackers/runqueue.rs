@@ -53,6 +53,13 @@ tracker! {
         prev: Actor at 4 if alert,
     }
     attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
+    impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // Known only with the end.
+            excluded: &["migrated", "prev"],
+            ..labels::Rules::ALL
+        };
+    }
 }
 
 impl sched::Observer for Probes {

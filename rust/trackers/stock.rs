@@ -8,8 +8,8 @@
 //!                                        |<-- delay: it took at least --->|
 //! ```
 //!
-//! The start of such an event is when the task was seen to wait, so no event claims more than is
-//! known. sys/waiting.rs argues that the notes are true; the engine's part is:
+//! Such an event starts at the time when the task was seen to wait, so its delay is a lower bound.
+//! sys/waiting.rs shows why the notes are true. The engine ensures:
 //!
 //! - *No two events of one task.* An event that the task has started since the probes were attached
 //!   is exact, and is preferred: nothing is noted if there is an event. An event that starts after
@@ -47,8 +47,8 @@ pub(super) fn missing() -> Option<&'static CStr> {
     assumptions::missing(&[&assumptions::QUEUED])
 }
 
-/// Starts events for waiting tasks that the filter of tasks accepts, if `what` knows what they wait
-/// for. Must be called after the probes are attached.
+/// Starts events for waiting tasks that the filter of tasks accepts and for which `what` returns a
+/// key and data. Must be called after the probes are attached.
 pub(super) fn take<const K: usize, const D: usize>(
     core: &Core<K, D>,
     mut what: impl FnMut(&Waiting<'_>) -> Option<Found<K, D>>,

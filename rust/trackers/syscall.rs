@@ -84,6 +84,14 @@ tracker! {
     }
     attach: Attachment<Probes> = syscall::attach,
         || syscall::missing::<Probes>().or_else(stock::missing);
+    impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // Known only with the end.
+            excluded: &["ret"],
+            wider: Some(("number", "call", 40)),
+            ..labels::Rules::ALL
+        };
+    }
 }
 
 const ABIS: [&str; 3] = ["native", "compat", "x32"];

@@ -257,6 +257,7 @@ pub(crate) static KIND: Kind = Kind {
         len: show::words_of,
         show: show::chain,
     }),
+    labels: None,
     detail: <show::Detail as Record>::print,
     check,
     missing: || {

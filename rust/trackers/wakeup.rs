@@ -65,6 +65,12 @@ tracker! {
     attach: Attachment<Probes> = sched::attach,
         || sched::missing::<Probes>().or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
     impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // Known only with the end.
+            excluded: &["migrated", "prev"],
+            ..labels::Rules::ALL
+        };
+
         fn can_time_out(data: &[u64; WORDS]) -> bool {
             !record::known::<_, Detail>(data).awake
         }

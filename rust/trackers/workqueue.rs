@@ -92,6 +92,12 @@ tracker! {
         workqueue::Attachment::new(live, waits)
     }, workqueue::missing::<Probes>;
     impl {
+        const LABELS: labels::Rules = labels::Rules {
+            // Times before the end.
+            excluded: &["queued", "running"],
+            ..labels::Rules::ALL
+        };
+
         // If works write to a terminal, each alert would raise the next.
         const IS_OF_TASKS: bool = true;
 

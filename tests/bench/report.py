@@ -35,6 +35,8 @@ ROWS = {
     ("engine", "pair"): ("event_in + event_out", 240),
     ("engine", "unknown_out"): ("event_out, unknown key", 45),
     ("engine", "pair_held"): ("the same by reference", None),
+    ("engine", "pair_by_word"): ("the same, counted by a label of one word", None),
+    ("engine", "pair_by_name"): ("the same, counted by the name of a task", None),
     ("engine", "lookup_unknown"): ("lookup, unknown key", 45),
     ("engine", "lookup_known"): ("lookup, known key, and giving it back", None),
     ("engine", "update_unknown"): ("update, unknown key", None),

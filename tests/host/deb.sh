@@ -3,8 +3,11 @@
 #
 # `make deb` builds three packages without lintian errors. The command runs outside the checkout.
 # DKMS gets the complete source of the module, and skips a kernel for which something is missing.
-# Programs compile with the headers. All packages have one version.
-# timeout: 600
+# Programs compile with the headers. All packages have one version. For arm64 only the command
+# differs: the other files, the fields of the packages, and the packages for all architectures are
+# the same. (host/deb-arm64 runs what is packed for arm64.)
+# timeout: 1200
+# worth: the packages are built and checked twice, for the second architecture
 
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"
@@ -18,6 +21,8 @@ trap 'rm -rf "$work"' EXIT
 "$LT_TOP/scripts/env" --with deb
 # The same state as after `make user`, but with the command that all tests use.
 export LT_BUILD=$work/build
+# one date in all packages
+export SOURCE_DATE_EPOCH=$EPOCHSECONDS
 mkdir "$LT_BUILD"
 
 ! "$LT_TOP/scripts/deb" 2>"$work/said" || fail "made packages without a command"
@@ -85,3 +90,31 @@ release=$("$LT_TOP/scripts/kernel-tree" --release stock)
 for file in latency_tracker.h latency_tracker.rs; do
 	[ -s "usr/share/doc/latency-tracker-dev/examples/../include/$file" ] || fail "the samples do not find $file"
 done
+
+# For arm64: the smallest command.
+! "$LT_TOP/scripts/deb" arm64 2>"$work/said" || fail "made packages for arm64 without a command"
+grep -q 'run scripts/build-user --with arm64 --release' "$work/said" || fail "no word of what to do: $(cat "$work/said")"
+mkdir "$LT_BUILD/user-arm64"
+"$LT_TOP/scripts/in-tree" --with deb sh -euc '
+	printf "%s\n" ".globl _start" "_start: mov x0, 0" "mov x8, 93" "svc 0" | aarch64-linux-gnu-as -o "$1/start.o" -
+	aarch64-linux-gnu-ld -o "$1/latency-tracker" "$1/start.o"' sh "$LT_BUILD/user-arm64"
+"$LT_TOP/scripts/deb" arm64
+[ "$(find "$LT_BUILD/deb-arm64" -type f | wc -l)" = 3 ] || fail "not three packages: $(ls "$LT_BUILD/deb-arm64")"
+for name in latency-tracker-dkms latency-tracker-dev; do
+	cmp "$LT_BUILD"/deb{,-arm64}/"${name}_${version}_all.deb" || fail "$name differs between architectures"
+done
+# shown ARCHITECTURE: the fields and files of the package with the command, without those that differ.
+shown() {
+	# shellcheck disable=SC2016 # the inner shell expands it
+	"$LT_TOP/scripts/in-tree" sh -euc '
+		dpkg-deb --field "$1" | grep -vE "^(Architecture|Installed-Size): "
+		dpkg-deb --contents "$1" | awk "{ \$3 = \"\"; print }"' \
+		sh "$1"
+}
+amd64=$LT_BUILD/deb/latency-tracker_${version}_amd64.deb arm64=$LT_BUILD/deb-arm64/latency-tracker_${version}_arm64.deb
+diff <(shown "$amd64") <(shown "$arm64") || fail "the package for arm64 has other fields or files"
+[ "$("$LT_TOP/scripts/in-tree" dpkg-deb --field "$arm64" Architecture)" = arm64 ] || fail "the package is not for arm64"
+"$LT_TOP/scripts/in-tree" dpkg-deb --extract "$arm64" "$work/arm64"
+"$LT_TOP/scripts/in-tree" readelf --wide --file-header --sections "$work/arm64/usr/bin/latency-tracker" >"$work/said"
+grep -q ' Machine: *AArch64$' "$work/said" || fail "the command is not for arm64: $(cat "$work/said")"
+! grep -q ' [.]symtab ' "$work/said" || fail "the command has its symbols: $(cat "$work/said")"

@@ -78,4 +78,7 @@ expect bad "$(race '')"$'\n'"$line"$'\nBUG: KASAN: slab-use-after-free in f\n'"$
 expect bad 'Kernel panic - not syncing' ''
 rm "$work/result"
 "$top/scripts/kernel-log-check" "$work" >/dev/null && exit 1
+# a file would be taken for a directory without logs, in which nothing is wrong
+! "$top/scripts/kernel-log-check" "$work/console.log" 2>"$work/said" || { echo "accepted a file"; exit 1; }
+grep -q "console.log: expected the directory" "$work/said"
 echo "all as expected"

@@ -100,7 +100,7 @@ echo "== in a virtual machine"
 	modprobe -r latency_tracker
 	! loaded' | tee "$work/said"
 [ "$(grep -c '^slow_disk .* dd .* slow RS' "$work/said")" -ge 5 ] || fail "the command did not show the alerts"
-"$LT_TOP/scripts/kernel-log-check" "$work/vm/dmesg.log"
+"$LT_TOP/scripts/kernel-log-check" "$work/vm"
 
 echo "== upgrade, without the source, which spares a second build"
 apt purge 'linux-source*'

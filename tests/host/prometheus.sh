@@ -45,7 +45,7 @@ cat >"$work/inside.sh" <<-'END'
 	kill $reader
 END
 "$LT_TOP/scripts/vm" --icount 1 --log "$work/vm" --out "$work/trees" --add "$work/inside.sh:/lt/inside.sh" -- sh /lt/inside.sh
-"$LT_TOP/scripts/kernel-log-check" "$work/vm/dmesg.log"
+"$LT_TOP/scripts/kernel-log-check" "$work/vm"
 "$LT_TOP/scripts/in-tree" --with fleet python3 -m pip install --quiet --root-user-action ignore --no-compile \
 	--target "$work/pip" opentelemetry-proto
 # in a network namespace of its own, where no other test uses these ports

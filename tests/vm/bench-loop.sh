@@ -39,7 +39,7 @@ as_before() {
 # The loop has CPU 1 to itself.
 /usr/bin/taskset -p 1 $$ >/dev/null
 
-refuses "are all that are not isolated" -c 0-1
+refuses "are the only ones that are not isolated" -c 0-1
 refuses "CPU 9 is not online (online: 0-1)" -c 9
 online 1 0
 refuses "this machine has one CPU"
@@ -49,8 +49,8 @@ mkdir /sys/fs/cgroup/rt
 echo 1 >/sys/fs/cgroup/rt/cpuset.cpus
 echo isolated >/sys/fs/cgroup/rt/cpuset.cpus.partition
 assert_eq "$(cat /sys/fs/cgroup/rt/cpuset.cpus.partition)" isolated "the partition"
-refuses "CPU 0 is the only one that is not isolated" -c 0
-refuses "is not among those that the cgroup of this shell may use" -c 1
+refuses "CPU 0 is the only CPU that is not isolated" -c 0
+refuses "the cgroup of this shell may not use CPU 1" -c 1
 rmdir /sys/fs/cgroup/rt
 echo -cpuset >/sys/fs/cgroup/cgroup.subtree_control
 refuses "expected a time with a unit" -t 100 -c 1

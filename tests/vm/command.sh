@@ -52,7 +52,7 @@ rmmod latency_tracker
 null_disk slow 20000000
 says 0 "loaded the latency_tracker module" $COMMAND start slow block threshold=10ms wakeup_interval=0 ring=4
 # Another user runs the command, now that the module is loaded.
-for args in list 'list slow' 'list --trackers' 'start a block' 'stop slow' watch hist pending 'record slow'; do
+for args in list 'list slow' 'list --trackers' 'start a block' 'stop slow' watch hist pending top 'record slow'; do
 	# shellcheck disable=SC2086 # words
 	says 1 "is loaded, but this user may not use" another $COMMAND $args
 	grep -q 'run it as root' /tmp/said || fail "$args: no word of root: $(cat /tmp/said)"

@@ -71,7 +71,7 @@ case_of thread 'late cause thread' 'victim/\d+ waited for irq/\d+-lt_\w+/\d+, wh
 # perhaps a timer.
 by_thread='(ksoftirqd|ktimers)/1/\d+, which (waited for|was interrupted:)'
 [ -n "$rt" ] || case_of tasklet 'late cause softirq' \
-	"victim/\d+ waited for (softirq HI of|$by_thread) lt_cause \(interrupt $line\)" offcpu threshold=300ms comm=victim
+	"victim/\d+ waited for (softirq HI raised by|$by_thread) lt_cause \(interrupt $line\)" offcpu threshold=300ms comm=victim
 # Another interrupt may come before the thread gets the CPU, and run the softirq when it ends: repeat this until the
 # thread has run it.
 later() {
@@ -110,7 +110,7 @@ large() { dd if=/dev/vda of=/dev/null bs=4M count=16 iflag=direct; }
 
 # A thread runs the softirqs on PREEMPT_RT, and if there are many.
 case_of storm 'late storm' \
-	'victim/\d+ could have gone on, and waited for CPU 1, which (worked for softirq HI( of [a-z_ ]+)?|ran (ksoftirqd|ktimers)/1/\d+)' \
+	'victim/\d+ was switched out while runnable, and waited for CPU 1, which (worked for softirq HI( raised by [a-z_ ]+)?|ran (ksoftirqd|ktimers)/1/\d+)' \
 	syscall threshold=600ms comm=victim calls=read
 rmmod lt_irqs
 ! all || case_of accept 'python3 /lt/tests/net.py serve 127.0.0.1 1 600' 'python3/\d+ waited for a timer' accept threshold=300ms
@@ -131,7 +131,7 @@ if all && grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	# The counters of its cgroup are not in the capture, which belongs to another task; the functions
 	# of timers may be.
 	case_of quota 'waits quota 1 10 50' \
-		'python3/\d+ was runnable; CPU 1 was idle for \S+ before it ran: (perhaps cpu\.max, of which a timer expired then; its counters \(nr_throttled\) are not recorded|slow to leave idle, or a limit not recorded \(cpu\.max, deadline\))' \
+		'python3/\d+ was runnable; CPU 1 was idle for \S+ before the thread ran: (perhaps cpu\.max, one of whose timers expired at the end; its counters \(nr_throttled\) are not recorded|the CPU was slow to leave idle, or a limit that is not recorded applied \(cpu\.max, SCHED_DEADLINE\))' \
 		runqueue threshold=50ms cgroup=/lt-quota max_alerts=2
 fi
 
@@ -149,7 +149,7 @@ def is_explained(report, sentence):
     # It is the first sentence that a person reads.
     words = report["text"].split("\n\n")[1].split()
     assert " ".join(words) == report["verdict"], words
-    share = re.fullmatch(r"([0-9]+) % of it \([^)]*\): " + sentence + r"\.", report["verdict"])
+    share = re.fullmatch(r"([0-9]+) % of the delay \([^)]*\): " + sentence + r"\.", report["verdict"])
     # It must be most of the delay, and not only the largest cause.
     return share is not None and int(share[1]) >= 60
 reports = [json.loads(line) for line in open("/tmp/json", encoding="utf-8")]
@@ -177,8 +177,8 @@ if all; then
 	assert_eq $status 2 "the exit status of record"
 	latency-tracker explain /tmp/io/0001/trace --alerts /tmp/both | tee /tmp/explained
 	tr -s ' \n' ' ' </tmp/explained >/tmp/words
-	grep -q "of it ([^)]*): dd/[0-9]* waited for $disk\. " /tmp/words || fail "the call is not explained"
-	grep -q ' it was at the device, which had no other request before it and completed none meanwhile\. ' /tmp/words ||
+	grep -q "of the delay ([^)]*): dd/[0-9]* waited for $disk\. " /tmp/words || fail "the call is not explained"
+	grep -q ' the request was at the device, which had no other request before it and completed none meanwhile\. ' /tmp/words ||
 		fail "the request is not explained"
 fi
 rmmod lt_works

@@ -38,7 +38,7 @@ case_of() {
 	python3 - "$sentence" <<-'END' || fail "$*: not what caused it"
 		import json, re, sys
 		reports = [json.loads(line) for line in open("/tmp/json", encoding="utf-8")]
-		sentence = re.compile(r"[0-9]+ % of it \([^)]*\): " + sys.argv[1] + r"\.")
+		sentence = re.compile(r"[0-9]+ % of the delay \([^)]*\): " + sys.argv[1] + r"\.")
 		for report in reports:
 		    print(report["verdict"])
 		    # It is the first sentence that a person reads.
@@ -52,7 +52,7 @@ for_sleeper='reader/\d+ waited for sleeper/\d+, which waited for a timer'
 case_of 'late hog' "victim/\d+ had been woken, and waited for $ran" wakeup threshold=300ms comm=victim
 # The other cases use a daemon that is already running, as on servers that use LTTng.
 lttng-sessiond --daemonize
-case_of 'late preempt' "victim/\d+ could have gone on, and waited for $ran" runqueue threshold=300ms comm=victim
+case_of 'late preempt' "victim/\d+ was switched out while runnable, and waited for $ran" runqueue threshold=300ms comm=victim
 case_of 'late pipe' "$for_sleeper" offcpu threshold=300ms comm=reader
 case_of 'late pipe' "$for_sleeper" syscall threshold=300ms comm=reader
 case_of 'late pipe' "$for_sleeper" func function=vfs_read threshold=300ms comm=reader
@@ -67,11 +67,11 @@ interrupt() {
 }
 case_of interrupt 'CPU 1 worked for lt_long, "odd" name \(interrupt \d+\)' irq threshold=300ms
 # On PREEMPT_RT, a thread runs the softirq.
-case_of interrupt 'CPU 1 (worked for softirq HI of interrupt irq_work|ran (ksoftirqd|ktimers)/1/\d+)' softirq vec=hi threshold=300ms
+case_of interrupt 'CPU 1 (worked for softirq HI raised by interrupt irq_work|ran (ksoftirqd|ktimers)/1/\d+)' softirq vec=hi threshold=300ms
 
 # Any trace is accepted if --alerts names the file of alerts.
 latency-tracker explain /tmp/captures/0001/trace --alerts /dev/null 2>/tmp/err && fail "no alerts: explained"
-grep -q 'there are no such alerts' /tmp/err || fail "no alerts: $(cat /tmp/err)"
+grep -q 'there is no such alert' /tmp/err || fail "no alerts: $(cat /tmp/err)"
 kill "$(cat /run/lttng/lttng-sessiond.pid)"
 wait_until 120 sh -c '! pidof lttng-sessiond >/dev/null'
 refused "a directory that is no capture" latency-tracker explain /tmp

@@ -49,9 +49,9 @@ lttng-sessiond --daemonize
 hears 'session daemon: `usermod --append --groups tracing anna` as root' 990 -o /tmp/anna/captures slow
 # what is wrong, and the remedy
 lines=2 hears '`usermod --append --groups latency-tracker anna` as root' 102 -o /tmp/anna/captures slow
-hears 'as root, `latency-tracker start fresh block` does' 102,990 -o /tmp/anna/captures fresh block threshold=50ms
+hears 'run `latency-tracker start fresh block` with these parameters as root' 102,990 -o /tmp/anna/captures fresh block threshold=50ms
 mkdir -m 700 /tmp/roots
-hears 'choose another place with -o' 102,990 -o /tmp/roots/captures slow
+hears 'choose another directory with -o' 102,990 -o /tmp/roots/captures slow
 assert_eq "$(lttng --no-sessiond --mi xml list | grep -c '<session>')" 0 "sessions after a refusal"
 
 # shellcheck disable=SC2034 # for start

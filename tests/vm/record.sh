@@ -6,7 +6,8 @@
 # the trace, not the alert. A capture has the limits of the late thread's cgroups, with their
 # counters before and after the delay, and the addresses of the functions in its trace. Ctrl-C
 # leaves no session, instance or daemon behind. Old captures are removed; `captures` lists and shows
-# them. scripts/lttng-snapshot does the same by hand.
+# them. --events-for records all that an analysis reads, without an instance. scripts/lttng-snapshot
+# does the same by hand.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -163,10 +164,31 @@ wait_until 20 sh -c '! pgrep lttng'
 control -shared
 wait $loop || true
 
+# Without an instance, all that an analysis reads is recorded for a while: each request is there.
+latency-tracker record --events-for io,syscalls -o /tmp/traces >/tmp/record.log 2>&1 &
+recorder=$!
+wait_until 180 grep 'recording until Ctrl-C$' /tmp/record.log
+assert_eq "$(sessions)" 1 "sessions while recording"
+reads slow 3 0
+stop
+assert_eq $status 0 "the exit status without alerts"
+trace=/tmp/traces/0001/trace
+babeltrace2 $trace >/tmp/trace
+for sector in 0 8 16; do
+	assert_eq "$(grep -c "block_rq_issue: .* sector = $sector, .*comm = \"dd\"" /tmp/trace)" 1 "requests of sector $sector"
+done
+grep -q 'syscall_entry_read: ' /tmp/trace || fail "no system call"
+grep -q 'lttng_statedump_process_state: ' /tmp/trace || fail "no names of threads"
+grep -E "^recorded [0-9,]+ events .*: $trace\$" /tmp/record.log || fail "what was recorded is not said"
+grep "^next: latency-tracker analyze io $trace\$" /tmp/record.log || fail "no next command"
+latency-tracker analyze io $trace --csv >/tmp/io.csv
+assert_eq "$(grep -c '^device,.*slow' /tmp/io.csv)" 1 "rows of the disk"
+wait_until 20 sh -c '! pgrep lttng'
+
 # Default events that LTTng has no probe for are named, and the others recorded.
 lttng-sessiond --daemonize --kmod-probes=block,sched
 latency-tracker record --lean -d 1 -o /tmp/few few wakeup threshold=1h >/tmp/record.log 2>&1 || fail "$(cat /tmp/record.log)"
-grep '^latency-tracker: not recorded, since .* no probe for it: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
+grep '^latency-tracker: not recorded, because .* no probes for these events: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
 ! grep 'not recorded, .*\(sched_switch\|block_rq_complete\)' /tmp/record.log || fail "what is there is missing"
 
 # The shell script scripts/lttng-snapshot does this by hand.

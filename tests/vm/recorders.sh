@@ -62,7 +62,7 @@ echo "== the first one ends"
 kill -INT $one
 ended $one one
 ended $three three
-grep '^latency-tracker: instance one was removed during the run' /tmp/three.log || fail "the other recorder does not say why it ends"
+grep '^latency-tracker: instance one was removed, so the run ends' /tmp/three.log || fail "the other recorder does not say why it ends"
 assert_eq "$(sessions)" "latency-tracker-two-$two" "sessions of the other"
 reads idle 1 10
 in_a_while captured /tmp/both 0008
@@ -75,7 +75,7 @@ wait_until 20 sh -c '! pgrep lttng-sessiond'
 echo "== a session that is destroyed"
 start gone -o /tmp/gone gone block threshold=50ms dev=slow
 gone=$!
-LINE='LTTng session latency-tracker-gone-[0-9]* was destroyed by another program after 20[0-9T:-]*Z: no trace until 20[0-9T:-]*Z, when it was made again'
+LINE='LTTng session latency-tracker-gone-[0-9]* was destroyed by another program after 20[0-9T:-]*Z: nothing was recorded until 20[0-9T:-]*Z, when it was created again'
 lttng destroy "$(session_of gone)"
 in_a_while grep "^latency-tracker: $LINE\$" /tmp/gone.log
 reads slow 1 1
@@ -103,7 +103,7 @@ traced /tmp/gone/0005/trace 40
 echo "== the module is unloaded"
 rmmod latency_tracker
 ended $gone gone
-grep '^latency-tracker: the latency_tracker module was unloaded during the run, so the run ends$' /tmp/gone.log ||
+grep '^latency-tracker: the latency_tracker module was unloaded, so the run ends$' /tmp/gone.log ||
 	fail "the recorder does not say why it ends"
 assert_eq "$(sessions)" "" "sessions left"
 wait_until 20 sh -c '! pgrep lttng'

@@ -5,15 +5,17 @@
 # `systemctl reload` applies a changed file. An invalid line fails the unit and is in the journal.
 # The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
 # its fields to the journal. If it hangs, the watchdog kills and restarts it, and no session is left
-# behind. It is also restarted if its session daemon was killed. Only members of the group
-# latency-tracker can read the alerts. `systemctl stop` leaves nothing behind. The exporter, which
-# has no privileges, shows the kernel's numbers. systemd rates the units as hardened.
+# behind. It is also restarted if its session daemon was killed, and with the unit of the instances.
+# Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
+# behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
+# the kernel's numbers. systemd rates the units as hardened.
 # kernels: stock
 # cpus: 2
 # icount: 1
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# timeout: 900
+# timeout: 1200
+# worth: the long part starts a recorder eight times
 # long-part: the recorder
 
 . /lt/tests/lib.sh
@@ -171,8 +173,51 @@ wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=256
 journalctl --quiet -o json LATENCY_TRACKER_SECTOR=256 | grep -q "\"LATENCY_TRACKER_CAPTURE\":\"$CAPTURES/" || fail "no capture by the new daemon"
 has_captures 3 || fail "$(captures) captures"
 
+echo "== a restart of the instances"
+# This test starts the recorder more often than its unit allows.
+systemctl reset-failed $RECORDER
+old=$(property MainPID)
+systemctl restart latency-tracker
+assert_eq "$(names)" "late slow" "the instances after restart"
+wait_until 300 is ActiveState active
+differs MainPID "$old" || fail "the recorder is still process $old, whose instance was removed"
+wait_until 60 one_session
+reads slow 1 40
+wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=320
+
+echo "== stopped while it ends"
+# The recorder ends with its instance. Its command to destroy the session waits until systemd has sent its signals.
+mkdir /run/slow-lttng
+cat >/run/slow-lttng/lttng <<-'END'
+	#!/bin/sh
+	case " $* " in *" destroy "*)
+		touch /run/slow-lttng/destroys
+		until [ -e /run/slow-lttng/go ]; do sleep 0.1; done ;;
+	esac
+	exec /usr/bin/lttng "$@"
+END
+chmod +x /run/slow-lttng/lttng
+printf '[Service]\nEnvironment=PATH=/run/slow-lttng:/usr/sbin:/usr/bin\nReadWritePaths=/run/slow-lttng\n' \
+	>/etc/systemd/system/latency-tracker-record@.service.d/test.conf
+systemctl daemon-reload
+touch /run/slow-lttng/go
+systemctl restart $RECORDER
+rm -f /run/slow-lttng/go /run/slow-lttng/destroys
+latency-tracker stop slow
+wait_until 60 test -e /run/slow-lttng/destroys
+systemctl stop --no-block $RECORDER
+wait_until 60 is ActiveState deactivating
+touch /run/slow-lttng/go
+wait_until 60 is ActiveState inactive
+is Result success || fail "the recorder ended with $(property Result)"
+assert_eq "$(sessions)" 0 "sessions of a recorder that was stopped while it ended"
+
 echo "== end"
-systemctl stop $RECORDER latency-tracker
+systemctl restart latency-tracker
+systemctl start $RECORDER
+assert_eq "$(sessions)" 1 "sessions of the last recorder"
+systemctl stop latency-tracker
+wait_until 60 is ActiveState inactive
 assert_eq "$(names)" "" "the instances after stop"
 assert_eq "$(sessions)" 0 "sessions after stop"
 is Result success || fail "the recorder ended with $(property Result)"

@@ -106,7 +106,7 @@ cat /tmp/alerts
 # On PREEMPT_RT, ticks also preempt it, and the path may have no room for them.
 grep -Eq " preempted:$hog\(lt_hog\)/49(\*[0-9]+)?@1\+" /tmp/alerts || fail "who preempted it is not named"
 told
-tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while (lt_hog/$hog had preempted it|it was preempted [0-9]+ times, longest by lt_hog/$hog), CPU 1" || fail "the sentence"
+tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of the delay .* passed while (lt_hog/$hog had preempted the task|the task was preempted [0-9]+ times, longest by lt_hog/$hog), CPU 1" || fail "the sentence"
 control -t
 
 # The thread is preempted so often that the path has no room for each preemption.
@@ -160,7 +160,7 @@ cat /tmp/alerts
 grep -Eq ' path="timer:.* throttled:[0-9]+@1\+[0-9]+ switch:' /tmp/alerts || fail "it was throttled, and no step says so"
 if grep -q ' preempted:0/' /tmp/alerts; then fail "the idle task preempts nothing"; fi
 told
-tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while lt_late/[0-9]+ was throttled, its CPU quota" || fail "the sentence"
+tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of the delay .* passed while lt_late/[0-9]+ was throttled, its CPU quota" || fail "the sentence"
 control -t
 
 # Throttled between the end of the system call and user space.
@@ -183,7 +183,7 @@ python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
 [ "$(throttled)" -ge 2 ] || fail "with end=user no step says that it was throttled"
 if grep -q ' preempted:0/' /tmp/alerts; then fail "the idle task preempts nothing"; fi
 told
-tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while lt_late/[0-9]+ was throttled, its CPU quota" || fail "the sentence with end=user"
+tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of the delay .* passed while lt_late/[0-9]+ was throttled, its CPU quota" || fail "the sentence with end=user"
 control 't tree enabled=0'
 sums_hold t
 control -t

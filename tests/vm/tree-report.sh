@@ -50,7 +50,7 @@ python3 /lt/tests/tree.py are /tmp/alerts 1 "irq:$line $(softirq HI) $woken" 'ra
 says() {
 	cat "$2"
 	for text in "handler of interrupt $line (lt_cause) is called" 'softirq HI' 'lt_target/[0-9]* runs' \
-		"[Mm]ost of it (1\.[0-9]*s, 9[0-9] %) passed in the handler of interrupt $line (lt_cause), CPU 1"; do
+		"[Mm]ost of the delay (1\.[0-9]*s, 9[0-9] %) passed in the handler of interrupt $line (lt_cause), CPU 1"; do
 		tr -s ' \n' '  ' <"$2" | grep -q "$text" || fail "$1 does not say: $text"
 	done
 	grep -Eq '^ +\+0ns +1\.[0-9]+s +9[0-9] +#{14,16}\.* +1 +handler of' "$2" || fail "$1 has no bar of the step that took long"

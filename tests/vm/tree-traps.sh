@@ -45,7 +45,7 @@ control "t tree threshold=0 comm=lt_target origin=vector vec=irq_work"
 by requested "vector:irq_work $woken"
 latency-tracker watch t --count 3 >/tmp/watched || assert_eq $? 2 "the exit status of watch"
 cat /tmp/watched
-assert_eq "$(tr -s ' \n' '  ' </tmp/watched | grep -o 'most of the recorded part [^;]*; the delay is counted from the interrupt irq_work: what requested it, and how long before, is not recorded' | wc -l)" \
+assert_eq "$(tr -s ' \n' '  ' </tmp/watched | grep -o 'most of the recorded part [^;]*; the delay is counted from interrupt irq_work, whose request is not recorded' | wc -l)" \
 	3 "sentences that leave the beginning open"
 control -t
 

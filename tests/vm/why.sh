@@ -55,7 +55,7 @@ grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit sta
 lttng-sessiond --daemonize
 
 # A command: its longest wait, and who held it up.
-why 2 'it \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/[0-9]+) waited for a timer\.' -- python3 /lt/tests/late.py pipe
+why 2 'delay \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/[0-9]+) waited for a timer\.' -- python3 /lt/tests/late.py pipe
 why 2 '(victim|middle)/[0-9]+ waited for last/[0-9]+, which ran' --over 300ms -- python3 /lt/tests/late.py futex
 
 # A process that reads from a slow disk; the capture is kept.
@@ -68,7 +68,7 @@ latency-tracker captures -o /tmp/kept
 grep -q 'waited for slow' /tmp/kept/0001/explanation.txt || fail "the explanation is not kept"
 
 # The disk itself, with a threshold that is learned.
-why 2 'LONGEST LOST WHAT .*requests to a disk.* over [0-9.]+ms .* at the device, ' --disk slow -d 60s
+why 2 'LONGEST LOST WHAT .*requests to a disk.* than [0-9.]+ms .* at the device, ' --disk slow -d 60s
 kill $reader
 wait $reader || :
 
@@ -97,7 +97,7 @@ sleep 1000 &
 idle=$!
 latency-tracker why -p $idle --over 1s -d 10m >/tmp/why.log 2>&1 &
 run=$!
-wait_until 300 grep -q '^latency-tracker: waiting for a case' /tmp/why.log
+wait_until 300 grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
 kill -INT $run
 wait $run && status=0 || status=$?
 cat /tmp/why.log

@@ -71,10 +71,10 @@ unsafe fn copy(words: &[u64], size: usize, to: *mut c_void, room: usize) -> usiz
     size
 }
 
-// The functions that follow are documented in include/latency_tracker.h. Their contracts in common:
-// pointers to trackers are those of `latency_tracker_create`, not destroyed before the call
-// returns; references are those that were handed out and not returned; keys and data point to as
-// many bytes as the arguments or the configuration say.
+// The functions that follow are documented in include/latency_tracker.h. They share these
+// contracts: a pointer to a tracker comes from `latency_tracker_create`, and is not destroyed
+// before the call returns; a reference was handed out and not returned yet; keys and data have the
+// size given in the arguments or the configuration.
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_event_in_at(

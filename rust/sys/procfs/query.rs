@@ -3,7 +3,8 @@
 //! Files that answer questions: a read returns the answer to the last write to the same open file,
 //! as in the transaction files of libfs.
 //!
-//! Questions of one open file wait for each other; those of different open files do not.
+//! Questions through one open file are answered one after another, and questions through different
+//! open files concurrently.
 
 use super::{object_of, Dir, File, Prompt, MESSAGE_MAX, NO_OPS};
 use crate::sys::bindings as helpers;

@@ -6,7 +6,7 @@
 //! tables. syscalls.awk generates our tables from the kernel's headers:
 //!
 //! ```text
-//!   Call: ABI, number ----> code: the same for the same name ----> name
+//!   Call: ABI, number ----> code: one for each name ----> name
 //! ```
 //!
 //! C header: [`include/uapi/asm-generic/unistd.h`](srctree/include/uapi/asm-generic/unistd.h)
@@ -30,7 +30,8 @@ pub(crate) enum Abi {
     X32 = 2,
 }
 
-/// The values of a list of ABIs: all, and those of this architecture in the order of their numbers.
+/// The values of a list of ABIs: `all`, and the ABIs of this architecture in the order of their
+/// numbers.
 pub(crate) const ABIS: &[&str] = if cfg!(target_arch = "x86_64") {
     &["all", "native", "compat", "x32"]
 } else {

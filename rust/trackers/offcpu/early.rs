@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Wakers of tasks that were woken on their way to sleep, before there was an event to note them in.
+//! Wakers of tasks that were woken on their way to sleep, before an event existed that could note
+//! the waker.
 //!
 //! ```text
 //!   task     state=S ------------------------- sched_switch: event, state=S ...... switched in, late
@@ -28,9 +29,9 @@
 //!
 //! # Orderings
 //!
-//! A waking is seen by the switch-in that it caused, through the locks of the task and the
-//! runqueue; so is each earlier waking. The orderings here are for a slot that another task takes
-//! meanwhile, and are those of a sequence lock; the model is user/engine/tests/loom/early.rs.
+//! The switch-in that a waking caused sees this waking and all earlier ones, through the locks of
+//! the task and the runqueue. The orderings here are for a slot that another task takes meanwhile.
+//! They form a sequence lock; the model is user/engine/tests/loom/early.rs.
 //!
 //! # Contexts
 //!
@@ -123,7 +124,7 @@ impl Early {
             return;
         }
         let state = slot.state.load(Relaxed);
-        // Acquire: what the last writer has written stays before what follows.
+        // Acquire: the accesses of the last writer come before the following ones.
         if state & 1 != 0 || slot.state.cmpxchg(state, state | 1, Acquire).is_err() {
             return;
         }

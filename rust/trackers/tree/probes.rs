@@ -10,7 +10,7 @@
 //!               (percpu)         tip                  tip (percpu)       tip, (percpu)
 //! ```
 //!
-//! The numbers of traps are those of Documentation/design/testing.md.
+//! Documentation/design/testing.md has the numbers of traps.
 
 use super::{
     chain::{Kind, Look, Step, Words},

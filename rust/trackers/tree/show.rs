@@ -53,7 +53,7 @@ const ORIGINS: [&str; 6] = ["none", "irq", "vector", "timer", "work", "wheel"];
 const FIRST: usize = chain::SPLIT;
 
 record! {
-    /// The fields of an alert but the chain. The second word is that of [`Counts`].
+    /// The fields of an alert except the chain. The second word is a [`Counts`].
     pub(super) struct Detail {
         end: U4 at 1:60 in ENDS,
         state: U4 at 1:48 in STATES => show_state,
@@ -117,7 +117,7 @@ pub(super) fn chain(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) ->
     f.write_fmt(fmt!("{}", Chain { words, steps, rest }))
 }
 
-/// The word for what the task is doing.
+/// The word for the activity of the task.
 fn state(number: usize) -> &'static str {
     const DOUBTED: usize = State::Doubted as usize;
     const LEAVING: usize = State::Leaving as usize;
@@ -137,9 +137,9 @@ const SOFTIRQS: [&str; 10] = [
     "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 ];
 
-/// Prints the field with the chain, and the one with the cookie of its work, if there is one.
+/// Prints the field with the chain, and the field with the cookie of its work, if any.
 pub(super) struct Chain<'a> {
-    /// The words of an alert, and those of its steps.
+    /// The words of an alert, without its steps.
     pub(super) words: &'a [u64; DETAIL],
     pub(super) steps: &'a [u64],
     /// If the chain has not ended: the thread that has its tip, and the delay up to now.

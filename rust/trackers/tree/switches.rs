@@ -3,7 +3,7 @@
 //! Handles a task with a tip that is switched out, moved to another CPU, or switched in, where its
 //! chain may end.
 //!
-//! See "Two CPUs" in tips.rs. The numbers of traps are those of Documentation/design/testing.md.
+//! See "Two CPUs" in tips.rs. Documentation/design/testing.md has the numbers of traps.
 
 use super::{
     chain::{note, Counts, Kind, Look, Spent, State, Step, Words, PLACE, SLEPT},

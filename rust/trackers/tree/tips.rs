@@ -30,9 +30,9 @@
 //!   is not switched in meanwhile. The notes about the wait move along.
 //!
 //! So no two CPUs claim a tip, and a note hides nothing from the owner (engine/step.rs). The new
-//! tip does not drop others of its key when it starts: the one that it would find is about to end
-//! in `sched_switch`, perhaps with an alert. A task that exits takes its tip with it; should an
-//! address be reused all the same, the start time of the task differs.
+//! tip does not drop other tips of its key when it starts: such a tip is about to end in
+//! `sched_switch`, perhaps with an alert. The exit of a task removes its tip. If an address is
+//! reused nevertheless, the start time of the task differs.
 
 use super::{
     chain::{
@@ -167,9 +167,9 @@ impl Probes {
         Next::End(end)
     }
 
-    /// Makes the chain to the current task, which begins a work on it, if it is on one, and returns
-    /// the chain's start. The tip goes on, for what the task does next, but no timeout reports it:
-    /// the work has its own.
+    /// Makes a copy of the chain to the current task, which begins a work, if the task is on a
+    /// chain; returns the start of the chain. The tip continues for the next activity of the task,
+    /// but no timeout reports it: the work has its own timeout.
     pub(super) fn take_along(
         &self,
         guard: &Guard,

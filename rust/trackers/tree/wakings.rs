@@ -2,7 +2,7 @@
 
 //! Handles the waking of a task: a chain goes on to it, or the waking is noted on the existing tip.
 //!
-//! See "Two CPUs" in tips.rs. The numbers of traps are those of Documentation/design/testing.md.
+//! See "Two CPUs" in tips.rs. Documentation/design/testing.md has the numbers of traps.
 
 use super::{
     chain::{note, Kind, State, Step, Words, MERGED, NOTES, PLACE, WAKER, WOKEN},

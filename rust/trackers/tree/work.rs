@@ -9,9 +9,9 @@
 //!                                                            done COOKIE, in any task
 //! ```
 //!
-//! Work has an engine of its own: its key is the cookie, and its capacity, which programs with
-//! write access can exhaust, is separate (`work_events`), so they take nothing from the tips. The
-//! data is that of a tip; the cookie is also in its chain, from which it gets into alerts.
+//! Work has its own engine. The key is the cookie. Programs with write access can exhaust the
+//! capacity of this engine (`work_events`), but not the capacity for tips. The data has the form of
+//! a tip's; the chain in it also has the cookie, for alerts.
 //!
 //! # Contexts
 //!
@@ -122,7 +122,7 @@ impl Second for Jobs {
     }
 }
 
-/// Converts an event to that of a tip: nothing in it depends on the key.
+/// Converts the event of a work to the event of a tip. Its data does not depend on the key.
 fn as_tip(late: &Late<KEY, DATA>) -> Late<1, DATA> {
     late.with_key([0])
 }

@@ -184,6 +184,7 @@ fn engine_rows(meter: &Meter) -> Result {
     for live in LIVE {
         whole::run(meter, live)?;
     }
+    whole::labelled(meter)?;
     whole::timeouts(meter, parameter::<u64>(module_parameters::timeouts.value()))?;
     whole::tracepoint(meter, "no_probe")?;
     whole::memory(meter)

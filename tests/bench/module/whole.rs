@@ -4,7 +4,13 @@
 
 use crate::{
     engine,
-    engine::{held::Lookup, platform::Platform, Begin, Verdict},
+    engine::{
+        hash::Seed,
+        held::Lookup,
+        labels::{Labels, Source},
+        platform::Platform,
+        Begin, Verdict,
+    },
     key,
     meter::{now, ticks, Meter},
     sys::{free_memory, platform::Kernel, Request, Switches, Way},
@@ -87,6 +93,27 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
         black_box(engine.update(&guard, &key(at), |_| Verdict::Keep));
         at = if at + 1 == live { 0 } else { at + 1 };
     });
+    Ok(())
+}
+
+/// Measures pairs whose delays are counted by label: of one word, and of two, as a task's name has.
+pub(crate) fn labelled(meter: &Meter) -> Result {
+    for (name, words) in [("pair_by_word", 1), ("pair_by_name", 2)] {
+        let source = Source::Event {
+            at: 2,
+            shift: 0,
+            mask: u64::MAX,
+            words,
+        };
+        let labels = Labels::new::<Kernel>(source, 16, Seed::new(3, 4))?;
+        let engine = Engine::labelled(64, 64, u64::MAX, crate::SEED, Some(labels))?;
+        meter.row(name, 1, |n| {
+            let guard = Kernel::guard();
+            engine.event_in(&guard, &key(n), Kernel::now(), &[n & 7, 5]);
+            drop(guard);
+            end(&engine, n);
+        });
+    }
     Ok(())
 }
 

@@ -20,6 +20,7 @@ mod histogram;
 mod hwnoise;
 #[cfg(debug_assertions)]
 mod interrupts;
+mod labels;
 mod measure;
 mod memory;
 mod profile;

@@ -35,6 +35,8 @@ mod event_model;
 mod freelist_model;
 #[path = "loom/held.rs"]
 mod held_model;
+#[path = "loom/labels.rs"]
+mod labels_model;
 #[path = "loom/reap.rs"]
 mod reap_model;
 #[path = "loom/rename.rs"]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A stand-in for the kernel's `kernel` crate: what the engine's files import, and no more.
+//! A stand-in for the kernel's `kernel` crate, with only the items that the engine's files import.
 //!
 //! The engine (rust/freelist.rs, rust/rcu_ht.rs, ...) is compiled for user space against this crate, with each file
 //! unchanged, to be tested natively and by the loom model checker. Names and signatures are the kernel's, so code that

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze`: shows what a thread waited for, and where its time went, from any kernel trace.
+//! `analyze`: shows the waits of a thread, the use of its time, and how long operations took, from any kernel trace.
 //!
 //! ```text
+//! trace --trace.rs--> lt_model::tables --tables.rs--> tables as text, JSON or CSV
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
 //!                                                              |--verdict.rs-------> a sentence
-//!                                                              `--picture.rs-------> a trace for Perfetto
+//!                                                              |--picture.rs-------> a trace for Perfetto
+//!                                                              `--page.rs, lanes.rs> an HTML page
 //! ```
 
 mod args;
 mod delays;
 mod fold;
+pub(crate) mod lanes;
 #[cfg(test)]
 #[expect(unreachable_pub, reason = "the tests of lt-model use it, too")]
 #[path = "../../lt-model/tests/all/made.rs"]
 pub(crate) mod made;
+pub(crate) mod page;
 pub(crate) mod picture;
 pub(crate) mod show;
+mod tables;
 mod verdict;
 pub(crate) mod words;
 
@@ -33,6 +38,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs};
 use self::picture::{Picture, Way};
+use self::tables::Subject;
 use crate::trace::{self, When};
 
 /// Maximum number of threads that an error lists.
@@ -42,6 +48,12 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
     match &args.command {
         AnalyzeCommand::Path(args) => path(args),
         AnalyzeCommand::Delays(args) => delays::run(args),
+        AnalyzeCommand::Wakeups(args) => tables::run(Subject::Wakeups, &args.common, args.by),
+        AnalyzeCommand::Cpu(args) => tables::run(Subject::Cpu, &args.common, args.by),
+        AnalyzeCommand::Irq(args) => tables::run(Subject::Irq, &args.common, args.by),
+        AnalyzeCommand::Syscalls(args) => tables::run(Subject::Syscalls, &args.common, args.by),
+        AnalyzeCommand::Io(args) => tables::run(Subject::Io, &args.common, args.by),
+        AnalyzeCommand::Locks(args) => tables::run(Subject::Locks, &args.common, args.by),
     }
 }
 
@@ -70,9 +82,10 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     };
     let model = &trace.model;
     let (thread, (from, to), several) = asked(model, args)?;
-    if let Some(several) = several {
-        note(&several);
-    }
+    let (begin, end) = model.span;
+    let beyond =
+        (from < begin || to > end).then(|| format!("the trace covers only {begin} to {end}"));
+    several.iter().for_each(|several| note(several));
     let pieces = why::path(model, thread, from, to);
     let shown = show::Shown {
         model,
@@ -96,18 +109,22 @@ fn path(args: &PathArgs) -> Result<Outcome> {
         };
         picture.write(file, &interrupted)?;
     }
+    if let Some(file) = &args.html {
+        let lines = || shown.lines(args.part(), args.depth.unwrap_or(usize::MAX));
+        let text = out::whole(lines).join("\n");
+        let notes = several.into_iter().chain(beyond.clone());
+        let notes = notes
+            .chain(trace.caveats())
+            .map(|note| words::sentence(&note));
+        page::page(&shown, text, notes.collect(), &interrupted)?.write(file)?;
+    }
     if args.json {
         out::json(&shown.json())?;
     } else {
         let lines = shown.lines(args.part(), args.depth.unwrap_or(usize::MAX));
         out::lines(&lines, &interrupted)?;
     }
-    if from < model.span.0 || to > model.span.1 {
-        let (begin, end) = model.span;
-        note(&format!(
-            "the trace is from {begin} to {end}; what was before or after is not known"
-        ));
-    }
+    beyond.iter().for_each(|beyond| note(beyond));
     trace.complain();
     if args.verbose {
         trace.say_how_fast();
@@ -122,13 +139,13 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     let (begin, end) = model.span;
     // The model has only this window, and the threads in it.
     if from.is_some_and(|from| from >= end) || to.is_some_and(|to| to <= begin) {
-        bail!("the trace is from {begin} to {end}, and does not reach the time that is asked for");
+        bail!("the trace is from {begin} to {end}, and does not cover the requested time");
     }
     let (thread, span, several) = choose(model, args.tid, from, to)?;
     let (from, to) = (from.unwrap_or(span.0), to.unwrap_or(span.1));
     if from >= to {
         bail!(
-            "there is no time between {from} and {to}; thread {} is in the trace from {} to {}",
+            "the range from {from} to {to} is empty; thread {} is in the trace from {} to {}",
             args.tid,
             span.0,
             span.1
@@ -137,8 +154,8 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     Ok((thread, (from, to), several))
 }
 
-/// Among the threads with that number, the one that existed for the longest part of the requested time; the time in
-/// which it is known; and a note if there are other such threads.
+/// Finds the thread with that number that existed for the longest part of the requested time. Returns the thread, the
+/// time in which it is known, and a note if there are other such threads.
 fn choose(
     model: &Model,
     tid: i32,
@@ -154,7 +171,7 @@ fn choose(
             let there = spans.iter().filter(|(a, b)| *a < to && *b > from);
             let several = (there.count() > 1).then(|| {
                 format!(
-                    "several threads had the number {tid}; this is the one from {begin} to {end}"
+                    "several threads had the number {tid}; the one from {begin} to {end} is shown"
                 )
             });
             Ok((id, (begin, end), several))
@@ -170,7 +187,7 @@ fn choose(
                 .map(|(a, b)| format!("from {a} to {b}"))
                 .collect();
             bail!(
-                "thread {tid} is in the trace {}, and not then",
+                "thread {tid} is in the trace ({}), but not in the requested range: widen --from or --to",
                 times.join(", and ")
             )
         }
@@ -187,7 +204,7 @@ fn busiest(model: &Model) -> String {
     worked.truncate(NAMED);
     let names = worked.iter().map(|(_, id)| words::name(model, *id));
     format!(
-        "those that ran the most: {}",
+        "the threads that ran the most: {}",
         names.collect::<Vec<_>>().join(", ")
     )
 }

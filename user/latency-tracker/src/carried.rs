@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Alerts as events of a trace, by LTTng's logger: `record --url` writes them, and `explain` reads them where a trace has
-//! no alert.json beside it.
+//! Alerts and their evidence as events of LTTng's logger. `record --url` writes the events, and `explain` reads them from
+//! a trace without alert.json or evidence.json.
 //!
-//! The line of an alert is split into events of at most 1,024 bytes:
+//! A text is split into events of at most 1,024 bytes:
 //!
 //! ```text
-//! latency-tracker PID CAPTURE SEQ PART PARTS TEXT      TEXT: a part of the line, as in `alerts`
+//! latency-tracker PID CAPTURE SEQ      PART PARTS TEXT      TEXT: a part of the alert's line, as in `alerts`
+//! latency-tracker PID CAPTURE evidence PART PARTS TEXT      TEXT: a part of evidence.json
 //! ```
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
+use lt_common::out::note;
 use lt_ctf::{Item, Reader};
+use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, StreamLine};
 
 /// Each write to this file is an event.
@@ -24,82 +27,114 @@ pub(crate) const EVENT: &str = "lttng_logger";
 
 const WORD: &str = "latency-tracker";
 
+/// Takes the place of an alert's number in an event that carries evidence.
+const EVIDENCE: &str = "evidence";
+
 /// Bytes of the text of an event: the logger takes 1,024, and the head has a word and five numbers.
 const MOST: usize = 900;
 
-/// The texts that carry an alert of this capture, by the recorder `pid`.
+/// Splits an alert of capture number `capture` into the texts of events. `pid` is the recorder.
 pub(crate) fn pieces(pid: u32, capture: u64, alert: &Alert) -> Vec<String> {
-    let line = alert.to_string();
-    let (mut parts, mut rest) = (Vec::new(), line.as_str());
+    split(pid, capture, &alert.seq.to_string(), &alert.to_string())
+}
+
+/// Splits the evidence of capture number `capture` into the texts of events. `pid` is the recorder.
+pub(crate) fn evidence_pieces(pid: u32, capture: u64, evidence: &Evidence) -> Result<Vec<String>> {
+    let text = serde_json::to_string(evidence)?;
+    Ok(split(pid, capture, EVIDENCE, &text))
+}
+
+fn split(pid: u32, capture: u64, what: &str, text: &str) -> Vec<String> {
+    let (mut parts, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         let end = (0..=rest.len().min(MOST)).rfind(|i| rest.is_char_boundary(*i));
         let (part, more) = rest.split_at(end.unwrap_or(rest.len()));
         parts.push(part);
         rest = more;
     }
-    let (seq, n) = (alert.seq, parts.len());
-    let piece = |(i, part)| format!("{WORD} {pid} {capture} {seq} {i} {n} {part}");
+    let n = parts.len();
+    let piece = |(i, part)| format!("{WORD} {pid} {capture} {what} {i} {n} {part}");
     parts.into_iter().enumerate().map(piece).collect()
 }
 
-/// An alert: recorder, capture, and number of the alert.
-type Key = (u32, u64, u64);
+/// The alerts and the evidence that a trace carries; nothing if no recorder sent the trace.
+#[derive(Debug, Default)]
+pub(crate) struct Carried {
+    /// The alerts, by number.
+    pub(crate) alerts: Vec<Alert>,
+    pub(crate) evidence: Option<Evidence>,
+}
+
+/// A text that was split: recorder, capture, and number of the alert; `None` for the evidence.
+type Key = (u32, u64, Option<u64>);
 
 /// Collects the pieces of a trace.
 #[derive(Debug, Default)]
-struct Carried {
+struct Pieces {
     /// The recorder and the capture of the last piece.
     last: Option<(u32, u64)>,
-    /// The number of parts of each alert, and those that were seen.
+    /// The number of parts of each text, and the parts that were seen.
     parts: BTreeMap<Key, (usize, BTreeMap<usize, String>)>,
 }
 
-impl Carried {
+impl Pieces {
     /// Takes a text of the logger; other texts are ignored.
     fn see(&mut self, text: &str) -> Option<()> {
         let mut words = text.splitn(7, ' ');
         words.next().filter(|word| *word == WORD)?;
         let (pid, capture) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        let seq = words.next()?.parse().ok()?;
+        let seq = match words.next()? {
+            EVIDENCE => None,
+            seq => Some(seq.parse().ok()?),
+        };
         let (part, parts) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         self.last = Some((pid, capture));
-        let alert = self.parts.entry((pid, capture, seq)).or_default();
-        alert.0 = parts;
-        alert.1.insert(part, words.next()?.to_string());
+        let text = self.parts.entry((pid, capture, seq)).or_default();
+        text.0 = parts;
+        text.1.insert(part, words.next()?.to_string());
         Some(())
     }
 
-    /// The complete alerts of the last capture, by number. The buffers may still have those of earlier captures.
-    fn alerts(self) -> Vec<Alert> {
-        let of_last = |(pid, capture, _): &Key| Some((*pid, *capture)) == self.last;
-        let whole = self
-            .parts
-            .iter()
-            .filter(|(key, (parts, seen))| of_last(key) && seen.len() == *parts);
-        let line = whole.map(|(_, (_, seen))| seen.values().cloned().collect::<String>());
-        let alert = line.filter_map(|line| match StreamLine::parse(&line) {
-            Ok(StreamLine::Alert(alert)) => Some(*alert),
-            _ => None,
-        });
-        alert.collect()
+    /// Joins the pieces of the last capture. The buffers may still have pieces of earlier captures.
+    fn join(self) -> Carried {
+        let mut carried = Carried::default();
+        for ((pid, capture, seq), (parts, seen)) in self.parts {
+            if Some((pid, capture)) != self.last {
+                continue;
+            }
+            let whole = seen.len() == parts;
+            let text: String = seen.into_values().collect();
+            match (seq, StreamLine::parse(&text)) {
+                (None, _) => match serde_json::from_str(&text) {
+                    Ok(evidence) if whole => carried.evidence = Some(evidence),
+                    _ => note("the evidence in the trace is incomplete, and is not used"),
+                },
+                (Some(_), Ok(StreamLine::Alert(alert))) if whole => carried.alerts.push(*alert),
+                _ => {}
+            }
+        }
+        carried
     }
 }
 
-/// The alerts that a trace carries for the capture it was sent for; none if it was not sent by a recorder.
-pub(crate) fn alerts(trace: &Path) -> Result<Vec<Alert>> {
+/// Reads the alerts and the evidence of the capture that the trace was sent for.
+pub(crate) fn read(trace: &Path) -> Result<Carried> {
     let mut reader = Reader::open(trace)?;
     let text = |class: &lt_ctf::Class| (class.name == EVENT).then(|| class.field("msg"))?;
     let fields: Vec<_> = reader.classes().map(text).collect();
-    let mut carried = Carried::default();
+    if fields.iter().all(Option::is_none) {
+        return Ok(Carried::default());
+    }
+    let mut pieces = Pieces::default();
     while let Some(item) = reader.next()? {
         if let Item::Event(event) = item
             && let Some(Some(field)) = fields.get(event.class_index())
             && let Some(text) = event.text(*field)
         {
-            let _ = carried.see(&text);
+            let _ = pieces.see(&text);
         }
     }
-    Ok(carried.alerts())
+    Ok(pieces.join())
 }
 
 #[cfg(test)]
@@ -118,9 +153,10 @@ mod tests {
     fn alerts_arrive_whole_and_those_of_the_last_capture_alone() {
         let long = "\u{e9}".repeat(1500);
         let (first, second) = (alert(7, "a b"), alert(8, &long));
-        let mut carried = Carried::default();
-        for piece in pieces(4, 1, &alert(6, "old")) {
-            carried.see(&piece);
+        let mut collected = Pieces::default();
+        let old = evidence_pieces(4, 1, &Evidence::default()).unwrap();
+        for piece in pieces(4, 1, &alert(6, "old")).iter().chain(&old) {
+            collected.see(piece);
         }
         let mut texts: Vec<String> = [&first, &second]
             .into_iter()
@@ -131,21 +167,51 @@ mod tests {
         texts.reverse();
         texts.push("latency-tracker has 7 words in this text".into());
         for text in &texts {
-            carried.see(text);
+            collected.see(text);
         }
-        let alerts = carried.alerts();
-        assert_eq!(alerts.len(), 2);
-        for (got, sent) in alerts.iter().zip([first, second]) {
+        let carried = collected.join();
+        assert_eq!(carried.alerts.len(), 2);
+        for (got, sent) in carried.alerts.iter().zip([first, second]) {
             assert_eq!(got.to_string(), sent.to_string());
         }
+        assert_eq!(carried.evidence, None);
     }
 
     #[test]
     fn an_alert_with_a_part_missing_is_not_made_up() {
-        let mut carried = Carried::default();
+        let mut collected = Pieces::default();
         for text in pieces(4, 2, &alert(8, &"x".repeat(2000))).iter().skip(1) {
-            carried.see(text);
+            collected.see(text);
         }
-        assert!(carried.alerts().is_empty());
+        assert!(collected.join().alerts.is_empty());
+    }
+
+    #[test]
+    fn evidence_arrives_whole_or_not_at_all() {
+        let function = |number| lt_proc::evidence::Function {
+            name: format!("function_{number}"),
+            address: u64::MAX - number,
+        };
+        let sent = Evidence {
+            functions: (0..100).map(function).collect(),
+            ..Evidence::default()
+        };
+        let texts = evidence_pieces(4, 2, &sent).unwrap();
+        assert!(texts.len() > 3 && texts.iter().all(|text| text.len() <= 1024));
+        for missing in 0..=texts.len() {
+            let mut collected = Pieces::default();
+            for piece in pieces(4, 2, &alert(8, "a b")) {
+                collected.see(&piece);
+            }
+            for (i, text) in texts.iter().enumerate().rev() {
+                if i != missing {
+                    collected.see(text);
+                }
+            }
+            let carried = collected.join();
+            assert_eq!(carried.alerts.len(), 1);
+            let expected = (missing == texts.len()).then_some(&sent);
+            assert_eq!(carried.evidence.as_ref(), expected, "{missing}");
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 //! The command line. Help, man pages and completions all come from here.
 
+mod top;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -16,15 +18,20 @@ use crate::explain::{self, ExplainArgs};
 use crate::export::ExportArgs;
 use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
+use crate::run::{self, RunArgs};
 use crate::why::{self, WhyArgs};
 
+pub(crate) use top::{Column, TopArgs};
+
 const EXAMPLES: &str = "\
-Exit status: 0 success, 1 error, 2 an alert fired (watch, record), a limit was
-exceeded (bench), or profiles differ (profile compare).
+Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run), a limit
+was exceeded (bench), or profiles differ (profile compare); that of a command
+which was run (run).
 
 Examples:
   latency-tracker check
   latency-tracker why -p 812 --over 50ms
+  latency-tracker run fsync -- make
   latency-tracker start slow_disk block threshold=10ms
   latency-tracker watch slow_disk
   latency-tracker hist slow_disk
@@ -34,8 +41,8 @@ Examples:
 /// Finds out in production why something was late.
 ///
 /// The latency_tracker kernel module pairs the start and the end of kernel operations, and reports
-/// those that took longer than a threshold. This command starts instances of its trackers, shows
-/// what they report, and records what the kernel did before a report.
+/// operations that took longer than a threshold. This command starts instances of its trackers,
+/// shows their reports, and records a kernel trace of the time before a report.
 #[derive(Debug, Parser)]
 #[command(name = "latency-tracker", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 79)]
 pub(crate) struct Cli {
@@ -46,9 +53,24 @@ pub(crate) struct Cli {
 /// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Waits until a process, a command, a unit or a disk is late, and explains why.
+    /// Watches a process, a command, a unit or a disk until an operation is late, and explains why.
     #[command(after_help = why::EXAMPLES)]
     Why(Box<WhyArgs>),
+    /// Measures for a while, or for the time of a command, and shows the result.
+    #[command(after_help = run::EXAMPLES)]
+    Run(Box<RunArgs>),
+    /// Lists the recipes for `run`: questions with a name, or shows one.
+    #[command(after_help = "Examples:\n  latency-tracker recipes\n  \
+latency-tracker recipes fsync\n  latency-tracker recipes --json\n  latency-tracker run fsync -- make\n\n\
+Files /etc/latency-tracker/recipes/NAME.recipe add recipes of your own, or\n\
+replace those of the same name:\n\n  \
+question: How long does fsync of the database take?\n  \
+run: syscall calls=fsync comm=postgres threshold=20ms\n  \
+normal: Up to 5 ms on this machine.\n  \
+next: Look at disk-flush.\n\n\
+Indented lines continue the line above. `needs: module NAME` names a module\n\
+that must be loaded.")]
+    Recipes(RecipesArgs),
     /// Shows the instances and their counters.
     #[command(
         after_help = "Examples:\n  latency-tracker list\n  latency-tracker list slow_disk\n  \
@@ -94,9 +116,13 @@ LT_ALERT contains names chosen by users of this machine: quote it, after `--`."
     /// Shows a histogram and percentiles of the delays.
     #[command(
         after_help = "Examples:\n  latency-tracker hist slow_disk\n  latency-tracker hist slow_disk -m\n  \
-latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n\n\
+latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n  \
+latency-tracker start by_program block by=comm\n  \
+latency-tracker hist by_program --by\n\n\
 Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the\n\
-true value."
+true value. With --by, each delay is in one row: that of its label or, if all\n\
+labels of the instance are taken (max_labels=), in `other`, the last row. The\n\
+row with the longest total is first."
     )]
     Hist(HistArgs),
     /// Shows the operations in flight now, the oldest first.
@@ -105,6 +131,9 @@ true value."
 latency-tracker pending --json"
     )]
     Pending(PendingArgs),
+    /// Shows all instances live: rates, percentiles, alerts, operations in flight, losses.
+    #[command(after_help = top::EXAMPLES)]
+    Top(TopArgs),
     /// Shows where time goes on the paths from interrupts and timers to tasks, by kind of step.
     #[command(
         after_help = "Examples:\n  latency-tracker start chain tree threshold=1ms\n  \
@@ -124,7 +153,7 @@ and their shares of the time.")]
     /// Prints, compares and draws I/O latency by class.
     #[command(after_help = profile::EXAMPLES)]
     Profile(ProfileArgs),
-    /// Waits for alerts and saves a trace of what led to each.
+    /// Waits for alerts, and saves a trace of the time before each.
     Record(Box<RecordArgs>),
     /// Lists the captures of `record`, or shows one.
     #[command(after_help = "Examples:\n  latency-tracker captures\n  \
@@ -147,18 +176,18 @@ latency_tracker_export_dropped_total.")]
     /// Explains why something was late, from a capture of `record` or another trace.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),
-    /// Shows what a thread waited for, from a kernel trace.
+    /// Shows the waits of a thread, from a kernel trace.
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArgs),
-    /// Measures how long a CPU is kept from a task, how late a task is woken, and what LTTng can record.
+    /// Measures how long a CPU is kept from a task, how late a task is woken, and how fast LTTng can record.
     #[command(after_help = lt_bench::EXAMPLES)]
     Bench(Box<BenchArgs>),
-    /// Shows what the probes themselves cost, from the processor's counters.
+    /// Shows the cost of the probes, from the processor's counters.
     #[command(after_help = "Examples:\n  rmmod latency_tracker\n  \
 modprobe latency_tracker measure=cycles,instructions,branch-misses\n  \
 latency-tracker start cost wakeup threshold=1h\n  latency-tracker measure\n  \
 latency-tracker measure --json\n\n\
-The module must be loaded with measure=; modprobe does not change a loaded one.\n\
+The module must be loaded with measure=; modprobe changes no loaded module.\n\
 Percentiles are upper bounds: at most 1/8 above the true value. The correlation\n\
 of a counter with the cycles is from -1 to 1.")]
     Measure(MeasureArgs),
@@ -193,6 +222,15 @@ pub(crate) struct ListArgs {
     /// Show the trackers, with their parameters, defaults and units.
     #[arg(short, long)]
     pub(crate) trackers: bool,
+    /// Print one JSON object per line.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecipesArgs {
+    /// Show this recipe: what it measures, what is normal, and what to do next.
+    pub(crate) name: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,
@@ -275,6 +313,9 @@ pub(crate) struct CapturesArgs {
 pub(crate) struct HistArgs {
     /// The instance; all if omitted.
     pub(crate) name: Option<String>,
+    /// Show a row for each label of an instance with by=FIELD, instead of a histogram.
+    #[arg(long, conflicts_with_all = ["milliseconds", "nanoseconds"])]
+    pub(crate) by: bool,
     /// Show a histogram of each INTERVAL (a bare number is seconds), COUNT times.
     #[arg(short, long, num_args = 1..=2, value_names = ["INTERVAL", "COUNT"])]
     pub(crate) interval: Vec<String>,
@@ -381,6 +422,44 @@ mod tests {
         command.build();
         is_not_wrapped(&command);
         fits(&mut command);
+    }
+
+    /// The command lines of a page, in backticks or indented as code.
+    fn commands(page: &str) -> Vec<String> {
+        const NAME: &str = "latency-tracker ";
+        let code = page.lines().filter_map(|line| line.strip_prefix("    "));
+        let quoted = page.lines().filter(|line| !line.starts_with("    "));
+        let quoted = quoted.flat_map(|line| line.split('`').skip(1).step_by(2));
+        let all = code.chain(quoted).map(str::trim);
+        all.filter(|text| text.starts_with(NAME))
+            .map(Into::into)
+            .collect()
+    }
+
+    #[test]
+    fn the_commands_for_users_of_other_tools_exist() {
+        let page = include_str!("../../../Documentation/guide/coming-from.md");
+        let all = commands(page);
+        assert!(all.len() > 40, "{all:?}");
+        for line in &all {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let parsed = Cli::try_parse_from(&words);
+            let cli = parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
+            // Each parameter is described on the page of its tracker, or is one of every tracker.
+            if let Command::Start(args) = cli.command {
+                let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Documentation");
+                let read = |file: String| std::fs::read_to_string(format!("{directory}/{file}"));
+                let tracker = read(format!("trackers/{}.md", args.tracker)).expect(line);
+                let common = read("guide/control-language.md".into()).expect(line);
+                for setting in &args.settings {
+                    let named = format!("`{}`", setting.key);
+                    assert!(
+                        tracker.contains(&named) || common.contains(&named),
+                        "{line}: {named}"
+                    );
+                }
+            }
+        }
     }
 
     /// Checks that lines broken by hand are short enough not to wrap.

@@ -106,7 +106,7 @@ impl Config {
 
     fn read_file(&mut self, file: &Path) {
         self.files += 1;
-        // A character that is not UTF-8 makes only its line wrong.
+        // An invalid UTF-8 character invalidates only its line.
         let text = match fs::read(file) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) => return self.cannot_read(file, &error),

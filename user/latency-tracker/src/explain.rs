@@ -5,13 +5,16 @@
 //!
 //! ```text
 //! alert of a request --block--> its life, the queue of the device, who overtook it
-//! any other alert ----why-----> the critical path of its thread, or what its processor did, in the delay
+//! any other alert ----why-----> the critical path of its thread, or the activity of its processor
+//! all alerts --draw, page--> a trace for Perfetto, an HTML page
 //! ```
 
+pub(crate) mod alone;
 mod args;
 mod block;
 mod draw;
 mod found;
+mod page;
 mod proofs;
 mod resource;
 mod runs;
@@ -32,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use self::why::Why;
 use crate::analyze::interrupted;
-use crate::carried;
+use crate::carried::{self, Carried};
 use crate::trace::{self, Beside, Keep, Told};
 
 /// Maximum length of a line in an error: a file without alerts may have very long lines.
@@ -59,15 +62,22 @@ struct Capture {
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     // Comes first: a signal ends the process while it waits for alerts from a terminal or a pipe.
-    let (trace, alerts) = what(args)?;
+    let (trace, alerts, carried) = what(args)?;
     let interrupted = interrupted()?;
-    let evidence = proofs::read(&args.capture)?;
-    let drawn = args.perfetto.is_some();
+    let evidence = proofs::read(&args.capture)?.or(carried).unwrap_or_default();
+    let drawn = match (&args.perfetto, &args.html) {
+        (Some(_), _) => Threads::Needed,
+        (None, Some(_)) => Threads::Drawn,
+        (None, None) => Threads::Explained,
+    };
     let goes_on = &mut || ();
     let (told, requests) = read(&trace, &alerts, &evidence, &interrupted, drawn, goes_on)?;
     let reports = reports(&told, &alerts, &evidence, requests, goes_on);
     if let Some(file) = &args.perfetto {
         draw::draw(&told, &evidence, &reports, file, &interrupted)?;
+    }
+    if let Some(file) = &args.html {
+        page::write(&told, &evidence, &reports, file, &interrupted)?;
     }
     for (i, report) in reports.iter().enumerate() {
         if args.json {
@@ -91,39 +101,46 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
 pub(crate) fn owner(alert: &Alert) -> String {
     let comm = out::printable(&alert.comm.text());
     match (alert.tid, comm.as_str()) {
-        (0, "") => "no task that is known".into(),
+        (0, "") => "an unknown task".into(),
         (0, idle) => idle.into(),
         (tid, comm) => format!("{comm}/{tid}"),
     }
 }
 
-/// The trace, and the alerts to explain: those in a file, those of a capture, or those in the trace.
-fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
+/// Returns the trace, the alerts to explain, and the evidence in the trace. The alerts come from a file, a capture or
+/// the trace.
+fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
     let inside = args.capture.join("trace");
     let trace = match inside.is_dir() {
         true => inside,
         false => args.capture.clone(),
     };
-    let alerts = match &args.alerts {
-        Some(file) => lines(file)?,
+    let file = args.capture.join("alert.json");
+    let about = || file.display().to_string();
+    let (alerts, evidence) = match &args.alerts {
+        Some(file) => {
+            let alerts = lines(file)?;
+            let carried = match proofs::file(&args.capture)? {
+                Some(_) => Carried::default(),
+                None => carried::read(&trace).unwrap_or_default(),
+            };
+            (alerts, carried.evidence)
+        }
+        None if file.try_exists().with_context(about)? => {
+            let text = fs::read_to_string(&file).with_context(about)?;
+            let capture: Capture = serde_json::from_str(&text).with_context(about)?;
+            (capture.alerts, None)
+        }
         None => {
-            let file = args.capture.join("alert.json");
-            let about = || file.display().to_string();
-            if !file.try_exists().with_context(about)? {
-                // An unreadable directory is reported first.
-                fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
-                let carried = carried::alerts(&args.capture).unwrap_or_default();
-                if carried.is_empty() {
-                    let interrupted = interrupted()?;
-                    let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
-                    return Ok((trace, alerts));
-                }
-                carried
-            } else {
-                let text = fs::read_to_string(&file).with_context(about)?;
-                let capture: Capture = serde_json::from_str(&text).with_context(about)?;
-                capture.alerts
+            // An unreadable directory is reported first.
+            fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
+            let carried = carried::read(&trace).unwrap_or_default();
+            if carried.alerts.is_empty() {
+                let interrupted = interrupted()?;
+                let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
+                return Ok((trace, alerts, None));
             }
+            (carried.alerts, carried.evidence)
         }
     };
     let chosen: Vec<Alert> = alerts
@@ -131,9 +148,9 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
         .filter(|alert| args.seq.is_empty() || args.seq.contains(&alert.seq))
         .collect();
     if chosen.is_empty() {
-        bail!("there are no such alerts");
+        bail!("there is no such alert");
     }
-    Ok((trace, chosen))
+    Ok((trace, chosen, evidence))
 }
 
 /// The alerts in a file in the format of `alerts`.
@@ -169,9 +186,16 @@ pub(crate) fn explain(
     alerts: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<String>> {
-    let evidence = proofs::read(trace)?;
+    let evidence = proofs::read(trace)?.unwrap_or_default();
     let never = AtomicBool::new(false);
-    let (told, requests) = read(trace, alerts, &evidence, &never, false, goes_on)?;
+    let (told, requests) = read(
+        trace,
+        alerts,
+        &evidence,
+        &never,
+        Threads::Explained,
+        goes_on,
+    )?;
     let reports = reports(&told, alerts, &evidence, requests, goes_on);
     Ok(reports.into_iter().map(|report| report.text).collect())
 }
@@ -200,17 +224,32 @@ impl Beside for Watch<'_> {
     }
 }
 
+/// What the activity of threads is needed for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Threads {
+    /// Only for alerts that it explains.
+    Explained,
+    /// Also for a time line, if it is recorded.
+    Drawn,
+    /// For a picture that consists of it.
+    Needed,
+}
+
 /// Reads the trace, including scheduling if an alert or a picture needs it. Also explains each alert of a request.
 fn read(
     trace: &Path,
     alerts: &[Alert],
     evidence: &Evidence,
     interrupted: &AtomicBool,
-    drawn: bool,
+    threads: Threads,
     goes_on: &mut dyn FnMut(),
 ) -> Result<(Told, Vec<block::Explanation>)> {
-    let threads = drawn || alerts.iter().any(|alert| !block::explains(alert));
-    let keep = if threads { Keep::All } else { Keep::Nothing };
+    let explained = alerts.iter().any(|alert| !block::explains(alert));
+    let needed = explained || threads == Threads::Needed;
+    let keep = match needed || threads == Threads::Drawn {
+        true => Keep::All,
+        false => Keep::Nothing,
+    };
     let mut watch = Watch {
         explainers: block::Explainers::new(alerts),
         seen: 0,
@@ -218,7 +257,7 @@ fn read(
     };
     let mut told =
         trace::read_beside(trace, keep, evidence, alerts, interrupted, Some(&mut watch))?;
-    if threads {
+    if needed {
         told = told.with_threads(trace)?;
     }
     let requests = watch.explainers.finish(&told).collect();

@@ -6,7 +6,7 @@
 //! ```text
 //!  this thread:     accepts connections (each has a thread), and queues the metrics each --interval
 //!  with --alerts:   a thread that reads the alerts and queues them
-//!  with --otlp:     a thread that sends what is queued
+//!  with --otlp:     a thread that sends the queue
 //! ```
 
 mod alerts;
@@ -48,7 +48,7 @@ pub(crate) struct ExportArgs {
     /// Print the page once, such as for the textfile collector of node_exporter, and end.
     #[arg(long, conflicts_with_all = ["listen", "otlp"])]
     once: bool,
-    /// Name at most N instances, those with the most alerts; the sum of all others is called `other`.
+    /// Name only the N instances with the most alerts; the sum of all others is called `other`.
     #[arg(long, value_name = "N", default_value = "100")]
     top: usize,
     /// Directory of captures, which are named as exemplars if they can be read.

@@ -14,9 +14,12 @@ mod cmd;
 mod config;
 mod explain;
 mod export;
+mod html;
 mod perfetto;
 mod profile;
+mod recipes;
 mod record;
+mod run;
 mod service;
 mod trace;
 mod why;
@@ -29,6 +32,9 @@ use lt_common::{Outcome, out};
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    if let Some(failed) = run::is_child() {
+        return failed;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -51,9 +57,12 @@ fn main() -> ExitCode {
         Command::Watch(args) => cmd::watch::run(&root, &args),
         Command::Hist(args) => cmd::hist::run(&root, &args),
         Command::Pending(args) => cmd::pending::run(&root, &args),
+        Command::Top(args) => cmd::top::run(&root, &args),
         Command::Steps(args) => cmd::steps::run(&root, &args),
         Command::Tree(args) => cmd::tree::run(&root, &args),
         Command::Profile(args) => profile::run(&root, &args),
+        Command::Recipes(args) => cmd::recipes::run(&args),
+        Command::Run(args) => run::run(&root, &args),
         Command::Why(args) => why::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
         Command::Analyze(args) => analyze::run(&args),
@@ -72,6 +81,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Wrong) => ExitCode::from(1),
         Ok(Outcome::Alert) => ExitCode::from(2),
+        Ok(Outcome::Status(status)) => ExitCode::from(status),
         Err(error) if out::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             out::note(&format!("{error:#}"));

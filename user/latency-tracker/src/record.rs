@@ -9,9 +9,8 @@
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone
 //! ```
 //!
-//! The kernel checks a request for an instance when the instance is created, so that comes first: a typo starts
-//! nothing. A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails,
-//! too.
+//! The instance is created first, since the kernel then validates its parameters: after a typo nothing is started. A
+//! failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
 //! Each part that is set up is a value whose drop takes it down, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
@@ -25,6 +24,7 @@ pub(crate) mod leftovers;
 mod policy;
 mod relay;
 mod room;
+mod span;
 pub(crate) mod stream;
 
 use std::path::{Path, PathBuf};
@@ -57,20 +57,23 @@ pub(crate) const CAPTURES: &str = "/var/lib/latency-tracker/captures";
 /// Running time of the recorder before its coverage is measured.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// Interval of looking whether the flight recorder still records.
+/// Interval of checking whether the flight recorder still records.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// Maximum number of alerts of one wake-up that are explained; alert.json has all of them.
 const EXPLAINED: usize = 3;
 
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
+    if !args.events_for.is_empty() {
+        return span::run(root, args);
+    }
     let signals = Signals::catch()?;
     let service = Service::find();
     lt_common::instance::load_module(root)?;
     lt_common::lttng::make_run_dir()?;
     leftovers::clean(root);
     instance::check(root, args)?;
-    let captures = Captures::open(&args.output).map_err(|error| elsewhere(error, args))?;
+    let captures = Captures::open(args.captures()).map_err(|error| elsewhere(error, args))?;
     let tracker = instance::tracker(root, args)?;
 
     // From here on, these values are dropped in reverse order, which is the order of cleaning up.
@@ -85,7 +88,9 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     match estimate(&flight, &captures, args, &tracker, begun) {
         Ok(estimate) => out::line(&estimate.to_string())?,
         Err(error) => {
-            note(&format!("no estimate of what the buffers cover: {error:#}"));
+            note(&format!(
+                "cannot estimate the time that the buffers cover: {error:#}"
+            ));
             note(&room(captures.path()));
         }
     }
@@ -94,7 +99,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     {
         let captures = captures.path().display();
         note(&format!(
-            "{error:#}; until it does, captures are in {captures} alone"
+            "{error:#}; until the relay daemon answers, captures are saved only in {captures}"
         ));
     }
     if args.arm_delay.0 > 0 && !signals.sleep(args.arm_delay.into())? {
@@ -154,13 +159,13 @@ fn real_time() {
     for (result, limit) in limits {
         if let Err(error) = result {
             note(&format!(
-                "{error:#}: on a busy machine a snapshot may come late; `{limit}` in /etc/security/limits.conf permits it"
+                "{error:#}: on a busy machine a snapshot may be late; raise `{limit}` in /etc/security/limits.conf"
             ));
         }
     }
 }
 
-/// What to do about an output directory that this user may not use.
+/// Adds a hint to an error about an output directory that this user may not use.
 fn elsewhere(error: anyhow::Error, args: &RecordArgs) -> anyhow::Error {
     let denied = error.chain().any(|cause| {
         let cause = cause.downcast_ref::<std::io::Error>();
@@ -168,8 +173,8 @@ fn elsewhere(error: anyhow::Error, args: &RecordArgs) -> anyhow::Error {
     });
     match denied {
         true => error.context(format!(
-            "no captures in {}: choose another place with -o",
-            args.output.display()
+            "cannot save captures in {}: choose another directory with -o",
+            args.captures().display()
         )),
         false => error,
     }
@@ -184,12 +189,12 @@ struct Recorder<'a> {
     tracker: &'a str,
 }
 
-/// What is set up beside the instance.
+/// The resources of a run besides the instance.
 struct Machine<'a> {
     flight: Flight,
     evidence: Collector,
     left: &'a mut Note,
-    /// The last failure to record again, which is reported once.
+    /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
 }
 
@@ -230,7 +235,7 @@ impl Recorder<'_> {
             if woken.missed > 0 {
                 history.missed += woken.missed;
                 note(&format!(
-                    "missed {}: overwritten before they were read; the instance needs a larger ring= (set at creation)",
+                    "missed {}, overwritten before they were read: create the instance with a larger ring=",
                     out::plural(woken.missed as usize, "alert")
                 ));
             }
@@ -244,22 +249,22 @@ impl Recorder<'_> {
                 let unloaded = lt_common::module::is_going() || !self.root.is_loaded();
                 let what = match unloaded {
                     true => "the latency_tracker module was unloaded".to_string(),
-                    false => format!("instance {} was removed", self.args.name),
+                    false => format!("instance {} was removed", self.args.name()),
                 };
-                note(&format!("{what} during the run, so the run ends"));
+                note(&format!("{what}, so the run ends"));
                 break;
             }
         }
         self.service.stopping();
-        // After the last capture, that has already been reported.
+        // The state was already reported after the last capture.
         if !history.complete(&policy) {
-            out::line("\nended; in all")?;
+            out::line("\nended; total")?;
             out::line(&self.state(&history)?)?;
         }
         Ok(outcome)
     }
 
-    /// Captures the alerts, or reports why not. Returns whether the run continues.
+    /// Captures the alerts, or reports the reason for not doing so. Returns whether the run continues.
     fn react(
         &self,
         woken: &Woken,
@@ -298,7 +303,7 @@ impl Recorder<'_> {
             }
             Kept::Nothing => {
                 self.say_skipped(woken, Skip::Budget)?;
-                let hint = "make room, raise --disk-budget or use --rotate";
+                let hint = "free some space, raise --disk-budget or use --rotate";
                 note(&format!(
                     "the disk budget is used up, so the run ends; {hint}"
                 ));
@@ -308,14 +313,14 @@ impl Recorder<'_> {
         Ok(true)
     }
 
-    /// Reports a flight recorder that does not record, once it records again.
+    /// Restarts a flight recorder that has stopped, and reports the gap.
     fn look(&self, machine: &mut Machine<'_>) {
         if let Some(lost) = self.revive(machine) {
             note(&lost);
         }
     }
 
-    /// Returns what had happened to the flight recorder, if it did not record and does again. A failure is reported.
+    /// Restarts the flight recorder if it has stopped, and returns a description of the gap. Reports a failure.
     fn revive(&self, machine: &mut Machine<'_>) -> Option<String> {
         let revived = machine.flight.revive(self.captures.path(), machine.left);
         let failure = revived.as_ref().map_or_else(
@@ -340,7 +345,7 @@ impl Recorder<'_> {
     ) -> Result<Kept> {
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
-            // The signal cuts this wait short, not the capture; the next wait handles a second signal.
+            // A signal shortens this wait, but does not prevent the capture; the next wait handles a second signal.
             let time = self.args.post_trigger.into();
             self.service.sleep(self.signals, time)?;
         }
@@ -371,7 +376,7 @@ impl Recorder<'_> {
             drop(alone);
             let mut record = self.record(number, took, woken, history, failure.as_deref());
             let sent = match (&self.args.url, &failure) {
-                (Some(relay), None) => Some(self.send(relay, machine, number, woken)),
+                (Some(relay), None) => Some(self.send(relay, machine, number, woken, &evidence)),
                 _ => None,
             };
             match &sent {
@@ -436,7 +441,7 @@ impl Recorder<'_> {
         Record {
             capture,
             taken: Taken::now(),
-            instance: &self.args.name,
+            instance: self.args.name(),
             tracker: self.tracker,
             snapshot_took: took.as_nanos() as u64,
             lost: woken.missed,
@@ -448,18 +453,19 @@ impl Recorder<'_> {
         }
     }
 
-    /// Sends a copy of the trace to the relay daemon; returns its place there, or why it was not sent.
+    /// Sends a copy of the trace to the relay daemon. Returns its place there, or the reason for a failure.
     fn send(
         &self,
         relay: &Relay,
         machine: &Machine<'_>,
         number: u64,
         woken: &Woken,
+        evidence: &Evidence,
     ) -> Result<String, String> {
         self.service.alive();
         let (flight, name) = (&machine.flight, format!("{number:04}"));
         let sent = relay
-            .prepare(number, &woken.alerts)
+            .prepare(number, &woken.alerts, evidence)
             .and_then(|()| flight.send(&name, &relay.url));
         self.service.alive();
         match sent {
@@ -475,7 +481,7 @@ impl Recorder<'_> {
                 let why = format!("{error:#}");
                 let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
                 note(&format!(
-                    "capture {number:04} not sent, and kept here alone: {why}"
+                    "capture {number:04} saved only here, not sent: {why}"
                 ));
                 Err(why)
             }
@@ -492,7 +498,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Prints the alerts on standard error, as the kernel wrote them, since no file has them.
+    /// Prints the alerts on standard error as the kernel wrote them, since they are not in any file.
     fn print_alerts(&self, woken: &Woken, error: &anyhow::Error) {
         note(&format!("alerts not saved: {error:#}"));
         note(&room(self.captures.path()));
@@ -501,7 +507,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whether a capture of `size` bytes fits, after old captures are removed if that was requested.
+    /// Whether a capture of `size` bytes fits, after removal of old captures with `--rotate`.
     fn make_room(&self, size: u64) -> Result<bool> {
         while self.captures.size()? + size > self.args.disk_budget.0 {
             if !self.args.rotate {
@@ -542,7 +548,7 @@ impl Recorder<'_> {
             return Ok(());
         };
         let text = format!(
-            "no capture ({why}): {}, at most {}: {}",
+            "no capture ({why}): {}, the longest took {}: {}",
             out::plural(woken.alerts.len(), "alert"),
             Nanos(slowest.delay),
             slowest.subject()
@@ -562,7 +568,7 @@ impl Recorder<'_> {
                 .size()
                 .context("cannot measure the captures")?,
         );
-        let stats = self.root.stats(&self.args.name).unwrap_or_default();
+        let stats = self.root.stats(self.args.name()).unwrap_or_default();
         let n = |key| out::thousands(stats.count(key));
         let failed = match history.failed {
             0 => String::new(),
@@ -600,7 +606,10 @@ fn explanation(service: &Service, captures: &Captures, partial: &Partial, woken:
         Ok(Ok(texts)) => {
             let more = woken.alerts.len() - slowest.len();
             let rest = if more > 0 {
-                format!("\n{more} more in alert.json.\n")
+                format!(
+                    "\n{} not explained; see alert.json.\n",
+                    out::plural(more, "more alert")
+                )
             } else {
                 String::new()
             };

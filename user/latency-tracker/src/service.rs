@@ -37,7 +37,7 @@ impl Service {
         let journal = match writes_to_journal().then(connect).transpose() {
             Ok(journal) => journal,
             Err(error) => {
-                note(&format!("alerts have no entries in the journal: {error:#}"));
+                note(&format!("alerts are not written to the journal: {error:#}"));
                 None
             }
         };
@@ -124,7 +124,7 @@ impl Service {
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        note(&format!("systemd was not told: {error}"));
+        note(&format!("cannot notify systemd: {error}"));
     }
 }
 
@@ -145,7 +145,7 @@ fn connect() -> Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// Encodes an alert in the journal's native protocol. The fields are those of `--json`.
+/// Encodes an alert in the journal's native protocol. The fields have the names of `--json`.
 fn entry(alert: &Alert, capture: Option<&Path>) -> Result<Vec<u8>> {
     let mut entry = Vec::new();
     let message = out::printable(&alert.to_string());

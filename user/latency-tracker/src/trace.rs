@@ -6,14 +6,18 @@
 //! directory --lt_ctf, several.rs--> events --kinds.rs, feed.rs--> lt_model::Model
 //! ```
 
+mod beside;
 mod feed;
 mod find;
 mod kinds;
 mod several;
+mod steps;
 mod when;
 
-pub(crate) use self::feed::{Beside, Keep, Told, read, read_beside, read_within};
+pub(crate) use self::beside::Beside;
+pub(crate) use self::feed::{Keep, Told, read, read_beside, read_within, scan};
 pub(crate) use self::find::Finder;
+pub(crate) use self::steps::{Need, Sink};
 pub(crate) use self::when::{Mark, Point, When, event};
 
 #[cfg(test)]

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `why`: watches one thing until it is late, explains it on one screen, and removes everything that it made.
+//! `why`: watches a target until one of its operations is late, explains the delay on one screen, and removes everything
+//! that the run created.
 //!
 //! ```text
-//!   instances, which only count -> [usual: a few seconds] -> LTTng flight recorder -> threshold -> [command]
-//!   an alert -> the longest of those that came together -> snapshot -> explanation
-//!   ends: first case explained (or the longest, with --worst or a command), --duration, signal
+//!   instances that only count -> [a few seconds of usual delays] -> LTTng flight recorder -> threshold -> [command]
+//!   an alert -> the longest of the alerts around it -> snapshot -> explanation
+//!   ends: first case explained (the longest with --worst or a command), --duration, signal
 //! ```
 //!
-//! Recording a trace costs far more than the instances, so it starts only when the threshold is known. Whatever fails
-//! there, the alert itself is shown.
+//! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording
+//! fails, the alert itself is shown.
 //!
 //! Each part that is set up is a value whose drop takes it down, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
-mod alone;
 mod args;
 mod target;
 mod watched;
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_common::capture::{Captures, Record, Taken};
-use lt_common::exec::Exec;
+use lt_common::exec::how;
+use lt_common::instance::Loaded;
 use lt_common::lttng::Buffers;
 use lt_common::lttng::events::default_events;
 use lt_common::out::{self, note};
@@ -38,27 +38,27 @@ use nix::time::{ClockId, clock_gettime};
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
 use self::watched::{Seen, Watched};
-use crate::explain::explain;
+use crate::explain::{alone, explain};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
 use crate::record::leftovers::{self, Note};
 
-/// Time in which to learn what is usual, at most a third of the whole time.
+/// Time for measuring the usual delays, at most a third of the whole time.
 const USUAL: Duration = Duration::from_secs(5);
-/// Shortest threshold that is chosen here: below it, the tracer itself shows.
+/// Shortest threshold that is chosen automatically: shorter delays may come from the tracer itself.
 const LEAST: Nanos = Nanos(1_000_000);
-/// Threshold if nothing happened in the time to learn.
+/// Threshold if no operation ended while the usual delays were measured.
 const UNKNOWN: Nanos = Nanos(10_000_000);
 /// Time to wait for the end of a longer operation around the late one.
 const AROUND: Duration = Duration::from_millis(100);
-/// Time between two looks at the command.
+/// Interval of checking whether the command has ended.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for which a process is watched, unless the user sets one.
 const WATCHED: Duration = Duration::from_secs(60);
 /// Operations in flight that are shown if nothing was late.
 const STUCK: usize = 5;
 
-/// The memory for the trace of each CPU: that of `record`.
+/// The memory for the trace of each CPU: the default of `record`.
 const BUFFERS: Buffers = Buffers {
     subbuf_size: 1 << 20,
     num_subbuf: 4,
@@ -70,7 +70,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     leftovers::clean(root);
     // From here on, these values are dropped in reverse order, which is the order of cleaning up.
     let target = Target::find(args)?;
-    let _module = Module::load(root)?;
+    let _module = Loaded::load(root)?;
     let mut left = Note::new();
     let place = Place::new(args.output.as_deref())?;
     left.update(|owned| {
@@ -91,7 +91,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         (None, None) => {
             let time = USUAL.min(whole.unwrap_or(USUAL) / 3);
             note(&format!(
-                "watching {} for {} to learn what is usual",
+                "watching {} for {} to measure the usual delays",
                 target.name,
                 Nanos(time.as_nanos() as u64).exact()
             ));
@@ -119,15 +119,15 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             Some(group.spawn(command.args(words))?)
         }
         None => {
-            let which = if worst { "the longest case" } else { "a case" };
+            let which = if worst { "the longest" } else { "an" };
             let name = &target.name;
             note(&format!(
-                "waiting for {which} of {name} over {over} (Ctrl-C ends)"
+                "waiting for {which} operation of {name} that takes longer than {over} (Ctrl-C ends)"
             ));
             None
         }
     };
-    // Without it, the snapshot may come late on a busy machine; `record` says so.
+    // At ordinary priority, the snapshot may be late on a busy machine; `record` reports that.
     let _ = rt::raise();
     let mut search = Search {
         signals: &signals,
@@ -183,9 +183,7 @@ fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
         Ok(flight) => Some(flight),
         Err(error) => {
             note(&format!("no trace: {error:#}"));
-            note(
-                "what caused it is not recorded: only what the alert itself contains can be shown",
-            );
+            note("without a trace, only the contents of the alert can be shown");
             None
         }
     }
@@ -196,7 +194,7 @@ struct Search<'a> {
     signals: &'a Signals,
     /// Whether to find the longest of the whole time.
     worst: bool,
-    /// When the recording had begun, CLOCK_MONOTONIC.
+    /// When the recording had started, `CLOCK_MONOTONIC`.
     began: u64,
     flight: Option<Flight>,
     captures: &'a Captures,
@@ -208,9 +206,9 @@ struct Search<'a> {
 /// A late operation.
 struct Found {
     alert: Alert,
-    /// All alerts that came with it.
+    /// The alerts around it.
     beside: Vec<Alert>,
-    /// The capture; none if there is no trace of it.
+    /// The capture; `None` without a trace.
     capture: Option<PathBuf>,
 }
 
@@ -231,7 +229,7 @@ impl Search<'_> {
             let next = [end, look].into_iter().flatten().min();
             let is_over = end.is_some_and(|end| Instant::now() >= end);
             let woken = match ended {
-                // What it did last is in the alerts by now.
+                // The alerts of its last operations can be read by now.
                 Some(_) => Wake::Ready,
                 None if is_over => Wake::Ready,
                 None => self.signals.wait(watched.files(), next)?,
@@ -251,14 +249,17 @@ impl Search<'_> {
                     .is_some_and(|f| f.alert.start() >= self.began);
             if is_complete || is_over || woken == Wake::Signal {
                 if let Some(child) = &child {
-                    note(&format!("the command, process {}, goes on", child.id()));
+                    note(&format!(
+                        "the command continues to run as process {}",
+                        child.id()
+                    ));
                 }
                 return Ok(());
             }
         }
     }
 
-    /// Saves the longest of these alerts if it is what is searched for.
+    /// Saves the longest of these alerts if the search accepts it.
     fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
         self.missed += seen.missed;
         if seen.alerts.is_empty() {
@@ -266,13 +267,13 @@ impl Search<'_> {
         }
         let late = self.evidence.woken(&seen.alerts);
         if !self.worst {
-            // The call around a late request or a late wait ends after it.
+            // The system call around a late request or wait ends later.
             self.signals.sleep(AROUND)?;
             let more = watched.read()?;
             self.missed += more.missed;
             seen.alerts.extend(more.alerts);
         }
-        // One that began before the recording is explained only if no other comes.
+        // A case that began before the recording is explained only if no other follows.
         let rank = |alert: &Alert| (alert.start() >= self.began, alert.delay);
         let longest = seen.alerts.iter().max_by_key(|alert| rank(alert)).cloned();
         let Some(alert) = longest else {
@@ -305,7 +306,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Makes a capture, as `record` does; none without a flight recorder, or if it did not record the beginning.
+    /// Makes a capture, as `record` does. Returns `None` without a flight recorder, or if the recording started during
+    /// the delay.
     fn save(
         &mut self,
         alert: &Alert,
@@ -317,7 +319,7 @@ impl Search<'_> {
             collector.rearm();
             evidence
         };
-        // A trace that began in the middle of it does not show the cause.
+        // A trace that started during the delay does not show the cause.
         let flight = match &self.flight {
             Some(flight) if alert.start() >= self.began => flight,
             _ => {
@@ -359,7 +361,7 @@ impl Search<'_> {
 }
 
 impl Found {
-    /// Prints the explanation; what the alert says, if there is none.
+    /// Prints the explanation, or the contents of the alert if there is none.
     fn show(&self) -> Result<()> {
         let alone = || alone::text(&self.alert, &self.beside);
         let text = match &self.capture {
@@ -392,7 +394,7 @@ impl Found {
     }
 }
 
-/// Says that nothing was late, and what there was.
+/// Reports that nothing was late, and the operations that were counted.
 fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     out::line(&format!("{}: nothing took longer than {over}", target.name))?;
     for line in watched.table()? {
@@ -402,24 +404,10 @@ fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     if stuck.is_empty() {
         return Ok(());
     }
-    out::line("\nBut these have not ended yet:")?;
+    out::line("\nBut these operations have not ended yet:")?;
     for (tracker, pending) in stuck.iter().take(STUCK) {
-        let comm = pending.fields.text("comm").unwrap_or_default();
-        let tid = pending.fields.number("tid").unwrap_or(0);
-        let least = match pending.fields.is_at_least() {
-            true => "at least ",
-            false => "",
-        };
-        let age = Nanos(pending.age());
-        let what = format!(
-            "{comm}/{tid}, {tracker}, for {least}{age}: {}",
-            pending.subject()
-        );
-        for line in out::wrap(&out::printable(&what), 2) {
+        for line in alone::unfinished(tracker, pending) {
             out::line(&line)?;
-        }
-        for function in pending.stack() {
-            out::line(&out::frame(&function))?;
         }
     }
     match stuck.len().saturating_sub(STUCK) {
@@ -428,20 +416,11 @@ fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     }
 }
 
-/// A time cut to two digits, for people.
+/// Rounds a time down to two digits.
 fn round(time: Nanos) -> Nanos {
     let digits = time.0.checked_ilog10().unwrap_or(0);
     let unit = 10u64.pow(digits.saturating_sub(1));
     Nanos(time.0 / unit * unit)
-}
-
-/// How a command ended.
-fn how(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit status {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => status.to_string(),
-    }
 }
 
 /// `CLOCK_MONOTONIC`, ns, as in alerts.
@@ -449,34 +428,7 @@ fn now() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
 }
 
-/// The module; unloaded when dropped, if it was loaded here.
-struct Module<'a> {
-    root: &'a ProcRoot,
-    ours: bool,
-}
-
-impl<'a> Module<'a> {
-    fn load(root: &'a ProcRoot) -> Result<Self> {
-        let ours = !root.is_loaded();
-        lt_common::instance::load_module(root)?;
-        Ok(Self { root, ours })
-    }
-}
-
-impl Drop for Module<'_> {
-    fn drop(&mut self) {
-        // Someone else may use it by now: unloading would remove their instances.
-        let is_used = self.root.instances().is_ok_and(|all| !all.is_empty());
-        if self.ours
-            && !is_used
-            && let Err(error) = Exec::new("modprobe", ["-r", "latency_tracker"]).output()
-        {
-            note(&format!("the module stays loaded: {error:#}"));
-        }
-    }
-}
-
-/// Where captures go: a directory of the user, or one that is removed when dropped.
+/// The directory of captures: one that the user chose, or a temporary one that is removed when dropped.
 enum Place {
     Kept(PathBuf),
     Temporary(tempfile::TempDir),

@@ -26,7 +26,7 @@ mod terminal;
 
 use pftrace::Pftrace;
 
-/// A directory of its own for each test.
+/// A separate directory for each test.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -91,7 +91,7 @@ fn run(command: &mut Command) -> (i32, String, String) {
 fn busiest(dir: &Dir, trace: &str) -> Vec<String> {
     let (status, _, error) = run(&mut dir.path(trace, &["--tid", "4194304"]));
     assert_eq!(status, 1, "{error}");
-    let (_, names) = error.split_once("those that ran the most: ").unwrap();
+    let (_, names) = error.split_once("the threads that ran the most: ").unwrap();
     let tid = |name: &str| name.trim().rsplit('/').next().unwrap().to_string();
     names.split(", ").map(tid).collect()
 }
@@ -197,7 +197,7 @@ fn a_person_reads_a_sentence_a_table_and_then_the_path() {
     let parts: Vec<_> = text.split("\n\n").collect();
     assert_eq!(parts.len(), 4, "{text}");
     assert!(parts[0].contains(&format!("/{tid} from ")), "{text}");
-    assert!(parts[1].contains(" % of it ("), "{text}");
+    assert!(parts[1].contains(" % of the time ("), "{text}");
     assert!(parts[2].trim_start().starts_with("TIME"), "{text}");
     assert!(parts[3].trim_start().starts_with("AT"), "{text}");
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
@@ -268,25 +268,31 @@ fn what_cannot_be_answered_is_said() {
     // These traces are from two boots.
     let several = wrong(".", &["--tid", "1"]);
     assert!(
-        several.contains("not of one boot of one machine")
+        several.contains("from several boots or machines")
             && several.contains("./all/kernel (of vm) or ")
             && several.contains("/rare"),
         "{several}"
     );
     let tid = &busiest(&dir, "compact")[0];
     let before = wrong("compact", &["--tid", tid, "--to", "5"]);
-    assert!(before.contains("does not reach the time"), "{before}");
+    assert!(
+        before.contains("does not cover the requested time"),
+        "{before}"
+    );
     let after = wrong("compact", &["--tid", tid, "--from", "18446744073709551615"]);
-    assert!(after.contains("does not reach the time"), "{after}");
+    assert!(
+        after.contains("does not cover the requested time"),
+        "{after}"
+    );
     let turned = wrong("compact", &["--tid", tid, "--from", "+2ms", "--to", "+1ms"]);
     assert!(
-        turned.contains("there is no time between") || turned.contains("not then"),
+        turned.contains("is empty") || turned.contains("not in the requested range"),
         "{turned}"
     );
 }
 
-/// More time than the trace covers: the rest is part of the path, as not known, and a message says
-/// so.
+/// More time than the trace covers: the remaining time is an unknown part of the path, and a message
+/// reports this.
 #[test]
 fn what_is_outside_of_the_trace_is_not_known() {
     let dir = Dir::with_traces("outside");
@@ -295,10 +301,7 @@ fn what_is_outside_of_the_trace_is_not_known() {
     let args = ["--tid", tid, "--from", "0", "--to", &to, "--json"];
     let (status, json, said) = run(&mut dir.path("compact", &args));
     assert_eq!(status, 0, "{said}");
-    assert!(
-        said.contains("what was before or after is not known"),
-        "{said}"
-    );
+    assert!(said.contains("the trace covers only "), "{said}");
     let json: Value = serde_json::from_str(&json).unwrap();
     let steps = json["path"].as_array().unwrap();
     assert_eq!(steps[0]["begin"].as_u64(), Some(0));
@@ -329,7 +332,7 @@ fn what_cannot_be_explained_is_said() {
         "{bytes}"
     );
     fs::write(dir.0.join("none"), "").unwrap();
-    assert!(wrong("compact", &["--alerts", "none"]).contains("no such alerts"));
+    assert!(wrong("compact", &["--alerts", "none"]).contains("no such alert"));
     // Impossible times, an owner that does not exist and a missing processor are no reason to give
     // up.
     let lines = "seq=1 time=18446744073709551615 instance=a tracker=wakeup reason=threshold \
@@ -507,6 +510,168 @@ fn a_picture_that_cannot_be_written_is_said_and_leaves_nothing() {
     assert_eq!(fs::read_dir(&dir.0).unwrap().count(), before);
 }
 
+/// The data of a page.
+fn data(page: &str) -> Value {
+    let (_, rest) = page.split_once("id=\"data\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+/// The lanes of a group: start and end of each bar, on the trace's clock.
+fn lanes(view: &Value, group: &str) -> Vec<Vec<(u64, u64)>> {
+    let origin: u64 = view["origin"].as_str().unwrap().parse().unwrap();
+    let groups = view["groups"].as_array().unwrap();
+    let group = groups.iter().find(|g| g["name"] == group).unwrap();
+    let number = |value: &Value| value.as_u64().unwrap();
+    let bar = |bar: &Value| {
+        let begin = origin + number(&bar[0]);
+        (begin, begin + number(&bar[1]))
+    };
+    let lane = |lane: &Value| lane["bars"].as_array().unwrap().iter().map(bar).collect();
+    group["lanes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(lane)
+        .collect()
+}
+
+/// Each step of the path is a bar, no lane has two bars at a time, and a second page is the same.
+#[test]
+fn a_page_has_the_path_of_the_text() {
+    let dir = Dir::with_traces("page");
+    let mut arrows = 0;
+    for trace in ["compact", "snapshot"] {
+        for tid in busiest(&dir, trace).into_iter().take(3) {
+            let args = ["--tid", &tid, "--json", "--html", "it.html"];
+            let (status, json, error) = run(&mut dir.path(trace, &args));
+            assert_eq!((status, error.as_str()), (0, ""));
+            let json: Value = serde_json::from_str(&json).unwrap();
+            let page = fs::read_to_string(dir.0.join("it.html")).unwrap();
+            let view = &data(&page)["views"][0];
+            assert_eq!(view["left_out"], serde_json::json!([]), "all is drawn");
+            let path = lanes(view, "Critical path");
+            for step in steps(&json, 0) {
+                let found = path
+                    .iter()
+                    .flatten()
+                    .filter(|bar| **bar == (step.0, step.1));
+                assert!(found.count() > 0, "{step:?}");
+            }
+            for group in ["Critical path", "Threads of the path", "CPUs"] {
+                for lane in lanes(view, group) {
+                    assert!(
+                        lane.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+                        "{group}"
+                    );
+                }
+            }
+            // Something is drawn at each time in the lane of the thread.
+            let own = &lanes(view, "Threads of the path")[0];
+            assert!(own.windows(2).all(|pair| pair[0].1 == pair[1].0));
+            arrows += view["arrows"].as_array().unwrap().len();
+            let (_, text, _) = run(&mut dir.path(trace, &["--tid", &tid, "--html", "2.html"]));
+            assert_eq!(fs::read_to_string(dir.0.join("2.html")).unwrap(), page);
+            let first = text.lines().next().unwrap();
+            assert!(
+                page.contains(&format!("<pre tabindex=\"0\">{first}")),
+                "{first}"
+            );
+        }
+    }
+    assert!(arrows > 20, "{arrows}");
+}
+
+#[test]
+fn a_page_of_delays_has_every_stay_and_every_wait() {
+    let dir = Dir::with("perf.tar.xz", "page-delays");
+    let args = ["--tid", "177", "--json", "--html", "it.html"];
+    let (status, json, error) = run(&mut dir.delays("perf", &args));
+    assert_eq!(status, 0, "{error}");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let page = fs::read_to_string(dir.0.join("it.html")).unwrap();
+    let view = &data(&page)["views"][0];
+    let drawn = lanes(view, "States and waits");
+    let segment = &json["segments"][0];
+    let span = |of: &Value| (of["begin"].as_u64().unwrap(), of["end"].as_u64().unwrap());
+    let stays: Vec<_> = segment["states"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(span)
+        .collect();
+    assert_eq!(drawn[0], stays);
+    let mut deeper = 0;
+    for wait in segment["waits"].as_array().unwrap() {
+        let depth = wait["depth"].as_u64().unwrap() as usize;
+        if depth > 0 {
+            assert!(drawn[depth].contains(&span(wait)), "{wait}");
+            deeper += 1;
+        }
+    }
+    assert!(stays.len() > 500 && deeper > 3, "{} {deeper}", stays.len());
+    let titles = view["tables"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["rows"].as_array().unwrap().len());
+    let waits = segment["waits"].as_array().unwrap().len();
+    assert_eq!(titles.collect::<Vec<_>>()[1..], [stays.len(), waits]);
+}
+
+/// Alerts of any trace, and a request in a trace that does not show which thread ran.
+#[test]
+fn an_alert_has_a_page() {
+    let dir = Dir::with_traces("page-alert");
+    let tid = &busiest(&dir, "compact")[0];
+    let (_, json, _) = run(&mut dir.path("compact", &["--tid", tid, "--json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let (from, to) = (json["from"].as_u64().unwrap(), json["to"].as_u64().unwrap());
+    let line = format!(
+        "seq=3 time={to} instance=slow tracker=wakeup reason=threshold delay={} threshold=1 cpu=0 pid={tid} tid={tid} comm=\"</script><img>\"\n\
+         seq=2 time=18446744073709551615 instance=a tracker=wakeup reason=threshold delay=0 threshold=0 cpu=9 pid=1 tid=1 comm=\"x\"\n\
+         seq=1 time=18446744073709551615 instance=a tracker=wakeup reason=threshold delay=18446744073709551615 threshold=0 cpu=9 pid=1 tid=1 comm=\"x\"\n",
+        to - from
+    );
+    fs::write(dir.0.join("late"), line).unwrap();
+    let args = ["--alerts", "late", "--html", "late.html"];
+    let (status, text, error) = run(&mut dir.of_trace(&["explain"], "compact", &args));
+    assert_eq!((status, error.as_str()), (0, ""));
+    let page = fs::read_to_string(dir.0.join("late.html")).unwrap();
+    assert!(!page.contains("<img"));
+    let plain = page
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&#39;", "'");
+    let (first, _) = text.split_once("\n\nalert ").unwrap();
+    assert!(plain.contains(first), "{first}");
+    let data = data(&page);
+    assert_eq!(data["views"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        data["views"][0]["facts"][0][1],
+        format!("</script><img>/{tid}")
+    );
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
+    let dir = Dir::with_traces("page-unwritten");
+    let tid = &busiest(&dir, "compact")[0];
+    let before = fs::read_dir(&dir.0).unwrap().count();
+    for (file, expected) in [
+        ("nowhere/a.html", "nowhere/a.html: No such file"),
+        ("/dev/full", "/dev/full: not a regular file"),
+        ("compact", "compact: not a regular file"),
+    ] {
+        let args = ["--tid", tid, "--html", file];
+        for what in ["path", "delays"] {
+            let (status, out, error) = run(&mut dir.of_trace(&["analyze", what], "compact", &args));
+            assert_eq!((status, out.as_str()), (1, ""), "{file}");
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+    assert_eq!(fs::read_dir(&dir.0).unwrap().count(), before);
+}
+
 /// With less memory than the whole model takes, the path is the same. With too little, the error
 /// says how much is needed.
 #[test]
@@ -675,17 +840,24 @@ fn delays_that_cannot_be_shown_are_refused() {
     for (args, expected) in [
         (
             &["--tid", "nobody"][..],
-            "no thread named nobody in the trace; those that ran the most: ",
+            "no thread named nobody in the trace; the threads that ran the most: ",
+        ),
+        (
+            &["--tid", "find", "--to", "+1us"],
+            "thread find/201 is in the trace, but has another name at ",
         ),
         (
             &["--tid", "lttng-consumerd"],
-            "threads are named lttng-consumerd: give --tid with the number of one of",
+            "threads are named lttng-consumerd: use the number of one with --tid: ",
         ),
         (
             &["--tid", "1", "--to", "no_such_event"],
             "no event no_such_event in the trace from ",
         ),
-        (&["--tid", "1", "--from", "+1h"], "does not reach the time"),
+        (
+            &["--tid", "1", "--from", "+1h"],
+            "does not cover the requested time",
+        ),
         (&["--tid", "1", "--from", "2s"], "expected a time"),
         (
             &["--event", "sched_switch:99999"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench` from outside: the real loop on this machine, and what it refuses. Times are printed and
+//! `bench` from outside: the real loop on this machine, and refused options. Times are printed and
 //! never judged, since this machine has other work to do. As an ordinary task the loop needs no
 //! permission. As root it is tried at a real-time priority, too.
 

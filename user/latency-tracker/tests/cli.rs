@@ -24,7 +24,7 @@ const ALERT: &str = "seq=17 time=1234567890123 instance=slow tracker=block reaso
     threshold=10000000 cpu=1 pid=812 tid=812 comm=\"fio\" dev=8:0 disk=\"sda\" op=\"WS\" sector=2048 bytes=4096 \
     queue=0 device=10412345 requeues=0\n";
 
-/// A tree of its own for each test.
+/// A separate tree for each test.
 struct Tree(PathBuf);
 
 impl Tree {
@@ -266,8 +266,11 @@ fn everything_a_person_reads_fits_80_columns() {
         &["hist"],
         &["hist", "slow", "-m", "-T"],
         &["pending"],
+        &["top", "--once"],
         &["watch", "-T"],
         &["watch", "slow"],
+        &["recipes"],
+        &["recipes", "dns"],
     ] {
         let (_, out, _) = terminal::on_a_terminal(tree.command(args), 79);
         assert!(!out.is_empty(), "{args:?}");
@@ -277,6 +280,69 @@ fn everything_a_person_reads_fits_80_columns() {
         let (_, out, _) = tree.run(args);
         assert!(!out.contains('\x1b'), "colour without a terminal: {out}");
     }
+}
+
+#[test]
+fn recipes_are_listed_shown_and_replaced_and_a_slip_of_the_finger_is_understood() {
+    let tree = Tree::new("recipes");
+    let own = tree.0.join("own");
+    fs::create_dir(&own).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = tree.command(args);
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = command
+            .env("LATENCY_TRACKER_RECIPES", &own)
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap(), text(stdout), text(stderr))
+    };
+    let (code, out, err) = run(&["recipes"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let lines = out.lines().count();
+    assert!(lines > 24 && out.contains("\nfsync "), "{out}");
+    let (_, out, _) = run(&["recipes", "--json"]);
+    assert_eq!(out.lines().count(), lines - 1);
+    let (code, out, _) = run(&["recipes", "fsync"]);
+    assert!(
+        code == 0 && out.contains("run       syscall calls=fsync,"),
+        "{out}"
+    );
+    for title in ["question", "normal", "next"] {
+        assert!(out.contains(&format!("\n  {title} ")), "{title}: {out}");
+    }
+    let (code, _, err) = run(&["recipes", "fsnc"]);
+    assert!(code == 1 && err.contains("did you mean fsync"), "{err}");
+
+    let file = own.join("fsync.recipe");
+    let mine = "question: Mine?\nrun: block threshold=1ms\nnormal: N.\nnext: X.\n";
+    fs::write(&file, mine).unwrap();
+    let (_, out, _) = run(&["recipes", "fsync"]);
+    let from = format!("from      {}", file.display());
+    assert!(out.contains("Mine?") && out.contains(&from), "{out}");
+    fs::write(&file, mine.replace("next", "then")).unwrap();
+    let fault = format!("{}:4: \"then: X.\"", file.display());
+    for args in [&["recipes"][..], &["recipes", "fsync"], &["run", "fsync"]] {
+        let (code, _, err) = run(args);
+        assert!(code == 1 && err.contains(&fault), "{args:?}: {err}");
+    }
+
+    // A tracker and a recipe have names of their own, which are looked at together.
+    for (word, meant) in [("blok", "block"), ("disk-queu", "disk-queue")] {
+        let (code, _, err) = run(&["run", word]);
+        let text = format!("unknown tracker or recipe {word:?}; did you mean {meant}");
+        assert!(code == 1 && err.contains(&text), "{err}");
+        assert!(err.contains("`latency-tracker recipes` lists"), "{err}");
+    }
+    // A parameter of the user is checked against the recipe's tracker.
+    let (code, _, err) = run(&["run", "disk", "treshold=1ms"]);
+    assert!(
+        code == 1 && err.contains("did you mean threshold=?"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -360,6 +426,18 @@ fn a_watch_without_alerts_ends_with_0() {
     let tree = Tree::new("quiet");
     fs::write(tree.0.join("alerts"), "").unwrap();
     assert_eq!(tree.run(&["watch"]).0, 0);
+}
+
+#[test]
+fn the_end_of_a_watch_has_its_reason() {
+    let tree = Tree::new("ends");
+    let (_, _, err) = tree.run(&["watch", "slow"]);
+    assert_eq!(err, "latency-tracker: the instance slow was removed\n");
+    let (_, _, err) = tree.run(&["watch"]);
+    assert!(
+        err.contains("latency-tracker: the latency_tracker module was unloaded\n"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -456,16 +534,18 @@ fn not_permitted_is_not_missing() {
     if !root {
         mode(0o000);
     }
-    let all: [&[&str]; 10] = [
+    let all: [&[&str]; 12] = [
         &["list"],
         &["list", "slow"],
         &["list", "--trackers"],
         &["start", "a", "block"],
+        &["run", "block"],
         &["stop", "slow"],
         &["watch"],
         &["hist"],
         &["pending", "slow"],
         &["profile", "show", "slow"],
+        &["top"],
         &["record", "slow"],
     ];
     for args in all {
@@ -611,7 +691,14 @@ fn man_pages_and_completions_are_generated() {
         "latency-tracker-record.1",
         "latency-tracker-analyze-path.1",
         "latency-tracker-analyze-delays.1",
+        "latency-tracker-analyze-wakeups.1",
+        "latency-tracker-analyze-cpu.1",
+        "latency-tracker-analyze-irq.1",
+        "latency-tracker-analyze-syscalls.1",
+        "latency-tracker-analyze-io.1",
+        "latency-tracker-analyze-locks.1",
         "latency-tracker-watch.1",
+        "latency-tracker-top.1",
     ] {
         let text = fs::read_to_string(directory.join(page)).unwrap();
         assert!(

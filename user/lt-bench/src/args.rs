@@ -61,7 +61,7 @@ Examples:
   latency-tracker bench plot run.json -o run.txt && gnuplot -p -e \\
       \"set logscale; plot 'run.txt' using 1:3 with steps\"";
 
-/// Measures how long a CPU is kept from a task, how late a task is woken, and what LTTng can record.
+/// Measures how long a CPU is kept from a task, how late a task is woken, and how fast LTTng can record.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -79,7 +79,7 @@ pub(crate) enum BenchCommand {
     /// Searches for the highest rate of events at which LTTng loses none.
     #[command(after_help = rate::EXAMPLES)]
     Rate(Box<RateArgs>),
-    /// Compares several runs, including those of rtla, cyclictest and oslat, in a table and a plot.
+    /// Compares several runs, also of rtla, cyclictest and oslat, in a table and a plot.
     #[command(after_help = PLOT_EXAMPLES)]
     Plot(PlotArgs),
 }

@@ -113,7 +113,7 @@ pub(super) struct Armed<'a> {
     watchers: Vec<Watcher<'a>>,
     session: Option<Session>,
     pub(super) captures: Option<Captures>,
-    /// All sessions at the start, including those of others: the load of a run may make them
+    /// All sessions at the start, including sessions of other users: the load of a run may make them
     /// discard events. `discarded` is how many they had discarded by then.
     sessions: Vec<String>,
     discarded: u64,
@@ -212,7 +212,7 @@ impl<'a> Armed<'a> {
         self.session.as_ref()
     }
 
-    /// Returns what was lost, given the number of events that were generated while it was switched
+    /// Returns the losses, given the number of events that were generated while it was switched
     /// on.
     pub(super) fn lost(&self, events: u64) -> Result<Lost> {
         let mut lost = Lost::default();

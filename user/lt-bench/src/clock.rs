@@ -281,7 +281,7 @@ mod tests {
         let at = clock.now();
         let after = monotonic();
         let found = clock.monotonic(at);
-        // The error is at most what the closest pair of readings takes.
+        // The error is at most the time of the closest pair of readings.
         assert!(
             found >= before.saturating_sub(1_000_000),
             "{before} {found}"

@@ -11,7 +11,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use anyhow::{Context, Result};
 use lt_common::lttng;
 
-/// Waits for a line that reports a regular end. If the pipe ends without it, removes what is named.
+/// Waits for a line that reports a regular end. If the pipe ends without this line, removes the named
+/// items.
 /// $1 is the control file, $2 the session, $3 the session daemon that was started, $4 a directory;
 /// the instances follow.
 const GUARD: &str = r#"

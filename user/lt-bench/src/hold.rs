@@ -73,9 +73,9 @@ impl Held {
         let prepared = there()?;
         let rest = pin_elsewhere(place, &allowed)?;
         said.push(match wish.priority {
-            0 => format!("CPU {} for {what}, and CPU {rest} for the thread that watches", place.cpus),
+            0 => format!("CPU {} for {what}, and CPU {rest} for the watching thread", place.cpus),
             priority => format!(
-                "SCHED_FIFO {priority} for {what} on CPU {}, {} for the thread that watches on CPU {rest}",
+                "SCHED_FIFO {priority} for {what} on CPU {}, {} for the watching thread on CPU {rest}",
                 place.cpus,
                 rt::PRIORITY
             ),
@@ -109,8 +109,8 @@ fn pin_elsewhere(place: &Place, allowed: &Cpus) -> Result<Cpus> {
     let others = allowed.without(&place.cpus);
     if others.is_empty() {
         bail!(
-            "the cgroup of this shell has no other CPU than {}, and the thread that watches needs one: give the \
-             partition another CPU",
+            "the cgroup of this shell has only CPU {}, and the watching thread needs another one: give the partition \
+             another CPU",
             place.cpus
         );
     }
@@ -155,9 +155,8 @@ pub(super) fn pin(cpus: &Cpus) -> Result<()> {
     }
     match sched_setaffinity(Pid::from_raw(0), &set) {
         Err(Errno::EINVAL) => bail!(
-            "CPU {cpus} is not among those that the cgroup of this shell may use; if it is in a partition, go there \
-             first, as `echo $$ > /sys/fs/cgroup/rt/cgroup.procs`; the partition needs another CPU for the thread \
-             that watches"
+            "the cgroup of this shell may not use CPU {cpus}; if this CPU is in a partition, move the shell there first: \
+             `echo $$ > /sys/fs/cgroup/rt/cgroup.procs`; the partition needs another CPU for the watching thread"
         ),
         result => result.with_context(|| format!("cannot run on CPU {cpus}")),
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench`: measures what keeps a CPU from a task that has it for itself.
+//! `bench`: measures the activity that keeps a CPU from a task that should have it exclusively.
 //!
 //! `bench loop` is a loop that reads the clock and does nothing else (Beamonte's npt). If two
 //! readings are far apart, something interrupted the loop:
@@ -8,12 +8,12 @@
 //! ```text
 //!   CPU under test   loop, SCHED_FIFO: now, now, now, ......., now, now       no system call, not even at a peak
 //!                                                       | peak     ^
-//!                                                       v          | go on: what passed meanwhile is no sample
+//!                                                       v          | continue: the pause is not a sample
 //!   another CPU      watch: counters every 10 ms  --> counters, alerts, snapshot --> the least usual one is the cause
 //! ```
 //!
-//! From another CPU, the watching thread reads what the kernel counts for the CPU under test. So
-//! the loop has no reason to enter the kernel, and the counters around a peak cover some
+//! From another CPU, the watching thread reads the kernel's counters for the CPU under test. So the
+//! loop has no reason to enter the kernel, and the counters around a peak cover some
 //! milliseconds, not all the time since the last peak. With `--arm` or `--snapshot`, the slices
 //! without them are the baseline for the slices with them.
 //!

@@ -7,7 +7,7 @@
 //!   samples ---------> Record ---> Statistics, lt_proc::Histogram ---> Curve --+--> table  (text)
 //!   files of rtla, cyclictest, oslat, and our own ---> read -------> Curve --+--> picture (SVG)
 //!
-//!   /proc/interrupts, softirqs, stat ---> Counts, twice ---> moved, Usual ---> what was unusual
+//!   /proc/interrupts, softirqs, stat ---> Counts, twice ---> moved, Usual ---> unusual counters
 //! ```
 //!
 //! Times are in nanoseconds.

@@ -33,7 +33,7 @@ pub(super) struct Turn<'a> {
     pub(super) cycles: u64,
 }
 
-/// A tool, and what it has found so far.
+/// A tool, with its results so far.
 #[derive(Debug)]
 pub(super) struct Tool {
     name: &'static str,

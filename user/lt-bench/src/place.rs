@@ -35,7 +35,7 @@ impl Place {
         }
         if online.iter().count() < 2 {
             bail!(
-                "this machine has one CPU, and the rest of the system needs it: a bench takes a CPU for itself"
+                "this machine has one CPU, and the rest of the system needs it: a benchmark occupies a whole CPU"
             );
         }
         let isolated = isolated.and(online);
@@ -49,15 +49,15 @@ impl Place {
             let other = online.without(&open);
             let instead = match other.is_empty() {
                 true => String::new(),
-                false => format!("; choose among the isolated ones, {other}"),
+                false => format!("; choose isolated CPUs, such as {other}"),
             };
             match open.iter().count() {
                 1 => bail!(
-                    "CPU {open} is the only one that is not isolated, and the rest of the system needs it{instead}"
+                    "CPU {open} is the only CPU that is not isolated, and the rest of the system needs it{instead}"
                 ),
                 _ => bail!(
-                    "CPU {open} are all that are not isolated, and the rest of the system needs one: leave one of \
-                     them out{instead}"
+                    "CPUs {open} are the only ones that are not isolated, and the rest of the system needs one \
+                     of them: leave one out{instead}"
                 ),
             }
         }
@@ -143,11 +143,16 @@ mod tests {
                 "0",
                 "0-3",
                 "1-3",
-                "CPU 0 is the only one that is not isolated",
+                "CPU 0 is the only CPU that is not isolated",
             ),
-            ("0", "0-3", "1-3", "choose among the isolated ones, 1-3"),
-            ("0-3", "0-3", "1-3", "only one that is not isolated"),
-            ("0-1", "0-1", "", "are all that are not isolated"),
+            ("0", "0-3", "1-3", "choose isolated CPUs, such as 1-3"),
+            ("0-3", "0-3", "1-3", "only CPU that is not isolated"),
+            (
+                "0-1",
+                "0-1",
+                "",
+                "CPUs 0-1 are the only ones that are not isolated",
+            ),
             ("9", "0-1", "", "CPU 9 is not online (online: 0-1)"),
         ] {
             let error = choose(asked, online, isolated).unwrap_err();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads what the kernel counts for a CPU and for the loop on it, from another CPU.
+//! Reads the kernel's counters for a CPU and for the loop on it, from another CPU.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

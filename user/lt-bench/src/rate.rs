@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench rate`: the highest rate of events at which LTTng loses none (Beamonte, Table 4.4), and what an event costs
+//! `bench rate`: the highest rate of events at which LTTng loses none (Beamonte, Table 4.4), and the cost of an event
 //! (Table 4.3), for each way of waking LTTng's consumer.
 //!
 //! ```text

@@ -272,7 +272,7 @@ fn series(phases: &[Phase]) -> Vec<Series> {
     all
 }
 
-/// Returns what the armed phase adds to the baseline, for all CPUs together.
+/// Returns the increase from the baseline to the armed phase, for all CPUs together.
 fn added(phases: &[Phase]) -> Option<BTreeMap<&'static str, i64>> {
     let whole = |name: &str| {
         let phase = phases.iter().find(|phase| phase.name == name)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench loop`: slices with rests between them. A slice has a thread of its own for each CPU under
-//! test, so that the priority and affinity end with the slice.
+//! `bench loop`: slices with rests between them. Each slice has a separate thread for each CPU
+//! under test, so that the priority and affinity end with the slice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -65,8 +65,8 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<
     let (held, (clock, known)) = Held::take(wish, &place, what, prepare)?;
     if known.is_slow() {
         note(
-            "reading the clock takes as long as a system call: the kernel does not rely on the processor's own \
-             (`latency-tracker check --rt`, row clock source)",
+            "reading the clock takes as long as a system call: the kernel does not rely on the processor's clock \
+             (see `latency-tracker check --rt`, row clock source)",
         );
     }
     let machine = Root::new("/");
@@ -87,8 +87,8 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<
     if !place.isolated {
         let rest = rest(args, &place);
         note(&format!(
-            "CPU {}: not isolated, so other tasks are among what is measured; rests {} ms after each slice; \
-             `latency-tracker check --rt {}` shows what to do",
+            "CPU {}: not isolated, so the results include other tasks; rests {} ms after each slice; \
+             `latency-tracker check --rt {}` shows how to isolate it",
             place.cpus,
             rest.as_millis(),
             place.cpus
@@ -163,7 +163,7 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<
     Ok(report.outcome())
 }
 
-/// Returns the explanation of a peak from the trace of its capture. Runs in a thread of its own, at
+/// Returns the explanation of a peak from the trace of its capture. Runs in a separate thread, at
 /// ordinary priority.
 fn explanation(capture: &std::path::Path, explain: Explain) -> String {
     let read = || -> Result<String> {

@@ -4,8 +4,8 @@
 //!
 //! A thread on each CPU under test runs the cycle of [`super::cycle`]. An instance of the tracker
 //! tree follows the timers that wake these threads. Its alerts have the wake chain from the time
-//! when a timer was due to the switch to the thread. The alert of a late cycle is the one that its
-//! thread raised between the time when the cycle was due and the time when it ran.
+//! when a timer was due to the switch to the thread. The alert of a late cycle is the alert that its
+//! thread raised between the due time of the cycle and the time when it ran.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -364,7 +364,7 @@ fn path_of(alerts: &[Alert], tid: i32, cycle: Late) -> Option<&Alert> {
 /// Returns the sentence that names the cause.
 fn cause(cycle: Late, alert: Option<&Alert>) -> String {
     let Some(alert) = alert else {
-        return "no wake chain: it was woken in time and then preempted, or its time came before it slept".into();
+        return "no wake chain: the thread was woken in time and then preempted, or the cycle was due before the thread slept".into();
     };
     let verdict = chain::verdict(alert).unwrap_or_else(|| alert.subject());
     let rest = cycle.by.saturating_sub(alert.delay);
@@ -410,7 +410,7 @@ impl Report<'_> {
         }
         out::line("")?;
         if self.machine.guest {
-            out::line("This is a virtual machine: the latest cycles may be its host's.")?;
+            out::line("This is a virtual machine: its host may have caused the longest delays.")?;
         }
         let fine = format!("no cycle was late by {} or more", Nanos(self.threshold));
         show::verdict(&self.failed, &fine)
@@ -498,7 +498,7 @@ mod tests {
         };
         let said = cause(cycle, Some(&alert(7, 1_190_000, 190_000)));
         assert!(
-            said.starts_with("most of it (190.0us, 100 %) passed"),
+            said.starts_with("most of the delay (190.0us, 100 %) passed"),
             "{said}"
         );
         assert!(!said.contains("more until"), "{said}");

@@ -140,7 +140,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Reads the counters of all CPUs, and learns from them what is usual.
+    /// Reads the counters of all CPUs, and learns their usual rates.
     fn sample(&mut self, mails: &[Mail]) {
         let subjects: Vec<Subject> = self.subjects.iter().map(|s| s.subject).collect();
         let readings = probe::read(self.clock, &subjects);

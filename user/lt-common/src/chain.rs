@@ -10,7 +10,7 @@ use crate::out;
 /// Width of the bar of a step that took all the time.
 const BAR: usize = 16;
 
-/// Returns a sentence that names the longest step, and says what is unknown about the time before
+/// Returns a sentence that names the longest step, and the unknown facts about the time before
 /// the chain. `None` if the alert has no steps, or if no time passed between them.
 pub fn verdict(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;
@@ -21,7 +21,7 @@ pub fn verdict(alert: &Alert) -> Option<String> {
     let before = before(&steps);
     let of = match before {
         Some(_) => "the recorded part",
-        None => "it",
+        None => "the delay",
     };
     let (took, meanwhile) = match reads(&steps) {
         Some((took, reads)) if took > longest.took => (took, reads),
@@ -53,7 +53,8 @@ fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
     (times > 1).then_some((took, meanwhile))
 }
 
-/// Returns a sentence on what the CPU did in the longest wait for which the alert records that, if the wait matters.
+/// Returns a sentence on the activity of the CPU in the longest wait for which the alert records this, if the wait
+/// matters.
 pub fn interference(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;
     let told = steps.iter().filter_map(|step| Some((step, step.parts?)));
@@ -184,7 +185,7 @@ mod tests {
         assert!(lines[5].ends_with("1  lt_target/213 runs"), "{lines:#?}");
         assert_eq!(
             verdict(&alert).unwrap(),
-            "most of it (3.00ms, 99 %) passed in the handler of interrupt 29 (lt_cause), CPU 1"
+            "most of the delay (3.00ms, 99 %) passed in the handler of interrupt 29 (lt_cause), CPU 1"
         );
         assert!(!alert.subject().contains("path="), "{}", alert.subject());
     }
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(
             verdict(&alert).unwrap(),
             "most of the recorded part (3.00ms, 99 %) passed while lt_target/213 waited for CPU 1; the delay is counted \
-             from the interrupt irq_work: what requested it, and how long before, is not recorded"
+             from interrupt irq_work, whose request is not recorded"
         );
     }
 
@@ -209,7 +210,7 @@ mod tests {
         );
         assert_eq!(
             verdict(&alert).unwrap(),
-            "most of it (3.00ms, 99 %) passed while dd/213 slept in state D 2 times, each after it had requested reads of \
+            "most of the delay (3.00ms, 99 %) passed while dd/213 slept in state D 2 times, each after it had requested reads of \
              its own, which may be unrelated to the start of this wake chain"
         );
     }
@@ -287,8 +288,8 @@ mod tests {
         );
         assert_eq!(
             verdict(&alert).unwrap(),
-            "most of it (2.50ms, 82 %) passed in 2 steps that were left out of the wake chain, whose times are not \
-             recorded separately"
+            "most of the delay (2.50ms, 82 %) passed in 2 steps that were left out of the wake chain, without separate \
+             times"
         );
         let lines = lines(&alert);
         assert!(lines[3].contains("500.0us  16"), "{lines:#?}");

@@ -4,8 +4,9 @@
 //! this program and does not interrupt them. If a command fails, its output is part of the error.
 
 use std::ffi::OsStr;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Output, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -79,8 +80,35 @@ fn said(output: &Output) -> String {
 
 /// Whether `program` can be found.
 pub fn exists(program: &str) -> bool {
+    find(OsStr::new(program)).is_some()
+}
+
+/// The file of a program: that of a path with a slash, or the first of this name in PATH.
+pub fn find(program: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+    let mut places: Vec<PathBuf> = match program.as_encoded_bytes().contains(&b'/') {
+        true => vec![program.into()],
+        false => std::env::split_paths(&path)
+            .map(|dir| dir.join(program))
+            .collect(),
+    };
+    let place = places.iter().position(|file| file.is_file())?;
+    Some(places.swap_remove(place))
+}
+
+/// How a command ended, for a message.
+pub fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+/// The exit status that a shell shows: 128+N if signal N ended the command.
+pub fn code(status: ExitStatus) -> u8 {
+    let signal = || status.signal().map_or(1, |signal| 128 + signal);
+    u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]
@@ -107,5 +135,26 @@ mod tests {
     fn output_and_environment_pass() {
         let exec = Exec::new("sh", ["-c", "printf %s \"$LT_X\""]).env("LT_X", "a b");
         assert_eq!(exec.output().unwrap(), "a b");
+    }
+
+    #[test]
+    fn a_program_is_found_in_the_path_or_where_it_is_named() {
+        assert!(find(OsStr::new("sh")).is_some_and(|file| file.is_absolute()));
+        assert_eq!(find(OsStr::new("/bin/sh")), Some("/bin/sh".into()));
+        assert_eq!(find(OsStr::new("/no/such/program")), None);
+        assert_eq!(find(OsStr::new("no-such-program-here")), None);
+        assert_eq!(find(OsStr::new("/tmp")), None);
+    }
+
+    #[test]
+    fn the_status_of_a_command_is_what_a_shell_shows() {
+        for (raw, shown, text) in [
+            (0, 0, "exit status 0"),
+            (3 << 8, 3, "exit status 3"),
+            (15, 143, "signal 15"),
+        ] {
+            let status = ExitStatus::from_raw(raw);
+            assert_eq!((code(status), how(status).as_str()), (shown, text));
+        }
     }
 }

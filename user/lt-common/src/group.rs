@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A cgroup of its own for a command: all descendants are in it from their first instruction, whatever they do with
+//! A separate cgroup for a command: all descendants are in it from their first instruction, whatever they do with
 //! process groups, sessions and parents.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -21,14 +22,15 @@ pub struct Group {
 }
 
 impl Group {
-    /// Creates the cgroup below that of this process, so that the command keeps the limits that it would have had.
-    pub fn create() -> Result<Self> {
+    /// Creates the cgroup below the cgroup of this process, so that the command has the same limits as without it. The
+    /// name contains the subcommand.
+    pub fn create(subcommand: &str) -> Result<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let own = own.lines().find_map(|line| line.strip_prefix("0::"));
         let own = own.context("no cgroups of version 2 in this kernel")?;
         let above = place(&mounts, own).context("cgroup2 is not mounted; see `man cgroups`")?;
-        let last = format!("latency-tracker-why-{}", std::process::id());
+        let last = format!("latency-tracker-{subcommand}-{}", std::process::id());
         let directory = above.join(&last);
         fs::create_dir(&directory).with_context(|| directory.display().to_string())?;
         Ok(Self {
@@ -48,6 +50,11 @@ impl Group {
         &self.name
     }
 
+    /// Moves a process into the cgroup.
+    pub fn adopt(&self, pid: u32) -> Result<()> {
+        move_to(&self.directory, pid)
+    }
+
     /// Starts a command in the cgroup. This process visits it for the time of the fork: the child inherits it.
     pub fn spawn(&self, command: &mut Command) -> Result<Child> {
         enter(&self.directory)?;
@@ -63,7 +70,7 @@ impl Drop for Group {
     }
 }
 
-/// Removes a cgroup. What the command has left running goes on in the one above.
+/// Removes a cgroup. Processes that the command has left running continue in the parent cgroup.
 pub fn remove(directory: &Path) {
     let left = fs::read_to_string(directory.join(PROCS)).unwrap_or_default();
     if let Some(above) = directory.parent() {
@@ -80,8 +87,34 @@ const PROCS: &str = "cgroup.procs";
 
 /// Moves this process.
 fn enter(group: &Path) -> Result<()> {
+    move_to(group, std::process::id())
+}
+
+fn move_to(group: &Path, pid: u32) -> Result<()> {
     let file = group.join(PROCS);
-    fs::write(&file, std::process::id().to_string()).with_context(|| file.display().to_string())
+    fs::write(&file, pid.to_string()).with_context(|| file.display().to_string())
+}
+
+/// Returns the path of the cgroup with this number, as /proc/PID/cgroup has it; `None` if it was removed, or is not
+/// visible here.
+pub fn path_of(number: u64) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    find(&place(&mounts, "/")?, number)
+}
+
+/// Returns the path, below `root`, of the directory with this number of an inode.
+fn find(root: &Path, number: u64) -> Option<String> {
+    let mut next = vec![root.to_path_buf()];
+    while let Some(directory) = next.pop() {
+        if fs::metadata(&directory).is_ok_and(|found| found.ino() == number) {
+            let below = directory.strip_prefix(root).ok()?;
+            return Some(format!("/{}", below.display()));
+        }
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        next.extend(below.map(|entry| entry.path()));
+    }
+    None
 }
 
 /// The directory of the cgroup that /proc/PID/cgroup calls `own`, from the text of mountinfo.
@@ -101,6 +134,19 @@ fn place(mountinfo: &str, own: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cgroup_is_found_by_its_number() {
+        let root = std::env::temp_dir().join(format!("lt-common-group-{}", std::process::id()));
+        fs::create_dir_all(root.join("a.slice/b")).unwrap();
+        let number = |below: &str| fs::metadata(root.join(below)).unwrap().ino();
+        assert_eq!(find(&root, number("")).unwrap(), "/");
+        assert_eq!(find(&root, number("a.slice/b")).unwrap(), "/a.slice/b");
+        let gone = number("a.slice/b");
+        fs::remove_dir(root.join("a.slice/b")).unwrap();
+        assert_eq!(find(&root, gone), None);
+        fs::remove_dir_all(root).unwrap();
+    }
 
     #[test]
     fn the_directory_of_a_cgroup_is_found_where_it_is_mounted() {

@@ -2,6 +2,7 @@
 
 //! Creates an instance, loading the module first, and explains a refusal by the module.
 
+mod loaded;
 mod pitfalls;
 
 use std::path::Path;
@@ -14,6 +15,8 @@ use crate::exec::Exec;
 use crate::kmsg::Kmsg;
 use crate::module;
 use crate::out;
+
+pub use self::loaded::Loaded;
 
 /// Loads the module unless it is loaded.
 pub fn load_module(root: &ProcRoot) -> Result<()> {
@@ -42,6 +45,16 @@ pub struct Refusal {
     text: String,
     /// How to fix it.
     pub hint: String,
+}
+
+impl Refusal {
+    /// A refusal of this program itself.
+    pub fn new(text: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            hint: hint.into(),
+        }
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -236,13 +249,24 @@ fn absent(
 
 /// Returns the word in `words` that a misspelt `word` most likely means, if one is close enough.
 pub fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest(word, words).first().copied()
+}
+
+/// Returns up to three words in `words` that a misspelt `word` may mean, the likeliest first. A word that contains it is
+/// one of them.
+pub fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    const MOST: usize = 3;
     let near = |known: &'a str| {
         let likeness = strsim::jaro_winkler(word, known);
-        (likeness > 0.75).then_some((known, likeness))
+        let is_part = word.len() > 2 && known.contains(word);
+        (likeness > 0.75 || is_part).then_some((known, likeness))
     };
-    let best = words.into_iter().filter_map(near);
-    best.max_by(|a, b| a.1.total_cmp(&b.1))
+    let mut near: Vec<_> = words.into_iter().filter_map(near).collect();
+    near.sort_by(|a, b| b.1.total_cmp(&a.1));
+    near.into_iter()
+        .take(MOST)
         .map(|(known, _)| known)
+        .collect()
 }
 
 #[cfg(test)]
@@ -308,5 +332,6 @@ mod tests {
         assert_eq!(meant("time_out", known), Some("timeout"));
         assert_eq!(meant("maxevents", known), Some("max_events"));
         assert_eq!(meant("xyz", known), None);
+        assert_eq!(nearest("even", known), ["events", "max_events"]);
     }
 }

@@ -29,4 +29,6 @@ pub enum Outcome {
     Wrong,
     /// An alert fired, or a limit was passed; exit status 2.
     Alert,
+    /// As the command that was run ended: its exit status, or 128+N after signal N.
+    Status(u8),
 }

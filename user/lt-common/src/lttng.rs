@@ -10,6 +10,7 @@
 //! are their own.
 
 mod access;
+pub mod analyses;
 pub mod events;
 pub mod recording;
 
@@ -178,10 +179,18 @@ impl Format {
             (Self::Ctf2, true) => Ok(Some("--trace-format=ctf-2")),
             (Self::Ctf1, false) => Ok(None),
             (Self::Ctf2, false) => bail!(
-                "--trace-format ctf-2: LTTng writes it from 2.15 on, and this is {}",
+                "--trace-format ctf-2: this needs LTTng 2.15 or later, and the installed version is {}",
                 version.trim()
             ),
         }
+    }
+}
+
+/// The option of `lttng create` for a format that was asked for.
+fn format_option(format: Option<Format>) -> Result<Option<&'static str>> {
+    match format {
+        Some(format) => format.option(&lttng(["--version"]).output()?),
+        None => Ok(None),
     }
 }
 
@@ -210,10 +219,7 @@ impl Session {
         let output = output
             .to_str()
             .context("the output directory's name is not UTF-8")?;
-        let format = match format {
-            Some(format) => format.option(&lttng(["--version"]).output()?)?,
-            None => None,
-        };
+        let format = format_option(format)?;
         let create = ["create", name, "--snapshot", "--output", output];
         lttng(create.into_iter().chain(format)).output()?;
         let session = Self {
@@ -256,7 +262,7 @@ impl Session {
         &self.name
     }
 
-    /// Writes what the recorder holds below `directory`, as `directory/kernel`.
+    /// Writes the contents of the recorder to `directory/kernel`.
     pub fn snapshot(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
         let in_session = format!("--session={}", self.name);
@@ -265,11 +271,10 @@ impl Session {
             .context("the output directory's name is not UTF-8")?;
         lttng(["snapshot", "record", &in_session, path]).output()?;
         flatten(directory).with_context(|| format!("no trace below {path}"))?;
-        let metadata = directory.join("kernel/metadata");
-        sign(&metadata).with_context(|| metadata.display().to_string())
+        sign_trace(directory)
     }
 
-    /// Sends what the recorder holds to the relay daemon at `url`, as `name`.
+    /// Sends the contents of the recorder to the relay daemon at `url`, as `name`.
     pub fn send(&self, name: &str, url: &str) -> Result<()> {
         let in_session = format!("--session={}", self.name);
         let name = format!("--name={name}");
@@ -295,6 +300,12 @@ impl Drop for Session {
             note(&format!("session {} is left behind: {error:#}", self.name));
         }
     }
+}
+
+/// Makes a kernel trace that LTTng has written in `directory` readable for Trace Compass; see [`sign`].
+pub fn sign_trace(directory: &Path) -> Result<()> {
+    let metadata = directory.join("kernel/metadata");
+    sign(&metadata).with_context(|| metadata.display().to_string())
 }
 
 /// Puts the signature of CTF 1.8 before metadata in plain text that lacks it, as LTTng 2.14 and later write it: Trace

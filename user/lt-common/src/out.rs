@@ -7,6 +7,7 @@
 
 pub mod file;
 
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,8 +21,24 @@ pub const HELP_WIDTH: usize = 79;
 /// A smaller width is not trusted: some terminals report 0 columns.
 const NARROWEST: usize = 40;
 
+thread_local! {
+    /// Whether lines are complete although standard output is a terminal.
+    static WHOLE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `write`, whose lines are complete, as in a pipe: they are for a file.
+pub fn whole<T>(write: impl FnOnce() -> T) -> T {
+    let before = WHOLE.replace(true);
+    let result = write();
+    WHOLE.set(before);
+    result
+}
+
 /// The width of standard output, in columns; `None` if lines are not cut.
 pub fn width() -> Option<usize> {
+    if WHOLE.get() {
+        return None;
+    }
     // Some shells export the terminal's COLUMNS to every program, also within pipes.
     if !io::stdout().is_terminal() {
         return None;
@@ -103,7 +120,7 @@ pub fn paint(colour: Colour, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// `text`, cut to `width` characters; what was cut shows as `~`.
+/// Cuts `text` to `width` characters; `~` stands for the missing part.
 pub fn fit(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
@@ -136,7 +153,7 @@ pub fn wrap(text: &str, indent: usize) -> Vec<String> {
 }
 
 /// `text` in lines of at most `width`, broken between words and indented by `indent`. A word that is too long for a
-/// line gets a line of its own, and is cut.
+/// line is cut, and gets a separate line.
 pub fn wrap_to(text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -160,10 +177,10 @@ pub fn plural(n: usize, what: &str) -> String {
     }
 }
 
-/// The share of a time in a delay: `92 % of it (11.9ms)`.
-pub fn share(time: u64, delay: u64) -> String {
-    let percent = u128::from(time) * 100 / u128::from(delay.max(1));
-    format!("{percent} % of it ({})", Nanos(time))
+/// The share of a time in `whole`: `92 % of the delay (11.9ms)`.
+pub fn share(time: u64, whole: u64, what: &str) -> String {
+    let percent = u128::from(time) * 100 / u128::from(whole.max(1));
+    format!("{percent} % of the {what} ({})", Nanos(time))
 }
 
 /// Number of lost starts, with the reasons: `1,234 (pool full)`, `5 (2 pool full, 3 key crowded)`.

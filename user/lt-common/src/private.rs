@@ -36,7 +36,7 @@ pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
         }
         _ => {}
     }
-    // Opened once and then examined: it cannot change in between, and afterwards no other user may rename the contents
+    // Opened once and then examined: it cannot change meanwhile, and afterwards no other user may rename the contents
     // of `parent`.
     let mut options = OpenOptions::new();
     options.read(true);

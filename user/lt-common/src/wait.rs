@@ -11,17 +11,24 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
 /// Receives the signals that ask the program to end.
 #[derive(Debug)]
-pub struct Signals(UnixStream);
+pub struct Signals {
+    wakes: UnixStream,
+    /// Number of the last signal; 0 if there was none.
+    last: Arc<AtomicUsize>,
+}
 
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +48,26 @@ impl Signals {
         reader
             .set_nonblocking(true)
             .context("cannot prepare the pipe for signals")?;
+        let last = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // Comes first: the handlers run in this order, and the byte wakes the reader of the number.
+            flag::register_usize(signal, Arc::clone(&last), signal as usize)
+                .context("cannot catch signals")?;
             let writer = writer
                 .try_clone()
                 .context("cannot copy the pipe for signals")?;
             pipe::register(signal, writer).context("cannot catch signals")?;
         }
-        Ok(Self(reader))
+        Ok(Self {
+            wakes: reader,
+            last,
+        })
+    }
+
+    /// The number of the last signal.
+    pub fn last(&self) -> Option<i32> {
+        let last = i32::try_from(self.last.load(Ordering::SeqCst)).ok();
+        last.filter(|signal| *signal != 0)
     }
 
     /// Waits for one of `files` to become readable, for a signal, or until `end`. A signal takes precedence.
@@ -57,7 +77,7 @@ impl Signals {
         end: Option<Instant>,
     ) -> Result<Wake> {
         let files = files.into_iter().map(AsFd::as_fd);
-        let fds: Vec<BorrowedFd<'_>> = std::iter::once(self.0.as_fd()).chain(files).collect();
+        let fds: Vec<BorrowedFd<'_>> = std::iter::once(self.wakes.as_fd()).chain(files).collect();
         loop {
             let timeout = match end.map(|end| end.saturating_duration_since(Instant::now())) {
                 None => PollTimeout::NONE,
@@ -80,7 +100,7 @@ impl Signals {
                 events.is_some_and(|e| !e.is_empty())
             };
             if any(0) {
-                let _ = (&self.0).read(&mut [0; 16]);
+                let _ = (&self.wakes).read(&mut [0; 16]);
                 return Ok(Wake::Signal);
             }
             if (1..fds.len()).any(any) {
@@ -110,19 +130,28 @@ pub struct Chunk {
     pub end: bool,
 }
 
-/// Lines from a non-blocking file, one read(2) at a time.
+/// Lines from a non-blocking file, one read(2) at a time. A file that procfs has removed counts as ended.
 #[derive(Debug, Default)]
 pub struct Lines {
     partial: Vec<u8>,
 }
 
 impl Lines {
-    /// Reads what is available now.
+    /// Reads the available lines.
     pub fn read(&mut self, mut file: &File) -> io::Result<Chunk> {
         let mut chunk = Chunk::default();
         let mut buffer = [0; 16384];
         match file.read(&mut buffer) {
             Ok(0) => chunk.end = true,
+            // A read between the removal of a procfs file and its wakeup for the end-of-file.
+            Err(e)
+                if matches!(
+                    e.raw_os_error().map(Errno::from_raw),
+                    Some(Errno::EIO | Errno::ENODEV)
+                ) =>
+            {
+                chunk.end = true;
+            }
             Ok(n) => self.partial.extend_from_slice(&buffer[..n]),
             Err(e)
                 if matches!(
@@ -158,8 +187,10 @@ mod tests {
     fn a_signal_ends_a_wait_and_time_another() {
         let signals = Signals::catch().unwrap();
         assert!(signals.sleep(Duration::from_millis(5)).unwrap());
+        assert_eq!(signals.last(), None);
         signal_hook::low_level::raise(SIGHUP).unwrap();
         assert!(!signals.sleep(Duration::from_secs(60)).unwrap());
+        assert_eq!(signals.last(), Some(SIGHUP));
         assert!(signals.sleep(Duration::from_millis(5)).unwrap());
     }
 
@@ -175,5 +206,18 @@ mod tests {
         drop(writer);
         let last = lines.read(&reader).unwrap();
         assert_eq!((last.lines, last.end), (vec!["three".to_string()], true));
+    }
+
+    #[test]
+    fn a_file_that_answers_with_eio_has_ended() {
+        // The terminal answers so once no process has its other side open, and procfs once the file was removed.
+        let pty = nix::pty::openpty(None, None).unwrap();
+        let (master, mut slave) = (File::from(pty.master), File::from(pty.slave));
+        let mut lines = Lines::default();
+        slave.write_all(b"one\ntwo").unwrap();
+        assert_eq!(lines.read(&master).unwrap().lines, ["one\r"]);
+        drop(slave);
+        let last = lines.read(&master).unwrap();
+        assert_eq!((last.lines, last.end), (vec!["two".to_string()], true));
     }
 }

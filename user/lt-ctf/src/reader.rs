@@ -99,7 +99,7 @@ impl Reader {
         self.streams.iter().filter_map(span).collect()
     }
 
-    /// Returns all event classes; their indices are those of [`Event::class_index`].
+    /// Returns all event classes; [`Event::class_index`] is an index of this sequence.
     pub fn classes(&self) -> impl Iterator<Item = &Class> {
         self.traces.iter().flat_map(|t| &t.schema.classes)
     }

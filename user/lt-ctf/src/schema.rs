@@ -174,7 +174,7 @@ pub struct Clock {
     pub frequency: u64,
     /// Whole seconds of the offset of its value from its origin.
     pub offset_seconds: i64,
-    /// The rest of that offset, in cycles.
+    /// The part of the offset that is less than a second, in cycles.
     pub offset_cycles: u64,
 }
 

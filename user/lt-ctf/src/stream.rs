@@ -5,7 +5,7 @@
 //! ```text
 //! file     | packet | packet      | packet |  ...
 //! packet     header, context (times, sizes, events lost so far), events ...
-//! window                [::::::::::]        what is in memory of the packet
+//! window                [::::::::::]        part of the packet in memory
 //! ```
 
 mod fill;

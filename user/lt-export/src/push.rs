@@ -189,7 +189,7 @@ impl Outbox {
         shared.changed.notify_all();
     }
 
-    /// Queues alerts, and counts those that were missed before they could be read.
+    /// Queues alerts, and counts alerts that were overwritten before they could be read.
     pub fn alerts(&self, records: &[Record], missed: u64, resource: &Resource) {
         self.shared.counts.add_dropped(Signal::Logs, missed);
         if !records.is_empty() {

@@ -101,7 +101,7 @@ impl Reading {
         self.values.iter().find(|(k, _)| k == key).map(|(_, n)| *n)
     }
 
-    /// Adds what an instance has counted since the reading `before`.
+    /// Adds the counts of an instance since the reading `before`.
     fn add(&mut self, now: &Self, before: Option<&Self>) {
         // A smaller number belongs to a new instance of the same name.
         let since = |now: u64, before: Option<u64>| match before {
@@ -208,7 +208,7 @@ impl Readings {
     }
 }
 
-/// Which instances are named, and what the others have counted.
+/// The named instances, and the counts of all others.
 #[derive(Debug)]
 pub(crate) struct Top {
     most: usize,

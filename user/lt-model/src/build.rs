@@ -17,22 +17,23 @@
 //!   threads are woken.
 //! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler's end. So for a
 //!   moment such a waking belongs to the interrupt that ended last, unless something else happens on that processor.
-//! - *A softirq may be a thread's own work*: that of ksoftirqd, and packets that a thread sends to this machine, which
+//! - *A softirq may be a thread's own work*: the work of ksoftirqd, or packets that a thread sends to this machine,
+//!   which
 //!   the same call delivers. The thread is then the waker. The place of `softirq_raise` distinguishes such a softirq
-//!   from one raised by an interrupt, and shows which interrupt; without that event, it counts whether an interrupt has
-//!   just ended.
+//!   from one raised by an interrupt, and shows which interrupt. Without that event, a softirq belongs to an
+//!   interrupt that has just ended.
 //! - *A disk signals completion in many ways*: by its own interrupt or its thread, a softirq, another processor's call,
-//!   a timer. The disk is the waker of every thread woken before that ends.
+//!   a timer. The disk is the waker of every thread woken before this context ends.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
 //! - *A thread in user mode cannot wake a task.* A waking on its processor then comes from an interrupt or a fault that
 //!   the events do not show. That it is in user mode is known only if the events have all system calls.
 //! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). It waits for each as
-//!   long as it is queued there. If it runs on another one than it was queued on, and no event shows that it was moved,
-//!   it is not known for which processor it waited.
+//!   long as it is queued there. If it runs on another processor than the one it was queued on, and no event shows the
+//!   move, the processors that it waited for are unknown.
 //! - *In a gap anything may have happened.* The state of the thread that ran there is unknown from then on, until it is
-//!   seen again; so is that of a thread that waited for that processor, and may have run. A thread that does not run
-//!   may have run there meanwhile: its state is not recorded for the length of the gap, and its waker has ended only
-//!   the time after it. The same holds before the stream of a processor starts and after it has ended.
+//!   seen again. So is the state of a thread that waited for that processor, since the thread may have run. A sleeping
+//!   thread may also have run there: its state is not recorded during the gap, and its waker has ended only the time
+//!   after the gap. The same applies before the stream of a processor starts and after it has ended.
 
 mod cpus;
 mod gaps;
@@ -90,23 +91,23 @@ fn cpu_of(name: &[u8]) -> Option<u32> {
     std::str::from_utf8(number).ok()?.parse().ok()
 }
 
-/// How much of what happened is in a model.
+/// The extent of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// All, or what was wanted.
+    /// All of the trace, or the wanted parts.
     All,
-    /// Which thread waited for which, when, and in what order a path visits them, but not their activity.
+    /// Only the waits between threads, with their times and the order in which a path visits them; no other activity.
     Waits,
-    /// Even the waits take more than the limit: this many bytes. The model is of no use.
+    /// The waits alone exceed the limit, with this number of bytes. The model is useless.
     Nothing(usize),
 }
 
-/// How much of the threads' activity is kept.
+/// The extent to which the threads' activity is kept.
 #[derive(Debug, Default)]
 enum Detail {
     #[default]
     All,
-    /// Only when a thread waits, and for which thread or processor; all other activity is one state.
+    /// Only waits, with the thread or processor that each waits for; all other activity is one state.
     Waits,
     /// Complete activity of selected parts.
     Some(Arc<Wanted>),
@@ -121,11 +122,11 @@ pub struct Builder {
     names: Names,
     /// The times of the first event and of the last.
     span: Option<(u64, u64)>,
-    /// Maximum size of what is kept, bytes.
+    /// Maximum size of the kept data, bytes.
     limit: Option<usize>,
     /// Number of further events that cannot exceed the limit.
     unchecked: usize,
-    /// The limit is exceeded: nothing more is kept, only its size is counted.
+    /// The limit is exceeded: nothing more is stored, and only sizes are counted.
     over: bool,
     requests: Requests,
     signs: Signs,
@@ -135,8 +136,8 @@ pub struct Builder {
     disks: HashMap<Disk, String>,
     /// Last expiries of quota and deadline timers, and their processors.
     expired: Expired,
-    /// `sched_waking` is recorded, so `sched_wakeup` does not show the waker: it comes later, perhaps on another
-    /// processor.
+    /// `sched_waking` is recorded. Then `sched_wakeup`, which comes later and perhaps on another processor, does not
+    /// show the waker.
     wakings: bool,
     /// `sched_wakeup` is recorded, which comes after a thread has been put on a runqueue.
     wakeups: bool,
@@ -150,9 +151,10 @@ pub struct Builder {
     all_calls: bool,
     /// Kinds of events that are not recorded.
     missing: Missing,
-    /// All interrupts that are not from devices are recorded, also those that a processor sends to itself.
+    /// All interrupts that do not come from devices are recorded, including interrupts that a processor sends to
+    /// itself.
     all_vectors: bool,
-    /// The processors that have streams; the starts of these; and their ends, the last first.
+    /// The processors that have streams, the starts of the streams, and their ends, the last first.
     has_stream: Vec<u32>,
     starts: Vec<(u64, u32)>,
     ends: Vec<(u64, u32)>,
@@ -231,19 +233,19 @@ impl Builder {
         self.cpus.policy.detail = Detail::Some(wanted);
     }
 
-    /// Keeps only which thread waited for which: see [`Kept::Waits`].
+    /// Keeps only the waits between threads: see [`Kept::Waits`].
     pub fn keep_waits(&mut self) {
         self.tasks.keep_waits();
         self.cpus.keep_nothing();
         self.signs.clear();
     }
 
-    /// Limits the size of what is kept, in bytes; [`Builder::kept`] returns what had to be left out.
+    /// Limits the size of the kept data, in bytes; [`Builder::kept`] shows what was left out.
     pub fn limit(&mut self, bytes: usize) {
         self.limit = Some(bytes);
     }
 
-    /// How much of what happened is kept.
+    /// The extent of the kept data.
     #[must_use]
     pub fn kept(&self) -> Kept {
         match (self.over, &self.tasks.detail) {
@@ -289,7 +291,7 @@ impl Builder {
             self.unchecked = (limit - bytes) / EVENT;
             return;
         }
-        // From here on, the size of what would be kept is counted.
+        // From here on, only the size of the data is counted.
         self.over = true;
         self.tasks.count_only = true;
         self.cpus.policy.count_only = true;
@@ -520,7 +522,7 @@ impl Builder {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
         match (ran, self.cpus.at(cpu).known_since) {
-            // The first switch since the processor is known: it has run that thread since then.
+            // The first switch on this processor: it has run that thread since its events are known.
             (None, Some(since)) if since <= time => {
                 self.cpus.ran(cpu, prev, since);
                 if let Some(prev) = prev {
@@ -604,7 +606,7 @@ impl Builder {
         self.tasks.of(next).cpu = Some(cpu);
     }
 
-    /// The thread of this processor enters or leaves a system call.
+    /// Handles the start or the end of a system call of the current thread.
     fn call(&mut self, time: u64, cpu: u32, call: Option<crate::Name>) {
         let Some(thread) = self.cpus.at(cpu).thread() else {
             return;
@@ -634,15 +636,15 @@ impl Builder {
         };
         let sends = match self.raises {
             true => raised,
-            // Any interrupt that ended just before counts as the one that left it.
+            // An interrupt that ended just before counts as the interrupt that left it.
             false => self.tasks.of(thread).call.is_some() && !after_interrupt,
         };
         let network = handlers && matches!(vector, Vector::NET_TX | Vector::NET_RX);
         !inside && (network && sends || self.is_for_softirqs(thread))
     }
 
-    /// The thread raises a softirq, or an interrupt does. Threads send packets and complete requests; most other
-    /// softirqs are raised by interrupts, and an unrecorded interrupt looks like the thread.
+    /// Handles the raise of a softirq by the thread or by an interrupt. Threads send packets and complete requests;
+    /// most other softirqs are raised by interrupts, and an unrecorded interrupt looks like the thread.
     fn raise(&mut self, time: u64, cpu: u32, vector: u32) {
         self.raises = true;
         let thread = self.cpus.at(cpu).thread();
@@ -660,7 +662,7 @@ impl Builder {
         }
     }
 
-    /// A timer runs. If it is not the only one of its softirq, the due times are not known.
+    /// Handles the run of a timer. If its softirq runs several timers, their due times are not known.
     fn runs_timer(&mut self, cpu: u32) {
         let at = self.cpus.at(cpu);
         let is_in = at.contexts.last().is_some_and(|context| {
@@ -685,7 +687,7 @@ impl Builder {
         since.is_some_and(|since| time.saturating_sub(since) > WAY_OUT)
     }
 
-    /// Whether a thread only runs work that interrupts leave behind.
+    /// Whether a thread only runs work that interrupts have deferred.
     fn is_for_softirqs(&self, thread: ThreadId) -> bool {
         self.is_called(thread, |name| is_for_softirqs(name.as_bytes()))
     }
@@ -706,7 +708,7 @@ impl Builder {
         self.show(time, cpu);
     }
 
-    /// Ends the innermost context of that kind, and those nested in it whose end was not seen.
+    /// Ends the innermost context of that kind, and nested contexts whose end was not seen.
     fn leave(&mut self, time: u64, cpu: u32, is: impl Fn(&Context) -> bool) {
         let timers = !self.missing.has(Events::Timers);
         let at = self.cpus.at(cpu);
@@ -729,7 +731,7 @@ impl Builder {
         }
     }
 
-    /// Sets the activity of the processor and its thread to what is now the innermost context.
+    /// Sets the activity of the processor and its thread to the innermost context.
     fn show(&mut self, time: u64, cpu: u32) {
         self.cpus.note(cpu, time);
         let at = self.cpus.at(cpu);
@@ -741,7 +743,7 @@ impl Builder {
         }
     }
 
-    /// Invalidates what was known before a gap of `cpu`.
+    /// Invalidates the state before a gap of `cpu`.
     fn lost(&mut self, since: u64, until: u64, cpu: u32, why: Unrecorded) {
         let at = self.cpus.at(cpu);
         let ran = at.current().flatten();

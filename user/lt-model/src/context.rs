@@ -130,8 +130,8 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// The thread, if it is what caused the wakeup. A thread that runs the timer softirq, such as `ktimers/1`, has not
-    /// caused it any more than an interrupt that runs the softirq.
+    /// The thread, if it caused the wakeup. A thread that runs the timer softirq, such as `ktimers/1`, is no more the
+    /// cause than an interrupt that runs the softirq.
     #[must_use]
     pub fn by(&self) -> Option<ThreadId> {
         match self.context {
@@ -142,7 +142,7 @@ impl Waker {
     }
 }
 
-/// The thread that completed what another thread waited for, and its time.
+/// The thread that completed the operation that another thread waited for, and the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Helper {
     /// This thread did the work of a device, as the worker of a loop device does, until this time.
@@ -152,7 +152,7 @@ pub enum Helper {
     Handled(ThreadId, Option<u64>),
 }
 
-/// Whether a softirq works for no purpose of the thread that runs it: timers, packets that a timer has sent, such as a
+/// Whether a softirq is unrelated to the thread that runs it: timers, packets that a timer has sent, such as a
 /// delayed ACK, and disks.
 fn is_of_another(vector: Vector, by: Raiser) -> bool {
     match vector {
@@ -162,7 +162,7 @@ fn is_of_another(vector: Vector, by: Raiser) -> bool {
     }
 }
 
-/// Whether an interrupt that has just ended may leave work to threads of that name. Only the handler of a device leaves
+/// Whether an interrupt that has just ended may defer work to threads of that name. Only the handler of a device defers
 /// work to its own interrupt thread.
 pub(crate) fn is_left_to(name: &[u8], ended: Context) -> bool {
     match name.starts_with(b"irq/") {
@@ -171,12 +171,12 @@ pub(crate) fn is_left_to(name: &[u8], ended: Context) -> bool {
     }
 }
 
-/// Whether threads of that name run, in their own time, work that interrupts leave behind.
+/// Whether threads of that name run work that interrupts have deferred.
 pub(crate) fn is_for_softirqs(name: &[u8]) -> bool {
     is_of_softirqs(name) || name.starts_with(b"irq/")
 }
 
-/// Whether threads of that name do nothing but softirqs, so that their first waker need not be what they work for.
+/// Whether threads of that name only run softirqs. The first waker of such a thread need not be the cause of its work.
 pub(crate) fn is_of_softirqs(name: &[u8]) -> bool {
     let begins: [&[u8]; 3] = [b"ksoftirqd/", b"ktimers/", b"ktimersoftd/"];
     begins.iter().any(|begin| name.starts_with(begin))

@@ -53,7 +53,7 @@ pub enum What<'a> {
         prev: i32,
         /// Its name.
         prev_name: &'a [u8],
-        /// Its state after that.
+        /// Its state after the switch.
         out: SwitchedOut,
         /// Its priority, if that is recorded.
         prev_prio: Option<Priority>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reconstructs from kernel events what each thread and each processor did at any time, and the waker of each wakeup.
-//! Explains delays from that ([`why`]).
+//! Reconstructs the activity of each thread and each processor, and the waker of each wakeup, from kernel events.
+//! Explains delays from this model ([`why`]).
 //!
 //! ```text
 //! sched_switch, sched_waking, irq_..., sys_... --Builder::feed--> Model { threads, processors, wakings }
@@ -9,7 +9,7 @@
 //! thread 7   |running| blocked        |waiting|running |interrupted|running|
 //!                                     ^ waking: by thread 9, by interrupt 24, by a timer ...
 //!
-//! Model --why::path--> thread 7 runs, thread 9 does what 7 waits for, 7 waits for a CPU ...
+//! Model --why::path--> thread 7 runs, 7 waits for thread 9, which runs, 7 waits for a CPU ...
 //! ```
 //!
 //! The intervals of a thread, and of a processor, follow each other without a gap from its first event to its end. All
@@ -18,7 +18,7 @@
 //!
 //! # Examples
 //!
-//! Thread 7 sleeps until thread 8 wakes it. Its critical path in that time is what thread 8 did:
+//! Thread 7 sleeps until thread 8 wakes it. Its critical path in that time is the activity of thread 8:
 //!
 //! ```
 //! use lt_model::why::{Cause, path};
@@ -65,6 +65,7 @@ mod processor;
 mod request;
 mod sleep;
 mod state;
+pub mod tables;
 mod thread;
 mod tiles;
 mod wakers;
@@ -99,7 +100,7 @@ pub struct Model {
     pub processors: Vec<Processor>,
     /// All wakers.
     pub wakers: Wakers,
-    /// Signs of why threads waited for processors.
+    /// Signs of the causes of waits for processors.
     signs: limits::Signs,
     /// Handovers of locks.
     handovers: locks::Handovers,
@@ -131,7 +132,7 @@ impl Model {
         self.wakers.get(id)
     }
 
-    /// Returns why the activity of some processor between two times is not known, or `None` if all of it is.
+    /// Returns why the activity of some processor between two times is not known, or `None` if it is known completely.
     #[must_use]
     pub fn gap(&self, from: u64, to: u64) -> Option<Unrecorded> {
         self.gaps.why(from, to)
@@ -150,7 +151,7 @@ impl Model {
     }
 
     /// Whether this waker was a timer set by the thread itself, or by a thread of its program. Noted only if disk
-    /// completions are not recorded, since they would tell such a timer from one that completes a request.
+    /// completions are not recorded, since only they distinguish such a timer from a timer that completes a request.
     #[must_use]
     pub fn is_timeout(&self, id: WakerId) -> bool {
         self.wakers.is_timeout(id)
@@ -181,7 +182,7 @@ impl Model {
         self.signs.had_no_request(thread, from, to)
     }
 
-    /// Whether this thread does nothing but softirqs.
+    /// Whether this thread only runs softirqs.
     pub(crate) fn is_of_softirqs(&self, id: ThreadId) -> bool {
         let name = self.thread(id).and_then(|thread| thread.name);
         name.is_some_and(|name| context::is_of_softirqs(self.names.text(name).as_bytes()))

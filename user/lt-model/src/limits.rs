@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Signs of why a thread waited for a CPU, from events around the wait, if the CPU ran nothing else meanwhile.
+//! Signs of the cause of a wait for a CPU, from events around the wait, if the CPU ran nothing else meanwhile.
 
 use crate::ids::ThreadId;
 use crate::tiles::{push, with_room};
@@ -50,9 +50,9 @@ pub enum Sign {
 pub enum Runtime {
     /// It was used up.
     UsedUp,
-    /// The thread gave up what was left of it, with `sched_yield`.
+    /// The thread yielded the rest of its runtime, with `sched_yield`.
     Yielded,
-    /// Used up or given up: system calls are not recorded.
+    /// Used up or yielded: system calls are not recorded.
     Unrecorded,
 }
 
@@ -84,7 +84,7 @@ impl Signs {
         self.allocated = Vec::new();
     }
 
-    /// Records that a thread gets a request now for a bio that it submitted at `queued`, and that it slept in between.
+    /// Records that a thread gets a request now for a bio that it submitted at `queued`, and that it slept meanwhile.
     pub(crate) fn allocates(&mut self, thread: ThreadId, queued: u64, time: u64) {
         push(&mut self.allocated, (thread, time, queued));
     }

@@ -19,7 +19,7 @@ use crate::tiles::{push, with_room};
 pub(crate) enum Operation {
     /// Waits for the lock.
     Lock,
-    /// Hands the lock on.
+    /// Hands over the lock.
     Unlock,
 }
 
@@ -71,7 +71,7 @@ impl Futex {
     }
 }
 
-/// A wait for a lock that an owner has handed on.
+/// A wait for a lock that an owner has handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handover {
     /// When the thread began to wait for that owner, ns.

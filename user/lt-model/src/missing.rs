@@ -17,7 +17,7 @@ pub enum Events {
     Timers,
     /// `irq_handler_entry`: shows that a device's handler raised a softirq, and not the thread that it interrupted.
     Handlers,
-    /// `workqueue_execute_start`: shows that a worker submits what a limit held back.
+    /// `workqueue_execute_start`: shows that a worker submits requests that a limit held back.
     Works,
 }
 

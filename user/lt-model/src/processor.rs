@@ -16,7 +16,7 @@ pub struct Processor {
     pub stretches: Stretches,
 }
 
-/// A stretch in which a processor did one thing.
+/// A stretch in which a processor had one use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     /// Start, ns.
@@ -36,12 +36,12 @@ pub enum Use {
     Idle,
     /// Runs this thread.
     Thread(ThreadId),
-    /// Runs this context, on behalf of another thread than the current one or of none.
+    /// Runs this context, which does not work for the current thread.
     Context(Context),
 }
 
 impl Use {
-    /// Number of this use; those of threads are even.
+    /// Number of this use; even for threads.
     pub(crate) fn number(self, contexts: &mut Kinds<Context>) -> u32 {
         match self {
             Self::Unknown => 0,

@@ -27,8 +27,9 @@ pub struct Request {
     pub entered: Option<u64>,
     /// When it was submitted to the disk. A cgroup's limit holds it back before that.
     pub queued: Option<u64>,
-    /// The thread that entered the request. `None` if that is not recorded, if a limit held the request back and left
-    /// it to a worker, or if its parts are from several threads; in the last case its stages are not known either.
+    /// The thread that entered the request. `None` if the thread is not recorded, if a limit held the request back
+    /// until a worker submitted it, or if several threads entered its parts. In the last case its stages are not known
+    /// either.
     pub of: Option<ThreadId>,
     /// When the work item for bios held back by io.max submitted it: the limit held it back until then.
     pub limited: Option<u64>,

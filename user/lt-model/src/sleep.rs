@@ -19,7 +19,7 @@ use crate::context::Disk;
 /// Reason why a thread does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sleep {
-    /// Waits; a signal would end it (S).
+    /// Sleeps until a wakeup or a signal (S).
     Interruptible,
     /// Waits for the kernel or a device (D).
     Uninterruptible,
@@ -31,16 +31,16 @@ pub enum Sleep {
     Stopped,
     /// Stopped for its tracer (t).
     Traced,
-    /// Parked, or in a state of its own.
+    /// Parked, or in an uncommon state.
     Other,
 }
 
 /// State of a thread when it is switched out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchedOut {
-    /// Still runnable: other threads run first.
+    /// Switched out while runnable: preempted, or yielded.
     Preempted,
-    /// Waits for something.
+    /// Blocked.
     Blocked(Sleep),
     /// It has ended.
     Dead,

@@ -7,7 +7,7 @@ use crate::ids::WakerId;
 use crate::names::Name;
 use crate::sleep::Sleep;
 
-/// An interval in which a thread did one thing.
+/// An interval in which a thread was in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     /// Start, ns.
@@ -42,13 +42,13 @@ pub enum Unrecorded {
 /// A state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Not recorded, and why.
+    /// Not recorded, with the reason.
     Unknown(Unrecorded),
     /// Runs, in this system call if it is known to be in one.
     Running(Option<Name>),
-    /// Runnable, but an interrupt or the like has the processor.
+    /// Runnable, but an interrupt or another context has the processor.
     Interrupted(Context),
-    /// Runnable, but other threads run first.
+    /// Switched out while runnable: preempted, or yielded.
     Preempted,
     /// Has been woken, and waits for a processor.
     Waiting,
@@ -63,7 +63,7 @@ pub enum Class {
     Working,
     /// The thread was runnable, but had no processor.
     Interrupted,
-    /// The thread waited for something.
+    /// The thread was blocked.
     Blocked,
     /// Not known.
     Unknown,

@@ -34,6 +34,12 @@ impl Thread {
         earlier.map(|(_, name)| *name).or(self.name)
     }
 
+    /// All its recorded names, the earliest first.
+    pub fn names(&self) -> impl Iterator<Item = Name> {
+        let earlier = self.earlier.iter().map(|(_, name)| *name);
+        earlier.chain(self.name)
+    }
+
     /// The intervals that overlap `from` to `to`.
     pub fn between(&self, from: u64, to: u64) -> impl DoubleEndedIterator<Item = Interval> + Clone {
         self.intervals.between(from, to)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a model takes, by the allocator's count. Alone in its process: others would be counted, too.
+//! The memory of a model, as counted by the allocator. This test has its own process, since other tests would also be
+//! counted.
 
 use lt_model::{Builder, Event, Kept, Sleep, SwitchedOut, ThreadId, Wanted, What};
 use peak_alloc::PeakAlloc;
@@ -62,7 +63,7 @@ fn fed(mut builder: Builder) -> (Builder, usize, usize) {
     for number in 0..TURNS {
         turn(&mut builder, number);
         if number % 1000 == 0 {
-            // What it says is what it takes, or more.
+            // The reported size is an upper bound.
             assert!(HEAP.current_usage() - before <= builder.bytes());
         }
     }
@@ -84,7 +85,7 @@ fn what_a_model_takes_is_known_little_and_limited() {
     assert_eq!(whole.kept(), Kept::All);
     let whole = whole.finish();
 
-    // Half of it is enough to tell who waited for whom. While a vector grows, it may be there twice.
+    // Half of the size suffices for the waits between threads. While a vector grows, it may exist twice.
     let limit = took / 2;
     let mut builder = Builder::new();
     builder.limit(limit);
@@ -94,7 +95,7 @@ fn what_a_model_takes_is_known_little_and_limited() {
     assert!(peak <= limit + limit / 2, "{peak} {limit}");
     drop(waits);
 
-    // What is wanted of one thread takes little, and is what it is in the whole.
+    // The wanted parts of one thread are small, and equal to the parts of the complete model.
     let (from, to) = (TURNS * 50, TURNS * 50 + 100_000);
     let mut wanted = Wanted::default();
     wanted.thread(ThreadId(7), from, to);
@@ -115,7 +116,7 @@ fn what_a_model_takes_is_known_little_and_limited() {
     assert_eq!(of(&part), of(&whole));
     assert!(of(&part).0.len() > 20);
 
-    // Too little for anything: it says how much it takes, and with that it does.
+    // A limit that is too small for the waits: the error has the needed size, which suffices.
     let mut builder = Builder::new();
     builder.limit(200_000);
     let (nothing, now, _) = fed_only_counted(builder);

@@ -7,7 +7,7 @@
 //!       KIND:SUBJECT@CPU+ns since the step before
 //! ```
 //!
-//! With `interference=1`, the time of a `switch` is followed by what the CPU did while the task
+//! With `interference=1`, the time of a `switch` is followed by the activity of the CPU while the task
 //! waited for it: `{irq:9000,softirq:0,tasks:2738,idle:0}`. For the longest of these waits, it also
 //! names what had the CPU:
 //! `{irq:9000,softirq:0,tasks:2738,idle:0;irq/27(eth0)=8800;task/214(hog)>=2400}`.
@@ -69,7 +69,7 @@ pub struct Rival {
 }
 
 impl Rival {
-    /// Parses `KIND/ID(NAME)=NS`, or the same with `>=`.
+    /// Parses `KIND/ID(NAME)=NS` or `KIND/ID(NAME)>=NS`.
     fn parse(text: &str) -> Option<Self> {
         let (what, time) = text.rsplit_once('=')?;
         let (what, at_least) = match what.strip_suffix('>') {
@@ -204,7 +204,7 @@ pub fn chain_so_far(pending: &Pending) -> Result<Vec<ChainStep>, ParseError> {
 pub fn before(steps: &[ChainStep]) -> Option<String> {
     let first = steps.first().filter(|first| first.is_requested())?;
     Some(format!(
-        "the delay is counted from the interrupt {}: what requested it, and how long before, is not recorded",
+        "the delay is counted from interrupt {}, whose request is not recorded",
         first.subject
     ))
 }
@@ -332,7 +332,7 @@ impl ChainStep {
             "irq" => format!("handler of interrupt {subject}{named} is called"),
             "vector" => format!("interrupt {subject}"),
             "timer" => format!("timer is due: {subject}"),
-            "expire" => format!("timer's function is called: {subject}"),
+            "expire" => format!("the function of the timer is called: {subject}"),
             "wheel" => format!("timer of the timer wheel is due: {subject}"),
             "queue" => format!("work {subject} is queued"),
             "work" => format!("a worker begins work {subject}"),
@@ -443,12 +443,13 @@ impl ChainStep {
             "switch" => format!("while {} ran", self.task()),
             // Only a limit keeps a CPU idle while it has a task to run.
             "preempted" if self.is_idle() => {
-                "while the task could run and its CPU was idle, which a quota may cause".to_string()
+                "while the task was runnable and its CPU was idle, perhaps because of a quota"
+                    .to_string()
             }
             "preempted" => match times(subject) {
-                1 => format!("while {} had preempted it", self.task()),
+                1 => format!("while {} had preempted the task", self.task()),
                 times => format!(
-                    "while it was preempted {times} times, longest by {}",
+                    "while the task was preempted {times} times, longest by {}",
                     self.task()
                 ),
             },
@@ -482,7 +483,7 @@ impl ChainStep {
             "begin" => format!("in the work that {} has begun", self.task()),
             "more" if subject == "1" => "in 1 step that was left out of the wake chain".to_string(),
             "more" => format!(
-                "in {subject} steps that were left out of the wake chain, whose times are not recorded separately"
+                "in {subject} steps that were left out of the wake chain, without separate times"
             ),
             other => format!("after {other} {subject}"),
         };
@@ -561,7 +562,7 @@ mod tests {
         );
         assert_eq!(
             steps[3].meanwhile("lt_cause"),
-            "in 2 steps that were left out of the wake chain, whose times are not recorded separately"
+            "in 2 steps that were left out of the wake chain, without separate times"
         );
         assert_eq!(steps[2].meanwhile(""), "in the softirq HI, CPU 1");
     }
@@ -572,7 +573,7 @@ mod tests {
         let told = |chain: &str| before(&parse(chain).unwrap());
         assert_eq!(
             told("vector:irq_work@1+0 waking:7@1+900 switch:7(a)/120@1+40100").unwrap(),
-            "the delay is counted from the interrupt irq_work: what requested it, and how long before, is not recorded"
+            "the delay is counted from interrupt irq_work, whose request is not recorded"
         );
         assert!(told("vector:call_function_single@1+0 waking:7@1+9").is_some());
         // Here the hardware is the cause, or the request is a step.
@@ -643,7 +644,7 @@ mod tests {
         assert_eq!(steps[3].what(""), "switched out, and its CPU goes idle");
         assert_eq!(
             steps[3].meanwhile(""),
-            "while the task could run and its CPU was idle, which a quota may cause, CPU 1"
+            "while the task was runnable and its CPU was idle, perhaps because of a quota, CPU 1"
         );
     }
 
@@ -690,7 +691,7 @@ mod tests {
         );
         assert_eq!(
             steps[1].meanwhile(""),
-            "while it was preempted 20 times, longest by ktimers/1/17, CPU 1"
+            "while the task was preempted 20 times, longest by ktimers/1/17, CPU 1"
         );
         let steps = parse("preempted:17(*5)/98@1+5").unwrap();
         assert_eq!(steps[0].what(""), "preempted by *5/17");

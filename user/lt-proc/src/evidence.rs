@@ -11,7 +11,7 @@ pub struct Evidence {
     /// Kernel functions that prove a cause, with the same addresses as in the trace. Empty if the
     /// kernel hides them.
     pub functions: Vec<Function>,
-    /// The late tasks, as they were after their alerts, except those that had exited.
+    /// The late tasks, as they were after their alerts, except tasks that had exited.
     pub tasks: Vec<Task>,
     /// Their cgroups and the ancestors of these, if they have or had a limit, or have been frozen.
     /// If `/` is one of them, it has ancestors that are not visible, as in a container.

@@ -9,6 +9,7 @@
 //!  NAME/alerts        ->  StreamLine (Alert | lost) what was late
 //!  NAME/stats         ->  Stats                     what was counted
 //!  NAME/histogram     ->  Histogram -> Log2Hist     how long things took
+//!  NAME/labels        ->  Labels                    how long things took, by a field
 //!  NAME/pending       ->  Pending                   what is in flight now
 //!  hwnoise            ->  Hwnoise, Slice            gaps of a loop with interrupts off
 //!  measure            ->  Measure                   what the probes themselves cost
@@ -42,6 +43,7 @@ pub mod evidence;
 mod fields;
 mod histogram;
 mod hwnoise;
+mod labels;
 mod log2hist;
 mod measure;
 mod pending;
@@ -59,6 +61,7 @@ pub use error::{ParseError, ProcError};
 pub use fields::{Field, Fields, Value};
 pub use histogram::{Bucket, Histogram, PERCENTILES, Percentile};
 pub use hwnoise::{Hwnoise, LONGEST_SLICE, Slice};
+pub use labels::{Delays, Label, Labels};
 pub use log2hist::{Log2Hist, Unit};
 pub use measure::{Counter, CycleBucket, Measure, MeasuredProbe, Outliers, Taken};
 pub use pending::Pending;

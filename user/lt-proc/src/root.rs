@@ -3,15 +3,16 @@
 //! The files of the tree, and what each contains. The only part of this crate that opens files.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Histogram, Instance, Measure, ParseError, Pending, ProcError, Profile, Setting, Span, Stats,
-    StepTime, TrackerInfo,
+    Histogram, Instance, Labels, Measure, ParseError, Pending, ProcError, Profile, Setting, Span,
+    Stats, StepTime, TrackerInfo,
 };
 
+const LABELS: &str = "labels";
 const STEPS: &str = "steps";
 const MEASURE: &str = "measure";
 
@@ -95,12 +96,49 @@ impl ProcRoot {
         self.parse(&Path::new(name).join("histogram"), Histogram::parse)
     }
 
+    /// Returns the delays of an instance by label.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`]; [`ProcError::Io`] if it does not count by label.
+    pub fn labels(&self, name: &str) -> Result<Labels, ProcError> {
+        self.parse(&Path::new(name).join(LABELS), Labels::parse)
+    }
+
+    /// Whether an instance counts delays by label.
+    #[must_use]
+    pub fn has_labels(&self, name: &str) -> bool {
+        self.path.join(name).join(LABELS).exists()
+    }
+
     /// Returns the operations in flight in an instance.
     ///
     /// # Errors
     /// See [`ProcRoot::instance`].
     pub fn pending(&self, name: &str) -> Result<Vec<Pending>, ProcError> {
         self.parse(&Path::new(name).join("pending"), Pending::parse_all)
+    }
+
+    /// Returns the oldest operations in flight in an instance: those whose lines are in the first
+    /// `bytes` of the file. The cost is bounded, however many operations are in flight.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`].
+    pub fn oldest(&self, name: &str, bytes: u64) -> Result<Vec<Pending>, ProcError> {
+        let relative = Path::new(name).join("pending");
+        let mut head = Vec::new();
+        let read = File::open(self.path.join(&relative))
+            .and_then(|file| file.take(bytes).read_to_end(&mut head));
+        read.map_err(|e| self.explain(&relative, e))?;
+        // The last line may be cut.
+        let whole = head
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
+        let text = String::from_utf8_lossy(&head[..whole]);
+        Pending::parse_all(&text).map_err(|source| ProcError::Parse {
+            path: self.path.join(&relative),
+            source,
+        })
     }
 
     /// Returns how long operations of each class took, for an instance that keeps a profile.
@@ -271,6 +309,22 @@ mod tests {
                 .next(),
             Some("-a")
         );
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn the_oldest_operations_are_whole_lines() {
+        let dir = std::env::temp_dir().join(format!("lt-proc-oldest-{}", std::process::id()));
+        fs::create_dir_all(dir.join("a")).unwrap();
+        let line = "age=9 start=1 pid=1 tid=1 comm=\"x\"\n";
+        fs::write(dir.join("control"), "a block threshold=1\n").unwrap();
+        fs::write(dir.join("a/pending"), line.repeat(3)).unwrap();
+        let root = ProcRoot::new(&dir);
+        let count = |bytes: usize| root.oldest("a", bytes as u64).unwrap().len();
+        assert_eq!(count(2 * line.len() + 5), 2);
+        assert_eq!(count(line.len() - 1), 0);
+        assert_eq!(count(4096), 3);
+        assert!(matches!(root.oldest("b", 1), Err(ProcError::NoInstance(_))));
         fs::remove_dir_all(&dir).unwrap();
     }
 }

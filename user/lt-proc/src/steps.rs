@@ -87,7 +87,7 @@ impl StepTime {
             "softirq" => "in a softirq",
             "waking" => "woken, and waiting for a CPU",
             "switch" => "while a thread ran",
-            "preempted" => "while another task had preempted it",
+            "preempted" => "while another task had preempted the task",
             "throttled" => "throttled by a quota or a deadline's runtime",
             "lock" => "waiting for a spinlock",
             "sleep" => "sleeping in state D",

@@ -43,7 +43,7 @@ use crate::profile::Subject;
 use crate::rules::Rule;
 use crate::tasks::Wait;
 
-/// Recomputes what was slow from a trace and compares them with the alerts.
+/// Recomputes the delays from a trace and compares them with the alerts.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -72,7 +72,7 @@ struct Args {
     /// Find begins and ends by a rule: the name of one, or a text as described in rules.rs.
     #[arg(long, value_name = "RULE", conflicts_with_all = ["lttng", "from", "dev", "tasks"], value_parser = parse_rule)]
     rule: Option<Rule>,
-    /// The alerts are those of the tracker `io`, with threshold 0, and this is its profile.
+    /// The alerts come from the tracker `io` with threshold 0, and this is its profile.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lttng", "from", "tasks", "rule"])]
     profile: Option<PathBuf>,
     /// With --profile: system calls of this thread and its descendants; without, requests of --dev.
@@ -81,7 +81,7 @@ struct Args {
     /// Only this device (MAJ:MIN), in the trace and in the alerts.
     #[arg(long, value_name = "MAJ:MIN", value_parser = parse_dev)]
     dev: Option<Dev>,
-    /// The alerts are those of the tracker `tree`, with threshold 0. FILE has the thread ids of the
+    /// The alerts come from the tracker `tree` with threshold 0. FILE has the thread ids of the
     /// threads of the kernel that were there before the trace.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lttng", "tasks", "rule", "profile", "dev"])]
     tree: Option<PathBuf>,

@@ -10,7 +10,7 @@
 //!    microseconds: a delay this close to the bound of a row may be on either side of it. An interrupt may come between
 //!    the two reads, so that one delay in a hundred, or one of a few, may be in any row.
 //!
-//! System calls are those of a task and its descendants; block requests are those of a disk.
+//! It covers the system calls of a task and its descendants, and the block requests of a disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 

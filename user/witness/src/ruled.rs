@@ -11,7 +11,7 @@ use crate::lines::{self, Line, Marks};
 use crate::pair::{Pairing, Place, Request};
 use crate::rules::{Mode, Rule};
 
-/// An open event: its start, and what the alert must contain about that.
+/// An open event: its start, and the fields that the alert must have about the start.
 struct Open {
     start: u64,
     said: String,

@@ -8,12 +8,13 @@
 //! ```
 //!
 //! *To add a rule*, add a line to [`TABLE`] and a test of it below, with lines copied from a real trace. A test may
-//! also pass a rule of its own: `--rule 'last foo(tid) -> bar(tid)'`.
+//! also pass its own rule: `--rule 'last foo(tid) -> bar(tid)'`.
 //!
 //! - Events are named as in the trace; `a|b` is either of two. Their fields have one common form.
 //! - `key` identifies one of several open operations; start, end and drop name the same fields. `said` is compared with
 //!   the alert, as text.
-//! - A field is `NAME:SOURCE`, where NAME is that of the *alert's* field. SOURCE is its place in the trace: `xyz=` the
+//! - A field is `NAME:SOURCE`, where NAME is the name of the *alert's* field. SOURCE is its place in the trace: `xyz=`
+//!   the
 //!   word after the last `xyz=`; `#2` the word with that number, from 0; `xyz=..` or `#2..` everything to the end of
 //!   the line; `@tid`, `@cpu`, `@context` from the head of the line. Commas, colons and brackets around a word are
 //!   dropped, and so are leading zeros of a CPU number. An `0x` before a source means that the alert has one where the
@@ -157,7 +158,7 @@ impl Rule {
         self.begin.key.iter().map(|field| field.name.as_str())
     }
 
-    /// Returns the fields of an alert that are compared, those of the start first.
+    /// Returns the compared fields of an alert, fields of the start first.
     pub(crate) fn said(&self) -> impl Iterator<Item = &str> {
         let fields = self.begin.said.iter().chain(&self.end.said);
         fields.map(|field| field.name.as_str())
@@ -351,7 +352,7 @@ mod tests {
         assert_eq!(rule.begin.key(&seen).unwrap(), "socket=ffff8880");
         let said = "tid=7 fd=6 port=80 remote=4242";
         assert_eq!(rule.begin.said(&seen).unwrap(), said);
-        // The next call that returns has none, and that of another task neither.
+        // The next call that returns has no open event, nor has the call of another task.
         assert!(rule.begin.seen(&exit, &mut recent).is_none());
         recent.insert(8, &accepted);
         assert!(rule.begin.seen(&exit, &mut recent).is_none());

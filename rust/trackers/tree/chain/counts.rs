@@ -136,7 +136,7 @@ impl Counts {
         Origin::of(self.field::<52, 4>())
     }
 
-    /// Whether the task is the one that is measured, not a hop.
+    /// Whether the task is the measured target, not a hop.
     pub(crate) fn is_target(self) -> bool {
         self.field::<56, 4>() & TARGET != 0
     }
@@ -206,7 +206,7 @@ impl Counts {
         self.set::<56, 4>(refused | if target { TARGET } else { 0 });
     }
 
-    /// Marks the chain as that of a timer that the filter refuses.
+    /// Marks the chain of a timer that the filter refuses.
     pub(crate) fn set_refused(&mut self) {
         self.set::<56, 4>(self.field::<56, 4>() | REFUSED);
     }

@@ -37,7 +37,7 @@ const DIGITS: u32 = 10;
 /// The subject of [`Kind::Preempted`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Preempted {
-    /// The preempting thread; of several, the one that ran for longest.
+    /// The preempting thread; of several threads, the thread that ran for longest.
     pub(crate) tid: u32,
     pub(crate) prio: i32,
     /// Number of preemptions that the step stands for, at most 1023.

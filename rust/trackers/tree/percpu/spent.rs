@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Times that a CPU spends on other things than tasks, as running totals: see chain/wait.rs.
+//! Running totals of the time that a CPU does not spend on tasks: see chain/wait.rs.
 //!
 //! ```text
 //!   word      changed by                               when
@@ -22,11 +22,10 @@
 //! each other, as the table shows, so starts and ends alternate.
 //!
 //! The CPU that wakes a task reads the words of the CPU where the task will wait, and notes them in
-//! the tip. Each word is read at once, and is right by itself: a total that runs has begun, one
-//! that does not has ended, and the word refers to nothing else in memory. So relaxed is enough,
-//! there is nothing to publish. When the task is switched in, that CPU reads its own words: no
-//! older values than those noted, since a word has one order of changes for all (coherence), and
-//! the tip was found after it was made, which is acquired with it.
+//! the tip. Each word is read with one load, and is consistent by itself: it shows whether its
+//! total is running, and refers to nothing else in memory. So relaxed suffices. When the task is
+//! switched in, that CPU reads its own words. These values are not older than the noted ones, since
+//! all CPUs see the changes of a word in one order (coherence), and finding the tip acquires it.
 //!
 //! The values may be off by the duration of the reading: the clock was read a moment before, and an
 //! interrupt may begin or end on the other CPU between one word and the next. `Spent::until` keeps

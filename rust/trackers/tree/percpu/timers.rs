@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A timer whose function runs, and the chain to what the function does.
+//! A timer whose function runs, and the chain to the activity of the function.
 //!
 //! ```text
-//!   due             interrupt or softirq       function called      what it does
+//!   due             interrupt or softirq       function called      its activity
 //!    |-----------------------|-----------------------|------------------->
 //!    `from=softexpires`, or the end of the slack     steps
 //! ```
@@ -40,10 +40,10 @@ pub(crate) struct Timers {
 
 /// Makes this choice for timers.
 pub(crate) trait Choice {
-    /// Whether all timers whose time is exact are wanted, from when they are due. Calls nothing.
+    /// Whether all timers with exact times are wanted, from their due times on. Calls nothing.
     fn is_plain(&self) -> bool;
 
-    /// Returns from when on the delay of the timer with this function counts.
+    /// Returns the start of the delay of the timer with this function.
     fn timers(&self, timing: Timing, function: u64) -> Timers;
 }
 
@@ -101,7 +101,7 @@ impl Expiring {
         self.function.store(0, Relaxed);
     }
 
-    /// Returns what is known of the timer with this function.
+    /// Returns the known facts about the timer with this function.
     #[inline(always)]
     pub(super) fn expired(&self, function: u64) -> Expired {
         Expired {

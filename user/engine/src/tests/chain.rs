@@ -16,7 +16,7 @@ enum Act {
     /// A step after this time; negative if the clock is behind.
     Step(i64, u32),
     Named(i64, [u64; 2]),
-    /// A wait of this length for a CPU, with what the CPU did meanwhile, and possibly a name.
+    /// A wait of this length for a CPU, with the activity of the CPU, and possibly a name.
     Waited(i64, Spent, Option<[u64; 2]>),
     /// It becomes the chain to a timer that was due within it, after this many thousandths of it.
     Cut(u64),
@@ -54,7 +54,7 @@ fn spent() -> impl Strategy<Value = Spent> {
     })
 }
 
-/// Returns what a reader sees of a chain in the words of an alert.
+/// Returns a reader's view of a chain in the words of an alert.
 fn shown(chain: &Chain) -> Vec<Shown> {
     let (head, steps) = split(chain, 0);
     let (more, counts, ..) = of_split(&head);

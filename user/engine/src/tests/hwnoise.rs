@@ -10,7 +10,7 @@ fn plan(text: &str) -> Plan {
     Plan::parse(text.as_bytes()).unwrap()
 }
 
-/// Returns what a slice prints, with a clock whose readings are these, and then 10 ns apart.
+/// Returns the output of a slice, with a clock that has these readings, followed by readings 10 ns apart.
 fn measured(text: &str, readings: &[u64]) -> Vec<String> {
     let at = Cell::new(0);
     let clock = || {

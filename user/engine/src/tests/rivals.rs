@@ -14,7 +14,7 @@ use crate::sys::atomic::Atomic;
 use proptest::prelude::*;
 use std::{array, collections::HashMap};
 
-/// A wait: its start, and what has had the CPU since.
+/// A wait: its start, and the users of the CPU since then.
 struct Wait {
     since: u64,
     truth: HashMap<u64, u64>,

@@ -439,7 +439,7 @@ fn once_stopped_nothing_is_started() {
 }
 
 proptest! {
-    /// One CPU has a problem at a time, with at least one run without a problem in between. The
+    /// One CPU at a time has a problem, and between two problems there is at least one run without a problem. The
     /// work continues whatever the CPU does.
     #[test]
     fn one_cpu_cannot_stop_the_work(

@@ -23,7 +23,7 @@ fn begin(engine: &Engine, guard: &Guard, key: u64, start: u64) {
     assert_eq!(begun, Begin::Started);
 }
 
-/// Ends an event at `end`; returns what the end reports, if anything: reason, delay and threshold.
+/// Ends an event at `end`; returns reason, delay and threshold if the end is reported.
 fn end(engine: &Engine, guard: &Guard, key: u64, end: u64) -> Option<(Why, u64, u64)> {
     let mut report = None;
     let late = |late: &Late<1, 1>| {

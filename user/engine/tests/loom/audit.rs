@@ -7,13 +7,13 @@
 //! loom -- --ignored --nocapture audit`.
 
 use crate::{
-    early_model, event_model, freelist_model, held_model, machine::run, reap_model, rename_model,
-    ring_model, step_model, table_model, timeout_model,
+    early_model, event_model, freelist_model, held_model, labels_model, machine::run, reap_model,
+    rename_model, ring_model, step_model, table_model, timeout_model,
 };
 use kernel::model::{mutate, Change, Mutation};
 
 /// All files of the module with an ordering other than relaxed.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     (
         "rust/freelist.rs",
         include_str!("../../../../rust/freelist.rs"),
@@ -30,6 +30,10 @@ const FILES: [(&str, &str); 7] = [
     (
         "rust/engine/event.rs",
         include_str!("../../../../rust/engine/event.rs"),
+    ),
+    (
+        "rust/engine/labels.rs",
+        include_str!("../../../../rust/engine/labels.rs"),
     ),
     (
         "rust/alert/ring.rs",
@@ -94,6 +98,7 @@ fn audit() {
         step_model::MODELS,
         reap_model::MODELS,
         early_model::MODELS,
+        labels_model::MODELS,
     ];
     std::panic::set_hook(Box::new(|_| ()));
     for (file, source) in FILES {

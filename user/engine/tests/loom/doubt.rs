@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A wakeup at the moment when the task goes to sleep, and what the tracker `tree` concludes from
+//! A wakeup at the moment when the task goes to sleep, and the conclusion of the tracker `tree` from
 //! it.
 //!
 //! ```text

@@ -21,7 +21,7 @@ use std::sync::{
 
 const FREELIST: Mutate = source!("freelist.rs");
 
-/// A cell that records whether it is held, and what its holder wrote last.
+/// A cell that records whether it is held, and its holder's last write.
 struct Checked {
     link: Link,
     word: Atomic<u64>,
@@ -87,7 +87,7 @@ fn complete<P: Platform>(pool: &Freelist<Checked, P>, guard: &P::Guard) {
 
 /// Two nodes, with a CPU each.
 type Even = Model<2, 2, 0x10>;
-/// Node 1 has no memory, so that CPU 1 keeps cells of node 0, too.
+/// Node 1 has no memory, so CPU 1 keeps cells of node 0.
 type Uneven = Model<2, 2, 0x10, 0b01>;
 
 /// Two CPUs take from one stack and return to it. The cells that CPU 1 returns go to node 0's pool
@@ -159,7 +159,7 @@ fn stealing() {
     complete(&pool, &On(0));
 }
 
-/// Stealing on a node without memory, whose CPU keeps returned cells, too.
+/// Stealing on a node without memory, whose CPU also keeps returned cells.
 fn stealing_without_memory() {
     let pool = steal(Arc::new(Freelist::<Checked, Uneven>::new(2, 2).unwrap()));
     complete(&pool, &On(0));

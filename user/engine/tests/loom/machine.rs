@@ -26,10 +26,10 @@ pub(crate) struct Model<
     const MEMORY: u64 = { u64::MAX },
 >;
 
-/// A thread of the model on a CPU. Models give each thread CPUs of its own.
+/// A thread of the model on a CPU. No two threads of a model share a CPU.
 pub(crate) struct On(pub(crate) usize);
 
-// SAFETY: Models give each thread CPUs of its own, and free nothing that others may look at. The
+// SAFETY: No two threads of a model share a CPU, and models free nothing that another thread may access. The
 // shape is constant.
 #[allow(unsafe_code)]
 unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ring of alerts: a reader gets whole alerts, and never waits for one that will not come.
+//! The ring of alerts: a reader gets complete alerts, and never waits for an alert that will not come.
 
 use crate::{
     alert::ring::{Read, Ring, Words, WORDS},
@@ -65,7 +65,7 @@ fn overtaken_with_tails() {
     writer.join().unwrap();
 }
 
-/// Two writers and a reader of what they write share one slot.
+/// Two writers and a reader share one slot.
 fn contended() {
     let ring = Arc::new(Ring::new(1, 0).unwrap());
     let other = ring.clone();

@@ -2,7 +2,7 @@
 
 //! Keeps the stacks of loom's threads for the next run.
 //!
-//! Each thread of each run of a model is a coroutine with a stack of its own (crate generator). The
+//! Each thread of each run of a model is a coroutine with its own stack (crate generator). The
 //! stack is mapped, gets a guard page, and is unmapped when the run ends. With its page faults,
 //! that was half of the time of a few million runs. Neither crate can keep stacks. So this program
 //! has its own `mmap`, `mprotect` and `munmap`, which the linker prefers to the C library's. They
@@ -60,7 +60,7 @@ unsafe extern "C" fn mmap(
     let call = libc::SYS_mmap;
     // Each is passed in a register, of which the kernel reads all bits.
     let [protection, flags, file] = [protection, flags, file].map(c_long::from);
-    // SAFETY: The caller promises what the system call needs.
+    // SAFETY: The caller guarantees the preconditions of the system call.
     let start = unsafe { libc::syscall(call, address, length, protection, flags, file, offset) };
     let start = start as usize;
     let mapped = ptr::with_exposed_provenance_mut(start);
@@ -91,7 +91,7 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: 
         return 0;
     }
     let protection = c_long::from(protection);
-    // SAFETY: The caller promises what the system call needs.
+    // SAFETY: The caller guarantees the preconditions of the system call.
     let result = unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) };
     if let (0, Some(stack)) = (result, stack) {
         stack.guard = guard;
@@ -109,7 +109,7 @@ unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
         stack.free = true;
         return 0;
     }
-    // SAFETY: The caller promises what the system call needs.
+    // SAFETY: The caller guarantees the preconditions of the system call.
     unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int }
 }
 

@@ -138,7 +138,7 @@ fn two_ends() {
     settled(&engine);
 }
 
-/// An event ends while the next event of its key ends, too. Each ends once.
+/// An event ends concurrently with the next event of its key. Each ends once.
 fn two_of_a_key() {
     let engine = engine(2);
     begin(&engine, 7);

@@ -108,7 +108,7 @@ fn bucket() {
     assert!(offers(&table, lasting, 1), "a live event is not found");
 }
 
-/// A slot gets a new owner: a search reads what the new owner wrote.
+/// A slot gets a new owner: a search reads the new owner's writes.
 fn slot() {
     let table = Arc::new(Table::new(4).unwrap());
     let other = table.clone();

@@ -9,12 +9,17 @@ use lt_common::size::Size;
 use lt_proc::Nanos;
 
 use super::fold::Part;
+use super::tables::args::{
+    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, SyscallsArgs, WakeupsArgs,
+};
 use crate::trace::{Mark, Point, When, event};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   latency-tracker analyze path /srv/slow/0001/trace --tid 812
-  latency-tracker analyze delays /srv/slow/0001/trace --tid 812";
+  latency-tracker analyze delays /srv/slow/0001/trace --tid 812
+  latency-tracker analyze wakeups /srv/slow/0001/trace
+  latency-tracker analyze irq trace --by cpu -i 100ms --csv";
 
 const PATH_EXAMPLES: &str = "\
 Examples:
@@ -23,20 +28,27 @@ Examples:
   latency-tracker analyze path trace --tid 812 --min 1ms --depth 1
   latency-tracker analyze path trace --tid 812 --json | jq .causes
   latency-tracker analyze path trace --tid 812 --perfetto 812.pftrace
+  latency-tracker analyze path trace --tid 812 --html 812.html
   latency-tracker analyze path week-of-traces --tid 812 --max-memory 500M
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC) or, with a +, the time
-since the start of the trace. The path is the thread while it runs, is
-interrupted or waits for a CPU. While it is blocked, the path is that of the
-thread that woke it, indented, down to a timer, a device or the network.
+since the start of the trace.
+
+While the thread runs, is interrupted or waits for a CPU, it is on the path
+itself. While it is blocked, the thread that woke it is on the path, indented,
+and so on down to a timer, a device or the network.
+
 The trace needs sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
 timer_hrtimer_expire_*, x86_irq_vectors_* and system calls add detail.
-A perf trace (perf data convert --to-ctf) needs these events by perf's names:
-sched:*, irq:*, timer:hrtimer_expire_*, irq_vectors:*, syscalls:sys_*, block:*;
-raw_syscalls:* does not help, since it has numbers only.
+In a perf trace (perf data convert --to-ctf), these events are sched:*, irq:*,
+timer:hrtimer_expire_*, irq_vectors:*, syscalls:sys_* and block:*;
+raw_syscalls:* does not help, because it has only numbers.
 
-https://ui.perfetto.dev opens the file of --perfetto. It shows the path, and
-each CPU and active thread in the same time; arrows are wakeups.";
+https://ui.perfetto.dev opens the file that --perfetto writes. It shows the
+path, and the CPUs and active threads at that time; arrows are wakeups.
+
+The file that --html writes has the text, the path, a time line and tables; it
+needs no network.";
 
 const DELAYS_EXAMPLES: &str = "\
 Examples:
@@ -46,20 +58,24 @@ Examples:
   latency-tracker analyze delays trace --tid 812 --min 1ms --depth 1 --top 10
   latency-tracker analyze delays trace --tid 812 --json | jq '.segments[].sums'
   latency-tracker analyze delays trace --tid 812 --folded | flamegraph.pl
+  latency-tracker analyze delays trace --tid 812 --html 812.html
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
 start of the trace (with a +), the time of day in UTC (14:03:20.5), or the
-first event of that name (of a thread: NAME:TID).
+name of an event, which stands for the first such event (NAME:TID: of that
+thread).
 
-Until the thread is created, its closest existing ancestor is analyzed. Time is
-working (user mode and system calls), interrupted (runnable without a CPU:
-interrupts, preempted, or woken and waiting for a CPU), blocked, or not
-recorded. These add up to the range exactly. A wait belongs to the thread that
-ended it, and is explained by what that thread was blocked for meanwhile.
+Before the thread is created, its closest existing ancestor is analyzed. A
+thread is working (in user mode or in system calls), interrupted (by an
+interrupt, or runnable and waiting for a CPU), blocked, or its state is not
+recorded. These times add up exactly to the range. A wait is explained by the
+thread that ended it, and by the waits of that thread at that time.
 
 The trace needs sched_switch and sched_waking; sched_process_fork shows
 ancestors, and system calls, irq_handler_*, irq_softirq_*,
-timer_hrtimer_expire_* and x86_irq_vectors_* add detail.";
+timer_hrtimer_expire_* and x86_irq_vectors_* add detail.
+
+The file of --html has the report, a time line and tables; it needs no network.";
 
 /// Analyzes a kernel trace (of LTTng, or of perf in the Common Trace Format).
 #[derive(Debug, Args)]
@@ -73,14 +89,32 @@ pub(crate) enum AnalyzeCommand {
     /// Shows the critical path of a thread: what delayed it.
     #[command(after_help = PATH_EXAMPLES)]
     Path(PathArgs),
-    /// Shows where the time of a thread went, and what it was blocked for.
+    /// Shows the time of a thread by state, and the causes of its waits.
     #[command(after_help = DELAYS_EXAMPLES)]
     Delays(DelaysArgs),
+    /// Shows how long woken threads waited for a CPU.
+    #[command(after_help = of_tables::WAKEUPS)]
+    Wakeups(WakeupsArgs),
+    /// Shows the time of threads on CPUs, and how long preempted threads waited.
+    #[command(after_help = of_tables::CPU)]
+    Cpu(CpuArgs),
+    /// Shows how long interrupt handlers and softirqs ran, and softirqs waited.
+    #[command(after_help = of_tables::IRQ)]
+    Irq(IrqArgs),
+    /// Shows how long system calls took, and how many failed.
+    #[command(after_help = of_tables::SYSCALLS)]
+    Syscalls(SyscallsArgs),
+    /// Shows how long requests of disks were in the queue and at the device.
+    #[command(after_help = of_tables::IO)]
+    Io(IoArgs),
+    /// Shows how long contended locks were waited for, and calls of futex took.
+    #[command(after_help = of_tables::LOCKS)]
+    Locks(LocksArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DelaysArgs {
-    /// The trace: a directory.
+    /// The directory of the trace.
     pub(crate) trace: PathBuf,
     /// The thread ID, or the name if only one thread has it; by default the thread of --event.
     #[arg(
@@ -96,7 +130,7 @@ pub(crate) struct DelaysArgs {
     /// End of the range; by default the last event of the thread.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse, conflicts_with = "event")]
     pub(crate) to: Option<Point>,
-    /// End the range at the first such event after its start.
+    /// End the range at the first such event.
     #[arg(long, value_name = "NAME[:TID]", value_parser = event)]
     pub(crate) event: Option<Mark>,
     /// Show this many of the longest stays in each state; 0 shows none.
@@ -108,7 +142,7 @@ pub(crate) struct DelaysArgs {
     /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
     #[arg(long, value_name = "THREADS")]
     pub(crate) depth: Option<usize>,
-    /// Show all states, and every wait in a line of its own.
+    /// Show all states, and each wait on a separate line.
     #[arg(short, long, conflicts_with = "min")]
     pub(crate) all: bool,
     /// Print one JSON object, with all stays and all waits.
@@ -117,11 +151,14 @@ pub(crate) struct DelaysArgs {
     /// Print the states as folded stacks with their time in ns, for flame graphs.
     #[arg(long, conflicts_with_all = ["top", "min", "depth", "all", "json"])]
     pub(crate) folded: bool,
+    /// Also write the report as a page for a browser, in one file; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PathArgs {
-    /// The trace: a directory.
+    /// The directory of the trace.
     pub(crate) trace: PathBuf,
     /// The thread ID.
     #[arg(short, long)]
@@ -132,7 +169,7 @@ pub(crate) struct PathArgs {
     /// End of the path; by default the last event of the thread.
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) to: Option<When>,
-    /// Show only steps of this length or more; by default the longest 25. The steps in between are summed up.
+    /// Show only steps of this length or more; by default the 25 longest. Other steps are summed up.
     #[arg(long, value_name = "TIME", value_parser = lt_proc::parse_duration, conflicts_with = "json")]
     pub(crate) min: Option<Nanos>,
     /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
@@ -147,11 +184,14 @@ pub(crate) struct PathArgs {
     /// Also write the path for ui.perfetto.dev; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
+    /// Also write the path as a page for a browser, in one file; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Keep at most this much of the trace in memory, and read a larger trace twice. The path itself takes
     /// additional memory.
-    #[arg(long, value_name = "SIZE", conflicts_with = "perfetto")]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["perfetto", "html"])]
     pub(crate) max_memory: Option<Size>,
-    /// Print how much was read, and how fast, at the end.
+    /// At the end, print how many events were read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze delays`: the time of a thread by state, the longest stays in each state, and the chains of waits behind its
-//! blocking.
+//! `analyze delays`: the time of a thread by state, the longest stays in each state, and the chains of waits while it was
+//! blocked.
 //!
 //! ```text
 //! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, instances
-//!                                                                         `--chains.rs-> chains of waits
+//!                                                                         |--chains.rs-> chains of waits
+//!                                                                         `--page.rs---> an HTML page
 //! ```
 
 mod chains;
 mod json;
+mod page;
 mod range;
 #[cfg(test)]
 mod tests;
@@ -27,7 +29,7 @@ use self::tree::Tree;
 use super::args::DelaysArgs;
 use super::interrupted;
 use super::show::Shown;
-use super::words::Facts;
+use super::words::{Facts, sentence};
 use crate::trace::{self, Keep};
 
 pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
@@ -54,6 +56,16 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
         segments: &segments,
         facts: Facts::NONE,
     };
+    let (begin, end) = model.span;
+    let beyond = (asked.from < begin || asked.to > end)
+        .then(|| format!("the trace covers only {begin} to {end}"));
+    if let Some(file) = &args.html {
+        let notes = asked.note.iter().chain(&beyond).cloned();
+        let unrecorded = trace.unrecorded().into_iter().map(str::to_string);
+        let notes = notes.chain(unrecorded).chain(trace.caveats());
+        let notes = notes.map(|note| sentence(&note)).collect();
+        report.page(args, notes, &interrupted)?.write(file)?;
+    }
     if args.json {
         out::json(&report.json())?;
     } else if args.folded {
@@ -61,12 +73,7 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
     } else {
         out::lines(&report.lines(args), &interrupted)?;
     }
-    let (begin, end) = model.span;
-    if asked.from < begin || asked.to > end {
-        note(&format!(
-            "the trace is from {begin} to {end}; what was before or after is not known"
-        ));
-    }
+    beyond.iter().for_each(|beyond| note(beyond));
     trace.unrecorded().into_iter().for_each(note);
     trace.complain();
     Ok(Outcome::Fine)
@@ -161,7 +168,7 @@ impl Report<'_> {
         }
         let words = self.words();
         lines.push(String::new());
-        lines.push("Until its creation, its closest ancestors:".into());
+        lines.push("Closest ancestors until the creation of the thread:".into());
         let row = |segment: &why::Segment| {
             vec![
                 segment.begin.to_string(),

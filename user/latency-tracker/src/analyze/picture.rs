@@ -25,7 +25,7 @@ use lt_model::why::{Cause, Piece, Wait, waits};
 use lt_model::{Class, Interval, Model, State, ThreadId, Use, Waker};
 
 use super::show::Shown;
-use super::words::{Facts, name, used_by};
+use super::words::{Facts, name, used_by, waits_for};
 use crate::perfetto::{Arrow, Details, Track, Value, Writer};
 
 /// Number of slices between two polls of the interrupt flag.
@@ -128,7 +128,7 @@ impl Picture<'_> {
                 let text = format!(
                     "{} {}",
                     name(self.model, wait.thread),
-                    self.waits_for(wait.thread, wait.begin, wait.by)
+                    waits_for(self.model, wait.thread, wait.begin, wait.by)
                 );
                 let details = Details::default();
                 drawing.writer.begin(track, wait.begin, &text, details)?;
@@ -158,24 +158,6 @@ impl Picture<'_> {
             pieces: way.pieces,
             facts: self.facts,
         }
-    }
-
-    /// Describes what a thread waits for at some time: `waits in read for b/8`.
-    fn waits_for(&self, id: ThreadId, at: u64, by: Option<ThreadId>) -> String {
-        let thread = self.model.thread(id);
-        let interval = thread.and_then(|t| t.between(at, at.saturating_add(1)).next());
-        let call = match interval.map(|i| i.state) {
-            Some(State::Blocked(_, call)) => call,
-            // The thread does not exist yet.
-            _ => return "is made".into(),
-        };
-        let call = call.map(|c| format!(" in {}", out::printable(self.model.names.text(c))));
-        let by = by.map(|by| format!(" for {}", name(self.model, by)));
-        format!(
-            "waits{}{}",
-            call.unwrap_or_default(),
-            by.unwrap_or_default()
-        )
     }
 
     /// Draws the processors that did something in that time.
@@ -291,7 +273,9 @@ impl Picture<'_> {
             let range = (interval.begin.max(from), interval.end.min(to));
             let waker = interval.waker.and_then(|w| self.model.waker(w)?.by());
             let text = match (interval.state, waker) {
-                (State::Blocked(..), Some(by)) => self.waits_for(id, interval.begin, Some(by)),
+                (State::Blocked(..), Some(by)) => {
+                    waits_for(self.model, id, interval.begin, Some(by))
+                }
                 _ => shown.what(Cause::of(self.model, &interval)),
             };
             let details = Details {

@@ -110,7 +110,7 @@ impl Shown<'_> {
         lines
     }
 
-    /// `Not recorded: 12 % of it (60ms): events of CPU 1 were lost; record with larger buffers.` `None` if everything
+    /// `Not recorded: 12 % of the time (60ms): events of CPU 1 were lost; record with larger buffers.` `None` if everything
     /// is recorded.
     pub(crate) fn not_recorded(&self) -> Option<String> {
         let mut reasons: Vec<(Unrecorded, u64)> = Vec::new();
@@ -129,7 +129,7 @@ impl Shown<'_> {
         let sum = reasons.iter().map(|(_, took)| took).sum();
         let mut text = format!(
             "Not recorded: {}: {}",
-            out::share(sum, self.range.1 - self.range.0),
+            out::share(sum, self.range.1 - self.range.0, self.facts.whole),
             unrecorded(most)
         );
         if reasons.len() > 1 {
@@ -175,7 +175,7 @@ impl Shown<'_> {
         ));
         if !rare.is_empty() {
             lines.push(format!(
-                "and {}, {} in all",
+                "and {}, {} in total",
                 out::plural(rare.len(), "more cause"),
                 Nanos(rare.iter().map(|group| group.time).sum())
             ));
@@ -264,10 +264,10 @@ impl Shown<'_> {
     /// Describes a step, and what ran on the processor that it waited for.
     pub(crate) fn step(&self, piece: &Piece) -> String {
         let mut text = match (piece.cause, piece.cpu) {
-            (Cause::Waiting, None) => "woken, waits for a CPU, not recorded which".into(),
-            (Cause::Preempted, None) => "preempted, not recorded on which CPU".into(),
+            (Cause::Waiting, None) => "woken, waits for a CPU that is not recorded".into(),
+            (Cause::Preempted, None) => "runnable, waits for a CPU that is not recorded".into(),
             (Cause::Waiting, Some(cpu)) => format!("woken, waits for CPU {cpu}"),
-            (Cause::Preempted, Some(cpu)) => format!("preempted on CPU {cpu}"),
+            (Cause::Preempted, Some(cpu)) => format!("runnable, waits for CPU {cpu}"),
             (Cause::LeavesIdle, Some(cpu)) => format!("runnable, CPU {cpu} leaves idle"),
             (cause, _) => self.what(cause),
         };
@@ -291,18 +291,22 @@ impl Shown<'_> {
         match cause {
             Cause::Running(call) => format!("runs{}", within(call)),
             Cause::Interrupted(leaf) => format!("interrupted: {}", self.leaf(leaf)),
-            Cause::Preempted => "preempted".into(),
+            Cause::Preempted => "runnable, waits for a CPU".into(),
             Cause::Waiting => "woken, waits for a CPU".into(),
             Cause::LeavesIdle => "runnable, its CPU leaves idle".into(),
             Cause::Limited(limit) => format!("runnable, {}", self.facts.limit(limit)),
             Cause::For(leaf, call) => format!("waits{} for {}", within(call), self.leaf(leaf)),
             Cause::Blocked(call) => {
-                format!("waits{}; waker not recorded", within(call))
+                format!("waits{}; the waker is not recorded", within(call))
             }
             Cause::Held(disk, place, call) => {
-                format!("request{} {}", within(call), held(self.model, disk, place))
+                format!(
+                    "waits{} for a request {}",
+                    within(call),
+                    held(self.model, disk, place)
+                )
             }
-            Cause::Idle => "idle; source of its next work not recorded".into(),
+            Cause::Idle => "idle; the source of its next work is not recorded".into(),
             Cause::Transit => "is about to be woken".into(),
             Cause::Unknown(why) => format!("not recorded: {}", unrecorded(why)),
         }

@@ -18,13 +18,13 @@ const OTHERS: usize = 2;
 const LARGE: u64 = 5;
 
 impl Shown<'_> {
-    /// `98 % of it (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no cause is half of the
-    /// time, the next ones are also named: `42 % of it (420.0ms): ...; 31 %: ...`
+    /// `98 % of the delay (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no cause is half
+    /// of the time, the next ones are also named: `42 % of the delay (420.0ms): ...; 31 %: ...`
     pub(crate) fn verdict(&self) -> Option<String> {
         let took = self.range.1 - self.range.0;
         let all = self.groups(false);
         let (most, others) = all.split_first()?;
-        let share = out::share(most.time, took);
+        let share = out::share(most.time, took, self.facts.whole);
         let mut sentence = share + &self.clause(most);
         if most.time < took.div_ceil(2) {
             let large = others.iter().filter(|of| of.time >= took.div_ceil(LARGE));
@@ -40,7 +40,7 @@ impl Shown<'_> {
     fn clause(&self, of: &Group) -> String {
         if let Cause::Unknown(why) = of.cause {
             let (who, why) = (of.who(self.model, self.range.1), unrecorded(why));
-            return format!(" is not recorded: what {who} did, for {why}");
+            return format!(" is not recorded for {who}: {why}");
         }
         let more = addition(self.model, of.cause).map(|more| format!("; {more}"));
         let (who, did) = (self.who(of), self.did(of));
@@ -74,7 +74,7 @@ impl Shown<'_> {
             }
         };
         is_locking.then_some(
-            "; it spins there while the owner of the lock runs, and that is not recorded",
+            "; this call spins while the owner of the lock runs, and the owner is not recorded",
         )
     }
 
@@ -88,7 +88,7 @@ impl Shown<'_> {
         );
         let kinds = ["ksoftirqd/", "ktimers/"];
         kinds.iter().any(|kind| name.starts_with(kind)).then_some(
-            ", or was interrupted; which is not recorded (enable irq_handler_entry and irq_handler_exit)",
+            ", or was interrupted: interrupts are not recorded (enable irq_handler_entry and irq_handler_exit)",
         )
     }
 
@@ -99,11 +99,11 @@ impl Shown<'_> {
             Cause::For(
                 Leaf::Timer | Leaf::PerhapsTimer { .. } | Leaf::PerhapsHigh(_) | Leaf::Dirty(_),
                 _,
-            ) => ("ran it", "it was due"),
+            ) => ("ran the timer", "the timer was due"),
             Cause::For(
                 Leaf::Disk(Some(_)) | Leaf::Special(..) | Leaf::Completion(_) | Leaf::Others(..),
                 _,
-            ) => ("completed the request", "the disk had done it"),
+            ) => ("completed the request", "the disk had finished the request"),
             _ => return None,
         };
         let handled = |p: &Piece| handled(self.model, p.thread, p.end);
@@ -113,7 +113,7 @@ impl Shown<'_> {
         let handler = waits.iter().find(|wait| wait.cpu == Some(longest.cpu))?;
         (longest.time >= of.time.div_ceil(LARGE)).then(|| {
             format!(
-                "; {}, which {did}, had waited {} for {}; since when {due} is not recorded",
+                "; {}, which {did}, had waited {} for {}; the time since which {due} is not recorded",
                 self.name(handler.thread),
                 Nanos(longest.time),
                 longest.words(self.model, self.range.1, false)
@@ -161,15 +161,17 @@ impl Shown<'_> {
         };
         let why_idle = match (counted, looks_limited) {
             (Quota::Excluded, _) => {
-                "slow to leave idle, or a limit not recorded (deadline; cpu.max is excluded by its counters)"
+                "the CPU was slow to leave idle, or a limit that is not recorded applied (SCHED_DEADLINE; not cpu.max, as its counters show)"
             }
             (Quota::Proved(_), true) => {
-                "perhaps cpu.max, whose counters have grown; but the CPU has run other threads, too"
+                "perhaps cpu.max, whose counters have grown, although the CPU also ran other threads"
             }
             (Quota::Open, true) => {
-                "perhaps cpu.max, of which a timer expired then; its counters (nr_throttled) are not recorded"
+                "perhaps cpu.max, one of whose timers expired at the end; its counters (nr_throttled) are not recorded"
             }
-            (_, false) => "slow to leave idle, or a limit not recorded (cpu.max, deadline)",
+            (_, false) => {
+                "the CPU was slow to leave idle, or a limit that is not recorded applied (cpu.max, SCHED_DEADLINE)"
+            }
         };
         let times = had
             .iter()
@@ -177,7 +179,7 @@ impl Shown<'_> {
             .map(|had| format!("CPU {} was idle for {}", had.cpu, Nanos(had.used_time)));
         let times = times.collect::<Vec<_>>().join(", and ");
         let idle = (!had.is_empty() && had.iter().all(|had| is_idle(&had)))
-            .then(|| format!("was runnable; {times} before it ran: {why_idle}"));
+            .then(|| format!("was runnable; {times} before the thread ran: {why_idle}"));
         let partly =
             (idle.is_none() && !times.is_empty()).then(|| format!("; {times}: {why_idle}"));
         let partly = partly.unwrap_or_default();
@@ -187,7 +189,7 @@ impl Shown<'_> {
             .map(|had| had.words(model, self.range.1, several))
             .collect();
         let processor = match &cpus[..] {
-            [] => "a CPU; which one is not recorded (enable sched_migrate_task)".into(),
+            [] => "a CPU that is not recorded (enable sched_migrate_task)".into(),
             cpus => cpus.join(", and for "),
         };
         let quota = self.facts.quota_meanwhile().filter(|_| of_itself);
@@ -197,7 +199,9 @@ impl Shown<'_> {
             Cause::Interrupted(leaf) => format!("was interrupted: {}", self.leaf(leaf)),
             Cause::Preempted => match idle {
                 Some(idle) => idle,
-                None => format!("could have gone on, and waited for {processor}{partly}{quota}"),
+                None => format!(
+                    "was switched out while runnable, and waited for {processor}{partly}{quota}"
+                ),
             },
             Cause::Waiting => match idle {
                 Some(idle) => idle,
@@ -207,7 +211,7 @@ impl Shown<'_> {
                 let polls = polls(of_it.filter(|p| p.thread != self.thread));
                 format!("waited{} for {}{polls}", call(c), self.leaf(leaf))
             }
-            Cause::Blocked(c) => format!("waited{}; waker not recorded", call(c)),
+            Cause::Blocked(c) => format!("waited{}; the waker is not recorded", call(c)),
             Cause::Held(disk, place, c) => {
                 format!(
                     "waited{} for a request {}",
@@ -217,9 +221,9 @@ impl Shown<'_> {
             }
             Cause::LeavesIdle => left_idle(of_it),
             Cause::Limited(limit) => self.facts.limit(limit),
-            Cause::Idle => "was idle; source of its next work not recorded".into(),
+            Cause::Idle => "was idle; the source of its next work is not recorded".into(),
             Cause::Transit => "was about to be woken".into(),
-            Cause::Unknown(why) => format!("did what is not recorded: {}", unrecorded(why)),
+            Cause::Unknown(why) => format!("is not recorded: {}", unrecorded(why)),
         }
     }
 }
@@ -234,7 +238,7 @@ fn polls<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
     }
     let most = times.into_values().max().filter(|times| *times >= SEVERAL);
     most.map_or_else(String::new, |times| {
-        format!(" ({times} times: it polls, or does its work in steps; what it waits for is not recorded)")
+        format!(" ({times} times: this thread polls, or works in steps; what it waits for is not recorded)")
     })
 }
 
@@ -248,10 +252,10 @@ fn left_idle<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
     match (&cpus[..], all.len()) {
         ([cpu], 1) => format!("was runnable; CPU {cpu} took {time} to leave idle"),
         ([cpu], times) => {
-            format!("was runnable; CPU {cpu} took {time} to leave idle, {times} times in all")
+            format!("was runnable; CPU {cpu} took {time} in total to leave idle ({times} times)")
         }
         (_, times) => {
-            format!("was runnable; its CPUs took {time} to leave idle, {times} times in all")
+            format!("was runnable; its CPUs took {time} in total to leave idle ({times} times)")
         }
     }
 }
@@ -272,7 +276,7 @@ impl Had {
         let who = used_by(model, self.used, time);
         let cpu = self.cpu;
         let mut words = match self.used {
-            Use::Unknown => format!("CPU {cpu}; what it ran is not recorded"),
+            Use::Unknown => format!("CPU {cpu}, whose activity is not recorded"),
             Use::Idle => format!("CPU {cpu}, which was idle"),
             Use::Context(_) => format!("CPU {cpu}, which worked for {who}"),
             Use::Thread(_) => format!("CPU {cpu}, which ran {who}"),
@@ -372,7 +376,7 @@ mod tests {
         let said = shown.verdict().unwrap();
         assert_eq!(
             said,
-            "42 % of it (12ns): late/7 waited for worker (3 threads), which ran; 25 %: late/7 waited for hog/8, which ran."
+            "42 % of the time (12ns): late/7 waited for worker (3 threads), which ran; 25 %: late/7 waited for hog/8, which ran."
         );
         // Matches the table.
         let lines = shown.lines(Part::Longest(9), 9);
@@ -418,8 +422,8 @@ mod tests {
             };
             shown.verdict().unwrap()
         };
-        let timer = "99 % of it (893ns): late/7 waited for a timer";
-        let handler = "ktimers/1/5, which ran it, had waited 600ns for CPU 1, which ran hog/8; since when it was due is not recorded.";
+        let timer = "99 % of the time (893ns): late/7 waited for a timer";
+        let handler = "ktimers/1/5, which ran the timer, had waited 600ns for CPU 1, which ran hog/8; the time since which the timer was due is not recorded.";
         assert_eq!(said(300, true), format!("{timer}; {handler}"));
         // A short time, or the interrupt of another timer on top of that thread.
         for other in [said(850, true), said(300, false)] {

@@ -5,7 +5,8 @@
 use lt_common::out;
 use lt_model::why::{Cause, Leaf, Limit, Place, Quota};
 use lt_model::{
-    Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector,
+    Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, State, ThreadId, Unrecorded, Use,
+    Vector,
 };
 
 /// Facts from outside the trace, for describing causes.
@@ -13,6 +14,8 @@ use lt_model::{
 pub(crate) struct Facts {
     /// Names of the cgroups, indexed by their numbers in causes.
     pub(crate) cgroups: Vec<String>,
+    /// What a verdict calls the analyzed time.
+    pub(crate) whole: &'static str,
     /// Whether quotas (`cpu.max`) of the thread's cgroups were used up in the delay, by any of their threads.
     pub(crate) quota: Quota,
 }
@@ -21,6 +24,7 @@ impl Facts {
     /// No facts.
     pub(crate) const NONE: Self = Self {
         cgroups: Vec::new(),
+        whole: "time",
         quota: Quota::Open,
     };
 
@@ -34,7 +38,7 @@ impl Facts {
     fn of_cgroup(&self, number: Option<u16>) -> String {
         match self.cgroup(number) {
             Some(path) => format!("cgroup {}", out::printable(path)),
-            None => "its cgroup, or of one above it".into(),
+            None => "its cgroup or an ancestor".into(),
         }
     }
 
@@ -44,7 +48,7 @@ impl Facts {
             return None;
         };
         Some(format!(
-            "; a quota was used up meanwhile, by it or by another thread (cpu.max of {})",
+            "; meanwhile a quota was used up (cpu.max of {}), perhaps by another thread",
             self.of_cgroup(cgroup)
         ))
     }
@@ -59,10 +63,10 @@ impl Facts {
                 let more = match runtime {
                     Runtime::UsedUp => "had used up its runtime (SCHED_DEADLINE)",
                     Runtime::Yielded => {
-                        "had given up the rest of its runtime (SCHED_DEADLINE, sched_yield)"
+                        "had yielded the rest of its runtime (SCHED_DEADLINE, sched_yield)"
                     }
                     Runtime::Unrecorded => {
-                        "had used up its runtime (SCHED_DEADLINE), or given up the rest with sched_yield"
+                        "had used up its runtime (SCHED_DEADLINE), or yielded the rest with sched_yield"
                     }
                 };
                 more.into()
@@ -75,7 +79,7 @@ impl Facts {
         match leaf {
             Leaf::Freezer(cgroup) => format!("the freezer of {}", self.of_cgroup(cgroup)),
             Leaf::PerhapsHigh(cgroup) => format!(
-                "a timer, perhaps that of memory.high of {}, whose counter has grown",
+                "a timer, perhaps because of memory.high of {}, whose counter has grown",
                 self.of_cgroup(cgroup)
             ),
             other => leaf_name(model, other),
@@ -104,6 +108,24 @@ pub(crate) fn disk_name(model: &Model, disk: Disk) -> String {
     name.unwrap_or_else(|| format!("disk {disk}"))
 }
 
+/// What a thread waits for at `time`: `waits in read for b/8`.
+pub(crate) fn waits_for(model: &Model, id: ThreadId, time: u64, by: Option<ThreadId>) -> String {
+    let thread = model.thread(id);
+    let interval = thread.and_then(|t| t.between(time, time.saturating_add(1)).next());
+    let call = match interval.map(|i| i.state) {
+        Some(State::Blocked(_, call)) => call,
+        // The thread does not exist yet.
+        _ => return "is made".into(),
+    };
+    let call = call.map(|c| format!(" in {}", out::printable(model.names.text(c))));
+    let by = by.map(|by| format!(" for {}", name(model, by)));
+    format!(
+        "waits{}{}",
+        call.unwrap_or_default(),
+        by.unwrap_or_default()
+    )
+}
+
 /// `a timer`, `eth0 (interrupt 27)`, ...
 pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     let text = |name| out::printable(model.names.text(name));
@@ -121,7 +143,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
             let kind = match kind {
                 Kind::Flush => "a flush of ",
                 Kind::Discard => "a discard of ",
-                Kind::Other => "a request that neither reads nor writes, of ",
+                Kind::Other => "a request other than a read or a write of ",
                 Kind::Plain => "",
             };
             format!("{kind}{}", disk_name(model, disk))
@@ -142,17 +164,17 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         Leaf::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
         Leaf::Softirq(u32::MAX, _) => "a softirq or a thread".into(),
         Leaf::Softirq(vector, Raiser::Device(Handler(number, name))) => format!(
-            "softirq {} of {} (interrupt {number})",
+            "softirq {} raised by {} (interrupt {number})",
             Vector(vector).name(),
             text(name)
         ),
         Leaf::Softirq(vector, by) => {
             let by = match by {
-                Raiser::Timer => " of a timer".into(),
-                Raiser::Thread => " of a thread".into(),
-                Raiser::Ipi(name) if is_call(model, name) => " of another CPU".into(),
-                Raiser::Ipi(name) => format!(" of interrupt {}", text(name)),
-                Raiser::Several => " of several sources".into(),
+                Raiser::Timer => " raised by a timer".into(),
+                Raiser::Thread => " raised by a thread".into(),
+                Raiser::Ipi(name) if is_call(model, name) => " raised by another CPU".into(),
+                Raiser::Ipi(name) => format!(" raised by interrupt {}", text(name)),
+                Raiser::Several => " raised by several sources".into(),
                 Raiser::Unrecorded | Raiser::Device(_) => String::new(),
             };
             format!("softirq {}{by}", Vector(vector).name())
@@ -160,8 +182,8 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         Leaf::Ipi(name) if is_call(model, name) => format!("another CPU ({})", text(name)),
         Leaf::Ipi(name) => format!("interrupt {}", text(name)),
         Leaf::Unseen => "an interrupt or a fault that is not recorded".into(),
-        Leaf::Continue => "SIGCONT: it was stopped".into(),
-        Leaf::Tracer => "its tracer".into(),
+        Leaf::Continue => "SIGCONT (a signal had stopped it)".into(),
+        Leaf::Tracer => "its tracer (ptrace)".into(),
         Leaf::Resource(what, function) => format!("{what} ({function})"),
         Leaf::Freezer(_) => "the freezer of its cgroup".into(),
     }
@@ -183,12 +205,12 @@ pub(crate) fn held(model: &Model, disk: Disk, place: Place) -> String {
 /// Describes a packet that did not come from a device, by the raiser of the softirq.
 fn packet(model: &Model, by: Raiser) -> String {
     let by = match by {
-        Raiser::Timer => " of a local timer",
+        Raiser::Timer => " from a local timer",
         Raiser::Thread => " sent on this machine",
-        Raiser::Ipi(name) if is_call(model, name) => " that another CPU has passed on",
+        Raiser::Ipi(name) if is_call(model, name) => " passed on by another CPU",
         Raiser::Ipi(name) => {
             let name = out::printable(model.names.text(name));
-            return format!("a packet of interrupt {name}");
+            return format!("a packet from interrupt {name}");
         }
         Raiser::Several => " from one of several sources",
         Raiser::Unrecorded | Raiser::Device(_) => "",
@@ -201,45 +223,49 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
     Some(match cause {
         Cause::Held(_, Place::Limited, _) => return None,
         Cause::Held(_, place, _) => match place {
-            Place::Unsubmitted => "by io.max of a cgroup, or by the thread that submits it",
-            Place::Stacked => "device mapper or md",
-            Place::Unallocated => "by its tags, writeback throttling or io.cost",
-            Place::Queued => "by the I/O scheduler, or the disk is busy",
+            Place::Unsubmitted => {
+                "by io.max of a cgroup, or by the thread that submits the request"
+            }
+            Place::Stacked => "by device mapper or md",
+            Place::Unallocated => "by a lack of tags, by writeback throttling or by io.cost",
+            Place::Queued => "by the I/O scheduler, or by a busy disk",
             Place::Unrecorded | Place::Limited => {
-                "where is not recorded (enable block_bio_queue and block_getrq)"
+                "the place is not recorded (enable block_bio_queue and block_getrq)"
             }
         },
         Cause::For(Leaf::Disk(Some(disk)) | Leaf::Special(disk, _) | Leaf::Others(disk, _), _)
             if disk.is_loop() =>
         {
-            "it is a loop device, and for what its worker waited is not recorded"
+            "this is a loop device, and the wait of its worker is not recorded"
         }
         Cause::For(Leaf::Others(_, of), _) if name(model, of).starts_with("kworker/") => {
-            "for a page that it wrote, for a free tag, or held back by io.max, which leaves requests to workers"
+            "the reason is a page under writeback, a lack of tags, or io.max, which passes requests to workers"
         }
-        Cause::For(Leaf::Others(..), _) => "for a page that it read or wrote, or for a free tag",
+        Cause::For(Leaf::Others(..), _) => {
+            "the reason is a page that this request read or wrote, or a lack of tags"
+        }
         Cause::For(Leaf::Dirty(_), _) => {
-            "threads have written more than may wait to be on disk (vm.dirty_*)"
+            "threads have written more data than may wait for writeback (vm.dirty_*)"
         }
         Cause::For(Leaf::Completion(_), _) => {
-            "where its request was held is not recorded (enable block_rq_issue)"
+            "the place where the request was held back is not recorded (enable block_rq_issue)"
         }
         Cause::For(Leaf::Packet(Raiser::Timer), _) => {
-            "no device has brought it: a delayed ACK, a retransmission or pacing"
+            "no device received this packet: it is a delayed ACK, a retransmission, or due to pacing"
         }
         Cause::For(Leaf::PerhapsTimer { disk, dirty }, _) => match (disk, dirty) {
             (true, true) => {
-                "which is not recorded (enable block_rq_complete and writeback_balance_dirty_pages)"
+                "which of these is not recorded (enable block_rq_complete and writeback_balance_dirty_pages)"
             }
-            (true, false) => "which is not recorded (enable block_rq_complete)",
-            (false, _) => "which is not recorded (enable writeback_balance_dirty_pages)",
+            (true, false) => "which of these is not recorded (enable block_rq_complete)",
+            (false, _) => "which of these is not recorded (enable writeback_balance_dirty_pages)",
         },
-        Cause::For(Leaf::Disk(None), _) => "which one is not recorded (enable block_rq_complete)",
+        Cause::For(Leaf::Disk(None), _) => "which disk is not recorded (enable block_rq_complete)",
         Cause::For(Leaf::Ipi(_), _) if !model.has(Events::Completions) => {
-            "perhaps a disk did, which is not recorded (enable block_rq_complete)"
+            "perhaps for a disk, whose completions are not recorded (enable block_rq_complete)"
         }
         Cause::For(Leaf::Softirq(u32::MAX, _), _) => {
-            "which is not recorded (enable irq_softirq_entry and irq_softirq_exit)"
+            "which of these is not recorded (enable irq_softirq_entry and irq_softirq_exit)"
         }
         Cause::For(Leaf::Packet(Raiser::Unrecorded), _) if !model.has(Events::Handlers) => {
             "its source is not recorded (enable irq_handler_entry and irq_handler_exit)"
@@ -248,7 +274,7 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
             "its source is not recorded (enable irq_softirq_raise)"
         }
         Cause::For(Leaf::Softirq(_, Raiser::Unrecorded), _) => {
-            "what has raised it is not recorded (enable irq_softirq_raise and x86_irq_vectors_irq_work_*)"
+            "what raised the softirq is not recorded (enable irq_softirq_raise and x86_irq_vectors_irq_work_*)"
         }
         _ => return None,
     })
@@ -257,12 +283,12 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
 /// Why a thread's activity is not recorded.
 pub(crate) fn unrecorded(why: Unrecorded) -> String {
     match why {
-        Unrecorded::Unseen => "no event names the thread yet".into(),
+        Unrecorded::Unseen => "no earlier event names the thread".into(),
         Unrecorded::Before(cpu) => format!("the trace of CPU {cpu} starts later"),
         Unrecorded::After(cpu) => format!("the trace of CPU {cpu} ends earlier"),
         Unrecorded::Lost(cpu) => format!("events of CPU {cpu} were lost"),
         Unrecorded::NoStream(cpu) => format!("the trace has no stream of CPU {cpu}"),
-        Unrecorded::Missing => "events are missing, and no gap is reported".into(),
+        Unrecorded::Missing => "events are missing, although the trace reports no gap".into(),
     }
 }
 
@@ -290,4 +316,13 @@ pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
         Use::Thread(id) => name_at(model, id, time),
         Use::Context(context) => leaf_name(model, context.into()),
     }
+}
+
+/// Adds a capital letter and a full stop.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut sentence = format!("{text}.");
+    if let Some(first) = sentence.get_mut(0..1) {
+        first.make_ascii_uppercase();
+    }
+    sentence
 }

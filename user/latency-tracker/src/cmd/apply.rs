@@ -76,7 +76,7 @@ impl Books {
         let entries = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| {
                 format!(
-                    "{}: not written by `apply`; delete it to leave alone what earlier runs started",
+                    "{}: not written by `apply`; delete this file to keep the instances that earlier runs started",
                     path.display()
                 )
             })?,
@@ -144,7 +144,7 @@ impl<'a> Apply<'a> {
         }
         let gone: Vec<String> = self.gone(config);
         if self.wrong && !gone.is_empty() {
-            // An invalid line may be the one that lists the instance.
+            // An invalid line may be meant to list the instance.
             out::note(&format!(
                 "not removed until all lines are valid: {}",
                 gone.join(", ")
@@ -290,7 +290,7 @@ fn said(entry: &Entry, done: &Done) -> String {
         Done::Changed => ("changed", ""),
         Done::Restarted => (
             "restarted",
-            ": its counters and alerts start again, since a parameter changed that can only be set at creation",
+            ": its counters and alerts start again, because a parameter changed that can only be set at creation",
         ),
         Done::Nothing => ("unchanged", ""),
     };

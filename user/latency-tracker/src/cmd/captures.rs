@@ -57,7 +57,7 @@ pub(crate) fn run(args: &CapturesArgs) -> Result<Outcome> {
     let Some((_, path)) = captures.iter().find(|(n, _)| *n == number) else {
         let hint = match (captures.first(), captures.last()) {
             (Some((first, _)), Some((last, _))) => format!("there are {first:04} to {last:04}"),
-            _ => "there are none".to_string(),
+            _ => "the directory has none".to_string(),
         };
         bail!("{}: no capture {number:04}; {hint}", args.output.display());
     };
@@ -99,7 +99,7 @@ fn list(captures: &[(u64, std::path::PathBuf)], args: &CapturesArgs) -> Result<O
     }
     if captures.is_empty() {
         out::note(&format!(
-            "no captures in {}; `latency-tracker record` makes them",
+            "no captures in {}; `latency-tracker record` saves captures",
             args.output.display()
         ));
         return Ok(outcome);
@@ -178,8 +178,11 @@ mod tests {
     fn the_verdict_is_the_second_paragraph() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(verdict(dir.path()), None);
-        let text = "slow: a delay\n\n98 % of it:\n  a timer.\n\nmore\n";
+        let text = "slow: a delay\n\n98 % of the delay:\n  a timer.\n\nmore\n";
         fs::write(dir.path().join("explanation.txt"), text).unwrap();
-        assert_eq!(verdict(dir.path()).as_deref(), Some("98 % of it: a timer."));
+        assert_eq!(
+            verdict(dir.path()).as_deref(),
+            Some("98 % of the delay: a timer.")
+        );
     }
 }

@@ -29,7 +29,10 @@ fn bash(made: &str) -> String {
     let made = made.replace("latency__subcmd__tracker", "latency__tracker");
     // The script starts with the function that clap generated.
     let generated = made.split("()").next().unwrap_or_default().trim();
-    let names = BASH_NAMES.replace("GENERATED", generated);
+    let recipes: Vec<&str> = crate::recipes::built_in().collect();
+    let names = BASH_NAMES
+        .replace("GENERATED", generated)
+        .replace("RECIPES", &recipes.join(" "));
     made + &names
 }
 
@@ -38,16 +41,23 @@ fn bash(made: &str) -> String {
 /// files.
 const BASH_NAMES: &str = r#"
 _latency_tracker_names() {
-    local proc=/proc/latency_tracker cur=$2 cmd=${COMP_WORDS[1]} words names
+    local proc=/proc/latency_tracker cur=$2 cmd=${COMP_WORDS[1]} words names tracker
     GENERATED "$@"
-    [[ $cur != -* && $COMP_CWORD -ge 2 && -r $proc/control ]] || return 0
+    # what follows -- is a command of the user
+    [[ $cur != -* && $COMP_CWORD -ge 2 && " ${COMP_WORDS[*]} " != *' -- '* ]] || return 0
     words=$((COMP_CWORD - 1))
+    [[ -r $proc/control || $cmd:$words == run:1 || $cmd == recipes ]] || return 0
     case $cmd:$words in
-        stop:*|start:1|record:1|list:1|watch:1|hist:1|pending:1|steps:1|tree:1) names=$(cut -d' ' -f1 $proc/control) ;;
+        stop:*|start:1|record:1|list:1|watch:1|hist:1|pending:1|top:1|steps:1|tree:1) names=$(cut -d' ' -f1 $proc/control) ;;
+        run:1|recipes:1)
+            names='RECIPES '$(cd /etc/latency-tracker/recipes 2>/dev/null && ls)
+            names=${names//.recipe/}
+            [[ $cmd = recipes ]] || names+=" $(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers 2>/dev/null)" ;;
         start:2|record:2|list:2) names=$(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers) ;;
-        start:*|record:*)
+        start:*|record:*|run:*)
             # after `name=` bash has split the word, and there is nothing to offer
-            names=$(sed -n "/^${COMP_WORDS[3]}: /,/^[a-z]*: /s/^  \([a-z_]*=\).*/\1/p" $proc/trackers)
+            [[ $cmd = run ]] && tracker=${COMP_WORDS[2]} || tracker=${COMP_WORDS[3]}
+            names=$(sed -n "/^$tracker: /,/^[a-z]*: /s/^  \([a-z_]*=\).*/\1/p" $proc/trackers)
             [[ $COMP_WORDBREAKS != *=* ]] || [[ ${COMP_WORDS[COMP_CWORD - 1]} != = ]] || return 0
             compopt -o nospace ;;
         *) return 0 ;;

@@ -16,6 +16,10 @@ use serde::Serialize;
 
 use crate::cli::HistArgs;
 
+mod by;
+
+use by::ByLabel;
+
 /// What `--json` prints; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -31,7 +35,11 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
-    let names = super::names(root, args.name.as_deref())?;
+    let mut names = super::names(root, args.name.as_deref())?;
+    if args.by {
+        let mut labels = ByLabel::new(root, args, &mut names)?;
+        return run_by(&mut labels, args, &names);
+    }
     if names.is_empty() {
         out::note("no instances; start one: latency-tracker start slow_disk block threshold=10ms");
     }
@@ -62,6 +70,27 @@ pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
                 &root.stats(name)?,
                 Some(interval),
             )?;
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+/// Shows the delays by label, once or for each interval.
+fn run_by(labels: &mut ByLabel<'_>, args: &HistArgs, names: &[String]) -> Result<Outcome> {
+    let Some((interval, count)) = interval(&args.interval)? else {
+        names.iter().try_for_each(|name| labels.show(name, None))?;
+        return Ok(Outcome::Fine);
+    };
+    let signals = Signals::catch()?;
+    names.iter().try_for_each(|name| labels.read(name))?;
+    let mut next = Instant::now();
+    for _ in 0..count {
+        next += interval;
+        if signals.wait(None, Some(next))? == Wake::Signal {
+            break;
+        }
+        for name in names {
+            labels.show(name, Some(interval))?;
         }
     }
     Ok(Outcome::Fine)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `measure`: what the probes themselves cost on this machine, and what the slowest runs have in common.
+//! `measure`: the cost of the probes on this machine, and an event that the slowest runs have in common.
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `pending`: operations in flight in all instances, the oldest first, and which operations are not
-//! tracked.
+//! `pending`: the operations in flight in all instances, the oldest first, with a note about
+//! operations that are not tracked.
 
 use anyhow::Result;
 use lt_common::Outcome;

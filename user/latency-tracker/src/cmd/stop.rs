@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `stop`: removes instances; one that cannot be removed does not prevent removing the others.
+//! `stop`: removes instances. A failure to remove one does not prevent the removal of the others.
 
 use anyhow::Result;
 use lt_common::Outcome;

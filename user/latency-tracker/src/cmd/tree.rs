@@ -192,7 +192,7 @@ impl Tip {
         }
     }
 
-    /// Returns what the tip does now, for the line below its root.
+    /// Returns the current activity of the tip, for the line below its root.
     fn hangs_on(&self) -> String {
         let last = self.steps.last();
         let what = last.map_or("", |last| last.step.as_str());

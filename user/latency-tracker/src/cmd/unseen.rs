@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which of the operations in flight at the start of an instance are not tracked.
+//! Describes the operations in flight at the start of an instance that are not tracked.
 
 use lt_proc::{Instance, Stats};
 

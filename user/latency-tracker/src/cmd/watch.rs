@@ -31,6 +31,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
     let file = root.open_alerts(args.name.as_deref(), from_start)?;
     let end = args.duration.map(|d| Instant::now() + d.into());
     let mut watcher = Watcher {
+        root,
         args,
         columns: Columns::new(root, args.timestamp),
         seen: 0,
@@ -51,7 +52,17 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
     })
 }
 
+/// Why there are no more alerts. The alerts of all instances end with the module alone.
+fn ended(root: &ProcRoot, name: Option<&str>) -> String {
+    let unloaded = || lt_common::module::is_going() || !root.is_loaded();
+    match name.filter(|_| !unloaded()) {
+        Some(name) => format!("the instance {name} was removed"),
+        None => "the latency_tracker module was unloaded".to_string(),
+    }
+}
+
 struct Watcher<'a> {
+    root: &'a ProcRoot,
     args: &'a WatchArgs,
     columns: Columns,
     seen: u64,
@@ -86,7 +97,7 @@ impl Watcher<'_> {
                 }
             }
             if chunk.end {
-                out::note("the instance was removed");
+                out::note(&ended(self.root, self.args.name.as_deref()));
                 return Ok(());
             }
         }
@@ -160,11 +171,11 @@ impl Overruns {
         let advice = match name {
             _ if self.times == 0 => return None,
             Some(name) => format!(
-                "raise the threshold of {name}, or start it with a larger ring= (it is set at creation)"
+                "raise the threshold of {name}, or create it again with a larger ring="
             ),
             None => {
-                "name one instance: each has a ring of its own, with room for ring= alerts; the \
-                     shared ring has room for 1024"
+                "watch a single instance, whose own ring has room for ring= alerts; the shared ring has \
+                     room for 1024"
                     .to_string()
             }
         };
@@ -190,7 +201,7 @@ struct Columns {
 const DELAY: usize = 9;
 const COMM: usize = 15;
 const TID: usize = 7;
-/// Least width for the late operation beside the other columns; in less, it gets lines of its own.
+/// Minimum width for the late operation beside the other columns. In less space, it is printed on separate lines.
 const WHAT: usize = 20;
 
 impl Columns {
@@ -339,7 +350,7 @@ mod tests {
             "{all}"
         );
         assert!(
-            all.contains("name one instance") && !all.contains("larger"),
+            all.contains("watch a single instance") && !all.contains("larger"),
             "{all}"
         );
         assert!(overruns.total(Some("a")).unwrap().contains("larger ring="));

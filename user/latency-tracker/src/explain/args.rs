@@ -13,25 +13,30 @@ Examples:
   latency-tracker explain ~/lttng-traces/auto-20261128-093000
   latency-tracker explain my-trace --alerts late.txt
   latency-tracker explain /srv/slow/0001 --perfetto slow.pftrace
+  latency-tracker explain /srv/slow/0001 --html slow.html
 
-For a request: its history, the queue of its device, and the requests that
-overtook it. For anything else: the critical path of its thread during the
-delay, as in `analyze path`, or what its CPU did; and the threads and
-interrupts that were busier during the delay than in the rest of the trace. A
-part that is not recorded has its own line, with the reason.
+The explanation of a disk request shows its history, the queue of its device,
+and the requests that overtook it. Other explanations show the critical path of
+the late thread, as in `analyze path`, or the activity of the CPU. They also
+name threads and interrupts that were busier during the delay than in the rest
+of the trace. A part that is not recorded has its own line, with the reason.
 
-A trace of LTTng has the alerts itself if the events latency_tracker_* were
-recorded. The newest is explained, or those of --seq.
+An LTTng trace contains the alerts if the events latency_tracker_* were
+recorded. The newest alert is explained, or those selected with --seq.
 
-https://ui.perfetto.dev opens the file of --perfetto. It shows each alert with
-the path that explains it, and each CPU and active thread, from a tenth of the
-delay before it to a tenth after it; arrows are wakeups.";
+https://ui.perfetto.dev opens the file that --perfetto writes. It shows each
+alert with the path that explains it, and the CPUs and active threads, from a
+tenth of the delay before its start to a tenth after its end; arrows are
+wakeups.
+
+The file that --html writes is a page to send to a colleague: the explanation,
+the path, the same activity as a time line, and tables. It needs no network.";
 
 /// Explains why something was late, from the trace around it.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The directory of a capture of `record`, a trace that `record --url` sent, or a kernel trace with alerts in it or,
-    /// with --alerts, without. For the `trace` of a capture, the evidence.json next to it is also read.
+    /// A capture of `record`, a trace that `record --url` sent, or any other kernel trace; a trace without alerts needs
+    /// --alerts. For the `trace` directory of a capture, the evidence.json next to it is also read.
     pub(crate) capture: PathBuf,
     /// Explain the alerts in this file, in the format of /proc/latency_tracker/alerts (- is standard input).
     #[arg(long, value_name = "FILE")]
@@ -45,7 +50,10 @@ pub(crate) struct ExplainArgs {
     /// Also write the alerts and their paths for ui.perfetto.dev; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
-    /// Print at the end how much was read, and how fast.
+    /// Also write the explanation as a page for a browser, in one file; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// At the end, print how many events were read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

@@ -6,7 +6,7 @@
 //!   trace (crate::trace) --Explainer::feed--> requests of the device, who ran where --finish--> Explanation
 //! ```
 //!
-//! Events are read once, in order of time. Only those of the alert's device and window are kept, so the trace
+//! Events are read once, in order of time. Only events of the alert's device and window are kept, so the trace
 //! can have any size.
 
 mod event;

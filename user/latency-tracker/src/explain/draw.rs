@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use lt_common::out;
-use lt_proc::Nanos;
 use lt_proc::evidence::Evidence;
+use lt_proc::{Alert, Nanos};
 
 use super::why::Why;
 use super::{Report, block, proofs};
@@ -18,7 +18,7 @@ use crate::perfetto::Value;
 use crate::trace::Told;
 
 /// Fraction (1/10) of the delay that is drawn before it and after it.
-const MARGIN: u64 = 10;
+pub(super) const MARGIN: u64 = 10;
 
 pub(super) fn draw(
     told: &Told,
@@ -79,13 +79,17 @@ fn alarm(report: &Report<'_>) -> Alarm {
         values.push(("verdict", text(verdict)));
     }
     Alarm {
-        name: format!(
-            "Alert {} of {}: {}",
-            alert.seq,
-            out::printable(&alert.instance),
-            out::printable(&alert.tracker)
-        ),
+        name: alarm_name(alert),
         range: (alert.start(), alert.time),
         values,
     }
+}
+
+pub(super) fn alarm_name(alert: &Alert) -> String {
+    format!(
+        "Alert {} of {}: {}",
+        alert.seq,
+        out::printable(&alert.instance),
+        out::printable(&alert.tracker)
+    )
 }

@@ -27,7 +27,7 @@ struct Kind {
 }
 
 impl Kind {
-    /// Returns `None` for other events than those of alerts.
+    /// Returns `None` for an event that is not an alert.
     fn of(class: &Class) -> Option<Self> {
         let rest = class.name.strip_prefix(EVENT)?;
         let tracker = match rest {
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-/// Builds an alert from the fields of an event; those of the tracker keep their order.
+/// Builds an alert from the fields of an event; the tracker's own fields keep their order.
 fn alert<'a>(
     tracker: Option<&str>,
     cpu: u32,
@@ -156,7 +156,7 @@ fn value(event: &Event<'_>, index: FieldIndex) -> Option<Value> {
     value.filter(|_| parts == 1)
 }
 
-/// Adds an alert, or what its other event does not have.
+/// Adds an alert, or the fields that its other event lacks.
 fn add(alerts: &mut Vec<Alert>, alert: Alert) {
     let is_same = |other: &&mut Alert| {
         (other.seq, other.time, &other.instance) == (alert.seq, alert.time, &alert.instance)
@@ -172,7 +172,7 @@ fn add(alerts: &mut Vec<Alert>, alert: Alert) {
     }
 }
 
-/// The alerts to explain out of those in the trace: those with these numbers, else the newest.
+/// Chooses the alerts to explain: the alerts with these numbers, or the newest one without numbers.
 pub(super) fn alerts(trace: &Path, seq: &[u64], interrupted: &AtomicBool) -> Result<Vec<Alert>> {
     let mut reader = Reader::open(trace)?;
     let kinds: Vec<_> = reader.classes().map(Kind::of).collect();

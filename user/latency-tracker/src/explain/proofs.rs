@@ -13,7 +13,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use lt_model::why::{Beside, Leaf, Quota, Slept};
@@ -24,8 +24,8 @@ use lt_proc::{Alert, Reason};
 use super::resource;
 use crate::analyze::words::Facts;
 
-/// Reads the evidence of a capture, given its directory or the directory `trace` in it. A capture may have none.
-pub(super) fn read(directory: &Path) -> Result<Evidence> {
+/// The `evidence.json` of a capture, given the directory of the capture or the `trace` in it. A capture may have none.
+pub(super) fn file(directory: &Path) -> Result<Option<PathBuf>> {
     let mut file = directory.join("evidence.json");
     // Resolved, as the directory may be `.`. An unreadable directory is reported as an error of the trace.
     if !file.exists()
@@ -34,12 +34,19 @@ pub(super) fn read(directory: &Path) -> Result<Evidence> {
     {
         file = trace.with_file_name("evidence.json");
     }
+    let exists = file.try_exists();
+    let exists = exists.with_context(|| file.display().to_string())?;
+    Ok(exists.then_some(file))
+}
+
+/// Reads the evidence of a capture; `None` if it has no `evidence.json`.
+pub(super) fn read(directory: &Path) -> Result<Option<Evidence>> {
+    let Some(file) = file(directory)? else {
+        return Ok(None);
+    };
     let about = || file.display().to_string();
-    if !file.try_exists().with_context(about)? {
-        return Ok(Evidence::default());
-    }
     let text = fs::read_to_string(&file).with_context(about)?;
-    serde_json::from_str(&text).with_context(about)
+    serde_json::from_str(&text).with_context(about).map(Some)
 }
 
 /// Facts about one alert and its thread.
@@ -77,6 +84,7 @@ impl<'a> Proofs<'a> {
         let quota = thread.map(|thread| self.counted(thread, from, to));
         Facts {
             cgroups: cgroups(self.evidence),
+            whole: "delay",
             quota: quota.unwrap_or(Quota::Open),
         }
     }
@@ -206,7 +214,7 @@ impl Beside for Proofs<'_> {
 
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept> {
         if let Some(resource) = self.of_stack(thread, sleep) {
-            // It became runnable in between, and now sleeps for another reason.
+            // The thread became runnable meanwhile, and now sleeps for another reason.
             let is_it = resource.function != resource::QUOTA;
             return is_it.then_some(Slept {
                 leaf: Leaf::Resource(resource.what, resource.function),

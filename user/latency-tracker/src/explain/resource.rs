@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Maps the function in which a task sleeps to the resource that it waits for. The functions are those of Linux 7.2.
+//! Maps the function in which a task sleeps to the resource that it waits for. The functions exist in Linux 7.2.
 //! The stack of another task has no frames in `.sched.text`, such as `mutex_lock`.
 
 /// Functions, each with the reason of a sleep in it.
@@ -167,8 +167,8 @@ pub(super) struct Resource {
     pub(super) what: &'static str,
     /// Whether the thread that ends the sleep did not cause it.
     pub(super) alone: bool,
-    /// Whether the task sleeps in that function itself, or in one that only sleeps for its caller, and not deeper for
-    /// another reason.
+    /// Whether the task sleeps in that function itself, or in a function that only sleeps for its caller. If not, the
+    /// task may sleep deeper in the stack for another reason.
     pub(super) direct: bool,
 }
 

@@ -12,15 +12,15 @@ use lt_model::why::Piece;
 /// Maximum share (1/20) of a run that interruptions take.
 const PART: u64 = 20;
 
-/// Maximum number of other runs in between: an interrupt, its softirq, and what these wake.
+/// Maximum number of other runs that may interrupt a run: an interrupt, its softirq, and the threads that these wake.
 const BETWEEN: usize = 4;
 
-/// A repeated step, with short other steps in between.
+/// A step that repeats, interrupted by short other steps.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Run<'p> {
     first: &'p Piece,
     end: u64,
-    /// Total time of the steps, without what is in between.
+    /// Total time of the steps, without the interruptions.
     pub(super) took: u64,
     pub(super) times: u64,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Explains one alert: what took the time of the delay.
+//! Explains one alert: the causes of the delay.
 //!
 //! An alert that belongs to a thread is explained by the critical path of that thread. An alert of an interrupt, or
 //! without a task, is explained by the activity of the CPU on which it ended.
@@ -17,13 +17,13 @@ use lt_proc::evidence::Evidence;
 
 use super::proofs::Proofs;
 use crate::analyze::show::{Json, Shown};
-use crate::analyze::words::{Facts, name_at, used_by};
+use crate::analyze::words::{Facts, name_at, sentence, used_by};
 use crate::trace::Told;
 
 /// Trackers whose delays the CPU's activity explains better than the thread that happened to be interrupted.
 const OF_PROCESSORS: [&str; 2] = ["irq", "softirq"];
 
-/// An alert, and what took its time.
+/// An alert, with the causes of its delay.
 pub(super) struct Why<'a> {
     told: &'a Told,
     alert: &'a Alert,
@@ -78,7 +78,7 @@ impl<'a> Why<'a> {
             return sentences.join(" ");
         }
         if self.to <= model.span.0 || self.from >= model.span.1 {
-            return "The trace does not reach the time of the delay.".into();
+            return "The trace does not cover the time of the delay.".into();
         }
         if let Some(verdict) = self.shown().and_then(|shown| shown.verdict()) {
             return verdict;
@@ -100,17 +100,21 @@ impl<'a> Why<'a> {
                 used_by(model, *used, self.to)
             ),
             Some((Use::Unknown, time)) => {
-                format!("{}: what CPU {cpu} did is not recorded.", self.share(*time))
+                format!(
+                    "{}: the activity of CPU {cpu} is not recorded.",
+                    self.share(*time)
+                )
             }
         }
     }
 
     /// The share of a time in the delay.
     fn share(&self, time: u64) -> String {
-        out::share(time, self.to - self.from)
+        out::share(time, self.to - self.from, "delay")
     }
 
-    fn shown(&self) -> Option<Shown<'_>> {
+    /// The path, if the alert belongs to a thread in the trace.
+    pub(super) fn shown(&self) -> Option<Shown<'_>> {
         self.thread.as_ref().map(|(thread, pieces)| Shown {
             model: self.model(),
             thread: *thread,
@@ -125,17 +129,13 @@ impl<'a> Why<'a> {
         self.thread
     }
 
+    /// What the CPU of the alert did in the delay: the time of each use, the longest first.
+    pub(super) fn used(&self) -> &[(Use, u64)] {
+        &self.used
+    }
+
     /// The path, for programs.
     pub(super) fn json(&self) -> Option<Json> {
         self.shown().map(|shown| shown.json())
     }
-}
-
-/// Adds a capital letter and a full stop.
-fn sentence(text: &str) -> String {
-    let mut sentence = format!("{text}.");
-    if let Some(first) = sentence.get_mut(0..1) {
-        first.make_ascii_uppercase();
-    }
-    sentence
 }

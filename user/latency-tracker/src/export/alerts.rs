@@ -41,7 +41,7 @@ pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
                     said = text;
                 }
             }
-            // The module has been unloaded, or is not loaded yet.
+            // The module was unloaded, or is not loaded yet.
             thread::sleep(AGAIN);
             file = root.open_alerts(None, false).ok();
         }

@@ -3,8 +3,8 @@
 //! `profile record`: a profile, sampled repeatedly.
 //!
 //! A sample is the difference of two readings, so together the samples contain everything that
-//! happened, whenever they are taken. If the profile is reset in between, the profile that the
-//! reset ended is read as well.
+//! happened, whenever they are taken. If the profile is reset between two samples, the profile
+//! that the reset ended is read as well.
 
 use std::time::Instant;
 

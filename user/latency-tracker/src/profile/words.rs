@@ -6,7 +6,7 @@ use lt_proc::Nanos;
 
 use super::compare::{Comparison, Moved};
 
-/// A share has to change by this much to get its own sentence.
+/// Minimum change of a share that gets its own sentence.
 const NOTABLE: f64 = 0.01;
 
 /// Name of the operations of a class.

@@ -2,9 +2,10 @@
 
 //! The options of `record`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use lt_common::lttng::analyses::Analysis;
 use lt_common::lttng::events::{default_events, left_out_if_lean, matches};
 use lt_common::lttng::{Buffers, Format};
 use lt_common::seconds::{seconds, some_time};
@@ -16,6 +17,23 @@ use super::policy::Policy;
 use super::relay::Relay;
 use crate::carried;
 
+/// What makes sense only for alerts of an instance.
+const ALERTS_ONLY: [&str; 13] = [
+    "name",
+    "max_captures",
+    "post_trigger",
+    "cooldown",
+    "arm_delay",
+    "max_per_day",
+    "disk_budget",
+    "rotate",
+    "keep_for",
+    "no_default_events",
+    "lean",
+    "url",
+    "no_explain",
+];
+
 const EXAMPLES: &str = "\
 Exit status: 0 no alert fired, 1 error, 2 an alert fired.
 
@@ -24,39 +42,48 @@ Examples:
   latency-tracker record -n 5 --cooldown 1m -o /srv/slow slow_disk
   latency-tracker record -e 'irq_*' --subbuf-size 4M --post-trigger 100ms \\
       sda_queue block threshold=50ms from=insert dev=sda
+  latency-tracker record --events-for cpu,irq -d 10s
 
 With TRACKER, the instance is created for the run and removed afterwards.
-Without TRACKER, it must exist, and is kept. A capture is a numbered directory:
-  trace/           for babeltrace2; with --trace-format ctf-1.8 Trace Compass
-  alert.json       the alerts
-  evidence.json    what a trace cannot hold: the limits of the late task's
-                   cgroups, and their counters before and after the delay
-  explanation.txt  why the operations were late, from the trace";
+Without TRACKER, the instance must exist, and is kept.
 
-/// Waits for alerts and saves a trace of what led to each, from an LTTng flight recorder.
+A capture is a numbered directory:
+  trace/           the trace, for babeltrace2; Trace Compass needs
+                   --trace-format ctf-1.8
+  alert.json       the alerts
+  evidence.json    facts that a trace cannot contain: limits of the late task's
+                   cgroups, and their counters before and after the delay
+  explanation.txt  the cause of each delay, from the trace";
+
+/// Waits for alerts, and saves a trace of the time before each from an LTTng flight recorder.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
     /// The instance.
-    pub(crate) name: String,
-    /// Create the instance, with this tracker.
+    #[arg(required_unless_present = "events_for")]
+    name: Option<String>,
+    /// Create the instance with this tracker.
     pub(crate) tracker: Option<String>,
     /// Parameters of the tracker.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<Setting>,
-    /// The directory for the captures; no other user may have write access.
-    #[arg(short, long, value_name = "DIR", default_value = super::CAPTURES)]
-    pub(crate) output: PathBuf,
+    /// Record what these analyses of `analyze` read, all of it, until -d has passed or Ctrl-C; with commas between them.
+    #[arg(long, value_name = "ANALYSIS", value_delimiter = ',', conflicts_with_all = ALERTS_ONLY)]
+    pub(crate) events_for: Vec<Analysis>,
+    /// The directory for the captures [default: /var/lib/latency-tracker/captures; traces/ beside it for --events-for];
+    /// no other user may have write access.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
     /// End after this many captures.
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = positive)]
     pub(crate) max_captures: Option<usize>,
     /// End after this time (10s, 5m; a bare number is seconds).
     #[arg(short, long, value_parser = some_time)]
     pub(crate) duration: Option<Nanos>,
-    /// Keep recording for this time after an alert before the snapshot is taken.
+    /// After an alert, keep recording for this time before taking the snapshot.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0")]
     pub(crate) post_trigger: Nanos,
-    /// Take no snapshot within this time after the last one.
+    /// Wait at least this time between two snapshots; alerts in between are counted as skipped.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "1s")]
     pub(crate) cooldown: Nanos,
     /// Ignore alerts for this time after the start, while the buffers fill.
@@ -71,7 +98,7 @@ pub(crate) struct RecordArgs {
     /// Remove the oldest capture when the budget is used up, instead of ending.
     #[arg(long)]
     pub(crate) rotate: bool,
-    /// Remove captures older than this (30d) whenever one is saved.
+    /// Whenever a capture is saved, remove captures older than this (30d).
     #[arg(long, value_name = "DURATION", value_parser = some_time)]
     pub(crate) keep_for: Option<Nanos>,
     /// The size of a sub-buffer, a power of two.
@@ -80,27 +107,38 @@ pub(crate) struct RecordArgs {
     /// Sub-buffers per CPU, a power of two.
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = two_to_the_n)]
     pub(crate) num_subbuf: u64,
-    /// Also record this kernel event; repeatable, a `*` at the end matches any suffix.
+    /// Also record this kernel event; repeatable. A `*` at the end matches any suffix.
     #[arg(short = 'e', long = "event", value_name = "EVENT", value_parser = event)]
     pub(crate) events: Vec<String>,
-    /// Record only the events of -e.
+    /// Record only the events named with -e.
     #[arg(long, requires = "events")]
     pub(crate) no_default_events: bool,
-    /// Leave out the events that show where a thread or a request was held back: migrations, limits, disk queues.
+    /// Omit the events that show where a thread or a request was held back: migrations, limits, disk queues.
     #[arg(long, conflicts_with = "no_default_events")]
     pub(crate) lean: bool,
-    /// The trace format; by default LTTng's own. Trace Compass reads ctf-1.8; babeltrace2 2.1 and later read both.
+    /// The trace format; by default LTTng's own. Trace Compass reads ctf-1.8; babeltrace2 reads both since 2.1.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) trace_format: Option<Format>,
-    /// Also send each trace, with its alerts, to the relay daemon of LTTng at `net://HOST[:PORT[:PORT]][/PATH]`.
+    /// Also send each trace, with its alerts and evidence, to the LTTng relay daemon at
+    /// `net://HOST[:PORT[:PORT]][/PATH]`.
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<Relay>,
-    /// Write no explanation.txt.
+    /// Do not write explanation.txt.
     #[arg(long)]
     pub(crate) no_explain: bool,
 }
 
 impl RecordArgs {
+    /// The name of the instance; empty with `--events-for`, which has none.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// The directory for the captures.
+    pub(crate) fn captures(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new(super::CAPTURES))
+    }
+
     pub(crate) fn policy(&self) -> Policy {
         Policy {
             cooldown: self.cooldown.into(),
@@ -119,7 +157,7 @@ impl RecordArgs {
     /// What to record for alerts of that tracker.
     pub(crate) fn plan(&self, tracker: &str) -> Plan<'_> {
         Plan {
-            name: &self.name,
+            name: self.name(),
             buffers: self.buffers(),
             events: self.events(tracker),
             asked: &self.events,
@@ -252,6 +290,21 @@ mod tests {
         assert!(saved.contains(&"power_cpu_idle") && !saved.contains(&"sched_migrate_task"));
         assert!(parse(&["--no-default-events", "slow"]).is_err());
         assert!(parse(&["-e", "a b", "slow"]).is_err());
+    }
+
+    #[test]
+    fn all_events_of_an_analysis_need_no_instance() {
+        let args = parse(&["--events-for", "cpu,irq", "-d", "1s"]).unwrap();
+        assert_eq!(args.events_for, [Analysis::Cpu, Analysis::Irq]);
+        assert_eq!(args.name(), "");
+        for bad in [
+            &["--events-for", "cpu", "slow"][..],
+            &["--events-for", "nothing"],
+            &["--events-for", "cpu", "--rotate"],
+            &["-d", "1s"],
+        ] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -22,8 +22,8 @@ const COUNT_UP_TO: u64 = 64 << 20;
 
 /// Number of events in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Count {
-    all: u64,
+pub(super) struct Count {
+    pub(super) all: u64,
     /// Number of these events that `--lean` leaves out.
     extra: u64,
 }
@@ -113,12 +113,12 @@ impl fmt::Display for Estimate {
             self.cpus
         )?;
         let Some(seconds) = self.seconds() else {
-            return write!(f, "; no event came, so no estimate");
+            return write!(f, "; no events were recorded, so there is no estimate");
         };
         let bound = if self.wrapped() { "at most" } else { "about" };
         write!(
             f,
-            " remember {bound} {seconds:.1} s\n  (measured over {:.1} s; busier is shorter)",
+            " cover {bound} {seconds:.1} s\n  (measured over {:.1} s; less when the machine is busier)",
             self.sampled.as_secs_f64()
         )?;
         let rate = |n: u64| n as f64 / self.sampled.as_secs_f64();
@@ -146,7 +146,7 @@ impl fmt::Display for Estimate {
 }
 
 /// Number of events in a trace; `None` if it cannot be read.
-fn count(trace: &Path, extra: &[&str]) -> Option<Count> {
+pub(super) fn count(trace: &Path, extra: &[&str]) -> Option<Count> {
     let mut reader = lt_ctf::Reader::open(trace).ok()?;
     let is_extra = |class: &lt_ctf::Class| extra.iter().any(|event| matches(event, &class.name));
     let is_extra: Vec<bool> = reader.classes().map(is_extra).collect();
@@ -188,7 +188,7 @@ mod tests {
         assert!((e.seconds().unwrap() - 10.24).abs() < 0.01);
         let text = e.to_string();
         assert!(
-            text.starts_with("buffers: 4 x 1 MiB on each of 2 CPUs remember about 10.2 s\n"),
+            text.starts_with("buffers: 4 x 1 MiB on each of 2 CPUs cover about 10.2 s\n"),
             "{text}"
         );
         let cost = "\ncost: 3000 events/s of 102 bytes; with --lean 1800 events/s (40 % fewer)";

@@ -5,13 +5,13 @@
 //! ```text
 //!   armed            addresses of functions; names of disks; counters of all cgroups with a limit
 //!   alert            the late tasks; limits and counters of their cgroups
-//!   snapshot taken   counters of those cgroups: what grows only at a release has grown by now; names of disks;
-//!                    those of which a quota was used up, with their threads
+//!   snapshot taken   counters of the same cgroups (some grow only when a thread is released); names of disks; cgroups
+//!                    whose quota was used up, with their threads
 //!   capture kept     counters of all cgroups with a limit, for the next delay
 //! ```
 //!
-//! Unreadable facts are left out and noted; no capture fails for them. The reads after an alert come before the
-//! snapshot, while the recorder overwrites its oldest events, so they are few.
+//! Unreadable facts are omitted and reported; they do not invalidate a capture. The reads after an alert precede the
+//! snapshot, while the recorder overwrites its oldest events, so there are few of them.
 
 mod cgroups;
 mod disks;
@@ -57,7 +57,7 @@ pub(crate) struct Seen {
 }
 
 impl Collector {
-    /// Reads what must be known before an alert. `root` is `/` except in tests.
+    /// Reads the facts that must be known before an alert. `root` is `/` except in tests.
     pub(crate) fn start(root: &Path) -> Self {
         let functions = functions::read(root).unwrap_or_else(|why| {
             let why = match why {
@@ -65,14 +65,14 @@ impl Collector {
                 Unknown::Hidden => "/proc/kallsyms hides them (kernel.kptr_restrict)".to_string(),
             };
             note(&format!(
-                "addresses of kernel functions not recorded, {why}: timers of limits cannot be identified"
+                "addresses of kernel functions are not recorded ({why}): timers of limits cannot be identified"
             ));
             Vec::new()
         });
         let same_ids = tasks::are_numbered_as_in_alerts(root);
         if !same_ids {
             note(
-                "cgroups of late tasks not recorded: this process is in a PID namespace of its own",
+                "cgroups of late tasks are not recorded: this process runs in its own PID namespace",
             );
         }
         let begun = Instant::now();
@@ -112,7 +112,7 @@ impl Collector {
         latest.retain(|alert| alert.tid > 0 && known.insert(alert.tid));
         if latest.len() > MOST_TASKS {
             note(&format!(
-                "evidence of the {MOST_TASKS} latest of {} late tasks only",
+                "evidence covers only the {MOST_TASKS} latest of {} late tasks",
                 latest.len()
             ));
         }
@@ -129,7 +129,7 @@ impl Collector {
 
     /// Reads the cgroups of the late tasks again, and returns all evidence.
     pub(crate) fn finish(&mut self, seen: Seen) -> Evidence {
-        // A thread that a late task waited for.
+        // A late task may have waited for a throttled thread.
         let throttled = match self.same_ids {
             true => self.groups.throttled(seen.start),
             false => Vec::new(),
@@ -145,7 +145,7 @@ impl Collector {
         }
     }
 
-    /// Reads the counters to compare with in the next delay.
+    /// Reads the counters again, as the start values for the next delay.
     pub(crate) fn rearm(&mut self) {
         self.groups.read_limited();
     }

@@ -3,8 +3,8 @@
 //! The flight recorder of a run: LTTng's session daemon, if none was running, and the session.
 //!
 //! The daemon can end during the run: killed by hand, by the OOM killer, or by an upgrade. Another program can destroy
-//! the session, or stop it. The recorded events are then gone, or end too early. [`Flight::revive`] notices, and records
-//! again.
+//! the session, or stop it. Recorded events are then lost, or new ones missing. [`Flight::revive`] detects this, and
+//! restarts the recording.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -20,12 +20,12 @@ use super::leftovers::Note;
 /// What to record.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
-    /// A name for the session: that of the instance.
+    /// A name for the session: the name of the instance.
     pub(crate) name: &'a str,
     pub(crate) buffers: Buffers,
     /// All events, patterns included.
     pub(crate) events: Vec<String>,
-    /// Those of them that the user asked for.
+    /// The events that the user requested.
     pub(crate) asked: &'a [String],
     pub(crate) format: Option<Format>,
 }
@@ -40,15 +40,16 @@ pub(crate) struct Flight {
     buffers: Buffers,
     events: Vec<String>,
     format: Option<Format>,
-    /// The session daemon that has the session; ours, or another one.
+    /// The process ID of the session daemon that has the session: ours, or an earlier one.
     served_by: Option<i32>,
-    /// When it was last seen recording.
+    /// The last time at which it was recording.
     seen: SystemTime,
 }
 
 impl Flight {
-    /// Starts it with those events of the plan that this LTTng has, which only the daemon knows. One that the user asked
-    /// for and LTTng lacks is an error; a default one is named, since the explanations lack what it would show.
+    /// Starts the recorder with the events of the plan that this LTTng has; only the daemon knows these. A missing event
+    /// is an error if the user requested it. A missing default event is reported, because explanations lack its
+    /// contents.
     pub(crate) fn start(plan: Plan<'_>, output: &Path, left: &mut Note) -> Result<Self> {
         let mut flight = Self {
             session: None,
@@ -101,12 +102,12 @@ impl Flight {
         &self.name
     }
 
-    /// Records again if it does not; returns what had happened, and since when no trace exists.
+    /// Restarts the recording if it has stopped, and returns a description of the gap.
     pub(crate) fn revive(&mut self, output: &Path, left: &mut Note) -> Result<Option<String>> {
         let (name, seen) = (&self.name, time(self.seen));
         let lost = |what: &str, restarted: &str| {
             let now = time(SystemTime::now());
-            format!("{what} after {seen}: no trace until {now}, when {restarted} again")
+            format!("{what} after {seen}: nothing was recorded until {now}, when {restarted} again")
         };
         let lost = match lttng::state(name)? {
             State::Recording => {
@@ -126,7 +127,7 @@ impl Flight {
                 let (what, restarted) = match lttng::daemon_pid() == self.served_by {
                     true => (
                         format!("LTTng session {name} was destroyed by another program"),
-                        "it was made",
+                        "it was created",
                     ),
                     false => (
                         "LTTng's session daemon ended".to_string(),
@@ -151,11 +152,11 @@ fn time(at: SystemTime) -> String {
 }
 
 /// Names the default events that are not recorded.
-fn say_missing(mut missing: Vec<String>) {
+pub(super) fn say_missing(mut missing: Vec<String>) {
     missing.retain(|event| is_expected(event));
     if !missing.is_empty() {
         note(&format!(
-            "not recorded, since this LTTng has no probe for it: {}",
+            "not recorded, because this LTTng has no probes for these events: {}",
             missing.join(", ")
         ));
     }

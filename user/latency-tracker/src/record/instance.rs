@@ -12,27 +12,30 @@ use super::args::RecordArgs;
 use super::leftovers::Note;
 use super::stream::Stream;
 
-/// Refuses what cannot work before anything is started: an instance that does not exist, one that differs, a tracker or a
-/// parameter that the module does not have. The values are checked by the kernel, in [`Armed::prepare`].
+/// Refuses invalid requests before anything is started: a missing instance, an existing instance with other settings, and
+/// a tracker or parameter that the module lacks. The kernel validates the values, in [`Armed::prepare`].
 pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
     let Some(tracker) = &args.tracker else {
-        root.instance(&args.name)?;
+        root.instance(args.name())?;
         return Ok(());
     };
     lt_common::instance::check(root, tracker, &args.settings)?;
-    let existing = root.instances()?.into_iter().find(|i| i.name == args.name);
+    let existing = root
+        .instances()?
+        .into_iter()
+        .find(|i| i.name == args.name());
     match existing
         .as_ref()
         .and_then(|i| difference(i, tracker, &args.settings))
     {
         Some(other) => bail!(
-            "{} exists with {other}: take another name, or leave out the tracker to record it as it is",
-            args.name
+            "{} exists with {other}: choose another name, or omit the tracker to record the existing instance",
+            args.name()
         ),
         None if existing.is_none() && !may_create(root) => bail!(
-            "{0}: this user cannot create an instance; as root, `latency-tracker start {0} {1}` does, with these \
-             parameters; then leave out the tracker",
-            args.name,
+            "{0}: this user cannot create an instance: run `latency-tracker start {0} {1}` with these parameters as \
+             root, and then omit the tracker here",
+            args.name(),
             tracker
         ),
         None => Ok(()),
@@ -49,7 +52,7 @@ fn may_create(root: &ProcRoot) -> bool {
 pub(crate) fn tracker(root: &ProcRoot, args: &RecordArgs) -> Result<String> {
     match &args.tracker {
         Some(tracker) => Ok(tracker.clone()),
-        None => Ok(root.instance(&args.name)?.tracker),
+        None => Ok(root.instance(args.name())?.tracker),
     }
 }
 
@@ -68,7 +71,10 @@ const ENABLED: &str = "enabled";
 impl<'a> Armed<'a> {
     /// Uses the existing instance, or creates it disabled, so that the kernel has checked every value.
     pub(crate) fn prepare(root: &'a ProcRoot, args: &RecordArgs, left: &mut Note) -> Result<Self> {
-        let existing = root.instances()?.into_iter().find(|i| i.name == args.name);
+        let existing = root
+            .instances()?
+            .into_iter()
+            .find(|i| i.name == args.name());
         if let Some(instance) = existing {
             return Ok(Self {
                 root,
@@ -83,10 +89,10 @@ impl<'a> Armed<'a> {
         if enable {
             settings.push(enabled(false));
         }
-        lt_common::instance::create(root, &args.name, tracker, &settings, &lt_common::out::note)?;
+        lt_common::instance::create(root, args.name(), tracker, &settings, &lt_common::out::note)?;
         let armed = Self {
             root,
-            instance: root.instance(&args.name)?,
+            instance: root.instance(args.name())?,
             ours: true,
             enable,
         };

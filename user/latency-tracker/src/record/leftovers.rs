@@ -60,7 +60,7 @@ impl Note {
             .map(|text| fs::write(&self.path, text));
         if !matches!(written, Some(Ok(()))) {
             note(&format!(
-                "cannot write {}: if this run is killed, nothing is cleaned up",
+                "cannot write {}: if this run is killed, nothing will be cleaned up",
                 self.path.display()
             ));
         }
@@ -73,8 +73,25 @@ impl Drop for Note {
     }
 }
 
+/// The name of the instance of `run` in process `pid`.
+pub(crate) fn name_of_run(pid: u32) -> String {
+    format!("run_{pid}")
+}
+
 /// Removes and reports what killed runs left behind.
 pub(crate) fn clean(root: &ProcRoot) {
+    clean_noted(root);
+    // Without a note (another /run, an older version), sessions are recognized by name.
+    for session in lttng::sessions() {
+        let gone = lttng::session_owner(&session).is_some_and(|pid| start_time(pid).is_none());
+        if gone {
+            drop_session(&session);
+        }
+    }
+}
+
+/// As [`clean`], but only what has a note.
+pub(crate) fn clean_noted(root: &ProcRoot) {
     for entry in fs::read_dir(lttng::run_dir())
         .into_iter()
         .flatten()
@@ -96,23 +113,16 @@ pub(crate) fn clean(root: &ProcRoot) {
             let _ = fs::remove_file(&path);
         }
     }
-    // Without a note (another /run, an older version), sessions are recognized by name.
-    for session in lttng::sessions() {
-        let gone = lttng::session_owner(&session).is_some_and(|pid| start_time(pid).is_none());
-        if gone {
-            drop_session(&session);
-        }
-    }
 }
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     for (name, line) in &owned.instances {
-        // Another instance may have this name by now: only an identical one is removed. A name of `why` has the process in
-        // it, and its threshold rises by itself.
-        let of_why = name.starts_with(&format!("why_{pid}_"));
+        // Another instance may have this name by now, so only an identical instance is removed. The threshold of an
+        // instance of `why` or `run` rises by itself, but its name contains the PID.
+        let by_name = name.starts_with(&format!("why_{pid}_")) || *name == name_of_run(pid);
         let same = root
             .instance(name)
-            .is_ok_and(|i| of_why || i.to_string() == *line);
+            .is_ok_and(|i| by_name || i.to_string() == *line);
         if same && root.remove(name).is_ok() {
             note(&format!(
                 "removed instance {name}, left by a killed run (process {pid})"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! When an alert is worth a capture: Perfetto's trigger policy, without its own clock.
+//! Decides whether to capture an alert: Perfetto's trigger policy. Callers pass the time.
 
 use std::collections::VecDeque;
 use std::fmt;

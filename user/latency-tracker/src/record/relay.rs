@@ -3,8 +3,8 @@
 //! A copy of each trace for a relay daemon of LTTng, on another machine.
 //!
 //! The local capture comes first and does not depend on the network. LTTng cannot send files, so it sends a second
-//! snapshot, taken right after the local one. The alerts travel in it: written to LTTng's logger, they are events of the
-//! trace, which `explain` finds where there is no alert.json.
+//! snapshot, taken right after the local one. The alerts and the evidence are written to LTTng's logger, and thus become
+//! events of that snapshot. `explain` reads them from a trace without alert.json or evidence.json.
 //!
 //! LTTng's session daemon serves one command at a time, so a host that does not answer would hold up all recorders for
 //! minutes. The recorder tries the connection first.
@@ -16,9 +16,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use lt_proc::Alert;
+use lt_proc::evidence::Evidence;
 use nix::errno::Errno;
 
-use crate::carried::{LOGGER, pieces};
+use crate::carried::{LOGGER, evidence_pieces, pieces};
 
 /// Control port of a relay daemon, unless the URL has one.
 const PORT: u16 = 5342;
@@ -63,7 +64,8 @@ impl std::str::FromStr for Relay {
 }
 
 impl Relay {
-    /// Whether the relay daemon accepts connections. Fine if this process may not try: the session daemon may.
+    /// Checks that the relay daemon accepts connections. Succeeds if this process may not connect, since the session
+    /// daemon may.
     pub(crate) fn check(&self) -> Result<()> {
         let addresses = match (self.host.as_str(), self.port).to_socket_addrs() {
             Ok(addresses) => addresses,
@@ -82,10 +84,16 @@ impl Relay {
         bail!("no relay daemon answers at {}: {error}", self.url)
     }
 
-    /// Prepares the copy of a capture: the relay daemon must answer, and the next snapshot will have the alerts.
-    pub(crate) fn prepare(&self, capture: u64, alerts: &[Alert]) -> Result<()> {
+    /// Prepares the copy of a capture: checks that the relay daemon answers, and puts the alerts and their evidence into
+    /// the next snapshot.
+    pub(crate) fn prepare(
+        &self,
+        capture: u64,
+        alerts: &[Alert],
+        evidence: &Evidence,
+    ) -> Result<()> {
         self.check()?;
-        log(capture, alerts).context("cannot write the alerts to LTTng's logger")
+        log(capture, alerts, evidence).context("cannot write the alerts to LTTng's logger")
     }
 
     /// The place of a snapshot called `name` of `session` in the output directory of the relay daemon, which adds dates
@@ -100,14 +108,17 @@ impl Relay {
     }
 }
 
-/// Writes the alerts to LTTng's logger. A write is an event.
-fn log(capture: u64, alerts: &[Alert]) -> Result<()> {
+/// Writes the alerts and their evidence to LTTng's logger. Each write is an event.
+fn log(capture: u64, alerts: &[Alert], evidence: &Evidence) -> Result<()> {
     let logger = OpenOptions::new().write(true).open(LOGGER);
     let mut logger = logger.context(LOGGER)?;
-    for alert in alerts {
-        for piece in pieces(std::process::id(), capture, alert) {
-            logger.write_all(piece.as_bytes())?;
-        }
+    let pid = std::process::id();
+    let alerts = alerts.iter().flat_map(|alert| pieces(pid, capture, alert));
+    for piece in evidence_pieces(pid, capture, evidence)?
+        .into_iter()
+        .chain(alerts)
+    {
+        logger.write_all(piece.as_bytes())?;
     }
     Ok(())
 }
@@ -121,7 +132,7 @@ fn is_forbidden(error: &io::Error) -> bool {
     )
 }
 
-/// Whether this process may have sockets of the network; the resolver's error does not say.
+/// Whether this process may open network sockets; the resolver's error does not show this.
 fn may_connect() -> bool {
     std::net::UdpSocket::bind(("127.0.0.1", 0)).is_ok()
 }

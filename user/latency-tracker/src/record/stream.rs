@@ -2,10 +2,10 @@
 
 //! The alerts of the instance, read through a separate open file.
 //!
-//! `NAME/wakeup` has one position for all its readers: each alert goes to whichever reads first. `NAME/alerts` has one
-//! for each open file. It is opened once and kept open while captures are made, so each alert is either returned here
-//! or counted as missed, whatever else reads. The sequence numbers confirm it: a gap that no `lost=N` announced is
-//! missed, too.
+//! All readers of `NAME/wakeup` share one position: each alert goes to the first reader. `NAME/alerts` has a position
+//! for each open file. The file is opened once and kept open while captures are made, so each alert is either returned
+//! here or counted as missed, independently of other readers. Sequence numbers confirm this: a gap that no `lost=N`
+//! announced counts as missed as well.
 
 use std::fs::File;
 
@@ -20,7 +20,7 @@ const MOST: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct Woken {
     pub(crate) alerts: Vec<Alert>,
-    /// Number of alerts that were overwritten before they were read, before, between or after these.
+    /// Number of alerts that were overwritten before they were read.
     pub(crate) missed: u64,
     /// End of the stream: the instance is gone.
     pub(crate) end: bool,
@@ -57,7 +57,7 @@ impl Stream {
         &self.file
     }
 
-    /// Returns what can be read now, without waiting.
+    /// Returns the alerts that can be read without waiting.
     pub(crate) fn read(&mut self) -> Result<Woken> {
         let mut woken = Woken::default();
         while woken.alerts.len() < MOST && !woken.end {

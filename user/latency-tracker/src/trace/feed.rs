@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use lt_common::out::{self, note};
-use lt_ctf::{Item, Missing, Reader};
+use lt_ctf::{Class, Item, Missing, Reader};
 use lt_model::{Builder, Disk, Event, Kept, Model, Release, Wanted, What};
 use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
+use super::beside::Beside;
 use super::kinds::{Kind, kind};
 use super::several::{self, Gap, NEW, SECOND, nanoseconds};
+use super::steps::{Need, Sink, Steps};
 use super::when::When;
 
 /// Number of events between two checks of the clock and the stop flag.
@@ -25,10 +27,11 @@ const OFTEN: u64 = 1 << 16;
 /// The result of reading a trace.
 pub(crate) struct Told {
     pub(crate) model: Model,
-    /// Whether the trace shows which thread ran.
+    /// Whether the trace has sched_switch.
     switches: bool,
-    /// Whether the trace has wakeups, and system calls.
+    /// Whether the trace has wakeups.
     wakeups: bool,
+    /// Whether the trace has system calls.
     calls: bool,
     events: u64,
     pub(crate) lost: u64,
@@ -46,17 +49,27 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Itself, unless the `trace` has no sched_switch.
+    /// Returns itself, or an error if the `trace` has no sched_switch.
     pub(crate) fn with_threads(self, trace: &Path) -> Result<Self> {
         match self.fault {
             _ if self.switches => Ok(self),
             Some(fault) => Err(fault.into()),
             None if self.events == 0 => bail!("{}: no event in this trace", trace.display()),
             None => bail!(
-                "{}: no event sched_switch in this trace: which thread ran is not recorded; record with -e sched_switch",
+                "{}: no event sched_switch in this trace: it does not show which thread ran; record with -e sched_switch",
                 trace.display()
             ),
         }
+    }
+
+    /// Whether the trace has no event at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events == 0
+    }
+
+    /// Whether the activity of threads is recorded.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.switches
     }
 
     /// Reasons why the result may be wrong.
@@ -64,19 +77,22 @@ impl Told {
         let mut caveats = Vec::new();
         if self.lost > 0 {
             caveats.push(format!(
-                "the tracer lost {} events; what they told is not known: record with larger buffers",
+                "the tracer lost {} events, so the result may be incomplete: record with larger buffers",
                 out::thousands(self.lost)
             ));
         }
         if self.packets > 0 {
             caveats.push(format!(
-                "{} are missing, and what their events told is not known: record with larger buffers",
-                out::plural(usize::try_from(self.packets).unwrap_or(usize::MAX), "packet")
+                "{} are missing, so the result may be incomplete: record with larger buffers",
+                out::plural(
+                    usize::try_from(self.packets).unwrap_or(usize::MAX),
+                    "packet"
+                )
             ));
         }
         if let Some(first) = self.gaps.first() {
             caveats.push(format!(
-                "what happened between the traces below is not known: on CPU {} from {} to {}{}",
+                "nothing is recorded between the traces: on CPU {} from {} to {}{}",
                 first.cpu,
                 first.from,
                 first.until,
@@ -88,27 +104,27 @@ impl Told {
         }
         if self.grew {
             caveats.push(
-                "the trace is still being written: it was read as far as it was there".into(),
+                "the trace is still being written: only the part that existed was read".into(),
             );
         }
         if let Some(fault) = &self.fault {
             let part = match self.damaged {
-                0 | 1 => "a part of the trace".into(),
-                n => format!("the rest of {} packets of the trace", out::thousands(n)),
+                0 | 1 => "part of the trace".into(),
+                n => format!("the ends of {} packets of the trace", out::thousands(n)),
             };
             let first = if self.damaged > 1 { "the first: " } else { "" };
             caveats.push(format!(
-                "{part} cannot be read, and what its events told is not known: {first}{fault}"
+                "{part} cannot be read, so the result may be incomplete: {first}{fault}"
             ));
         }
         caveats
     }
 
-    /// What the trace does not record at all of threads and their waits, and how to record it.
+    /// The kinds of events about threads and waits that the trace lacks, and how to record them.
     pub(crate) fn unrecorded(&self) -> Vec<&'static str> {
-        let wakeups = "no event sched_waking in this trace: what ended a wait is not recorded; \
+        let wakeups = "no event sched_waking in this trace: it does not show what ended a wait; \
                        record with -e sched_waking";
-        let calls = "no system calls in this trace: in which call a thread was is not recorded; \
+        let calls = "no system calls in this trace: it does not show in which call a thread was; \
                      enable them with lttng enable-event --kernel --syscall --all";
         let all = [(self.wakeups, wakeups), (self.calls, calls)];
         all.into_iter()
@@ -122,7 +138,7 @@ impl Told {
         self.caveats().iter().for_each(|caveat| note(caveat));
     }
 
-    /// The result for a model that was not read.
+    /// A result with a given model, without a trace.
     #[cfg(test)]
     pub(crate) fn made(model: Model, lost: u64) -> Self {
         Self {
@@ -152,14 +168,6 @@ impl Told {
     }
 }
 
-/// Another consumer of the events of a trace while it is read.
-pub(crate) trait Beside {
-    /// Called once, before the first event.
-    fn begin(&mut self, reader: &Reader);
-    /// Called with each event.
-    fn see(&mut self, event: &lt_ctf::Event<'_>);
-}
-
 /// The part of the trace that the model keeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keep {
@@ -175,8 +183,8 @@ pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -
     read_beside(trace, keep, &Evidence::default(), &[], interrupted, None)?.with_threads(trace)
 }
 
-/// The same, for somebody else, too, who may not need to know who ran; and with what is known beside the trace, also from
-/// alerts.
+/// As [`read`], but also passes the events to `beside`, and adds facts from `evidence` and `alerts` to the model. A caller
+/// that needs no threads can read a trace without sched_switch.
 pub(crate) fn read_beside(
     trace: &Path,
     keep: Keep,
@@ -234,8 +242,8 @@ fn cpus_of(list: &str) -> Option<Vec<u32>> {
     (cpus.len() <= MOST).then_some(cpus)
 }
 
-/// Reads it with no more than `limit` bytes for the model. If that is not enough for all of it, only who waited for whom
-/// is kept, `wanted` says what of the rest is needed, and the trace is read once more for that.
+/// Reads a trace with at most `limit` bytes for the model. If the complete model is larger, the first pass keeps only the
+/// waits and their wakers; `wanted` selects the parts that are needed, and a second pass reads them.
 pub(crate) fn read_within(
     limit: usize,
     trace: &Path,
@@ -284,12 +292,64 @@ fn too_little(limit: usize, needed: usize, or: &str) -> String {
     )
 }
 
+/// Reads a trace for tables, without a model. No event of `needs` may be missing unnoticed.
+pub(crate) fn scan(
+    trace: &Path,
+    needs: &[Need],
+    interrupted: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> Result<Told> {
+    let each: Vec<_> = needs
+        .iter()
+        .map(|need| |class: &Class| need.has(class))
+        .collect();
+    let has: Vec<&dyn Fn(&Class) -> bool> = each.iter().map(|has| has as _).collect();
+    let mut source = Source::open_for(trace, Keep::Nothing, &has)?;
+    let mut steps = Steps::new(sink);
+    steps.check(&source.reader)?;
+    let mut dark = several::dark(&source.reader, &source.kernels, &has);
+    let between = source.told.gaps.iter();
+    dark.extend(between.map(|gap| (gap.from, gap.cpu, gap.until)));
+    dark.sort_unstable();
+    let mut dark = dark.into_iter().peekable();
+    steps.begin(&source.reader);
+    let frequencies = source.frequencies.clone();
+    let done = source.each(interrupted, |told, got| match got {
+        Got::Event(event) => {
+            told.events += 1;
+            let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
+            let time = nanoseconds(event.cycles(), frequency);
+            // The first event may be at time 0, where what is before the streams begins.
+            let is_before = |(from, ..): &(u64, u32, u64)| *from < time || *from == 0;
+            while let Some((from, cpu, until)) = dark.next_if(is_before) {
+                steps.lost(from, cpu, until);
+            }
+            steps.see(event);
+        }
+        Got::Lost { time, cpu, until } => steps.lost(time, cpu, until),
+    });
+    source.line.clear();
+    done?;
+    source.end(Builder::new())
+}
+
+/// An item of a trace.
+enum Got<'a> {
+    Event(&'a lt_ctf::Event<'a>),
+    /// Events of a CPU are missing between two times, ns.
+    Lost {
+        time: u64,
+        cpu: u32,
+        until: u64,
+    },
+}
+
 /// A trace that is being read.
 struct Source {
     keep: Keep,
     reader: Reader,
     kinds: Vec<Option<Kind>>,
-    /// For each trace: whether it is a kernel's, which kernel, and the frequency of its clock.
+    /// For each trace: whether a kernel recorded it, which kernel, and the frequency of its clock.
     kernels: Vec<bool>,
     releases: Vec<Release>,
     frequencies: Vec<u64>,
@@ -300,10 +360,20 @@ struct Source {
 
 impl Source {
     fn open(trace: &Path, keep: Keep) -> Result<Self> {
+        Self::open_for(trace, keep, &[&several::tells_who_runs])
+    }
+
+    /// Opens a trace for these events.
+    fn open_for(trace: &Path, keep: Keep, has: &[&dyn Fn(&Class) -> bool]) -> Result<Self> {
         let begin = Instant::now();
         let reader = Reader::open(trace)?;
         let kernels = several::kernels(&reader);
-        let gaps = several::check(trace, &reader, &kernels)?;
+        let mut gaps = Vec::new();
+        for has in has {
+            gaps.extend(several::check(trace, &reader, &kernels, has)?);
+        }
+        gaps.sort_by_key(|gap| (gap.from, gap.cpu, gap.until));
+        gaps.dedup();
         let kinds: Vec<_> = reader.classes().map(kind).collect();
         Ok(Self {
             keep,
@@ -331,7 +401,7 @@ impl Source {
         })
     }
 
-    /// What it told.
+    /// Returns the result.
     fn end(mut self, builder: Builder) -> Result<Told> {
         if self.told.events == 0
             && let Some(fault) = self.told.fault
@@ -370,17 +440,83 @@ impl Source {
         if self.kinds.iter().flatten().any(Kind::is_sent_to_itself) {
             builder.has_all_vectors();
         }
-        for (cpu, begin, end) in several::streams(&self.reader, &self.kernels) {
+        for (cpu, begin, end) in
+            several::streams(&self.reader, &self.kernels, &several::tells_who_runs)
+        {
             builder.has_stream(cpu, begin, end);
         }
+        let gaps = self.told.gaps.clone();
+        let mut gaps = gaps.into_iter().peekable();
+        let mut fed = 0u64;
+        // Threads that perf found before it began: at time 0, whenever that is.
+        let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
+        let keep = self.keep;
+        let kinds = std::mem::take(&mut self.kinds);
+        let (releases, frequencies) = (self.releases.clone(), self.frequencies.clone());
+        let done = self.each(interrupted, |told, got| {
+            let event = match got {
+                Got::Event(event) => event,
+                Got::Lost { time, cpu, until } => {
+                    let what = What::Lost { until };
+                    return builder.feed(&Event { time, cpu, what });
+                }
+            };
+            told.events += 1;
+            if let Some(beside) = &mut beside {
+                beside.see(event);
+            }
+            let kind = kinds.get(event.class_index());
+            let Some(kind) = kind.and_then(Option::as_ref) else {
+                return;
+            };
+            let of = event.trace();
+            let release = releases.get(of).copied().unwrap_or(NEW);
+            let frequency = frequencies.get(of).copied().unwrap_or(SECOND);
+            let Some(what) = kind.what(event, release) else {
+                return;
+            };
+            let time = nanoseconds(event.cycles(), frequency);
+            if let What::There { tid, name } = what
+                && time == 0
+            {
+                found.insert(tid, name.to_vec());
+                return;
+            }
+            let cpu = event.cpu().unwrap_or(0);
+            if fed == 0 {
+                match keep {
+                    Keep::All => {}
+                    Keep::Since(from) => builder.forget_before(from.since(time)),
+                    Keep::Nothing => builder.forget_before(u64::MAX),
+                }
+                for (tid, name) in std::mem::take(&mut found) {
+                    let what = What::There { tid, name: &name };
+                    builder.feed(&Event { time, cpu, what });
+                }
+            }
+            while let Some(gap) = gaps.next_if(|gap| gap.from <= time) {
+                let (time, cpu, until) = (gap.from, gap.cpu, gap.until);
+                let what = What::Lost { until };
+                builder.feed(&Event { time, cpu, what });
+            }
+            fed += 1;
+            told.switches |= matches!(what, What::Switch { .. });
+            builder.feed(&Event { time, cpu, what });
+        });
+        self.kinds = kinds;
+        done.map(|()| builder)
+    }
+
+    /// Calls `each` with every item of the trace, in order of time.
+    fn each(
+        &mut self,
+        interrupted: &AtomicBool,
+        mut each: impl FnMut(&mut Told, Got<'_>),
+    ) -> Result<()> {
         let told = &mut self.told;
         // A second pass would report this again.
         (told.lost, told.packets, told.damaged) = (0, 0, 0);
-        let gaps = told.gaps.clone();
-        let mut gaps = gaps.into_iter().peekable();
-        let (mut looked, mut fed) = (0, 0u64);
-        // Threads that perf found before it began: at time 0, whenever that is.
-        let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
+        let mut looked = 0;
         loop {
             looked += 1;
             if looked % OFTEN == 0 {
@@ -397,48 +533,7 @@ impl Source {
             }
             match self.reader.next() {
                 Ok(None) => break,
-                Ok(Some(Item::Event(event))) => {
-                    told.events += 1;
-                    if let Some(beside) = &mut beside {
-                        beside.see(&event);
-                    }
-                    let kind = self.kinds.get(event.class_index());
-                    let Some(kind) = kind.and_then(Option::as_ref) else {
-                        continue;
-                    };
-                    let of = event.trace();
-                    let release = self.releases.get(of).copied().unwrap_or(NEW);
-                    let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
-                    if let Some(what) = kind.what(&event, release) {
-                        let time = nanoseconds(event.cycles(), frequency);
-                        if let What::There { tid, name } = what
-                            && time == 0
-                        {
-                            found.insert(tid, name.to_vec());
-                            continue;
-                        }
-                        let cpu = event.cpu().unwrap_or(0);
-                        if fed == 0 {
-                            match self.keep {
-                                Keep::All => {}
-                                Keep::Since(from) => builder.forget_before(from.since(time)),
-                                Keep::Nothing => builder.forget_before(u64::MAX),
-                            }
-                            for (tid, name) in std::mem::take(&mut found) {
-                                let what = What::There { tid, name: &name };
-                                builder.feed(&Event { time, cpu, what });
-                            }
-                        }
-                        while let Some(gap) = gaps.next_if(|gap| gap.from <= time) {
-                            let (time, cpu, until) = (gap.from, gap.cpu, gap.until);
-                            let what = What::Lost { until };
-                            builder.feed(&Event { time, cpu, what });
-                        }
-                        fed += 1;
-                        told.switches |= matches!(what, What::Switch { .. });
-                        builder.feed(&Event { time, cpu, what });
-                    }
-                }
+                Ok(Some(Item::Event(event))) => each(told, Got::Event(&event)),
                 Ok(Some(Item::Lost(lost))) => {
                     let count = match lost.what {
                         Missing::Events => &mut told.lost,
@@ -446,18 +541,13 @@ impl Source {
                         Missing::Rest => &mut told.damaged,
                     };
                     *count = count.saturating_add(lost.count);
-                    // Streams of programs have no part in this.
+                    // Streams of programs are not considered.
                     let is_kernel = self.kernels.get(lost.trace).is_some_and(|kernel| *kernel);
                     if let Some(cpu) = lost.cpu.filter(|_| is_kernel) {
                         let frequency = self.frequencies.get(lost.trace).copied();
                         let at = |cycles| nanoseconds(cycles, frequency.unwrap_or(SECOND));
-                        builder.feed(&Event {
-                            time: at(lost.cycles.0),
-                            cpu,
-                            what: What::Lost {
-                                until: at(lost.cycles.1),
-                            },
-                        });
+                        let (time, until) = (at(lost.cycles.0), at(lost.cycles.1));
+                        each(told, Got::Lost { time, cpu, until });
                     }
                 }
                 // An unreadable event is no reason to discard the others.
@@ -466,7 +556,7 @@ impl Source {
             }
         }
         told.grew = self.reader.grew();
-        Ok(builder)
+        Ok(())
     }
 }
 
@@ -612,7 +702,7 @@ pub(super) mod tests {
         assert!(
             said.len() == 1
                 && said[0].starts_with(
-                    "a part of the trace cannot be read, and what its events told is not known: "
+                    "part of the trace cannot be read, so the result may be incomplete: "
                 )
                 && said[0].contains("channel_0: byte "),
             "{said:?}"
@@ -624,7 +714,7 @@ pub(super) mod tests {
         let said = told(&trace).caveats();
         assert!(
             said.len() == 1
-                && said[0].starts_with("the rest of 2 packets of the trace cannot be read,"),
+                && said[0].starts_with("the ends of 2 packets of the trace cannot be read,"),
             "{said:?}"
         );
     }
@@ -679,7 +769,7 @@ pub(super) mod tests {
             .unwrap();
             assert_eq!(
                 grown.caveats(),
-                ["the trace is still being written: it was read as far as it was there"]
+                ["the trace is still being written: only the part that existed was read"]
             );
             assert!(grown.events > 0 && grown.events < whole.events);
         }

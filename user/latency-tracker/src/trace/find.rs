@@ -5,7 +5,7 @@
 use lt_ctf::Reader;
 use lt_model::{Model, State, ThreadId, Use};
 
-use super::feed::Beside;
+use super::beside::Beside;
 use super::several::{self, SECOND, nanoseconds};
 use super::when::Mark;
 
@@ -19,7 +19,7 @@ pub(crate) struct Finder {
     classes: Vec<Option<usize>>,
     frequencies: Vec<u64>,
     found: Vec<Vec<(u64, u32)>>,
-    /// What the trace's clock, in ns, lacks to the time since 1970; `None` if the trace does not record it.
+    /// Difference between the time since 1970 and the trace's clock, ns; `None` if the trace does not record it.
     epoch: Option<i128>,
 }
 
@@ -62,7 +62,7 @@ impl Finder {
     }
 }
 
-/// The thread that was running there just before an event, if no interrupt was.
+/// The thread that was running on the CPU just before an event, unless the CPU was in an interrupt.
 fn running(model: &Model, cpu: u32, time: u64) -> Option<ThreadId> {
     let processor = model.processors.get(cpu as usize)?;
     let before = time.saturating_sub(1);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which events of the kernel the model wants, and in which fields they say it: as LTTng writes them, and as perf does
-//! (`perf data convert --to-ctf`). Names and fields are looked up once for each class, not for each event.
+//! The kernel events that the model uses, and their fields, as LTTng and perf (`perf data convert --to-ctf`) write them.
+//! Names and fields are looked up once for each class, not for each event.
 
 use lt_ctf::{Class, FieldIndex};
 use lt_model::{Disk, Events, Kind as Purpose, Priority, Release, Stage, What};
 
-/// A kind of event that says something, and where.
+/// A kind of event that the model uses, with the fields to read.
 pub(super) enum Kind {
     Switch {
         prev: Thread,
@@ -43,7 +43,7 @@ pub(super) enum Kind {
     Completed(FieldIndex, Option<(FieldIndex, FieldIndex)>, Operation),
 }
 
-/// The fields that say what a request is for.
+/// The fields with the purpose of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Operation {
     bits: Option<FieldIndex>,
@@ -62,7 +62,7 @@ impl Operation {
     }
 }
 
-/// `RWBS_FLAG_*` of LTTng. A request of none of the kinds that it knows has none of these bits.
+/// `RWBS_FLAG_*` of LTTng. A request of another kind has none of these bits.
 fn of_bits(bits: u64) -> Purpose {
     const WRITE: u64 = 1;
     const DISCARD: u64 = 1 << 1;
@@ -79,7 +79,7 @@ fn of_bits(bits: u64) -> Purpose {
     }
 }
 
-/// The letters of the kernel: a flush that comes before the operation, the operation, and what else it is.
+/// The letters of the kernel: a preceding flush, the operation, and its flags.
 fn of_letters(text: &[u8]) -> Purpose {
     let rest = text.strip_prefix(b"F").unwrap_or(text);
     match rest.first() {
@@ -96,7 +96,7 @@ pub(super) struct Thread {
     name: Option<FieldIndex>,
 }
 
-/// The fields of the priorities of the two threads of a switch, and what is to be added to have them as the kernel counts.
+/// The fields with the priorities of the two threads of a switch, and the offset to the kernel's numbers.
 pub(super) struct Prio {
     fields: Option<(FieldIndex, FieldIndex)>,
     base: i32,
@@ -189,9 +189,11 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
     })
 }
 
-/// perf writes `sched:sched_switch`, LTTng `sched_switch`. A program's event, `provider:event`, is not the kernel's.
-fn split(name: &str) -> Option<(Option<&str>, &str)> {
-    const SYSTEMS: [&str; 9] = [
+/// Splits `sched:sched_switch`, as perf writes it, or `sched_switch`, as LTTng does. Returns `None` for an event of a
+/// program, `provider:event`.
+pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
+    const SYSTEMS: [&str; 10] = [
+        "lock",
         "sched",
         "irq",
         "irq_vectors",
@@ -231,7 +233,7 @@ fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     vector(name.strip_prefix(vectors)?)
 }
 
-/// The begin or the end of such an interrupt, by what follows its system.
+/// The start or the end of such an interrupt, from the part of the name after its system.
 fn vector(name: &str) -> Option<Kind> {
     if let Some(name) = name.strip_suffix("_entry") {
         return Some(match name {
@@ -245,7 +247,7 @@ fn vector(name: &str) -> Option<Kind> {
     })
 }
 
-/// The disk that a `bdi` is of: `253:3`.
+/// The disk of a `bdi`, such as `253:3`.
 fn disk_of(bdi: &[u8]) -> Option<Disk> {
     let text = std::str::from_utf8(bdi).ok()?;
     let (major, minor) = text.trim_end_matches('\0').split_once(':')?;
@@ -254,7 +256,7 @@ fn disk_of(bdi: &[u8]) -> Option<Disk> {
 }
 
 impl Kind {
-    /// The class of the event, if without it something else may seem to be the cause.
+    /// The class of an event whose absence may make another cause seem likely.
     pub(super) fn shows(&self) -> Option<Events> {
         Some(match self {
             Self::Completed(..) => Events::Completions,
@@ -267,17 +269,17 @@ impl Kind {
         })
     }
 
-    /// The interrupt that a processor sends to itself. Where it is recorded, so are all that are no device's.
+    /// The interrupt that a processor sends to itself. If it is recorded, all interrupts without a device are.
     pub(super) fn is_sent_to_itself(&self) -> bool {
         matches!(self, Self::Ipi(name) if name == "irq_work")
     }
 
-    /// Whether it shows that a thread was woken.
+    /// Whether the event shows a wakeup.
     pub(super) fn is_wakeup(&self) -> bool {
         matches!(self, Self::Waking(..) | Self::Wakeup(..))
     }
 
-    /// Whether it is the start of a system call.
+    /// Whether the event is the start of a system call.
     pub(super) fn is_call(&self) -> bool {
         matches!(self, Self::Call(_) | Self::Futex(..))
     }
@@ -376,7 +378,7 @@ impl Kind {
             },
             Self::WorkEnd => What::WorkEnd,
             Self::Idle(state) => What::Idle {
-                // A missing state means that it leaves one.
+                // A missing state means that the processor leaves an idle state.
                 enters: unsigned(*state)? != u32::MAX,
             },
             Self::Ipi(ipi) => What::Ipi {
@@ -401,7 +403,7 @@ impl Kind {
                 to: (Disk(unsigned(*dev)?), event.unsigned(*sector)?),
             },
             Self::Dirty(bdi, pause) => {
-                // Without a pause it does not sleep.
+                // Without a pause the thread does not sleep.
                 event.signed(*pause).filter(|pause| *pause > 0)?;
                 What::Dirty {
                     disk: event.bytes(*bdi).and_then(disk_of),

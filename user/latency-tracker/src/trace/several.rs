@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Several traces that are read as one: of which kernel each is, and whether they can be one.
+//! Several traces that are read as one: finds the kernel of each, and whether they can be combined.
 //!
 //! ```text
 //! kernel and program, one session     ---------------     read as one
 //! chunks of a session that rotates    ----|----|-----     read as one
-//! one recording after the other       -----    ------     read as one; what was between them is not known
-//! snapshots of one session            ------              refused: what both have would count twice
+//! one recording after the other       -----    ------     read as one, with a gap
+//! snapshots of one session            ------              refused: common events would count twice
 //!                                        ------
 //! two machines, or two boots of one                       refused
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -24,13 +25,13 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 /// The release assumed for a trace that does not name its kernel.
 pub(super) const NEW: Release = Release(6, 0);
 
-/// Whether each trace is a kernel's. LTTng marks user-space traces as such.
+/// Whether each trace is of a kernel. LTTng marks user-space traces as such.
 pub(super) fn kernels(reader: &Reader) -> Vec<bool> {
     let is = |t: &Trace| t.schema.environment("domain") != Some("ust");
     reader.traces().iter().map(is).collect()
 }
 
-/// A time of which a processor has recorded nothing, between two traces, ns of their clock.
+/// A gap between two traces in which a processor has recorded nothing, ns of their clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) cpu: u32,
@@ -38,14 +39,20 @@ pub(super) struct Gap {
     pub(super) until: u64,
 }
 
-/// Refuses what cannot be read as one. Returns what is between the traces, in the order of time.
-pub(super) fn check(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<Vec<Gap>> {
+/// Refuses traces that cannot be read as one. Returns the gaps between the traces, in the order of time.
+/// `has` is true for the events of which none must be missing or count twice.
+pub(super) fn check(
+    trace: &Path,
+    reader: &Reader,
+    kernels: &[bool],
+    has: &dyn Fn(&Class) -> bool,
+) -> Result<Vec<Gap>> {
     one_machine(trace, reader, kernels)?;
     if kernels.iter().filter(|is| **is).count() < 2 {
         return Ok(Vec::new());
     }
     let mut spans = reader.spans();
-    spans.retain(|span| kernels.get(span.trace) == Some(&true) && tells_who_runs(reader, span));
+    spans.retain(|span| kernels.get(span.trace) == Some(&true) && has_some(reader, span, has));
     spans.sort_by_key(|span| (span.cpu, span.cycles));
     let of_cpus: Vec<_> = spans.chunk_by(|a, b| a.cpu == b.cpu).collect();
     for of_cpu in &of_cpus {
@@ -78,10 +85,14 @@ pub(super) fn check(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<V
     Ok(gaps)
 }
 
-/// The processors whose streams have switches of threads, and the time that each stream covers, in ns: from the start of
+/// The processors whose streams have the events of `has`, and the time that each stream covers, in ns: from the start of
 /// its first packet to the end of its last one. Empty for other tracers: only LTTng starts the first packet of a stream
 /// when the recording starts, and keeps one stream for each processor.
-pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)> {
+pub(super) fn streams(
+    reader: &Reader,
+    kernels: &[bool],
+    has: &dyn Fn(&Class) -> bool,
+) -> Vec<(u32, u64, u64)> {
     let is_kernel = |trace: usize| kernels.get(trace) == Some(&true);
     let is_lttng = |trace: &Trace| {
         let tracer = environment(trace, &["tracer_name"]);
@@ -94,7 +105,7 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
     let frequencies = frequencies(reader);
     let mut streams = Vec::new();
     for span in reader.spans() {
-        if !is_kernel(span.trace) || !tells_who_runs(reader, &span) {
+        if !is_kernel(span.trace) || !has_some(reader, &span, has) {
             continue;
         }
         let (Some(cpu), (begin, end)) = (span.cpu, span.cycles) else {
@@ -113,6 +124,30 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
     streams
 }
 
+/// The times at the start and at the end of the trace of which some of the kinds of events is not recorded: start,
+/// processor, end. The first stream of a processor to end, and the last one to start, count.
+pub(super) fn dark(
+    reader: &Reader,
+    kernels: &[bool],
+    has: &[&dyn Fn(&Class) -> bool],
+) -> Vec<(u64, u32, u64)> {
+    let mut spans: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for has in has {
+        let mut of_kind: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for (cpu, begin, end) in streams(reader, kernels, has) {
+            let of_cpu = of_kind.entry(cpu).or_insert((begin, end));
+            *of_cpu = (of_cpu.0.min(begin), of_cpu.1.max(end));
+        }
+        for (cpu, (begin, end)) in of_kind {
+            let of_cpu = spans.entry(cpu).or_insert((begin, end));
+            *of_cpu = (of_cpu.0.max(begin), of_cpu.1.min(end));
+        }
+    }
+    let each = spans.into_iter();
+    each.flat_map(|(cpu, (begin, end))| [(0, cpu, begin), (end, cpu, u64::MAX)])
+        .collect()
+}
+
 /// Whether every system call is recorded in the traces that have sched_switch.
 pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     /// True with a class for each system call of the kernel, as with --all; recorded by name, there are fewer.
@@ -123,7 +158,7 @@ pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
 }
 
-/// Events that some trace with sched_switch does not have.
+/// Events that are missing from some trace with sched_switch.
 pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item = Events> {
     let has = |trace: &Trace, events| {
         let mut kinds = trace.schema.classes().filter_map(kinds::kind);
@@ -135,13 +170,18 @@ pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item =
     Events::ALL.into_iter().filter(is_missing)
 }
 
-/// Whether switches of threads are among the events of a stream.
-fn tells_who_runs(reader: &Reader, span: &Span) -> bool {
+/// Whether the event is a switch of threads.
+pub(super) fn tells_who_runs(class: &Class) -> bool {
+    matches!(kinds::kind(class), Some(Kind::Switch { .. }))
+}
+
+/// Whether events of `has` are among those of a stream.
+fn has_some(reader: &Reader, span: &Span, has: &dyn Fn(&Class) -> bool) -> bool {
     let trace = reader.traces().get(span.trace);
     let mut classes = trace
         .into_iter()
         .flat_map(|t| t.schema.classes_of(span.stream.0));
-    classes.any(|class| matches!(kinds::kind(class), Some(Kind::Switch { .. })))
+    classes.any(has)
 }
 
 /// The numbers of the packets of two streams, if both are parts of one.
@@ -175,7 +215,7 @@ fn twice(trace: &Path, reader: &Reader, one: &Span, other: &Span) -> anyhow::Err
         .cpu
         .map_or(String::new(), |cpu| format!(" of CPU {cpu}"));
     anyhow!(
-        "{}: the traces below have recorded the same events{cpu}, which would count twice: name one of them, such as {} \
+        "{}: the traces in this directory have the same events{cpu}, which would count twice: name one trace, such as {} \
          or {}",
         trace.display(),
         name(one),
@@ -183,7 +223,7 @@ fn twice(trace: &Path, reader: &Reader, one: &Span, other: &Span) -> anyhow::Err
     )
 }
 
-/// Refuses what comes from several machines, or from several boots of one: each has its own threads, and its own time.
+/// Refuses traces of several machines or several boots, whose threads and times differ.
 fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
     let of_kernel = reader.traces().iter().zip(kernels);
     let mut of_kernel = of_kernel.filter(|(_, is)| **is).map(|(trace, _)| trace);
@@ -203,8 +243,8 @@ fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
         format!("{}{}", trace.directory.display(), host.unwrap_or_default())
     };
     bail!(
-        "{}: the traces below are not of one boot of one machine, each of which has threads and times of its own: name \
-         one of them, such as {} or {}",
+        "{}: the traces in this directory are from several boots or machines, whose threads and times differ: name \
+         one trace, such as {} or {}",
         trace.display(),
         name(first),
         name(other)
@@ -284,7 +324,7 @@ mod tests {
         let trace = dir.path().join("compact");
         let of = |trace: &Path| {
             let reader = Reader::open(trace).unwrap();
-            let mut streams = streams(&reader, &kernels(&reader));
+            let mut streams = streams(&reader, &kernels(&reader), &tells_who_runs);
             streams.sort_unstable();
             streams
         };
@@ -350,8 +390,7 @@ mod tests {
         let dir = two_parts(1);
         let refused = told(&dir.path().join("parts")).err().unwrap().to_string();
         assert!(
-            refused
-                .contains("have recorded the same events of CPU 0, which would count twice: name")
+            refused.contains("have the same events of CPU 0, which would count twice: name")
                 && refused.contains("parts/first or ")
                 && refused.ends_with("parts/second"),
             "{refused}"
@@ -366,8 +405,7 @@ mod tests {
         let said = parts.caveats();
         assert!(
             said.len() == 1
-                && said[0]
-                    .starts_with("what happened between the traces below is not known: on CPU ")
+                && said[0].starts_with("nothing is recorded between the traces: on CPU ")
                 && said[0].ends_with(", and 1 other time"),
             "{said:?}"
         );

@@ -36,7 +36,7 @@ impl When {
     }
 }
 
-/// An event that marks a time: by its name and, if only events of one thread count, the thread's number.
+/// An event that marks a time: its name and, if only events of one thread count, the thread ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) name: String,
@@ -70,7 +70,7 @@ impl Point {
     }
 }
 
-/// Parses the name of an event, with the number of a thread or without: `sched_switch`, `syscall_entry_read:812`.
+/// Parses the name of an event, perhaps with a thread ID: `sched_switch`, `syscall_entry_read:812`.
 pub(crate) fn event(text: &str) -> Result<Mark, String> {
     let (name, tid) = match text.rsplit_once(':').map(|(name, tid)| (name, tid.parse())) {
         Some((name, Ok(tid))) => (name, Some(tid)),

@@ -19,28 +19,31 @@ Examples:
   latency-tracker why --unit nginx.service
   latency-tracker why --disk sda --worst -d 1m
 
-Loads the module if needed, watches system calls, waits for a CPU, and sleeps
-that no signal can interrupt (or the requests of a disk), and removes it all
-again. Without --over, it first watches for up to 5 seconds: late is then what
-takes longer than half of the longest case of that time, and than 1ms.
+Loads the module if needed. Watches system calls, waits for a CPU, and sleeps
+that no signal can interrupt; with --disk, the requests of that disk. At the
+end, everything that was set up is removed again.
 
-Calls that are meant to wait, such as epoll_wait, futex and nanosleep, are left
-out: a server that has nothing to do is not late. --waits includes them. For a
-COMMAND they count: the longest case of its whole run is explained.
+Without --over, up to 5 seconds are spent on measuring the usual delays. The
+threshold is then half of the longest delay, but at least 1ms.
 
-With LTTng, a trace of the time around the case shows the cause. Without LTTng,
-you see what the alert itself contains.";
+Calls that are meant to wait, such as epoll_wait, futex and nanosleep, do not
+count, because a server without work is not late. --waits includes these calls.
+For a COMMAND they always count, and the longest operation of its whole run is
+explained.
 
-/// Watches a process, a unit, a command or a disk until something is late, and explains it.
+With LTTng, a trace of the delay shows the cause. Without LTTng, only the
+contents of the alert are shown.";
+
+/// Watches a process, a unit, a command or a disk until an operation is late, and explains the delay.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// Watch this process: its PID.
+    /// Watch the process with this PID.
     #[arg(short, long, value_name = "PID", group = "target")]
     pub(crate) pid: Option<u32>,
     /// Watch the processes of this systemd unit.
     #[arg(long, value_name = "UNIT", group = "target")]
     pub(crate) unit: Option<String>,
-    /// Watch the processes in this cgroup, a path that starts with a slash, and in those below it.
+    /// Watch the processes of this cgroup and its descendants; the path starts with a slash.
     #[arg(long, value_name = "PATH", group = "target")]
     pub(crate) cgroup: Option<String>,
     /// Watch the requests of this disk.
@@ -49,19 +52,19 @@ pub(crate) struct WhyArgs {
     /// Run this command, and watch it and all its descendants until it ends.
     #[arg(last = true, value_name = "COMMAND", group = "target")]
     pub(crate) command: Vec<OsString>,
-    /// Late is what takes longer than this.
+    /// Explain an operation that takes longer than this.
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) over: Option<Nanos>,
-    /// End after this time (10s, 5m; a bare number is seconds); 1 minute, and for a COMMAND no limit, if omitted.
+    /// End after this time (10s, 5m; a bare number is seconds). The default is 1 minute, and no limit for a COMMAND.
     #[arg(short, long, value_parser = some_time)]
     pub(crate) duration: Option<Nanos>,
-    /// Explain the longest case of the whole time, instead of the first.
+    /// Explain the longest late operation of the whole run, instead of the first.
     #[arg(long)]
     pub(crate) worst: bool,
     /// Include calls that are meant to wait, and every sleep.
     #[arg(long)]
     pub(crate) waits: bool,
-    /// Record no trace, even if there is LTTng.
+    /// Record no trace, even if LTTng is installed.
     #[arg(long)]
     pub(crate) no_trace: bool,
     /// Keep the trace, the alerts and the explanation as a capture in this directory.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What is watched, and by which trackers.
+//! The target of `why`, and the trackers that watch it.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use lt_proc::{Alert, Setting};
 
 use super::args::WhyArgs;
 
-/// What is watched.
+/// The watched target.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// For a message.
+    /// Its name in messages.
     pub(super) name: String,
-    /// The filter of tasks, if they are watched.
+    /// The filter that selects the watched tasks, if tasks are watched.
     filter: Option<Setting>,
     /// The disk, if one is watched.
     disk: Option<String>,
-    /// The cgroup that the command is to run in.
+    /// The cgroup for the command.
     pub(super) group: Option<Group>,
-    /// Whether waits that are meant to last count.
+    /// Whether to count calls that are meant to wait.
     waits: bool,
 }
 
@@ -31,14 +31,14 @@ pub(super) struct Target {
 pub(super) struct Part {
     /// The last part of the instance's name.
     pub(super) name: &'static str,
-    /// What it counts, for a table.
+    /// Its operations, for a table.
     pub(super) what: &'static str,
     pub(super) tracker: &'static str,
     pub(super) settings: Vec<Setting>,
 }
 
 impl Target {
-    /// Finds what the options name. Nothing is created but the cgroup of a command.
+    /// Finds the target that the options name. Creates only the cgroup of a command.
     pub(super) fn find(args: &WhyArgs) -> Result<Self> {
         let mut target = Self {
             name: "all processes and disks".into(),
@@ -63,7 +63,7 @@ impl Target {
             target.name = format!("disk {disk}");
             target.disk = Some(disk.clone());
         } else if let Some(command) = args.command.first() {
-            let group = Group::create()?;
+            let group = Group::create("why")?;
             target.name = command.to_string_lossy().into_owned();
             target.filter = Some(setting("cgroup", group.name()));
             target.group = Some(group);
@@ -71,7 +71,7 @@ impl Target {
         Ok(target)
     }
 
-    /// The instances that see it.
+    /// The instances that watch it.
     pub(super) fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         if self.disk.is_none() {
@@ -107,13 +107,13 @@ impl Target {
             part("call", "system calls", "syscall", waits),
             part(
                 "wakeup",
-                "waits for a CPU once woken",
+                "waits for a CPU after a wakeup",
                 "wakeup",
                 no_threads(),
             ),
             part(
                 "runnable",
-                "waits for a CPU while runnable",
+                "waits for a CPU after losing it while runnable",
                 "runqueue",
                 no_threads(),
             ),
@@ -121,8 +121,8 @@ impl Target {
         ]
     }
 
-    /// Whether the operation was late rather than meant to wait: sleeps that a signal can end are seen as system calls,
-    /// where it is known which of them wait for work.
+    /// Whether the operation counts as late. Sleeps that a signal can end do not count: the `syscall` instance watches
+    /// them, and distinguishes the calls that wait for work.
     pub(super) fn counts(&self, alert: &Alert) -> bool {
         let of_ours = alert.pid == u64::from(std::process::id());
         let of_others = alert.tracker != "offcpu" || self.waits;
@@ -134,15 +134,15 @@ impl Target {
                     .is_some_and(|state| state.starts_with(['D', 'T'])))
     }
 
-    /// Whether the histogram of a part shows what is usual: not that of sleeps, most of which wait for work.
+    /// Whether the delays of a part show what is usual. Sleeps do not, since most of them wait for work.
     pub(super) fn is_telling(&self, part: &Part) -> bool {
         self.waits || part.tracker != "offcpu"
     }
 }
 
-const SLEEPS: &str = "sleeps, also for work";
+const SLEEPS: &str = "sleeps, including waits for work";
 
-/// The name of a process, for a message.
+/// The name of a process in messages.
 fn process(pid: u32) -> String {
     let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     format!("{}/{pid}", lt_common::out::printable(comm.trim_end()))
@@ -153,7 +153,7 @@ fn cgroup_of(unit: &str) -> Result<String> {
     let show = ["show", "--property=ControlGroup", "--value", "--", unit];
     let path = Exec::new("systemctl", show).output()?;
     match path.trim() {
-        "" => bail!("--unit {unit}: it is not active, or there is no such unit"),
+        "" => bail!("--unit {unit}: not active, or no such unit"),
         path => Ok(path.to_string()),
     }
 }

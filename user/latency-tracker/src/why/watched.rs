@@ -10,10 +10,10 @@ use super::target::{Part, Target};
 use crate::record::leftovers::Note;
 use crate::record::stream::Stream;
 
-/// Nothing takes as long: the instances count, and raise no alert.
+/// A threshold that no operation exceeds: the instances count, and raise no alert.
 const NEVER: Nanos = Nanos(31_536_000_000_000_000);
 
-/// Alerts per second and instance: if a threshold turns out far too low, the machine must not suffer.
+/// Alerts per second and instance, which bounds the cost of a threshold that is far too low.
 const MOST: u64 = 1000;
 
 /// The instances; removed when dropped.
@@ -38,7 +38,8 @@ pub(super) struct Seen {
 }
 
 impl<'a> Watched<'a> {
-    /// Starts the instances, which only count at first. One that this kernel cannot run is named and left out.
+    /// Starts the instances, which only count at first. An instance that this kernel cannot run is reported and left
+    /// out.
     pub(super) fn start(root: &'a ProcRoot, target: &'a Target, left: &mut Note) -> Result<Self> {
         let mut watched = Self {
             root,
@@ -56,7 +57,7 @@ impl<'a> Watched<'a> {
             part.settings.push(setting("threshold", NEVER.exact()));
             part.settings.push(setting("max_alerts", MOST.to_string()));
             lt_common::instance::create(root, &name, part.tracker, &part.settings, &note)?;
-            // From here on it is removed, whatever happens.
+            // From here on, every exit path removes the instance.
             let alerts = Stream::open(root, &name);
             let line = root.instance(&name).map(|instance| instance.to_string());
             left.update(|owned| {
@@ -76,13 +77,13 @@ impl<'a> Watched<'a> {
         }
         if watched.instances.is_empty() {
             bail!(
-                "this kernel has no tracker that could see it; `latency-tracker list --trackers` shows why"
+                "this kernel has no tracker for this target; `latency-tracker list --trackers` shows why"
             );
         }
         Ok(watched)
     }
 
-    /// From now on, what takes longer raises an alert. With `worst`, only what takes longer than all before it.
+    /// Sets the threshold. With `worst`, an operation raises an alert only if it takes longer than all earlier ones.
     pub(super) fn arm(&self, over: Nanos, worst: bool, left: &mut Note) -> Result<()> {
         for watch in &self.instances {
             let settings = [
@@ -117,7 +118,7 @@ impl<'a> Watched<'a> {
         Ok(seen)
     }
 
-    /// The longest operation so far of those whose duration says what is usual.
+    /// The longest operation so far in the instances that show the usual delays.
     pub(super) fn longest(&self) -> Option<Nanos> {
         let telling = self.instances.iter();
         let telling = telling.filter(|watch| self.target.is_telling(&watch.part));
@@ -125,13 +126,13 @@ impl<'a> Watched<'a> {
         longest.max().filter(|ns| *ns > 0).map(Nanos)
     }
 
-    /// How many operations there were, and how long they took.
+    /// A table of the number of operations and their durations.
     pub(super) fn table(&self) -> Result<Vec<String>> {
         let mut rows = Vec::new();
         for watch in &self.instances {
             let stats = self.root.stats(&watch.name)?;
             let (ended, max) = (stats.count("ended"), stats.count("max"));
-            // The bound of a bucket may be above the longest.
+            // The bound of a bucket may exceed the longest duration.
             let p99 = self.root.histogram(&watch.name)?.quantile(990_000);
             let time = |ns: Option<u64>| ns.map_or("-".into(), |ns| Nanos(ns.min(max)).to_string());
             rows.push(vec![
@@ -148,7 +149,7 @@ impl<'a> Watched<'a> {
         ))
     }
 
-    /// What has been in flight for longer than `over`, the oldest first. Sleeps that may wait for work are left out.
+    /// The operations in flight for longer than `over`, the oldest first, without sleeps that may wait for work.
     pub(super) fn stuck(&self, over: Nanos) -> Vec<(&'static str, Pending)> {
         let telling = self.instances.iter();
         let telling = telling.filter(|watch| self.target.is_telling(&watch.part));

@@ -1,25 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A terminal for a command: what it prints there may have another width than in a pipe.
+//! A terminal for a command, whose output there may have another width than in a pipe.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 
-use nix::pty::openpty;
+use nix::fcntl::OFlag;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 
 /// Runs a command whose standard output is a terminal of this many columns, without colours.
-/// Returns its exit status, and what it printed there and on standard error.
+/// Returns its exit status, and its output on the terminal and on standard error.
 pub(crate) fn on_a_terminal(mut command: Command, columns: usize) -> (i32, String, String) {
-    let pty = openpty(None, None).unwrap();
+    // Unlike with openpty(3), no child of a test in another thread inherits either side.
+    let mut master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let mut slave = OpenOptions::new();
+    slave.read(true).write(true);
+    slave.custom_flags(OFlag::O_NOCTTY.bits());
+    let slave = slave.open(ptsname_r(&master).unwrap()).unwrap();
     command
         .env("COLUMNS", columns.to_string())
         .env("NO_COLOR", "1");
-    command.stdout(pty.slave).stderr(Stdio::piped());
+    command.stdout(slave).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     // Now only the child has the terminal open, so that its exit ends the reads below.
     drop(command);
-    let (mut out, mut master) = (Vec::new(), File::from(pty.master));
+    let mut out = Vec::new();
     let mut part = [0; 4096];
     // The last read fails with EIO.
     while let Ok(read) = master.read(&mut part) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Counts the events in the trace of a run. Our own reader reads each event, so that losses that
-//! LTTng does not report are found, too.
+//! Counts the events in the trace of a run. Our own reader reads each event, and thus also finds losses
+//! that LTTng does not report.
 
 use std::fs;
 use std::path::Path;

@@ -263,8 +263,8 @@ impl<'a> Report<'a> {
         self.times()?;
         for mode in self.modes.iter().filter(|mode| mode.fits) {
             out::line(&format!(
-                "{}: at the lossless rate all events of a run fit into the buffers, so that a longer run may lose \
-                 some: raise --time, or take smaller --buffers",
+                "{}: at the lossless rate all events of a run fit into the buffers, so a longer run may lose \
+                 events: raise --time, or use smaller --buffers",
                 mode.name
             ))?;
         }
@@ -277,7 +277,7 @@ impl<'a> Report<'a> {
             ))?;
         }
         if self.machine.guest {
-            out::line("This is a virtual machine: how fast it is depends on its host.")?;
+            out::line("This is a virtual machine, so the rates depend on its host.")?;
         }
         if self.interrupted {
             return out::line("ended early: partial results");

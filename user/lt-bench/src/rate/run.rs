@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One run: generates events at a rate, and counts the recorded ones. It has a session of its own,
-//! so that LTTng's counters start at 0. The session and the trace are removed when it ends, on
+//! One run: generates events at a rate, and counts the recorded ones. It has its own session, so
+//! LTTng's counters start at 0. The session and the trace are removed when it ends, on
 //! every path.
 
 use std::cell::RefCell;
@@ -227,17 +227,20 @@ impl Runner<'_> {
         let trace = tempfile::Builder::new()
             .prefix("run-")
             .tempdir_in(self.traces)?;
+        let pid = self
+            .ust
+            .as_ref()
+            .map_or_else(std::process::id, |ust| ust.borrow().pid());
+        let source = match kind {
+            Kind::Syscall => Source::Syscalls("getppid"),
+            Kind::Kernel => Source::Tracepoints("signal_generate"),
+            Kind::Ust => Source::User(ust::EVENT),
+        };
         let wanted = Wanted {
-            pid: self
-                .ust
-                .as_ref()
-                .map_or_else(std::process::id, |ust| ust.borrow().pid()),
-            source: match kind {
-                Kind::Syscall => Source::Syscalls("getppid"),
-                Kind::Kernel => Source::Tracepoints("signal_generate"),
-                Kind::Ust => Source::User(ust::EVENT),
-            },
+            pid: Some(pid),
+            sources: &[source],
             buffers: self.args.buffers(),
+            format: None,
             read_timer,
         };
         if interrupted(self.signals)? {
@@ -259,7 +262,7 @@ impl Runner<'_> {
         Ok(Some((run, made)))
     }
 
-    /// Generates events on the CPU under test, in a thread of its own; `None` if a signal ended it.
+    /// Generates events on the CPU under test, in a separate thread; `None` if a signal ended it.
     fn make(&self, plan: &Plan) -> Result<Option<Made>> {
         if let Some(ust) = &self.ust {
             return ust.borrow_mut().make(plan, self.signals);

@@ -23,7 +23,7 @@ const MOST: usize = 60;
 /// When the search ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// A lossless rate and a lossy one that differ by this factor or less are close enough.
+    /// The search ends when the lossless and the lossy rate differ by at most this factor.
     pub(super) factor: f64,
     /// Number of runs without a loss that the answer needs.
     pub(super) repeat: usize,
@@ -147,7 +147,7 @@ pub(super) fn next(rules: Rules, trials: &[Trial]) -> Next {
     }
 }
 
-/// Returns what is known when the search is interrupted.
+/// Returns the result so far, for an interrupted search.
 pub(super) fn so_far(trials: &[Trial]) -> Answer {
     Known::new(trials).answer(Verdict::Unsettled)
 }

@@ -81,7 +81,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Returns what is probably wrong with the names in a setting that the kernel refused.
+/// Returns the probable mistake in the names of a setting that the kernel refused.
 pub(super) fn names_hint(setting: &Setting, info: &TrackerInfo, sys: &Path) -> Option<String> {
     let param = info.params.iter().find(|p| p.name == setting.key)?;
     if !param.kind.contains("!names") {

@@ -31,7 +31,7 @@ pub fn run_dir() -> &'static Path {
     })
 }
 
-/// Creates that directory. No other user may redirect what is written there.
+/// Creates that directory. No other user may redirect the files in it.
 pub fn make_run_dir() -> Result<()> {
     if is_root() {
         return fs::create_dir_all(run_dir()).with_context(|| run_dir().display().to_string());

@@ -8,7 +8,7 @@ use super::{lttng, names_of};
 
 /// Events that show which thread ran where, and which woke which. Without `sched_wakeup`, a thread that was woken in
 /// vain, just before it went to sleep, would seem to wait for a processor.
-const OF_THREADS: [&str; 6] = [
+pub(super) const OF_THREADS: [&str; 6] = [
     "sched_switch",
     "sched_waking",
     "sched_wakeup",
@@ -17,11 +17,12 @@ const OF_THREADS: [&str; 6] = [
     "sched_process_exec",
 ];
 /// Stages of a request.
-const OF_REQUESTS: [&str; 3] = ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
+pub(super) const OF_REQUESTS: [&str; 3] =
+    ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
 /// Shows which disk was waited for, however it signals completion.
 const OF_DISKS: &str = "block_rq_complete";
 /// Earlier stages of a request: until it was submitted, got a request, and was issued.
-const OF_PLACES: [&str; 5] = [
+pub(super) const OF_PLACES: [&str; 5] = [
     "block_bio_queue",
     "block_bio_remap",
     "block_getrq",
@@ -29,7 +30,7 @@ const OF_PLACES: [&str; 5] = [
     "block_rq_issue",
 ];
 /// Show the CPUs that threads waited for, why such a CPU was idle meanwhile, and which limits held a thread back.
-const OF_LIMITS: [&str; 7] = [
+pub(super) const OF_LIMITS: [&str; 7] = [
     "sched_migrate_task",
     "power_cpu_idle",
     "writeback_balance_dirty_pages",
@@ -40,7 +41,7 @@ const OF_LIMITS: [&str; 7] = [
 ];
 /// Interrupts and their raisers, where a wait ends that no thread ended. Patterns, since not every architecture has all
 /// of them.
-const OF_INTERRUPTS: [&str; 7] = [
+pub(super) const OF_INTERRUPTS: [&str; 7] = [
     "irq_handler_*",
     "irq_softirq_*",
     "timer_hrtimer_expire_*",

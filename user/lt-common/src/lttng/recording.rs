@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A session that writes all events of one process to disk, through one channel, and counts losses.
+//! A session that writes events to disk, through one channel, and counts losses.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{Buffers, destroy, lttng};
+use super::{Buffers, Format, destroy, format_option, lttng};
 use crate::out::note;
 
 const CHANNEL: &str = "all";
@@ -15,18 +15,20 @@ const CHANNEL: &str = "all";
 /// What to record.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The process whose events are recorded.
-    pub pid: u32,
-    /// The events to record.
-    pub source: Source<'a>,
+    /// Record the events of this process only.
+    pub pid: Option<u32>,
+    /// The events to record: all of the kernel, or all of user space.
+    pub sources: &'a [Source<'a>],
     /// The buffers of the channel.
     pub buffers: Buffers,
+    /// The format of the trace; by default LTTng's own.
+    pub format: Option<Format>,
     /// Wakeup period of the consumer. Must not be zero for a kernel channel: nothing else wakes its consumer, and the
     /// end of the session waits for it.
     pub read_timer: Duration,
 }
 
-/// Events, by name.
+/// Events, by names that are separated by commas.
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a> {
     /// System calls.
@@ -58,16 +60,21 @@ impl Recording {
         let output = output
             .to_str()
             .context("the name of the directory of the traces is not UTF-8")?;
-        lttng(["create", name, "--output", output]).output()?;
+        let format = format_option(wanted.format)?;
+        lttng(
+            ["create", name, "--output", output]
+                .into_iter()
+                .chain(format),
+        )
+        .output()?;
         let recording = Self {
             name: name.to_string(),
         };
         let in_session = format!("--session={name}");
         let channel = format!("--channel={CHANNEL}");
-        let (domain, how, event) = match wanted.source {
-            Source::Syscalls(event) => ("--kernel", "--syscall", event),
-            Source::Tracepoints(event) => ("--kernel", "--tracepoint", event),
-            Source::User(event) => ("--userspace", "--tracepoint", event),
+        let domain = match wanted.sources {
+            [Source::User(_), ..] => "--userspace",
+            _ => "--kernel",
         };
         lttng([
             "enable-channel",
@@ -80,10 +87,18 @@ impl Recording {
             CHANNEL,
         ])
         .output()?;
-        lttng(["enable-event", domain, &in_session, &channel, how, event]).output()?;
-        // The kernel has two names for the process ID; user space has only this one.
-        let pid = format!("--vpid={}", wanted.pid);
-        lttng(["track", domain, &in_session, &pid]).output()?;
+        for source in wanted.sources {
+            let (how, events) = match source {
+                Source::Syscalls(events) => ("--syscall", events),
+                Source::Tracepoints(events) | Source::User(events) => ("--tracepoint", events),
+            };
+            lttng(["enable-event", domain, &in_session, &channel, how, events]).output()?;
+        }
+        if let Some(pid) = wanted.pid {
+            // The kernel has two names for the process ID; user space has only this one.
+            let pid = format!("--vpid={pid}");
+            lttng(["track", domain, &in_session, &pid]).output()?;
+        }
         lttng(["start", name]).output()?;
         Ok(recording)
     }

@@ -53,7 +53,7 @@ impl Events {
         }
     }
 
-    /// Returns all classes; those with small numbers first, in order.
+    /// Returns all classes; classes with small numbers come first, in order.
     pub(crate) fn classes(&self) -> impl Iterator<Item = u32> {
         let dense = self.dense.iter().filter(|class| **class != NONE);
         dense.chain(self.other.values()).copied()

@@ -11,8 +11,8 @@ use crate::processor::{Stretches, Use};
 use crate::request::Request;
 use crate::tiles::{Kinds, Tiles, with_room};
 
-/// Time after an interrupt, ns, in which a wakeup of a thread that it leaves work to is attributed to the interrupt. It
-/// takes some microseconds; a later wakeup is by the interrupted thread.
+/// Time after an interrupt, ns, in which a wakeup of a thread to which it defers work is attributed to the interrupt.
+/// Such a wakeup takes some microseconds; a later wakeup is by the interrupted thread.
 pub(super) const TAIL: u64 = 100_000;
 
 /// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread, as for packets
@@ -61,11 +61,11 @@ pub(super) struct Cpu {
     pub(super) due: Option<Due>,
     /// The last completed request here, its disk, and the nesting depth. The next wakeups are for its waiters.
     pub(super) completed: Option<(Disk, usize, Option<Request>)>,
-    /// Softirqs that an interrupt left may run until this time, unless something shows that the thread continues.
+    /// Softirqs of an interrupt may run until this time, unless an event shows that the thread continues.
     pub(super) softirqs_until: u64,
     /// The timer function that is running.
     pub(super) expiring: Option<Function>,
-    /// Signs of why threads wait for this processor, as far as seen.
+    /// Signs of the causes of waits for this processor.
     pub(super) looked: Looked,
     /// Current use, and its start.
     used: Option<Use>,
@@ -86,14 +86,14 @@ pub(super) struct Policy {
     /// Activity that ended at this time or before is dropped.
     pub(super) keep: u64,
     pub(super) detail: Detail,
-    /// Nothing more is kept, only its size is counted.
+    /// Nothing more is stored, and only sizes are counted.
     pub(super) count_only: bool,
-    /// Number of stretches that are, or would be, stored.
+    /// Number of stretches that are stored, or would be without the limit.
     stored: usize,
 }
 
 impl Cpus {
-    /// Adds processors up to this number; nothing is known of them before `start`.
+    /// Adds processors up to this number, whose activity before `start` is unknown.
     pub(super) fn reach(&mut self, cpu: u32, start: u64) {
         while self.all.len() <= cpu as usize {
             self.all.push(Cpu {
@@ -113,7 +113,7 @@ impl Cpus {
         &mut self.all[cpu as usize]
     }
 
-    /// Changes the current thread of `cpu`: to another one, to none, or to an unknown one.
+    /// Changes the current thread of `cpu`: to another thread, to idle, or to an unknown thread.
     pub(super) fn go(&mut self, cpu: u32, time: u64, current: Option<Option<ThreadId>>) {
         let at = self.at(cpu);
         at.current = current;

@@ -4,7 +4,7 @@
 
 use crate::state::Unrecorded;
 
-/// A time of which nothing is known, and the reason.
+/// A gap, with its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) since: u64,
@@ -63,7 +63,7 @@ impl Gaps {
         }
     }
 
-    /// Declares that nothing is known of that processor.
+    /// Declares that the activity of that processor is unknown.
     pub(super) fn set_absent(&mut self, cpu: u32) {
         if !self.absent.contains(&cpu) {
             self.absent.push(cpu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Finds signs of limits: what a CPU did while a thread was on its runqueue and did not run.
+//! Finds signs of limits, from the activity of a CPU while a thread on its runqueue did not run.
 //!
 //! ```text
 //! slow to leave idle   idle ......|queued.......| exit | thread
@@ -53,7 +53,7 @@ impl Looked {
         if tid == 0 {
             self.became_idle = Some(time);
         }
-        // The stopper thread has precedence over all others.
+        // The stopper thread has precedence over all other threads.
         let is_below = tid == 0 || prio.is_some_and(|prio| !prio.is_deadline());
         if !is_below || name.starts_with(b"migration/") {
             self.below_deadline = None;
@@ -95,13 +95,13 @@ impl Looked {
 
     fn deadline(&self, since: u64, time: u64, task: &Task, found: &Found) -> Option<Sign> {
         let (expired, _) = found.expired.deadline?;
-        // A CPU that runs a lower class shows that the thread had no runtime. It had none earlier either: a thread that
-        // does not run uses none.
+        // A CPU that runs a lower class shows that the thread had no runtime, nor earlier: a thread that does not run
+        // uses no runtime.
         if task.state != State::Preempted || self.below_deadline? > expired {
             return None;
         }
-        // It has precedence over everything that has run since it was switched out: nothing kept it from running after
-        // the timer.
+        // The thread has precedence over all threads that have run since it was switched out, so nothing kept it from
+        // running after the timer.
         let at_once = self.switched.is_some_and(|last| last <= expired);
         let runtime = match task.yields {
             Some(true) => Runtime::Yielded,
@@ -149,7 +149,7 @@ impl Builder {
         }
     }
 
-    /// Whether the bio that is now submitted on that CPU is one that io.max held back.
+    /// Whether io.max held back the bio that is now submitted on that CPU.
     pub(super) fn was_held_back(&mut self, time: u64, cpu: u32) -> bool {
         let at = self.cpus.at(cpu);
         let Some(thread) = at.thread().filter(|_| at.contexts.is_empty()) else {
@@ -159,7 +159,8 @@ impl Builder {
         since.is_some_and(|since| self.tasks.gaps.any(since, time).is_none())
     }
 
-    /// Records the sign, if any, of why a thread waited that now begins to run on that CPU, or leaves it.
+    /// Records the sign, if any, of the cause of a wait that ends because the thread begins to run on that CPU, or
+    /// leaves it.
     pub(super) fn note_sign(&mut self, time: u64, cpu: u32, thread: ThreadId) {
         let since = self.tasks.since(thread);
         let task = self.tasks.of(thread);

@@ -7,8 +7,8 @@ use crate::ids::{ThreadId, WakerId};
 use crate::locks::{Futex, Handover, Operation};
 
 impl Builder {
-    /// The thread of that number waited for a lock in one call of `futex` from `begin` to `end`, and got it: that is known
-    /// although system calls may not be recorded. Comes before the first event.
+    /// Declares that the thread with that number waited for a lock in one call of `futex` from `begin` to `end`, and
+    /// acquired it, even if system calls are not recorded. Must come before the first event.
     pub fn locks(&mut self, tid: i32, begin: u64, end: u64) {
         self.tasks.locks.entry(tid).or_default().push((begin, end));
     }
@@ -40,7 +40,7 @@ impl Builder {
             .filter(|futex| futex.operation == Operation::Lock)
     }
 
-    /// `waker` wakes that thread: if that is how the owner of a lock hands it on, the thread has waited for that.
+    /// Handles a wakeup of that thread by `waker`. If it hands over a lock, the thread has waited for the owner.
     pub(super) fn hands_on(&mut self, time: u64, thread: ThreadId, waker: Option<WakerId>) {
         let Some(lock) = self.lock(thread, time) else {
             return;

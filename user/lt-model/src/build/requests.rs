@@ -48,8 +48,8 @@ pub(super) struct Requests {
     flushes: HashMap<Disk, Flushes>,
 }
 
-/// Flushes of a disk: how many the driver has, and when it got the last one; if it had another one then, it is not known
-/// when those began that end next.
+/// Flushes of a disk: the number at the driver, and the time when it got the last one. If it had another flush then,
+/// the starts of the flushes that end next are unknown.
 #[derive(Debug, Default)]
 struct Flushes {
     under_way: u32,
@@ -70,8 +70,8 @@ impl Requests {
             + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
     }
 
-    /// One of them has come to a stage. If it is submitted: by which thread, and whether a limit has held it back. If it is
-    /// allocated by the thread whose it is: when that has submitted it.
+    /// Records that a request has reached a stage. For its submission, records the thread and whether a limit has held
+    /// it back. For its allocation by its own thread, returns when the thread submitted it.
     fn reach(
         &mut self,
         time: u64,
@@ -82,7 +82,7 @@ impl Requests {
         let held = self.at(disk, sector, stage == Stage::Issued);
         match stage {
             Stage::Queued => {
-                // The older request ended unseen, unless it has just come from a stacked device.
+                // The end of the older request was not seen, unless it has just come from a stacked device.
                 if held.queued.is_some() {
                     *held = Held::new(disk);
                 }
@@ -124,7 +124,7 @@ impl Requests {
         of.under_way += 1;
     }
 
-    /// A flush is done, or what has waited for one: that one has been the last.
+    /// Handles the end of a flush, or of a request that waited for a flush; the flush was the last one of the disk.
     pub(super) fn flushed(&mut self, disk: Disk) -> Option<Request> {
         let of = self.flushes.get_mut(&disk)?;
         of.under_way = of.under_way.saturating_sub(1);
@@ -171,8 +171,8 @@ impl Requests {
         Some(request(held, held.issued?, kind))
     }
 
-    /// That of this sector. Bios are of a partition, and the request that `is_issued` is of its disk: if there is just one
-    /// that has not been issued, it is that one.
+    /// Finds the request with this sector. Bios belong to a partition, but a request that `is_issued` belongs to the
+    /// disk: it is the only request that has not been issued, if there is just one.
     fn at(&mut self, disk: Disk, sector: u64, is_issued: bool) -> &mut Held {
         if self.len >= MOST {
             self.clear();
@@ -211,7 +211,8 @@ fn request(held: Held, issued: u64, kind: Kind) -> Request {
 }
 
 impl Builder {
-    /// Whether what that thread submits may be what io.max has held back: a worker's works are not recorded.
+    /// Whether io.max may have held back the requests that that thread submits: it is a worker whose work items are not
+    /// recorded.
     fn may_be_held_back(&self, thread: ThreadId) -> bool {
         self.missing.has(Events::Works)
             && self.is_called(thread, |name| name.starts_with("kworker/"))

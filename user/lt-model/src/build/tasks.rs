@@ -24,9 +24,9 @@ pub(super) struct Task {
     /// Current state, and its start.
     pub(super) state: State,
     since: u64,
-    /// The processor on which it runs, ran last, or is to run.
+    /// The processor on which it runs, ran last, or will run.
     pub(super) cpu: Option<u32>,
-    /// Whether it waits for exactly that processor.
+    /// Whether it waits for that processor and no other.
     pub(super) queued: bool,
     /// Time since which it is on the runqueue of that processor, if it does not run.
     pub(super) queued_at: Option<u64>,
@@ -34,13 +34,13 @@ pub(super) struct Task {
     pub(super) prio: Option<Priority>,
     /// Whether it was switched out in `sched_yield`, if system calls are recorded.
     pub(super) yields: Option<bool>,
-    /// Time since which it submits what io.max held back.
+    /// Time since which it submits requests that io.max held back.
     pub(super) throttles: Option<u64>,
     /// The system call that it is in.
     pub(super) call: Option<Name>,
     /// Its `futex` call on a lock with priority inheritance.
     pub(super) futex: Option<Futex>,
-    /// When an owner last handed such a lock to it.
+    /// When an owner last handed over such a lock to it.
     pub(super) handed_at: u64,
     /// Time since which nothing has kept it in the kernel, if it is in user mode or on its way there.
     pub(super) user_since: Option<u64>,
@@ -50,20 +50,20 @@ pub(super) struct Task {
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
     /// Start of its last sleep, if a wakeup ended that.
     pub(super) slept_since: Option<u64>,
-    /// It is about to sleep because it has made too much data dirty, for this disk.
+    /// The disk, if the thread is about to sleep because it has dirtied too much data.
     pub(super) dirty: Option<Option<Disk>>,
     /// The processors on which it may run, if these are not all.
     pub(super) runs_on: Option<Arc<[u32]>>,
-    /// When an event last had its name.
+    /// Time of the last event with its name.
     pub(super) named_at: u64,
-    /// Softirqs that it was in when it was switched out.
+    /// The softirqs in which it was switched out.
     pub(super) held: Vec<Context>,
     /// Whether a wakeup ended its last interval.
     woken: bool,
 }
 
 impl Task {
-    /// Whether it waits for a processor that is known.
+    /// Whether it waits for a known processor.
     pub(super) fn is_queued(&self) -> bool {
         match self.state {
             State::Preempted => true,
@@ -88,15 +88,15 @@ pub(super) struct Tasks {
     pub(super) gaps: Gaps,
     /// The processors on which threads of these numbers may run, if these are not all.
     pub(super) affine: HashMap<i32, Arc<[u32]>>,
-    /// When threads of these numbers waited for such a lock, and got it, as is known beside the events.
+    /// Times at which threads with these numbers waited for such a lock and acquired it, known from outside the events.
     pub(super) locks: HashMap<i32, Vec<(u64, u64)>>,
     kinds: Kinds<Doing>,
     pub(super) detail: Detail,
-    /// Nothing more is kept: only how much it would be.
+    /// Nothing more is stored, and only sizes are counted.
     pub(super) count_only: bool,
-    /// How many intervals there are, or would be.
+    /// Number of intervals that are stored, or would be without the limit.
     stored: usize,
-    /// How many earlier names there are.
+    /// Number of earlier names.
     renamed: usize,
 }
 
@@ -205,8 +205,8 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
-    /// It moves from the runqueue of one processor to another. While it is being woken, which `wakeups` would end, it is on
-    /// none yet.
+    /// Moves a thread from the runqueue of one processor to another. During a wakeup, which `sched_wakeup` would end if
+    /// `wakeups` are recorded, the thread is on no runqueue yet.
     pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {
         let task = self.of(thread);
         if !matches!(task.state, State::Waiting | State::Preempted) {
@@ -238,7 +238,7 @@ impl Tasks {
         Some(id)
     }
 
-    /// Makes its state unknown if it was last seen to run there, and not elsewhere since.
+    /// Makes the state of a thread unknown if it last ran on that processor.
     pub(super) fn forget_on(
         &mut self,
         thread: Option<ThreadId>,
@@ -263,7 +263,7 @@ impl Tasks {
         self.go(thread, since, State::Unknown(why));
     }
 
-    /// It has run on that processor since then, which only its switch out at `time` shows.
+    /// Records that a thread has run on that processor since then, as only its switch-out at `time` shows.
     pub(super) fn ran(&mut self, thread: ThreadId, cpu: u32, since: u64, time: u64) {
         let begin = self.of(thread).since;
         if matches!(
@@ -283,7 +283,8 @@ impl Tasks {
         task.cpu = Some(cpu);
     }
 
-    /// At `time` it runs although it was not seen to begin: what it was last seen to do, it has done until the first gap.
+    /// At `time` the thread runs, although no event shows that it started to run. Its last known state lasted until the
+    /// first gap.
     pub(super) fn contradict(&mut self, thread: ThreadId, time: u64) {
         let task = self.of(thread);
         let since = task.since;
@@ -361,9 +362,8 @@ impl Tasks {
         self.keep_seen(id, interval, ends);
     }
 
-    /// Keeps an interval, except for the parts of it that are not recorded: a thread that does not run may have run
-    /// meanwhile on any processor that it may run on and of which nothing is known. Only what comes after the last of these parts was ended by
-    /// the waker.
+    /// Stores an interval, except for its unrecorded parts: a thread that seems not to run may have run on any
+    /// processor that has a gap and on which it may run. Only the part after the last gap was ended by the waker.
     fn keep_seen(&mut self, id: ThreadId, mut interval: Interval, mut ends: bool) {
         let is_off = matches!(
             interval.state,
@@ -400,7 +400,7 @@ impl Tasks {
         self.keep(id, interval, ends);
     }
 
-    /// The thread has one interval more, unless it is of no interest. A waking `ends` the one before it.
+    /// Adds an interval to the thread, unless it is unwanted. A waking `ends` the interval before it.
     fn keep(&mut self, id: ThreadId, interval: Interval, ends: bool) {
         let Interval {
             begin,
@@ -423,7 +423,7 @@ impl Tasks {
             }
         };
         let kind = self.kinds.number(doing);
-        // The states in between took no time.
+        // The intermediate states took no time.
         if !ends && all.extend(end, kind, waker) {
             return;
         }
@@ -470,7 +470,7 @@ impl Tasks {
         }
     }
 
-    /// Whether what that thread did then is of interest, and not only for whom it waited.
+    /// Whether the activity of that thread at that time is wanted, and not only its waits.
     pub(super) fn wants(&self, thread: ThreadId, from: u64, to: u64) -> bool {
         match &self.detail {
             Detail::All => true,
@@ -481,7 +481,7 @@ impl Tasks {
 
     /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        // Beside the vectors' elements: those of the hash tables, and room in the vectors of a thread.
+        // Besides the elements of the vectors: the hash tables, and unused capacity in the vectors of a thread.
         const MORE: usize = 192;
         let thread = size_of::<Thread>() + size_of::<Task>() + MORE;
         with_room(self.threads.len() * thread)

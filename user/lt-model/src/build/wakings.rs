@@ -32,9 +32,9 @@ impl Builder {
         }
     }
 
-    /// The interrupt that has just ended on that processor and may have left work to a thread of that name.
+    /// The interrupt that has just ended on that processor and may have deferred work to a thread of that name.
     fn tail(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Context> {
-        // After the interrupt, softirqs may have run, which also leave work to these threads.
+        // After the interrupt, softirqs may have run, which also defer work to these threads.
         if self.missing.has(Events::Softirqs) && is_of_softirqs(whom) {
             return None;
         }
@@ -89,7 +89,7 @@ impl Builder {
         let times_out = is_of_timers
             && at.expiring == Some(Function::Timeout)
             && self.missing.has(Events::Completions);
-        // A thread that completes a request has worked for it, unless it is there only to do so.
+        // A thread that completes a request has served it, unless it only runs completions.
         let mut request = None;
         let mut helper = self.handler(cpu);
         if let Some((disk, of)) = disk
@@ -132,8 +132,8 @@ impl Builder {
         Some(id)
     }
 
-    /// The thread that is there for softirqs, or for an interrupt, and does this; when that was due, if it is the only timer
-    /// of its softirq.
+    /// The softirq thread or interrupt thread that runs the timer or completes the request; with the due time, if the
+    /// timer is the only one of its softirq.
     fn handler(&mut self, cpu: u32) -> Option<Helper> {
         let at = self.cpus.at(cpu);
         let inside = match &at.contexts[..] {
@@ -150,8 +150,8 @@ impl Builder {
         self.is_for_softirqs(thread).then_some(helper)
     }
 
-    /// The thread that has done what a device does elsewhere, if the request was completed in a softirq that it has raised:
-    /// that of an interrupt is no such thread.
+    /// The thread that served a request in place of a device, if the request was completed in a softirq that this
+    /// thread has raised. The thread of an interrupt does not count.
     fn server(&mut self, cpu: u32) -> Option<Helper> {
         let at = self.cpus.at(cpu);
         let is_block = |context: &Context| matches!(context, Context::Softirq { vector, by: Raiser::Thread, .. } if *vector == Vector::BLOCK);
@@ -174,7 +174,7 @@ impl Builder {
         };
         let task = self.tasks.of(thread);
         if let (State::Waiting, Some((sleep, call))) = (task.state, task.assumed.take()) {
-            // The thread still sleeps: the earlier wakeup was none.
+            // The thread still sleeps, so the earlier wakeup was void.
             task.state = State::Blocked(sleep, call);
         }
         match task.state {

@@ -23,7 +23,7 @@ pub enum Quota {
 pub struct Slept {
     /// The cause of the wait.
     pub leaf: Leaf,
-    /// Whether the thread that ended the sleep is not what the sleeper waited for.
+    /// Whether the sleeper did not wait for the thread that ended the sleep.
     pub alone: bool,
 }
 
@@ -35,7 +35,7 @@ pub trait Beside {
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept>;
 }
 
-/// A source that knows nothing.
+/// A source without facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Nothing;
 

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Causes of delay: what a thread does, or what it waits for.
+//! Causes of delay: the activity of a thread, or the object of its wait.
 
 use crate::{
     Class, Context, Disk, Events, Handler, Interval, Kind, Model, Name, Raiser, Runtime, Sleep,
     State, ThreadId, Unrecorded, Vector,
 };
 
-/// Cause of a piece of a path; the thread is that of the piece.
+/// Cause of a piece of a path; "the thread" is the thread of the piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// It ran, in this system call if it is known to be in one.
     Running(Option<Name>),
     /// It was interrupted.
     Interrupted(Leaf),
-    /// It was runnable, but other threads ran first.
+    /// The thread was switched out while runnable: it was preempted, or it yielded.
     Preempted,
     /// It had been woken, and waited for a processor.
     Waiting,
     /// It was on the runqueue of a CPU that was still leaving idle.
     LeavesIdle,
-    /// It was runnable, and a limit kept it from running.
+    /// The thread was runnable, and a limit kept it from running.
     Limited(Limit),
     /// It waited, in this system call, for this leaf, which woke it.
     For(Leaf, Option<Name>),
@@ -86,7 +86,7 @@ pub enum Leaf {
     Others(Disk, ThreadId),
     /// The dirty limit: too much dirty data for this disk.
     Dirty(Option<Disk>),
-    /// The completion of a request of this disk; where it was until then is not recorded.
+    /// The completion of a request of this disk, whose earlier stages are not recorded.
     Completion(Disk),
     /// The network: a packet received or sent in the interrupt of a device.
     Network(Handler),
@@ -192,7 +192,8 @@ impl Cause {
     }
 }
 
-/// What ended a sleep. A timer not set by the thread may have ended it for another reason, whose events are missing.
+/// The leaf that ended a sleep. If the thread did not set the timer that ended it, the reason may be another one, whose
+/// events are missing.
 fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> Leaf {
     let leaf = context.into();
     if leaf != Leaf::Timer {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Where the time of a thread went, and what it was blocked for.
+//! The time of a thread by state, and the chains of waits while it was blocked.
 //!
 //! ```text
 //! range       |-- before its creation --|---- thread 7 ----|
@@ -10,8 +10,8 @@
 //!                                               |8 in futex, woken by 9
 //! ```
 //!
-//! Working, interrupted, blocked and unknown time add up to the range exactly. Before a thread exists, its closest
-//! existing ancestor stands for it: nothing else could have created the thread sooner.
+//! Working, interrupted, blocked and unknown time add up exactly to the range. Before a thread exists, its closest
+//! existing ancestor stands for it, since only this ancestor could have created the thread sooner.
 
 use crate::{Class, Model, State, ThreadId, Unrecorded};
 
@@ -29,9 +29,9 @@ pub struct Segment {
     pub begin: u64,
     /// End, ns: for an ancestor, when it created the next segment's thread.
     pub end: u64,
-    /// What the thread did: these tile the segment.
+    /// The states of the thread, which tile the segment.
     pub states: Vec<Stay>,
-    /// What it was blocked for, with the waits of its wakers below: see [`waits`].
+    /// Its waits, with the waits of its wakers below: see [`waits`].
     pub waits: Vec<Wait>,
 }
 
@@ -42,13 +42,13 @@ pub struct Stay {
     pub begin: u64,
     /// End, ns; later than the start.
     pub end: u64,
-    /// What it did, or was blocked for. If a thread has woken it, the cause is [`Cause::Blocked`] or [`Cause::Idle`].
+    /// Its activity, or the cause of its wait. If a thread has woken it, this is [`Cause::Blocked`] or [`Cause::Idle`].
     pub cause: Cause,
     /// The thread that has woken it.
     pub by: Option<ThreadId>,
     /// Whether it is known to be outside of all system calls.
     pub outside: bool,
-    /// Whether it is blocked, and still was when the recording ended.
+    /// Whether it was still blocked when the recording ended.
     pub open: bool,
 }
 
@@ -89,7 +89,7 @@ pub fn delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Segmen
     segments
 }
 
-/// What a thread did between two times; the stays tile that time.
+/// The states of a thread between two times; the stays tile that time.
 #[must_use]
 pub fn states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Stay> {
     tiles(model, thread, (from, to), &waits(model, thread, from, to))
@@ -174,7 +174,7 @@ fn follows(state: State, outside: bool) -> bool {
 
 /// Whether it is outside of all calls at `time` if it is in no recorded call then: by its last states.
 fn is_outside_known(model: &Model, id: ThreadId, time: u64) -> bool {
-    /// Number of states that are looked at. A thread that is in no call for longer is perhaps of the kernel.
+    /// Maximum number of states to examine. A thread without a call for longer may be a kernel thread.
     const STATES: usize = 1000;
     let earlier = model.thread(id).map(|thread| thread.between(0, time).rev());
     let mut states = earlier.into_iter().flatten().take(STATES);

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! While the thread runs, is interrupted or waits for a processor, the path is the thread itself. While it is blocked,
-//! the path is the activity of its waker in that time; while the waker was blocked, too, that of the waker's waker, and
-//! so on. A wait that a timer, a device or the network ended is a leaf.
+//! the path is the activity of its waker in that time; while the waker was also blocked, the activity of the waker's
+//! waker, and so on. A wait that a timer, a device or the network ended is a leaf.
 //!
-//! So the pieces tile the requested time, and a piece on another thread lies inside the wait that it explains: what a
-//! waker did before another thread waited for it delays no thread. A blocked thread cannot be waited for by the threads
+//! So the pieces tile the requested time, and a piece on another thread lies inside the wait that it explains: the
+//! activity of a waker before the wait delays no thread. A blocked thread cannot be waited for by the threads
 //! that it waits for, so no thread is twice in a chain, and the recursion ends.
 
 use crate::{
@@ -100,8 +100,8 @@ pub fn path_beside(
     walk(model, beside, thread, from, to).pieces
 }
 
-/// The waits on that path, by start. An outer wait comes before an inner one that starts at the same time, so the waits
-/// below a wait are those that follow it with a greater depth.
+/// The waits on that path, by start. An outer wait comes before an inner wait that starts at the same time, so the
+/// waits below a wait follow it with a greater depth.
 #[must_use]
 pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
     walk(model, &Nothing, thread, from, to).waits
@@ -359,7 +359,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The thread that did what ended a wait for that cause, if the path can follow it.
+    /// The thread whose activity ended a wait for that cause, if the path can follow it.
     fn helped(&self, waker: WakerId, cause: Cause) -> Option<(ThreadId, Helps)> {
         let (by, helps) = match (self.model.helper(waker)?, cause) {
             (Helper::Served(by, done), Cause::For(Leaf::Disk(Some(_)), _)) => {
@@ -417,7 +417,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Why it slept, if more than the wakeup shows it. The thread that continues a stopped thread is not the one that
+    /// The reason of a sleep, if more than the wakeup shows it. The thread that continues a stopped thread need not be
+    /// the one that
     /// stopped it.
     fn slept(&self, id: ThreadId, interval: &Interval) -> Option<Slept> {
         let leaf = match interval.state {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the events around a wait for a CPU show of its cause, and what they do not.
+//! Causes of waits for a CPU that the events around the wait prove, and causes that they do not.
 
 use lt_model::{
     Builder, Disk, Event, Model, Priority, Runtime, Sign, Stage, SwitchedOut, ThreadId, What,

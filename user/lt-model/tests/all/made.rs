@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Events in few words. The tests of the command use them, too.
+//! Short constructors of events, also for the tests of the command.
 
 use lt_model::{Builder, Disk, Event, Kind, Model, Sleep, Stage, SwitchedOut, What};
 

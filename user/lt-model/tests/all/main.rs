@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The state machines, and the answers from what they give: by tables of events, and by any events at all.
+//! The state machines and the explanations from their results, tested with tables of events and with random events.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,6 +14,7 @@ mod made;
 mod missing;
 mod recorded;
 mod states;
+mod tables;
 mod tiles;
 mod told;
 mod wakers;

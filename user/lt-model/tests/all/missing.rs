@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What is not said of a trace that does not have the events which could contradict it.
+//! Claims that are not made about a trace without the events that could contradict them.
 
 use lt_model::{Builder, Disk, Event, Events, What};
 

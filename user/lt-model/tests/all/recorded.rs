@@ -17,7 +17,7 @@ fn model_of(streams: &[(u32, u64, u64)], events: &[Event<'_>]) -> Model {
     builder.finish()
 }
 
-/// Why parts of what a thread did are not recorded.
+/// The reasons for which parts of a thread's activity are not recorded.
 fn why(model: &Model, tid: i32) -> Vec<(u64, u64, Unrecorded)> {
     let id = model.by_tid(tid).next().unwrap();
     let all = model.thread(id).unwrap().intervals.iter();

@@ -41,7 +41,7 @@ fn named(time: u64, tid: i32, name: &'static [u8]) -> Event<'static> {
     )
 }
 
-/// Thread 7 sleeps from 0 on, and 8 runs; what then happens.
+/// Thread 7 sleeps from 0 on, and 8 runs, before the given events.
 fn then(events: &[Event<'static>]) -> String {
     let mut all = vec![switch(0, 0, 7, S, 8)];
     all.extend_from_slice(events);
@@ -264,7 +264,7 @@ fn a_softirq_is_of_what_has_raised_it() {
     assert_eq!(with(&before), no_handler);
 }
 
-/// With the interrupts that a processor sends to itself, it is known what is the thread's own.
+/// If interrupts that a processor sends to itself are recorded, a softirq of the thread itself is recognized.
 #[test]
 fn a_softirq_is_of_the_thread_or_of_the_interrupt_in_which_it_was_raised() {
     let with = |raised: &[Event<'static>]| {

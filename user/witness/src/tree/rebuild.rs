@@ -3,8 +3,8 @@
 //! Rebuilds the chains from interrupts and timers to tasks from raw tracepoints alone.
 //!
 //! ```text
-//!   what a CPU does         handlers, local interrupt, timer      begin chains
-//!   what a CPU has to do    softirqs that were raised             continue chains
+//!   activity of a CPU       handlers, local interrupt, timer      begin chains
+//!   pending work of a CPU   softirqs that were raised             continue chains
 //!   what serves a softirq   by CPU and task
 //!   tasks                   asleep or awake, with their tips      end chains
 //!   works, calls            that wait for a worker or a CPU       continue chains

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The chains of waits behind the blocking of a thread: each wait, below it the waits of its waker meanwhile, down to a
-//! device, a timer, the network, or a thread that worked.
+//! The chains of waits behind the blocking of a thread. Below each wait are the waits of its waker at that time, down to
+//! a device, a timer, the network, or a thread that worked.
 //!
 //! ```text
 //! waits, each with its depth   a0 b1 b1 b1 a0 c1 a0 c1
@@ -32,7 +32,7 @@ struct Part {
     all: bool,
 }
 
-/// A wait, and those below it that are shown.
+/// A wait, and the waits below it that are shown.
 struct Node<'w> {
     wait: &'w Wait,
     below: Vec<Node<'w>>,
@@ -91,13 +91,38 @@ impl Report<'_> {
         if rows.rows.is_empty() {
             return vec!["No wait is recorded.".into()];
         }
-        let mut lines = vec![format!("What it was blocked for{}", at_least(part.least))];
+        let mut lines = vec![format!("Waits and what ended them{}", at_least(part.least))];
         lines.extend(table(&["NR", "FROM", "TOOK", "WAIT"], &rows.rows));
         lines
     }
+
+    /// `in read: woken by server/526`; after the name of the thread, unless it is the report's own.
+    pub(super) fn wait_text(&self, wait: &Wait, own: bool) -> String {
+        let words = self.words();
+        let who = match own {
+            true => String::new(),
+            false => words.name(wait.thread) + " ",
+        };
+        let waker = wait.waker.and_then(|waker| self.model.waker(waker));
+        let by = waker.and_then(|waker| waker.by());
+        let place = match wait.kind {
+            Waited::Blocked(call) => within(&words, call, false),
+            Waited::Spun => "spins for a lock".into(),
+            Waited::Unborn => "not created yet".into(),
+        };
+        let open = wait.waker.is_none() && wait.until == self.model.span.1;
+        let end = match (wait.kind, by) {
+            (Waited::Spun, Some(by)) => format!("handed over by {}", words.name(by)),
+            (Waited::Unborn, Some(by)) => format!("created by {}", words.name(by)),
+            _ => end(&words, wait.cause.unwrap_or(Cause::Blocked(None)), by, open),
+        };
+        let helper = wait.by.filter(|_| wait.cause.is_some());
+        let helper = helper.map(|by| format!(", handled by {}", words.name(by)));
+        format!("{who}{place}: {end}{}", helper.unwrap_or_default())
+    }
 }
 
-/// The waits of a segment as nodes, without those that are not shown; and the number and total of the short ones.
+/// The waits of a segment that are shown, as nodes; and the number and total of the short waits.
 fn forest<'w>(
     segment: &'w Segment,
     part: &Part,
@@ -108,7 +133,7 @@ fn forest<'w>(
     (all.below, all.short)
 }
 
-/// What is below a wait.
+/// The waits below a wait.
 #[derive(Default)]
 struct Below<'w> {
     below: Vec<Node<'w>>,
@@ -116,7 +141,7 @@ struct Below<'w> {
     deeper: usize,
 }
 
-/// Takes the waits of this depth, each with those below it.
+/// Takes the waits of this depth, each with the waits below it.
 fn nodes<'w>(
     waits: &mut &'w [Wait],
     depth: usize,
@@ -162,7 +187,8 @@ impl Rows<'_> {
             let number = self.next;
             self.next += 1;
             let first = run.first().map_or(longest.wait, |node| node.wait);
-            let mut text = self.text(longest.wait, depth);
+            let own = depth == 0 && self.report.segments.len() == 1;
+            let mut text = self.report.wait_text(longest.wait, own);
             if run.len() > 1 {
                 let (count, most) = (out::thousands(run.len() as u64), Nanos(took(longest.wait)));
                 text += &format!("; {count} times, up to {most}");
@@ -174,7 +200,7 @@ impl Rows<'_> {
                 .filter(|_| is_chain && !all)
                 .copied();
             if let Some(earlier) = earlier {
-                text += &format!("; waits below as shown above at {earlier}");
+                text += &format!("; the waits below are those of row {earlier}");
             }
             let total = run.iter().map(|node| took(node.wait)).sum();
             self.push(Some((number, first.begin, total)), depth, text);
@@ -190,7 +216,11 @@ impl Rows<'_> {
             self.left_out(longest.short, depth + 1);
             if longest.deeper > 0 {
                 let more = out::plural(longest.deeper, "wait");
-                self.push(None, depth + 1, format!("{more} below; --depth shows them"));
+                self.push(
+                    None,
+                    depth + 1,
+                    format!("{more} at lower levels; a larger --depth shows them"),
+                );
             }
         }
     }
@@ -217,37 +247,15 @@ impl Rows<'_> {
                 1 => "1 shorter wait".into(),
                 n => format!("{} shorter waits", out::thousands(n as u64)),
             };
-            self.push(None, depth, format!("and {waits}, {} in all", Nanos(time)));
+            self.push(
+                None,
+                depth,
+                format!("and {waits}, {} in total", Nanos(time)),
+            );
         }
     }
 
-    /// `in read: woken by server/526`
-    fn text(&self, wait: &Wait, depth: usize) -> String {
-        let words = self.report.words();
-        let own = depth == 0 && self.report.segments.len() == 1;
-        let who = match own {
-            true => String::new(),
-            false => words.name(wait.thread) + " ",
-        };
-        let waker = wait.waker.and_then(|waker| self.report.model.waker(waker));
-        let by = waker.and_then(|waker| waker.by());
-        let place = match wait.kind {
-            Waited::Blocked(call) => within(&words, call, false),
-            Waited::Spun => "spins for a lock".into(),
-            Waited::Unborn => "not created yet".into(),
-        };
-        let open = wait.waker.is_none() && wait.until == self.report.model.span.1;
-        let end = match (wait.kind, by) {
-            (Waited::Spun, Some(by)) => format!("handed over by {}", words.name(by)),
-            (Waited::Unborn, Some(by)) => format!("created by {}", words.name(by)),
-            _ => end(&words, wait.cause.unwrap_or(Cause::Blocked(None)), by, open),
-        };
-        let helper = wait.by.filter(|_| wait.cause.is_some());
-        let helper = helper.map(|by| format!(", handled by {}", words.name(by)));
-        format!("{who}{place}: {end}{}", helper.unwrap_or_default())
-    }
-
-    /// Adds what the thread did with which a chain ends.
+    /// Describes the activity of the thread at the end of a chain.
     fn meanwhile(&mut self, wait: &Wait, depth: usize, is_longest: bool) {
         let Some(by) = wait.by.filter(|_| wait.cause.is_none()) else {
             return;

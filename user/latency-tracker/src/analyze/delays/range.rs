@@ -43,7 +43,7 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
         match point {
             Point::Time(time) => Ok(time.since(begin)),
             Point::OfDay(time) => finder.at(*time, begin).context(
-                "the trace does not record the time of day: give times as in an alert, or since its start (+2s)",
+                "the trace does not record the time of day: use times as in an alert, or since the start of the trace (+2s)",
             ),
             Point::Event(mark) => Ok(event(model, finder, mark, since)?.0),
         }
@@ -61,20 +61,20 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
         (None, None) => None,
     };
     if from >= end || to.is_some_and(|to| to <= begin) {
-        bail!("the trace is from {begin} to {end}, and does not reach the time that is asked for");
+        bail!("the trace is from {begin} to {end}, and does not cover the requested time");
     }
     let (thread, note) = match (&args.tid, last) {
         (Some(tid), _) => named(model, tid, from, to)?,
         (None, Some((_, Some(thread)))) => (thread, None),
         (None, Some((time, None))) => {
-            bail!("the event at {time} is of no thread, or which one is not recorded: give --tid")
+            bail!("no thread is recorded for the event at {time}: name a thread with --tid")
         }
-        (None, None) => bail!("give --tid or --event"),
+        (None, None) => bail!("no thread: name one with --tid or --event"),
     };
     let last = model.thread(thread).and_then(lt_model::Thread::span);
     let to = to.or(last.map(|(_, end)| end)).unwrap_or(end);
     if from >= to {
-        bail!("there is no time between {from} and {to}");
+        bail!("the range from {from} to {to} is empty");
     }
     Ok(Asked {
         thread,
@@ -126,19 +126,91 @@ fn named(
     let found: Vec<_> = all.filter(is_named).collect();
     match found[..] {
         [one] => Ok((one, None)),
-        [] => bail!(
-            "no thread named {text} in the trace; {}",
-            super::super::busiest(model)
-        ),
+        [] => bail!(not_there(model, text, from, to)),
         _ => {
             let names = found.iter().take(NAMED).map(|id| words::name(model, *id));
             let names: Vec<_> = names.collect();
             let more = if found.len() > NAMED { ", ..." } else { "" };
             bail!(
-                "{} threads are named {text}: give --tid with the number of one of them: {}{more}",
+                "{} threads are named {text}: use the number of one with --tid: {}{more}",
                 found.len(),
                 names.join(", ")
             )
         }
+    }
+}
+
+/// Why no thread has that name in the range: no thread of the trace has it, or one has it at another time.
+fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
+    let to = to.unwrap_or(model.span.1);
+    let is_named = |id: &ThreadId| {
+        let thread = model.thread(*id);
+        thread.is_some_and(|thread| {
+            let mut names = thread.names();
+            names.any(|name| model.names.text(name) == text)
+        })
+    };
+    let all = (0..model.threads.len() as u32).map(ThreadId);
+    let span = |id: ThreadId| Some((id, model.thread(id)?.span()?));
+    let named: Vec<_> = all.filter(is_named).filter_map(span).collect();
+    let Some((first, (begin, end))) = named.first().copied() else {
+        return format!(
+            "no thread named {text} in the trace; {}",
+            super::super::busiest(model)
+        );
+    };
+    let number = model.thread(first).map_or(0, |thread| thread.tid);
+    let (thread, has) = match named.len() {
+        1 => (format!("thread {text}/{number} is"), "has"),
+        n => (format!("{n} threads named {text} are"), "have"),
+    };
+    if named.iter().any(|(_, (a, b))| *a < to && *b > from) {
+        return format!(
+            "{thread} in the trace, but {has} another name at {to}, the end of the range: use --tid {number}"
+        );
+    }
+    let place = match named.len() {
+        1 => format!("from {begin} to {end}"),
+        _ => format!("the first from {begin} to {end}"),
+    };
+    format!(
+        "{thread} in the trace ({place}), but not in the range from {from} to {to}: widen --from or --to"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::made::{R, S, at, model, switch};
+    use super::*;
+    use lt_model::What;
+
+    #[test]
+    fn a_thread_outside_of_the_range_is_not_called_missing() {
+        let (child, name) = (9, b"new" as &[u8]);
+        let model = model(&[
+            switch(0, 0, 0, R, 7),
+            at(500, 0, What::Fork { child, name }),
+            switch(600, 0, 7, S, 9),
+            switch(700, 0, 9, S, 7),
+        ]);
+        let called = model.thread(model.by_tid(9).next().unwrap()).unwrap();
+        let name = model.names.text(called.name_at(700).unwrap());
+        assert_eq!(
+            not_there(&model, name, 0, Some(400)),
+            format!(
+                "thread {name}/9 is in the trace (from 500 to 700), but not in the range from 0 to 400: widen --from \
+                 or --to"
+            )
+        );
+        let named = |to| {
+            format!(
+                "thread {name}/9 is in the trace, but has another name at {to}, the end of the range"
+            )
+        };
+        assert!(not_there(&model, name, 0, Some(550)).starts_with(&named(550)));
+        assert!(
+            not_there(&model, "nobody", 0, Some(400))
+                .starts_with("no thread named nobody in the trace; ")
+        );
     }
 }

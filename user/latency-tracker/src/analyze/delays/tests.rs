@@ -17,7 +17,7 @@ fn args(more: &[&str]) -> DelaysArgs {
     };
     match args.command {
         AnalyzeCommand::Delays(args) => args,
-        AnalyzeCommand::Path(_) => panic!(),
+        _ => panic!(),
     }
 }
 
@@ -80,21 +80,21 @@ fn a_chain_that_was_shown_is_referred_to() {
     let lines = lines(&waits(), 700, &[]);
     assert_eq!(lines[0], "late/7 from 0 to 700: 700ns");
     assert_eq!(
-        below(&lines, "What it was blocked for"),
+        below(&lines, "Waits and what ended them"),
         [
             "NR  FROM   TOOK  WAIT",
             " 1   100  110ns  in read: woken by hog/8",
             " 2   110   80ns    hog/8 in no recorded system call: a timer",
             " 3   300   80ns  in no recorded system call: woken by 9",
             "                   9 meanwhile: working 80ns (in no recorded system call 80ns)",
-            " 4   500  110ns  in read: woken by hog/8; waits below as shown above at 1",
+            " 4   500  110ns  in read: woken by hog/8; the waits below are those of row 1",
         ]
     );
 }
 
 #[test]
 fn all_waits_are_shown_on_request_and_none_that_is_too_deep_or_too_short() {
-    let of = |more: &[&str]| below(&lines(&waits(), 700, more), "What it was blocked for");
+    let of = |more: &[&str]| below(&lines(&waits(), 700, more), "Waits and what ended them");
     assert_eq!(
         of(&["--all"])
             .iter()
@@ -105,7 +105,7 @@ fn all_waits_are_shown_on_request_and_none_that_is_too_deep_or_too_short() {
     let flat = of(&["--depth", "0"]);
     assert!(
         flat.iter()
-            .any(|line| line.trim() == "1 wait below; --depth shows them"),
+            .any(|line| line.trim() == "1 wait at lower levels; a larger --depth shows them"),
         "{flat:?}"
     );
     assert!(
@@ -125,7 +125,7 @@ fn all_waits_are_shown_on_request_and_none_that_is_too_deep_or_too_short() {
     );
     let short: Vec<_> = long
         .iter()
-        .filter(|line| line.trim() == "and 1 shorter wait, 80ns in all")
+        .filter(|line| line.trim() == "and 1 shorter wait, 80ns in total")
         .collect();
     assert_eq!(short.len(), 2, "{long:?}");
 }
@@ -141,7 +141,7 @@ fn waits_for_one_reason_are_one_row() {
     }
     events.push(switch(500, 0, 7, S, 0));
     assert_eq!(
-        below(&lines(&events, 500, &[]), "What it was blocked for"),
+        below(&lines(&events, 500, &[]), "Waits and what ended them"),
         [
             "NR  FROM   TOOK  WAIT",
             " 1   100  150ns  in no recorded system call: woken by hog/8; 3 times, up to",

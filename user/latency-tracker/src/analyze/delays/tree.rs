@@ -25,7 +25,7 @@ const RARE: u64 = 1000;
 /// and at most this number of them.
 const MOST: usize = 12;
 
-/// A state, with those that it is divided into.
+/// A state, with the states that it is divided into.
 pub(super) struct Tree {
     pub(super) number: usize,
     pub(super) label: String,
@@ -125,7 +125,7 @@ impl Tree {
         ));
         let frequent = self.below.iter().take_while(|node| node.time >= of / RARE);
         let mut shown = frequent.count().min(MOST);
-        // A single one takes no more lines than its sum.
+        // A single rare state takes no more lines than a sum.
         if all || shown + 1 == self.below.len() {
             shown = self.below.len();
         }
@@ -152,7 +152,7 @@ impl Tree {
             .collect()
     }
 
-    /// `working 49.90ms (user mode 49.80ms, in write 100.00us), preempted 3.00us`.
+    /// `working 49.90ms (user mode 49.80ms, in write 100.00us), runnable, waiting for a CPU 3.00us`.
     pub(super) fn sentence(&self) -> String {
         /// Number of nodes below each that are named.
         const NAMED: usize = 3;
@@ -166,7 +166,8 @@ impl Tree {
     }
 }
 
-/// The longest stays in each state of these trees. A state that is only divided into one has the same stays.
+/// The longest stays in each state of these trees. A state with only one state below it is skipped: both have the same
+/// stays.
 pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
     let mut rows = Vec::new();
     let mut see = |node: &Tree, depth: usize| {
@@ -200,7 +201,7 @@ pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
 }
 
 /// The labels of a stay, from the class down.
-fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
+pub(super) fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
     let list = |labels: &[&str]| labels.iter().map(|label| label.to_string()).collect();
     match (stay.class(), stay.cause) {
         (Class::Working, Cause::Running(call)) => {
@@ -211,9 +212,9 @@ fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
             list(&["working", &place])
         }
         (_, Cause::Interrupted(leaf)) => list(&["interrupted", "by interrupts", &words.leaf(leaf)]),
-        (_, Cause::Preempted) => list(&["interrupted", "preempted"]),
+        (_, Cause::Preempted) => list(&["interrupted", "runnable, waiting for a CPU"]),
         (_, Cause::Waiting) => list(&["interrupted", "woken, waiting for a CPU"]),
-        (_, Cause::LeavesIdle) => list(&["interrupted", "woken, its CPU leaves idle"]),
+        (_, Cause::LeavesIdle) => list(&["interrupted", "runnable, its CPU leaves idle"]),
         (Class::Interrupted, cause) => list(&["interrupted", &words.what(cause)]),
         (_, Cause::Unknown(why)) => {
             let remedy = remedy(why).map(|remedy| format!("; {remedy}"));
@@ -238,8 +239,8 @@ pub(super) fn call_of(cause: Cause) -> Option<Name> {
     }
 }
 
-/// Returns where a thread was: `in read`, for example. If it was in no call, `outside` says whether
-/// the trace shows that.
+/// Returns where a thread was, such as `in read`. Without a call, `outside` is whether the trace shows that the thread was
+/// outside system calls.
 pub(super) fn within(words: &Shown<'_>, call: Option<Name>, outside: bool) -> String {
     match call {
         Some(call) => format!("in {}", words.text(call)),
@@ -262,7 +263,7 @@ pub(super) fn end(
         }
         (_, Some(by)) => format!("woken by {}", words.name(by)),
         (_, None) if open => "not woken before the trace ends".into(),
-        (Cause::Idle, None) => "idle; source of its next work not recorded".into(),
-        (_, None) => "waker not recorded".into(),
+        (Cause::Idle, None) => "idle; the source of its next work is not recorded".into(),
+        (_, None) => "the waker is not recorded".into(),
     }
 }

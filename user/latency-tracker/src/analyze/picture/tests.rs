@@ -84,12 +84,12 @@ fn a_chain_down_to_a_device_is_drawn() {
     assert_eq!(
         told(&trace, "hog/8"),
         [
-            "0..3 not recorded: no event names the thread yet",
+            "0..3 not recorded: no earlier event names the thread",
             "3..5 runs",
             "5..10 waits for disk (interrupt 24)",
             "10..12 woken, waits for a CPU",
             "12..18 runs",
-            "18..20 waits; waker not recorded"
+            "18..20 waits; the waker is not recorded"
         ]
     );
     let named = |s: &Slice| (trace.tracks[&s.track].0.clone(), s.name.clone(), s.begin);
@@ -149,7 +149,7 @@ fn an_alert_is_above_its_path_and_both_may_begin_before_the_trace() {
     assert_eq!(
         told(&trace, "Critical path of late/7"),
         [
-            "90..100 late/7 not recorded: no event names the thread yet",
+            "90..100 late/7 not recorded: no earlier event names the thread",
             "100..110 late/7 runs"
         ]
     );

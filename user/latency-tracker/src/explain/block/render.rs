@@ -34,7 +34,7 @@ impl fmt::Display for Explanation {
         }
         let stack = alert.stack();
         if !stack.is_empty() {
-            writeln!(f, "its task was then in")?;
+            writeln!(f, "stack of the task")?;
         }
         for function in &stack {
             writeln!(f, "  {}", printable(function))?;
@@ -71,19 +71,19 @@ impl fmt::Display for Explanation {
             (None, _) if self.covered == 0 => {
                 writeln!(
                     f,
-                    "  The trace begins after the alert: the ring is far too small. Use a larger"
+                    "  The trace begins after the alert: the buffers are far too small. Use a larger"
                 )?;
                 writeln!(f, "  --subbuf-size or --num-subbuf.")?;
             }
             (None, _) if self.is_pending() => {
-                writeln!(f, "  Its begin is not in the trace.")?;
+                writeln!(f, "  The start of the request is not in the trace.")?;
             }
             (None, _) => {
                 writeln!(
                     f,
-                    "  Its end is not in the trace, though that covers the time of the alert."
+                    "  The end of the request is not in the trace, although the trace covers the\n  time of the alert."
                 )?;
-                writeln!(f, "  Are the block_rq_* events among those recorded?")?;
+                writeln!(f, "  Check that the block_rq_* events are recorded.")?;
             }
         }
         if self.covered > 0 {
@@ -96,14 +96,14 @@ impl fmt::Display for Explanation {
         if self.discarded > 0 {
             writeln!(
                 f,
-                "  The tracer dropped {} events: the picture has holes.",
+                "  The tracer lost {} events, so this explanation may be incomplete.",
                 self.discarded
             )?;
         }
         if let Some(error) = &self.unreadable {
             writeln!(
                 f,
-                "  A part of the trace cannot be read, so the picture has holes:"
+                "  Part of the trace cannot be read, so this explanation may be incomplete:"
             )?;
             writeln!(f, "  {}", printable(error))?;
         }
@@ -155,16 +155,16 @@ impl Explanation {
 
     fn device(&self, f: &mut fmt::Formatter<'_>, q: &DeviceQueue) -> fmt::Result {
         let dev = self.alert.fields.text("dev").unwrap_or_default();
-        writeln!(f, "\n  the queue of device {dev} in that time")?;
-        writeln!(f, "    others there when it was issued  {:>6}", q.at_issue)?;
-        writeln!(f, "    at most, with this one           {:>6}", q.at_most)?;
-        writeln!(f, "    left when it ended               {:>6}", q.at_end)?;
+        writeln!(f, "\n  queue of device {dev} during the request")?;
+        writeln!(f, "    others there at its issue        {:>6}", q.at_issue)?;
+        writeln!(f, "    maximum, including this request  {:>6}", q.at_most)?;
+        writeln!(f, "    left at its end                  {:>6}", q.at_end)?;
         writeln!(f, "    issued meanwhile                 {:>6}", q.issued)?;
         writeln!(f, "    completed meanwhile              {:>6}", q.completed)?;
         if let Some(took) = q.others {
             writeln!(
                 f,
-                "    they took: median {}, at most {}",
+                "    their times: median {}, maximum {}",
                 Nanos(took.median),
                 Nanos(took.most)
             )?;
@@ -172,7 +172,7 @@ impl Explanation {
         match q.otherwise {
             Some(took) => writeln!(
                 f,
-                "    in the rest of the trace: {}, median {}, at most {}",
+                "    in the rest of the trace: {}, median {}, maximum {}",
                 plural(took.count, "request"),
                 Nanos(took.median),
                 Nanos(took.most)
@@ -219,7 +219,7 @@ impl Explanation {
         if ran.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\n  CPU {cpu}, which issued it, ran in that time")?;
+        writeln!(f, "\n  meanwhile CPU {cpu}, which issued the request, ran")?;
         // The share of the whole time: the trace of this CPU may start within it.
         let all = self.request.as_ref().and_then(Request::at_device_for);
         let all = all.unwrap_or(0);
@@ -243,7 +243,7 @@ impl Explanation {
         let (request, queue) = (self.request.as_ref()?, self.queue.as_ref()?);
         if request.requeues > 0 {
             return Some(format!(
-                "The driver gave it back {}: it was busy, or in error.",
+                "The driver returned the request {}: the device was busy, or failed.",
                 plural(request.requeues as usize, "time")
             ));
         }
@@ -254,32 +254,30 @@ impl Explanation {
         };
         let all = queued.saturating_add(at_device);
         if queued > at_device {
-            let share = out::share(queued, all);
-            return Some(format!(
-                "{share}: it waited in the I/O scheduler, before the device got it."
-            ));
+            let share = out::share(queued, all, "delay");
+            return Some(format!("{share}: the request waited in the I/O scheduler."));
         }
-        let share = out::share(at_device, all);
+        let share = out::share(at_device, all, "delay");
         if let Some(why) = self.gap {
             let why = unrecorded(why);
             return Some(format!(
-                "{share}: it was at the device; what else that did then is not recorded: {why}."
+                "{share}: the request was at the device, whose other activity is not recorded: {why}."
             ));
         }
         Some(
             match (queue.overtakers.len(), queue.completed, queue.at_issue) {
                 (n, _, _) if n > 0 => format!(
-                    "{share}: it was at the device, which served {} that came later.",
+                    "{share}: the request was at the device, which served {} that arrived later.",
                     plural(n, "request")
                 ),
                 (_, 0, 0) => format!(
-                    "{share}: it was at the device, which had no other request before it and completed none meanwhile."
+                    "{share}: the request was at the device, which had no other request before it and completed none meanwhile."
                 ),
                 (_, 0, _) => format!(
-                    "{share}: it was at the device, which completed no other request meanwhile either."
+                    "{share}: the request was at the device, which completed no other request meanwhile."
                 ),
                 (_, n, _) => format!(
-                    "{share}: it was at the device, which first worked through {} that came earlier.",
+                    "{share}: the request was at the device, which first served {} that had arrived earlier.",
                     plural(n, "request")
                 ),
             },
@@ -341,14 +339,14 @@ mod tests {
         for line in [
             "-15.35ms  inserted in the I/O scheduler by fio/170 on CPU 1",
             "-15.26ms  issued to the device by kworker/1:1H/129 on CPU 1",
-            "others there when it was issued       5",
-            "at most, with this one                6",
+            "others there at its issue             5",
+            "maximum, including this request       6",
             "issued meanwhile                      9",
             "completed meanwhile                  10",
-            "in the rest of the trace: 1 request, median 251.0us, at most 251.0us",
+            "in the rest of the trace: 1 request, median 251.0us, maximum 251.0us",
             "overtaken by 5 requests",
             "issued   3.93ms later, took  992.5us: R sector 4072 4K fio/170",
-            "99 % of it (15.26ms): it was at the device, which served 5 requests that",
+            "99 % of the delay (15.26ms): the request was at the device, which served 5",
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
@@ -361,12 +359,12 @@ mod tests {
                 (from..to).contains(&time).then_some(Unrecorded::Lost(1))
             })
         };
-        let sentence = "it was at the device; what else that did";
+        let sentence = "the request was at the device, whose other";
         let inside = gap_at(26_850_000_000);
         assert!(inside.contains(sentence), "{inside}");
-        // Other requests are seen to end while it was at the device.
+        // The trace shows the end of other requests while this request was at the device.
         let before = gap_at(26_844_000_000);
-        assert!(before.contains("which served 5 requests that"), "{before}");
+        assert!(before.contains("which served 5\n"), "{before}");
     }
 
     #[test]
@@ -382,10 +380,10 @@ mod tests {
         let alert = format!("{alert} stack=\"bio_await+0x79/0xb0,blkdev_read_iter+0x103/0x1b0\"");
         let text = explain(&alert, TRACE);
         for line in [
-            "by fio/170, pending for 7.25ms (timeout 7ms)\nits task was then in\n  bio_await+0x79/0xb0\n  blkdev_read_iter+0x103/0x1b0\n\n",
+            "by fio/170, pending for 7.25ms (timeout 7ms)\nstack of the task\n  bio_await+0x79/0xb0\n  blkdev_read_iter+0x103/0x1b0\n\n",
             "issued to the device by kworker/1:1H/129 on CPU 1",
             "0  still pending when it timed out at 26.852215000",
-            "others there when it was issued       5",
+            "others there at its issue             5",
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
@@ -431,10 +429,7 @@ mod tests {
         assert!(text.contains("begins after the alert"), "{text}");
         let switches: Vec<&str> = TRACE.lines().filter(|l| !l.contains("block_rq_")).collect();
         let text = explain(ALERT, &switches.join("\n"));
-        assert!(
-            text.contains("Are the block_rq_* events among those"),
-            "{text}"
-        );
+        assert!(text.contains("Check that the block_rq_* events"), "{text}");
     }
 
     #[test]

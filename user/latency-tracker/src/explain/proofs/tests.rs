@@ -93,7 +93,9 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
     let grown = [counters(500, 3, 10), counters(95_000, 4, 10)];
     let of_b = of_quota(&evidence(&[cgroup("/a/b", HALF, &grown)]));
     assert!(
-        of_b.starts_with("98 % of it (90.00us): late/7 was held back by cpu.max of cgroup /a/b."),
+        of_b.starts_with(
+            "98 % of the delay (90.00us): late/7 was held back by cpu.max of cgroup /a/b."
+        ),
         "{of_b}"
     );
     // The limit of a level above counts there. A cgroup beside it, and one without a limit, do not matter.
@@ -111,7 +113,7 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
     let both = [cgroup("/a/b", HALF, &grown), cgroup("/a", HALF, &grown)];
     let of_one = of_quota(&evidence(&both));
     assert!(
-        of_one.contains("by cpu.max of its cgroup, or of one above it"),
+        of_one.contains("by cpu.max of its cgroup or an ancestor"),
         "{of_one}"
     );
     // Released before the period ended, which only the time shows.
@@ -126,7 +128,7 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
 #[test]
 fn a_quota_whose_counter_is_not_known_is_offered_and_one_that_has_not_grown_excluded() {
     let is_open = |said: String| {
-        let begin = "100 % of it (91.00us): late/7 was runnable; CPU 0 was idle for 90.50us before it ran: perhaps cpu.max,";
+        let begin = "100 % of the delay (91.00us): late/7 was runnable; CPU 0 was idle for 90.50us before the thread ran: perhaps cpu.max,";
         assert!(said.starts_with(begin), "{said}");
     };
     is_open(of_quota(&Evidence::default()));
@@ -142,7 +144,7 @@ fn a_quota_whose_counter_is_not_known_is_offered_and_one_that_has_not_grown_excl
     ] {
         let excluded = of_quota(&evidence(&[none]));
         assert!(
-            excluded.contains("cpu.max is excluded by its counters"),
+            excluded.contains("not cpu.max, as its counters show"),
             "{excluded}"
         );
     }
@@ -159,8 +161,8 @@ fn a_counter_alone_names_no_quota() {
     busy[1] = switch(1000, 0, 7, R, 8);
     busy[4] = switch(92_000, 0, 8, R, 7);
     let said = verdict(&busy, &alert, &evidence);
-    let expected = "could have gone on, and waited for CPU 0, which ran hog/8; a quota was used up meanwhile, by it or \
-                    by another thread (cpu.max of cgroup /a/b).";
+    let expected = "was switched out while runnable, and waited for CPU 0, which ran hog/8; meanwhile a \
+                    quota was used up (cpu.max of cgroup /a/b), perhaps by another thread.";
     assert!(said.ends_with(expected), "{said}");
     // A neighbour has it for a third of the time: then it may be why.
     let mut partly = throttled();
@@ -170,7 +172,7 @@ fn a_counter_alone_names_no_quota() {
     );
     let said = verdict(&partly, &alert, &evidence);
     let expected =
-        "perhaps cpu.max, whose counters have grown; but the CPU has run other threads, too.";
+        "perhaps cpu.max, whose counters have grown, although the CPU also ran other threads.";
     assert!(said.ends_with(expected), "{said}");
     // The CPU is slow to leave idle, and a period ends meanwhile.
     let idle = |time, enters| at(time, 0, What::Idle { enters });
@@ -193,7 +195,7 @@ fn a_counter_alone_names_no_quota() {
     let said = verdict(&slow, &alert, &evidence);
     assert_eq!(
         said,
-        "98 % of it (90.00us): late/7 was runnable; CPU 0 took 90.00us to leave idle."
+        "98 % of the delay (90.00us): late/7 was runnable; CPU 0 took 90.00us to leave idle."
     );
 }
 
@@ -245,7 +247,7 @@ fn the_function_that_throttles_proves_a_quota() {
     let alert = alert("threshold", (1000, 92_000), QUOTA);
     let said = verdict(&throttled(), &alert, &Evidence::default());
     assert!(
-        said.contains("was held back by cpu.max of its cgroup, or of one above it"),
+        said.contains("was held back by cpu.max of its cgroup or an ancestor"),
         "{said}"
     );
     let unknown = evidence(&[cgroup("/a", HALF, &[])]);
@@ -330,10 +332,10 @@ fn a_counter_offers_memory_high_for_a_timeout_outside_of_system_calls() {
     let outside = at(10, 0, What::Return);
     let sleeps = slept(outside, softirq);
     let said = why(&sleeps, &[of("/a/b", 3), of("/a", 4), of("/c", 9)]);
-    let expected = "late/7 waited for a timer, perhaps that of memory.high of cgroup /a, whose counter has grown.";
+    let expected = "late/7 waited for a timer, perhaps because of memory.high of cgroup /a, whose counter has grown.";
     assert!(said.ends_with(expected), "{said}");
     let said = why(&sleeps, &[of("/a/b", 4), of("/a", 4)]);
-    let expected = "memory.high of its cgroup, or of one above it, whose counter has grown.";
+    let expected = "memory.high of its cgroup or an ancestor, whose counter has grown.";
     assert!(said.ends_with(expected), "{said}");
     // It has not grown, the thread slept in a call or until a timer of its own, or its stack shows no such function.
     let grown = [of("/a", 4)];
@@ -382,9 +384,9 @@ fn programs_read_the_same_causes() {
 #[test]
 fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     let capture = tempfile::tempdir().unwrap();
-    assert_eq!(read(capture.path()).unwrap(), Evidence::default());
+    assert_eq!(read(capture.path()).unwrap(), None);
     let file = capture.path().join("evidence.json");
-    let some = evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]);
+    let some = Some(evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]));
     fs::write(&file, serde_json::to_string(&some).unwrap()).unwrap();
     assert_eq!(read(capture.path()).unwrap(), some);
     // For the trace of the capture, too, but not for another one that happens to be there.
@@ -394,7 +396,7 @@ fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     }
     assert_eq!(read(&trace).unwrap(), some);
     assert_eq!(read(&trace.join(".")).unwrap(), some);
-    assert_eq!(read(&other).unwrap(), Evidence::default());
+    assert_eq!(read(&other).unwrap(), None);
     fs::write(&file, "{").unwrap();
     let error = read(capture.path()).unwrap_err().to_string();
     assert!(error.ends_with("evidence.json"), "{error}");
@@ -423,7 +425,7 @@ fn the_quota_of_another_thread_is_named_if_its_cgroup_has_it() {
     };
     let other = said(&group);
     assert!(
-        other.contains("perhaps cpu.max, of which a timer expired then"),
+        other.contains("perhaps cpu.max, one of whose timers expired at the end"),
         "{other}"
     );
     group.threads = vec![8];

@@ -45,11 +45,11 @@ fn hogged() -> Vec<Event<'static>> {
 fn a_sentence_names_who_had_the_processor() {
     assert_eq!(
         verdict(&hogged(), "wakeup", (100, 900)),
-        "100 % of it (800ns): late/7 had been woken, and waited for CPU 0, which ran hog/8."
+        "100 % of the delay (800ns): late/7 had been woken, and waited for CPU 0, which ran hog/8."
     );
     assert_eq!(
         verdict(&hogged(), "offcpu", (50, 900)),
-        "94 % of it (800ns): late/7 had been woken, and waited for CPU 0, which ran hog/8."
+        "94 % of the delay (800ns): late/7 had been woken, and waited for CPU 0, which ran hog/8."
     );
 }
 
@@ -71,7 +71,7 @@ fn a_sentence_names_what_the_thread_waited_for() {
     ];
     assert_eq!(
         verdict(&events, "syscall", (5, 820)),
-        "96 % of it (788ns): late/7 waited for hog/8, which waited in nanosleep for a timer."
+        "96 % of the delay (788ns): late/7 waited for hog/8, which waited in nanosleep for a timer."
     );
 }
 
@@ -90,7 +90,7 @@ fn a_sentence_names_who_had_the_processor_in_all() {
     ];
     assert_eq!(
         verdict(&events, "syscall", (100, 900)),
-        "87 % of it (700ns): late/7 could have gone on, and waited for CPU 0, which ran hog/8."
+        "87 % of the delay (700ns): late/7 was switched out while runnable, and waited for CPU 0, which ran hog/8."
     );
 }
 
@@ -110,13 +110,13 @@ fn a_sentence_names_the_disk_and_no_limit_of_which_there_is_no_evidence() {
     ];
     assert_eq!(
         verdict(&events, "offcpu", (10, 810)),
-        "98 % of it (790ns): late/7 waited for a completion of disk 254:0; where its request was held is not \
-         recorded (enable block_rq_issue)."
+        "98 % of the delay (790ns): late/7 waited for a completion of disk 254:0; the place where the request was \
+         held back is not recorded (enable block_rq_issue)."
     );
     assert_eq!(
         verdict(&events, "runqueue", (820, 1000)),
-        "100 % of it (180ns): late/7 was runnable; CPU 0 was idle for 180ns before it ran: slow to leave idle, or a \
-         limit not recorded (cpu.max, deadline)."
+        "100 % of the delay (180ns): late/7 was runnable; CPU 0 was idle for 180ns before the thread ran: the \
+         CPU was slow to leave idle, or a limit that is not recorded applied (cpu.max, SCHED_DEADLINE)."
     );
 }
 
@@ -142,7 +142,7 @@ fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
     let why = Why::new(&told, &alert, &Evidence::default());
     let said = why.verdict();
     assert!(
-        said.contains("waited for a completion of sda1; where"),
+        said.contains("waited for a completion of sda1; the place where"),
         "{said}"
     );
     let json = serde_json::to_string(&why.json().unwrap()).unwrap();
@@ -177,8 +177,8 @@ fn a_sentence_says_that_what_is_below_a_loop_device_is_not_recorded() {
     ];
     assert_eq!(
         verdict(&events, "offcpu", (10, 810)),
-        "99 % of it (792ns): late/7 waited for disk 7:0; it is a loop device, and for what its worker waited is not \
-         recorded."
+        "99 % of the delay (792ns): late/7 waited for disk 7:0; this is a loop device, and the wait of its worker \
+         is not recorded."
     );
 }
 
@@ -203,9 +203,9 @@ fn a_sentence_says_if_it_is_not_recorded_what_has_raised_a_softirq() {
         ]);
         verdict(&events, "offcpu", (5, 105))
     };
-    let begin = "90 % of it (90ns): late/7 waited for softirq HI";
-    assert_eq!(said(true), format!("{begin} of interrupt irq_work."));
-    let missing = "what has raised it is not recorded (enable irq_softirq_raise and x86_irq_vectors_irq_work_*)";
+    let begin = "90 % of the delay (90ns): late/7 waited for softirq HI";
+    assert_eq!(said(true), format!("{begin} raised by interrupt irq_work."));
+    let missing = "what raised the softirq is not recorded (enable irq_softirq_raise and x86_irq_vectors_irq_work_*)";
     assert_eq!(said(false), format!("{begin}; {missing}."));
 }
 
@@ -231,8 +231,8 @@ fn a_sentence_says_whose_request_ended_a_wait() {
     ];
     assert_eq!(
         verdict(&events, "offcpu", (10, 810)),
-        "98 % of it (790ns): late/7 waited for disk 254:0 (a request of hog/8); for a page that it read or wrote, or \
-         for a free tag."
+        "98 % of the delay (790ns): late/7 waited for disk 254:0 (a request of hog/8); the reason is a page that \
+         this request read or wrote, or a lack of tags."
     );
 }
 
@@ -258,12 +258,12 @@ fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
     };
     assert_eq!(
         said(7),
-        "99 % of it (889ns): late/7 waited for hog/8, which ran."
+        "99 % of the delay (889ns): late/7 waited for hog/8, which ran."
     );
     assert_eq!(
         said(1),
-        "100 % of it (890ns): late/7 ran in futex(FUTEX_LOCK_PI); it spins there while the owner of the lock runs, and \
-         that is not recorded."
+        "100 % of the delay (890ns): late/7 ran in futex(FUTEX_LOCK_PI); this call spins while \
+         the owner of the lock runs, and the owner is not recorded."
     );
 }
 
@@ -292,18 +292,18 @@ fn a_reason_is_given_for_each_cpu_that_was_idle() {
             switch(1000, 1, 7, S, 0),
         ]
     };
-    let reason = "slow to leave idle, or a limit not recorded (cpu.max, deadline).";
+    let reason = "the CPU was slow to leave idle, or a limit that is not recorded applied (cpu.max, SCHED_DEADLINE).";
     assert_eq!(
         verdict(&moved(0), "runqueue", (10, 900)),
         format!(
-            "100 % of it (890ns): late/7 was runnable; CPU 0 was idle for 390ns, and CPU 1 was idle for 500ns before \
-             it ran: {reason}"
+            "100 % of the delay (890ns): late/7 was runnable; CPU 0 was idle for 390ns, and CPU 1 was idle for 500ns before \
+             the thread ran: {reason}"
         )
     );
     assert_eq!(
         verdict(&moved(8), "runqueue", (10, 900)),
         format!(
-            "100 % of it (890ns): late/7 could have gone on, and waited for CPU 0, which was idle (390ns), and for \
+            "100 % of the delay (890ns): late/7 was switched out while runnable, and waited for CPU 0, which was idle (390ns), and for \
              CPU 1, which ran hog/8 (500ns); CPU 0 was idle for 390ns: {reason}"
         )
     );
@@ -334,7 +334,7 @@ fn a_thread_that_sleeps_several_times_in_one_wait_is_said_to_poll() {
     };
     let said = "late/7 waited for hog/8, which waited for a timer";
     let polls =
-        " (4 times: it polls, or does its work in steps; what it waits for is not recorded).";
+        " (4 times: this thread polls, or works in steps; what it waits for is not recorded).";
     let (polled, once) = (slept(4, false), format!("{said}."));
     assert!(polled.ends_with(&format!("{said}{polls}")), "{polled}");
     // A few times, or once for each of several waits.
@@ -373,11 +373,11 @@ fn an_interrupt_is_explained_by_its_processor() {
     ];
     assert_eq!(
         verdict(&events, "irq", (10, 90)),
-        "100 % of it (80ns): CPU 0 worked for disk (interrupt 24)."
+        "100 % of the delay (80ns): CPU 0 worked for disk (interrupt 24)."
     );
     assert_eq!(
         verdict(&events, "softirq", (0, 15)),
-        "66 % of it (10ns): CPU 0 ran late/7."
+        "66 % of the delay (10ns): CPU 0 ran late/7."
     );
 }
 
@@ -393,17 +393,19 @@ fn what_the_trace_does_not_tell_is_said() {
     let why = |alert: &Alert| Why::new(&before, alert, &Evidence::default()).text();
     let half = why(&alert("offcpu", 4000, 5900, 7));
     assert!(
-        half.contains("The trace begins 1.00us after the delay did: use a larger --subbuf-size"),
+        half.contains("The trace starts 1.00us after the start of the delay: use a larger")
+            && half.contains("--subbuf-size or"),
         "{half}"
     );
     let none = why(&alert("offcpu", 100, 200, 7));
     assert!(
-        none.contains("The trace does not reach the time of the delay."),
+        none.contains("The trace does not cover the time of the delay."),
         "{none}"
     );
     let other = text(&alert("offcpu", 100, 900, 4711));
     assert!(
-        other.contains("No event names thread 4711") && other.contains("CPU 0 ran hog/8"),
+        other.contains("No event during the delay names thread 4711")
+            && other.contains("CPU 0 ran hog/8"),
         "{other}"
     );
     assert!(other.contains("The tracer lost 12 events"), "{other}");
@@ -420,7 +422,7 @@ fn who_was_late_is_said_as_far_as_it_is_known() {
     };
     assert!(by(7, "late").starts_with("by late/7, took 800ns"));
     assert!(by(0, "swapper/1").starts_with("by swapper/1, took"));
-    assert!(by(0, "").starts_with("by no task that is known, took"));
+    assert!(by(0, "").starts_with("by an unknown task, took"));
 }
 
 #[test]
@@ -438,7 +440,7 @@ fn who_works_more_than_otherwise_is_named() {
     let alert = alert("wakeup", 100, 900, 7);
     let text = Why::new(&told, &alert, &Evidence::default()).text();
     assert!(
-        text.contains("worked more than in the rest of the trace"),
+        text.contains("busier than in the rest of the trace"),
         "{text}"
     );
     let line = text.lines().find(|l| l.contains("hog/8  ")).unwrap_or("");

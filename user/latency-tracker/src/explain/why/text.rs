@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The screen of an explanation: what was late, the verdict, the causes and the longest steps, or the activity of the
-//! processor; unusual activity; and what the trace lacks.
+//! The screen of an explanation: the late operation, the verdict, the causes and the longest steps (or the activity of
+//! the processor), unusual activity, and gaps of the trace.
 
 use lt_common::{chain, out};
 use lt_model::Use;
@@ -10,7 +10,7 @@ use lt_proc::{Nanos, Reason};
 
 use super::{OF_PROCESSORS, Why};
 use crate::analyze::show::Shown;
-use crate::analyze::words::{leaf_name, name_at, used_by};
+use crate::analyze::words::{leaf_name, name_at, sentence, used_by};
 use crate::explain::resource;
 use crate::explain::runs::{Run, runs};
 
@@ -44,7 +44,7 @@ impl Why<'_> {
         lines.join("\n") + "\n"
     }
 
-    /// What was late.
+    /// The late operation.
     fn head(&self) -> Vec<String> {
         let alert = self.alert;
         let owner = crate::explain::owner(alert);
@@ -64,7 +64,7 @@ impl Why<'_> {
         lines.extend(out::wrap(&out::printable(&alert.subject()), 2));
         let stack = alert.stack();
         if !stack.is_empty() {
-            lines.push("its task was then in".into());
+            lines.push("stack of the task".into());
         }
         lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
         if let Some(resource) = resource::of(&stack) {
@@ -95,7 +95,7 @@ impl Why<'_> {
         let rest = all.iter().skip(CAUSES);
         let (count, time) = (rest.clone().count(), rest.map(|s| s.time).sum());
         if count > 0 {
-            lines.push(format!("  and {count} more, {} in all", Nanos(time)));
+            lines.push(format!("  and {count} more, {} in total", Nanos(time)));
         }
     }
 
@@ -127,7 +127,7 @@ impl Why<'_> {
             let time = rest.iter().map(|run| run.took).sum();
             let count = rest.iter().map(|run| run.times).sum();
             lines.push(format!(
-                "  and {} shorter steps, {} in all; the whole path:",
+                "  and {} shorter steps, {} in total. To show the whole path:",
                 out::thousands(count),
                 Nanos(time)
             ));
@@ -158,7 +158,7 @@ impl Why<'_> {
         let rest = self.used.iter().skip(CAUSES);
         let (count, time) = (rest.clone().count(), rest.map(|(_, t)| *t).sum());
         if count > 0 {
-            lines.push(format!("  and {count} more, {} in all", Nanos(time)));
+            lines.push(format!("  and {count} more, {} in total", Nanos(time)));
         }
     }
 
@@ -169,7 +169,7 @@ impl Why<'_> {
             return;
         }
         lines.push(String::new());
-        lines.push("  worked more than in the rest of the trace, in % of a CPU".into());
+        lines.push("  busier than in the rest of the trace, in % of a CPU".into());
         let row = |w: &Working| {
             let who = match w.who {
                 Worker::Thread(id) => name_at(model, id, self.to),
@@ -185,13 +185,14 @@ impl Why<'_> {
         lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
     }
 
-    /// What the trace lacks, and which limit to raise.
-    fn caveats(&self, lines: &mut Vec<String>) {
+    /// The gaps of the trace, and the limits to raise, as sentences.
+    pub(in crate::explain) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let begin = self.model().span.0;
         if begin > self.from {
             notes.push(format!(
-                "The trace begins {} after the delay did: use a larger --subbuf-size or --num-subbuf, or trace fewer events.",
+                "The trace starts {} after the start of the delay: use a larger --subbuf-size or --num-subbuf, or trace \
+                 fewer events.",
                 Nanos(begin - self.from)
             ));
         }
@@ -205,17 +206,17 @@ impl Why<'_> {
             && !OF_PROCESSORS.contains(&self.alert.tracker.as_str())
         {
             notes.push(format!(
-                "No event names thread {} in that time.",
+                "No event during the delay names thread {}.",
                 self.alert.tid
             ));
         }
-        notes.extend(self.told.caveats().into_iter().map(|c| {
-            let mut text = c;
-            if let Some(first) = text.get_mut(0..1) {
-                first.make_ascii_uppercase();
-            }
-            text + "."
-        }));
+        notes.extend(self.told.caveats().iter().map(|caveat| sentence(caveat)));
+        notes
+    }
+
+    /// Adds the notes.
+    fn caveats(&self, lines: &mut Vec<String>) {
+        let notes = self.notes();
         if !notes.is_empty() {
             lines.push(String::new());
         }

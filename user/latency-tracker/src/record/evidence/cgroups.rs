@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Cgroups (version 2): which have a limit, and what their counters say.
+//! Cgroups (version 2): their limits and counters.
 //!
-//! All are looked at once, when armed. Later only those with a limit are read, and those of late tasks. A cgroup is known
-//! by the inode of its directory: one that was removed and made again has counters that start at 0.
+//! All cgroups are read once, when the recorder is armed. Later, only cgroups with a limit and those of late tasks are
+//! read. A cgroup is identified by the inode of its directory, because a cgroup that was removed and created again has
+//! counters that start at 0.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -14,13 +15,13 @@ use lt_proc::evidence::{Cgroup, Counters, Task};
 
 use super::now;
 
-/// Most cgroups that are looked at when armed.
+/// Maximum number of cgroups read when the recorder is armed.
 pub(super) const MOST: usize = 4096;
 
-/// Reads of a cgroup that are kept: the first, and the last ones.
+/// Number of reads of a cgroup that are kept: the first and the latest.
 const KEPT: usize = 8;
 
-/// Most threads of a cgroup that are listed.
+/// Maximum number of threads of a cgroup that are listed.
 const THREADS: usize = 4096;
 
 /// Files that hold a limit if they have a value.
@@ -34,7 +35,7 @@ const LIMITS: [&str; 7] = [
     "cgroup.freeze",
 ];
 
-/// The hierarchy, as far as it is visible.
+/// The visible part of the hierarchy.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     /// `None`: not mounted.
@@ -46,7 +47,7 @@ pub(super) struct Groups {
 #[derive(Debug)]
 struct Mount {
     on: PathBuf,
-    /// The cgroup that is mounted there, as `/proc/TID/cgroup` calls it.
+    /// Path in `/proc/TID/cgroup` of the cgroup at the mount point.
     root: String,
 }
 
@@ -58,7 +59,7 @@ struct Group {
 }
 
 impl Groups {
-    /// Looks at all cgroups, at most `most`, the upper levels first.
+    /// Reads at most `most` cgroups, the upper levels first.
     pub(super) fn walk(root: &Path, most: usize) -> Self {
         let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
         let mut groups = Self {
@@ -85,7 +86,7 @@ impl Groups {
         groups
     }
 
-    /// Whether there are more cgroups than are read.
+    /// Whether some cgroups were not read.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -102,7 +103,7 @@ impl Groups {
             .count()
     }
 
-    /// The path below the mount point of what `/proc/TID/cgroup` calls `path`; `None` if it is not there.
+    /// Converts a path of `/proc/TID/cgroup` to a path below the mount point; `None` if it is elsewhere.
     pub(super) fn below_mount(&self, path: &str) -> Option<String> {
         let root = self.mount.as_ref()?.root.trim_end_matches('/');
         let below = path.strip_prefix(root)?;
@@ -111,27 +112,27 @@ impl Groups {
             below if below.starts_with('/') => below,
             _ => return None,
         };
-        // Outside the namespace, or removed.
+        // The cgroup is outside the namespace, or was removed.
         let is_there = !below.split('/').any(|name| name == "..")
             && self.directory(below).is_some_and(|d| d.is_dir());
         is_there.then(|| below.to_string())
     }
 
-    /// Reads all of `paths`.
+    /// Reads these cgroups.
     pub(super) fn read_again(&mut self, paths: &[String]) {
         for path in paths {
             self.read(path);
         }
     }
 
-    /// Reads all that are known to have a limit.
+    /// Reads all cgroups known to have a limit.
     pub(super) fn read_limited(&mut self) {
         let limited = self.known.iter().filter(|(_, group)| group.is_evidence());
         let limited: Vec<String> = limited.map(|(path, _)| path.clone()).collect();
         self.read_again(&limited);
     }
 
-    /// The cgroups of which a quota was used up after `start`, as far as is known.
+    /// The cgroups whose quota was used up after `start`, according to the reads so far.
     pub(super) fn throttled(&self, start: u64) -> Vec<String> {
         let is_throttled = |(path, group): &(&String, &Group)| {
             let mut limits = group.limits.iter();
@@ -146,7 +147,7 @@ impl Groups {
         all.map(|(path, _)| path.clone()).collect()
     }
 
-    /// The threads in that cgroup and in those below it.
+    /// The threads in that cgroup and its descendants.
     fn threads(&self, path: &str) -> Vec<i32> {
         let mut next: Vec<PathBuf> = self.directory(path).into_iter().collect();
         let mut threads = Vec::new();
@@ -163,8 +164,8 @@ impl Groups {
         threads
     }
 
-    /// Those of `paths` that are evidence, with the threads of those that were `throttled`. Their reads begin with the last one before `start`; with the first one there is,
-    /// if none is as old.
+    /// The evidence about the cgroups `paths`, with the threads of the cgroups in `throttled`. The reads start with the
+    /// last one before `start`, or with the first one if all are later.
     pub(super) fn evidence(
         &self,
         paths: &[String],
@@ -192,7 +193,7 @@ impl Groups {
         Some(mount.on.join(path.trim_start_matches('/')))
     }
 
-    /// Reads one, and forgets it if it is gone.
+    /// Reads a cgroup, and forgets it if it was removed.
     fn read(&mut self, path: &str) {
         let directory = self.directory(path);
         let inode = directory
@@ -212,7 +213,7 @@ impl Groups {
             group.reads.clear();
         }
         group.limits = limits(&directory);
-        // Above `/` there may be cgroups that are not visible: then it is no true root, and is listed.
+        // In a container, `/` has invisible ancestors: then it is not the true root, and is listed.
         let of_interest = path == "/" || group.is_evidence();
         let frozen = freezer(&directory);
         group.reads.push(match frozen.frozen_usec {
@@ -226,13 +227,13 @@ impl Groups {
 }
 
 impl Group {
-    /// Whether it has a limit, or had one or was frozen when it was read before: then all its counters were.
+    /// Whether it has a limit, or had one or was frozen at an earlier read. Only then were all its counters read.
     fn is_evidence(&self) -> bool {
         !self.limits.is_empty() || self.reads.iter().any(|read| read.frozen.is_some())
     }
 }
 
-/// The cgroups of `tasks`, and `others`, and all above them, each once.
+/// The cgroups of `tasks` and the cgroups `others`, with all ancestors, without duplicates.
 pub(super) fn chain(tasks: &[Task], others: &[String]) -> Vec<String> {
     let mut paths = Vec::new();
     let of_tasks = tasks.iter().filter_map(|task| task.cgroup.as_deref());
@@ -247,8 +248,8 @@ pub(super) fn chain(tasks: &[Task], others: &[String]) -> Vec<String> {
     paths
 }
 
-/// Where the hierarchy is mounted, in the text of `mountinfo`: `36 35 0:26 /root /mount/point options - cgroup2 ...`; as a
-/// whole, if there are several.
+/// Finds the mount point of the hierarchy in the text of `mountinfo`: `36 35 0:26 /root /mount/point options - cgroup2
+/// ...`. Of several, prefers one of the whole hierarchy.
 fn mount(root: &Path, mounts: &str) -> Option<Mount> {
     let mut found: Option<Mount> = None;
     for line in mounts.lines() {
@@ -271,7 +272,7 @@ fn mount(root: &Path, mounts: &str) -> Option<Mount> {
     found
 }
 
-/// The limits that are set.
+/// The limits in effect.
 fn limits(directory: &Path) -> Vec<(String, String)> {
     let limit = |name: &&str| {
         let text = fs::read_to_string(directory.join(name)).ok()?;
@@ -299,7 +300,7 @@ fn counters(directory: &Path) -> Counters {
     counters
 }
 
-/// Reads one file: how long the cgroup was frozen.
+/// Reads how long the cgroup was frozen.
 fn freezer(directory: &Path) -> Counters {
     Counters {
         begin: now(),

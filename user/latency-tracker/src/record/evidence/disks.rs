@@ -13,7 +13,7 @@ use lt_proc::evidence::Disk;
 pub(super) struct Disks(BTreeMap<(u32, u32), Option<String>>);
 
 impl Disks {
-    /// Reads those that are there now. A number that has had two names has none.
+    /// Reads the current names. A number that has had two names is omitted.
     pub(super) fn read(&mut self, root: &Path) {
         let entries = fs::read_dir(root.join("sys/dev/block"));
         for entry in entries.into_iter().flatten().flatten() {

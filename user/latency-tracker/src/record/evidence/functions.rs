@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Where the kernel's functions are that prove a cause: a trace has only addresses of those that a timer, a work or
-//! another CPU calls.
+//! The addresses of kernel functions that prove a cause. A trace has only the address of the function that a timer, a work
+//! item or another CPU calls.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use lt_proc::evidence::Function;
 
-/// Timers that release what a limit held back: quotas, deadlines, throttled I/O.
+/// Functions of timers that release work held back by a limit: quotas, deadlines, throttled I/O.
 const OF_LIMITS: [&str; 10] = [
     "__cfsb_csd_unthrottle",
     "blk_throtl_dispatch_work_fn",
@@ -23,7 +23,7 @@ const OF_LIMITS: [&str; 10] = [
     "sched_rt_period_timer",
     "throtl_pending_timer_fn",
 ];
-/// Timers that send or deliver packets.
+/// Functions of timers that send or deliver packets.
 const OF_PACKETS: [&str; 6] = [
     "napi_watchdog",
     "qdisc_watchdog",
@@ -32,7 +32,8 @@ const OF_PACKETS: [&str; 6] = [
     "tcp_pace_kick",
     "tcp_write_timer",
 ];
-/// Timers that a program or a driver set for itself, and those behind which is something else: a work, the flusher.
+/// Functions of timers that a program or a driver set for itself, and of timers that start other work, such as the
+/// flusher.
 const OF_OTHERS: [&str; 10] = [
     "alarmtimer_fired",
     "delayed_work_timer_fn",
@@ -46,7 +47,7 @@ const OF_OTHERS: [&str; 10] = [
     "wb_workfn",
 ];
 
-/// Why no function is known.
+/// The reason why no addresses are known.
 #[derive(Debug)]
 pub(super) enum Unknown {
     Unreadable(io::Error),
@@ -100,7 +101,7 @@ fn find(mut symbols: impl BufRead) -> Result<Vec<Function>, Unknown> {
     Ok(functions)
 }
 
-/// Address and name of a symbol of the kernel itself: what modules have is another function, even if it has that name.
+/// Address and name of a symbol of the kernel itself. A function of a module is a different one, even with that name.
 fn symbol(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
@@ -108,8 +109,8 @@ fn symbol(line: &str) -> Option<(u64, &str)> {
     words.next().is_none().then_some((address, name))
 }
 
-/// The name of the function that begins at a symbol: a specialised copy has that of its original; a part that was split
-/// off begins in the middle of one.
+/// The name of the function that starts at a symbol. A specialised copy has the name of its original; a part that was
+/// split off starts in the middle of a function.
 fn entry_of(symbol: &str) -> Option<&str> {
     let mut words = symbol.split('.');
     let name = words.next()?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The late tasks, as `/proc` shows them.
+//! Facts about the late tasks, from `/proc`.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ const INITIAL: &str = "pid:[4026531836]";
 /// Clock ticks a second in `/proc/TID/stat`: `USER_HZ`.
 const TICKS: u64 = 100;
 
-/// Whether `/proc` numbers tasks as alerts do, by the initial namespace.
+/// Whether the thread IDs of `/proc` are those of alerts, which are numbered in the initial PID namespace.
 pub(super) fn are_numbered_as_in_alerts(root: &Path) -> bool {
     match fs::read_link(root.join("proc/self/ns/pid")) {
         Ok(link) => link == Path::new(INITIAL),
@@ -28,7 +28,7 @@ pub(super) fn are_numbered_as_in_alerts(root: &Path) -> bool {
     }
 }
 
-/// The late task of `alert`; `None` if it is gone. Its cgroup is that of `/proc/TID/cgroup`.
+/// The late task of `alert`; `None` if it has ended. The path of its cgroup is the one in `/proc/TID/cgroup`.
 pub(super) fn read(root: &Path, alert: &Alert) -> Option<Task> {
     let directory = root.join("proc").join(alert.tid.to_string());
     let text = |name: &str| {
@@ -74,7 +74,7 @@ fn of_stat(stat: &str) -> Option<(u64, Option<String>)> {
     Some((field(22)?.parse().ok()?, Some(policy.to_string())))
 }
 
-/// For how long the machine was suspended, ns: tasks' start times count that, alerts' times do not.
+/// Total time of suspends, ns. Start times of tasks include it, times of alerts do not.
 fn suspended() -> u64 {
     let since_boot = clock_gettime(ClockId::CLOCK_BOOTTIME);
     let since_boot = since_boot.map_or(0, |t| Duration::from(t).as_nanos() as u64);

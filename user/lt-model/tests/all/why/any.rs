@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Whatever happened: the pieces of a path tile the time that was asked for, and those of others lie inside a wait.
+//! For any events: the pieces of a path tile the requested time, and pieces of other threads lie inside a wait.
 
 use lt_model::why::{Cause, causes, handled, instead, path, wanted};
 use lt_model::{Builder, Kept, Model, State, ThreadId};
@@ -93,7 +93,7 @@ proptest! {
                 prop_assert_ne!(piece.thread, id);
                 prop_assert_eq!(own.len(), 1, "{:?} {:?}", piece, own);
                 prop_assert!(matches!(own[0].state, State::Blocked(..)), "{piece:?} {own:?}");
-                // What is told of the other is what it did.
+                // The piece shows the actual activity of the other thread.
                 let theirs: Vec<_> = m.thread(piece.thread).unwrap().between(piece.begin, piece.end).collect();
                 let fits = match piece.cause {
                     Cause::Running(_) => theirs.len() == 1 && matches!(theirs[0].state, State::Running(_)),

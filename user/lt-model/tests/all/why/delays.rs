@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Where the time of a thread went: sums of known event lists, among them those of the case study of Fournier and
+//! The time of a thread by state: sums for known event lists, including the case study of Fournier and
 //! Dagenais (the start of an X server), and properties of any events.
 
 use lt_model::why::{Cause, Leaf, Segment, Stay, Waited, delays, states};
@@ -66,8 +66,8 @@ fn within(time: u64, tid: i32, begin: What<'static>, end: What<'static>) -> Vec<
     vec![at(time, 1, begin), waking(time, 1, tid), at(time, 1, end)]
 }
 
-/// xinit waits in select() for Xorg, which sleeps more than 40 times: the sums are those of figure 2.11, the longest
-/// instances of select() those of figure 2.12, and the chain that of figure 2.13.
+/// xinit waits in select() for Xorg, which sleeps more than 40 times. Figure 2.11 has the sums, figure 2.12 the longest
+/// instances of select(), and figure 2.13 the chain.
 fn xinit() -> (Model, ThreadId) {
     let selects = [66_190, 12_272, 8_479, 6_318, 6_208];
     let long = 1_294_231_612;
@@ -369,7 +369,7 @@ fn a_wait_knows_the_call_and_its_end() {
 }
 
 proptest! {
-    /// T = W + I + B, and what is not recorded; in all parts of the range.
+    /// T = W + I + B + unrecorded time, in all parts of the range.
     #[test]
     fn all_time_is_in_one_state(events in events(), from in 0..60u64, took in 0..60u64) {
         let m = any_model(&events);

@@ -59,7 +59,7 @@ fn a_chain_ends_at_a_device() {
         matches!(pieces[3].cause, Cause::For(Leaf::Irq(24, name), _) if m.names.text(name) == "disk")
     );
     assert!(matches!(pieces[1].cause, Cause::Running(Some(call)) if m.names.text(call) == "fsync"));
-    // Asked for a part of the wait, it tells of that part.
+    // The path of a part of the wait covers that part.
     let part = path(&m, of(&m, 7), 8, 13);
     let ends: Vec<_> = part.iter().map(|p| (p.begin, p.end)).collect();
     assert_eq!(ends, [(8, 10), (10, 12), (12, 13)]);
@@ -84,7 +84,7 @@ fn told(m: &Model, tid: i32, from: u64, to: u64) -> String {
 /// Compass's tests of its graph), each as one machine saw them.
 #[test]
 fn the_paths_of_published_lists_of_events() {
-    // Two threads take turns, and nothing tells who woke the second.
+    // Two threads take turns, and the waker of the second is not recorded.
     let m = model(&[
         switch(10, 0, 1, R, 2),
         switch(20, 0, 2, S, 1),
@@ -190,7 +190,7 @@ fn works_for_the_handler(thread: &'static [u8]) {
         path_of(HI, [entry, raise, exit]),
         "3 irq 24 64, 3 P 70, 3 R 75, 7 P 80"
     );
-    // A timer wakes the thread, and it finds what the handler has left, too.
+    // A timer wakes the thread, which also finds the data of the handler.
     let by_timer = [
         at(62, 0, What::Softirq { vector: 9 }),
         at(63, 0, What::SoftirqEnd { vector: 9 }),
@@ -220,7 +220,7 @@ fn works_for_the_handler(thread: &'static [u8]) {
         path_of(NET_RX, [entry, exit, at(61, 0, What::Exit)]),
         "3 For(Packet(Unrecorded), None) 64, 3 P 70, 3 R 75, 7 P 80"
     );
-    // It is not known whose it was, but what it was.
+    // The owner of the event is unknown, but not its kind.
     let late = Event { time: 60, ..raise };
     assert_eq!(
         path_of(HI, [entry, exit, late]),
@@ -597,7 +597,7 @@ fn who_first_woke_a_thread_has_not_made_it() {
     assert_eq!((first.thread, first.end), (of(&m, 8), 4));
 }
 
-/// That thread is not on the path, and what it did is kept, too.
+/// That thread is not on the path, but its activity is also kept.
 #[test]
 fn in_two_passes_the_thread_that_ran_a_timer_is_known() {
     let (tid, name, target) = (5, &b"ktimers/1"[..], 1);

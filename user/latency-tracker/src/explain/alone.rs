@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What alerts say by themselves, without a trace: who was late at what, and what the tracker saw of the reason.
+//! The explanation without a trace: the late task and operation, and the fields of the alert that point to a cause.
 
 use lt_common::out;
-use lt_proc::{Alert, Nanos, Reason};
+use lt_proc::{Alert, Nanos, Pending, Reason};
 
 /// Maximum number of functions of a stack, and of alerts inside the late one.
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
 
-/// The late operation, and those of the same thread inside it, the longest first.
-pub(super) fn text(late: &Alert, others: &[Alert]) -> String {
+/// Describes the late operation, and the longest late operations of the same thread within it.
+pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
     let mut lines = vec![head(late)];
     lines.extend(reasons(late, 2));
     let mut inside: Vec<&Alert> = others
@@ -19,10 +19,28 @@ pub(super) fn text(late: &Alert, others: &[Alert]) -> String {
         .collect();
     inside.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
     for alert in inside.into_iter().take(INSIDE) {
-        lines.extend(out::wrap(&format!("in this time: {}", head(alert)), 2));
+        lines.extend(out::wrap(&format!("during this time: {}", head(alert)), 2));
         lines.extend(reasons(alert, 4));
     }
     lines.join("\n") + "\n"
+}
+
+/// An operation in flight, and where its task waits.
+pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
+    let comm = pending.fields.text("comm").unwrap_or_default();
+    let owner = match pending.fields.number("tid") {
+        None | Some(0) => String::new(),
+        Some(tid) => format!("{comm}/{tid}, "),
+    };
+    let least = match pending.fields.is_at_least() {
+        true => "at least ",
+        false => "",
+    };
+    let age = Nanos(pending.age());
+    let what = format!("{owner}{tracker}, for {least}{age}: {}", pending.subject());
+    let mut lines = out::wrap(&out::printable(&what), 2);
+    lines.extend(pending.stack().iter().map(|function| out::frame(function)));
+    lines
 }
 
 /// Whether an operation of the same thread began and ended within another.
@@ -58,7 +76,7 @@ fn head(alert: &Alert) -> String {
     out::printable(&format!("{owner}: {what}, {took}"))
 }
 
-/// What the tracker saw of the reason, indented.
+/// The fields of the alert that point to a cause, as indented lines.
 fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
     let mut sentences = Vec::new();
     let fields = &alert.fields;
@@ -71,19 +89,19 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
     match alert.tracker.as_str() {
         "runqueue" => match task("by") {
             Some((0, _)) => sentences.push(
-                "no task ran in its place at first: the quota of its cgroup was used up (cpu.max), \
-                 or it was moved to another CPU"
+                "at first no other task ran on that CPU: the quota of the cgroup was used up (cpu.max), \
+                 or the task was moved to another CPU"
                     .into(),
             ),
             Some((tid, comm)) => {
-                sentences.push(format!("the first task that ran in its place: {comm}/{tid}"));
+                sentences.push(format!("the task that ran instead at first: {comm}/{tid}"));
             }
             None => {}
         },
         "wakeup" => match task("prev") {
-            Some((0, _)) => sentences.push("its CPU was idle just before it ran".into()),
+            Some((0, _)) => sentences.push("the CPU was idle just before this task ran".into()),
             Some((tid, comm)) => {
-                sentences.push(format!("the last task on its CPU before it: {comm}/{tid}"));
+                sentences.push(format!("the task that ran on the CPU just before: {comm}/{tid}"));
             }
             None => {}
         },
@@ -92,12 +110,12 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
                 (Some((_, comm)), _) if comm.is_empty() => {}
                 (Some((tid, comm)), Some("task")) => sentences.push(format!("woken by {comm}/{tid}")),
                 (Some(_), Some(context)) => {
-                    sentences.push(format!("woken in {context} context, by no task"));
+                    sentences.push(format!("woken from {context} context, not by a task"));
                 }
                 _ => {}
             }
             if let Some(queued @ Nanos(1..)) = time("queued") {
-                sentences.push(format!("of this, {queued} waiting for a CPU once it was woken"));
+                sentences.push(format!("{queued} of this passed between the wakeup and running"));
             }
         }
         "block" => {
@@ -105,7 +123,8 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
                 sentences.push(format!("{queue} in the queue, {device} at the device"));
             }
         }
-        _ => {}
+        "syscall" => {}
+        _ => sentences.push(out::printable(&alert.subject())),
     }
     let mut lines: Vec<String> = sentences
         .iter()
@@ -151,15 +170,15 @@ mod tests {
         let text = text(&call, &[before, inside, call.clone()]);
         assert!(text.starts_with("cat/7: read, for 60.00ms\n"), "{text}");
         for words in [
-            "in this time: cat/7: off the CPU in state S, for 55.00ms",
+            "during this time: cat/7: off the CPU in state S, for 55.00ms",
             "woken by w/9",
-            "of this, 2.00ms waiting for a CPU once it was woken",
+            "2.00ms of this passed between the wakeup and running",
             "waits in:\n      pipe_read",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        assert!(!text.contains("5.00ms\n    woken by w/9\n    of this, 2.00ms\n  in this"));
-        assert_eq!(text.matches("in this time").count(), 1, "{text}");
+        assert!(!text.contains("for 5.00ms"));
+        assert_eq!(text.matches("during this time").count(), 1, "{text}");
     }
 
     #[test]
@@ -168,14 +187,14 @@ mod tests {
             "state=D waker_pid=8 waker_tid=9 waker_comm=\"innocent\" context=hardirq queued=0";
         let text = text(&alert("offcpu", 9_000_000, 5_000_000, waker), &[]);
         assert!(
-            text.contains("woken in hardirq context, by no task"),
+            text.contains("woken from hardirq context, not by a task"),
             "{text}"
         );
         assert!(!text.contains("innocent"), "{text}");
     }
 
     #[test]
-    fn a_task_that_nobody_replaced_names_nobody() {
+    fn an_idle_cpu_names_no_other_task() {
         let by =
             "prio=120 policy=other state=R from=0 migrated=0 by_pid=0 by_tid=0 by_comm=\"idle\"";
         let text = text(&alert("runqueue", 9_000_000, 5_000_000, by), &[]);

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A set of delays: their sum, the smallest, the largest, and a histogram.
+//!
+//! ```text
+//!   one CPU's words    | sum | min | max | bucket 0 | bucket 1 | ...
+//!                         recorded by that CPU only, added up by the reader
+//! ```
+//!
+//! A set consists of such parts: of one for each CPU, or of those of several sets, which are then
+//! read as one. The number of delays is that of the buckets, so it cannot disagree with them. Any
+//! context.
+
+use crate::{
+    engine::{
+        histogram::{self, BUCKETS},
+        platform::Platform,
+    },
+    sys::atomic::{Atomic, Relaxed},
+};
+
+// The positions of the words.
+const SUM: usize = 0;
+const MIN: usize = 1;
+const MAX: usize = 2;
+
+/// The position of the first bucket.
+pub(crate) const BUCKETS_AT: usize = 3;
+
+/// The number of words of a part.
+pub(crate) const WORDS: usize = BUCKETS_AT + BUCKETS;
+
+/// Prepares the words of a part, which are all 0 and not shared yet.
+pub(crate) fn clear(part: &[Atomic<u64>]) {
+    if let Some(min) = part.get(MIN) {
+        // Relaxed: no other party has access to them yet.
+        min.store(u64::MAX, Relaxed);
+    }
+}
+
+/// Adds a delay to a part of the CPU that the guard holds: `N` words, with the sum at `AT`, and the
+/// first bucket at `FIRST`, which is `AT` + [`BUCKETS_AT`].
+#[inline(always)]
+pub(crate) fn record<P: Platform, const AT: usize, const FIRST: usize, const N: usize>(
+    guard: &P::Guard,
+    words: &[Atomic<u64>; N],
+    delay: u64,
+) {
+    const { assert!(FIRST == AT + BUCKETS_AT && N == AT + WORDS) };
+    P::count_nth::<FIRST, N>(guard, words, histogram::bucket_of(delay));
+    P::add_word::<AT, N>(guard, words, delay);
+    let (min, max) = (&words[AT + MIN], &words[AT + MAX]);
+    // Relaxed: only this CPU writes them.
+    if delay < min.load(Relaxed) {
+        improve(min, delay, |new, old| new < old);
+    }
+    if delay > max.load(Relaxed) {
+        improve(max, delay, |new, old| new > old);
+    }
+}
+
+/// Smallest, mean and largest delay in nanoseconds, and their sum in microseconds; all 0 when
+/// nothing has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Summary {
+    pub(crate) min: u64,
+    pub(crate) mean: u64,
+    pub(crate) max: u64,
+    pub(crate) sum_us: u64,
+}
+
+/// A set of delays, for its reader.
+pub(crate) trait Delays {
+    /// Returns the words of each part.
+    fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]>;
+
+    /// Returns the number of delays in a histogram bucket.
+    fn bucket(&self, bucket: usize) -> u64 {
+        self.sum_of(BUCKETS_AT + bucket)
+    }
+
+    /// Returns the number of delays.
+    fn count(&self) -> u64 {
+        (0..BUCKETS).map(|bucket| self.bucket(bucket)).sum()
+    }
+
+    /// Copies the numbers of delays in the buckets, and returns their sum.
+    fn copy(&self, buckets: &mut [u64]) -> u64 {
+        for (bucket, to) in buckets.iter_mut().enumerate() {
+            *to = self.bucket(bucket);
+        }
+        buckets.iter().sum()
+    }
+
+    /// Returns the smallest and the largest delay; `None` if there is none.
+    fn extremes(&self) -> Option<(u64, u64)> {
+        let (mut min, mut max) = (u64::MAX, 0);
+        for part in self.parts() {
+            if let [_, low, high, ..] = part {
+                // Relaxed: each is exact.
+                min = min.min(low.load(Relaxed));
+                max = max.max(high.load(Relaxed));
+            }
+        }
+        (min <= max).then_some((min, max))
+    }
+
+    /// Returns the smallest, mean and largest delay so far, and their sum.
+    fn summary(&self) -> Summary {
+        let count = self.count();
+        if count == 0 {
+            return Summary::default();
+        }
+        let (min, max) = self.extremes().unwrap_or_default();
+        let sum = self.sum();
+        Summary {
+            min,
+            mean: quotient(sum, count),
+            max,
+            sum_us: quotient(sum, 1000),
+        }
+    }
+
+    /// Returns the sum of all delays.
+    ///
+    /// The word that each CPU adds to wraps: 65,536 sleepers add 65 s in a second, which is 2^64 ns
+    /// after three days. This word is the lower half. The upper half follows from the histogram,
+    /// whose bounds for the sum are at most an eighth apart. So the result is exact up to 2^67 ns.
+    /// Above that it is the number with this lower half that is closest to the middle of the
+    /// bounds: at most a sixteenth, plus half of 2^64, from the sum.
+    fn sum(&self) -> u128 {
+        let (mut least, mut most) = (0, 0);
+        for bucket in 0..BUCKETS {
+            let count = u128::from(self.bucket(bucket));
+            let (low, above) = histogram::bounds(bucket);
+            least += count * u128::from(low);
+            most += count * u128::from(above - 1);
+        }
+        with_lower_half(self.sum_of(SUM), least + (most - least) / 2)
+    }
+
+    /// Returns the sum of the words at a position.
+    fn sum_of(&self, at: usize) -> u64 {
+        // Relaxed: each is exact; together they are a snapshot of about now.
+        let values = self
+            .parts()
+            .map(|part| part.get(at).map_or(0, |word| word.load(Relaxed)));
+        values.fold(0, u64::wrapping_add)
+    }
+}
+
+/// Returns the number closest to `near` with this lower half.
+fn with_lower_half(half: u64, near: u128) -> u128 {
+    let difference = half.wrapping_sub(near as u64) as i64;
+    let found = near.checked_add_signed(difference.into());
+    found.unwrap_or(half.into())
+}
+
+/// Returns the quotient, which must fit in 64 bits. By hand: kernels have no 128-bit division.
+pub(crate) fn quotient(sum: u128, by: u64) -> u64 {
+    let (mut rest, low) = ((sum >> 64) as u64, sum as u64);
+    if rest >= by {
+        return u64::MAX;
+    }
+    let mut quotient = 0;
+    for bit in (0..u64::BITS).rev() {
+        let carry = rest >> 63;
+        rest = rest << 1 | (low >> bit & 1);
+        if carry != 0 || rest >= by {
+            rest = rest.wrapping_sub(by);
+            quotient |= 1 << bit;
+        }
+    }
+    quotient
+}
+
+/// Replaces an extreme, safe against interrupts of this CPU that do the same.
+#[cold]
+#[inline(never)]
+fn improve(extreme: &Atomic<u64>, value: u64, better: impl Fn(u64, u64) -> bool) {
+    // Relaxed: nothing else depends on it.
+    let mut old = extreme.load(Relaxed);
+    while better(value, old) {
+        match extreme.cmpxchg(old, value, Relaxed) {
+            Ok(_) => return,
+            Err(now) => old = now,
+        }
+    }
+}

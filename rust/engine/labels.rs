@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Delays by label: a value of the event, such as the name of its task, selects the row in which
+//! its delay is counted.
+//!
+//! ```text
+//!   event (key, data) --Source--> label, 1 to 4 words
+//!                                   |
+//!                                   | hash, at most 16 slots: find, or claim an empty one
+//!                                   v
+//!   slots   | state: tag, row | words of the label |        written once, never freed
+//!                        |
+//!   rows    | row 0 | row 1 | ... |     the delays of one label, for each CPU (delays.rs)
+//!   other   in the unlabelled delays of `Stats`
+//! ```
+//!
+//! Each delay is in one row only, and the whole is the sum of the rows: nothing is counted twice,
+//! and a reader needs no consistent view of two counters.
+//!
+//! # A slot
+//!
+//! ```text
+//!   63        10      9       8      0
+//!  +------------+---------+-----------+
+//!  |    tag     | claimed | row + 1   |     0: empty
+//!  +------------+---------+-----------+
+//! ```
+//!
+//! A slot is claimed by a compare-and-swap of its empty state for the tag of the label, which is
+//! part of the hash. Its one winner takes the next row, stores the words, and then publishes the
+//! row in the same state word, with release. Nobody waits for that: a caller that meets a claimed
+//! slot with its own tag and no row counts its delay in `other`, even if it interrupts the winner.
+//! Another tag is another label, and the search goes on. So no label ever has two slots: a search
+//! passes over a slot only if that has another label for good.
+//!
+//! Labels are first come, first served. When all rows are taken, further labels are `other`, and
+//! nothing is evicted: a label is counted from its first delay on, or never.
+//!
+//! The table has at least four slots for each label, so an unsuccessful search usually ends at the
+//! first or second slot. A label that finds none of [`PROBES`] slots empty is `other`, too; with
+//! a random seed, nobody can choose labels for that.
+//!
+//! # Contexts
+//!
+//! [`Labels::row`]: any, including NMI. [`Labels::new`] sleeps. Documentation/design/engine.md,
+//! section 15, argues why this is correct.
+
+use crate::{
+    engine::{
+        delays::{self, Delays},
+        event::Event,
+        hash::Seed,
+        platform::Platform,
+    },
+    sys::{
+        atomic::{Acquire, Atomic, Relaxed, Release},
+        memory::{NodeSlice, PerCpu},
+    },
+};
+use kernel::prelude::*;
+
+/// Maximum number of words of a label.
+pub(crate) const LABEL: usize = 4;
+
+/// Limits of the number of labels of an instance.
+pub(crate) const LABELS_MIN: u32 = 2;
+pub(crate) const LABELS_MAX: u32 = 256;
+
+/// Number of slots for each label, so that searches are short.
+const SPARE: usize = 4;
+
+/// Maximum number of slots that a search looks at.
+const PROBES: usize = 16;
+
+/// The bits of a state for the row, plus one; 0 until the label is published.
+const ROW: u64 = (1 << 9) - 1;
+const CLAIMED: u64 = ROW + 1;
+/// The bits of a state that are of the label's hash.
+const TAG: u64 = !(ROW | CLAIMED);
+/// In place of a row, of a label that came when all rows were taken.
+const NO_ROW: u64 = ROW;
+const _: () = assert!((LABELS_MAX as u64) < NO_ROW);
+
+/// Where the words of a label are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// The CPU on which the operation ends.
+    Cpu,
+    /// The cgroup, when the operation ends, of the thread whose id is in the event.
+    Cgroup {
+        /// The position of the word with the id, as for an event.
+        at: usize,
+        /// Number of bits below the id.
+        shift: u32,
+        /// The bits of the id, after the shift.
+        mask: u64,
+    },
+    /// The event.
+    Event {
+        /// The position of the first word, among those of the key and then of the data.
+        at: usize,
+        /// Number of bits of the first word below the label.
+        shift: u32,
+        /// The bits of the first word, after the shift, that are of the label.
+        mask: u64,
+        /// The number of words, from 1 to [`LABEL`].
+        words: usize,
+    },
+}
+
+impl Source {
+    /// Returns the label of an event with this key and this data, which ends on a CPU; nothing for
+    /// a cgroup, which is not in the event.
+    pub(crate) fn label(self, key: &[u64], data: &[u64], cpu: usize) -> [u64; LABEL] {
+        let mut label = [0; LABEL];
+        match self {
+            Source::Cpu => label[0] = cpu as u64,
+            Source::Cgroup { .. } => {}
+            Source::Event {
+                at,
+                shift,
+                mask,
+                words,
+            } => {
+                let kept = Iterator::chain(key.iter(), data).skip(at).take(words);
+                label
+                    .iter_mut()
+                    .zip(kept)
+                    .for_each(|(to, word)| *to = *word);
+                label[0] = label[0] >> shift & mask;
+            }
+        }
+        label
+    }
+}
+
+/// The place of one label, on a cache line of its own.
+#[repr(align(64))]
+struct Slot {
+    /// See "A slot" at the head of this file.
+    state: Atomic<u64>,
+    words: [Atomic<u64>; LABEL],
+}
+
+/// The delays of one label.
+pub(crate) struct Row {
+    cpus: PerCpu<[Atomic<u64>; delays::WORDS]>,
+}
+
+impl Row {
+    fn new<P: Platform>() -> Result<Self> {
+        let cpus = PerCpu::<[Atomic<u64>; delays::WORDS]>::zeroed::<P>()?;
+        for part in cpus.iter() {
+            delays::clear(part);
+        }
+        Ok(Self { cpus })
+    }
+
+    /// Adds a delay.
+    #[inline(always)]
+    pub(crate) fn record<P: Platform>(&self, guard: &P::Guard, delay: u64) {
+        let words = self.cpus.this::<P>(guard);
+        delays::record::<P, 0, { delays::BUCKETS_AT }, { delays::WORDS }>(guard, words, delay);
+    }
+}
+
+impl Delays for Row {
+    fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]> {
+        self.cpus.iter().map(|part| part.as_slice())
+    }
+}
+
+/// The labels of an instance, and their delays.
+pub(crate) struct Labels {
+    source: Source,
+    seed: Seed,
+    slots: NodeSlice<Slot>,
+    rows: NodeSlice<Row>,
+    /// Number of rows that were taken; it may exceed their number by that of simultaneous claims.
+    taken: Atomic<u64>,
+}
+
+impl Labels {
+    /// Creates a table for `labels` labels, from [`LABELS_MIN`] to [`LABELS_MAX`]. Sleeps; fails
+    /// with `ENOMEM`.
+    pub(crate) fn new<P: Platform>(source: Source, labels: u32, seed: Seed) -> Result<Self> {
+        let labels = labels.clamp(1, LABELS_MAX) as usize;
+        Ok(Self {
+            source,
+            seed,
+            slots: NodeSlice::try_new(Self::slots(labels), None, |_| {
+                Ok(Slot {
+                    state: Atomic::new(0),
+                    words: core::array::from_fn(|_| Atomic::new(0)),
+                })
+            })?,
+            rows: NodeSlice::try_new(labels, None, |_| Row::new::<P>())?,
+            taken: Atomic::new(0),
+        })
+    }
+
+    fn slots(labels: usize) -> usize {
+        SPARE * labels.next_power_of_two()
+    }
+
+    /// Returns the size of a table in bytes, for `cpus` CPUs.
+    pub(crate) fn bytes(labels: u32, cpus: usize) -> usize {
+        let labels = labels as usize;
+        let row = size_of::<[u64; delays::WORDS]>() * cpus + size_of::<Row>();
+        Self::slots(labels) * size_of::<Slot>() + labels * row
+    }
+
+    /// Returns the row of an event that ends, which the caller owns; `None` for `other`.
+    #[inline(always)]
+    pub(crate) fn row<P: Platform, const K: usize, const D: usize>(
+        &self,
+        guard: &P::Guard,
+        event: &Event<K, D>,
+    ) -> Option<&Row> {
+        match self.source {
+            Source::Cpu => self.find(&[P::cpu(guard) as u64]),
+            Source::Cgroup { at, shift, mask } => {
+                let tid = event.kept(at) >> shift & mask;
+                self.find(&[P::cgroup_of(tid as u32)])
+            }
+            Source::Event {
+                at,
+                shift,
+                mask,
+                words,
+            } => {
+                let first = event.kept(at) >> shift & mask;
+                if words == 1 {
+                    return self.find(&[first]);
+                }
+                let word = |nth| if nth < words { event.kept(at + nth) } else { 0 };
+                self.find(&[first, word(1), word(2), word(3)])
+            }
+        }
+    }
+
+    /// Returns the row of a label, which is claimed if it is new; `None` for `other`.
+    #[inline(always)]
+    pub(crate) fn find<const W: usize>(&self, label: &[u64; W]) -> Option<&Row> {
+        const { assert!(W <= LABEL) };
+        let hash = self.seed.hash(label);
+        let tag = hash & TAG;
+        for step in 0..PROBES {
+            let slot = self.slot(hash, step)?;
+            // Acquire: pairs with the release of `claim`; if there is a row, the words are those of
+            // its label.
+            let mut state = slot.state.load(Acquire);
+            if state == 0 {
+                match self.claim(slot, tag, label) {
+                    Ok(row) => return self.rows.get(row?),
+                    Err(found) => state = found,
+                }
+            }
+            if state & TAG != tag {
+                continue;
+            }
+            if state & ROW == 0 {
+                return None;
+            }
+            if slot.has(label) {
+                return self.rows.get((state & ROW) as usize - 1);
+            }
+        }
+        None
+    }
+
+    /// Returns a slot of a search; the number of slots is a power of two.
+    #[inline(always)]
+    fn slot(&self, hash: u64, step: usize) -> Option<&Slot> {
+        // The lowest bits are not in the tag.
+        let at = (hash as usize).wrapping_add(step) & self.slots.len().wrapping_sub(1);
+        self.slots.get(at)
+    }
+
+    /// Claims an empty slot for a label, and returns the number of its row; none if all rows are
+    /// taken. Fails with the state if another caller has claimed the slot.
+    #[cold]
+    #[inline(never)]
+    fn claim(&self, slot: &Slot, tag: u64, label: &[u64]) -> Result<Option<usize>, u64> {
+        let rows = self.rows.len() as u64;
+        // Relaxed: rows are only taken, never returned, so this is true for good.
+        if self.taken.load(Relaxed) >= rows {
+            return Ok(None);
+        }
+        // Relaxed: it decides who writes the slot, and publishes nothing.
+        if slot.state.cmpxchg(0, tag | CLAIMED, Relaxed).is_err() {
+            // Acquire: as in `find`.
+            return Err(slot.state.load(Acquire));
+        }
+        // Relaxed: each caller gets another number, whatever the order.
+        let row = self.taken.fetch_add(1, Relaxed);
+        for (to, word) in slot.words.iter().zip(label) {
+            // Relaxed: published by the store below.
+            to.store(*word, Relaxed);
+        }
+        let (number, row) = if row < rows {
+            (row + 1, Some(row as usize))
+        } else {
+            (NO_ROW, None)
+        };
+        // Release: a caller that sees the row sees the words.
+        slot.state.store(tag | CLAIMED | number, Release);
+        Ok(row)
+    }
+
+    /// Returns the number of labels that have a row.
+    pub(crate) fn used(&self) -> usize {
+        // Relaxed: a number that only grows.
+        self.rows.len().min(self.taken.load(Relaxed) as usize)
+    }
+
+    /// Returns the maximum number of labels.
+    pub(crate) fn max(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns the rows, of which the first have labels.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter()
+    }
+
+    /// Returns the label of a row, and the row; `None` if it is not published yet. Sleeps.
+    pub(crate) fn labelled(&self, row: usize) -> Option<([u64; LABEL], &Row)> {
+        let number = row as u64 + 1;
+        // Acquire: as in `find`.
+        let is_it = |slot: &&Slot| slot.state.load(Acquire) & ROW == number;
+        let slot = self.slots.iter().find(is_it)?;
+        // Relaxed: a published slot does not change.
+        let label = core::array::from_fn(|at| slot.words[at].load(Relaxed));
+        Some((label, self.rows.get(row)?))
+    }
+}
+
+impl Slot {
+    /// Whether the slot, which is published, has this label.
+    #[inline(always)]
+    fn has<const W: usize>(&self, label: &[u64; W]) -> bool {
+        // Relaxed: ordered by the load of the state.
+        let mut words = self.words.iter().zip(label);
+        words.all(|(word, wanted)| word.load(Relaxed) == *wanted)
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The labels of an instance (`by=`): their parameters, and the file `labels`.
+//!
+//! Which fields can be labels is in labels/by.rs, and how delays are counted by them is in the
+//! engine.
+//!
+//! # Contexts
+//!
+//! All functions sleep.
+
+use super::{
+    kind::{Kind, Labelling},
+    Core,
+};
+use crate::{
+    control::{Kind as ParamKind, Param},
+    engine::{
+        delays::{quotient, Delays},
+        hash::Seed,
+        histogram,
+        labels::{Labels, LABEL, LABELS_MAX, LABELS_MIN},
+        platform::Platform,
+    },
+    sys::{
+        memory,
+        periodic::cond_resched,
+        platform::Kernel,
+        random, //
+    }, //
+};
+use kernel::{
+    fmt,
+    prelude::*,
+    seq_file::SeqFile,
+    seq_print, //
+};
+
+mod by;
+
+pub(crate) use by::{show, source, Rules};
+
+/// Number of the parameters, which are the last ones of a tracker.
+pub(crate) const PARAMS: usize = 2;
+
+/// The default of `max_labels`.
+const LABELS: u64 = 16;
+
+/// Returns the parameters; `names` are those of the values of `by`.
+pub(crate) const fn params(names: &'static [&'static str]) -> [Param; PARAMS] {
+    [
+        Param {
+            name: "by",
+            kind: ParamKind::Word(names),
+            default: 0,
+            fixed: true,
+            help: "count delays by this field as well, in the file labels",
+        },
+        Param {
+            name: "max_labels",
+            kind: ParamKind::Count {
+                min: LABELS_MIN as u64,
+                max: LABELS_MAX as u64,
+            },
+            default: LABELS,
+            fixed: true,
+            help: "number of values of by that have their own counters",
+        },
+    ]
+}
+
+impl Kind {
+    /// Returns the positions of `by` and `max_labels`, if the tracker has them.
+    pub(crate) fn label_params(&self) -> Option<(usize, usize)> {
+        let first = self.params.len().checked_sub(PARAMS)?;
+        self.labels.is_some().then_some((first, first + 1))
+    }
+}
+
+/// Creates the labels of an instance with these values of `by` and `max_labels`, if it has any.
+/// Sleeps; fails with `ENOMEM`, or `EINVAL` if an event does not keep the field.
+pub(super) fn create(kind: &Kind, by: u64, labels: u64) -> Result<Option<Labels>> {
+    let Some(Labelling { source, .. }) = kind.labels.filter(|_| by != 0) else {
+        return Ok(None);
+    };
+    let source = source(by as usize).ok_or(EINVAL)?;
+    let labels = labels as u32;
+    memory::check(Labels::bytes(labels, Kernel::cpus()))?;
+    let [a, b] = random::words();
+    Labels::new::<Kernel>(source, labels, Seed::new(a, b)).map(Some)
+}
+
+/// A sum of nanoseconds in decimal: kernels cannot print 128 bits.
+struct Decimal(u128);
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const HALF: u64 = 1_000_000_000_000_000_000;
+        let upper = quotient(self.0, HALF);
+        let lower = (self.0 as u64).wrapping_sub(upper.wrapping_mul(HALF));
+        match upper {
+            0 => f.write_fmt(fmt!("{lower}")),
+            _ => f.write_fmt(fmt!("{upper}{lower:018}")),
+        }
+    }
+}
+
+/// Prints the counts of a row, each with a space before it. The number of delays is that of the
+/// printed buckets, which are copied first.
+fn show_delays(delays: &impl Delays, buckets: &mut [u64], out: &SeqFile) {
+    let count = delays.copy(buckets);
+    let (min, max) = delays.extremes().unwrap_or_default();
+    let sum = Decimal(delays.sum());
+    seq_print!(out, " count={count} sum={sum} min={min} max={max} buckets=");
+    let mut comma = "";
+    for (bucket, &count) in buckets.iter().enumerate() {
+        if count != 0 {
+            let (low, high) = histogram::bounds(bucket);
+            seq_print!(out, "{comma}{low}-{high}:{count}");
+            comma = ",";
+        }
+    }
+    seq_print!(out, "\n");
+}
+
+/// A label as fields of a line.
+struct Shown<'a> {
+    labelling: Labelling,
+    by: usize,
+    label: &'a [u64; LABEL],
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.labelling.show)(self.by, self.label, f)
+    }
+}
+
+impl<const K: usize, const D: usize> Core<K, D> {
+    /// Whether delays are counted by label.
+    pub(crate) fn has_labels(&self) -> bool {
+        self.engine.stats().labels().is_some()
+    }
+
+    /// Prints `labels`. Sleeps; fails with `ENOMEM`.
+    pub(crate) fn show_labels(&self, out: &SeqFile) -> Result {
+        let stats = self.engine.stats();
+        let (Some(labels), Some(labelling)) = (stats.labels(), self.kind.labels) else {
+            return Ok(());
+        };
+        let Some((param, _)) = self.kind.label_params() else {
+            return Ok(());
+        };
+        let mut buckets = KVVec::from_elem(0, histogram::BUCKETS, GFP_KERNEL)?;
+        let by = self.value(param) as usize;
+        let (used, max) = (labels.used(), labels.max());
+        seq_print!(
+            out,
+            "by={} labels={used} max_labels={max} full={} memory={}\n",
+            self.kind.params[param].display(self.shown(param)),
+            u8::from(used == max),
+            Labels::bytes(max as u32, Kernel::cpus())
+        );
+        for row in 0..used {
+            // Not published yet: its first delay is not counted yet, either.
+            let Some((label, delays)) = labels.labelled(row) else {
+                continue;
+            };
+            let label = &label;
+            let shown = Shown {
+                labelling,
+                by,
+                label,
+            };
+            seq_print!(out, "label{shown}");
+            show_delays(delays, &mut buckets, out);
+            cond_resched();
+        }
+        seq_print!(out, "other");
+        show_delays(&stats.unlabelled(), &mut buckets, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The fields of a tracker by which its delays can be counted.
+//!
+//! ```text
+//!   record! { fields }  --names()--> cpu, comm, pid, tid, FIELD ...     the values of `by`
+//!                                            |
+//!   detail(key, data)  --source()--> Source  |  where an event keeps the field
+//!                                            v
+//!   label words ---------show()----------> the field, as in the line of an alert
+//! ```
+//!
+//! Nothing is declared for this. The list of fields is that of the record, and where an event keeps
+//! a field is found with the tracker's own function, which unpacks an event for an alert: the bit
+//! of the event that becomes the first bit of the field is searched, then which of the next bits
+//! become the next ones. The result is compared with that function for arbitrary events; a field
+//! that is not simply copied from the event has no source.
+//!
+//! # Contexts
+//!
+//! The list is made by the compiler. Everything else sleeps.
+
+use crate::{
+    alert::record::{Owner, DETAIL, ID_BITS},
+    engine::{
+        hash::Seed,
+        labels::{Source, LABEL},
+    },
+    record::{FieldInfo, How, Record},
+    sys::random,
+    text::Quoted,
+};
+use kernel::{fmt, prelude::*};
+
+/// A value by which delays can be counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Not at all: the first value of the parameter.
+    None,
+    /// The CPU on which the operation ends.
+    Cpu,
+    /// The name of the event's task.
+    Comm,
+    /// Its process id.
+    Pid,
+    /// Its thread id.
+    Tid,
+    /// Its cgroup when the operation ends.
+    Cgroup,
+    /// A field of the tracker.
+    Field {
+        /// The position in [`Record::FIELDS`].
+        nth: usize,
+        /// Number of bits.
+        bits: usize,
+    },
+}
+
+/// The fields of a tracker that can be labels, besides what its record declares.
+pub(crate) struct Rules {
+    /// Whether an event keeps its task.
+    pub(crate) has_owner: bool,
+    /// Fields that an event does not keep, or that are only complete with its end.
+    pub(crate) excluded: &'static [&'static str],
+    /// A field that is a label together with the bits after it: its name, its name as a label, and
+    /// the number of bits.
+    pub(crate) wider: Option<(&'static str, &'static str, usize)>,
+}
+
+const fn is_equal(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+impl Rules {
+    /// All fields that are short enough.
+    pub(crate) const ALL: Self = Self {
+        has_owner: true,
+        excluded: &[],
+        wider: None,
+    };
+
+    const fn excludes(&self, field: &FieldInfo) -> bool {
+        let mut at = 0;
+        while at < self.excluded.len() {
+            if is_equal(self.excluded[at], field.name) {
+                return true;
+            }
+            at += 1;
+        }
+        !field.is_usual || field.bits == 0 || field.bits > 64 * LABEL
+    }
+
+    /// Returns a value, and its name; `None` if there are fewer.
+    const fn value(&self, fields: &[FieldInfo], number: usize) -> Option<(&'static str, By)> {
+        const COMMON: [(&str, By); 6] = [
+            ("none", By::None),
+            ("cpu", By::Cpu),
+            ("comm", By::Comm),
+            ("pid", By::Pid),
+            ("tid", By::Tid),
+            ("cgroup", By::Cgroup),
+        ];
+        let common = if self.has_owner { COMMON.len() } else { 2 };
+        if number < common {
+            return Some(COMMON[number]);
+        }
+        let (mut left, mut nth) = (number - common, 0);
+        while nth < fields.len() {
+            let field = &fields[nth];
+            if !self.excludes(field) {
+                if left == 0 {
+                    let (mut name, mut bits) = (field.name, field.bits);
+                    if let Some((of, label, wide)) = self.wider {
+                        if is_equal(of, name) {
+                            (name, bits) = (label, wide);
+                        }
+                    }
+                    return Some((name, By::Field { nth, bits }));
+                }
+                left -= 1;
+            }
+            nth += 1;
+        }
+        None
+    }
+
+    /// Returns the number of values.
+    pub(crate) const fn count(&self, fields: &[FieldInfo]) -> usize {
+        let mut number = 0;
+        while self.value(fields, number).is_some() {
+            number += 1;
+        }
+        number
+    }
+
+    /// Returns the names of the values, for the parameter.
+    pub(crate) const fn names<const N: usize>(&self, fields: &[FieldInfo]) -> [&'static str; N] {
+        let mut names = ["none"; N];
+        let mut number = 0;
+        while number < N {
+            if let Some((name, _)) = self.value(fields, number) {
+                names[number] = name;
+            }
+            number += 1;
+        }
+        names
+    }
+
+    fn by(&self, fields: &[FieldInfo], number: usize) -> By {
+        self.value(fields, number).map_or(By::None, |(_, by)| by)
+    }
+}
+
+/// The bits of a field in a list of words, from bit `at` on.
+fn cut(words: &[u64], at: usize, bits: usize, spare: usize) -> [u64; LABEL] {
+    let mut label = [0; LABEL];
+    let kept = words.iter().skip(at / 64).take(bits.div_ceil(64));
+    label
+        .iter_mut()
+        .zip(kept)
+        .for_each(|(to, word)| *to = *word);
+    label[0] = label[0] >> (at % 64) & mask(bits, spare);
+    label
+}
+
+/// The bits of a field in its first word.
+fn mask(bits: usize, spare: usize) -> u64 {
+    let mask = if bits < 64 { (1 << bits) - 1 } else { u64::MAX };
+    mask >> spare
+}
+
+/// Finds where an event keeps a field of `bits` bits, of which `value` returns the label for a key
+/// and data; `None` if it keeps the field in no such place.
+fn locate<const K: usize, const D: usize>(
+    bits: usize,
+    value: impl Fn(&[u64; K], &[u64; D]) -> [u64; LABEL],
+) -> Option<Source> {
+    // The first word of the label of an event in which one bit is set.
+    let of_bit = |at: usize, bit: u32| {
+        let (mut key, mut data) = ([0; K], [0; D]);
+        let words = Iterator::chain(key.iter_mut(), &mut data);
+        words.skip(at).take(1).for_each(|word| *word = 1 << bit);
+        value(&key, &data)[0]
+    };
+    let places = (0..K + D).flat_map(|at| (0..u64::BITS).map(move |shift| (at, shift)));
+    for (at, shift) in places {
+        if of_bit(at, shift) != 1 {
+            continue;
+        }
+        // An event may keep fewer bits than the field has.
+        let is_kept = |&bit: &u32| of_bit(at, shift + bit) == 1 << bit;
+        let kept = (0..u64::BITS - shift).filter(is_kept);
+        let source = Source::Event {
+            at,
+            shift,
+            mask: kept.fold(0, |mask, bit| mask | 1 << bit),
+            words: bits.div_ceil(64),
+        };
+        if agrees(source, &value) {
+            return Some(source);
+        }
+    }
+    None
+}
+
+/// Whether a source has the values that `value` returns, for arbitrary events.
+fn agrees<const K: usize, const D: usize>(
+    source: Source,
+    value: &impl Fn(&[u64; K], &[u64; D]) -> [u64; LABEL],
+) -> bool {
+    const EVENTS: u64 = 8;
+    let [a, b] = random::words();
+    let seed = Seed::new(a, b);
+    (0..EVENTS).all(|event| {
+        let word = |at: usize| seed.hash(&[event, at as u64]);
+        let key: [u64; K] = core::array::from_fn(word);
+        let data: [u64; D] = core::array::from_fn(|at| word(K + at));
+        source.label(&key, &data, 0) == value(&key, &data)
+    })
+}
+
+/// Returns where an event keeps the label that value `number` of `by` selects, from the functions
+/// that return the fields and the owner of an event. `None` if there is no label.
+pub(crate) fn source<const K: usize, const D: usize, R: Record>(
+    rules: &Rules,
+    number: usize,
+    fields: impl Fn(&[u64; K], &[u64; D]) -> R,
+    owner: impl Fn(&[u64; D]) -> Owner,
+) -> Option<Source> {
+    let of_owner = |at: usize, bits: usize| {
+        locate(bits, |_: &[u64; K], data: &[u64; D]| {
+            cut(&owner(data).to_words(), at, bits, 0)
+        })
+    };
+    const ID: usize = ID_BITS as usize;
+    match rules.by(R::FIELDS, number) {
+        By::None => None,
+        By::Cpu => Some(Source::Cpu),
+        By::Comm => of_owner(64, 128),
+        By::Pid => of_owner(ID, ID),
+        By::Tid => of_owner(0, ID),
+        By::Cgroup => match of_owner(0, ID)? {
+            Source::Event {
+                at, shift, mask, ..
+            } => Some(Source::Cgroup { at, shift, mask }),
+            Source::Cpu | Source::Cgroup { .. } => None,
+        },
+        By::Field { nth, bits } => {
+            let FieldInfo { at, spare, .. } = R::FIELDS[nth];
+            locate(bits, |key: &[u64; K], data: &[u64; D]| {
+                let words: [u64; DETAIL] = fields(key, data).words();
+                cut(&words, at, bits, spare)
+            })
+        }
+    }
+}
+
+/// Prints a label as fields of a line, each with a space before it.
+pub(crate) fn show<R: Record>(
+    rules: &Rules,
+    number: usize,
+    label: &[u64; LABEL],
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let [first, second, ..] = *label;
+    match rules.by(R::FIELDS, number) {
+        By::None => Ok(()),
+        By::Cpu => f.write_fmt(fmt!(" cpu={first}")),
+        By::Comm => f.write_fmt(fmt!(" comm={}", Quoted::words(&[first, second]))),
+        By::Pid => f.write_fmt(fmt!(" pid={first}")),
+        By::Tid => f.write_fmt(fmt!(" tid={first}")),
+        By::Cgroup => f.write_fmt(fmt!(" cgroup={first}")),
+        By::Field { nth, .. } => {
+            let at = R::FIELDS[nth].at;
+            let mut words = [0; DETAIL];
+            let places = words.iter_mut().skip(at / 64).zip(label);
+            places.for_each(|(to, word)| *to = *word);
+            if let Some(word) = words.get_mut(at / 64) {
+                *word <<= at % 64;
+            }
+            let (record, how) = (R::unpack(&words), How::of_label());
+            record.show_field(nth, &how, f)?;
+            // The fields that follow from it.
+            for next in nth + 1..R::FIELDS.len() {
+                if R::FIELDS[next].bits != 0 {
+                    break;
+                }
+                record.show_field(next, &how, f)?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# The pages of --html in a real browser, without a network: what a reader clicks, turns and types has its effect, the
+# texts are those of the terminal, no name of a thread is markup, nothing is loaded, and nothing overlaps the edge of a
+# window. The traces are those of lt-ctf's tests. (cargo/test checks what the pages contain.)
+# timeout: 600
+# long: yes
+# worth: a browser
+
+set -euo pipefail
+. "$(dirname "$0")/../../scripts/lib.sh"
+
+mkdir -p "$LT_BUILD"
+work=$(mktemp -d "$LT_BUILD/html.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+[ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user" --only latency-tracker
+"$LT_TOP/scripts/env" --with html
+tar -C "$work" -xJf "$LT_TOP/user/lt-ctf/testdata/perf.tar.xz"
+# in a network namespace of its own: the browser reaches nothing but the program that drives it
+"$LT_TOP/scripts/in-tree" --with html unshare --net sh -c 'ip link set lo up; exec "$@"' sh \
+	timeout 500 python3 "$LT_TOP/tests/pages.py" "$LT_BUILD/test/latency-tracker" "$work"

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker run` counts exactly what a command and its descendants do, from execve on, and no other process; shows
+# the longest operation, what was lost by its counter, and what has not ended; passes on how the command ended. Neither
+# an end, a signal nor an error leaves an instance, a cgroup, a note or the module behind.
+# kernels: stock
+# long: rt
+# cpus: 2
+# root: full
+# icount: 1
+# timeout: 300
+# worth: each run loads and unloads the module, and all of its ends are tried
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+# The command loads and unloads the module itself.
+mkdir -p "/usr/lib/modules/$(uname -r)/updates"
+cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
+/sbin/depmod
+
+# nothing_left: what a run has made is gone.
+nothing_left() {
+	[ ! -d $LT ] || fail "the module is still loaded"
+	_found=$(find /sys/fs/cgroup /run/latency-tracker -maxdepth 1 -name '*latency-tracker-run*' -o -name '*.json' 2>/dev/null) || :
+	assert_eq "$_found" "" "what is left"
+}
+# run STATUS WORD...: the command ends with STATUS; its output is in /tmp/run.log, and nothing is left.
+run() {
+	_want=$1 _rc=0
+	shift
+	latency-tracker run "$@" >/tmp/run.log 2>&1 || _rc=$?
+	cat /tmp/run.log
+	assert_eq "$_rc" "$_want" "the exit status of run $*"
+	nothing_left
+}
+says() { tr -s ' \n' ' ' </tmp/run.log | grep -qE -- "$1" || { cat /tmp/run.log; fail "no '$1'"; }; }
+# result STATUS EXPRESSION WORD...: as run; EXPRESSION of Python about the JSON object r is true.
+result() {
+	_want=$1 _expression=$2 _rc=0
+	shift 2
+	latency-tracker run --json "$@" >/tmp/run.json || _rc=$?
+	cat /tmp/run.json
+	assert_eq "$_rc" "$_want" "the exit status of run $*"
+	nothing_left
+	tail -n 1 /tmp/run.json | python3 -c 'import json, sys; r = json.load(sys.stdin); assert eval(f"({sys.argv[1]})"), sys.argv[1]' "$_expression"
+}
+
+# Errors, which leave nothing, whenever they come.
+run 1 sycall
+says 'unknown tracker .*"sycall"; did you mean syscall'
+run 1 syscall thresholds=1ms
+says 'no parameter "thresholds"; did you mean threshold='
+run 1 func function=no_such_function -- true
+says 'no_such_function'
+run 1 syscall -- /no/such/command
+says 'cannot run /no/such/command'
+run 1 syscall cgroup=/ -- true
+says 'a COMMAND runs in a cgroup of its own'
+if [ -x /usr/bin/setpriv ]; then
+	/usr/bin/setpriv --reuid 1000 --regid 1000 --clear-groups latency-tracker run syscall >/tmp/run.log 2>&1 && fail "without rights"
+	says 'not loaded.*as root, .modprobe latency_tracker. loads it'
+	modprobe latency_tracker
+	/usr/bin/setpriv --reuid 1000 --regid 1000 --clear-groups latency-tracker run syscall >/tmp/run.log 2>&1 && fail "without rights"
+	says 'this user may not use .*run it as root'
+	rmmod latency_tracker
+fi
+
+# A command: exactly its calls, and those of its descendants, whatever they do with sessions and parents. Others sleep
+# meanwhile.
+sh -c 'while :; do sleep 0.01; done' &
+other=$!
+result 0 'r["count"] == 7 and r["max"] >= 30e6 and r["status"] == 0 and r["not_ended"] == 0
+	and r["longest"]["call"] == "clock_nanosleep" and r["longest"]["delay"] == r["max"] and r["longest"]["comm"] == "longest"' \
+	syscall calls=clock_nanosleep threshold=5ms -- python3 -c '
+import time
+for _ in range(6):
+    time.sleep(0.01)
+open("/proc/self/comm", "w").write("longest")
+time.sleep(0.03)'
+mkfifo /tmp/orphan
+result 0 'r["count"] == 3 and r["longest"] is None' syscall calls=clock_nanosleep threshold=1h -- \
+	sh -c 'sleep 0.1; setsid sh -c "(sleep 0.2; echo >/tmp/orphan) & exec sleep 0.1" & read -r x </tmp/orphan; wait'
+kill $other
+wait $other || :
+# execve is the first thing that counts, and there is one.
+result 0 'r["count"] == 1' syscall calls=execve -- /bin/true
+# A disk cannot be restricted to a command: the filter is the disk.
+null_disk slow 20000000
+run 0 block dev=slow threshold=5ms -- dd if=/dev/slow of=/dev/null bs=4k count=5 iflag=direct
+says 'block cannot tell the command from other processes'
+says 'count 5 p50 [0-9.]+ms p99 [0-9.]+ms max [0-9.]+ms '
+says 'The longest over 5ms dd/[0-9]+: slow RS? sector [0-9]+ 4K, for [0-9.]+ms [^ ]+ in the queue, [0-9.]+ms at the device'
+
+# How the command ended.
+run 7 syscall -- sh -c 'exit 7'
+run 143 syscall -- sh -c 'kill -TERM $$'
+says 'the command has ended: signal 15'
+
+# A time, with and without something that is late.
+run 0 syscall calls=clock_nanosleep threshold=1h -d 1s
+says 'measuring for 1s .*syscall, for [0-9.]+s .*Nothing took longer than'
+python3 -c '
+import time
+while True:
+    time.sleep(0.02)' &
+sleeper=$!
+wait_until 60 grep -q nanosleep "/proc/$sleeper/stack"
+run 2 syscall calls=clock_nanosleep threshold=10ms pid=$sleeper -d 1s -o /tmp/result
+grep -q 'The longest over 10ms' /tmp/result || fail "no result in the file"
+kill $sleeper
+wait $sleeper || :
+
+# What is lost: a pool of one event, and eight that sleep at once.
+result 0 'r["missing"]["full"] > 0 and r["count"] + r["missing"]["full"] == 8' \
+	syscall calls=clock_nanosleep threshold=1h events=1 max_events=1 -- python3 -c '
+import threading, time
+threads = [threading.Thread(target=time.sleep, args=[0.2]) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()'
+run 0 syscall calls=clock_nanosleep threshold=1h events=1 max_events=1 -- sh -c 'sleep 0.2 & sleep 0.2 & sleep 0.2 & wait'
+says 'Lost, dropped or not counted.* full [1-9][0-9]* operations lost, since the pool was full'
+
+# What has not ended; the command goes on.
+run 0 syscall calls=clock_nanosleep threshold=1h -d 1s -- sleep 1000
+says 'the command, process [0-9]+, goes on.*Not ended: 1,.*sleep/[0-9]+, syscall, for [0-9.]+m?s'
+pid=$(sed -n 's/.*the command, process \([0-9]*\), goes on.*/\1/p' /tmp/run.log)
+kill "$pid" || fail "the command does not run"
+
+# Signals: the result is shown, and nothing is left.
+latency-tracker run offcpu -d 10m >/tmp/run.log 2>&1 &
+run=$!
+wait_until 60 grep -q 'measuring for' /tmp/run.log
+kill -INT $run
+wait $run && status=0 || status=$?
+[ $status -ne 1 ] || fail "an error after Ctrl-C"
+says 'offcpu, for [0-9.]+m?s'
+nothing_left
+latency-tracker run syscall -- sh -c 'echo runs; exec sleep 1000' >/tmp/run.log 2>&1 &
+run=$!
+wait_until 60 grep -q runs /tmp/run.log
+kill -TERM $run
+wait $run && status=0 || status=$?
+assert_eq $status 143 "the exit status of a command that SIGTERM ended"
+says 'syscall, for .*count [0-9]+'
+nothing_left
+
+# What a killed run has left is removed by the next one; the module stays, since it was loaded before.
+latency-tracker run syscall -- sh -c 'echo runs; exec sleep 1000' >/tmp/run.log 2>&1 &
+run=$!
+wait_until 60 grep -q runs /tmp/run.log
+kill -KILL $run
+wait $run || :
+assert_eq "$(wc -l <$LT/control)" 1 "instances that a killed run left"
+latency-tracker run syscall threshold=1h -d 1s || fail "after a killed run"
+assert_eq "$(wc -l <$LT/control)" 0 "instances"
+rmmod latency_tracker
+nothing_left
+pkill -f '^sleep 1000' || :
+
+# The module stays if others use it by the end.
+latency-tracker run syscall -- sh -c 'echo "mine wakeup threshold=3600s" >/proc/latency_tracker/control'
+assert_eq "$(cut -d' ' -f1 $LT/control)" mine "instances of others"
+rmmod latency_tracker

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker top` shows what the module counted. `--once` prints the values of `hist` and of the
+# counters. The intervals of a run add up to them, to the last operation, while instances come and go
+# and another reader of `wakeup` gets every alert. On a terminal, it ends with the module, and restores
+# the terminal.
+# kernels: stock
+# long: rt
+# cpus: 2
+# root: full
+# timeout: 240
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+check() { python3 /lt/tests/top.py "$@"; }
+load_module
+null_disk slow 20000000
+null_disk quick 1000
+null_disk stuck 3000000000
+control "slow block threshold=10ms dev=$(dev_of slow)"
+control "quick block threshold=3600s dev=$(dev_of quick)"
+control "few block threshold=10ms max_alerts=1 dev=$(dev_of slow)"
+control "stuck block threshold=3600s dev=$(dev_of stuck)"
+
+# A reading of everything, with nothing in flight.
+reads slow 6
+reads quick 50
+for name in slow quick few stuck; do
+	wait_until 20 quiet $name
+done
+assert "alerts that max_alerts has suppressed" [ "$(stat few alerts_suppressed)" -gt 0 ]
+latency-tracker top --once --json >/tmp/top.json
+latency-tracker hist --json >/tmp/hist.json
+check once /tmp/top.json /tmp/hist.json || fail "$(cat /tmp/top.json /tmp/hist.json)"
+latency-tracker top --once >/tmp/top.txt
+grep -q '^slow  *block  *-  .* 6  *0  *- ' /tmp/top.txt || fail "$(cat /tmp/top.txt)"
+grep -q "few alerts_suppressed=$(stat few alerts_suppressed)" /tmp/top.txt || fail "$(cat /tmp/top.txt)"
+
+# In flight: it is as old as `pending` says, just before and just after.
+reads stuck 1 &
+reader=$!
+wait_until 20 stat_is stuck pending -eq 1
+latency-tracker pending stuck --json >/tmp/before
+latency-tracker top stuck --once --json >/tmp/top.json
+latency-tracker pending stuck --json >/tmp/after
+check between /tmp/before /tmp/top.json /tmp/after || fail "$(cat /tmp/before /tmp/top.json /tmp/after)"
+wait $reader
+
+# Intervals add up. The reader of `wakeup` had all alerts until now.
+latency-tracker top slow --once >/dev/null
+cat $LT/slow/wakeup >/dev/null
+latency-tracker top --json -i 100ms >/tmp/top.json 2>/tmp/top.err &
+top=$!
+wait_until 60 test -s /tmp/top.json
+reads slow 5
+control -quick
+reads slow 3
+control "quick block threshold=3600s dev=$(dev_of quick)"
+reads quick 7
+wait_until 60 check shows /tmp/top.json slow=14 quick=57
+kill -INT $top
+wait $top || fail "the exit status of top: $(cat /tmp/top.err)"
+check sums /tmp/top.json slow=14 quick=57
+assert_eq "$(stat slow ended)" 14 "requests of the slow disk"
+assert_eq "$(wc -l <$LT/slow/wakeup)" 8 "alerts that wakeup still has"
+
+# The module is removed: while it prints to a file, and while it draws on a terminal.
+latency-tracker top -b -i 100ms >/tmp/top.txt 2>/tmp/top.err &
+top=$!
+wait_until 60 grep -q 'over [0-9]' /tmp/top.txt
+unload_module
+wait $top || fail "its exit status without the module: $(cat /tmp/top.err)"
+grep -q 'the latency_tracker module was removed' /tmp/top.err || fail "$(cat /tmp/top.err)"
+load_module
+control "slow block threshold=10ms dev=$(dev_of slow)"
+reads slow 2
+check terminal latency-tracker top -i 100ms
+loaded && fail "the module is still loaded" || :

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Delays by label: each is in one row, and the rows together are the whole.
+
+use super::{off_guard, on, Numa};
+use crate::{
+    engine::{
+        delays::Delays,
+        hash::Seed,
+        histogram::{bucket_of, BUCKETS},
+        labels::{Labels, Source, LABEL},
+        platform::Platform,
+        stats::Counter,
+        Late,
+    },
+    host::Guard,
+    sys::memory::{alive, with_budget},
+};
+#[cfg(debug_assertions)]
+use kernel::hook::interrupted;
+use kernel::prelude::*;
+use proptest::prelude::*;
+use std::{cell::Cell, rc::Rc};
+
+/// Two words of data, of which the label is one or both.
+type Engine = crate::engine::Engine<1, 2, Numa>;
+
+const SEED: Seed = Seed::new(0x1234_5678, 0x9abc_def0);
+
+/// The first word of the data, without its upper half.
+const WORD: Source = Source::Event {
+    at: 1,
+    shift: 0,
+    mask: 0xffff_ffff,
+    words: 1,
+};
+
+const BOTH: Source = Source::Event {
+    at: 1,
+    shift: 0,
+    mask: u64::MAX,
+    words: 2,
+};
+
+fn engine(source: Source, labels: u32, threshold: u64) -> Result<Engine> {
+    let labels = Labels::new::<Numa>(source, labels, Seed::new(3, 4))?;
+    Engine::labelled(64, 64, threshold, SEED, Some(labels))
+}
+
+/// A set of delays, as a list.
+#[derive(Clone, Default, Debug)]
+struct List(Vec<u64>);
+
+impl List {
+    fn agrees(&self, delays: &impl Delays) {
+        let Self(list) = self;
+        let count = |bucket| {
+            list.iter()
+                .filter(|&&delay| bucket_of(delay) == bucket)
+                .count()
+        };
+        for bucket in 0..BUCKETS {
+            assert_eq!(delays.bucket(bucket), count(bucket) as u64);
+        }
+        let mut copy = [0; BUCKETS];
+        assert_eq!(delays.copy(&mut copy), list.len() as u64);
+        assert_eq!(delays.count(), list.len() as u64);
+        assert_eq!(
+            delays.sum(),
+            list.iter().map(|&delay| u128::from(delay)).sum::<u128>()
+        );
+        let extremes = list.iter().min().copied().zip(list.iter().max().copied());
+        assert_eq!(delays.extremes(), extremes);
+    }
+}
+
+/// Begins and ends an event, which begins at 1000. Returns the delay that was reported, if any.
+fn pair(engine: &Engine, guard: &Guard, data: [u64; 2], delay: i64) -> Option<u64> {
+    const START: u64 = 1_000;
+    engine.event_in(guard, &[7], START, &data);
+    let mut reported = None;
+    let end = START.wrapping_add_signed(delay);
+    let late = |late: &Late<1, 2>| {
+        assert_eq!((late.key, late.data, late.start), ([7], data, START));
+        reported = Some(late.delay);
+    };
+    assert!(engine.event_out(guard, &[7], end, |_| true, late));
+    reported
+}
+
+proptest! {
+    /// The first labels have rows; all others, and no others, are in `other`.
+    #[test]
+    fn the_rows_are_the_delays_of_their_labels_and_the_whole(
+        source in prop_oneof![Just(WORD), Just(BOTH), Just(Source::Cpu)],
+        max in 2u32..9,
+        threshold in prop_oneof![Just(u64::MAX), 0u64..5_000],
+        events in prop::collection::vec((0usize..4, 0u64..12, -3i64..5_000), 0..300),
+    ) {
+        let engine = off_guard(|| engine(source, max, threshold)).unwrap();
+        let mut rows: Vec<([u64; LABEL], List)> = Vec::new();
+        let (mut other, mut all, mut negative) = (List::default(), List::default(), 0);
+        for &(cpu, label, delay) in &events {
+            // Only the second word tells half of the labels apart, unless it is the first.
+            let data = match source {
+                BOTH => [label / 2, label % 2],
+                _ => [label | 1 << 40, label],
+            };
+            let reported = on::<Numa, _>(cpu, |guard| pair(&engine, guard, data, delay));
+            let Ok(delay) = u64::try_from(delay) else {
+                negative += 1;
+                prop_assert_eq!(reported, None);
+                continue;
+            };
+            prop_assert_eq!(reported, (delay > threshold).then_some(delay));
+            let label = match source {
+                WORD => [label, 0, 0, 0],
+                BOTH => [data[0], data[1], 0, 0],
+                _ => [cpu as u64, 0, 0, 0],
+            };
+            all.0.push(delay);
+            match rows.iter().position(|(known, _)| *known == label) {
+                Some(at) => rows[at].1 .0.push(delay),
+                None if rows.len() < max as usize => rows.push((label, List(vec![delay]))),
+                None => other.0.push(delay),
+            }
+        }
+        let stats = engine.stats();
+        let labels = stats.labels().unwrap();
+        prop_assert_eq!((labels.used(), labels.max()), (rows.len(), max as usize));
+        for (at, (label, list)) in rows.iter().enumerate() {
+            let (known, row) = labels.labelled(at).unwrap();
+            prop_assert_eq!(known, *label);
+            list.agrees(row);
+        }
+        other.agrees(&stats.unlabelled());
+        all.agrees(stats);
+        prop_assert_eq!(stats.total(Counter::Negative), negative);
+        prop_assert_eq!(stats.total(Counter::Ended), events.len() as u64);
+        prop_assert_eq!(engine.free(), 64);
+    }
+}
+
+#[test]
+fn each_of_as_many_labels_as_there_are_rows_has_one() {
+    for max in [2, 3, 16, 100, 256] {
+        let engine = off_guard(|| engine(BOTH, max, u64::MAX)).unwrap();
+        on::<Numa, _>(0, |guard| {
+            for label in 0..u64::from(max) {
+                pair(&engine, guard, [label << 32, label], 5);
+            }
+            pair(&engine, guard, [u64::MAX; 2], 6);
+            pair(&engine, guard, [0; 2], 7);
+        });
+        let labels = engine.stats().labels().unwrap();
+        assert_eq!(labels.used(), max as usize);
+        List(vec![6]).agrees(&engine.stats().unlabelled());
+        List(vec![5, 7]).agrees(labels.labelled(0).unwrap().1);
+        List(vec![5]).agrees(labels.labelled(max as usize - 1).unwrap().1);
+    }
+}
+
+#[test]
+fn an_event_that_timed_out_or_was_found_is_counted_as_without_labels() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(WORD, 2, 50).unwrap();
+        engine.event_in(guard, &[1], 10, &[8, 0]);
+        let mut expired = 0;
+        engine.expire(20, 5, |_| 5, || (), |_| (), |_, _, ()| expired += 1);
+        assert_eq!(expired, 1);
+        let mut late = Vec::new();
+        engine.event_out(guard, &[1], 40, |_| true, |l| late.push(l.delay));
+        assert_eq!(late, [30], "reported, though below the threshold");
+        let event = engine.event_in_found(guard, &[2], 10, &[9, 0]).unwrap();
+        engine.put_ref(guard, event);
+        engine.event_out(guard, &[2], 100, |_| true, |l| late.push(l.delay));
+        assert_eq!(late, [30, 90]);
+        let (stats, labels) = (engine.stats(), engine.stats().labels().unwrap());
+        assert_eq!(labels.used(), 1, "a lower bound is in no row");
+        List(vec![30]).agrees(labels.labelled(0).unwrap().1);
+        List(vec![30]).agrees(stats);
+        assert_eq!(stats.total(Counter::BeforeStartEnded), 1);
+        // The cell of an odd event serves an ordinary one.
+        pair(&engine, guard, [8, 0], 40);
+        List(vec![30, 40]).agrees(stats);
+    });
+}
+
+#[test]
+fn a_label_is_read_from_the_event_while_it_is_the_callers() {
+    for (source, key, data, cpu, label) in [
+        (WORD, [1], [0xf_0000_0005, 2], 0, [5, 0, 0, 0]),
+        (BOTH, [1], [7, 8], 0, [7, 8, 0, 0]),
+        (Source::Cpu, [1], [7, 8], 3, [3, 0, 0, 0]),
+        (
+            Source::Event {
+                at: 0,
+                shift: 8,
+                mask: 0xff,
+                words: 1,
+            },
+            [0x1234_5678],
+            [0; 2],
+            0,
+            [0x56, 0, 0, 0],
+        ),
+    ] {
+        assert_eq!(source.label(&key, &data, cpu), label);
+        let engine = off_guard(|| engine(source, 2, u64::MAX)).unwrap();
+        on::<Numa, _>(cpu, |guard| {
+            engine.event_in(guard, &key, 10, &data);
+            engine.event_out(guard, &key, 20, |_| true, |_| ());
+        });
+        let labels = engine.stats().labels().unwrap();
+        assert_eq!(labels.labelled(0).unwrap().0, label);
+    }
+}
+
+#[test]
+fn without_memory_nothing_is_created() {
+    off_guard(|| {
+        let before = alive();
+        let needed = (0..).find(|&budget| with_budget(budget, || engine(WORD, 4, 0)).is_ok());
+        assert!(needed.unwrap() > 4, "a row each");
+        for budget in 0..needed.unwrap() {
+            let error = with_budget(budget, || engine(WORD, 4, 0)).err().unwrap();
+            assert_eq!(error, ENOMEM);
+            assert_eq!(alive(), before, "something is left");
+        }
+    });
+}
+
+#[test]
+fn the_size_includes_all_rows() {
+    let row = 8 * (BUCKETS + 3);
+    let size = Labels::bytes(16, 4);
+    assert!(
+        (16 * 4 * row..16 * 4 * row + 8192).contains(&size),
+        "{size}"
+    );
+}
+
+/// An interrupt at any point of the first end of a label ends an event of this label, or of another
+/// one. Each delay is counted once, and no label has two rows.
+#[cfg(debug_assertions)]
+#[test]
+fn an_interrupt_of_a_claim_counts_in_other_or_in_its_own_row() {
+    for theirs in [5, 6] {
+        let mut places = 0;
+        for at in 0.. {
+            let engine = Rc::new(off_guard(|| engine(WORD, 2, u64::MAX)).unwrap());
+            let done = on::<Numa, _>(0, |guard| {
+                engine.event_in(guard, &[1], 10, &[5, 0]);
+                engine.event_in(guard, &[2], 10, &[theirs, 0]);
+                let (count, done) = (Cell::new(0), Rc::new(Cell::new(false)));
+                let hook = {
+                    let (engine, done) = (engine.clone(), done.clone());
+                    move || {
+                        count.set(count.get() + 1);
+                        if count.get() == at + 1 {
+                            let guard = Numa::guard();
+                            engine.event_out(&guard, &[2], 30, |_| true, |_| ());
+                            done.set(true);
+                        }
+                    }
+                };
+                interrupted(hook, || engine.event_out(guard, &[1], 20, |_| true, |_| ()));
+                done.get()
+            });
+            if !done {
+                break;
+            }
+            places += 1;
+            let (stats, labels) = (engine.stats(), engine.stats().labels().unwrap());
+            List(vec![10, 20]).agrees(stats);
+            let used: Vec<u64> = (0..labels.used())
+                .map(|row| labels.labelled(row).unwrap().0[0])
+                .collect();
+            match theirs {
+                5 => assert_eq!(used, [5], "a label in two rows"),
+                _ => assert!(used == [5, 6] || used == [6, 5], "{used:?}"),
+            }
+            let other = stats.unlabelled().count();
+            assert!(other == 0 || theirs == 5, "another label is no reason");
+        }
+        assert!(places > 10, "{places}");
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Labels: each has one row, and each row one label, whatever is claimed at the same time.
+
+use crate::{
+    engine::{
+        hash::Seed,
+        labels::{Labels, Source, LABEL},
+    },
+    machine::{fails, holds, source, Bound, Model, Mutate},
+};
+use kernel::model::Change;
+use loom::thread;
+use std::sync::Arc;
+
+const LABELS: Mutate = source!("engine/labels.rs");
+
+const SEED: Seed = Seed::new(0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f);
+
+/// Number of slots of a table for one or two labels.
+const SLOTS: u64 = 8;
+
+/// A label of two words.
+type Label = [u64; 2];
+
+/// Returns a table; where the labels come from does not matter here.
+fn labels(max: u32) -> Arc<Labels> {
+    Arc::new(Labels::new::<Model<2>>(Source::Cpu, max, SEED).unwrap())
+}
+
+/// Returns the row of a label, by its number.
+fn find(labels: &Labels, label: Label) -> Option<usize> {
+    let row = labels.find(&label)?;
+    labels.rows().position(|one| std::ptr::eq(one, row))
+}
+
+/// Looks a label up in a thread.
+fn finder(labels: &Arc<Labels>, label: Label) -> thread::JoinHandle<Option<usize>> {
+    let labels = labels.clone();
+    thread::spawn(move || find(&labels, label))
+}
+
+/// Returns the labels of the rows that are used.
+fn known(labels: &Labels) -> Vec<Label> {
+    let of_row = |row| {
+        let (label, _) = labels.labelled(row).expect("a row without a label");
+        let [first, second, rest @ ..] = label;
+        assert_eq!(rest, [0; LABEL - 2], "a label of another length");
+        [first, second]
+    };
+    (0..labels.used()).map(of_row).collect()
+}
+
+const A: Label = [5, 6];
+
+/// Returns a label whose search begins at the same slot as that of `A`.
+fn rival() -> Label {
+    let home = |label: &Label| SEED.hash(label) % SLOTS;
+    let mut all = (7..).map(|word| [word, 6]);
+    all.find(|label| home(label) == home(&A)).unwrap()
+}
+
+/// Two CPUs have the first delay of a label at the same time.
+fn one_label() {
+    let labels = labels(2);
+    let other = finder(&labels, A);
+    let ours = find(&labels, A);
+    let theirs = other.join().unwrap();
+    assert_eq!(known(&labels), [A], "a label in two rows");
+    assert!(ours == Some(0) || theirs == Some(0), "nobody has the row");
+    assert!(ours.is_none_or(|row| row == 0) && theirs.is_none_or(|row| row == 0));
+    assert_eq!(find(&labels, A), Some(0), "the row is lost");
+}
+
+/// Two CPUs have the first delays of two labels that want the same slot.
+fn one_slot() {
+    let labels = labels(2);
+    let rival = rival();
+    let other = finder(&labels, rival);
+    let ours = find(&labels, A).expect("another label is no reason to wait");
+    let theirs = other.join().unwrap();
+    let theirs = theirs.expect("another label is no reason to wait");
+    assert_ne!(ours, theirs, "two labels in one row");
+    let known = known(&labels);
+    assert_eq!(
+        (known[ours], known[theirs]),
+        (A, rival),
+        "a row of another label"
+    );
+    assert_eq!(find(&labels, A), Some(ours), "the row is lost");
+    assert_eq!(find(&labels, rival), Some(theirs), "the row is lost");
+}
+
+/// A reader of the file looks at a row that is being claimed.
+fn reader() {
+    let labels = labels(2);
+    let other = finder(&labels, A);
+    if let Some((label, _)) = labels.labelled(0) {
+        assert_eq!(label[..2], A, "a label of nobody");
+    }
+    assert_eq!(other.join().unwrap(), Some(0));
+}
+
+/// Two labels want the only row.
+fn last_row() {
+    let labels = labels(1);
+    let rival = rival();
+    let other = finder(&labels, rival);
+    let ours = find(&labels, A);
+    let theirs = other.join().unwrap();
+    assert!(
+        ours.is_some() != theirs.is_some(),
+        "not one label in the row"
+    );
+    assert_eq!(known(&labels), [if ours.is_some() { A } else { rival }]);
+    assert_eq!(find(&labels, A), ours, "the row is lost, or shared");
+    assert_eq!(find(&labels, rival), theirs, "the row is lost, or shared");
+}
+
+/// All models of this file, each with its bound on preemptions.
+pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
+    ("one label", Some(4), one_label),
+    ("one slot", Some(4), one_slot),
+    ("reader of labels", Some(4), reader),
+    ("last row", Some(4), last_row),
+];
+
+const LOOK: &str = "let mut state = slot.state.load(Acquire);";
+const AGAIN: &str = "return Err(slot.state.load(Acquire));";
+const READ: &str = "slot.state.load(Acquire) & ROW";
+const CLAIM: &str = "slot.state.cmpxchg(0, tag | CLAIMED, Relaxed)";
+const TAKE: &str = "self.taken.fetch_add(1, Relaxed);";
+const PUBLISH: &str = "slot.state.store(tag | CLAIMED | number, Release);";
+
+#[test]
+fn a_label_has_one_row_and_a_row_one_label() {
+    for (name, bound, body) in MODELS {
+        holds(name, *bound, *body);
+    }
+}
+
+#[test]
+fn a_label_has_one_row_by_the_order_of_its_words() {
+    for (what, text) in [
+        ("release of the row", PUBLISH),
+        ("acquire of the row", LOOK),
+        ("acquire after a lost claim", AGAIN),
+    ] {
+        let mutations = [LABELS(text, Change::Relax)];
+        fails(
+            "one label",
+            what,
+            Some(4),
+            &mutations,
+            "a label in two rows",
+            one_label,
+        );
+    }
+}
+
+#[test]
+fn a_label_has_one_row_by_the_check_for_it() {
+    // As if a claimed slot without a row had the first one.
+    let is_ready = |state| {
+        if state & 0x3ff == 0x200 {
+            state | 1
+        } else {
+            state
+        }
+    };
+    let mutations = [LABELS(LOOK, Change::Read(is_ready))];
+    let what = "the check for a row";
+    fails(
+        "one label",
+        what,
+        Some(4),
+        &mutations,
+        "a label in two rows",
+        one_label,
+    );
+}
+
+#[test]
+fn a_row_has_one_label_by_the_exchanges() {
+    let mutations = [LABELS(CLAIM, Change::Split)];
+    fails("one slot", "the claim", Some(4), &mutations, "", one_slot);
+    let mutations = [LABELS(TAKE, Change::Split)];
+    let what = "the exchange of the number of rows";
+    fails(
+        "one slot",
+        what,
+        Some(4),
+        &mutations,
+        "two labels in one row",
+        one_slot,
+    );
+}
+
+#[test]
+fn a_reader_sees_whole_labels_by_the_order_of_words() {
+    for (what, text) in [
+        ("release of the row", PUBLISH),
+        ("acquire of the row", READ),
+    ] {
+        let mutations = [LABELS(text, Change::Relax)];
+        fails(
+            "reader of labels",
+            what,
+            Some(4),
+            &mutations,
+            "a label of nobody",
+            reader,
+        );
+    }
+}

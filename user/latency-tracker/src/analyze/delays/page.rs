@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The page of `analyze delays --html`: the states of the thread, and below them the waits of its wakers.
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use lt_common::out;
+use lt_model::ThreadId;
+use lt_model::why::{Stay, Wait};
+
+use super::super::lanes::{Described, Scene, Upper, UpperRow, bars_of_each, kind};
+use super::super::page::{facts_of_range, shorter};
+use super::tree::{Tree, branch};
+use super::{DelaysArgs, Report};
+use crate::html::{Cell, Cells, Column, Kind, Page, Row, Table, View};
+
+/// Number of lanes of waits.
+const DEEPEST: usize = 12;
+/// Maximum number of rows of a table.
+const ROWS: usize = 5000;
+
+impl Report<'_> {
+    /// The page, with the lines that are printed, and these notes.
+    pub(super) fn page(
+        &self,
+        args: &DelaysArgs,
+        notes: Vec<String>,
+        interrupted: &AtomicBool,
+    ) -> Result<Page> {
+        let (from, to) = self.range;
+        let thread = self.words().name(self.thread);
+        let mut view = View {
+            name: thread.clone(),
+            text: out::whole(|| self.lines(args)).join("\n"),
+            facts: facts_of_range(&thread, self.range),
+            notes,
+            origin: from,
+            length: to - from,
+            focus: (0, to - from),
+            ..View::default()
+        };
+        self.draw(&mut view, interrupted)?;
+        view.tables.push(self.table_of_states());
+        view.tables.push(self.table_of_stays());
+        view.tables.push(self.table_of_waits());
+        Ok(Page {
+            title: format!("Delays of {thread}"),
+            choice: "Thread",
+            left_out: Vec::new(),
+            views: vec![view],
+        })
+    }
+
+    /// Everything that the thread did, and everything that it or its wakers waited for.
+    fn all(&self) -> (Vec<&Stay>, Vec<&Wait>) {
+        let stays = self.segments.iter().flat_map(|segment| &segment.states);
+        let waits = self.segments.iter().flat_map(|segment| &segment.waits);
+        (stays.collect(), waits.collect())
+    }
+
+    fn draw(&self, view: &mut View, interrupted: &AtomicBool) -> Result<()> {
+        let (stays, below) = self.all();
+        let words = self.words();
+        let describe = |number: usize| match (
+            stays.get(number),
+            below.get(number.wrapping_sub(stays.len())),
+        ) {
+            (Some(stay), _) => Described {
+                kind: kind(stay.cause),
+                text: branch(&words, stay).join(": "),
+                cpu: None,
+                more: None,
+            },
+            (None, wait) => Described {
+                kind: Kind::Blocked,
+                text: wait
+                    .map(|wait| self.wait_text(wait, false))
+                    .unwrap_or_default(),
+                cpu: None,
+                more: None,
+            },
+        };
+        let deepest = below.iter().map(|wait| wait.depth).max().unwrap_or(0);
+        if deepest >= DEEPEST {
+            view.left_out.push(format!(
+                "Only the first {DEEPEST} threads of a chain have lanes, of up to {deepest} that wait for each other."
+            ));
+        }
+        let named = |depth| match depth {
+            0 => "states".into(),
+            1 => "waits of its waker".into(),
+            _ => "waits of that waker".into(),
+        };
+        let row = |depth| UpperRow {
+            name: named(depth),
+            bars: Vec::new(),
+        };
+        let mut rows: Vec<_> = (0..=deepest.min(DEEPEST - 1)).map(row).collect();
+        let bar = |number: usize, stay: &&Stay| (stay.begin, stay.end, number);
+        if let Some(row) = rows.first_mut() {
+            row.bars = (0..).zip(&stays).map(|(i, stay)| bar(i, stay)).collect();
+        }
+        for (number, wait) in (stays.len()..).zip(&below) {
+            if let Some(row) = rows.get_mut(wait.depth).filter(|_| wait.depth > 0) {
+                row.bars.push((wait.begin, wait.end, number));
+            }
+        }
+        let mut threads: Vec<ThreadId> = self.segments.iter().map(|s| s.thread).rev().collect();
+        threads.extend(below.iter().map(|wait| wait.thread));
+        threads.extend(
+            below
+                .iter()
+                .filter_map(|wait| self.model.waker(wait.waker?)?.by()),
+        );
+        let waits: Vec<Wait> = below.iter().map(|wait| **wait).collect();
+        let scene = Scene {
+            model: self.model,
+            facts: &self.facts,
+            range: self.range,
+            upper: Some(Upper {
+                name: "States and waits",
+                rows,
+                describe: &describe,
+            }),
+            threads,
+            cpus: Vec::new(),
+            waits: &waits,
+            most: bars_of_each(1),
+            interrupted,
+        };
+        scene.draw(view)
+    }
+
+    fn table_of_states(&self) -> Table {
+        let trees = self.trees();
+        let mut rows = Vec::new();
+        for (segment, tree) in self.segments.iter().zip(&trees) {
+            let several = self.segments.len() > 1;
+            let of = tree.time;
+            let mut see = |node: &Tree, depth: usize| {
+                let longest = node.stays.iter().max_by_key(|(begin, end)| end - begin);
+                let label = match depth {
+                    0 if several => format!("all of {}", self.words().name(segment.thread)),
+                    _ => node.label.clone(),
+                };
+                let cells = vec![
+                    (node.number as u64).into(),
+                    node.time.into(),
+                    Cell::percent(node.time, of),
+                    (node.stays.len() as u64).into(),
+                    longest.map_or(0, |(begin, end)| end - begin).into(),
+                    format!("{:indent$}{label}", "", indent = 2 * depth).into(),
+                ];
+                let at = longest.map(|(begin, end)| self.relative(*begin, *end));
+                rows.push(Row(cells, at));
+            };
+            tree.each(0, &mut see);
+        }
+        let all = rows.len();
+        rows.truncate(ROWS);
+        let left = all - rows.len();
+        Table {
+            title: "States".into(),
+            columns: vec![
+                Column("Nr", Cells::Count),
+                Column("Time", Cells::Time),
+                Column("%", Cells::Percent),
+                Column("Count", Cells::Count),
+                Column("Longest", Cells::Time),
+                Column("State", Cells::Text),
+            ],
+            rows,
+            note: (left > 0).then(|| format!("Not in this table: {left} more states.")),
+        }
+    }
+
+    fn relative(&self, begin: u64, end: u64) -> (u64, u64) {
+        let (from, _) = self.range;
+        (begin.saturating_sub(from), end.saturating_sub(from))
+    }
+
+    fn table_of_stays(&self) -> Table {
+        let (mut stays, _) = self.all();
+        stays.sort_by_key(|stay| std::cmp::Reverse(stay.took()));
+        let rest = stays.split_off(stays.len().min(ROWS));
+        let words = self.words();
+        let row = |stay: &&Stay| {
+            let at = self.relative(stay.begin, stay.end);
+            let cells = vec![
+                at.0.into(),
+                stay.took().into(),
+                branch(&words, stay).join(": ").into(),
+            ];
+            Row(cells, Some(at))
+        };
+        Table {
+            title: "Stays, the longest first".into(),
+            columns: vec![
+                Column("At", Cells::At),
+                Column("Took", Cells::Time),
+                Column("State", Cells::Text),
+            ],
+            rows: stays.iter().map(row).collect(),
+            note: shorter(rest.len(), rest.iter().map(|stay| stay.took()).sum()),
+        }
+    }
+
+    fn table_of_waits(&self) -> Table {
+        let (_, mut waits) = self.all();
+        let took = |wait: &Wait| wait.end - wait.begin;
+        let mut rest = Vec::new();
+        if waits.len() > ROWS {
+            let mut longest: Vec<usize> = (0..waits.len()).collect();
+            longest.sort_by_key(|i| std::cmp::Reverse(waits.get(*i).map(|wait| took(wait))));
+            let mut short = longest.split_off(ROWS);
+            short.sort_unstable();
+            rest = short
+                .iter()
+                .filter_map(|i| waits.get(*i).copied())
+                .collect();
+            longest.sort_unstable();
+            waits = longest
+                .iter()
+                .filter_map(|i| waits.get(*i).copied())
+                .collect();
+        }
+        let row = |wait: &&Wait| {
+            let at = self.relative(wait.begin, wait.end);
+            let own = wait.depth == 0 && self.segments.len() == 1;
+            let indent = 2 * wait.depth.min(DEEPEST);
+            let text = self.wait_text(wait, own);
+            let cells = vec![
+                at.0.into(),
+                took(wait).into(),
+                format!("{:indent$}{text}", "").into(),
+            ];
+            Row(cells, Some(at))
+        };
+        Table {
+            title: "What it was blocked for; indented, what the waker waited for meanwhile".into(),
+            columns: vec![
+                Column("At", Cells::At),
+                Column("Took", Cells::Time),
+                Column("Wait", Cells::Text),
+            ],
+            rows: waits.iter().map(row).collect(),
+            note: shorter(rest.len(), rest.iter().map(|wait| took(wait)).sum()),
+        }
+    }
+}

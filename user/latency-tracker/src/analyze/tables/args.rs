@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The options of the analyses that print tables.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lt_model::tables::By;
+use lt_proc::Nanos;
+
+use crate::trace::When;
+
+/// Help of an analysis: its examples, then what all have in common.
+macro_rules! help {
+    ($($own:literal)*) => {
+        concat!(
+            "Examples:\n",
+            $($own,)*
+            "\n\
+A duration is measured only if its start, its end and all events in between\n\
+were recorded; what was not measured is counted below each table. P50, P90 and\n\
+P99 are exact for up to 1,024 durations, and otherwise at most 1/8 too high.\n\
+With -i, a duration counts in the interval in which it ends. --json and --csv\n\
+print all rows, with times in ns."
+        )
+    };
+}
+
+pub(crate) const WAKEUPS: &str = help!(
+    "  latency-tracker analyze wakeups /srv/slow/0001/trace\n"
+    "  latency-tracker analyze wakeups trace --by cpu -i 100ms\n"
+    "  latency-tracker analyze wakeups trace --tid 812 --from +2s --to +3s -n 20\n"
+    "\n"
+    "From sched_waking (of a new thread: sched_wakeup_new) to the sched_switch to\n"
+    "the thread, as the tracker wakeup measures. Without sched_waking, sched_wakeup\n"
+    "is the start.\n"
+);
+
+pub(crate) const CPU: &str = help!(
+    "  latency-tracker analyze cpu /srv/slow/0001/trace\n"
+    "  latency-tracker analyze cpu trace --by cpu -i 1s --csv\n"
+    "  latency-tracker analyze cpu trace --by name --from +2s --to +3s\n"
+    "\n"
+    "Needs sched_switch. TIME is the time on CPUs in the range, also of runs that\n"
+    "began before it or end after it; it includes interrupts. % is of one CPU. A\n"
+    "run is from one switch to the next. Threads that were switched out although\n"
+    "they could run on are preempted until they run again, as in the tracker\n"
+    "runqueue.\n"
+);
+
+pub(crate) const IRQ: &str = help!(
+    "  latency-tracker analyze irq /srv/slow/0001/trace\n"
+    "  latency-tracker analyze irq trace --by cpu -i 1s\n"
+    "  latency-tracker analyze irq trace --json | jq '.tables[0].worst'\n"
+    "\n"
+    "Needs irq_handler_entry and _exit, or irq_softirq_entry and _exit;\n"
+    "irq_softirq_raise adds how long softirqs waited. Worst cases and --tid name the\n"
+    "interrupted thread, if sched_switch is recorded.\n"
+);
+
+pub(crate) const SYSCALLS: &str = help!(
+    "  latency-tracker analyze syscalls trace\n"
+    "  latency-tracker analyze syscalls trace --by thread\n"
+    "  latency-tracker analyze syscalls trace --tid 812 -i 100ms --csv\n"
+    "\n"
+    "Needs system calls (lttng enable-event --kernel --syscall --all) and\n"
+    "sched_switch, or the context tid. ERRORS is the number of calls that returned\n"
+    "an error. Calls that never return are not counted.\n"
+);
+
+pub(crate) const IO: &str = help!(
+    "  latency-tracker analyze io /srv/slow/0001/trace\n"
+    "  latency-tracker analyze io trace --by device -i 1s\n"
+    "  latency-tracker analyze io trace --by thread --json\n"
+    "\n"
+    "Needs block_rq_issue and block_rq_complete; block_rq_insert adds the time in\n"
+    "the queue, and block_rq_requeue and block_rq_merge are followed. Requests are\n"
+    "paired by disk, sector and length, as the tracker block measures them: requests\n"
+    "that are identical in these and in flight at once are not measured.\n"
+);
+
+pub(crate) const LOCKS: &str = help!(
+    "  latency-tracker analyze locks trace\n"
+    "  latency-tracker analyze locks trace --by lock -n 20\n"
+    "  latency-tracker analyze locks trace --by thread --json\n"
+    "\n"
+    "Needs lock:contention_begin and _end, which perf records, or calls of futex,\n"
+    "and which thread ran. Calls of futex include those that wait for no lock.\n"
+);
+
+/// A parser of `--by`.
+fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
+    PossibleValuesParser::new(names).map(|name| match name.as_str() {
+        "name" => By::Name,
+        "cpu" => By::Cpu,
+        "priority" => By::Priority,
+        "device" => By::Device,
+        "lock" => By::Lock,
+        "thread" => By::Thread,
+        _ => By::Object,
+    })
+}
+
+fn interval(text: &str) -> Result<Nanos, String> {
+    match lt_proc::parse_duration(text) {
+        Ok(Nanos(0)) => Err("expected a duration greater than 0".into()),
+        Ok(interval) => Ok(interval),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TableArgs {
+    /// The trace: a directory.
+    pub(crate) trace: PathBuf,
+    /// Start of the range; by default the start of the trace.
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    pub(crate) from: Option<When>,
+    /// End of the range; by default the end of the trace.
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    pub(crate) to: Option<When>,
+    /// Only the thread with this number.
+    #[arg(short, long)]
+    pub(crate) tid: Option<i32>,
+    /// Divide the range into intervals of this length (100ms, 1s).
+    #[arg(short, long, value_name = "TIME", value_parser = interval)]
+    pub(crate) interval: Option<Nanos>,
+    /// Show this many rows (of each interval) and worst cases; by default 5.
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
+    /// Print one JSON object.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+    /// Print the rows as comma-separated values.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+}
+
+macro_rules! args {
+    ($($name:ident [$($by:literal),*] $default:literal;)*) => {$(
+        #[derive(Debug, Args)]
+        pub(crate) struct $name {
+            #[command(flatten)]
+            pub(crate) common: TableArgs,
+            /// What a row is for.
+            #[arg(long, default_value = $default, value_parser = by(&[$($by),*]))]
+            pub(crate) by: By,
+        }
+    )*};
+}
+
+args! {
+    WakeupsArgs ["thread", "name", "cpu", "priority"] "thread";
+    CpuArgs ["thread", "name", "cpu", "priority"] "thread";
+    IrqArgs ["line", "cpu"] "line";
+    SyscallsArgs ["call", "thread", "name", "cpu"] "call";
+    IoArgs ["operation", "device", "thread", "name"] "operation";
+    LocksArgs ["kind", "lock", "thread", "name"] "kind";
+}

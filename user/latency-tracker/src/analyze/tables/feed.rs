@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Feeds the events of a trace into tables, and knows its range.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, anyhow, bail};
+use lt_common::out;
+use lt_model::tables::{Analysis, Builder, By, Kind, Range, Seen, Step, Tables};
+use lt_model::{Disk, What};
+
+use super::args::TableArgs;
+use super::needs::Subject;
+use crate::trace::{Need, Sink};
+
+/// Maximum number of intervals.
+const INTERVALS: u64 = 10_000;
+/// Rows and worst cases that are shown by default.
+pub(super) const SHOWN: usize = 5;
+
+pub(super) struct Feed<'a> {
+    subject: Subject,
+    args: &'a TableArgs,
+    by: By,
+    analysis: Option<Analysis>,
+    hints: Vec<&'static str>,
+    without: Vec<Kind>,
+    disks: BTreeMap<Disk, String>,
+    /// The processors and the starts of their streams.
+    streams: Vec<(u32, u64)>,
+    /// What comes before the first event: losses, and threads that perf found.
+    losses: Vec<(u64, u32, u64)>,
+    found: BTreeMap<i32, Vec<u8>>,
+    builder: Option<Builder>,
+    range: Range,
+    span: (u64, u64),
+    too_many: bool,
+}
+
+/// What was found.
+pub(super) struct Found {
+    pub(super) subject: Subject,
+    pub(super) tables: Tables,
+    pub(super) disks: BTreeMap<Disk, String>,
+    pub(super) hints: Vec<&'static str>,
+    /// The part of the range that is in the trace.
+    pub(super) range: (u64, u64),
+    /// Start and end of the trace.
+    pub(super) span: (u64, u64),
+    /// The range that was asked for; the first interval begins with it.
+    pub(super) asked: (u64, u64),
+}
+
+impl<'a> Feed<'a> {
+    pub(super) fn new(subject: Subject, args: &'a TableArgs, by: By) -> Self {
+        Self {
+            subject,
+            args,
+            by,
+            analysis: None,
+            hints: Vec::new(),
+            without: Vec::new(),
+            disks: BTreeMap::new(),
+            streams: Vec::new(),
+            losses: Vec::new(),
+            found: BTreeMap::new(),
+            builder: None,
+            range: Range::all(args.limit.unwrap_or(SHOWN)),
+            span: (0, 0),
+            too_many: false,
+        }
+    }
+
+    /// Makes the builder, at the time of the first event.
+    fn start(&mut self, time: u64) -> Option<Builder> {
+        self.span = (time, time);
+        let at = |when: crate::trace::When| when.since(time);
+        self.range = Range {
+            from: self.args.from.map_or(time, at),
+            to: self.args.to.map_or(u64::MAX, at),
+            every: self.args.interval.map(|every| every.0),
+            tid: self.args.tid,
+            ..self.range
+        };
+        let mut builder = Builder::new(self.analysis?, self.range, Some(self.by));
+        for (cpu, begin) in &self.streams {
+            builder.has_stream(*cpu, *begin);
+        }
+        for (time, cpu, until) in std::mem::take(&mut self.losses) {
+            builder.feed(&lost(time, cpu, until));
+        }
+        for (tid, name) in std::mem::take(&mut self.found) {
+            let step = Step::Known(What::There { tid, name: &name });
+            builder.feed(&Seen {
+                time,
+                cpu: u32::MAX,
+                tid: None,
+                step,
+            });
+        }
+        Some(builder)
+    }
+
+    /// Returns the tables.
+    pub(super) fn finish(self) -> Result<Found> {
+        let (begin, end) = self.span;
+        let Some(builder) = self.builder else {
+            let name = self.subject.name();
+            bail!(
+                "{}: no event for {name} in this trace",
+                self.args.trace.display()
+            );
+        };
+        let Range { from, to, .. } = self.range;
+        if from >= end || to <= begin {
+            bail!(
+                "the trace is from {begin} to {end}, and does not reach the time that is asked for"
+            );
+        }
+        if from >= to {
+            bail!("there is no time between {from} and {to}");
+        }
+        if self.too_many {
+            bail!(
+                "--interval {}: more than {} intervals; choose a longer one",
+                self.args
+                    .interval
+                    .map_or(String::new(), |every| every.exact()),
+                out::thousands(INTERVALS)
+            );
+        }
+        let mut tables = builder.finish();
+        tables
+            .tables
+            .retain(|table| !self.without.contains(&table.kind));
+        Ok(Found {
+            subject: self.subject,
+            tables,
+            disks: self.disks,
+            hints: self.hints,
+            range: (from.max(begin), to.min(end)),
+            span: (begin, end),
+            asked: (from, to),
+        })
+    }
+}
+
+fn lost(time: u64, cpu: u32, until: u64) -> Seen<'static> {
+    Seen {
+        time,
+        cpu,
+        tid: None,
+        step: Step::Known(What::Lost { until }),
+    }
+}
+
+impl Sink for Feed<'_> {
+    fn begin(&mut self, has: &dyn Fn(Need) -> bool) -> Result<()> {
+        let found = self.subject.analysis(has);
+        let trace = self.args.trace.display();
+        let (analysis, hints) = found.map_err(|error| anyhow!("{trace}: {error}"))?;
+        (self.analysis, self.hints) = (Some(analysis), hints);
+        self.without = self.subject.without(has);
+        Ok(())
+    }
+
+    fn see(&mut self, seen: &Seen<'_>) {
+        if let Step::Known(What::There { tid, name }) = seen.step
+            && seen.time == 0
+        {
+            self.found.insert(tid, name.to_vec());
+            return;
+        }
+        if self.builder.is_none() {
+            self.builder = self.start(seen.time);
+        }
+        self.span.1 = self.span.1.max(seen.time);
+        let Range {
+            from, to, every, ..
+        } = self.range;
+        let intervals = every.map(|every| seen.time.min(to).saturating_sub(from) / every);
+        self.too_many |= intervals.is_some_and(|intervals| intervals >= INTERVALS);
+        if let Some(builder) = self.builder.as_mut().filter(|_| !self.too_many) {
+            builder.feed(seen);
+        }
+    }
+
+    fn lost(&mut self, time: u64, cpu: u32, until: u64) {
+        match &mut self.builder {
+            _ if time == 0 => self.streams.push((cpu, until)),
+            Some(builder) if until == u64::MAX => builder.ends_stream(time, cpu),
+            Some(builder) => builder.feed(&lost(time, cpu, until)),
+            None if until == u64::MAX => {}
+            None => self.losses.push((time, cpu, until)),
+        }
+    }
+
+    fn disk(&mut self, disk: Disk, name: &str) {
+        self.disks.insert(disk, name.into());
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Tables for programs; times are in ns, those of events by the trace's clock.
+
+use lt_model::tables::{Case, Key, Object, Row, Table, TaskId};
+use serde_json::{Map, Value, json};
+
+use super::view::{self, Line, Report};
+
+/// The whole report.
+pub(super) fn of(report: &Report<'_>) -> Value {
+    let (from, to) = report.found.range;
+    let tables = report.found.tables.tables.iter();
+    json!({
+        "analysis": report.found.subject.name(),
+        "from": from,
+        "to": to,
+        "interval": report.args.interval.map(|every| every.0),
+        "caveats": report.caveats(),
+        "tables": tables.map(|of| table(report, of)).collect::<Vec<_>>(),
+    })
+}
+
+fn table(report: &Report<'_>, table: &Table) -> Value {
+    let rows = report.shown(table, None).0;
+    let row = |line: &Line<'_>| {
+        let mut row = Map::new();
+        if report.args.interval.is_some() {
+            row.insert("from".into(), line.interval.into());
+        }
+        row.extend(key(report, line.key));
+        sums(&mut row, table, line.row);
+        if let Some(share) = report.share(table, line) {
+            row.insert("share".into(), json!((share * 1e6).round() / 1e6));
+        }
+        Value::Object(row)
+    };
+    let mut whole = Map::new();
+    sums(&mut whole, table, &table.whole);
+    json!({
+        "table": view::name(table.kind),
+        "by": view::grouping(table),
+        "all": whole,
+        "rows": rows.iter().map(row).collect::<Vec<_>>(),
+        "worst": table.worst.iter().map(|of| case(report, of)).collect::<Vec<_>>(),
+        "not_measured": {
+            "lost": table.missed.lost,
+            "outside": table.missed.outside,
+            "identical": table.missed.identical,
+        },
+    })
+}
+
+fn sums(row: &mut Map<String, Value>, table: &Table, of: &Row) {
+    let sums = &of.sums;
+    let some = |ns: u64| (sums.count > 0).then_some(ns);
+    for (name, value) in [
+        ("count", Some(sums.count)),
+        ("sum", Some(sums.sum)),
+        ("min", some(sums.least)),
+        ("p50", sums.percentile(50)),
+        ("p90", sums.percentile(90)),
+        ("p99", sums.percentile(99)),
+        ("max", some(sums.most)),
+    ] {
+        row.insert(name.into(), value.into());
+    }
+    row.insert("exact".into(), sums.is_exact().into());
+    for (name, which) in view::extras(table.kind) {
+        row.insert((*name).into(), of.extra(*which).into());
+    }
+}
+
+fn thread(report: &Report<'_>, id: TaskId) -> Value {
+    let (tid, comm) = report.found.tables.task(id);
+    json!({"tid": tid, "comm": comm})
+}
+
+fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
+    let one = |name: &str, value: Value| Map::from_iter([(name.to_string(), value)]);
+    match key {
+        Key::Thread(of) => one("thread", of.map_or(Value::Null, |id| thread(report, id))),
+        Key::Name(name) => one(
+            "comm",
+            name.map(|name| report.found.tables.text(name)).into(),
+        ),
+        Key::Cpu(cpu) => one("cpu", cpu.into()),
+        Key::Priority(prio) => one("prio", prio.into()),
+        Key::Object(of) => object(report, of),
+        Key::Device(disk) => one("device", disk.to_string().into()),
+        Key::Lock(lock) => one("lock", format!("{lock:#x}").into()),
+    }
+}
+
+fn object(report: &Report<'_>, object: Object) -> Map<String, Value> {
+    let text = |name| report.found.tables.text(name);
+    let with_address = |name: &str, what: &str, address: u64| {
+        let mut map = Map::from_iter([(name.to_string(), what.into())]);
+        if address != 0 {
+            map.insert("lock".into(), format!("{address:#x}").into());
+        }
+        map
+    };
+    let value = match object {
+        Object::Line(number, name) => json!({"line": number, "name": text(name)}),
+        Object::Vector(vector) => json!({"vector": vector.0, "name": vector.name()}),
+        Object::Call(name) => json!({"call": text(name)}),
+        Object::Disk(disk, op) => json!({
+            "device": disk.to_string(),
+            "disk": report.found.disks.get(&disk),
+            "operation": view::operation(op),
+        }),
+        Object::Lock(kind, address) => return with_address("kind", kind, address),
+        Object::Futex(op, address) => return with_address("operation", op, address),
+    };
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn case(report: &Report<'_>, case: &Case) -> Value {
+    let mut map = Map::from_iter([
+        ("took".to_string(), case.took().into()),
+        ("begin".to_string(), case.begin.into()),
+        ("end".to_string(), case.end.into()),
+        ("cpu".to_string(), case.cpu.into()),
+    ]);
+    if let Some(id) = case.thread {
+        map.insert("thread".into(), thread(report, id));
+    }
+    if let Some(prio) = case.priority {
+        map.insert("prio".into(), prio.0.into());
+    }
+    if let Some(of) = case.object {
+        map.extend(object(report, of));
+    }
+    Value::Object(map)
+}

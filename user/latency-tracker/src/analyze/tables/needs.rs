@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The analyses, and the events that they need.
+
+use anyhow::{Result, bail};
+use lt_model::tables::{Analysis, Kind};
+
+use crate::trace::Need;
+
+/// An analysis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Wakeups,
+    Cpu,
+    Irq,
+    Syscalls,
+    Io,
+    Locks,
+}
+
+const SWITCH: Need = Need::Event(&["sched_switch"]);
+const WAKING: Need = Need::Event(&["sched_waking"]);
+const WAKEUP: Need = Need::Event(&["sched_wakeup"]);
+const HANDLER: Need = Need::Event(&["irq_handler_entry"]);
+const HANDLED: Need = Need::Event(&["irq_handler_exit"]);
+const SOFTIRQ: Need = Need::Event(&["irq_softirq_entry", "softirq_entry"]);
+const SOFTIRQ_END: Need = Need::Event(&["irq_softirq_exit", "softirq_exit"]);
+const RAISE: Need = Need::Event(&["irq_softirq_raise", "softirq_raise"]);
+const INSERT: Need = Need::Event(&["block_rq_insert"]);
+const ISSUE: Need = Need::Event(&["block_rq_issue"]);
+const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
+const CONTENDED: Need = Need::Event(&["contention_begin"]);
+const ACQUIRED: Need = Need::Event(&["contention_end"]);
+
+impl Subject {
+    /// The name of the subcommand.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Wakeups => "wakeups",
+            Self::Cpu => "cpu",
+            Self::Irq => "irq",
+            Self::Syscalls => "syscalls",
+            Self::Io => "io",
+            Self::Locks => "locks",
+        }
+    }
+
+    /// All events that it uses, if they are recorded.
+    pub(super) fn needs(self) -> &'static [Need] {
+        match self {
+            Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
+            Self::Cpu => &[SWITCH],
+            Self::Irq => &[HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, RAISE],
+            Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns],
+            Self::Io => &[INSERT, ISSUE, COMPLETE],
+            Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
+        }
+    }
+
+    /// The tables that a trace with these events cannot have, although half of what they need may be recorded.
+    pub(super) fn without(self, has: &dyn Fn(Need) -> bool) -> Vec<Kind> {
+        let pairs: &[(Kind, [Need; 2])] = match self {
+            Self::Irq => &[
+                (Kind::Handler, [HANDLER, HANDLED]),
+                (Kind::Softirq, [SOFTIRQ, SOFTIRQ_END]),
+                (Kind::Raise, [RAISE, SOFTIRQ]),
+            ],
+            Self::Io => &[(Kind::Queue, [INSERT, ISSUE])],
+            Self::Locks => &[
+                (Kind::Contention, [CONTENDED, ACQUIRED]),
+                (Kind::Futex, [Need::Futex, Need::Returns]),
+            ],
+            _ => &[],
+        };
+        let lacks = pairs
+            .iter()
+            .filter(|(_, needs)| !needs.iter().all(|need| has(*need)));
+        lacks.map(|(kind, _)| *kind).collect()
+    }
+
+    /// The analysis of a trace that has these events, and a hint about each table that it cannot have.
+    ///
+    /// # Errors
+    /// Names the events that are missing, and how to record them.
+    pub(super) fn analysis(
+        self,
+        has: &dyn Fn(Need) -> bool,
+    ) -> Result<(Analysis, Vec<&'static str>)> {
+        let wants = |needs: &[Need], text: &str| match needs.iter().all(|need| has(*need)) {
+            true => Ok(()),
+            false => bail!("{text}"),
+        };
+        let thread = || match has(SWITCH) || has(Need::Thread) {
+            true => Ok(()),
+            false => bail!(
+                "no event sched_switch: which thread ran is not recorded; record with -e sched_switch"
+            ),
+        };
+        let mut hints = Vec::new();
+        let analysis = match self {
+            Self::Wakeups => {
+                wants(
+                    &[SWITCH],
+                    "no event sched_switch; record with -e sched_switch",
+                )?;
+                if !has(WAKEUP) {
+                    wants(
+                        &[WAKING],
+                        "no event sched_waking; record with -e sched_waking",
+                    )?;
+                }
+                Analysis::Wakeups {
+                    wakings: has(WAKING),
+                }
+            }
+            Self::Cpu => {
+                wants(
+                    &[SWITCH],
+                    "no event sched_switch; record with -e sched_switch",
+                )?;
+                Analysis::Cpu
+            }
+            Self::Irq => {
+                let handlers = has(HANDLER) && has(HANDLED);
+                let softirqs = has(SOFTIRQ) && has(SOFTIRQ_END);
+                match (handlers, softirqs) {
+                    (false, false) => bail!(
+                        "no events irq_handler_entry and irq_handler_exit, irq_softirq_entry and irq_softirq_exit; \
+                         record with -e 'irq_handler_*' -e 'irq_softirq_*'"
+                    ),
+                    (false, true) => hints.push(
+                        "no events irq_handler_entry and irq_handler_exit: no interrupt handlers; record with -e \
+                         'irq_handler_*'",
+                    ),
+                    (true, false) => hints.push(
+                        "no events irq_softirq_entry and irq_softirq_exit: no softirqs; record with -e 'irq_softirq_*'",
+                    ),
+                    (true, true) => {}
+                }
+                if softirqs && !has(RAISE) {
+                    hints.push(
+                        "no event irq_softirq_raise: how long softirqs waited is not recorded; record with -e \
+                         irq_softirq_raise",
+                    );
+                }
+                Analysis::Irq
+            }
+            Self::Syscalls => {
+                wants(
+                    &[Need::Calls, Need::Returns],
+                    "no system calls; enable them with lttng enable-event --kernel --syscall --all",
+                )?;
+                thread()?;
+                Analysis::Syscalls
+            }
+            Self::Io => {
+                wants(
+                    &[ISSUE, COMPLETE],
+                    "no events block_rq_issue and block_rq_complete; record with -e 'block_rq_*'",
+                )?;
+                if !has(INSERT) {
+                    hints.push(
+                        "no event block_rq_insert: the time in the queue is not recorded; record with -e block_rq_insert",
+                    );
+                }
+                Analysis::Io
+            }
+            Self::Locks => {
+                let is_contended = has(CONTENDED) && has(ACQUIRED);
+                let calls = has(Need::Futex) && has(Need::Returns);
+                if !is_contended && !calls {
+                    bail!(
+                        "no events contention_begin and contention_end, and no calls of futex; record with perf record \
+                         -e 'lock:contention_*', or with lttng enable-event --kernel --syscall futex"
+                    );
+                }
+                thread()?;
+                Analysis::Locks
+            }
+        };
+        Ok((analysis, hints))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_the_option_that_records_it() {
+        let error = |subject: Subject, there: &[Need]| {
+            let has = |need: Need| there.contains(&need);
+            subject.analysis(&has).err().map(|error| error.to_string())
+        };
+        for subject in [Subject::Wakeups, Subject::Cpu] {
+            let text = error(subject, &[]).unwrap();
+            assert_eq!(text, "no event sched_switch; record with -e sched_switch");
+        }
+        assert!(
+            error(Subject::Wakeups, &[SWITCH])
+                .unwrap()
+                .contains("-e sched_waking")
+        );
+        assert_eq!(error(Subject::Wakeups, &[SWITCH, WAKEUP]), None);
+        assert!(
+            error(Subject::Irq, &[HANDLER])
+                .unwrap()
+                .contains("-e 'irq_handler_*'")
+        );
+        assert_eq!(error(Subject::Irq, &[SOFTIRQ, SOFTIRQ_END]), None);
+        assert!(
+            error(Subject::Syscalls, &[SWITCH])
+                .unwrap()
+                .contains("--syscall --all")
+        );
+        let calls = [Need::Calls, Need::Returns];
+        assert!(
+            error(Subject::Syscalls, &calls)
+                .unwrap()
+                .contains("-e sched_switch")
+        );
+        assert!(
+            error(Subject::Io, &[ISSUE])
+                .unwrap()
+                .contains("-e 'block_rq_*'")
+        );
+        let locks = [CONTENDED, ACQUIRED, Need::Thread];
+        assert_eq!(error(Subject::Locks, &locks), None);
+        assert!(
+            error(Subject::Locks, &[SWITCH])
+                .unwrap()
+                .contains("perf record")
+        );
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_made_is_named() {
+        let has = |need: Need| need == SOFTIRQ || need == SOFTIRQ_END;
+        let (_, hints) = Subject::Irq.analysis(&has).unwrap();
+        assert_eq!(hints.len(), 2);
+        assert!(
+            hints[0].contains("no interrupt handlers") && hints[1].contains("irq_softirq_raise")
+        );
+        assert_eq!(Subject::Irq.without(&has), [Kind::Handler, Kind::Raise]);
+    }
+}

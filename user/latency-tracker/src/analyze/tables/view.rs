@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The rows of tables in the order in which they are shown, with the names of their groups.
+
+use lt_common::out;
+use lt_model::Disk;
+use lt_model::tables::{By, Case, Extra, Key, Kind, Object, Operation, Row, Table, TaskId};
+
+use super::args::TableArgs;
+use super::feed::{Found, SHOWN};
+
+/// What to print.
+pub(super) struct Report<'a> {
+    pub(super) found: Found,
+    caveats: Vec<String>,
+    pub(super) args: &'a TableArgs,
+}
+
+/// A row.
+pub(super) struct Line<'a> {
+    /// Start of its interval, ns.
+    pub(super) interval: u64,
+    /// Number of its interval.
+    number: u64,
+    pub(super) key: Key,
+    pub(super) name: String,
+    pub(super) row: &'a Row,
+}
+
+/// The name of an operation on a disk.
+pub(super) fn operation(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "read",
+        Operation::Write => "write",
+        Operation::Flush => "flush",
+        Operation::Discard => "discard",
+        Operation::Other => "other",
+    }
+}
+
+/// The counters of a table.
+pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
+    match kind {
+        Kind::Run => &[("migrations", Extra::Migrations)],
+        Kind::Call | Kind::Futex => &[("errors", Extra::Errors)],
+        Kind::Device => &[
+            ("errors", Extra::Errors),
+            ("parts", Extra::Parts),
+            ("requeues", Extra::Requeues),
+            ("merges", Extra::Merges),
+        ],
+        _ => &[],
+    }
+}
+
+/// The name of a table in JSON and CSV.
+pub(super) fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Wakeup => "wakeup",
+        Kind::Run => "run",
+        Kind::Preempted => "preempted",
+        Kind::Handler => "handler",
+        Kind::Softirq => "softirq",
+        Kind::Raise => "raise",
+        Kind::Call => "call",
+        Kind::Queue => "queue",
+        Kind::Device => "device",
+        Kind::Contention => "contention",
+        Kind::Futex => "futex",
+    }
+}
+
+/// The name of a grouping, as an option.
+pub(super) fn grouping(table: &Table) -> &'static str {
+    match (table.by, table.kind) {
+        (By::Thread, _) => "thread",
+        (By::Name, _) => "name",
+        (By::Cpu, _) => "cpu",
+        (By::Priority, _) => "priority",
+        (By::Device, _) => "device",
+        (By::Lock, _) => "lock",
+        (By::Object, Kind::Handler) => "line",
+        (By::Object, Kind::Softirq | Kind::Raise) => "vector",
+        (By::Object, Kind::Queue | Kind::Device) => "operation",
+        (By::Object, Kind::Contention) => "kind",
+        (By::Object, _) => "call",
+    }
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(found: Found, caveats: Vec<String>, args: &'a TableArgs) -> Self {
+        Self {
+            found,
+            caveats,
+            args,
+        }
+    }
+
+    /// Why figures are missing.
+    pub(super) fn caveats(&self) -> Vec<String> {
+        let mut caveats = self.caveats.clone();
+        if let Some(cpu) = self.found.tables.absent() {
+            caveats.push(format!(
+                "the trace has no stream of CPU {cpu}, so no time of a thread or a disk is measured"
+            ));
+        }
+        caveats
+    }
+
+    /// Tables that are missing, and how to record them.
+    pub(super) fn hints(&self) -> &[&'static str] {
+        &self.found.hints
+    }
+
+    /// That the range reaches beyond the trace.
+    pub(super) fn outside(&self) -> Option<String> {
+        let ((begin, end), (from, to)) = (self.found.span, self.found.asked);
+        let is_outside = from < begin || to != u64::MAX && to > end;
+        is_outside.then(|| format!("the trace covers only {begin} to {end}"))
+    }
+
+    pub(super) fn thread(&self, id: TaskId) -> String {
+        match self.found.tables.task(id) {
+            (0, _) => "idle".into(),
+            (tid, None) => format!("thread {tid}"),
+            (tid, Some(name)) => format!("{}/{tid}", out::printable(name)),
+        }
+    }
+
+    pub(super) fn disk(&self, disk: Disk) -> String {
+        match self.found.disks.get(&disk) {
+            Some(name) => format!("{} ({disk})", out::printable(name)),
+            None => disk.to_string(),
+        }
+    }
+
+    pub(super) fn object(&self, object: Object) -> String {
+        let text = |name| out::printable(self.found.tables.text(name));
+        let at = |what: &str, address| match address {
+            0 => what.to_string(),
+            address => format!("{what} {address:#x}"),
+        };
+        match object {
+            Object::Line(number, name) => format!("{number} {}", text(name)),
+            Object::Vector(vector) => format!("{} {}", vector.0, vector.name()),
+            Object::Call(name) => text(name),
+            Object::Disk(disk, op) => format!("{} {}", self.disk(disk), operation(op)),
+            Object::Lock(kind, address) => at(kind, address),
+            Object::Futex(op, address) => at(&format!("futex {op}"), address),
+        }
+    }
+
+    fn key(&self, key: Key) -> String {
+        let unknown = || "not recorded".to_string();
+        match key {
+            Key::Thread(thread) => thread.map_or_else(unknown, |thread| self.thread(thread)),
+            Key::Name(name) => {
+                name.map_or_else(unknown, |name| out::printable(self.found.tables.text(name)))
+            }
+            Key::Cpu(cpu) => cpu.to_string(),
+            Key::Priority(prio) => prio.map_or_else(unknown, |prio| prio.to_string()),
+            Key::Object(object) => self.object(object),
+            Key::Device(disk) => self.disk(disk),
+            Key::Lock(lock) => format!("{lock:#x}"),
+        }
+    }
+
+    /// All rows: by interval, those with the largest sum first.
+    pub(super) fn rows<'t>(&self, table: &'t Table) -> Vec<Line<'t>> {
+        let every = self.args.interval.map_or(0, |every| every.0);
+        let line = |((number, key), row): (&(u64, Key), &'t Row)| Line {
+            interval: self
+                .found
+                .asked
+                .0
+                .saturating_add(number.saturating_mul(every)),
+            number: *number,
+            key: *key,
+            name: self.key(*key),
+            row,
+        };
+        let mut lines: Vec<_> = table.rows.iter().map(line).collect();
+        lines.sort_by(|a, b| {
+            let order = |line: &Line<'_>| (line.interval, std::cmp::Reverse(line.row.sums.sum));
+            (order(a), &a.name).cmp(&(order(b), &b.name))
+        });
+        lines
+    }
+
+    /// The rows to show, and how many there are.
+    pub(super) fn shown<'t>(
+        &self,
+        table: &'t Table,
+        default: Option<usize>,
+    ) -> (Vec<Line<'t>>, usize) {
+        let mut lines = self.rows(table);
+        let count = lines.len();
+        if let Some(limit) = self.args.limit.or(default) {
+            let (mut last, mut place) = (None, 0);
+            lines.retain(|line| {
+                place = if last.replace(line.interval) == Some(line.interval) {
+                    place + 1
+                } else {
+                    0
+                };
+                place < limit
+            });
+        }
+        (lines, count)
+    }
+
+    /// As [`Report::shown`], for a person.
+    pub(super) fn few<'t>(&self, table: &'t Table) -> (Vec<Line<'t>>, usize) {
+        self.shown(table, Some(SHOWN))
+    }
+
+    /// The share of one CPU that a row of [`Kind::Run`] has used, in parts per thousand of the recorded time.
+    pub(super) fn share(&self, table: &Table, line: &Line<'_>) -> Option<f64> {
+        let of_interval = table
+            .recorded
+            .iter()
+            .filter(|((number, _), _)| *number == line.number);
+        let recorded: Vec<(u32, u64)> = of_interval.map(|((_, cpu), time)| (*cpu, *time)).collect();
+        let time = match line.key {
+            Key::Cpu(cpu) => recorded
+                .iter()
+                .find(|(of, _)| *of == cpu)
+                .map(|(_, time)| *time as f64),
+            _ => {
+                let sum: u64 = recorded.iter().map(|(_, time)| time).sum();
+                Some(sum as f64 / recorded.len().max(1) as f64)
+            }
+        };
+        let time = time.filter(|time| *time > 0.0)?;
+        (table.kind == Kind::Run).then(|| line.row.sums.sum as f64 / time)
+    }
+
+    /// The thread of a case.
+    pub(super) fn who(&self, case: &Case) -> String {
+        case.thread
+            .map_or_else(String::new, |thread| self.thread(thread))
+    }
+
+    /// Why operations of a table were not measured, with their number.
+    pub(super) fn missed(table: &Table) -> Vec<String> {
+        let missed = table.missed;
+        let lines = [
+            (
+                missed.lost,
+                "their start, their end or events in between were lost",
+            ),
+            (
+                missed.outside,
+                "they began before the trace or the range, had not ended at its end, or a CPU was not recorded then",
+            ),
+            (
+                missed.identical,
+                "identical requests were in flight at once, and which of them ended first is not recorded",
+            ),
+        ];
+        let line =
+            |(count, why): (u64, &str)| format!("{} not measured: {why}", out::thousands(count));
+        let some = lines.into_iter().filter(|(count, _)| *count > 0);
+        some.map(line).collect()
+    }
+}

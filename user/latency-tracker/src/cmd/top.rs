@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `top`: all instances at a glance, again and again: how many operations end, how long they take,
+//! what is late now, what is in flight, and what was lost.
+//!
+//! ```text
+//!   read      the files of all instances  ->  a Reading
+//!   rows      two Readings                ->  a Row for each instance: the interval
+//!   columns   Rows                        ->  cells, widths, order
+//!
+//!   batch     prints them                     live    keys, signals, ticks
+//!                                             state   what is shown and selected
+//!                                             keys    a key changes the state
+//!                                             draw    a state on a screen
+//!                                             screen  the terminal; input, keys from its bytes
+//! ```
+
+mod batch;
+mod columns;
+mod draw;
+mod input;
+mod keys;
+mod live;
+mod read;
+mod rows;
+mod screen;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use lt_common::{Outcome, out};
+use lt_proc::ProcRoot;
+
+use crate::cli::TopArgs;
+use read::Reader;
+
+/// The longest time in which nothing is looked at: alerts are taken over, and a removal of the
+/// module is noticed, however long the interval is.
+const SLICE: Duration = Duration::from_millis(500);
+
+/// What to do if there is nothing to show.
+const NO_INSTANCES: &str =
+    "no instances; start one: latency-tracker start slow_disk block threshold=10ms";
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// By a key, a signal or the count.
+    Wanted,
+    /// The module was removed.
+    Removed,
+}
+
+pub(crate) fn run(root: &ProcRoot, args: &TopArgs) -> Result<Outcome> {
+    if args.interval.0 == 0 {
+        bail!("--interval 0: expected a duration greater than 0");
+    }
+    let count = if args.once {
+        1
+    } else {
+        args.count.unwrap_or(u64::MAX)
+    };
+    let mut reader = Reader::open(root, args.name.as_deref())?;
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    let live = !(args.batch || args.once || args.json || dumb);
+    if live && std::io::stdout().is_terminal() {
+        // Without a terminal to read keys from, nothing could end it.
+        if let Some(input) = screen::input() {
+            return live::run(&mut reader, args, count, input);
+        }
+    }
+    batch::run(&mut reader, args, count)
+}
+
+/// Reports why a run ended.
+fn end(end: End) -> Outcome {
+    if end == End::Removed {
+        out::note("the latency_tracker module was removed");
+    }
+    Outcome::Fine
+}
+
+/// The time of the next reading: an interval after the last one, but not before as much time has
+/// passed as the last one took. Reading therefore takes at most half of a CPU.
+fn next(last: Instant, interval: Duration, cost: Duration) -> Instant {
+    (last + interval).max(Instant::now() + cost)
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What happened in an interval: the difference of two readings of an instance.
+//!
+//! Nothing is reset, so other readers of the counters are not disturbed. An instance that was not
+//! in the reading before started within the interval: its counters are the difference. In the first
+//! reading they count since its start.
+
+use std::time::Duration;
+
+use lt_proc::{Histogram, Pending, Stats};
+
+use super::read::{OneReading, Reading};
+
+/// Counters of what was lost, or was not done for want of room.
+const LOSSES: [&str; 7] = [
+    "full",
+    "crowded",
+    "negative",
+    "alerts_lost",
+    "alerts_suppressed",
+    "overruns",
+    "grow_failed",
+];
+
+/// Counters that never decrease while an instance exists.
+const STEADY: [&str; 5] = ["attempts", "started", "ended", "unmatched", "alerts"];
+
+/// An instance in an interval.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) tracker: String,
+    /// The threshold, ns.
+    pub(super) threshold: Option<u64>,
+    /// The length of the interval; `None`: since the start of the instance.
+    pub(super) interval: Option<Duration>,
+    /// Operations that ended in the interval.
+    pub(super) ended: u64,
+    /// Their delays.
+    pub(super) delays: Histogram,
+    /// The longest of them, ns; an upper bound unless it is the longest since the start.
+    pub(super) max: Option<u64>,
+    /// Alerts raised in the interval.
+    pub(super) new_alerts: u64,
+    /// The oldest operations in flight, the oldest first.
+    pub(super) oldest: Vec<Pending>,
+    /// Whether they are from an earlier reading.
+    pub(super) is_old: bool,
+    /// All counters, since the start of the instance.
+    pub(super) stats: Stats,
+}
+
+impl Row {
+    fn new(now: &OneReading, before: Option<&OneReading>, interval: Option<Duration>) -> Self {
+        let count = |key: &str| {
+            let earlier = before.map_or(0, |before| before.stats.count(key));
+            now.stats.count(key).saturating_sub(earlier)
+        };
+        let delays = match before {
+            Some(before) => now.delays.since(&before.delays),
+            None => now.delays.clone(),
+        };
+        // The longest delay since the start limits that of any interval.
+        let longest = match now.stats.count("max") {
+            0 => u64::MAX,
+            max => max,
+        };
+        let max = delays.buckets.last();
+        Self {
+            name: now.instance.name.clone(),
+            tracker: now.instance.tracker.clone(),
+            threshold: now.instance.params.number("threshold"),
+            interval: before.map_or(interval, |before| {
+                Some(now.at.saturating_duration_since(before.at))
+            }),
+            ended: count("ended"),
+            max: max.map(|bucket| (bucket.high - 1).min(longest)),
+            delays,
+            new_alerts: count("alerts"),
+            oldest: now.oldest.clone(),
+            is_old: now.is_old,
+            stats: now.stats.clone(),
+        }
+    }
+
+    /// Operations that ended, per second; `None` if the time is not known.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let seconds = self.interval?.as_secs_f64();
+        (seconds > 0.0).then(|| self.ended as f64 / seconds)
+    }
+
+    /// A quantile of the delays, ns: an upper bound; `None` if none has ended.
+    pub(super) fn quantile(&self, ppm: u64) -> Option<u64> {
+        Some(self.delays.quantile(ppm)?.min(self.max?))
+    }
+
+    /// The counters of losses that are not 0, since the start of the instance.
+    pub(super) fn lost(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = LOSSES.iter().map(|key| (*key, self.stats.count(key)));
+        counts.filter(|(_, count)| *count > 0)
+    }
+
+    /// The age of the oldest operation in flight, ns.
+    pub(super) fn age(&self) -> Option<u64> {
+        self.oldest.first().map(Pending::age)
+    }
+}
+
+/// Returns a row for each instance of a reading.
+pub(super) fn rows(now: &Reading, before: Option<&Reading>) -> Vec<Row> {
+    let interval = before.map(|before| Duration::from_nanos(now.time.saturating_sub(before.time)));
+    let row = |one: &OneReading| {
+        let earlier = before.and_then(|before| before.all.iter().find(|b| is_same(b, one)));
+        Row::new(one, earlier, interval)
+    };
+    now.all.iter().map(row).collect()
+}
+
+/// Whether two readings are of one instance, and not of another one that has replaced it.
+fn is_same(before: &OneReading, now: &OneReading) -> bool {
+    let grows = |key: &&str| before.stats.count(key) <= now.stats.count(key);
+    before.instance.name == now.instance.name
+        && before.instance.tracker == now.instance.tracker
+        && STEADY.iter().all(grows)
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+//
+// Tables: a click on a heading sorts, one on a time shows it in the time line.
+
+const NUMBERS = ['count', 'time', 'at', 'percent'];
+
+function cell(kind, value) {
+	if (typeof value === 'string') return value;
+	if (kind === 'time') return nanos(value);
+	if (kind === 'at') return offset(value, 1000);
+	return kind === 'percent' ? fixed(value, 1) : value.toLocaleString('en-US');
+}
+
+function table({ title, columns, rows, note }) {
+	/* Rows shown at first. */
+	const SOME = 100;
+	let most = SOME, order = rows.slice();
+	const body = el('tbody'), more = el('button', { type: 'button' });
+	const fill = () => {
+		body.replaceChildren(...order.slice(0, most).map(([cells, at]) => el('tr', {}, ...columns.map(([, kind], i) => {
+			const data = el('td', { className: NUMBERS.includes(kind) ? 'number' : '' });
+			if (i > 0 || !at || !lanes.length) return Object.assign(data, { textContent: cell(kind, cells[i]) }), data;
+			const go = el('button', { type: 'button', textContent: cell(kind, cells[i]), title: 'Show in the time line' });
+			go.onclick = () => goTo(at);
+			data.append(go);
+			return data;
+		}))));
+		more.hidden = order.length <= most;
+		more.textContent = `Show all ${order.length.toLocaleString('en-US')} rows`;
+	};
+	more.onclick = () => { most = Infinity; fill(); };
+	const heads = columns.map(([name, kind], i) => {
+		const number = NUMBERS.includes(kind), button = el('button', { type: 'button', textContent: name });
+		const head = el('th', { scope: 'col', className: number ? 'number' : '' }, button);
+		button.onclick = () => {
+			const up = head.ariaSort ? head.ariaSort === 'descending' : !number || kind === 'at';
+			for (const other of heads) { other.ariaSort = null; other.firstChild.textContent = columns[heads.indexOf(other)][0]; }
+			head.ariaSort = up ? 'ascending' : 'descending';
+			button.textContent = name + (up ? ' \u25b4' : ' \u25be');
+			const compare = (a, b) => typeof a === 'number' && typeof b === 'number' ? a - b : String(a).trim().localeCompare(String(b).trim());
+			order = rows.slice().sort((a, b) => (up ? 1 : -1) * compare(a[0][i], b[0][i]));
+			fill();
+		};
+		return head;
+	});
+	fill();
+	const caption = el('h2', { textContent: title });
+	const parts = [caption, el('div', { className: 'wide' }, el('table', { ariaLabel: title }, el('thead', {}, el('tr', {}, ...heads)), body)), more];
+	if (note) parts.push(el('p', { className: 'note', textContent: note }));
+	return el('section', {}, ...parts);
+}
+
+// Shows a time of a table in the time line, and selects its bar.
+function goTo([begin, end]) {
+	const is = bar => bar[BEGIN] === begin && bar[BEGIN] + bar[TOOK] === end;
+	for (let lane = 0; lane < lanes.length; lane++) {
+		const bar = lanes[lane].bars.findIndex(is);
+		if (bar >= 0) { showAround(begin, end); select({ lane, bar }); break; }
+		if (lane === lanes.length - 1) { select(null); showAround(begin, end); }
+	}
+	$('timeline').scrollIntoView({ block: 'start' });
+	canvas.focus({ preventScroll: true });
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `record --events-for`: records all events that an analysis reads, for a while, without an instance.
+//!
+//! A flight recorder overwrites its oldest events, and a snapshot saves what is left. Here LTTng writes everything to
+//! disk instead, so that an analysis of the whole time is complete; what it had to discard is reported.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use lt_common::Outcome;
+use lt_common::capture::{Captures, size_of};
+use lt_common::lttng::analyses::{Analysis, events_for};
+use lt_common::lttng::events::Known;
+use lt_common::lttng::recording::{Recording, Source, Told, Wanted};
+use lt_common::lttng::{self, Daemon};
+use lt_common::out::{self, bytes, note, plural, thousands};
+use lt_common::wait::Signals;
+use lt_proc::ProcRoot;
+
+use super::args::RecordArgs;
+use super::estimate::count;
+use super::flight::say_missing;
+use super::leftovers::{self, Note};
+use super::room::room;
+
+/// Default directory of these traces.
+const TRACES: &str = "/var/lib/latency-tracker/traces";
+
+/// How often LTTng writes to disk.
+const READ: Duration = Duration::from_millis(200);
+
+pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
+    let signals = Signals::catch()?;
+    lttng::make_run_dir()?;
+    leftovers::clean(root);
+    let place = args.output.as_deref().unwrap_or(Path::new(TRACES));
+    let traces = Captures::open(place).with_context(|| {
+        format!(
+            "cannot save traces in {}: choose another directory with -o",
+            place.display()
+        )
+    })?;
+    let mut partial = traces.partial()?;
+    let trace = partial.path.join("trace");
+
+    // From here on, these values are dropped in reverse order, which is the order of cleaning up.
+    let mut left = Note::new();
+    left.update(|owned| owned.directory = Some(partial.path.clone()));
+    let daemon = Daemon::ensure()?;
+    left.update(|owned| owned.daemon = daemon.started());
+    let (events, calls) = wanted(args)?;
+    let events = events.join(",");
+    let tracepoints = (!events.is_empty()).then_some(Source::Tracepoints(&events));
+    let calls = calls.as_deref().map(Source::Syscalls);
+    let sources: Vec<Source<'_>> = tracepoints.into_iter().chain(calls).collect();
+    let name = lttng::session_name("events", std::process::id());
+    left.update(|owned| owned.session = Some(name.clone()));
+    let wanted = Wanted {
+        pid: None,
+        sources: &sources,
+        buffers: args.buffers(),
+        format: args.trace_format,
+        read_timer: READ,
+    };
+    let recording = Recording::start(&name, &trace, &wanted)?;
+    let begun = Instant::now();
+    match args.duration {
+        Some(time) => note(&format!("recording for {}", time.exact())),
+        None => note("recording until Ctrl-C"),
+    }
+    signals.wait(None, args.duration.map(|time| begun + time.into()))?;
+    let took = begun.elapsed();
+    let stopped = recording.stop();
+    // The trace may be moved once the session is gone.
+    drop(recording);
+    let told = stopped.inspect_err(|_| note(&room(traces.path())))?;
+    lttng::sign_trace(&trace)?;
+    let alone = traces.alone()?;
+    let number = traces.number(&mut partial)?;
+    drop(alone);
+    let path = traces.keep(partial, number)?.join("trace");
+    report(&path, took, told)?;
+    for analysis in &args.events_for {
+        out::line(&next(*analysis, &path))?;
+    }
+    Ok(Outcome::Fine)
+}
+
+/// The events and system calls to record. What LTTng has no probe for is named, if it is not refused.
+fn wanted(args: &RecordArgs) -> Result<(Vec<String>, Option<String>)> {
+    let (mut events, calls) = events_for(&args.events_for);
+    let known = Known::ask()?;
+    known.check(&args.events)?;
+    for event in &args.events {
+        if !events.contains(event) {
+            events.push(event.clone());
+        }
+    }
+    let (there, missing) = known.split(events);
+    if there.is_empty() && calls.is_none() {
+        bail!("LTTng has probes for none of the events; `latency-tracker check` shows why");
+    }
+    say_missing(missing);
+    Ok((there, calls))
+}
+
+/// Prints what was recorded, what that cost, and what is missing.
+fn report(trace: &Path, took: Duration, told: Told) -> Result<()> {
+    let size = size_of(trace);
+    let seconds = took.as_secs_f64();
+    let events = count(trace, &[]).map(|count| count.all);
+    let recorded = match events {
+        Some(events) => format!(
+            "{} events ({:.0} a second), ",
+            thousands(events),
+            events as f64 / seconds
+        ),
+        None => String::new(),
+    };
+    out::line(&format!(
+        "recorded {recorded}{} ({}/s) in {seconds:.1} s: {}",
+        bytes(size),
+        bytes((size as f64 / seconds) as u64),
+        trace.display()
+    ))?;
+    if told.discarded > 0 || told.packets > 0 {
+        note(&format!(
+            "LTTng discarded {} and {}: what they touch is not measured; larger buffers help \
+             (--subbuf-size, --num-subbuf), or fewer analyses at a time",
+            plural(told.discarded as usize, "event"),
+            plural(told.packets as usize, "packet")
+        ));
+    }
+    Ok(())
+}
+
+/// The command that analyzes the trace.
+fn next(analysis: Analysis, trace: &Path) -> String {
+    use clap::ValueEnum;
+    let name = analysis
+        .to_possible_value()
+        .map(|value| value.get_name().to_string())
+        .unwrap_or_default();
+    let tid = match analysis {
+        Analysis::Path | Analysis::Delays => " --tid TID",
+        _ => "",
+    };
+    format!("next: latency-tracker analyze {name} {}{tid}", shown(trace))
+}
+
+/// The path as a shell reads it.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    match text.chars().all(plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_command_can_be_pasted() {
+        let trace = Path::new("/srv/it's/0001/trace");
+        assert_eq!(
+            next(Analysis::Irq, trace),
+            "next: latency-tracker analyze irq '/srv/it'\\''s/0001/trace'"
+        );
+        assert!(next(Analysis::Delays, trace).ends_with(" --tid TID"));
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What a run measures: a tracker, or a recipe, with the settings of the user.
+
+use anyhow::{Result, anyhow, bail};
+use lt_common::group::Group;
+use lt_common::instance::{Refusal, nearest};
+use lt_common::out::note;
+use lt_proc::{Setting, TrackerInfo};
+
+use super::args::RunArgs;
+use crate::recipes::{Recipe, Recipes};
+use crate::record::leftovers::Note;
+
+/// What to measure.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) recipe: Option<Recipe>,
+    pub(super) tracker: String,
+    pub(super) settings: Vec<Setting>,
+}
+
+impl Question {
+    /// Finds the recipe or the tracker, and puts the user's settings in the place of those of a recipe.
+    pub(super) fn find(args: &RunArgs, trackers: &[TrackerInfo]) -> Result<Self> {
+        let recipes = Recipes::read();
+        let recipe = recipes
+            .find(&args.what)
+            .map_err(|fault| anyhow!("{fault}"))?;
+        let Some(recipe) = recipe else {
+            let known = || trackers.iter().map(|info| info.name.as_str());
+            // Without the list, only the kernel can judge.
+            if known().all(|name| name != args.what) && !trackers.is_empty() {
+                bail!(unknown(&args.what, known().chain(recipes.names())));
+            }
+            return Ok(Self {
+                recipe: None,
+                tracker: args.what.clone(),
+                settings: args.settings.clone(),
+            });
+        };
+        let is_replaced =
+            |setting: &&Setting| args.settings.iter().any(|own| own.key == setting.key);
+        let mut settings = recipe.settings.clone();
+        settings.retain(|setting| !is_replaced(&setting));
+        settings.extend(args.settings.iter().cloned());
+        Ok(Self {
+            recipe: Some(recipe.clone()),
+            tracker: recipe.tracker.clone(),
+            settings,
+        })
+    }
+
+    /// Restricts the question to a cgroup for the command, if the tracker can.
+    pub(super) fn group(
+        &mut self,
+        trackers: &[TrackerInfo],
+        left: &mut Note,
+    ) -> Result<Option<Group>> {
+        const FILTER: &str = "cgroup";
+        if let Some(setting) = self.settings.iter().find(|setting| setting.key == FILTER) {
+            bail!("{setting}: a COMMAND runs in a cgroup of its own; leave out one of them");
+        }
+        let info = trackers.iter().find(|info| info.name == self.tracker);
+        if !info.is_some_and(|info| info.params.iter().any(|param| param.name == FILTER)) {
+            note(&format!(
+                "{} cannot tell the command from other processes: everything counts while it runs",
+                self.tracker
+            ));
+            return Ok(None);
+        }
+        let group = Group::create("run")?;
+        left.update(|owned| owned.cgroup = Some(group.directory().into()));
+        self.default(FILTER, group.name());
+        Ok(Some(group))
+    }
+
+    pub(super) fn refuse_enabled(&self) -> Result<()> {
+        match self
+            .settings
+            .iter()
+            .find(|setting| setting.key == "enabled")
+        {
+            Some(setting) => bail!("{setting}: a run turns its instance on and off itself"),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn default(&mut self, key: &str, value: &str) {
+        if self.settings.iter().all(|setting| setting.key != key) {
+            self.settings.push(Setting {
+                key: key.into(),
+                value: value.into(),
+            });
+        }
+    }
+}
+
+fn unknown<'a>(what: &str, known: impl Iterator<Item = &'a str>) -> Refusal {
+    let near = match nearest(what, known).as_slice() {
+        [] => String::new(),
+        near => format!("; did you mean {}?", near.join(" or ")),
+    };
+    Refusal::new(
+        format!("unknown tracker or recipe {what:?}{near}"),
+        "`latency-tracker recipes` lists the recipes, `latency-tracker list --trackers` the trackers",
+    )
+}

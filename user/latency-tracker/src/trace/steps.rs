@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Decodes events for tables: those of the model (`kinds.rs`), and those that only tables need.
+
+use anyhow::Result;
+use lt_ctf::{Class, FieldIndex, Reader, Scope};
+use lt_model::tables::{Block, BlockStage, Operation, Seen, Step};
+use lt_model::{Disk, Release, What};
+
+use super::beside::Beside;
+use super::kinds::{self, Kind};
+use super::several::{self, NEW, SECOND, nanoseconds};
+
+/// How to decode events of one class.
+struct Decoder {
+    form: Form,
+    /// The current thread.
+    tid: Option<FieldIndex>,
+}
+
+enum Form {
+    Known(Kind),
+    New(Kind),
+    Return(Option<String>, Option<FieldIndex>),
+    Block {
+        stage: BlockStage,
+        disk: FieldIndex,
+        sector: FieldIndex,
+        sectors: FieldIndex,
+        operation: Option<FieldIndex>,
+        error: Option<FieldIndex>,
+    },
+    Contended(FieldIndex, FieldIndex),
+    Acquired(FieldIndex),
+    Disk(FieldIndex, FieldIndex),
+}
+
+/// A kind of event that a table needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// The event of one of these names.
+    Event(&'static [&'static str]),
+    /// System calls.
+    Calls,
+    /// Ends of system calls.
+    Returns,
+    /// Calls of `futex`.
+    Futex,
+    /// The current thread, as a field of the events themselves.
+    Thread,
+}
+
+/// The name of an event, without perf's name of its system.
+fn name_of(class: &Class) -> &str {
+    kinds::split(&class.name).map_or("", |(_, name)| name)
+}
+
+impl Need {
+    /// Whether this is an event that is needed.
+    pub(crate) fn has(self, class: &Class) -> bool {
+        match self {
+            Self::Event(names) => names.contains(&name_of(class)),
+            Self::Calls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
+            Self::Returns => returns(class).is_some(),
+            Self::Thread => current(class).is_some(),
+            Self::Futex => match kinds::kind(class) {
+                Some(Kind::Futex(..)) => true,
+                Some(Kind::Call(name)) => name == "futex",
+                _ => false,
+            },
+        }
+    }
+}
+
+/// The name of the call whose end this event is; `None` for an event that ends any call.
+fn returns(class: &Class) -> Option<Option<String>> {
+    let (system, name) = kinds::split(&class.name)?;
+    if name == "exit_syscall" {
+        return Some(None);
+    }
+    let ends: &[_] = match system {
+        None => &["syscall_exit_", "compat_syscall_exit_"],
+        Some("syscalls") => &["sys_exit_"],
+        Some(_) => &[],
+    };
+    let call = ends.iter().find_map(|end| name.strip_prefix(end));
+    call.map(|call| Some(call.to_string()))
+}
+
+fn form(class: &Class) -> Option<Form> {
+    let field = |name| class.field(name);
+    if let Some(call) = returns(class) {
+        return Some(Form::Return(call, field("ret")));
+    }
+    let stage = match name_of(class) {
+        "sched_wakeup_new" => return kinds::kind(class).map(Form::New),
+        "contention_begin" => return Some(Form::Contended(field("lock_addr")?, field("flags")?)),
+        "contention_end" => return Some(Form::Acquired(field("lock_addr")?)),
+        "lttng_statedump_block_device" => {
+            return Some(Form::Disk(field("dev")?, field("diskname")?));
+        }
+        "block_rq_insert" => BlockStage::Inserted,
+        "block_rq_issue" => BlockStage::Issued,
+        "block_rq_requeue" => BlockStage::Requeued,
+        "block_rq_merge" => BlockStage::Merged,
+        "block_rq_complete" => BlockStage::Completed,
+        _ => return kinds::kind(class).map(Form::Known),
+    };
+    Some(Form::Block {
+        stage,
+        disk: field("dev")?,
+        sector: field("sector")?,
+        sectors: field("nr_sector")?,
+        operation: field("rwbs"),
+        error: field("error").or_else(|| field("errors")),
+    })
+}
+
+/// The current thread: a context of LTTng, perf's own field, or a field of LTTng's events of requests.
+fn current(class: &Class) -> Option<FieldIndex> {
+    let context = class.fields().find(|(_, field)| {
+        let is_context = field.name == "tid" && field.scope != Scope::Payload;
+        is_context || field.name == "perf_tid"
+    });
+    let of_request = || {
+        class
+            .field("tid")
+            .filter(|_| name_of(class).starts_with("block_rq_"))
+    };
+    context.map(|(index, _)| index).or_else(of_request)
+}
+
+/// The operation by `RWBS_FLAG_*` of LTTng.
+fn of_bits(bits: u64) -> Operation {
+    match bits {
+        _ if bits & (1 << 1) != 0 => Operation::Discard,
+        _ if bits & 1 != 0 => Operation::Write,
+        _ if bits & (1 << 2) != 0 => Operation::Read,
+        _ if bits & (1 << 8 | 1 << 10) != 0 => Operation::Flush,
+        _ => Operation::Other,
+    }
+}
+
+/// The operation by the letters of the kernel, in which F before another letter is a flush that comes first.
+fn of_letters(text: &[u8]) -> Operation {
+    let rest = text.strip_prefix(b"F").filter(|rest| !rest.is_empty());
+    match rest.unwrap_or(text).first() {
+        Some(b'R') => Operation::Read,
+        Some(b'W') => Operation::Write,
+        Some(b'F') => Operation::Flush,
+        Some(b'D') => Operation::Discard,
+        _ => Operation::Other,
+    }
+}
+
+/// A consumer of events for tables.
+pub(crate) trait Sink {
+    /// Called once, before the first event. `has` is true for events that the trace has.
+    ///
+    /// # Errors
+    /// Without events that are needed.
+    fn begin(&mut self, has: &dyn Fn(Need) -> bool) -> Result<()>;
+    /// Called with each event.
+    fn see(&mut self, seen: &Seen<'_>);
+    /// Called where a time of a CPU begins that is not recorded: lost, before its first event (from 0 on), or after its
+    /// last one (until `u64::MAX`).
+    fn lost(&mut self, time: u64, cpu: u32, until: u64);
+    /// Called with the name of a disk.
+    fn disk(&mut self, disk: Disk, name: &str);
+}
+
+/// Decodes events for a [`Sink`].
+pub(crate) struct Steps<'a> {
+    sink: &'a mut dyn Sink,
+    decoders: Vec<Option<Decoder>>,
+    releases: Vec<Release>,
+    frequencies: Vec<u64>,
+}
+
+impl<'a> Steps<'a> {
+    pub(crate) fn new(sink: &'a mut dyn Sink) -> Self {
+        Self {
+            sink,
+            decoders: Vec::new(),
+            releases: Vec::new(),
+            frequencies: Vec::new(),
+        }
+    }
+
+    /// Checks whether the trace has the events that are needed.
+    pub(super) fn check(&mut self, reader: &Reader) -> Result<()> {
+        let has = |need: Need| reader.classes().any(|class| need.has(class));
+        self.sink.begin(&has)
+    }
+}
+
+impl Decoder {
+    fn step<'a>(&'a self, event: &lt_ctf::Event<'a>, release: Release) -> Option<Step<'a>> {
+        let unsigned = |field| event.unsigned(field);
+        Some(match &self.form {
+            Form::Known(kind) => Step::Known(kind.what(event, release)?),
+            Form::New(kind) => match kind.what(event, release)? {
+                What::Wakeup { tid, name, target } => Step::New { tid, name, target },
+                other => Step::Known(other),
+            },
+            Form::Return(call, result) => Step::Return {
+                call: call.as_ref().map(String::as_bytes),
+                result: result.and_then(|result| match event.signed(result) {
+                    Some(result) => Some(result),
+                    None => event.unsigned(result).map(u64::cast_signed),
+                }),
+            },
+            Form::Block {
+                stage,
+                disk,
+                sector,
+                sectors,
+                operation,
+                error,
+            } => {
+                let bits = operation.and_then(|field| match event.unsigned(field) {
+                    Some(bits) => Some(of_bits(bits)),
+                    None => event.bytes(field).map(of_letters),
+                });
+                let error = error.and_then(|error| match event.signed(error) {
+                    Some(error) => Some(error),
+                    None => event.unsigned(error).map(u64::cast_signed),
+                });
+                Step::Block(Block {
+                    stage: *stage,
+                    disk: Disk(u32::try_from(unsigned(*disk)?).ok()?),
+                    // A request without a position has the highest one at its completion.
+                    sector: unsigned(*sector).filter(|s| *s != u64::MAX).unwrap_or(0),
+                    sectors: unsigned(*sectors)?,
+                    operation: bits.unwrap_or(Operation::Other),
+                    failed: error.is_some_and(|error| error != 0),
+                })
+            }
+            Form::Contended(lock, flags) => Step::Contended {
+                lock: unsigned(*lock)?,
+                flags: u32::try_from(unsigned(*flags)?).ok()?,
+            },
+            Form::Acquired(lock) => Step::Acquired {
+                lock: unsigned(*lock)?,
+            },
+            Form::Disk(..) => return None,
+        })
+    }
+}
+
+impl Beside for Steps<'_> {
+    fn begin(&mut self, reader: &Reader) {
+        let decoder = |class: &Class| {
+            let (form, tid) = (form(class)?, current(class));
+            Some(Decoder { form, tid })
+        };
+        self.decoders = reader.classes().map(decoder).collect();
+        self.releases = several::releases(reader);
+        self.frequencies = several::frequencies(reader);
+    }
+
+    fn see(&mut self, event: &lt_ctf::Event<'_>) {
+        let decoder = self.decoders.get(event.class_index());
+        let Some(decoder) = decoder.and_then(Option::as_ref) else {
+            return;
+        };
+        if let Form::Disk(disk, name) = &decoder.form {
+            let disk = event
+                .unsigned(*disk)
+                .and_then(|disk| u32::try_from(disk).ok());
+            if let (Some(disk), Some(name)) = (disk, event.text(*name)) {
+                self.sink.disk(Disk(disk), &name);
+            }
+            return;
+        }
+        let of = event.trace();
+        let release = self.releases.get(of).copied().unwrap_or(NEW);
+        let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
+        if let Some(step) = decoder.step(event, release) {
+            let tid = decoder.tid.and_then(|tid| event.signed(tid));
+            self.sink.see(&Seen {
+                time: nanoseconds(event.cycles(), frequency),
+                cpu: event.cpu().unwrap_or(0),
+                tid: tid.and_then(|tid| i32::try_from(tid).ok()),
+                step,
+            });
+        }
+    }
+
+    fn lost(&mut self, time: u64, cpu: u32, until: u64) {
+        self.sink.lost(time, cpu, until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_and_bits_name_the_operation() {
+        for (letters, bits, operation) in [
+            (&b"R"[..], 1 << 2, Operation::Read),
+            (b"RA", 1 << 2 | 1 << 3, Operation::Read),
+            (b"WS", 1 | 1 << 5, Operation::Write),
+            (b"FWFS", 1 | 1 << 5 | 1 << 9 | 1 << 10, Operation::Write),
+            (b"DS", 1 << 1 | 1 << 5, Operation::Discard),
+            (b"FF", 1 << 8 | 1 << 10, Operation::Flush),
+            (b"N", 0, Operation::Other),
+        ] {
+            assert_eq!((of_letters(letters), of_bits(bits)), (operation, operation));
+        }
+    }
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The analyses that print tables, from outside: on real traces (lt-ctf's testdata), on parts of them, and with options
+//! that are wrong.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Size of each packet of the trace `compact`, in bytes.
+const PACKET: usize = 16384;
+
+/// The traces of lt-ctf's tests.
+fn traces(archive: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lt-ctf/testdata");
+    let mut tar = Command::new("tar");
+    tar.arg("-C").arg(dir.path()).arg("-xJf");
+    assert!(tar.arg(traces.join(archive)).status().unwrap().success());
+    dir
+}
+
+/// Exit status, output and messages of an analysis.
+fn analyze(dir: &TempDir, analysis: &str, trace: &str, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_latency-tracker"));
+    command.args(["analyze", analysis, trace]).args(args);
+    let output = command.current_dir(dir.path()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let status = output.status.code().unwrap();
+    (status, text(output.stdout), text(output.stderr))
+}
+
+fn json(dir: &TempDir, analysis: &str, trace: &str, args: &[&str]) -> Value {
+    let args = [args, &["--json"]].concat();
+    let (status, out, said) = analyze(dir, analysis, trace, &args);
+    assert_eq!(status, 0, "{said}");
+    serde_json::from_str(&out).unwrap()
+}
+
+fn table<'a>(json: &'a Value, name: &str) -> &'a Value {
+    let tables = json["tables"].as_array().unwrap();
+    tables.iter().find(|table| table["table"] == name).unwrap()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
+/// An event as babeltrace2 prints it: time, CPU, name, fields as text.
+type Line = (u64, u64, String, String);
+
+fn lines(dir: &TempDir, trace: &str) -> Vec<Line> {
+    let text = fs::read_to_string(dir.path().join(format!("{trace}.txt"))).unwrap();
+    let line = |line: &str| {
+        let (time, rest) = line.strip_prefix('[')?.split_once("] ")?;
+        let (head, fields) = rest.split_once(": { cpu_id = ")?;
+        let (cpu, fields) = fields.split_once(' ')?;
+        let name = head.rsplit(' ').next()?;
+        Some((
+            time.parse().ok()?,
+            cpu.parse().ok()?,
+            name.to_string(),
+            fields.to_string(),
+        ))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+fn field(fields: &str, name: &str) -> String {
+    let after = fields.split(&format!(" {name} = ")).nth(1).unwrap();
+    after.split([',', ' ']).next().unwrap().to_string()
+}
+
+/// Durations by key from the text of the trace, by starts and ends with the same key on the same CPU.
+fn pairs(lines: &[Line], start: &str, end: &str) -> BTreeMap<u64, Vec<u64>> {
+    let mut open: BTreeMap<(u64, String), u64> = BTreeMap::new();
+    let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for (time, cpu, name, fields) in lines {
+        if name != start && name != end {
+            continue;
+        }
+        let key = (*cpu, field(fields, "vec"));
+        if name == start {
+            // The first raise counts.
+            open.entry(key).or_insert(*time);
+        } else if let Some(begin) = open.remove(&key) {
+            found
+                .entry(key.1.parse().unwrap())
+                .or_default()
+                .push(time - begin);
+        }
+    }
+    found
+}
+
+#[test]
+fn softirqs_of_a_trace_are_those_of_its_text() {
+    let dir = traces("traces.tar.xz");
+    let lines = lines(&dir, "compact");
+    let found = json(&dir, "irq", "compact", &[]);
+    for (name, start, end) in [
+        ("softirq", "irq_softirq_entry", "irq_softirq_exit"),
+        ("raise", "irq_softirq_raise", "irq_softirq_entry"),
+    ] {
+        let expected = pairs(&lines, start, end);
+        let rows = table(&found, name)["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), expected.len());
+        for row in rows {
+            let mut all = expected[&number(&row["vector"])].clone();
+            all.sort_unstable();
+            let of = |name: &str| number(&row[name]);
+            assert_eq!(of("count"), all.len() as u64, "{name} {row}");
+            assert_eq!(of("sum"), all.iter().sum::<u64>(), "{name} {row}");
+            assert_eq!((of("min"), of("max")), (all[0], all[all.len() - 1]));
+            assert_eq!(of("p50"), all[all.len().div_ceil(2) - 1]);
+            assert_eq!(row["exact"], true);
+        }
+    }
+    // Half of what an interrupt handler needs is in this trace.
+    assert_eq!(found["tables"].as_array().unwrap().len(), 2);
+    let (_, _, said) = analyze(&dir, "irq", "compact", &[]);
+    assert!(
+        said.contains("no interrupt handlers; record with -e 'irq_handler_*'"),
+        "{said}"
+    );
+}
+
+/// From a waking of a thread that is switched out to the switch to it.
+#[test]
+fn wakeups_of_a_trace_are_those_of_its_text() {
+    let dir = traces("traces.tar.xz");
+    let found = json(&dir, "wakeups", "compact", &["-n", "100000"]);
+    let table = table(&found, "wakeup");
+    let worst = table["worst"].as_array().unwrap();
+    assert_eq!(number(&table["all"]["count"]), worst.len() as u64);
+    assert!(worst.len() > 500, "{}", worst.len());
+    let lines = lines(&dir, "compact");
+    for case in worst {
+        let (tid, begin, end) = (
+            case["thread"]["tid"].to_string(),
+            number(&case["begin"]),
+            number(&case["end"]),
+        );
+        let is_of =
+            |line: &&Line, name: &str, of: &str| line.2 == name && field(&line.3, of) == tid;
+        let between = lines
+            .iter()
+            .filter(|(time, ..)| begin <= *time && *time <= end);
+        let wakings: Vec<_> = between
+            .clone()
+            .filter(|l| is_of(l, "sched_waking", "tid"))
+            .collect();
+        let switches: Vec<_> = between
+            .filter(|l| is_of(l, "sched_switch", "next_tid"))
+            .collect();
+        assert_eq!((wakings.len(), switches.len()), (1, 1), "{case}");
+        assert_eq!((wakings[0].0, switches[0].0), (begin, end));
+        assert_eq!(switches[0].1, number(&case["cpu"]));
+    }
+}
+
+#[test]
+fn time_on_cpus_is_all_that_was_recorded() {
+    let dir = traces("traces.tar.xz");
+    for trace in ["compact", "snapshot", "all"] {
+        let (by_cpu, by_thread) = (
+            json(&dir, "cpu", trace, &["--by", "cpu"]),
+            json(&dir, "cpu", trace, &["--by", "thread"]),
+        );
+        let (cpus, threads) = (table(&by_cpu, "run"), table(&by_thread, "run"));
+        assert_eq!(cpus["all"], threads["all"], "{trace}");
+        let sum = |table: &Value| {
+            let rows = table["rows"].as_array().unwrap();
+            rows.iter().map(|row| number(&row["sum"])).sum::<u64>()
+        };
+        assert_eq!(sum(cpus), sum(threads));
+        let length = number(&by_cpu["to"]) - number(&by_cpu["from"]);
+        for row in cpus["rows"].as_array().unwrap() {
+            let (time, share) = (number(&row["sum"]), row["share"].as_f64().unwrap());
+            assert!(
+                time <= length && (0.0..=1.0).contains(&share),
+                "{trace}: {row}"
+            );
+        }
+        let parts = json(&dir, "cpu", trace, &["--by", "cpu", "-i", "7ms"]);
+        assert_eq!(sum(table(&parts, "run")), sum(cpus), "{trace}");
+    }
+}
+
+#[test]
+fn the_order_of_streams_changes_nothing() {
+    let dir = traces("traces.tar.xz");
+    let before: Vec<_> = ["wakeups", "cpu", "irq"]
+        .map(|of| json(&dir, of, "compact", &[]))
+        .into();
+    let of = |name: &str| dir.path().join("compact/kernel").join(name);
+    fs::rename(of("channel_0"), of("other")).unwrap();
+    fs::rename(of("channel_1"), of("channel_0")).unwrap();
+    fs::rename(of("other"), of("channel_1")).unwrap();
+    for (analysis, before) in ["wakeups", "cpu", "irq"].into_iter().zip(&before) {
+        assert_eq!(&json(&dir, analysis, "compact", &[]), before);
+    }
+}
+
+/// A packet is missing, and part of one cannot be read: what they hide is not measured, and every other duration is as it
+/// was.
+#[test]
+fn what_spans_a_gap_is_counted_and_not_measured() {
+    let dir = traces("traces.tar.xz");
+    let whole: Vec<_> = ["wakeups", "cpu", "irq"]
+        .map(|of| json(&dir, of, "compact", &["-n", "100000"]))
+        .into();
+    let file = dir.path().join("compact/kernel/channel_0");
+    let bytes = fs::read(&file).unwrap();
+    let mut missing = bytes.clone();
+    missing.drain(2 * PACKET..3 * PACKET);
+    let mut damaged = bytes.clone();
+    damaged[2 * PACKET + 8000..2 * PACKET + 9000].fill(0xff);
+    for (bytes, why) in [(missing, "1 packet"), (damaged, "cannot be read")] {
+        fs::write(&file, bytes).unwrap();
+        for (analysis, whole) in ["wakeups", "cpu", "irq"].into_iter().zip(&whole) {
+            let part = json(&dir, analysis, "compact", &["-n", "100000"]);
+            let caveats = part["caveats"].to_string();
+            assert!(caveats.contains(why), "{caveats}");
+            let mut hidden = 0;
+            let tables = [&part, whole].map(|of| of["tables"].as_array().unwrap());
+            for (part, whole) in tables[0].iter().zip(tables[1]) {
+                let all = whole["worst"].as_array().unwrap();
+                for case in part["worst"].as_array().unwrap() {
+                    assert!(all.contains(case), "{analysis}: {case}");
+                }
+                hidden += number(&part["not_measured"]["lost"]);
+            }
+            let (status, out, said) = analyze(&dir, analysis, "compact", &[]);
+            assert!(status == 0 && said.contains(why), "{said}");
+            // No softirq need span the gap.
+            if analysis != "irq" {
+                assert!(hidden > 0, "{analysis}");
+                assert!(
+                    out.contains(" not measured: their start, their end or"),
+                    "{out}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_perf_recorded_is_read_too() {
+    let dir = traces("perf.tar.xz");
+    let calls = json(&dir, "syscalls", "perf", &[]);
+    let rows = table(&calls, "call")["rows"].as_array().unwrap();
+    let sleep = rows
+        .iter()
+        .find(|row| row["call"] == "clock_nanosleep")
+        .unwrap();
+    // Five children sleep for 20 ms each.
+    assert_eq!((number(&sleep["count"]), number(&sleep["errors"])), (5, 0));
+    assert!(number(&sleep["min"]) >= 20_000_000, "{sleep}");
+    let by_thread = json(&dir, "syscalls", "perf", &["--by", "thread"]);
+    assert_eq!(
+        table(&by_thread, "call")["all"],
+        table(&calls, "call")["all"]
+    );
+    for analysis in ["wakeups", "cpu", "irq"] {
+        let found = json(&dir, analysis, "perf", &[]);
+        for table in found["tables"].as_array().unwrap() {
+            assert!(number(&table["all"]["count"]) > 0, "{table}");
+        }
+    }
+}
+
+#[test]
+fn few_rows_are_shown_and_all_are_written() {
+    let dir = traces("traces.tar.xz");
+    let found = json(&dir, "syscalls", "all", &[]);
+    let rows = table(&found, "call")["rows"].as_array().unwrap().len();
+    assert!(rows > 10);
+    let (_, text, _) = analyze(&dir, "syscalls", "all", &[]);
+    assert!(
+        text.contains(&format!("System calls, by call, 5 of {rows}")),
+        "{text}"
+    );
+    assert!(text.contains("the longest 5\n"), "{text}");
+    let (_, text, _) = analyze(&dir, "syscalls", "all", &["-n", "7"]);
+    assert!(
+        text.contains(&format!("by call, 7 of {rows}")) && text.contains("the longest 7\n"),
+        "{text}"
+    );
+    let (_, csv, _) = analyze(&dir, "syscalls", "all", &["--csv"]);
+    assert_eq!(csv.lines().count(), rows + 1);
+    let columns = csv.lines().next().unwrap().split(',').count();
+    assert!(
+        csv.lines().all(|line| line.split(',').count() == columns),
+        "{csv}"
+    );
+    // The largest sum comes first.
+    let sums: Vec<u64> = csv
+        .lines()
+        .skip(1)
+        .map(|l| l.split(',').nth(5).unwrap().parse().unwrap())
+        .collect();
+    assert!(sums.is_sorted_by(|a, b| a >= b), "{sums:?}");
+    let few = json(&dir, "syscalls", "all", &["-n", "2"]);
+    assert_eq!(table(&few, "call")["rows"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_range_and_a_thread_select_a_part() {
+    let dir = traces("traces.tar.xz");
+    let whole = json(&dir, "wakeups", "compact", &["-n", "100000"]);
+    let all = table(&whole, "wakeup")["worst"].as_array().unwrap();
+    let (from, to) = (number(&whole["from"]), number(&whole["to"]));
+    let (from, to) = (from + (to - from) / 4, from + (to - from) / 2);
+    let tid = &all[0]["thread"]["tid"];
+    let range = [
+        "--from",
+        &from.to_string(),
+        "--to",
+        &to.to_string(),
+        "-n",
+        "100000",
+    ];
+    let part = json(
+        &dir,
+        "wakeups",
+        "compact",
+        &[&range[..], &["--tid", &tid.to_string()]].concat(),
+    );
+    let is_in = |case: &&Value| {
+        &case["thread"]["tid"] == tid
+            && number(&case["begin"]) >= from
+            && number(&case["end"]) <= to
+    };
+    let expected: Vec<_> = all.iter().filter(is_in).collect();
+    let found: Vec<_> = table(&part, "wakeup")["worst"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .collect();
+    assert!(!expected.is_empty());
+    assert_eq!(found, expected);
+    let rows = table(&part, "wakeup")["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 1);
+}
+
+#[test]
+fn what_cannot_be_analyzed_is_said_in_one_line() {
+    let dir = traces("traces.tar.xz");
+    let wrong = |analysis: &str, trace: &str, args: &[&str], expected: &str| {
+        let (status, out, error) = analyze(&dir, analysis, trace, args);
+        assert_eq!((status, out.as_str()), (1, ""), "{analysis}: {error}");
+        assert!(error.contains(expected), "{analysis}: {error}");
+        error
+    };
+    for (analysis, trace, expected) in [
+        ("wakeups", "ust", "record with -e sched_switch"),
+        (
+            "cpu",
+            "ust",
+            "no event sched_switch; record with -e sched_switch",
+        ),
+        (
+            "irq",
+            "ust",
+            "record with -e 'irq_handler_*' -e 'irq_softirq_*'",
+        ),
+        (
+            "syscalls",
+            "compact",
+            "no system calls; enable them with lttng enable-event --kernel --syscall --all",
+        ),
+        (
+            "io",
+            "compact",
+            "no events block_rq_issue and block_rq_complete; record with -e 'block_rq_*'",
+        ),
+        (
+            "locks",
+            "compact",
+            "lttng enable-event --kernel --syscall futex",
+        ),
+        ("cpu", "nothing", "nothing: No such file"),
+    ] {
+        assert_eq!(wrong(analysis, trace, &[], expected).lines().count(), 1);
+    }
+    for (args, expected) in [
+        (&["-i", "0"][..], "expected a duration greater than 0"),
+        (
+            &["-i", "1ns"],
+            "more than 10,000 intervals; choose a longer one",
+        ),
+        (
+            &["--by", "line"],
+            "[possible values: thread, name, cpu, priority]",
+        ),
+        (&["--json", "--csv"], "cannot be used with"),
+        (&["--from", "2s"], "expected a time"),
+        (&["--from", "+1h"], "does not reach the time"),
+        (&["--to", "5"], "does not reach the time"),
+        (
+            &["--from", "+2ms", "--to", "+1ms"],
+            "there is no time between",
+        ),
+    ] {
+        wrong("wakeups", "compact", args, expected);
+    }
+    let (status, _, said) = analyze(&dir, "wakeups", "compact", &["--from", "0"]);
+    assert!(
+        status == 0 && said.contains("the trace covers only "),
+        "{said}"
+    );
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The module, for the time of one run.
+
+use anyhow::Result;
+use lt_proc::ProcRoot;
+
+use super::load_module;
+use crate::exec::Exec;
+use crate::out::note;
+
+/// The module; unloaded when dropped, if it was loaded here and has no instance.
+#[derive(Debug)]
+pub struct Loaded<'a> {
+    root: &'a ProcRoot,
+    ours: bool,
+}
+
+impl<'a> Loaded<'a> {
+    /// Loads the module unless it is loaded.
+    pub fn load(root: &'a ProcRoot) -> Result<Self> {
+        let ours = !root.is_loaded();
+        load_module(root)?;
+        Ok(Self { root, ours })
+    }
+}
+
+impl Drop for Loaded<'_> {
+    fn drop(&mut self) {
+        // Someone else may use it by now: unloading would remove their instances.
+        let is_used = self.root.instances().is_ok_and(|all| !all.is_empty());
+        if self.ours
+            && !is_used
+            && let Err(error) = Exec::new("modprobe", ["-r", "latency_tracker"]).output()
+        {
+            note(&format!("the module stays loaded: {error:#}"));
+        }
+    }
+}

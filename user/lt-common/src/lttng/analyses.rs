@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The kernel events that each analysis of `latency-tracker analyze` reads.
+
+use super::events::{OF_INTERRUPTS, OF_LIMITS, OF_PLACES, OF_REQUESTS, OF_THREADS};
+
+/// An analysis of a kernel trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[expect(
+    missing_docs,
+    reason = "the names are those of the commands, and --help would show a comment"
+)]
+pub enum Analysis {
+    Path,
+    Delays,
+    Wakeups,
+    Cpu,
+    Irq,
+    Syscalls,
+    Io,
+    Locks,
+}
+
+/// Contention inside the kernel. LTTng has no probe for it today; perf records it.
+const OF_LOCKS: [&str; 2] = ["lock_contention_begin", "lock_contention_end"];
+/// System calls that wait for a lock of user space.
+const OF_FUTEXES: &str = "futex,futex_wait,futex_waitv,futex_requeue";
+/// Names of the threads that existed before the trace, of disks, and of interrupt lines. LTTng writes these events once,
+/// when the session starts.
+const OF_NAMES: [&str; 3] = [
+    "lttng_statedump_process_state",
+    "lttng_statedump_block_device",
+    "lttng_statedump_interrupt",
+];
+
+impl Analysis {
+    /// The tracepoints that it reads; some are patterns.
+    pub fn tracepoints(self) -> Vec<&'static str> {
+        let groups: &[&[&'static str]] = match self {
+            Self::Path | Self::Delays => &[
+                &OF_THREADS,
+                &OF_INTERRUPTS,
+                &OF_REQUESTS,
+                &OF_PLACES,
+                &OF_LIMITS,
+            ],
+            Self::Wakeups | Self::Cpu => {
+                &[&OF_THREADS, &["sched_migrate_task", "sched_process_exit"]]
+            }
+            Self::Irq => &[&["irq_handler_*", "irq_softirq_*"]],
+            Self::Syscalls => &[],
+            Self::Io => &[&OF_REQUESTS],
+            Self::Locks => &[&OF_LOCKS],
+        };
+        // `sched_switch` gives an interrupted or calling thread its name.
+        let names = ["sched_switch"].into_iter().chain(OF_NAMES);
+        let mut events: Vec<&str> = groups
+            .iter()
+            .flat_map(|group| group.iter().copied())
+            .collect();
+        events.extend(names);
+        events.sort_unstable();
+        events.dedup();
+        events
+    }
+
+    /// The system calls that it reads, separated by commas.
+    pub fn syscalls(self) -> Option<&'static str> {
+        match self {
+            Self::Path | Self::Delays | Self::Syscalls => Some("*"),
+            Self::Locks => Some(OF_FUTEXES),
+            Self::Wakeups | Self::Cpu | Self::Irq | Self::Io => None,
+        }
+    }
+}
+
+/// Tracepoints and system calls that these analyses read together, each once.
+pub fn events_for(analyses: &[Analysis]) -> (Vec<String>, Option<String>) {
+    let mut events: Vec<&str> = analyses
+        .iter()
+        .flat_map(|analysis| analysis.tracepoints())
+        .collect();
+    events.sort_unstable();
+    events.dedup();
+    let mut calls: Vec<&str> = analyses
+        .iter()
+        .filter_map(|analysis| analysis.syscalls())
+        .flat_map(|calls| calls.split(','))
+        .collect();
+    calls.sort_unstable();
+    calls.dedup();
+    let calls = match calls.as_slice() {
+        [] => None,
+        all if all.contains(&"*") => Some("*".to_string()),
+        some => Some(some.join(",")),
+    };
+    (events.into_iter().map(String::from).collect(), calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    #[test]
+    fn what_several_analyses_read_is_recorded_once() {
+        for one in Analysis::value_variants() {
+            let (events, _) = events_for(&[*one]);
+            assert!(events.contains(&"sched_switch".to_string()), "{one:?}");
+        }
+        let (events, calls) = events_for(&[Analysis::Irq, Analysis::Locks]);
+        assert_eq!(
+            events.iter().filter(|e| *e == "sched_switch").count(),
+            1,
+            "{events:?}"
+        );
+        assert!(events.contains(&"irq_handler_*".to_string()));
+        assert_eq!(
+            calls.as_deref(),
+            Some("futex,futex_requeue,futex_wait,futex_waitv")
+        );
+        let (_, calls) = events_for(&[Analysis::Locks, Analysis::Syscalls]);
+        assert_eq!(
+            calls.as_deref(),
+            Some("*"),
+            "the pattern has the others in it"
+        );
+        assert_eq!(events_for(&[Analysis::Io]).1, None);
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Tables of how long kernel operations took: wakeups, time on CPUs, interrupts, system calls, disk requests and locks.
+//!
+//! ```text
+//! Seen --ground.rs--> who runs where, gaps --a machine--> start and end of one operation --table.rs--> rows, worst cases
+//!                                                 `-----> not measured: the start or the end was not recorded
+//! ```
+//!
+//! Events come in time order; only operations in flight and the rows are kept. A duration is measured only if every event
+//! between its start and its end was recorded: an operation of a CPU must not span a gap of that CPU, and an operation of
+//! a thread or a disk must not span a gap of any CPU, where it may have ended and started again. Each operation that
+//! cannot be measured is counted with the reason.
+
+mod calls;
+mod cpu;
+mod ground;
+mod group;
+mod io;
+mod irq;
+mod locks;
+mod requests;
+mod step;
+mod sums;
+mod table;
+mod wakeups;
+
+use std::fmt;
+
+use self::calls::Calls;
+use self::cpu::Cpu;
+use self::ground::Ground;
+pub use self::group::{By, Case, Extra, Key, Kind, Object, TaskId};
+use self::io::Io;
+use self::irq::Irq;
+use self::locks::Locks;
+pub use self::step::{Block, BlockStage, Operation, Seen, Step};
+pub use self::sums::{EXACT, Sums};
+use self::table::Why;
+pub use self::table::{Missed, Range, Row, Table};
+use self::wakeups::Wakeups;
+use crate::event::What;
+use crate::names::Name;
+
+/// An analysis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Analysis {
+    /// From waking to running.
+    Wakeups {
+        /// Whether `sched_waking` is recorded; otherwise `sched_wakeup` is the start.
+        wakings: bool,
+    },
+    /// Time on CPUs, and time of preempted threads.
+    Cpu,
+    /// Interrupt handlers and softirqs.
+    Irq,
+    /// System calls.
+    Syscalls,
+    /// Requests of disks.
+    Io,
+    /// Contended locks, and calls of `futex`.
+    Locks,
+}
+
+/// State machine of an analysis. It sees each event before [`Ground`] applies it.
+trait Machine: fmt::Debug {
+    fn see(&mut self, ground: &mut Ground, seen: &Seen<'_>);
+
+    /// Events of this CPU are lost from `time` on.
+    fn lost(&mut self, _ground: &mut Ground, _time: u64, _cpu: u32, _why: Why) {}
+
+    /// Called once, with the time of the last event.
+    fn finish(&mut self, ground: &mut Ground, time: u64);
+
+    fn tables(self: Box<Self>) -> Vec<Table>;
+}
+
+/// Tables in the making.
+#[derive(Debug)]
+pub struct Builder {
+    ground: Ground,
+    machine: Box<dyn Machine>,
+    last: u64,
+}
+
+impl Builder {
+    /// Makes a builder. `by` replaces the default grouping.
+    #[must_use]
+    pub fn new(analysis: Analysis, range: Range, by: Option<By>) -> Self {
+        let machine: Box<dyn Machine> = match analysis {
+            Analysis::Wakeups { wakings } => Box::new(Wakeups::new(range, by, wakings)),
+            Analysis::Cpu => Box::new(Cpu::new(range, by)),
+            Analysis::Irq => Box::new(Irq::new(range, by)),
+            Analysis::Syscalls => Box::new(Calls::all(range, by)),
+            Analysis::Io => Box::new(Io::new(range, by)),
+            Analysis::Locks => Box::new(Locks::new(range, by)),
+        };
+        Self {
+            ground: Ground::default(),
+            machine,
+            last: 0,
+        }
+    }
+
+    /// Declares that the trace has a stream of this CPU from `begin` on. Once declared for any CPU, those without a stream
+    /// count as unknown; without any declaration, a CPU counts as recorded from its first event. Must come before the first
+    /// event.
+    pub fn has_stream(&mut self, cpu: u32, begin: u64) {
+        self.ground.streams.push(cpu);
+        self.ground.lose(cpu, begin, false);
+    }
+
+    /// Declares that the stream of this CPU has ended at `time`, which later events have passed.
+    pub fn ends_stream(&mut self, time: u64, cpu: u32) {
+        self.lose(time.max(self.last), cpu, u64::MAX, false);
+    }
+
+    /// Processes the next event. An event earlier than its predecessor counts as simultaneous.
+    pub fn feed(&mut self, seen: &Seen<'_>) {
+        let time = seen.time.max(self.last);
+        self.last = time;
+        let seen = Seen { time, ..*seen };
+        if let Step::Known(What::Lost { until }) = seen.step {
+            return self.lose(time, seen.cpu, until.max(time), true);
+        }
+        if Ground::is_impossible(&seen) {
+            return self.lose(time, seen.cpu, time, true);
+        }
+        if self.ground.contradicts(&seen) {
+            // Events are missing, although no loss was reported.
+            self.lose(time, seen.cpu, time, true);
+        }
+        self.ground.starts(seen.cpu, time);
+        self.ground.name(&seen);
+        self.machine.see(&mut self.ground, &seen);
+        self.ground.apply(&seen);
+    }
+
+    fn lose(&mut self, time: u64, cpu: u32, until: u64, is_lost: bool) {
+        let why = if is_lost { Why::Lost } else { Why::Outside };
+        self.machine.lost(&mut self.ground, time, cpu, why);
+        self.ground.lose(cpu, until, is_lost);
+    }
+
+    /// Returns the tables.
+    #[must_use]
+    pub fn finish(mut self) -> Tables {
+        self.machine.finish(&mut self.ground, self.last);
+        Tables {
+            tables: self.machine.tables(),
+            ground: self.ground,
+        }
+    }
+}
+
+/// Complete tables.
+#[derive(Debug)]
+pub struct Tables {
+    /// The tables of the analysis.
+    pub tables: Vec<Table>,
+    ground: Ground,
+}
+
+impl Tables {
+    /// The number and the last name of a thread.
+    #[must_use]
+    pub fn task(&self, id: TaskId) -> (i32, Option<&str>) {
+        let (tid, name) = self.ground.task(id);
+        (tid, name.map(|name| self.text(name)))
+    }
+
+    /// A name of a thread, an interrupt or a system call.
+    #[must_use]
+    pub fn text(&self, name: Name) -> &str {
+        self.ground.names.text(name)
+    }
+
+    /// A CPU that the events mention and the trace does not have. Then no operation of a thread or a disk is measured.
+    #[must_use]
+    pub fn absent(&self) -> Option<u32> {
+        self.ground.absent
+    }
+}

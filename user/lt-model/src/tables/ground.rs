@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What all tables need to know: which thread runs on which CPU, names of threads, and gaps.
+
+use std::collections::HashMap;
+
+use super::group::{Case, Object, TaskId};
+use super::step::{Seen, Step};
+use super::table::Why;
+use crate::event::{Priority, What};
+use crate::names::{Name, Names};
+
+/// More CPUs than Linux supports. Events of higher numbers are ignored.
+const CPUS: u32 = 8192;
+
+/// The gaps so far.
+#[derive(Debug, Default, Clone, Copy)]
+struct Gaps {
+    count: u32,
+    /// The end of the last one to end.
+    until: u64,
+    /// Whether the tracer lost events; otherwise a stream only starts later or ends earlier than others.
+    has_lost: bool,
+}
+
+/// The start of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) time: u64,
+    count: u32,
+}
+
+impl Gaps {
+    fn mark(self, time: u64) -> Mark {
+        Mark {
+            time,
+            count: self.count,
+        }
+    }
+
+    /// Whether the time since then has a gap.
+    fn span(self, mark: Mark) -> bool {
+        self.count != mark.count || mark.time < self.until
+    }
+
+    fn add(&mut self, until: u64, is_lost: bool) {
+        self.count += 1;
+        self.until = self.until.max(until);
+        self.has_lost |= is_lost;
+    }
+
+    /// Why an operation is not measured that may be hidden by these gaps, or by the start or end of the trace.
+    fn why(self) -> Why {
+        match self.has_lost {
+            true => Why::Lost,
+            false => Why::Outside,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct OnCpu {
+    /// The thread that runs; 0 is the idle thread.
+    current: Option<i32>,
+    gaps: Gaps,
+    /// Start of the time that is recorded without a gap.
+    since: Option<u64>,
+}
+
+/// State common to all tables.
+#[derive(Debug, Default)]
+pub(super) struct Ground {
+    cpus: Vec<OnCpu>,
+    /// Gaps of any CPU.
+    gaps: Gaps,
+    tasks: Vec<(i32, Option<Name>)>,
+    numbers: HashMap<i32, TaskId>,
+    pub(super) names: Names,
+    /// The CPUs that have streams; empty if not known.
+    pub(super) streams: Vec<u32>,
+    /// A CPU that was mentioned and has no stream.
+    pub(super) absent: Option<u32>,
+}
+
+impl Ground {
+    fn at(&mut self, cpu: u32) -> Option<&mut OnCpu> {
+        if cpu >= CPUS {
+            return None;
+        }
+        let place = cpu as usize;
+        if self.cpus.len() <= place {
+            self.cpus.resize_with(place + 1, OnCpu::default);
+        }
+        self.cpus.get_mut(place)
+    }
+
+    /// The CPU is recorded from `time` on, or from earlier.
+    pub(super) fn starts(&mut self, cpu: u32, time: u64) {
+        if let Some(at) = self.at(cpu) {
+            at.since.get_or_insert(time);
+        }
+    }
+
+    /// Start of the time of a CPU that is recorded without a gap up to now.
+    pub(super) fn since(&self, cpu: u32) -> Option<u64> {
+        self.cpus.get(cpu as usize)?.since
+    }
+
+    pub(super) fn cpus(&self) -> u32 {
+        self.cpus.len() as u32
+    }
+
+    /// The thread that runs on a CPU.
+    pub(super) fn current(&self, cpu: u32) -> Option<i32> {
+        self.cpus.get(cpu as usize)?.current
+    }
+
+    /// The current thread of an event.
+    pub(super) fn who(&self, seen: &Seen<'_>) -> Option<i32> {
+        seen.tid.or_else(|| self.current(seen.cpu))
+    }
+
+    /// Whether a thread is known to run on some CPU.
+    pub(super) fn runs(&self, tid: i32) -> bool {
+        self.cpus.iter().any(|at| at.current == Some(tid))
+    }
+
+    /// Marks the start of an operation of a CPU.
+    pub(super) fn mark_on(&self, cpu: u32, time: u64) -> Mark {
+        let at = self.cpus.get(cpu as usize);
+        at.map_or(Mark { time, count: 0 }, |at| at.gaps.mark(time))
+    }
+
+    /// Whether a CPU has a gap since then.
+    pub(super) fn spans_on(&self, cpu: u32, mark: Mark) -> bool {
+        self.cpus
+            .get(cpu as usize)
+            .is_some_and(|at| at.gaps.span(mark))
+    }
+
+    /// Why an operation of a CPU is not measured.
+    pub(super) fn why_on(&self, cpu: u32) -> Why {
+        let at = self.cpus.get(cpu as usize);
+        at.map_or(Why::Outside, |at| at.gaps.why())
+    }
+
+    /// Marks the start of an operation of a thread or a disk.
+    pub(super) fn mark(&self, time: u64) -> Mark {
+        self.gaps.mark(time)
+    }
+
+    /// Whether any CPU has a gap since then.
+    pub(super) fn spans(&self, mark: Mark) -> bool {
+        self.gaps.span(mark)
+    }
+
+    /// Why an operation of a thread or a disk is not measured.
+    pub(super) fn why(&self) -> Why {
+        self.gaps.why()
+    }
+
+    /// Why an operation that started then, and has not ended, is not measured.
+    pub(super) fn why_since(&self, mark: Mark) -> Why {
+        match self.spans(mark) {
+            true => self.why(),
+            false => Why::Outside,
+        }
+    }
+
+    /// Why an operation of a CPU that started then, and has not ended, is not measured.
+    pub(super) fn why_on_since(&self, cpu: u32, mark: Mark) -> Why {
+        match self.spans_on(cpu, mark) {
+            true => self.why_on(cpu),
+            false => Why::Outside,
+        }
+    }
+
+    /// Events of a CPU are not recorded until then: lost, or outside of its stream.
+    pub(super) fn lose(&mut self, cpu: u32, until: u64, is_lost: bool) {
+        self.gaps.add(until, is_lost);
+        if let Some(at) = self.at(cpu) {
+            at.gaps.add(until, is_lost);
+            at.current = None;
+            at.since = Some(until);
+        }
+    }
+
+    /// Whether the event contradicts what is known: events are missing.
+    pub(super) fn contradicts(&self, seen: &Seen<'_>) -> bool {
+        match seen.step {
+            Step::Known(What::Switch { prev, .. }) => {
+                let current = self.current(seen.cpu);
+                current.is_some_and(|current| current != prev)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a field has a value that no kernel records: the event is from a damaged part of the trace.
+    pub(super) fn is_impossible(seen: &Seen<'_>) -> bool {
+        match seen.step {
+            Step::Known(What::Switch { prev, next, .. }) => prev < 0 || next < 0,
+            Step::Known(What::Waking { tid, .. } | What::Wakeup { tid, .. })
+            | Step::New { tid, .. } => tid < 0,
+            Step::Known(
+                What::Raise { vector } | What::Softirq { vector } | What::SoftirqEnd { vector },
+            ) => vector >= u32::BITS,
+            Step::Known(What::Irq { number, .. } | What::IrqEnd { number }) => number < 0,
+            _ => false,
+        }
+    }
+
+    /// Records that a thread is queued on a CPU.
+    pub(super) fn mention(&mut self, cpu: u32) {
+        if !self.streams.is_empty() && !self.streams.contains(&cpu) && cpu < CPUS {
+            self.absent.get_or_insert(cpu);
+        }
+    }
+
+    /// The thread with that number.
+    pub(super) fn find(&mut self, tid: i32) -> TaskId {
+        if let Some(id) = self.numbers.get(&tid) {
+            return *id;
+        }
+        // More than 2^32 threads would not fit into memory.
+        let id = TaskId(self.tasks.len() as u32);
+        self.tasks.push((tid, None));
+        self.numbers.insert(tid, id);
+        id
+    }
+
+    /// The number and the last name of a thread.
+    pub(super) fn task(&self, id: TaskId) -> (i32, Option<Name>) {
+        self.tasks.get(id.0 as usize).copied().unwrap_or((0, None))
+    }
+
+    /// The number and the name of the thread with that number.
+    pub(super) fn named(&mut self, tid: i32) -> (i32, Option<Name>) {
+        let id = self.find(tid);
+        self.task(id)
+    }
+
+    /// An operation.
+    pub(super) fn case(
+        &mut self,
+        (begin, end): (u64, u64),
+        cpu: u32,
+        tid: Option<i32>,
+        object: Option<Object>,
+    ) -> Case {
+        let thread = tid.map(|tid| self.find(tid));
+        Case {
+            begin,
+            end,
+            cpu,
+            thread,
+            who: thread.map(|thread| self.task(thread)),
+            priority: None::<Priority>,
+            object,
+        }
+    }
+
+    fn rename(&mut self, tid: i32, name: &[u8]) {
+        if tid == 0 || name.is_empty() {
+            return;
+        }
+        let name = self.names.number(name);
+        let id = self.find(tid);
+        if let Some(task) = self.tasks.get_mut(id.0 as usize) {
+            task.1 = Some(name);
+        }
+    }
+
+    /// Takes names from an event.
+    pub(super) fn name(&mut self, seen: &Seen<'_>) {
+        match seen.step {
+            Step::Known(What::Switch {
+                prev,
+                prev_name,
+                next,
+                next_name,
+                ..
+            }) => {
+                self.rename(prev, prev_name);
+                self.rename(next, next_name);
+            }
+            Step::Known(
+                What::Waking { tid, name, target } | What::Wakeup { tid, name, target },
+            )
+            | Step::New { tid, name, target } => {
+                self.rename(tid, name);
+                self.mention(target);
+            }
+            Step::Known(What::Migrate { tid, name, to, .. }) => {
+                self.rename(tid, name);
+                self.mention(to);
+            }
+            Step::Known(What::Fork { child, name }) => {
+                // The number may have been another thread's.
+                self.numbers.remove(&child);
+                self.rename(child, name);
+            }
+            Step::Known(What::There { tid, name }) => self.rename(tid, name),
+            _ => {}
+        }
+    }
+
+    /// Updates which thread runs where.
+    pub(super) fn apply(&mut self, seen: &Seen<'_>) {
+        if let Step::Known(What::Switch { next, .. }) = seen.step
+            && let Some(at) = self.at(seen.cpu)
+        {
+            at.current = Some(next);
+        }
+    }
+}

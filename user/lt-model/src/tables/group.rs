@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Operations, and the groups in which they are counted.
+
+use super::step::Operation;
+use crate::context::{Disk, Vector};
+use crate::event::Priority;
+use crate::names::Name;
+
+/// A thread. A number that is used again is another thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId(pub(super) u32);
+
+/// The operations of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// From waking to running.
+    Wakeup,
+    /// A thread on a CPU, from one switch to the next.
+    Run,
+    /// From being switched out while runnable to running again.
+    Preempted,
+    /// The handler of an interrupt.
+    Handler,
+    /// A softirq.
+    Softirq,
+    /// A softirq, from its raise to its start.
+    Raise,
+    /// A system call.
+    Call,
+    /// A disk request, from insertion to issue.
+    Queue,
+    /// A disk request, from issue to completion.
+    Device,
+    /// A contended lock of the kernel, from contention to acquisition.
+    Contention,
+    /// A call of `futex`.
+    Futex,
+}
+
+/// What to group by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Thread.
+    Thread,
+    /// Name of the thread.
+    Name,
+    /// CPU.
+    Cpu,
+    /// Priority of the thread.
+    Priority,
+    /// What the operation works for: interrupt line, vector, call, kind of lock, disk with operation.
+    Object,
+    /// Disk.
+    Device,
+    /// Address of the lock or futex.
+    Lock,
+}
+
+/// What an operation works for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Object {
+    /// An interrupt line and one of its handlers.
+    Line(i32, Name),
+    /// A softirq.
+    Vector(Vector),
+    /// A system call.
+    Call(Name),
+    /// An operation on a disk.
+    Disk(Disk, Operation),
+    /// A kind of lock, and the lock's address.
+    Lock(&'static str, u64),
+    /// An operation of `futex`, and the address.
+    Futex(&'static str, u64),
+}
+
+/// The group of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A thread; `None` if it is not recorded.
+    Thread(Option<TaskId>),
+    /// A name of threads.
+    Name(Option<Name>),
+    /// A CPU.
+    Cpu(u32),
+    /// A priority, as the kernel counts.
+    Priority(Option<i32>),
+    /// An object; addresses of locks are 0.
+    Object(Object),
+    /// A disk.
+    Device(Disk),
+    /// The address of a lock or futex.
+    Lock(u64),
+}
+
+/// A measured operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    /// Its start, ns.
+    pub begin: u64,
+    /// Its end, ns.
+    pub end: u64,
+    /// The CPU where it ended.
+    pub cpu: u32,
+    /// The thread, if known.
+    pub thread: Option<TaskId>,
+    /// The number and the name of the thread.
+    pub who: Option<(i32, Option<Name>)>,
+    /// The priority of the thread, if recorded.
+    pub priority: Option<Priority>,
+    /// What it works for.
+    pub object: Option<Object>,
+}
+
+impl Case {
+    /// Its duration, ns.
+    #[must_use]
+    pub fn took(&self) -> u64 {
+        self.end - self.begin
+    }
+}
+
+/// Counters of a row besides its durations; which, depends on the kind of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extra {
+    /// Calls or requests that ended with an error.
+    Errors,
+    /// Switches to a thread on a CPU other than its last one.
+    Migrations,
+    /// Completions of a part of a request.
+    Parts,
+    /// Requests that the driver has given back.
+    Requeues,
+    /// Requests that became a part of another request.
+    Merges,
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Disk requests in flight, paired by disk, position and length, since events do not name the request.
+//!
+//! ```text
+//!             insert            issue            complete (all sectors)
+//!  (nothing) -------> queued ---------> at device ---------> ended
+//!      |                ^  `- merge: gone   |  `- complete (some): the rest stays
+//!      `---- issue -----+-------------------' requeue
+//! ```
+
+use std::collections::BTreeMap;
+
+use super::ground::Mark;
+use super::step::{Block, Operation};
+use crate::context::Disk;
+
+/// A request in flight.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Live {
+    pub(super) operation: Operation,
+    pub(super) inserted: Option<Mark>,
+    /// The first issue.
+    pub(super) issued: Option<Mark>,
+    /// The thread that inserted or issued it.
+    pub(super) tid: Option<i32>,
+    /// Whether identical requests were in flight together with it.
+    pub(super) is_one_of_several: bool,
+    at_device: bool,
+    left: u64,
+}
+
+/// The effect of a completion.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Completed {
+    /// The request has ended.
+    All(Live),
+    /// A part of it has.
+    Part(Live),
+    /// A flush that was not issued itself.
+    Nothing,
+    /// The request was not seen before.
+    Unknown,
+}
+
+/// All requests in flight, by disk and first remaining sector; those of one place in the order in which they came there.
+#[derive(Debug, Default)]
+pub(super) struct Requests(BTreeMap<(Disk, u64), Vec<Live>>);
+
+impl Requests {
+    fn take(&mut self, key: (Disk, u64), is: impl Fn(&Live) -> bool) -> Option<Live> {
+        let here = self.0.get_mut(&key)?;
+        let place = here.iter().position(is)?;
+        let live = here.remove(place);
+        if here.is_empty() {
+            self.0.remove(&key);
+        }
+        Some(live)
+    }
+
+    fn put(&mut self, disk: Disk, sector: u64, mut live: Live) {
+        let here = self.0.entry((disk, sector)).or_default();
+        for other in here.iter_mut() {
+            if other.is_like(&live) {
+                (other.is_one_of_several, live.is_one_of_several) = (true, true);
+            }
+        }
+        here.push(live);
+    }
+
+    /// A request is inserted. Returns false if it is one that the driver has given back.
+    pub(super) fn insert(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> bool {
+        let key = (block.disk, block.sector);
+        let is_back = |live: &Live| live.is_queued(block.sectors) && live.issued.is_some();
+        if self
+            .0
+            .get(&key)
+            .is_some_and(|here| here.iter().any(is_back))
+        {
+            return false;
+        }
+        let live = Live {
+            operation: block.operation,
+            inserted: Some(mark),
+            issued: None,
+            tid,
+            is_one_of_several: false,
+            at_device: false,
+            left: block.sectors,
+        };
+        self.put(block.disk, block.sector, live);
+        true
+    }
+
+    /// A request is issued. Returns it if this is its first issue.
+    pub(super) fn issue(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> Option<Live> {
+        let key = (block.disk, block.sector);
+        let known = self
+            .take(key, |live| live.is_queued(block.sectors))
+            .or_else(|| self.grown(block));
+        let is_first = known.is_none_or(|live| live.issued.is_none());
+        let live = Live {
+            operation: block.operation,
+            inserted: known.and_then(|live| live.inserted),
+            issued: known.and_then(|live| live.issued).or(Some(mark)),
+            tid: known.and_then(|live| live.tid).or(tid),
+            is_one_of_several: known.is_some_and(|live| live.is_one_of_several),
+            at_device: true,
+            left: block.sectors,
+        };
+        self.put(block.disk, block.sector, live);
+        is_first.then_some(live)
+    }
+
+    /// Bios merged into a queued request make it longer without an event.
+    fn grown(&mut self, block: &Block) -> Option<Live> {
+        let end = block.sector.saturating_add(block.sectors);
+        let fits = |at: u64, live: &Live| {
+            let is_inside = live.left > 0 && at.saturating_add(live.left) <= end;
+            !live.at_device && live.operation == block.operation && is_inside
+        };
+        let range = (block.disk, block.sector)..(block.disk, end);
+        let mut inside = self.0.range(range);
+        let (key, _) = inside.find(|((_, at), here)| here.iter().any(|live| fits(*at, live)))?;
+        let key = *key;
+        self.take(key, |live| fits(key.1, live))
+    }
+
+    /// The driver gives a request back. Returns it.
+    pub(super) fn requeue(&mut self, block: &Block) -> Option<Live> {
+        let key = (block.disk, block.sector);
+        let is = |live: &Live| live.at_device && live.left == block.sectors;
+        let live = self.take(key, is)?;
+        let back = Live {
+            at_device: false,
+            ..live
+        };
+        self.put(block.disk, block.sector, back);
+        Some(live)
+    }
+
+    /// A queued request becomes a part of another one. Returns it.
+    pub(super) fn merge(&mut self, block: &Block) -> Option<Live> {
+        self.take((block.disk, block.sector), |live| {
+            live.is_queued(block.sectors)
+        })
+    }
+
+    /// A request is completed, or a part of one.
+    pub(super) fn complete(&mut self, block: &Block) -> Completed {
+        let key = (block.disk, block.sector);
+        let whole = |live: &Live| live.at_device && live.left == block.sectors;
+        let same = |live: &Live| whole(live) && live.operation == block.operation;
+        // A command without sectors at its issue may have some at its end.
+        let bare =
+            |live: &Live| live.at_device && live.left == 0 && live.operation == block.operation;
+        let ended = self.take(key, same).or_else(|| self.take(key, whole));
+        if let Some(live) = ended.or_else(|| self.take(key, bare)) {
+            return Completed::All(live);
+        }
+        if block.sectors == 0 {
+            return Completed::Nothing;
+        }
+        let part = |live: &Live| live.at_device && live.left > block.sectors;
+        let Some(mut live) = self.take(key, part) else {
+            return Completed::Unknown;
+        };
+        live.left -= block.sectors;
+        self.put(block.disk, block.sector.saturating_add(block.sectors), live);
+        Completed::Part(live)
+    }
+
+    /// Ends all, and returns them with their disks.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (Disk, Live)> {
+        let all = std::mem::take(&mut self.0).into_iter();
+        all.flat_map(|((disk, _), here)| here.into_iter().map(move |live| (disk, live)))
+    }
+}
+
+impl Live {
+    fn is_queued(&self, sectors: u64) -> bool {
+        !self.at_device && self.left == sectors
+    }
+
+    /// Whether a completion could be that of either.
+    fn is_like(&self, other: &Self) -> bool {
+        self.left == other.left && self.operation == other.operation
+    }
+}

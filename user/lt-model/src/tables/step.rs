@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Events for tables: those of the model, and details that only tables need.
+
+use crate::context::Disk;
+use crate::event::What;
+
+/// An event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen<'a> {
+    /// Time in ns, of any one clock.
+    pub time: u64,
+    /// The CPU where it happened.
+    pub cpu: u32,
+    /// The current thread, if the event names it.
+    pub tid: Option<i32>,
+    /// What happened.
+    pub step: Step<'a>,
+}
+
+/// A kind of event, with its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// An event of the model. Tables ignore [`What::Return`] and the stages of requests, which have steps of their own.
+    Known(What<'a>),
+    /// `sched_wakeup_new`: a new thread is put on a runqueue for the first time.
+    New {
+        /// The thread.
+        tid: i32,
+        /// Its name.
+        name: &'a [u8],
+        /// The CPU on which it will run.
+        target: u32,
+    },
+    /// A system call ends.
+    Return {
+        /// The name of the call, if the event has it.
+        call: Option<&'a [u8]>,
+        /// The return value, if recorded.
+        result: Option<i64>,
+    },
+    /// A step of a disk request.
+    Block(Block),
+    /// `contention_begin`: the current thread, or an interrupt on top of it, begins to wait for a lock.
+    Contended {
+        /// The address of the lock.
+        lock: u64,
+        /// `LCB_F_*`.
+        flags: u32,
+    },
+    /// `contention_end`: the wait has ended.
+    Acquired {
+        /// The address of the lock.
+        lock: u64,
+    },
+}
+
+/// The operation of a disk request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Makes the disk write out its cache.
+    Flush,
+    /// Gives blocks back to the disk.
+    Discard,
+    /// Anything else.
+    Other,
+}
+
+/// A step of a disk request, which is identified by its disk, position and length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// The step.
+    pub stage: BlockStage,
+    /// The disk.
+    pub disk: Disk,
+    /// First sector.
+    pub sector: u64,
+    /// Number of sectors.
+    pub sectors: u64,
+    /// The operation.
+    pub operation: Operation,
+    /// Whether it ended with an error.
+    pub failed: bool,
+}
+
+/// Stage of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockStage {
+    /// `block_rq_insert`
+    Inserted,
+    /// `block_rq_issue`
+    Issued,
+    /// `block_rq_requeue`: the driver has given it back.
+    Requeued,
+    /// `block_rq_merge`: it has become a part of another request.
+    Merged,
+    /// `block_rq_complete`: it has been completed, or a part of it.
+    Completed,
+}

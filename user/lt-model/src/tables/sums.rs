@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Count, sum, extremes and percentiles of durations, in bounded memory.
+//!
+//! Up to [`EXACT`] durations are kept, and percentiles are exact. More are counted in the buckets of the kernel module's
+//! histograms, eight for each power of two: a percentile is then the upper bound of its bucket, at most 1/8 above the true
+//! value.
+
+use std::collections::BTreeMap;
+
+/// Number of durations that are kept one by one.
+pub const EXACT: usize = 1024;
+
+/// Sums of durations, ns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Number of durations.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u64,
+    /// The shortest; 0 if there are none.
+    pub least: u64,
+    /// The longest.
+    pub most: u64,
+    values: Values,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Values {
+    /// All durations.
+    Exact(Vec<u64>),
+    /// Number of durations in each bucket.
+    Counted(BTreeMap<u16, u64>),
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self::Exact(Vec::new())
+    }
+}
+
+/// Number of bits below the leading one that choose a bucket.
+const BITS: u32 = 3;
+
+/// The bucket of a duration.
+fn bucket_of(took: u64) -> u16 {
+    let shift = (took | 1 << BITS).ilog2() - BITS;
+    ((shift << BITS) + (took >> shift) as u32) as u16
+}
+
+/// The longest duration of a bucket.
+fn last_of(bucket: u16) -> u64 {
+    let (octave, place) = (
+        u32::from(bucket) >> BITS,
+        u64::from(bucket) & ((1 << BITS) - 1),
+    );
+    match octave {
+        0 => place,
+        _ => (((place + (1 << BITS) + 1) as u128) << (octave - 1)).wrapping_sub(1) as u64,
+    }
+}
+
+impl Sums {
+    /// Adds a duration.
+    pub fn add(&mut self, took: u64) {
+        self.sum = self.sum.saturating_add(took);
+        self.value(took);
+    }
+
+    /// Counts a duration that is part of no sum.
+    pub(super) fn value(&mut self, took: u64) {
+        self.least = match self.count {
+            0 => took,
+            _ => self.least.min(took),
+        };
+        self.most = self.most.max(took);
+        self.count += 1;
+        match &mut self.values {
+            Values::Exact(all) if all.len() < EXACT => all.push(took),
+            Values::Exact(all) => {
+                let mut counted = BTreeMap::new();
+                for took in all.iter().chain([&took]) {
+                    *counted.entry(bucket_of(*took)).or_default() += 1;
+                }
+                self.values = Values::Counted(counted);
+            }
+            Values::Counted(counted) => *counted.entry(bucket_of(took)).or_default() += 1,
+        }
+    }
+
+    /// Whether percentiles are exact.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        matches!(self.values, Values::Exact(_))
+    }
+
+    /// The smallest duration that at least this share of all durations, in percent, does not exceed, or an upper bound of
+    /// it. `None` if there are no durations.
+    #[must_use]
+    pub fn percentile(&self, percent: u64) -> Option<u64> {
+        let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100);
+        let rank = u64::try_from(rank.max(1)).ok()?;
+        match &self.values {
+            Values::Exact(all) => {
+                let mut all = all.clone();
+                all.sort_unstable();
+                all.get(usize::try_from(rank - 1).ok()?).copied()
+            }
+            Values::Counted(counted) => {
+                let mut seen = 0;
+                let bucket = counted.iter().find(|(_, count)| {
+                    seen += **count;
+                    seen >= rank
+                });
+                bucket.map(|(bucket, _)| last_of(*bucket).min(self.most))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn buckets_are_those_of_the_kernel_module() {
+        // The bounds that an instance's histogram prints.
+        for (low, high) in [
+            (0, 1),
+            (7, 8),
+            (8, 9),
+            (15, 16),
+            (16, 18),
+            (18_874_368, 20_971_520),
+        ] {
+            assert_eq!(bucket_of(low), bucket_of(high - 1), "{low}");
+            assert_ne!(bucket_of(low), bucket_of(high), "{low}");
+            assert_eq!(last_of(bucket_of(low)), high - 1);
+        }
+        assert_eq!(last_of(bucket_of(u64::MAX)), u64::MAX);
+    }
+
+    #[test]
+    fn few_durations_have_exact_percentiles() {
+        let mut sums = Sums::default();
+        assert_eq!(sums.percentile(50), None);
+        (1..=100).rev().for_each(|took| sums.add(took * 1000));
+        assert_eq!(
+            (sums.count, sums.sum, sums.least, sums.most),
+            (100, 5_050_000, 1000, 100_000)
+        );
+        let of = |percent| sums.percentile(percent);
+        assert_eq!(
+            (of(50), of(90), of(99)),
+            (Some(50_000), Some(90_000), Some(99_000))
+        );
+        assert!(sums.is_exact());
+    }
+
+    proptest! {
+        #[test]
+        fn a_percentile_is_at_most_an_eighth_too_high(
+            mut all in prop::collection::vec(0..u64::MAX / 5000, 1..3000), percent in 1..=100u64,
+        ) {
+            let mut sums = Sums::default();
+            all.iter().for_each(|took| sums.add(*took));
+            all.sort_unstable();
+            let rank = (all.len() as u64 * percent).div_ceil(100).max(1) as usize;
+            let (is, told) = (all[rank - 1], sums.percentile(percent).unwrap());
+            prop_assert_eq!(sums.is_exact(), all.len() <= EXACT);
+            match sums.is_exact() {
+                true => prop_assert_eq!(told, is),
+                false => prop_assert!(told >= is && told - is <= is / 8, "{told} {is}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! One table: durations by group and interval, the worst cases, and what could not be measured.
+
+use std::collections::HashMap;
+
+use super::group::{By, Case, Extra, Key, Kind, Object};
+use super::sums::Sums;
+use crate::names::Name;
+
+/// A row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Row {
+    /// The durations.
+    pub sums: Sums,
+    extra: [u64; 5],
+}
+
+impl Row {
+    /// A counter.
+    #[must_use]
+    pub fn extra(&self, which: Extra) -> u64 {
+        self.extra[which as usize]
+    }
+}
+
+/// Operations that were not measured, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Missed {
+    /// Events were lost between start and end, or the start or the end itself.
+    pub lost: u64,
+    /// The start was before the trace or the range, or the end after it.
+    pub outside: u64,
+    /// Identical requests were in flight at once: which of them ended first is not recorded.
+    pub identical: u64,
+}
+
+/// Why an operation is not measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    Lost,
+    Outside,
+    Identical,
+}
+
+/// What to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// Start, ns. Operations that started earlier are not measured.
+    pub from: u64,
+    /// End, ns. Operations that end later are not measured.
+    pub to: u64,
+    /// Length of the intervals, ns; greater than 0.
+    pub every: Option<u64>,
+    /// Only operations of the thread with this number.
+    pub tid: Option<i32>,
+    /// Number of worst cases to keep.
+    pub worst: usize,
+}
+
+impl Range {
+    /// All of the trace, with that many worst cases.
+    #[must_use]
+    pub fn all(worst: usize) -> Self {
+        Self {
+            from: 0,
+            to: u64::MAX,
+            every: None,
+            tid: None,
+            worst,
+        }
+    }
+
+    fn interval(&self, time: u64) -> u64 {
+        self.every.map_or(0, |every| (time - self.from) / every)
+    }
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// Its operations.
+    pub kind: Kind,
+    /// Its grouping.
+    pub by: By,
+    /// All durations.
+    pub whole: Row,
+    /// The rows, by number of the interval and group. An operation counts in the interval in which it ends; time on a CPU
+    /// counts in the interval in which it is spent.
+    pub rows: HashMap<(u64, Key), Row>,
+    /// The longest operations, the longest first.
+    pub worst: Vec<Case>,
+    /// What was not measured.
+    pub missed: Missed,
+    /// Recorded time by interval and CPU, ns. Of [`Kind::Run`] only.
+    pub recorded: HashMap<(u64, u32), u64>,
+    range: Range,
+}
+
+impl Table {
+    pub(super) fn new(kind: Kind, range: Range, by: By) -> Self {
+        Self {
+            kind,
+            by,
+            whole: Row::default(),
+            rows: HashMap::new(),
+            worst: Vec::new(),
+            missed: Missed::default(),
+            recorded: HashMap::new(),
+            range,
+        }
+    }
+
+    fn is_of(&self, case: &Case) -> bool {
+        let tid = case.who.map(|(tid, _)| tid);
+        self.range.tid.is_none_or(|of| tid == Some(of))
+    }
+
+    fn key(&self, case: &Case) -> Key {
+        match (self.by, case.object) {
+            (By::Cpu, _) => Key::Cpu(case.cpu),
+            (By::Name, _) => Key::Name(case.who.and_then(|(_, name)| name)),
+            (By::Priority, _) => Key::Priority(case.priority.map(|prio| prio.0)),
+            (By::Device, Some(Object::Disk(disk, _))) => Key::Device(disk),
+            (By::Lock, Some(Object::Lock(_, lock) | Object::Futex(_, lock))) => Key::Lock(lock),
+            (By::Object, Some(object)) => Key::Object(match object {
+                Object::Lock(kind, _) => Object::Lock(kind, 0),
+                Object::Futex(op, _) => Object::Futex(op, 0),
+                other => other,
+            }),
+            _ => Key::Thread(case.thread),
+        }
+    }
+
+    fn row(&mut self, interval: u64, case: &Case) -> &mut Row {
+        let key = self.key(case);
+        self.rows.entry((interval, key)).or_default()
+    }
+
+    /// Whether the whole operation is in the range.
+    pub(super) fn is_inside(&self, case: &Case) -> bool {
+        case.begin >= self.range.from && case.end <= self.range.to
+    }
+
+    /// Whether the operation is in the range; counts it as outside if it is only in part.
+    fn has(&mut self, case: &Case) -> bool {
+        let Range { from, to, .. } = self.range;
+        if !self.is_of(case) || case.end <= from && case.begin < from || case.begin >= to {
+            return false;
+        }
+        let is_inside = self.is_inside(case);
+        if !is_inside {
+            self.missed.outside += 1;
+        }
+        is_inside
+    }
+
+    /// Adds an operation.
+    pub(super) fn measure(&mut self, case: &Case) {
+        if self.has(case) {
+            let interval = self.range.interval(case.end);
+            self.row(interval, case).sums.add(case.took());
+            self.whole.sums.add(case.took());
+            self.compare(case);
+        }
+    }
+
+    /// Adds an operation whose time is accounted for by [`Table::spend`].
+    pub(super) fn count(&mut self, case: &Case) {
+        if self.has(case) {
+            let interval = self.range.interval(case.end);
+            self.row(interval, case).sums.value(case.took());
+            self.whole.sums.value(case.took());
+            self.compare(case);
+        }
+    }
+
+    fn compare(&mut self, case: &Case) {
+        let order = |case: &Case| (std::cmp::Reverse(case.took()), case.begin, case.cpu);
+        let place = self
+            .worst
+            .partition_point(|other| order(other) <= order(case));
+        if place < self.range.worst {
+            self.worst.truncate(self.range.worst - 1);
+            self.worst.insert(place, *case);
+        }
+    }
+
+    /// Calls `each` with every interval between two times, and the time in it.
+    fn split(&self, begin: u64, end: u64, mut each: impl FnMut(u64, u64)) {
+        let (mut at, end) = (begin.max(self.range.from), end.min(self.range.to));
+        while at < end {
+            let interval = self.range.interval(at);
+            let next = self.range.every.and_then(|every| {
+                let ends = interval.checked_add(1)?.checked_mul(every)?;
+                self.range.from.checked_add(ends)
+            });
+            let until = next.unwrap_or(end).min(end);
+            each(interval, until - at);
+            at = until;
+        }
+    }
+
+    /// Adds the part of an operation that lies in the range to the sums of its intervals.
+    pub(super) fn spend(&mut self, case: &Case) {
+        if !self.is_of(case) {
+            return;
+        }
+        let mut parts = Vec::new();
+        self.split(case.begin, case.end, |interval, time| {
+            parts.push((interval, time));
+        });
+        for (interval, time) in parts {
+            let row = self.row(interval, case);
+            row.sums.sum = row.sums.sum.saturating_add(time);
+            self.whole.sums.sum = self.whole.sums.sum.saturating_add(time);
+        }
+    }
+
+    /// Adds recorded time of a CPU.
+    pub(super) fn record(&mut self, cpu: u32, begin: u64, end: u64) {
+        let mut parts = Vec::new();
+        self.split(begin, end, |interval, time| parts.push((interval, time)));
+        for (interval, time) in parts {
+            *self.recorded.entry((interval, cpu)).or_default() += time;
+        }
+    }
+
+    /// Increments a counter of the row of an operation, at the time of its end.
+    pub(super) fn note(&mut self, case: &Case, which: Extra) {
+        let is_in = self.range.from <= case.end && case.end <= self.range.to;
+        if is_in && self.is_of(case) {
+            let interval = self.range.interval(case.end);
+            self.row(interval, case).extra[which as usize] += 1;
+            self.whole.extra[which as usize] += 1;
+        }
+    }
+
+    /// Counts an operation that is not measured, of which only one end is known.
+    pub(super) fn miss(&mut self, time: u64, who: Option<(i32, Option<Name>)>, why: Why) {
+        let is_in = self.range.from <= time && time <= self.range.to;
+        let tid = who.map(|(tid, _)| tid);
+        if !is_in || self.range.tid.is_some_and(|of| tid != Some(of)) {
+            return;
+        }
+        match why {
+            Why::Lost => self.missed.lost += 1,
+            Why::Outside => self.missed.outside += 1,
+            Why::Identical => self.missed.identical += 1,
+        }
+    }
+
+    /// Counts a whole operation that is not measured, although both its ends are known.
+    pub(super) fn miss_case(&mut self, case: &Case, why: Why) {
+        self.miss(case.end, case.who, why);
+    }
+
+    /// Drops all results, since events of a whole CPU are not recorded: nothing was measured.
+    pub(super) fn give_up(&mut self) {
+        self.missed.lost += self.whole.sums.count;
+        self.whole = Row::default();
+        self.rows.clear();
+        self.worst.clear();
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Tables of durations, from lists of events with known results.
+
+mod any;
+mod io;
+mod irq;
+mod locks;
+mod sched;
+mod syscalls;
+
+use lt_model::tables::{
+    Analysis, Block, BlockStage, Builder, By, Case, Extra, Kind, Missed, Object, Operation, Range,
+    Seen, Step, Table, Tables,
+};
+use lt_model::{Disk, Event, What};
+
+use crate::made::{R, S, at, switch, waking};
+
+const WAKEUPS: Analysis = Analysis::Wakeups { wakings: true };
+
+fn of(event: Event<'static>) -> Seen<'static> {
+    let Event { time, cpu, what } = event;
+    seen(time, cpu, Step::Known(what))
+}
+
+fn seen(time: u64, cpu: u32, step: Step<'static>) -> Seen<'static> {
+    Seen {
+        time,
+        cpu,
+        tid: None,
+        step,
+    }
+}
+
+fn tables_of(analysis: Analysis, range: Range, by: Option<By>, all: &[Seen<'static>]) -> Tables {
+    let mut builder = Builder::new(analysis, range, by);
+    all.iter().for_each(|seen| builder.feed(seen));
+    builder.finish()
+}
+
+/// The tables of all of the events.
+fn tables(analysis: Analysis, all: &[Seen<'static>]) -> Vec<Table> {
+    tables_of(analysis, Range::all(100), None, all).tables
+}
+
+fn find(tables: &[Table], kind: Kind) -> &Table {
+    tables.iter().find(|table| table.kind == kind).unwrap()
+}
+
+/// The durations, in order of their starts.
+fn took(table: &Table) -> Vec<(u64, u64)> {
+    let mut all: Vec<_> = table
+        .worst
+        .iter()
+        .map(|case| (case.begin, case.took()))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+fn missed(lost: u64, outside: u64) -> Missed {
+    Missed {
+        lost,
+        outside,
+        identical: 0,
+    }
+}
+
+fn lost(time: u64, cpu: u32, until: u64) -> Seen<'static> {
+    of(at(time, cpu, What::Lost { until }))
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What holds for any events.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const ALL: [Analysis; 6] = [
+    WAKEUPS,
+    Analysis::Cpu,
+    Analysis::Irq,
+    Analysis::Syscalls,
+    Analysis::Io,
+    Analysis::Locks,
+];
+
+/// Some event of few CPUs, threads and objects; `n` chooses its kind.
+fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
+    let known = |what| seen(time, cpu, Step::Known(what));
+    let names: [&'static [u8]; 3] = [b"read", b"futex", b"write"];
+    let name = names[more as usize % 3];
+    match n {
+        0..10 => of(switch(
+            time,
+            cpu,
+            tid,
+            if more.is_multiple_of(2) { S } else { R },
+            (tid + 1 + more as i32 % 2) % 5,
+        )),
+        10..16 => of(waking(time, cpu, tid)),
+        16 => known(What::Irq {
+            number: 4,
+            name: b"disk",
+        }),
+        17 => known(What::IrqEnd { number: 4 }),
+        18 => known(What::Raise { vector: more % 3 }),
+        19 => known(What::Softirq { vector: more % 3 }),
+        20 => known(What::SoftirqEnd { vector: more % 3 }),
+        21 | 22 => known(What::Call { name }),
+        23 | 24 => seen(
+            time,
+            cpu,
+            Step::Return {
+                call: Some(name),
+                result: Some(i64::from(more) - 2),
+            },
+        ),
+        25 => known(What::Futex {
+            op: more,
+            address: 64,
+        }),
+        26 => seen(
+            time,
+            cpu,
+            Step::Contended {
+                lock: 64,
+                flags: more,
+            },
+        ),
+        27 => seen(time, cpu, Step::Acquired { lock: 64 }),
+        28 => known(What::Fork {
+            child: tid,
+            name: b"child",
+        }),
+        29 => known(What::Lost {
+            until: time + u64::from(more),
+        }),
+        _ => {
+            use BlockStage::{Completed, Inserted, Issued, Merged, Requeued};
+            let stages = [
+                Inserted, Issued, Issued, Completed, Completed, Requeued, Merged,
+            ];
+            let block = Block {
+                stage: stages[n as usize % stages.len()],
+                disk: Disk(8 << 20),
+                sector: u64::from(more) / 4 * 8,
+                sectors: 8 + u64::from(more % 2) * 8,
+                operation: Operation::Write,
+                failed: more == 0,
+            };
+            seen(time, cpu, Step::Block(block))
+        }
+    }
+}
+
+fn events() -> impl Strategy<Value = Vec<Seen<'static>>> {
+    let one = (0..3u64, 0..3u32, 0..40u32, 0..5i32, 0..8u32);
+    prop::collection::vec(one, 0..300).prop_map(|all| {
+        let mut time = 0;
+        let each = all.into_iter().map(|(later, cpu, n, tid, more)| {
+            time += later;
+            some(time, cpu, n, tid, more)
+        });
+        each.collect()
+    })
+}
+
+/// Count and sum of all rows together.
+fn of_rows(table: &Table) -> (u64, u64) {
+    let rows = table.rows.values();
+    rows.fold((0, 0), |(count, sum), row| {
+        (count + row.sums.count, sum + row.sums.sum)
+    })
+}
+
+proptest! {
+    #[test]
+    fn groups_add_up_to_the_whole_and_all_groupings_agree(all in events()) {
+        for analysis in ALL {
+            let by = |by| tables_of(analysis, Range::all(5), Some(by), &all).tables;
+            let first = by(By::Thread);
+            for other in [By::Thread, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock].map(by) {
+                for (table, first) in other.iter().zip(&first) {
+                    prop_assert_eq!(of_rows(table), (table.whole.sums.count, table.whole.sums.sum));
+                    prop_assert_eq!(&table.whole, &first.whole);
+                    prop_assert_eq!(&table.worst, &first.worst);
+                    prop_assert_eq!(table.missed, first.missed);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_lose_nothing(all in events(), every in 1..50u64) {
+        for analysis in ALL {
+            let whole = tables_of(analysis, Range::all(5), None, &all).tables;
+            let range = Range { every: Some(every), ..Range::all(5) };
+            let parts = tables_of(analysis, range, None, &all).tables;
+            for (parts, whole) in parts.iter().zip(&whole) {
+                prop_assert_eq!(of_rows(parts), of_rows(whole));
+                prop_assert_eq!((&parts.whole, parts.missed), (&whole.whole, whole.missed));
+                let recorded = |table: &Table| table.recorded.values().sum::<u64>();
+                prop_assert_eq!(recorded(parts), recorded(whole));
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_alone_has_the_rows_that_it_has_among_others(all in events(), tid in 0..5i32) {
+        for analysis in ALL {
+            let found = tables_of(analysis, Range::all(1000), Some(By::Thread), &all);
+            let range = Range { tid: Some(tid), ..Range::all(1000) };
+            let alone = tables_of(analysis, range, Some(By::Thread), &all).tables;
+            for (table, alone) in found.tables.iter().zip(&alone) {
+                let is = |case: &&Case| case.who.is_some_and(|(of, _)| of == tid);
+                let cases: Vec<_> = table.worst.iter().filter(is).copied().collect();
+                prop_assert_eq!(&alone.worst, &cases);
+            }
+        }
+    }
+
+    /// No duration reaches across a gap: each case is also found if the events before it, and those after it, are missing.
+    #[test]
+    fn no_duration_of_a_thread_spans_a_gap(all in events()) {
+        let gaps: Vec<(u64, u64)> = all.iter().filter_map(|seen| match seen.step {
+            Step::Known(What::Lost { until }) => Some((seen.time, until)),
+            _ => None,
+        }).collect();
+        for analysis in [WAKEUPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks] {
+            for table in tables(analysis, &all) {
+                for case in &table.worst {
+                    let hidden = gaps.iter().any(|(from, until)| *from < case.end && *until > case.begin);
+                    prop_assert!(!hidden, "{case:?} {gaps:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Disk requests.
+
+use super::*;
+use BlockStage::{Completed, Inserted, Issued, Merged, Requeued};
+
+const SDA: Disk = Disk(8 << 20);
+
+fn block(time: u64, stage: BlockStage, sector: u64, sectors: u64) -> Seen<'static> {
+    let block = Block {
+        stage,
+        disk: SDA,
+        sector,
+        sectors,
+        operation: Operation::Read,
+        failed: false,
+    };
+    seen(time, 0, Step::Block(block))
+}
+
+fn both(all: &[Seen<'static>]) -> (Table, Table) {
+    let found = tables(Analysis::Io, all);
+    (
+        find(&found, Kind::Queue).clone(),
+        find(&found, Kind::Device).clone(),
+    )
+}
+
+#[test]
+fn a_request_is_queued_and_then_at_the_device() {
+    let (queue, device) = both(&[
+        block(1, Inserted, 0, 8),
+        block(5, Issued, 0, 8),
+        block(9, Issued, 8, 8),
+        block(20, Completed, 0, 8),
+        block(30, Completed, 8, 8),
+    ]);
+    assert_eq!(took(&queue), [(1, 4)]);
+    assert_eq!(took(&device), [(5, 15), (9, 21)]);
+    assert_eq!((queue.missed, device.missed), (missed(0, 0), missed(0, 0)));
+}
+
+#[test]
+fn parts_requeues_and_merges_are_followed() {
+    let (queue, device) = both(&[
+        block(1, Inserted, 0, 8),
+        block(2, Inserted, 8, 8),
+        block(3, Merged, 8, 8),
+        // It has grown.
+        block(4, Issued, 0, 16),
+        block(5, Requeued, 0, 16),
+        block(6, Inserted, 0, 16),
+        block(7, Issued, 0, 16),
+        block(8, Completed, 0, 8),
+        block(9, Completed, 8, 8),
+    ]);
+    assert_eq!(took(&queue), [(1, 3)]);
+    assert_eq!(took(&device), [(4, 5)]);
+    let counts = [Extra::Parts, Extra::Requeues, Extra::Merges].map(|of| device.whole.extra(of));
+    assert_eq!(counts, [1, 1, 1]);
+    assert_eq!((queue.missed, device.missed), (missed(0, 0), missed(0, 0)));
+}
+
+#[test]
+fn identical_requests_in_flight_at_once_are_not_measured() {
+    let (_, device) = both(&[
+        block(1, Issued, 0, 8),
+        block(2, Issued, 0, 8),
+        block(10, Completed, 0, 8),
+        block(30, Completed, 0, 8),
+        // One after the other, they are.
+        block(40, Issued, 0, 8),
+        block(41, Completed, 0, 8),
+    ]);
+    assert_eq!((took(&device), device.missed.identical), (vec![(40, 1)], 2));
+}
+
+#[test]
+fn ends_without_starts_starts_without_ends_and_gaps_are_counted() {
+    let (queue, device) = both(&[
+        block(1, Completed, 0, 8),
+        block(2, Issued, 8, 8),
+        // A flush that was not issued itself.
+        block(3, Completed, 0, 0),
+        block(4, Inserted, 80, 8),
+        lost(5, 3, 6),
+        block(7, Issued, 80, 8),
+        block(9, Completed, 80, 8),
+        block(10, Inserted, 800, 8),
+    ]);
+    assert_eq!(took(&device), [(7, 2)]);
+    assert_eq!((took(&queue), queue.missed), (vec![], missed(1, 1)));
+    assert_eq!(device.missed, missed(1, 1));
+}
+
+#[test]
+fn a_failed_request_is_measured_and_counted() {
+    let failed = Block {
+        stage: Completed,
+        disk: SDA,
+        sector: 0,
+        sectors: 8,
+        operation: Operation::Read,
+        failed: true,
+    };
+    let (_, device) = both(&[block(1, Issued, 0, 8), seen(4, 0, Step::Block(failed))]);
+    assert_eq!(
+        (took(&device), device.whole.extra(Extra::Errors)),
+        (vec![(1, 3)], 1)
+    );
+}

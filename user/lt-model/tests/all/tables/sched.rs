@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Wakeups, and time on CPUs.
+
+use super::*;
+
+#[test]
+fn a_wakeup_lasts_from_waking_to_running() {
+    let all = [
+        of(switch(0, 0, 7, S, 8)),
+        of(waking(10, 0, 7)),
+        of(switch(25, 0, 8, R, 7)),
+        // Preempted, and not woken.
+        of(switch(30, 0, 7, R, 8)),
+        of(switch(90, 0, 8, S, 7)),
+        // It wakes itself: it just continues.
+        of(waking(95, 0, 7)),
+        of(switch(100, 0, 7, S, 0)),
+        of(waking(110, 1, 7)),
+        of(switch(117, 0, 0, R, 7)),
+        of(waking(120, 0, 8)),
+    ];
+    let tables = tables(WAKEUPS, &all);
+    let table = &tables[0];
+    assert_eq!(took(table), [(10, 15), (110, 7)]);
+    assert_eq!((table.whole.sums.sum, table.whole.sums.count), (22, 2));
+    assert_eq!((table.worst[0].took(), table.worst[0].cpu), (15, 0));
+    // Thread 8 has not run any more.
+    assert_eq!(table.missed, missed(0, 1));
+}
+
+#[test]
+fn a_wakeup_before_its_sleep_counts_only_if_the_thread_sleeps() {
+    let sleeps = [
+        of(switch(0, 0, 0, R, 7)),
+        of(waking(10, 1, 7)),
+        of(switch(12, 0, 7, S, 8)),
+        of(switch(20, 0, 8, S, 7)),
+    ];
+    assert_eq!(took(&tables(WAKEUPS, &sleeps)[0]), [(10, 10)]);
+    let mut stays = sleeps;
+    stays[2] = of(switch(12, 0, 7, R, 8));
+    let stays = tables(WAKEUPS, &stays);
+    assert_eq!((took(&stays[0]), stays[0].missed), (vec![], missed(0, 0)));
+    // sched_wakeup while it still runs: it did not go to sleep then.
+    let what = What::Wakeup {
+        tid: 7,
+        name: b"",
+        target: 0,
+    };
+    let mut woken = sleeps.to_vec();
+    woken.insert(2, of(at(11, 1, what)));
+    woken.push(of(switch(30, 0, 7, S, 0)));
+    let woken = tables(WAKEUPS, &woken);
+    assert_eq!(took(&woken[0]), []);
+}
+
+#[test]
+fn a_new_thread_waits_from_its_first_wakeup() {
+    let new = Step::New {
+        tid: 9,
+        name: b"new",
+        target: 0,
+    };
+    let fork = What::Fork {
+        child: 9,
+        name: b"old",
+    };
+    let all = [
+        of(at(1, 0, fork)),
+        seen(2, 0, new),
+        of(switch(9, 0, 8, R, 9)),
+    ];
+    let found = tables_of(WAKEUPS, Range::all(5), None, &all);
+    assert_eq!(took(&found.tables[0]), [(2, 7)]);
+    let thread = found.tables[0].worst[0].thread.unwrap();
+    assert_eq!(found.task(thread), (9, Some("new")));
+}
+
+#[test]
+fn without_waking_the_wakeup_is_the_start() {
+    let wakeup = |time, tid| {
+        of(at(
+            time,
+            1,
+            What::Wakeup {
+                tid,
+                name: b"",
+                target: 0,
+            },
+        ))
+    };
+    let all = [
+        of(switch(0, 0, 7, S, 8)),
+        wakeup(10, 7),
+        // Thread 8 runs: it was not asleep.
+        wakeup(11, 8),
+        of(switch(15, 0, 8, S, 7)),
+    ];
+    let table = &tables(Analysis::Wakeups { wakings: false }, &all)[0];
+    assert_eq!((took(table), table.missed), (vec![(10, 5)], missed(0, 0)));
+}
+
+#[test]
+fn no_wait_spans_a_gap_of_any_cpu() {
+    let all = [
+        of(switch(0, 0, 7, S, 8)),
+        of(waking(10, 0, 7)),
+        lost(12, 1, 14),
+        of(switch(25, 0, 8, S, 7)),
+        of(waking(30, 0, 8)),
+        of(switch(35, 0, 7, S, 8)),
+        // In this gap, thread 7 was woken and thread 8 perhaps switched out.
+        lost(40, 0, 50),
+        of(switch(60, 0, 8, S, 7)),
+    ];
+    let table = &tables(WAKEUPS, &all)[0];
+    assert_eq!((took(table), table.missed), (vec![(30, 5)], missed(2, 0)));
+    // It lasts into a gap that began before it.
+    let all = [
+        of(switch(0, 0, 7, S, 8)),
+        lost(5, 1, 20),
+        of(waking(10, 0, 7)),
+        of(switch(15, 0, 8, S, 7)),
+    ];
+    let table = &tables(WAKEUPS, &all)[0];
+    assert_eq!((took(table), table.missed), (vec![], missed(1, 0)));
+}
+
+#[test]
+fn what_is_outside_of_the_streams_or_of_the_range_is_not_measured() {
+    let all = [
+        of(switch(0, 0, 7, S, 8)),
+        of(waking(10, 0, 7)),
+        of(switch(25, 0, 8, S, 7)),
+        of(waking(30, 0, 8)),
+        of(switch(35, 0, 7, S, 8)),
+        of(waking(40, 0, 7)),
+        of(switch(60, 0, 8, S, 7)),
+    ];
+    let range = Range {
+        from: 20,
+        to: 50,
+        ..Range::all(5)
+    };
+    let table = &tables_of(WAKEUPS, range, None, &all).tables[0];
+    assert_eq!((took(table), table.missed), (vec![(30, 5)], missed(0, 2)));
+    let range = Range {
+        tid: Some(8),
+        ..range
+    };
+    let table = &tables_of(WAKEUPS, range, None, &all).tables[0];
+    assert_eq!((took(table), table.missed), (vec![(30, 5)], missed(0, 0)));
+    // The stream of CPU 1 starts later, and ends before.
+    let mut builder = Builder::new(WAKEUPS, Range::all(5), None);
+    builder.has_stream(0, 0);
+    builder.has_stream(1, 28);
+    all[..6].iter().for_each(|seen| builder.feed(seen));
+    builder.ends_stream(55, 1);
+    builder.feed(&all[6]);
+    let table = &builder.finish().tables[0];
+    assert_eq!((took(table), table.missed), (vec![(30, 5)], missed(0, 2)));
+}
+
+#[test]
+fn a_cpu_without_a_stream_leaves_no_time_of_a_thread() {
+    let mut builder = Builder::new(WAKEUPS, Range::all(5), None);
+    builder.has_stream(0, 0);
+    let what = What::Waking {
+        tid: 9,
+        name: b"",
+        target: 3,
+    };
+    for seen in [
+        of(switch(0, 0, 7, S, 8)),
+        of(waking(10, 0, 7)),
+        of(switch(25, 0, 8, S, 7)),
+        of(at(30, 0, what)),
+    ] {
+        builder.feed(&seen);
+    }
+    let found = builder.finish();
+    let table = &found.tables[0];
+    assert_eq!(found.absent(), Some(3));
+    assert_eq!((took(table), table.missed), (vec![], missed(1, 1)));
+}
+
+/// Three CPUs for 100 ms, of which threads use all of one, two thirds of one and a fifth of one. `cputop` of
+/// lttng-analyses shows such a case: the shares of CPUs and of threads are of the whole range, also for what ran at its
+/// start or its end.
+#[test]
+fn shares_of_cpus_are_of_all_recorded_time() {
+    const MS: u64 = 1_000_000;
+    let all = [
+        // CPU 2 runs thread 30 all the time: two switches show it.
+        of(switch(0, 0, 0, R, 10)),
+        of(switch(0, 1, 0, R, 20)),
+        of(switch(0, 2, 0, R, 30)),
+        of(switch(21 * MS, 0, 10, S, 0)),
+        of(switch(41 * MS, 1, 20, R, 21)),
+        of(switch(66 * MS, 1, 21, S, 0)),
+        of(switch(100 * MS, 2, 30, R, 31)),
+    ];
+    let by_thread = tables_of(Analysis::Cpu, Range::all(9), Some(By::Thread), &all);
+    let runs = find(&by_thread.tables, Kind::Run);
+    let mut times: Vec<_> = runs.rows.values().map(|row| row.sums.sum / MS).collect();
+    times.sort_unstable();
+    assert_eq!(times, [21, 25, 41, 100]);
+    let by_cpu = tables_of(Analysis::Cpu, Range::all(9), Some(By::Cpu), &all);
+    let runs = find(&by_cpu.tables, Kind::Run);
+    let mut times: Vec<_> = runs.rows.values().map(|row| row.sums.sum / MS).collect();
+    times.sort_unstable();
+    assert_eq!(times, [21, 66, 100]);
+    assert_eq!(runs.whole.sums.sum, 187 * MS);
+    // From its first event on, each is recorded to the end.
+    let recorded: u64 = runs.recorded.values().sum();
+    assert_eq!(recorded, 300 * MS);
+}
+
+#[test]
+fn time_on_a_cpu_is_cut_at_gaps_and_ranges_and_only_complete_runs_count() {
+    let all = [
+        of(switch(10, 0, 7, S, 8)),
+        of(switch(30, 0, 8, R, 7)),
+        lost(40, 0, 50),
+        of(switch(55, 0, 7, S, 8)),
+        of(switch(70, 0, 8, S, 0)),
+    ];
+    let of_range = |from, to| {
+        let range = Range {
+            from,
+            to,
+            ..Range::all(5)
+        };
+        tables_of(Analysis::Cpu, range, Some(By::Cpu), &all).tables
+    };
+    let whole = of_range(0, u64::MAX);
+    let runs = find(&whole, Kind::Run);
+    // 8: 20 and 15; 7: 10 until the gap, 5 from its end on.
+    assert_eq!((runs.whole.sums.sum, runs.whole.sums.count), (50, 2));
+    assert_eq!(took(runs), [(10, 20), (55, 15)]);
+    assert_eq!(runs.recorded.values().sum::<u64>(), 50);
+    assert_eq!(runs.missed.lost, 2);
+    let waits = find(&whole, Kind::Preempted);
+    assert_eq!((took(waits), waits.missed), (vec![], missed(1, 0)));
+    let part = of_range(20, 60);
+    assert_eq!(find(&part, Kind::Run).whole.sums.sum, 10 + 10 + 5 + 5);
+}
+
+#[test]
+fn a_preempted_thread_waits_and_may_migrate() {
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        of(switch(0, 1, 0, R, 9)),
+        of(switch(10, 0, 7, R, 8)),
+        of(switch(30, 1, 9, S, 7)),
+        of(switch(35, 1, 7, S, 0)),
+    ];
+    let tables = tables(Analysis::Cpu, &all);
+    let waits = find(&tables, Kind::Preempted);
+    assert_eq!(took(waits), [(10, 20)]);
+    let runs = find(&tables, Kind::Run);
+    assert_eq!(runs.whole.extra(Extra::Migrations), 1);
+}
+
+#[test]
+fn a_switch_from_another_thread_than_the_one_that_ran_is_a_gap() {
+    let all = [
+        of(switch(0, 0, 7, S, 8)),
+        of(waking(10, 0, 7)),
+        of(switch(20, 0, 9, S, 7)),
+    ];
+    let table = &tables(WAKEUPS, &all)[0];
+    assert_eq!((took(table), table.missed), (vec![], missed(1, 0)));
+}
+
+#[test]
+fn an_impossible_event_is_a_gap() {
+    let all = [
+        of(switch(0, 0, 7, S, 8)),
+        of(waking(10, 0, 7)),
+        of(switch(12, 0, -1, S, -1)),
+        of(switch(20, 0, 8, S, 7)),
+    ];
+    let table = &tables(WAKEUPS, &all)[0];
+    assert_eq!((took(table), table.missed), (vec![], missed(1, 0)));
+    let runs = tables(Analysis::Cpu, &all);
+    assert_eq!(took(find(&runs, Kind::Run)), []);
+}

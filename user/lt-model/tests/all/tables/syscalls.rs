@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! System calls.
+
+use super::*;
+
+fn call(time: u64, cpu: u32, name: &'static [u8]) -> Seen<'static> {
+    of(at(time, cpu, What::Call { name }))
+}
+
+fn end(time: u64, cpu: u32, call: &'static [u8], result: i64) -> Seen<'static> {
+    let step = Step::Return {
+        call: Some(call),
+        result: Some(result),
+    };
+    seen(time, cpu, step)
+}
+
+#[test]
+fn a_call_is_its_threads_wherever_that_runs_and_errors_are_counted() {
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        of(switch(0, 1, 0, R, 8)),
+        call(10, 0, b"read"),
+        call(11, 1, b"read"),
+        of(switch(12, 0, 7, S, 0)),
+        end(15, 1, b"read", -11),
+        of(switch(20, 1, 8, S, 7)),
+        end(30, 1, b"read", 100),
+        // An address, and the highest one that is no error.
+        call(40, 1, b"mmap"),
+        end(41, 1, b"mmap", -4096),
+    ];
+    let table = &tables(Analysis::Syscalls, &all)[0];
+    assert_eq!(took(table), [(10, 20), (11, 4), (40, 1)]);
+    assert_eq!(table.whole.extra(Extra::Errors), 1);
+    assert_eq!((table.rows.len(), table.missed), (2, missed(0, 0)));
+}
+
+#[test]
+fn calls_that_do_not_return_and_returns_without_a_call_are_no_durations() {
+    let fork = What::Fork {
+        child: 9,
+        name: b"",
+    };
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        // Called before the trace.
+        end(1, 0, b"read", 0),
+        call(2, 0, b"clone"),
+        of(at(3, 0, fork)),
+        end(4, 0, b"clone", 9),
+        of(switch(5, 0, 7, S, 9)),
+        end(6, 0, b"clone", 0),
+        call(7, 0, b"exit_group"),
+        of(at(8, 0, What::Exit)),
+        of(switch(9, 0, 9, lt_model::SwitchedOut::Dead, 7)),
+        // Has not returned when the trace ends.
+        call(10, 0, b"poll"),
+    ];
+    let table = &tables(Analysis::Syscalls, &all)[0];
+    assert_eq!((took(table), table.missed), (vec![(2, 2)], missed(0, 2)));
+}
+
+#[test]
+fn no_call_spans_a_gap() {
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        call(10, 0, b"read"),
+        lost(12, 1, 14),
+        end(20, 0, b"read", 0),
+        // The end of one call and the start of the next are lost, without a word.
+        call(30, 0, b"read"),
+        end(40, 0, b"write", 0),
+    ];
+    let table = &tables(Analysis::Syscalls, &all)[0];
+    assert_eq!((took(table), table.missed), (vec![], missed(2, 0)));
+}
+
+#[test]
+fn the_thread_may_be_a_field_of_the_event() {
+    let all = [call(10, 0, b"read"), end(15, 3, b"read", 0)].map(|seen| Seen {
+        tid: Some(12),
+        ..seen
+    });
+    let found = tables_of(Analysis::Syscalls, Range::all(5), Some(By::Thread), &all);
+    assert_eq!(took(&found.tables[0]), [(10, 5)]);
+    assert_eq!(found.task(found.tables[0].worst[0].thread.unwrap()).0, 12);
+}
