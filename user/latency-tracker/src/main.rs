@@ -22,6 +22,7 @@ mod record;
 mod run;
 mod service;
 mod trace;
+mod ustack;
 mod why;
 
 use std::process::ExitCode;

@@ -16,6 +16,7 @@ use super::question::Question;
 use crate::recipes::Recipe;
 use crate::record::leftovers::{self, Note};
 use crate::record::stream::Stream;
+use crate::ustack::Names;
 
 /// The instance; removed when dropped.
 pub(super) struct Watch<'a> {
@@ -28,6 +29,7 @@ pub(super) struct Watch<'a> {
     alerts: Option<Stream>,
     longest: Option<Alert>,
     missed: u64,
+    names: Names,
 }
 
 impl<'a> Watch<'a> {
@@ -52,6 +54,7 @@ impl<'a> Watch<'a> {
             alerts: None,
             longest: None,
             missed: 0,
+            names: Names::default(),
         };
         left.update(|owned| drop(owned.instances.insert(watch.name.clone(), String::new())));
         watch.alerts = Some(Stream::open(root, &watch.name)?);
@@ -105,9 +108,10 @@ impl<'a> Watch<'a> {
             if woken.alerts.is_empty() {
                 return Ok(());
             }
-            for alert in woken.alerts {
+            for mut alert in woken.alerts {
                 let is_longer = |longest: &Alert| longest.delay < alert.delay;
                 if self.longest.as_ref().is_none_or(is_longer) {
+                    self.names.find(&mut alert);
                     self.longest = Some(alert);
                 }
             }
