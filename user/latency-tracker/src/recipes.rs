@@ -41,11 +41,6 @@ built_in! {
     "wakeup-latency" "workqueue-run" "workqueue-stall" "write" "writeback-throttling" "xfs-fsync"
 }
 
-/// The names of those that are part of the program.
-pub(crate) fn built_in() -> impl Iterator<Item = &'static str> {
-    BUILT_IN.iter().map(|(name, _)| *name)
-}
-
 /// What a recipe needs that a kernel may lack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
