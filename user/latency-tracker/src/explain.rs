@@ -126,11 +126,7 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
             };
             (alerts, carried.evidence)
         }
-        None if file.try_exists().with_context(about)? => {
-            let text = fs::read_to_string(&file).with_context(about)?;
-            let capture: Capture = serde_json::from_str(&text).with_context(about)?;
-            (capture.alerts, None)
-        }
+        None if file.try_exists().with_context(about)? => (of_capture(&file)?, None),
         None => {
             // An unreadable directory is reported first.
             fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
@@ -151,6 +147,35 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
         bail!("there is no such alert");
     }
     Ok((trace, chosen, evidence))
+}
+
+/// The alerts in `alert.json`.
+fn of_capture(file: &Path) -> Result<Vec<Alert>> {
+    let about = || file.display().to_string();
+    let text = fs::read_to_string(file).with_context(about)?;
+    let capture: Capture = serde_json::from_str(&text).with_context(about)?;
+    Ok(capture.alerts)
+}
+
+/// All alerts that were recorded with a trace: those of its capture, those that a recorder sent along, or those that are
+/// events of the trace.
+pub(crate) fn recorded(trace: &Path, interrupted: &AtomicBool) -> Result<Vec<Alert>> {
+    let capture = trace.parent().filter(|_| trace.ends_with("trace"));
+    for directory in [Some(trace), capture].into_iter().flatten() {
+        let file = directory.join("alert.json");
+        if file
+            .try_exists()
+            .with_context(|| file.display().to_string())?
+        {
+            return of_capture(&file);
+        }
+    }
+    // What cannot be read is reported with the analysis.
+    let carried = carried::read(trace).unwrap_or_default().alerts;
+    if !carried.is_empty() {
+        return Ok(carried);
+    }
+    Ok(found::all(trace, interrupted)?.unwrap_or_default())
 }
 
 /// The alerts in a file in the format of `alerts`.

@@ -36,7 +36,7 @@ pub(crate) struct Told {
     events: u64,
     pub(crate) lost: u64,
     /// Missing packets, with an unknown number of events.
-    packets: u64,
+    pub(crate) packets: u64,
     /// Number of packets that could be read only in part.
     damaged: u64,
     /// Whether the trace is still being written.
