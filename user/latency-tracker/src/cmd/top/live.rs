@@ -26,9 +26,6 @@ use super::state::State;
 use super::{End, SLICE, end, next};
 use crate::cli::TopArgs;
 
-/// How long the rest of a key's sequence may take, after its Esc.
-const ESC_TIME: Duration = Duration::from_millis(50);
-
 pub(super) fn run(
     reader: &mut Reader<'_>,
     args: &TopArgs,
@@ -80,19 +77,17 @@ impl Live<'_, '_> {
     fn run(&mut self, signals: &Signals, terminal: &OfTerminal) -> Result<End> {
         self.draw()?;
         loop {
-            let now = Instant::now();
-            let mut until = now + SLICE;
-            if self.keys.is_waiting() {
-                until = now + ESC_TIME;
-            }
-            if !self.state.is_paused {
-                until = until.min(self.next);
-            }
+            let slice = Instant::now() + SLICE;
+            let tick = (!self.state.is_paused).then_some(self.next);
+            let until = [tick, self.keys.due()]
+                .into_iter()
+                .flatten()
+                .fold(slice, Instant::min);
             match signals.wait([self.screen.input(), &terminal.pipe], Some(until))? {
                 Wake::Signal => return Ok(End::Wanted),
                 Wake::Ready => {}
                 Wake::Timeout => {
-                    let esc = self.keys.finish();
+                    let esc = self.keys.finish(Instant::now());
                     if let Some(end) = self.press(esc)? {
                         return Ok(end);
                     }
@@ -146,7 +141,7 @@ impl Live<'_, '_> {
         let mut bytes = [0; 256];
         let (mut input, keys) = (self.screen.input(), &mut self.keys);
         let pressed = match input.read(&mut bytes) {
-            Ok(n) if n > 0 => keys.add(&bytes[..n]),
+            Ok(n) if n > 0 => keys.add(&bytes[..n], Instant::now()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
             // The terminal is gone.
