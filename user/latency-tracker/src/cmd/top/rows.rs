@@ -12,10 +12,13 @@ use lt_proc::{Histogram, Pending, Stats};
 
 use super::read::{OneReading, Reading};
 
-/// Counters of what was lost, or was not done for want of room.
-const LOSSES: [&str; 7] = [
+/// Counters of lost operations and alerts, and of actions that lacked room.
+const LOSSES: [&str; 10] = [
     "full",
     "crowded",
+    "missed",
+    "unserved",
+    "work_full",
     "negative",
     "alerts_lost",
     "alerts_suppressed",
