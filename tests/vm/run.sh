@@ -100,7 +100,7 @@ says 'the command has ended: signal 15'
 
 # A time, with and without something that is late.
 run 0 syscall calls=clock_nanosleep threshold=1h -d 1s
-says 'measuring for 1s .*syscall, for [0-9.]+s .*Nothing took longer than'
+says 'measuring for 1s .*syscall, for [0-9.]+s .*Nothing that ended took longer than'
 python3 -c '
 import time
 while True:

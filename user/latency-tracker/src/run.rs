@@ -66,6 +66,17 @@ struct Measured {
     status: Option<ExitStatus>,
 }
 
+impl Measured {
+    /// Whether any operation is known to have exceeded the threshold, also one whose alert was not read.
+    fn was_late(&self) -> bool {
+        const UNREAD: [&str; 3] = ["alerts_lost", "alerts_suppressed", "readers"];
+        self.longest.is_some()
+            || self.missed > 0
+            || self.stats.count("max") > self.threshold
+            || UNREAD.iter().any(|key| self.stats.count(key) > 0)
+    }
+}
+
 pub(crate) fn run(root: &ProcRoot, args: &RunArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
     let measured = measure(root, args, &signals)?;
@@ -82,10 +93,10 @@ pub(crate) fn run(root: &ProcRoot, args: &RunArgs) -> Result<Outcome> {
             Ok(())
         })?,
     }
-    Ok(match (measured.status, &measured.longest) {
-        (Some(status), _) => Outcome::Status(code(status)),
-        (None, Some(_)) => Outcome::Alert,
-        (None, None) => Outcome::Fine,
+    Ok(match measured.status {
+        Some(status) => Outcome::Status(code(status)),
+        None if measured.was_late() => Outcome::Alert,
+        None => Outcome::Fine,
     })
 }
 

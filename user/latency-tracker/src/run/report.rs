@@ -126,7 +126,12 @@ fn distribution(measured: &Measured) -> Vec<String> {
 fn longest(measured: &Measured) -> Vec<String> {
     let threshold = Nanos(measured.threshold).exact();
     let Some(alert) = &measured.longest else {
-        return vec![format!("Nothing took longer than {threshold}.")];
+        return vec![match measured.was_late() {
+            true => format!(
+                "Operations took longer than {threshold}, but none of their alerts was read."
+            ),
+            false => format!("Nothing that ended took longer than {threshold}."),
+        }];
     };
     let mut lines = vec![out::paint(
         Colour::Bold,
@@ -177,4 +182,48 @@ fn not_ended(measured: &Measured) -> Vec<String> {
         lines.push(format!("  and {} more", out::thousands(more)));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lt_proc::Histogram;
+
+    use super::*;
+
+    fn measured(stats: &str, missed: u64) -> Measured {
+        Measured {
+            recipe: None,
+            line: "block threshold=1000".into(),
+            tracker: "block".into(),
+            threshold: 1000,
+            time: Duration::from_secs(1),
+            histogram: Histogram::parse("896 960 1").unwrap(),
+            stats: Stats::parse(stats).unwrap(),
+            longest: None,
+            missed,
+            pending: Vec::new(),
+            command: Vec::new(),
+            status: None,
+        }
+    }
+
+    #[test]
+    fn nothing_was_late_only_if_no_counter_shows_otherwise() {
+        let fine = measured("ended 1\nmax 900\n", 0);
+        assert_eq!(longest(&fine), ["Nothing that ended took longer than 1us."]);
+        for late in [
+            measured("ended 1\nmax 1001\n", 0),
+            measured("ended 1\nmax 900\n", 1),
+            measured("ended 1\nmax 900\nalerts_lost 1\n", 0),
+            measured("ended 1\nmax 900\nalerts_suppressed 1\n", 0),
+        ] {
+            let text = longest(&late).concat();
+            assert!(
+                text.starts_with("Operations took longer than 1us"),
+                "{text}"
+            );
+        }
+    }
 }
