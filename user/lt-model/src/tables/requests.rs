@@ -71,7 +71,7 @@ impl Requests {
     /// A request is inserted. Returns false if it is one that the driver has given back.
     pub(super) fn insert(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> bool {
         let key = (block.disk, block.sector);
-        let is_back = |live: &Live| live.is_queued(block.sectors) && live.issued.is_some();
+        let is_back = |live: &Live| live.is_queued(block) && live.issued.is_some();
         if self
             .0
             .get(&key)
@@ -96,7 +96,7 @@ impl Requests {
     pub(super) fn issue(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> Option<Live> {
         let key = (block.disk, block.sector);
         let known = self
-            .take(key, |live| live.is_queued(block.sectors))
+            .take(key, |live| live.is_queued(block))
             .or_else(|| self.grown(block));
         let is_first = known.is_none_or(|live| live.issued.is_none());
         let live = Live {
@@ -141,9 +141,7 @@ impl Requests {
 
     /// A queued request becomes a part of another one. Returns it.
     pub(super) fn merge(&mut self, block: &Block) -> Option<Live> {
-        self.take((block.disk, block.sector), |live| {
-            live.is_queued(block.sectors)
-        })
+        self.take((block.disk, block.sector), |live| live.is_queued(block))
     }
 
     /// A request is completed, or a part of one.
@@ -178,8 +176,9 @@ impl Requests {
 }
 
 impl Live {
-    fn is_queued(&self, sectors: u64) -> bool {
-        !self.at_device && self.left == sectors
+    /// Whether an insertion, issue or merge may be of this request.
+    fn is_queued(&self, block: &Block) -> bool {
+        !self.at_device && self.left == block.sectors && self.operation == block.operation
     }
 
     /// Whether a completion could be that of either.

@@ -77,6 +77,48 @@ fn identical_requests_in_flight_at_once_are_not_measured() {
 }
 
 #[test]
+fn a_read_and_a_write_of_one_place_are_two_requests() {
+    let write = |time, stage| {
+        let Step::Block(block) = block(time, stage, 0, 8).step else {
+            unreachable!()
+        };
+        let operation = Operation::Write;
+        seen(time, 0, Step::Block(Block { operation, ..block }))
+    };
+    let (queue, device) = both(&[
+        block(1, Inserted, 0, 8),
+        write(2, Inserted),
+        write(5, Issued),
+        block(9, Issued, 0, 8),
+        block(10, Completed, 0, 8),
+        write(30, Completed),
+    ]);
+    assert_eq!(took(&queue), [(1, 8), (2, 3)]);
+    assert_eq!(took(&device), [(5, 25), (9, 1)]);
+}
+
+#[test]
+fn a_request_that_hangs_throughout_the_range_is_counted() {
+    let range = Range {
+        from: 5,
+        to: 20,
+        ..Range::all(5)
+    };
+    let all = [
+        // It never ends.
+        block(1, Issued, 0, 8),
+        block(6, Issued, 80, 8),
+        lost(7, 3, 8),
+        // It ends after the range.
+        block(30, Completed, 80, 8),
+        block(40, Issued, 800, 8),
+    ];
+    let found = tables_of(Analysis::Io, range, None, &all).tables;
+    let device = find(&found, Kind::Device);
+    assert_eq!((took(device), device.missed), (vec![], missed(1, 1)));
+}
+
+#[test]
 fn ends_without_starts_starts_without_ends_and_gaps_are_counted() {
     let (queue, device) = both(&[
         block(1, Completed, 0, 8),
