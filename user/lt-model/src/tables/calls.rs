@@ -184,7 +184,8 @@ impl Machine for Calls {
         for (tid, open) in std::mem::take(&mut self.open) {
             let why = ground.why_since(open.since);
             if open.object.is_some() {
-                self.table.miss(open.since.time, Some((tid, None)), why);
+                self.table
+                    .miss_open(open.since.time, Some((tid, None)), why);
             }
         }
         if ground.absent.is_some() {

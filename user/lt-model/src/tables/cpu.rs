@@ -181,7 +181,7 @@ impl Machine for Cpu {
         }
         for (tid, out) in std::mem::take(&mut self.out) {
             let why = ground.why_since(out.since);
-            self.waits.miss(out.since.time, Some((tid, None)), why);
+            self.waits.miss_open(out.since.time, Some((tid, None)), why);
         }
         if ground.absent.is_some() {
             self.waits.give_up();

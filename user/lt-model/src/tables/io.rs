@@ -121,7 +121,7 @@ impl Machine for Io {
                 (None, None) => continue,
             };
             let why = ground.why_since(since);
-            table.miss(since.time, live.tid.map(|tid| (tid, None)), why);
+            table.miss_open(since.time, live.tid.map(|tid| (tid, None)), why);
         }
         if ground.absent.is_some() {
             self.queue.give_up();

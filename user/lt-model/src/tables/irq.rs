@@ -172,11 +172,11 @@ impl Machine for Irq {
         for open in std::mem::take(&mut self.open) {
             let who = open.tid.map(|tid| (tid, None));
             self.table(open.object)
-                .miss(open.since.time, who, why(&open));
+                .miss_open(open.since.time, who, why(&open));
         }
         for open in std::mem::take(&mut self.raised) {
             let who = open.tid.map(|tid| (tid, None));
-            self.raises.miss(open.since.time, who, why(&open));
+            self.raises.miss_open(open.since.time, who, why(&open));
         }
     }
 

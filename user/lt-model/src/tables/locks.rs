@@ -137,7 +137,7 @@ impl Machine for Locks {
         for ((_, waiter), open) in std::mem::take(&mut self.open) {
             let why = ground.why_since(open.since);
             let who = waiter.ok().map(|tid| (tid, None));
-            self.table.miss(open.since.time, who, why);
+            self.table.miss_open(open.since.time, who, why);
         }
         if ground.absent.is_some() {
             self.table.give_up();

@@ -150,7 +150,7 @@ impl Table {
         }
         let is_inside = self.is_inside(case);
         if !is_inside {
-            self.missed.outside += 1;
+            self.tally(Why::Outside);
         }
         is_inside
     }
@@ -236,23 +236,34 @@ impl Table {
         }
     }
 
-    /// Counts an operation that is not measured, of which only one end is known.
+    /// Counts an operation that is not measured, of which only the start or the end is known.
     pub(super) fn miss(&mut self, time: u64, who: Option<(i32, Option<Name>)>, why: Why) {
-        let is_in = self.range.from <= time && time <= self.range.to;
-        let tid = who.map(|(tid, _)| tid);
-        if !is_in || self.range.tid.is_some_and(|of| tid != Some(of)) {
-            return;
+        if self.range.from <= time {
+            self.miss_open(time, who, why);
         }
+    }
+
+    /// Counts an operation that started at `begin`, perhaps before the range, and has not ended.
+    pub(super) fn miss_open(&mut self, begin: u64, who: Option<(i32, Option<Name>)>, why: Why) {
+        let tid = who.map(|(tid, _)| tid);
+        if begin <= self.range.to && self.range.tid.is_none_or(|of| tid == Some(of)) {
+            self.tally(why);
+        }
+    }
+
+    /// Counts an operation that is not measured, although its start and its end are known.
+    pub(super) fn miss_case(&mut self, case: &Case, why: Why) {
+        if self.has(case) {
+            self.tally(why);
+        }
+    }
+
+    fn tally(&mut self, why: Why) {
         match why {
             Why::Lost => self.missed.lost += 1,
             Why::Outside => self.missed.outside += 1,
             Why::Identical => self.missed.identical += 1,
         }
-    }
-
-    /// Counts a whole operation that is not measured, although both its ends are known.
-    pub(super) fn miss_case(&mut self, case: &Case, why: Why) {
-        self.miss(case.end, case.who, why);
     }
 
     /// Drops all results, since events of a whole CPU are not recorded: nothing was measured.

@@ -153,7 +153,8 @@ impl Machine for Wakeups {
         }) {
             let (tid, woken) = woken;
             let why = ground.why_since(woken.since);
-            self.table.miss(woken.since.time, Some((tid, None)), why);
+            self.table
+                .miss_open(woken.since.time, Some((tid, None)), why);
         }
         if ground.absent.is_some() {
             self.table.give_up();
