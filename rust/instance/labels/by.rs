@@ -24,7 +24,7 @@ use crate::{
     alert::record::{Owner, DETAIL, ID_BITS},
     engine::{
         hash::Seed,
-        labels::{Source, LABEL},
+        labels::{Place, Source, LABEL},
     },
     record::{FieldInfo, How, Record},
     sys::random,
@@ -158,14 +158,13 @@ impl Rules {
 
 /// The bits of a field in a list of words, from bit `at` on.
 fn cut(words: &[u64], at: usize, bits: usize, spare: usize) -> [u64; LABEL] {
-    let mut label = [0; LABEL];
-    let kept = words.iter().skip(at / 64).take(bits.div_ceil(64));
-    label
-        .iter_mut()
-        .zip(kept)
-        .for_each(|(to, word)| *to = *word);
-    label[0] = label[0] >> (at % 64) & mask(bits, spare);
-    label
+    let place = Place {
+        at: at / 64,
+        shift: (at % 64) as u32,
+        mask: mask(bits, spare),
+        words: bits.div_ceil(64),
+    };
+    place.label(|at| words.get(at).map_or(0, |word| *word))
 }
 
 /// The bits of a field in its first word.
@@ -195,12 +194,12 @@ fn locate<const K: usize, const D: usize>(
         // An event may keep fewer bits than the field has.
         let is_kept = |&bit: &u32| of_bit(at, shift + bit) == 1 << bit;
         let kept = (0..u64::BITS - shift).filter(is_kept);
-        let source = Source::Event {
+        let source = Source::Event(Place {
             at,
             shift,
             mask: kept.fold(0, |mask, bit| mask | 1 << bit),
             words: bits.div_ceil(64),
-        };
+        });
         if agrees(source, &value) {
             return Some(source);
         }
@@ -245,10 +244,8 @@ pub(crate) fn source<const K: usize, const D: usize, R: Record>(
         By::Pid => of_owner(ID, ID),
         By::Tid => of_owner(0, ID),
         By::Cgroup => match of_owner(0, ID)? {
-            Source::Event {
-                at, shift, mask, ..
-            } => Some(Source::Cgroup { at, shift, mask }),
-            Source::Cpu | Source::Cgroup { .. } => None,
+            Source::Event(place) => Some(Source::Cgroup(place)),
+            Source::Cpu | Source::Cgroup(_) => None,
         },
         By::Field { nth, bits } => {
             let FieldInfo { at, spare, .. } = R::FIELDS[nth];

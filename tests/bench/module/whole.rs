@@ -7,7 +7,7 @@ use crate::{
     engine::{
         hash::Seed,
         held::Lookup,
-        labels::{Labels, Source},
+        labels::{Labels, Place, Source},
         platform::Platform,
         Begin, Verdict,
     },
@@ -99,12 +99,12 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
 /// Measures pairs whose delays are counted by label: of one word, and of two, as a task's name has.
 pub(crate) fn labelled(meter: &Meter) -> Result {
     for (name, words) in [("pair_by_word", 1), ("pair_by_name", 2)] {
-        let source = Source::Event {
+        let source = Source::Event(Place {
             at: 2,
             shift: 0,
             mask: u64::MAX,
             words,
-        };
+        });
         let labels = Labels::new::<Kernel>(source, 16, Seed::new(3, 4))?;
         let engine = Engine::labelled(64, 64, u64::MAX, crate::SEED, Some(labels))?;
         meter.row(name, 1, |n| {
