@@ -284,7 +284,8 @@ mod tests {
     use std::fs;
     use std::sync::atomic::AtomicBool;
 
-    use crate::trace::feed::{Told, read, tests::traces};
+    use crate::trace::Told;
+    use crate::trace::feed::{read, tests::traces};
 
     use super::*;
 
