@@ -7,7 +7,7 @@ use lt_model::why::{
 };
 use lt_model::{Builder, Event, Handler, Model, Raiser, SwitchedOut, ThreadId, Use, What};
 
-use crate::made::{R, S, at, completed, model, switch, waking};
+use crate::made::{R, S, at, chain, completed, model, switch, waking};
 
 fn of(m: &Model, tid: i32) -> ThreadId {
     m.by_tid(tid).next().unwrap()
@@ -15,28 +15,7 @@ fn of(m: &Model, tid: i32) -> ThreadId {
 
 #[test]
 fn a_chain_ends_at_a_device() {
-    let call = |time, name| at(time, 0, What::Call { name });
-    let m = model(&[
-        switch(0, 0, 0, R, 7),
-        call(1, b"fsync"),
-        // 7 waits for 8, which waits for the disk.
-        switch(3, 0, 7, S, 8),
-        switch(5, 0, 8, S, 0),
-        at(
-            9,
-            0,
-            What::Irq {
-                number: 24,
-                name: b"disk",
-            },
-        ),
-        waking(10, 0, 8),
-        at(11, 0, What::IrqEnd { number: 24 }),
-        switch(12, 0, 0, R, 8),
-        waking(15, 0, 7),
-        switch(18, 0, 8, S, 7),
-        switch(20, 0, 7, S, 0),
-    ]);
+    let m = model(&chain(0));
     let told: Vec<_> = path(&m, of(&m, 7), 0, 20)
         .iter()
         .map(|p| (m.threads[p.thread.0 as usize].tid, p.end, p.depth))
