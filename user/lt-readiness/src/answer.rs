@@ -89,11 +89,6 @@ impl Row {
     }
 }
 
-/// Quotes `text` as one word of the shell.
-pub(super) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
 /// Returns the first of many items, and the number of others.
 pub(super) fn some(all: &[String]) -> String {
     const SHOWN: usize = 4;

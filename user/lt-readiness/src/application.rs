@@ -6,7 +6,9 @@
 use lt_common::out;
 
 use super::Target;
-use super::answer::{Found, Row, bad, ok, quoted, some, warn};
+use lt_common::exec::quoted;
+
+use super::answer::{Found, Row, bad, ok, some, warn};
 use super::root::{Missing, Root, missing};
 use super::tasks::{self, Task};
 

@@ -206,8 +206,3 @@ fn a_process_that_is_not_there_is_an_error() {
     let error = aim(&made.root(), &cpus("2"), Some(4711), || ()).unwrap_err();
     assert_eq!(error.to_string(), "--pid 4711: no such process");
 }
-
-#[test]
-fn a_name_in_a_command_is_one_word() {
-    assert_eq!(answer::quoted("/a b/$(c)'d"), "'/a b/$(c)'\\''d'");
-}

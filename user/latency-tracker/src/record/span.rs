@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
 use lt_common::capture::{Captures, size_of};
+use lt_common::exec::quoted_if_odd;
 use lt_common::lttng::analyses::{Analysis, events_for};
 use lt_common::lttng::events::Known;
 use lt_common::lttng::recording::{Recording, Source, Told, Wanted};
@@ -147,17 +148,8 @@ fn next(analysis: Analysis, trace: &Path) -> String {
         Analysis::Path | Analysis::Delays => " --tid TID",
         _ => "",
     };
-    format!("next: latency-tracker analyze {name} {}{tid}", shown(trace))
-}
-
-/// The path as a shell reads it.
-fn shown(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    match text.chars().all(plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    }
+    let trace = quoted_if_odd(&trace.display().to_string());
+    format!("next: latency-tracker analyze {name} {trace}{tid}")
 }
 
 #[cfg(test)]
