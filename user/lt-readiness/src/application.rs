@@ -3,11 +3,10 @@
 //! Rows about a running process: whether it has what it needs, and whether it behaves as real-time
 //! work should.
 
+use lt_common::exec::quoted;
 use lt_common::out;
 
 use super::Target;
-use lt_common::exec::quoted;
-
 use super::answer::{Found, Row, bad, ok, some, warn};
 use super::root::{Missing, Root, missing};
 use super::tasks::{self, Task};
