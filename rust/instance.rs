@@ -85,8 +85,8 @@ pub(crate) trait Instance: Send + Sync {
         None
     }
 
-    /// Whether a parameter is in the instance's line of `control`, and has a file: those of labels
-    /// only if delays are counted by label.
+    /// Whether a parameter is in the instance's line of `control`, and has a file. The parameters
+    /// of labels have both only if delays are counted by label.
     fn shows(&self, param: usize) -> bool {
         let labels = self.kind().label_params();
         self.has_labels() || labels.is_none_or(|(first, _)| param < first)

@@ -2,9 +2,9 @@
 
 //! The alerts of one instance, or of all: a ring, its readers, and the two files that they read.
 //!
-//! Each read of `wakeup` returns the alerts after the last one that any reader of this file got,
-//! each once, and then end-of-file. `alerts` has no end: each open file continues from its
-//! position, or from the oldest alert in the ring after a seek to its start.
+//! All readers of `wakeup` share one position: each alert goes to one of them, and a read without
+//! new alerts returns end-of-file. `alerts` has no end: each open file has its own position, and a
+//! seek to its start goes back to the oldest alert in the ring.
 
 use crate::{
     alert::{
@@ -89,7 +89,7 @@ impl Alerts {
     }
 
     /// Returns the number of missed alerts that were reported to readers, summed over all readers:
-    /// those overwritten before they were read, or without a slot.
+    /// alerts that were overwritten before they were read, or had no slot.
     pub(crate) fn overruns(&self) -> u64 {
         self.overruns.load(Relaxed)
     }
@@ -144,7 +144,7 @@ impl Alerts {
         !matches!(self.ring.read(number, &mut []), Read::NotYet)
     }
 
-    /// Looks up alert `number` and advances to the next; counts lost ones on the way.
+    /// Looks up alert `number` and advances to the next; counts lost alerts in between.
     fn take(&self, number: &mut u64, lost: &mut u64) -> Option<ReadAlert> {
         loop {
             let mut tail = [0; TAIL_MAX];

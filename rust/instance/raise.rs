@@ -94,7 +94,7 @@ fn with_both<R>(first: Option<&[u64]>, second: &[u64], see: impl FnOnce(&[u64]) 
     see(join(&mut [0; TAIL_MAX], first, second))
 }
 
-/// Joins two slices, as far as there is room.
+/// Joins two slices; cuts the result if it does not fit.
 fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'a [u64] {
     let Some(first) = first else { return second };
     let words = first.iter().chain(second).copied();
@@ -112,8 +112,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         if self.value(common::WORST) == 0 {
             return true;
         }
-        // Before it raises the threshold: otherwise the worst event would be the one that is not
-        // reported.
+        // Checked before the threshold rises: otherwise the worst event itself would not be reported.
         if late.delay > late.threshold && !self.may_raise() {
             self.suppressed(&Kernel::guard());
             return false;

@@ -338,7 +338,8 @@ impl Periodic for Registry {
             let before = removed;
             (next, removed) = self.nth(at);
             if removed != before {
-                // Instances that moved up may have been skipped. Those already done need nothing.
+                // Instances that moved up may have been skipped. Instances that were maintained
+                // already need nothing.
                 at = 0;
                 (next, removed) = self.nth(at);
             }

@@ -31,8 +31,8 @@ impl<'a> Inside<'a> {
     /// Enters a callback, unless too many are nested.
     pub(super) fn enter(guard: &'a PreemptGuard) -> Option<Self> {
         let count = Self::count(guard);
-        // SAFETY: Of this CPU, and of this context alone: an interrupt on top of it has another
-        // one.
+        // SAFETY: The count belongs to this CPU and this context: an interrupt on top has another
+        // count.
         unsafe {
             if count.read() >= DEPTH {
                 return None;

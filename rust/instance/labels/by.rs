@@ -10,10 +10,10 @@
 //!   label words ---------show()----------> the field, as in the line of an alert
 //! ```
 //!
-//! Nothing is declared for this. The list of fields is that of the record, and where an event keeps
-//! a field is found with the tracker's own function, which unpacks an event for an alert: the bit
-//! of the event that becomes the first bit of the field is searched, then which of the next bits
-//! become the next ones. The result is compared with that function for arbitrary events; a field
+//! A tracker declares nothing for this: the record has the list of fields. The position of a field
+//! in an event is found with the tracker's own function that unpacks an event for an alert. A
+//! search finds the bit of the event that becomes the first bit of the field, and then the bits
+//! that become the next ones. The result is compared with that function for random events. A field
 //! that is not simply copied from the event has no source.
 //!
 //! # Contexts
@@ -35,7 +35,7 @@ use kernel::{fmt, prelude::*};
 /// A value by which delays can be counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
-    /// Not at all: the first value of the parameter.
+    /// No label: the first value of the parameter.
     None,
     /// The CPU on which the operation ends.
     Cpu,
@@ -56,14 +56,14 @@ pub(crate) enum By {
     },
 }
 
-/// The fields of a tracker that can be labels, besides what its record declares.
+/// Restricts and extends the fields of a record that can be labels.
 pub(crate) struct Rules {
     /// Whether an event keeps its task.
     pub(crate) has_owner: bool,
-    /// Fields that an event does not keep, or that are only complete with its end.
+    /// Fields that an event does not keep, or that are complete only at its end.
     pub(crate) excluded: &'static [&'static str],
-    /// A field that is a label together with the bits after it: its name, its name as a label, and
-    /// the number of bits.
+    /// A field that forms a label together with the bits after it: the name of the field, the name
+    /// of the label, and the number of bits.
     pub(crate) wider: Option<(&'static str, &'static str, usize)>,
 }
 
@@ -77,7 +77,7 @@ const fn is_equal(a: &str, b: &str) -> bool {
 }
 
 impl Rules {
-    /// All fields that are short enough.
+    /// Accepts all fields that are short enough.
     pub(crate) const ALL: Self = Self {
         has_owner: true,
         excluded: &[],
@@ -95,7 +95,7 @@ impl Rules {
         !field.is_usual || field.bits == 0 || field.bits > 64 * LABEL
     }
 
-    /// Returns a value, and its name; `None` if there are fewer.
+    /// Returns the name and meaning of value `number`; `None` if there are fewer values.
     const fn value(&self, fields: &[FieldInfo], number: usize) -> Option<(&'static str, By)> {
         const COMMON: [(&str, By); 6] = [
             ("none", By::None),
@@ -173,8 +173,8 @@ fn mask(bits: usize, spare: usize) -> u64 {
     mask >> spare
 }
 
-/// Finds where an event keeps a field of `bits` bits, of which `value` returns the label for a key
-/// and data; `None` if it keeps the field in no such place.
+/// Finds the position of a field of `bits` bits in an event. `value` returns the field for a key
+/// and data. `None` if no position matches.
 fn locate<const K: usize, const D: usize>(
     bits: usize,
     value: impl Fn(&[u64; K], &[u64; D]) -> [u64; LABEL],
@@ -223,8 +223,8 @@ fn agrees<const K: usize, const D: usize>(
     })
 }
 
-/// Returns where an event keeps the label that value `number` of `by` selects, from the functions
-/// that return the fields and the owner of an event. `None` if there is no label.
+/// Returns the source of the label that value `number` of `by` selects. `fields` and `owner` return
+/// the fields and the owner of an event. `None` if there is no label.
 pub(crate) fn source<const K: usize, const D: usize, R: Record>(
     rules: &Rules,
     number: usize,

@@ -52,7 +52,7 @@ impl Works {
         self.each(|work| work.done(cookie))
     }
 
-    /// Passes each instance to `tell`; returns the first error of those that are on.
+    /// Passes each instance to `tell`; returns the first error of an enabled instance.
     fn each(&self, tell: impl Fn(&dyn Work) -> Result) -> Result {
         let mut told = Err(ENODEV);
         for work in self.list.lock().iter() {
