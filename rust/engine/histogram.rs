@@ -3,8 +3,8 @@
 //! Log-linear histogram of delays: eight buckets for each power of two, from 1 ns on.
 //!
 //! Values below 8 ns have a bucket each; above, a bucket is at most one eighth of its lower bound
-//! wide, so a quantile read from it is at most 12.5 % too high. There is one array for each CPU,
-//! which only that CPU writes, and the reader sums up: no event is ever lost or waited for.
+//! wide, so a quantile read from it is at most 12.5 % too high. Each CPU writes only its own array,
+//! and the reader adds the arrays up: no event is lost, and no CPU waits.
 //!
 //! [`group_of`] is coarser, for times that are counted in a few dozen groups.
 
