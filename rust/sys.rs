@@ -2,8 +2,8 @@
 
 //! Safe wrappers over the C interfaces that the `kernel` crate does not wrap (yet).
 //!
-//! This is the only place, with freelist.rs, rcu_ht.rs and api/ffi.rs, that may hold `unsafe`.
-//! Nothing in it is about latency: each file could move to `rust/kernel` one day.
+//! Only this folder, freelist.rs, rcu_ht.rs and api/ffi.rs may have `unsafe` code. No file here is
+//! about latency: each could move to `rust/kernel` one day.
 
 #[cfg(all(CONFIG_INET, CONFIG_FPROBE))]
 pub(crate) mod accept;

@@ -132,8 +132,7 @@ impl<'a> Offered<'a> for Seen {
 }
 
 impl Seen {
-    /// Whether the event with this link, that of the cell, is in this slot. If not, the index was
-    /// stale.
+    /// Whether the event with the cell's `link` is in this slot. If not, the index was stale.
     ///
     /// For holders of a reference to the event.
     pub(crate) fn is_place_of(&self, link: &Link) -> bool {

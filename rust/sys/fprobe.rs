@@ -15,7 +15,7 @@
 //! of two calls of one task that have not returned, including interrupts on top of it, the later
 //! one has the higher frame, and returns first.
 //!
-//! If several functions have the name, all are followed. Their modules stay loaded.
+//! All functions with the name are followed. Their modules stay loaded.
 //!
 //! # What is not followed
 //!

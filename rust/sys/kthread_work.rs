@@ -29,9 +29,8 @@ use crate::sys::{
 };
 use kernel::{bindings, ffi::c_void};
 
-/// Whether a work with this function waits for its worker at this moment, as far as the memory at
-/// its address shows: the work may have been cancelled, and its memory may be used for something
-/// else.
+/// Whether the memory at this address looks like a work with this function that waits for its
+/// worker. The work may have been cancelled, and its memory reused.
 pub(crate) fn is_queued(work: u64, function: u64) -> bool {
     // SAFETY: Any numbers are valid.
     unsafe { helpers::lt_kthread_work_is_queued(work, function) }

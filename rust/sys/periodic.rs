@@ -6,8 +6,8 @@
 //! [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 //!
 //! A high-resolution timer queues the work on a workqueue; nothing is done in interrupt context.
-//! Work that must not be missed is watched by a second CPU. [`Schedule`] decides when and where it
-//! runs, and which CPU takes over; here are the timers, the workers and the lock that it needs.
+//! Work that must not be missed is watched by a second CPU. [`Schedule`] decides when and where the
+//! work runs, and which CPU takes over. This file has its timers, workers and lock.
 
 use crate::{
     engine::{
@@ -145,7 +145,7 @@ impl<T: Periodic> Drop for MemoryWork<T> {
     }
 }
 
-/// Lets other tasks run, if it is time. For long [`Periodic`] work.
+/// Lets other tasks run, if necessary. For long [`Periodic`] work.
 pub(crate) fn cond_resched() {
     // SAFETY: Called by kernel threads that may sleep.
     unsafe { bindings::lt_cond_resched() };

@@ -3,7 +3,7 @@
 //! Follows kernel functions by their first argument, or by their result, where there is no
 //! tracepoint.
 //!
-//! Does less than [`super::Functions`], and costs less: there is no frame, and the callback must
+//! Cheaper than [`super::Functions`], with less function: there is no frame, and the callback must
 //! not call the function that it follows.
 //!
 //! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
