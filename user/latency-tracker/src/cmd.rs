@@ -39,7 +39,7 @@ pub(crate) fn at_least(ns: u64, fields: &Fields) -> String {
     format!("{longer}{}", Nanos(ns))
 }
 
-/// What to do about an error.
+/// The remedy for an error.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(refusal) = error.chain().find_map(|e| e.downcast_ref::<Refusal>()) {
         return Some(refusal.hint.clone());

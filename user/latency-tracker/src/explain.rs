@@ -224,7 +224,7 @@ impl Beside for Watch<'_> {
     }
 }
 
-/// What the activity of threads is needed for.
+/// The reason why the activity of threads is needed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Threads {
     /// Only for alerts that it explains.

@@ -83,9 +83,9 @@ impl Serialize for Kind {
 #[derive(Serialize)]
 pub(crate) struct Page {
     pub(crate) title: String,
-    /// What the reader chooses between, if there are several views.
+    /// The label of the choice of a view, if there are several.
     pub(crate) choice: &'static str,
-    /// What the page leaves out as a whole.
+    /// Parts that the whole page leaves out.
     pub(crate) left_out: Vec<String>,
     pub(crate) views: Vec<View>,
 }
@@ -103,7 +103,7 @@ pub(crate) struct View {
     pub(crate) facts: Vec<(String, String)>,
     /// What limits the explanation: lost events, for example.
     pub(crate) notes: Vec<String>,
-    /// What the view leaves out.
+    /// Parts that the view leaves out.
     pub(crate) left_out: Vec<String>,
     /// The start on the trace's clock, in ns.
     #[serde(serialize_with = "as_text")]
@@ -188,7 +188,7 @@ pub(crate) struct Table {
     pub(crate) title: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
-    /// What the table leaves out.
+    /// A note about rows that the table leaves out.
     pub(crate) note: Option<String>,
 }
 

@@ -88,7 +88,7 @@ fn save(root: &ProcRoot, args: &SaveArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// What `compare --json` prints.
+/// The output of `compare --json`.
 #[derive(Serialize)]
 struct Report<'a> {
     differ: bool,

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::config::DIRECTORY;
 
-/// The directory of the users' own, below that of the configuration.
+/// The directory of the users' own recipes, below the configuration directory.
 const OWN: &str = "recipes";
 const EXTENSION: &str = "recipe";
 
@@ -46,7 +46,7 @@ pub(crate) fn built_in() -> impl Iterator<Item = &'static str> {
     BUILT_IN.iter().map(|(name, _)| *name)
 }
 
-/// What a recipe needs that a kernel may lack.
+/// Optional features of a kernel that a recipe needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Need {
@@ -66,9 +66,9 @@ pub(crate) struct Recipe {
     pub(crate) tracker: String,
     #[serde(serialize_with = "as_words")]
     pub(crate) settings: Vec<Setting>,
-    /// What is normal.
+    /// The normal result.
     pub(crate) normal: String,
-    /// What to do if it is not.
+    /// The next step if the result is not normal.
     pub(crate) next: String,
     pub(crate) needs: Option<Need>,
 }
@@ -111,7 +111,7 @@ pub(crate) struct Recipes {
 }
 
 impl Recipes {
-    /// Reads those of the program and of this machine.
+    /// Reads the recipes of the program and of this machine.
     pub(crate) fn read() -> Self {
         // For tests: another directory.
         let own = std::env::var_os("LATENCY_TRACKER_RECIPES").map(PathBuf::from);

@@ -44,7 +44,7 @@ use crate::record::leftovers::{self, Note};
 /// Time of a run without a command, unless the user sets one.
 const TIME: Duration = Duration::from_secs(10);
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Debug)]
 struct Measured {
     recipe: Option<Recipe>,
@@ -62,7 +62,7 @@ struct Measured {
     /// Operations in flight at the end, the oldest first.
     pending: Vec<Pending>,
     command: Vec<OsString>,
-    /// How the command ended; none if it still runs.
+    /// The command's exit status; `None` if it still runs.
     status: Option<ExitStatus>,
 }
 

@@ -144,7 +144,7 @@ impl Drop for Dir {
     }
 }
 
-/// What holds for each histogram, whatever the machine did.
+/// Properties of every histogram, independent of the machine.
 fn invariants(report: &Value) {
     for series in report["series"].as_array().unwrap() {
         let number = |key: &str| series[key].as_f64().unwrap();

@@ -122,7 +122,7 @@ fn softirqs_of_a_trace_are_those_of_its_text() {
             assert_eq!(row["exact"], true);
         }
     }
-    // Half of what an interrupt handler needs is in this trace.
+    // The trace has half of the events that interrupt handlers need.
     assert_eq!(found["tables"].as_array().unwrap().len(), 2);
     let (_, _, said) = analyze(&dir, "irq", "compact", &[]);
     assert!(

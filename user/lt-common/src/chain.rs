@@ -99,7 +99,7 @@ pub fn interference(alert: &Alert) -> Option<String> {
     })
 }
 
-/// Returns what had the CPU for longest during the wait that a step ended, if the alert names it.
+/// Returns the longest user of the CPU during the wait that a step ended, if the alert names it.
 fn rivals(step: &ChainStep) -> Option<String> {
     let named = step.rivals.iter().map(|rival| {
         let at_least = if rival.at_least { "at least " } else { "" };

@@ -97,7 +97,7 @@ pub fn exists(program: &str) -> bool {
     find(OsStr::new(program)).is_some()
 }
 
-/// The file of a program: that of a path with a slash, or the first of this name in PATH.
+/// The file of a program: a path with a slash, or the first file of this name in PATH.
 pub fn find(program: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = match program.as_encoded_bytes().contains(&b'/') {

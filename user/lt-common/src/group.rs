@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A separate cgroup for a command: all descendants are in it from their first instruction, whatever they do with
-//! process groups, sessions and parents.
+//! A separate cgroup for a command: all descendants are in it from their first instruction, regardless of process
+//! groups, sessions and parents.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

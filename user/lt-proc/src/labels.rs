@@ -9,8 +9,8 @@
 //! other count=0 sum=0 min=0 max=0 buckets=
 //! ```
 //!
-//! Each delay is in one line; together they are `NAME/histogram`. Values that the kernel tells apart
-//! but prints alike, such as states of tasks, are one label here.
+//! Each delay is in one line; together the lines are `NAME/histogram`. Values that differ in the kernel but print
+//! alike, such as states of tasks, are one label here.
 
 use serde::Serialize;
 

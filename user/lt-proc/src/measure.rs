@@ -87,7 +87,7 @@ pub struct Taken {
 /// The largest value in sums of squares.
 const SQUARED: u64 = (1 << 24) - 1;
 
-/// Runs that took about as many cycles.
+/// Runs of about equal duration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CycleBucket {
     /// The lowest number of cycles in the bucket.

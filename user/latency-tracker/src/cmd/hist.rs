@@ -20,7 +20,7 @@ mod by;
 
 use by::ByLabel;
 
-/// What `--json` prints; times in ns.
+/// The output of `--json`; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
     instance: &'a str,

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::action;
 use crate::cli::WatchArgs;
 
-/// What `--json` prints when alerts were overwritten before they were read.
+/// The output of `--json` if alerts were overwritten before they were read.
 #[derive(Serialize)]
 struct Lost {
     lost: u64,

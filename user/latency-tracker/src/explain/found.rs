@@ -196,7 +196,7 @@ pub(super) fn alerts(trace: &Path, seq: &[u64], interrupted: &AtomicBool) -> Res
                     add(&mut all, alert);
                 }
             }
-            // What is missing is reported when the trace is read for the explanation.
+            // Missing events are reported when the trace is read for the explanation.
             Ok(Some(Item::Lost(_))) | Err(_) => {}
         }
     }

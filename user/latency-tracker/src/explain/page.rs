@@ -136,7 +136,7 @@ fn facts_of(alert: &Alert) -> Vec<(String, String)> {
     all.into_iter().chain(fields).map(fact).collect()
 }
 
-/// What the CPU of the alert did.
+/// The use of the alert's CPU.
 fn table_of_cpu(told: &Told, alert: &Alert, used: &[(Use, u64)]) -> Option<Table> {
     let row = |(of, time): &(Use, u64)| {
         let cells = vec![

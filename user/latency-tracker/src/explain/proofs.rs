@@ -275,7 +275,7 @@ fn stack_range(model: &Model, alert: &Alert, thread: ThreadId) -> Option<(u64, u
     let all = model.thread(thread)?.between(alert.start(), u64::MAX);
     for interval in all {
         if interval.begin >= alert.time {
-            // What goes on then goes on.
+            // An operation that continues at that time stays open.
             match last {
                 Some((begin, end)) if end == interval.begin && is_off(interval.state) => {
                     last = Some((begin, interval.end));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Pages with hostile names, and what every page must have.
+//! Pages with hostile names, and properties of every page.
 
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ fn a_name_is_never_markup() {
             .collect()
     };
     assert_eq!(without_nonce(&written), without_nonce(&harmless));
-    // What the script and the reader get is the name itself.
+    // The script and the reader get the unchanged name.
     let data = data(&written);
     let view = &data["views"][0];
     let all = HOSTILE.join(" ");

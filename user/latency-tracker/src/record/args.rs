@@ -17,7 +17,7 @@ use super::policy::Policy;
 use super::relay::Relay;
 use crate::carried;
 
-/// What makes sense only for alerts of an instance.
+/// Options that make sense only for alerts of an instance.
 const ALERTS_ONLY: [&str; 13] = [
     "name",
     "max_captures",

@@ -42,7 +42,7 @@ pub(crate) struct Collector {
     functions: Vec<Function>,
     groups: Groups,
     disks: Disks,
-    /// Whether the thread ids of alerts are those of `/proc`.
+    /// Whether alerts and `/proc` use the same thread ids.
     same_ids: bool,
     /// Time taken to read the cgroups.
     took: Duration,

@@ -17,7 +17,7 @@ use lt_common::out::note;
 
 use super::leftovers::Note;
 
-/// What to record.
+/// The events and buffers to record.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     /// A name for the session: the name of the instance.

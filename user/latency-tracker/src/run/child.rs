@@ -7,8 +7,8 @@
 //!   child:                this program again, SIGSTOP                            exec(COMMAND)
 //! ```
 //!
-//! A child that sets itself up in the cgroup would be counted for that. So it stops itself outside, and is moved while
-//! it is stopped: what it does next is to execute the command.
+//! A child that set itself up in the cgroup would be charged for that. So it stops itself outside, and is moved while
+//! it is stopped. Its next action is to execute the command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

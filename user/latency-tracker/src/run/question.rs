@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a run measures: a tracker, or a recipe, with the settings of the user.
+//! The question of a run: a tracker or a recipe, with the settings of the user.
 
 use anyhow::{Result, anyhow, bail};
 use lt_common::group::Group;
@@ -12,7 +12,7 @@ use super::args::RunArgs;
 use crate::recipes::{Recipe, Recipes};
 use crate::record::leftovers::Note;
 
-/// What to measure.
+/// A tracker with settings.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) recipe: Option<Recipe>,
@@ -21,7 +21,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Finds the recipe or the tracker, and puts the user's settings in the place of those of a recipe.
+    /// Finds the recipe or the tracker. The user's settings replace settings of a recipe.
     pub(super) fn find(args: &RunArgs, trackers: &[TrackerInfo]) -> Result<Self> {
         let recipes = Recipes::read();
         let recipe = recipes

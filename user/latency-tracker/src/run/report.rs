@@ -16,7 +16,7 @@ use crate::explain::alone;
 /// Operations in flight that are shown.
 const SHOWN: usize = 5;
 
-/// What `--json` prints; times in ns.
+/// The output of `--json`; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
     recipe: Option<&'a str>,
@@ -38,7 +38,7 @@ struct Report<'a> {
     stats: &'a Stats,
     longest: Option<&'a Alert>,
     alerts_missed: u64,
-    /// The counters of what is missing that are not 0.
+    /// The counters of missing operations and alerts that are not 0.
     missing: BTreeMap<&'a str, u64>,
     not_ended: u64,
     /// These, as they were just before the end.
@@ -97,7 +97,7 @@ pub(super) fn text(measured: &Measured) -> Vec<String> {
     lines
 }
 
-/// The histogram, and what sums it up.
+/// The histogram and its summary.
 fn distribution(measured: &Measured) -> Vec<String> {
     let count = measured.histogram.count();
     if count == 0 {
@@ -122,7 +122,7 @@ fn distribution(measured: &Measured) -> Vec<String> {
     lines
 }
 
-/// The longest operation, and what its tracker knows about it.
+/// The longest operation, with the fields of its tracker.
 fn longest(measured: &Measured) -> Vec<String> {
     let threshold = Nanos(measured.threshold).exact();
     let Some(alert) = &measured.longest else {

@@ -42,7 +42,7 @@ impl<'a> Watch<'a> {
             Some(hint) => Refusal::new(format!("{error:#}"), hint).into(),
             None => error,
         })?;
-        // From here on it is removed, whatever happens.
+        // From here on, the instance is removed in any case.
         let mut watch = Self {
             root,
             name,

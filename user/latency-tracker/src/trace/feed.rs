@@ -29,7 +29,7 @@ const OFTEN: u64 = 1 << 16;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keep {
     All,
-    /// Drops what ended before this time.
+    /// Drops intervals that ended before this time.
     Since(When),
     Nothing,
 }
@@ -176,7 +176,7 @@ pub(crate) fn scan(
             told.events += 1;
             let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
             let time = nanoseconds(event.cycles(), frequency);
-            // The first event may be at time 0, where what is before the streams begins.
+            // The first event may be at time 0, where the time before the streams starts.
             let is_before = |(from, ..): &(u64, u32, u64)| *from < time || *from == 0;
             while let Some((from, cpu, until)) = dark.next_if(is_before) {
                 steps.lost(from, cpu, until);

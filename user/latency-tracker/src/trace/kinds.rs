@@ -597,7 +597,7 @@ mod tests {
         assert_eq!(split("sched_switch"), Some((None, "sched_switch")));
         let perf = Some((Some("sched"), "sched_switch"));
         assert_eq!(split("sched:sched_switch"), perf);
-        // A program's event, and one that has only a number.
+        // An event of a program, and an event that has only a number.
         assert_eq!(split("app:sched_process_exit"), None);
         assert_eq!(split("raw_syscalls:sys_enter"), None);
     }

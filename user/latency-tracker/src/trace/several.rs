@@ -175,7 +175,7 @@ pub(super) fn tells_who_runs(class: &Class) -> bool {
     matches!(kinds::kind(class), Some(Kind::Switch { .. }))
 }
 
-/// Whether events of `has` are among those of a stream.
+/// Whether a stream has events of `has`.
 fn has_some(reader: &Reader, span: &Span, has: &dyn Fn(&Class) -> bool) -> bool {
     let trace = reader.traces().get(span.trace);
     let mut classes = trace

@@ -29,7 +29,7 @@ struct Watch {
     alerts: Stream,
 }
 
-/// What was read from the instances.
+/// The readings of the instances.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) alerts: Vec<Alert>,
@@ -103,7 +103,7 @@ impl<'a> Watched<'a> {
         self.instances.iter().map(|watch| watch.alerts.file())
     }
 
-    /// The alerts that can be read now, without those of operations that were meant to wait.
+    /// The available alerts, without alerts about intended waits.
     pub(super) fn read(&mut self) -> Result<Seen> {
         let mut seen = Seen::default();
         for watch in &mut self.instances {

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{Dir, busiest, run, steps};
 
-/// Each step of the path is in the picture, at its time, and so is what threads and processors did
-/// then.
+/// Each step of the path is in the picture, at its time, and so is the activity of threads and
+/// processors.
 #[test]
 fn a_picture_has_the_path_of_the_text() {
     let dir = Dir::with_traces("picture");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the user of a command may do with LTTng, and where our commands keep its configuration.
+//! The permissions of a command's user for LTTng, and the place of its configuration.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

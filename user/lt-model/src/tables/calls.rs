@@ -2,8 +2,9 @@
 
 //! System calls: all, or those of `futex`.
 //!
-//! The key is the thread, which makes one call at a time. Calls that do not return (`exit`, `exit_group`, and the last one
-//! of a killed thread) are no durations. A new thread returns from the call of its parent: that is no call of its own.
+//! The key is the thread, which makes one call at a time. Calls that do not return (`exit`, `exit_group`, and the last
+//! call of a killed thread) are not measured. A new thread returns from its parent's call, which does not count as a
+//! call of the new thread.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +20,7 @@ use crate::sleep::SwitchedOut;
 #[derive(Debug, Clone, Copy)]
 struct Open {
     call: Name,
-    /// What the call counts for; `None` if it is not wanted.
+    /// The group of the call; `None` if the call is not wanted.
     object: Option<Object>,
     since: Mark,
 }

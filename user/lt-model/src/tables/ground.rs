@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What all tables need to know: which thread runs on which CPU, names of threads, and gaps.
+//! State that all tables share: which thread runs on which CPU, names of threads, and gaps.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const CPUS: u32 = 8192;
 #[derive(Debug, Default, Clone, Copy)]
 struct Gaps {
     count: u32,
-    /// The end of the last one to end.
+    /// The latest end of a gap.
     until: u64,
     /// Whether the tracer lost events; otherwise a stream only starts later or ends earlier than others.
     has_lost: bool,
@@ -49,7 +49,7 @@ impl Gaps {
         self.has_lost |= is_lost;
     }
 
-    /// Why an operation is not measured that may be hidden by these gaps, or by the start or end of the trace.
+    /// Why an operation that these gaps, or the start or end of the trace, may hide is not measured.
     fn why(self) -> Why {
         match self.has_lost {
             true => Why::Lost,
@@ -94,7 +94,7 @@ impl Ground {
         self.cpus.get_mut(place)
     }
 
-    /// The CPU is recorded from `time` on, or from earlier.
+    /// Notes that the CPU is recorded from `time` on, or from earlier.
     pub(super) fn starts(&mut self, cpu: u32, time: u64) {
         if let Some(at) = self.at(cpu) {
             at.since.get_or_insert(time);
@@ -185,7 +185,7 @@ impl Ground {
         }
     }
 
-    /// Whether the event contradicts what is known: events are missing.
+    /// Whether the event contradicts the known state, so that events must be missing.
     pub(super) fn contradicts(&self, seen: &Seen<'_>) -> bool {
         match seen.step {
             Step::Known(What::Switch { prev, .. }) => {

@@ -43,7 +43,8 @@ pub(super) enum Completed {
     Unknown,
 }
 
-/// All requests in flight, by disk and first remaining sector; those of one place in the order in which they came there.
+/// All requests in flight, by disk and first remaining sector; requests at one position are in the order of their
+/// arrival.
 #[derive(Debug, Default)]
 pub(super) struct Requests(BTreeMap<(Disk, u64), Vec<Live>>);
 
@@ -68,7 +69,7 @@ impl Requests {
         here.push(live);
     }
 
-    /// A request is inserted. Returns false if it is one that the driver has given back.
+    /// Inserts a request. Returns false if the driver had given it back.
     pub(super) fn insert(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> bool {
         let key = (block.disk, block.sector);
         let is_back = |live: &Live| live.is_queued(block) && live.issued.is_some();
@@ -92,7 +93,7 @@ impl Requests {
         true
     }
 
-    /// A request is issued. Returns it if this is its first issue.
+    /// Issues a request. Returns it if this is its first issue.
     pub(super) fn issue(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> Option<Live> {
         let key = (block.disk, block.sector);
         let known = self
@@ -126,7 +127,7 @@ impl Requests {
         self.take(key, |live| fits(key.1, live))
     }
 
-    /// The driver gives a request back. Returns it.
+    /// Notes that the driver gives a request back, and returns the request.
     pub(super) fn requeue(&mut self, block: &Block) -> Option<Live> {
         let key = (block.disk, block.sector);
         let is = |live: &Live| live.at_device && live.left == block.sectors;
@@ -139,12 +140,12 @@ impl Requests {
         Some(live)
     }
 
-    /// A queued request becomes a part of another one. Returns it.
+    /// Removes a queued request that becomes a part of another one, and returns it.
     pub(super) fn merge(&mut self, block: &Block) -> Option<Live> {
         self.take((block.disk, block.sector), |live| live.is_queued(block))
     }
 
-    /// A request is completed, or a part of one.
+    /// Completes a request, or a part of one.
     pub(super) fn complete(&mut self, block: &Block) -> Completed {
         let key = (block.disk, block.sector);
         let whole = |live: &Live| live.at_device && live.left == block.sectors;
@@ -181,7 +182,7 @@ impl Live {
         !self.at_device && self.left == block.sectors && self.operation == block.operation
     }
 
-    /// Whether a completion could be that of either.
+    /// Whether a completion could belong to either request.
     fn is_like(&self, other: &Self) -> bool {
         self.left == other.left && self.operation == other.operation
     }

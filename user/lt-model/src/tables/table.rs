@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One table: durations by group and interval, the worst cases, and what could not be measured.
+//! One table: durations by group and interval, the worst cases, and counters of operations that were not measured.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ pub(super) enum Why {
     Identical,
 }
 
-/// What to measure.
+/// The operations to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     /// Start, ns. Operations that started earlier are not measured.
@@ -90,7 +90,7 @@ pub struct Table {
     pub rows: HashMap<(u64, Key), Row>,
     /// The longest operations, the longest first.
     pub worst: Vec<Case>,
-    /// What was not measured.
+    /// Counters of operations that were not measured.
     pub missed: Missed,
     /// Recorded time by interval and CPU, ns. Of [`Kind::Run`] only.
     pub recorded: HashMap<(u64, u32), u64>,

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::cli::HistArgs;
 
-/// What `--json` prints; times in ns.
+/// The output of `--json`; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
     instance: &'a str,
@@ -38,7 +38,7 @@ struct Row<'a> {
     delays: &'a Delays,
 }
 
-/// The instances and what was read of each before, for intervals.
+/// The instances, and the last reading of each, for intervals.
 pub(super) struct ByLabel<'a> {
     root: &'a ProcRoot,
     args: &'a HistArgs,

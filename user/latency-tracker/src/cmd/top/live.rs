@@ -67,7 +67,7 @@ struct Live<'a, 'r> {
     state: State,
     screen: Screen,
     keys: Decoder,
-    /// Number of readings until the end; the last one stays for an interval, too.
+    /// Number of readings until the end. The last one also stays for an interval.
     left: u64,
     /// The time of the next reading.
     next: Instant,
@@ -108,7 +108,7 @@ impl Live<'_, '_> {
         self.screen.draw(|frame| draw(state, frame))
     }
 
-    /// Does what the signals of the terminal ask for.
+    /// Handles the signals about the terminal.
     fn obey(&mut self, terminal: &OfTerminal) -> Result<()> {
         let (mut pipe, mut bytes) = (&terminal.pipe, [0; 64]);
         let _ = pipe.read(&mut bytes);
@@ -171,7 +171,7 @@ impl Live<'_, '_> {
         Ok(None)
     }
 
-    /// Reads the instances if it is time, and takes over the alerts anyhow.
+    /// Reads the instances if they are due, and the alerts in any case.
     fn tick(&mut self) -> Result<Option<End>> {
         let start = Instant::now();
         if self.state.is_paused || start < self.next {

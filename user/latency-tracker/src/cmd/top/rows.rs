@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What happened in an interval: the difference of two readings of an instance.
+//! The events of an interval: the difference of two readings of an instance.
 //!
 //! Nothing is reset, so other readers of the counters are not disturbed. An instance that was not
 //! in the reading before started within the interval: its counters are the difference. In the first
@@ -64,7 +64,7 @@ impl Row {
             Some(before) => now.delays.since(&before.delays),
             None => now.delays.clone(),
         };
-        // The longest delay since the start limits that of any interval.
+        // The longest delay since the start limits the delays of any interval.
         let longest = match now.stats.count("max") {
             0 => u64::MAX,
             max => max,
@@ -120,7 +120,8 @@ pub(super) fn rows(now: &Reading, before: Option<&Reading>) -> Vec<Row> {
     now.all.iter().map(row).collect()
 }
 
-/// Whether two readings are of one instance, and not of another one that has replaced it.
+/// Whether two readings are of one instance. A false result means that another instance has
+/// replaced it.
 fn is_same(before: &OneReading, now: &OneReading) -> bool {
     let grows = |key: &&str| before.stats.count(key) <= now.stats.count(key);
     before.instance.name == now.instance.name

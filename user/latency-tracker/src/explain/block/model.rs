@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reconstructs what happened to the late request from the events of a trace.
+//! Reconstructs the life of a late request from the events of a trace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -76,7 +76,7 @@ impl Took {
     }
 }
 
-/// What the trace shows about one alert.
+/// The facts about one alert that the trace shows.
 #[derive(Debug, Clone)]
 pub(crate) struct Explanation {
     pub(crate) alert: Alert,

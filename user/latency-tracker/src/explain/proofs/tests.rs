@@ -98,7 +98,7 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
         ),
         "{of_b}"
     );
-    // The limit of a level above counts there. A cgroup beside it, and one without a limit, do not matter.
+    // The limit of a higher level counts at that level. A sibling cgroup, and a cgroup without a limit, do not matter.
     let levels = [
         cgroup("/a/b", "max 100000", &grown),
         cgroup("/a", HALF, &grown),
@@ -132,7 +132,7 @@ fn a_quota_whose_counter_is_not_known_is_offered_and_one_that_has_not_grown_excl
         assert!(said.starts_with(begin), "{said}");
     };
     is_open(of_quota(&Evidence::default()));
-    // Grown before the delay or after it, as far as is known.
+    // Growth that may have come before or after the delay.
     for times in [[500, 600], [95_000, 99_000], [2000, 95_000], [500, 50_000]] {
         let reads = [counters(times[0], 3, 10), counters(times[1], 4, 20)];
         is_open(of_quota(&evidence(&[cgroup("/a/b", HALF, &reads)])));
@@ -389,7 +389,7 @@ fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     let some = Some(evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]));
     fs::write(&file, serde_json::to_string(&some).unwrap()).unwrap();
     assert_eq!(read(capture.path()).unwrap(), some);
-    // For the trace of the capture, too, but not for another one that happens to be there.
+    // Also for the trace of the capture, but not for another trace in the directory.
     let [trace, other] = ["trace", "other"].map(|name| capture.path().join(name));
     for directory in [&trace, &other] {
         fs::create_dir(directory).unwrap();

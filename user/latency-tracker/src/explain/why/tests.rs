@@ -182,7 +182,7 @@ fn a_sentence_says_that_what_is_below_a_loop_device_is_not_recorded() {
     );
 }
 
-/// 7 waits for a softirq that was raised outside of all interrupts that are recorded, or in one that a CPU sends to itself.
+/// 7 waits for a softirq that was raised outside of all recorded interrupts, or in a self-IPI.
 #[test]
 fn a_sentence_says_if_it_is_not_recorded_what_has_raised_a_softirq() {
     let vector = 0;

@@ -18,7 +18,7 @@ use crate::explain::runs::{Run, runs};
 const CAUSES: usize = 5;
 const STEPS: usize = 12;
 const UNUSUAL: usize = 5;
-/// A worker is unusual if its share of a processor exceeds that in the rest of the trace by this much.
+/// A worker is unusual if its share of a processor exceeds its share in the remaining trace by this much.
 const MORE: f64 = 0.1;
 
 impl Why<'_> {

@@ -2,9 +2,9 @@
 
 //! Cgroups (version 2): their limits and counters.
 //!
-//! All cgroups are read once, when the recorder is armed. Later, only cgroups with a limit and those of late tasks are
-//! read. A cgroup is identified by the inode of its directory, because a cgroup that was removed and created again has
-//! counters that start at 0.
+//! All cgroups are read once, when the recorder is armed. Later, only cgroups with a limit and cgroups of late tasks
+//! are read. A cgroup is identified by the inode of its directory, because a cgroup that was removed and created again
+//! has counters that start at 0.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;

@@ -19,7 +19,7 @@ const INITIAL: &str = "pid:[4026531836]";
 /// Clock ticks a second in `/proc/TID/stat`: `USER_HZ`.
 const TICKS: u64 = 100;
 
-/// Whether the thread IDs of `/proc` are those of alerts, which are numbered in the initial PID namespace.
+/// Whether `/proc` has the thread IDs of alerts, which belong to the initial PID namespace.
 pub(super) fn are_numbered_as_in_alerts(root: &Path) -> bool {
     match fs::read_link(root.join("proc/self/ns/pid")) {
         Ok(link) => link == Path::new(INITIAL),

@@ -95,7 +95,7 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     assert_eq!(task.cgroup.as_deref(), Some("/a/b"));
     assert_eq!(task.policy.as_deref(), Some("SCHED_OTHER"));
     assert_eq!(task.cpus.as_deref(), Some("0-1,3"));
-    // Its cgroup has no limit, and that of another task is none of its business.
+    // Its cgroup has no limit, and the cgroup of another task does not matter.
     let [group] = evidence.cgroups.as_slice() else {
         panic!("{:?}", evidence.cgroups);
     };
@@ -120,7 +120,7 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     assert_eq!(group.reads[0].frozen, Some(false));
     assert_eq!(group.reads[0].memory_high, None);
 
-    // What was read for one alert is compared with the next.
+    // The reading for one alert is compared with the next one.
     collector.rearm();
     let next = of(&mut collector, now());
     let reads = &next.cgroups[0].reads;
@@ -231,7 +231,7 @@ fn a_root_below_another_cgroup_is_listed_without_a_limit() {
     let evidence = of(&mut Collector::start(root.path()), now());
     assert_eq!(evidence.cgroups[0].path, "/");
     assert_eq!(evidence.cgroups[0].reads[0].frozen, Some(false));
-    // The true one is not, nor is what lies outside of the namespace.
+    // The true path is not shown, and neither are paths outside of the namespace.
     for cgroup in ["/", "/../b", "/removed (deleted)"] {
         let root = machine(&[]);
         task(&root, cgroup);
@@ -297,7 +297,7 @@ fn the_walk_is_bounded_and_takes_the_upper_levels_first() {
     assert_eq!((whole.len(), whole.is_cut()), (13, false));
     let mut cut = Groups::walk(root.path(), 5);
     assert_eq!((cut.len(), cut.is_cut()), (5, true));
-    // What is not known yet is read at the alert.
+    // Unknown facts are read at the alert.
     write(&root, "sys/fs/cgroup/3/b/cpu.max", "1 2\n");
     let chain = ["/3".to_string(), "/3/b".to_string()];
     cut.read_again(&chain);

@@ -47,7 +47,7 @@ fn parts_requeues_and_merges_are_followed() {
         block(1, Inserted, 0, 8),
         block(2, Inserted, 8, 8),
         block(3, Merged, 8, 8),
-        // It has grown.
+        // The request has grown.
         block(4, Issued, 0, 16),
         block(5, Requeued, 0, 16),
         block(6, Inserted, 0, 16),
@@ -69,7 +69,7 @@ fn identical_requests_in_flight_at_once_are_not_measured() {
         block(2, Issued, 0, 8),
         block(10, Completed, 0, 8),
         block(30, Completed, 0, 8),
-        // One after the other, they are.
+        // Consecutive requests are measured.
         block(40, Issued, 0, 8),
         block(41, Completed, 0, 8),
     ]);
