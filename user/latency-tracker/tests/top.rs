@@ -380,7 +380,7 @@ fn intervals_add_up_and_instances_come_and_go() {
     fs::rename(tree.0.join("gone"), tree.0.join("slow")).unwrap();
     while next()["instances"].as_array().unwrap().is_empty() {}
     fs::remove_file(tree.0.join("control")).unwrap();
-    // Discards all output so far.
+    // Reads the remaining output.
     while lines.next().is_some() {}
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));

@@ -60,7 +60,7 @@ impl Drop for Watcher<'_> {
     }
 }
 
-/// What was lost. All counts are 0 if a result is complete.
+/// Losses. All counts are 0 if a result is complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Lost {
     /// Peaks whose causes were not searched for.
@@ -224,7 +224,7 @@ impl<'a> Armed<'a> {
                 lost.events = events.saturating_sub(stats.count("started"));
             }
         }
-        // What a session lost is unknown once it no longer exists.
+        // The losses of a session are unknown once it no longer exists.
         let there: Vec<String> = lttng_sessions(&self.sessions);
         lost.lttng = lttng::discarded(&there)?.saturating_sub(self.discarded);
         Ok(lost)

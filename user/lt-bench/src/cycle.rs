@@ -47,7 +47,7 @@ impl Time for Monotonic {
     }
 }
 
-/// What a thread must do.
+/// The task of a thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     /// The time from one cycle to the next, ns.
@@ -71,7 +71,7 @@ pub(super) struct Late {
     pub(super) by: u64,
 }
 
-/// What a thread found.
+/// The result of a thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
     /// How late each cycle was.

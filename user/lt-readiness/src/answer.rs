@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-/// An answer, or what is missing for one.
+/// An answer, or the missing facts.
 pub(super) type Found = Result<Answer, Missing>;
 
 fn answer(state: State, found: impl Into<String>) -> Answer {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about what the kernel keeps away from the CPUs, at boot and by cpuset partitions.
+//! Rows about the isolation of the CPUs, at boot and by cpuset partitions.
 
 use lt_common::exec::quoted;
 

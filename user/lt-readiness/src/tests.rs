@@ -51,7 +51,7 @@ fn each_row_sees_what_is_other() {
 
 #[test]
 fn every_row_has_a_case_of_each_kind() {
-    // These answers need only what the check has read before, or that /proc exists.
+    // These answers need only earlier readings of the check, or the existence of /proc.
     let always = [
         "housekeeping",
         "irqbalance",

@@ -115,7 +115,7 @@ fn at_least(count: u64, expected: f64) -> f64 {
     }
     if expected > MANY {
         let off = (count as f64 - expected) / expected.sqrt();
-        // The share beyond about two deviations is the one that counts as seldom.
+        // A share beyond about two deviations counts as unusual.
         return if off > 2.06 { 0.0 } else { 0.5 };
     }
     let (mut term, mut below) = ((-expected).exp(), 0.0);
