@@ -68,7 +68,7 @@ assert_eq "$(cat /tmp/watched)" "" "with --new"
 says 2 "slow" $COMMAND watch slow -n 4
 says 0 "of ended: had timed out" $COMMAND list slow
 
-# A refusal says what was expected, and changes nothing.
+# An error names the expected input, and changes nothing.
 says 1 "did you mean threshold=?" $COMMAND start slow block treshold=1ms
 says 1 "list --trackers block" $COMMAND start slow block treshold=1ms
 says 1 "did you mean block?" $COMMAND start new blok

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # A user who is not root records, as a member of the groups of LTTng's session daemon and of the module: the captures
-# are this user's own. What such a user cannot do is refused in a line with the remedy: without either group, without a
-# session daemon of root, an instance that does not exist, and a directory of root.
+# are this user's own. An action that such a user cannot take fails with one line that has the remedy: without either
+# group, without a session daemon of root, an instance that does not exist, and a directory of root.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -47,7 +47,7 @@ hears() {
 hears 'it does not run: `systemctl start lttng-sessiond` as root starts it' 102,990 -o /tmp/anna/captures slow
 lttng-sessiond --daemonize
 hears 'session daemon: `usermod --append --groups tracing anna` as root' 990 -o /tmp/anna/captures slow
-# what is wrong, and the remedy
+# the fault, and the remedy
 lines=2 hears '`usermod --append --groups latency-tracker anna` as root' 102 -o /tmp/anna/captures slow
 hears 'run `latency-tracker start fresh block` with these parameters as root' 102,990 -o /tmp/anna/captures fresh block threshold=50ms
 mkdir -m 700 /tmp/roots

@@ -190,7 +190,7 @@ pub(crate) fn tracepoint(meter: &Meter, name: &str) -> Result {
     Ok(())
 }
 
-/// Measures the functions that the tracepoint of a switch calls. The name is what they track.
+/// Measures the functions that the tracepoint of a switch calls. The name is the tracker's.
 pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
     let switches = Switches::new()?;
     meter.row(name, 0, |n| switches.switch(&Kernel::guard(), n));
@@ -216,7 +216,7 @@ fn pass(meter: &Meter, way: &Way, name: &str) -> Result {
 }
 
 /// Measures a start that succeeds, each time with another cell of the pool, and a start that finds
-/// the pool exhausted: its search visits as many places as there can be CPUs.
+/// the pool exhausted: its search visits a place for each possible CPU.
 pub(crate) fn full(meter: &Meter) -> Result {
     let (succeeds, fails) = match Kernel::cpus() {
         2 => ("begin_2", "full_2"),
