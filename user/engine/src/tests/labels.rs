@@ -101,7 +101,8 @@ proptest! {
         let mut rows: Vec<([u64; LABEL], List)> = Vec::new();
         let (mut other, mut all, mut negative) = (List::default(), List::default(), 0);
         for &(cpu, label, delay) in &events {
-            // Only the second word tells half of the labels apart, unless it is the first.
+            // Half of the labels differ only in the second word, unless the label is the first
+            // word.
             let data = match source {
                 BOTH => [label / 2, label % 2],
                 _ => [label | 1 << 40, label],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Labels: each has one row, and each row one label, whatever is claimed at the same time.
+//! Labels: each has one row, and each row one label, even with concurrent claims.
 
 use crate::{
     engine::{
@@ -23,7 +23,7 @@ const SLOTS: u64 = 8;
 /// A label of two words.
 type Label = [u64; 2];
 
-/// Returns a table; where the labels come from does not matter here.
+/// Returns a table; the source of the labels does not matter.
 fn labels(max: u32) -> Arc<Labels> {
     Arc::new(Labels::new::<Model<2>>(Source::Cpu, max, SEED).unwrap())
 }
@@ -53,7 +53,7 @@ fn known(labels: &Labels) -> Vec<Label> {
 
 const A: Label = [5, 6];
 
-/// Returns a label whose search begins at the same slot as that of `A`.
+/// Returns a label whose search starts at the slot of `A`.
 fn rival() -> Label {
     let home = |label: &Label| SEED.hash(label) % SLOTS;
     let mut all = (7..).map(|word| [word, 6]);
