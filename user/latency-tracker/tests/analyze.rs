@@ -127,8 +127,7 @@ fn the_pieces_of_every_path_tile_its_time() {
                 to - from
             );
             causes += sums.len();
-            // A request for the second half alone, which forgets the first one, gives the same
-            // steps for it.
+            // A request for the second half alone, which drops the first half, gives equal steps for it.
             let middle = from + (to - from) / 2;
             let args = ["--tid", &tid, "--json", "--from", &middle.to_string()];
             let (_, half, _) = run(&mut dir.path(trace, &args));
@@ -474,7 +473,7 @@ fn the_states_of_every_thread_add_up_to_its_time() {
             let folded = run(&["--folded"]);
             let time = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
             assert_eq!(folded.lines().map(time).sum::<u64>(), to - from, "{folded}");
-            // In a pipe, too, and with every wait.
+            // Also in a pipe, and with every wait.
             for args in [&[][..], &["--all"], &["--top", "0", "--min", "0"]] {
                 let text = run(args);
                 assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
@@ -488,7 +487,7 @@ fn the_states_of_every_thread_add_up_to_its_time() {
     assert!(below > 0 && woken > 20, "{below} {woken}");
 }
 
-/// A program waits for five children, which sleep for 20 ms each; and the first child, before it was created.
+/// A program waits for five children, which sleep for 20 ms each. Also covers the first child, before its creation.
 #[test]
 fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
     let dir = Dir::with("perf.tar.xz", "chain");
@@ -528,7 +527,7 @@ fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
         .map(|segment| segment["thread"]["tid"].as_i64())
         .collect();
     assert_eq!(tids, [Some(177), Some(179)]);
-    // Up to an event of the child, which chooses the thread, too.
+    // Up to an event of the child, which also selects the thread.
     let until = delays(&["--event", "syscalls:sys_enter_clock_nanosleep:179"]);
     assert_eq!(until["thread"]["tid"], 179);
     assert_eq!(until["segments"][0], json["segments"][0]);

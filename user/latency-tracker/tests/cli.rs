@@ -330,7 +330,7 @@ fn recipes_are_listed_shown_and_replaced_and_a_slip_of_the_finger_is_understood(
         assert!(code == 1 && err.contains(&fault), "{args:?}: {err}");
     }
 
-    // A tracker and a recipe have names of their own, which are looked at together.
+    // Trackers and recipes share one space of names.
     for (word, meant) in [("blok", "block"), ("disk-queu", "disk-queue")] {
         let (code, _, err) = run(&["run", word]);
         let text = format!("unknown tracker or recipe {word:?}; did you mean {meant}");

@@ -208,8 +208,8 @@ fn the_order_of_streams_changes_nothing() {
     }
 }
 
-/// A packet is missing, and part of one cannot be read: what they hide is not measured, and every other duration is as it
-/// was.
+/// A packet is missing, and part of another cannot be read: operations that they hide are not measured, and every other
+/// duration is unchanged.
 #[test]
 fn what_spans_a_gap_is_counted_and_not_measured() {
     let dir = traces("traces.tar.xz");

@@ -163,7 +163,7 @@ impl Live {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits for a text without styles; returns the bytes that came until then, and with it.
+    /// Waits for a text without styles; returns the bytes up to its end.
     fn wait_for(&mut self, text: &str) -> String {
         let mut part = [0; 4096];
         loop {
@@ -404,7 +404,7 @@ fn the_live_view_obeys_keys_and_restores_the_terminal() {
             text.contains("IN FLIGHT") && text.contains("since their start"),
             "{text:?}"
         );
-        // Nothing is asked of the terminal.
+        // The terminal is not queried.
         assert!(
             !first.contains("\x1b[6n") && !first.contains("\x1b[c"),
             "{first:?}"

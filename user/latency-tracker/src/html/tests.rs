@@ -109,7 +109,7 @@ fn a_name_is_never_markup() {
         assert_eq!(view["words"][word], name);
     }
     assert!(written.contains("&lt;/pre&gt;&lt;script&gt;alert(2)&lt;/script&gt;"));
-    // A name that looks like a place of the template is not one.
+    // A name that looks like a placeholder of the template is not replaced.
     assert!(written.contains("{{data}}{{nonce}}"));
 }
 
@@ -148,7 +148,7 @@ fn nothing_is_loaded_and_no_other_script_runs() {
         .collect();
     assert_eq!(marked.len(), 2, "{marked:?}");
     assert_eq!(page.matches(nonce).count(), 4);
-    // Other data, another nonce.
+    // Different data has a different nonce.
     assert!(!page_of(&["a"]).page().unwrap().contains(nonce));
     for (text, bad) in [
         (

@@ -73,7 +73,7 @@ fn a_chain_is_drawn_lane_by_lane() {
             "waited for 7..12 3 hog/8 waits for disk (interrupt 24)",
             "waited for 12..14 2 hog/8 woken, waits for a CPU",
             "waited for 14..17 0 hog/8 runs",
-            // Nothing is known before the trace and after it.
+            // The time before and after the trace is unknown.
             "late/7 0..2 4 not recorded: the trace starts later",
             "late/7 2..3 0 runs",
             "late/7 3..5 0 runs in fsync",
@@ -149,7 +149,7 @@ fn the_tables_have_every_step() {
     assert_eq!(rows(1)[6][0][4], "woken, waits for CPU 0 (hog/8 for 3ns)");
 }
 
-/// What exceeds a limit is counted.
+/// Bars beyond a limit are counted.
 #[test]
 fn what_is_not_drawn_is_stated() {
     let mut events = vec![switch(0, 0, 0, R, 7)];

@@ -213,7 +213,7 @@ proptest! {
     }
 }
 
-/// The innermost slices are the pieces; every other slice is completely covered by those within it.
+/// The innermost slices are the pieces; every other slice is completely covered by its inner slices.
 fn check_path(trace: &Pftrace, m: &Model, id: ThreadId, pieces: &[Piece]) {
     let track = trace.track(&format!("Critical path of {}", name(m, id)));
     let slices = trace.on(track.unwrap());
@@ -292,7 +292,7 @@ fn check_tracks(trace: &Pftrace, m: &Model, (from, to): (u64, u64)) {
     }
 }
 
-/// Each arrow goes from the waker, at that time, to where the wakee continues; each wakeup has one arrow.
+/// Each arrow goes from the waker, at the time of the wakeup, to the wakee's next slice; each wakeup has one arrow.
 fn check_arrows(trace: &Pftrace, m: &Model, id: ThreadId, (from, to): (u64, u64)) {
     let mut found: Vec<_> = trace
         .arrows()

@@ -116,7 +116,7 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
         of_one.contains("by cpu.max of its cgroup or an ancestor"),
         "{of_one}"
     );
-    // Released before the period ended, which only the time shows.
+    // The quota was released before the period ended, as only the time shows.
     let slack = [counters(500, 3, 10), counters(95_000, 3, 100)];
     let of_slack = of_quota(&evidence(&[cgroup("/a/b", HALF, &slack)]));
     assert!(
@@ -156,7 +156,7 @@ fn a_counter_alone_names_no_quota() {
     let grown = [counters(500, 3, 10), counters(95_000, 4, 80)];
     let evidence = evidence(&[cgroup("/a/b", HALF, &grown)]);
     let alert = alert("threshold", (1000, 92_000), "");
-    // A neighbour has the CPU.
+    // Another thread has the CPU.
     let mut busy = throttled();
     busy[1] = switch(1000, 0, 7, R, 8);
     busy[4] = switch(92_000, 0, 8, R, 7);
@@ -164,7 +164,7 @@ fn a_counter_alone_names_no_quota() {
     let expected = "was switched out while runnable, and waited for CPU 0, which ran hog/8; meanwhile a \
                     quota was used up (cpu.max of cgroup /a/b), perhaps by another thread.";
     assert!(said.ends_with(expected), "{said}");
-    // A neighbour has it for a third of the time: then it may be why.
+    // Another thread has the CPU for a third of the time, so it may be the cause.
     let mut partly = throttled();
     partly.splice(
         2..2,
@@ -174,7 +174,7 @@ fn a_counter_alone_names_no_quota() {
     let expected =
         "perhaps cpu.max, whose counters have grown, although the CPU also ran other threads.";
     assert!(said.ends_with(expected), "{said}");
-    // The CPU is slow to leave idle, and a period ends meanwhile.
+    // The CPU is slow to leave idle, and a period ends in this time.
     let idle = |time, enters| at(time, 0, What::Idle { enters });
     let slow = [
         switch(0, 0, 0, R, 7),
@@ -203,7 +203,7 @@ const HIGH: &str =
     " stack=__mem_cgroup_handle_over_high+0x1a0/0x230,exit_to_user_mode_loop+0x91/0x130";
 const QUOTA: &str = " stack=preempt_schedule_thunk+0x16/0x30,throttle_cfs_rq_work+0x1e0/0x200,task_work_run+0x5b/0xa0";
 
-/// 7 sleeps twice, each time until a timer; for the second time from then on.
+/// 7 sleeps twice, each time until a timer expires; the second sleep ends at `again`.
 fn sleeps(again: u64) -> Vec<Event<'static>> {
     let timer = |time| at(time, 0, What::Timer { function: None });
     vec![
@@ -228,15 +228,15 @@ fn the_function_of_a_sleep_names_what_that_sleep_was_for() {
     let of_second = "late/7 waited for memory.high of its cgroup (__mem_cgroup_handle_over_high).";
     let second = why(&alert("threshold", (11_000, 90_010), HIGH));
     assert!(second.ends_with(of_second), "{second}");
-    // While it sleeps.
+    // During the sleep.
     let pending = why(&alert("timeout", (11_000, 50_000), HIGH));
     assert!(pending.ends_with(of_second), "{pending}");
-    // It ran when the stack was read, or the stack is of another kind of alert.
+    // The thread ran when the stack was read, or the stack comes from another kind of alert.
     for (reason, time) in [("timeout", 92_000), ("other", 90_010)] {
         let said = why(&alert(reason, (11_000, time), HIGH));
         assert!(said.contains("waited for a timer"), "{said}");
     }
-    // The first sleep, which is the longest part, was another one.
+    // The first sleep, which is the longest part, had another cause.
     let alert = alert("stack", (1000, 90_010), HIGH);
     let first = verdict(&sleeps(80_000), &alert, &Evidence::default());
     assert!(first.ends_with("late/7 waited for a timer."), "{first}");
@@ -258,7 +258,7 @@ fn the_function_that_throttles_proves_a_quota() {
     );
 }
 
-/// 9 lets 7 go on, and has done something else before.
+/// 9 lets 7 continue, after other activity.
 #[test]
 fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
     let call = |time, name| at(time, 0, What::Call { name });
@@ -290,7 +290,7 @@ fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
         said.ends_with("late/7 waited for the freezer of cgroup /a."),
         "{said}"
     );
-    // Frozen for another time, not at all, or asleep in a call.
+    // Frozen at another time, or never, or asleep in a call.
     for (begin, usec) in [(outside, 30_000), (outside, 0), (call(10, b"read"), 80_020)] {
         let said = why(begin, usec);
         assert!(
@@ -300,7 +300,8 @@ fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
     }
 }
 
-/// No stack shows it: it is offered only if a timeout has ended a sleep outside of system calls, and the counter has grown.
+/// Without a stack, the cause is named as possible only if a timeout has ended a sleep outside of system calls, and the
+/// counter has grown.
 #[test]
 fn a_counter_offers_memory_high_for_a_timeout_outside_of_system_calls() {
     let slept = |begin, [entry, exit]: [What<'static>; 2]| {
@@ -337,7 +338,8 @@ fn a_counter_offers_memory_high_for_a_timeout_outside_of_system_calls() {
     let said = why(&sleeps, &[of("/a/b", 4), of("/a", 4)]);
     let expected = "memory.high of its cgroup or an ancestor, whose counter has grown.";
     assert!(said.ends_with(expected), "{said}");
-    // It has not grown, the thread slept in a call or until a timer of its own, or its stack shows no such function.
+    // The counter has not grown, or the thread slept in a call or until its own timer, or its stack shows no such
+    // function.
     let grown = [of("/a", 4)];
     let call = at(10, 0, What::Call { name: b"read" });
     let hrtimer = [What::Timer { function }, What::TimerEnd];

@@ -126,7 +126,8 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     let reads = &next.cgroups[0].reads;
     assert_eq!(reads.len(), 3);
     assert_eq!(reads[0].nr_throttled, Some(4));
-    // The delay of this one began before: so do its reads. One that began before all has all that there are.
+    // The delay of this alert started earlier, and so do its readings. An alert whose delay started before all readings
+    // has all of them.
     for (start, first) in [(start, group.reads[0].begin), (0, group.reads[0].begin)] {
         let old = of(&mut collector, start);
         assert_eq!(old.cgroups[0].reads[0].begin, first);
@@ -156,7 +157,7 @@ fn a_cgroup_made_later_has_no_read_before_and_one_made_again_forgets() {
     task(&root, "/a");
     let mut collector = Collector::start(root.path());
     write(&root, "sys/fs/cgroup/new/memory.max", "1\n");
-    // Before the other is removed, so that it cannot have its inode.
+    // Created before the other directory is removed, so that it cannot get its inode.
     fs::rename(
         root.path().join("sys/fs/cgroup/a"),
         root.path().join("gone"),
@@ -321,7 +322,7 @@ fn a_disk_has_the_name_that_it_has_all_the_time() {
     link("104:0", "pci/block/cciss!c0d0");
     link("7:0", "virtual/block/loop0");
     let mut collector = Collector::start(root.path());
-    // One comes later, and one has another name then.
+    // One task comes later, and one has another name then.
     link("253:0", "virtual/block/slow");
     link("7:0", "virtual/block/other");
     let disks = of(&mut collector, now()).disks;
