@@ -400,7 +400,7 @@ impl Choice for Probes {
         let halves = self.core.halves(ORIGIN);
         let is_origin = match timing {
             Timing::Exact => !self.is_origin_chosen() || is_listed(halves, Origin::Timer as u16),
-            // Late by design, so only for users who ask for it.
+            // Late by design, so only on request.
             Timing::Tick => is_named(halves, Origin::Wheel as u16),
             Timing::Any => false,
         };

@@ -111,7 +111,7 @@ fn whole<W: Words + ?Sized>(chain: &W, at: usize, used: usize, is: Kind) -> Opti
 }
 
 /// Folds preemptions until there is room for `places` more, or nothing left to fold. Returns the
-/// number of places in use. Steps are not moved across the ones that were left out.
+/// number of places in use. Steps are not moved across omitted ones.
 #[cold]
 pub(super) fn fold<W: Words + ?Sized>(chain: &mut W, mut used: usize, places: usize) -> usize {
     let from = match chain.counts().more() {

@@ -7,10 +7,10 @@
 //!                                                               1, 2     3        of 1, 2, 3
 //! ```
 //!
-//! The rivals are found in a table with room for a few. If a new one does not fit, the smallest
-//! makes room, and its time belongs to no rival from then on. This time could all be due to one
-//! rival, perhaps an unnamed one. So a rival is named only if its time is at least that time plus
-//! that of the largest unnamed rival: then it is among the top three in any case.
+//! The rivals are found in a table with room for a few. If a new one does not fit, the smallest makes room, and its
+//! time belongs to no rival from then on. This time could all be due to one rival, perhaps an unnamed one. So a rival
+//! is named only if its time is at least this time plus the time of the largest unnamed rival. Then it is certainly
+//! among the top three.
 //!
 //! Times are exact, in nanoseconds.
 

@@ -62,7 +62,7 @@ pub(crate) enum Kind {
     Name = 31,
 }
 
-/// Whether the place with this tag belongs to the preceding step: its kind is not that of a step.
+/// Whether the place with this tag belongs to the preceding step, since its kind is not a step's.
 #[inline(always)]
 pub(super) fn is_attached(tag: u64) -> bool {
     tag >> KIND_AT > Kind::LAST as u64

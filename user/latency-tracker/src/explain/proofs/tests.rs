@@ -203,7 +203,7 @@ const HIGH: &str =
     " stack=__mem_cgroup_handle_over_high+0x1a0/0x230,exit_to_user_mode_loop+0x91/0x130";
 const QUOTA: &str = " stack=preempt_schedule_thunk+0x16/0x30,throttle_cfs_rq_work+0x1e0/0x200,task_work_run+0x5b/0xa0";
 
-/// 7 sleeps twice, each time until a timer expires; the second sleep ends at `again`.
+/// 7 sleeps twice, each time until a timer expires; the second sleep starts at `again`.
 fn sleeps(again: u64) -> Vec<Event<'static>> {
     let timer = |time| at(time, 0, What::Timer { function: None });
     vec![
