@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Writes a report as one HTML page that needs nothing else: no network, no other file.
+//! Writes a report as one self-contained HTML page, without network access or other files.
 //!
 //! ```text
 //! Page { views } --escaped--> page.html, with page.css, the files *.js, the texts, and the views as JSON
@@ -8,9 +8,9 @@
 //! view: a text, facts, notes | lanes of bars, and arrows between lanes | tables
 //! ```
 //!
-//! The page is safe with names that anybody has chosen. Texts are escaped, and the script only creates text nodes. The
-//! Content-Security-Policy forbids all requests, and scripts and styles other than those two, which a nonce marks: a hash
-//! of the data, so the data cannot contain it.
+//! The page is safe with hostile names. Texts are escaped, and the script only creates text nodes. The
+//! Content-Security-Policy forbids all requests, and scripts and styles other than those two, which a nonce marks: a
+//! hash of the data, so the data cannot contain it.
 //!
 //! Times are ns since the start of the view, since JavaScript's numbers are exact up to 2^53.
 
@@ -321,7 +321,8 @@ fn escaped(text: &str) -> String {
     safe
 }
 
-/// Makes JSON safe within a script: no tag can start or end in it. In JSON, these characters occur in strings only.
+/// Makes JSON safe within a script, so that no tag can start or end in it. In JSON, these characters occur in strings
+/// only.
 fn in_script(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Recipes: named questions for `run`, each with the line that answers it, with what is normal, and with what to do next.
+//! Recipes: named questions for `run`, each with the line that answers it, the normal result, and the next step.
 //!
-//! Those in scripts/recipes are part of the program. Those of the users of a machine are in
-//! /etc/latency-tracker/recipes; one with the name of ours replaces it.
+//! The recipes in scripts/recipes are part of the program. Users have theirs in /etc/latency-tracker/recipes; a recipe
+//! there replaces ours of the same name.
 
 mod parse;
 
@@ -41,7 +41,7 @@ built_in! {
     "wakeup-latency" "workqueue-run" "workqueue-stall" "write" "writeback-throttling" "xfs-fsync"
 }
 
-/// The names of those that are part of the program.
+/// The names of the program's own recipes.
 pub(crate) fn built_in() -> impl Iterator<Item = &'static str> {
     BUILT_IN.iter().map(|(name, _)| *name)
 }
@@ -60,7 +60,7 @@ pub(crate) enum Need {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Recipe {
     pub(crate) name: String,
-    /// The file; none for those that are part of the program.
+    /// The file; `None` for the program's own recipes.
     pub(crate) file: Option<PathBuf>,
     pub(crate) question: String,
     pub(crate) tracker: String,
@@ -146,7 +146,7 @@ impl Recipes {
     }
 
     fn add(&mut self, name: &str, file: Option<&Path>, text: &str) {
-        // Also if the new one has an error: it was meant to replace it.
+        // Also if the user's recipe has an error, since it was meant to replace ours.
         self.all.retain(|recipe| recipe.name != name);
         let place = file.map_or_else(
             || format!("{name}.{EXTENSION}"),

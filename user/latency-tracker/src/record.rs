@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `record`: the daemon that saves what the kernel did just before something was late.
+//! `record`: the daemon that saves a trace of the kernel just before an operation was late.
 //!
 //! ```text
 //!   set up: instance, disabled (if asked for) -> LTTng flight recorder -> estimate -> arm delay -> enabled

@@ -36,9 +36,8 @@ fn bash(made: &str) -> String {
     made + &names
 }
 
-/// Completes what clap cannot know: the current instances, trackers and parameters. Used where the
-/// generated function has no option to offer. Completes nothing for users who may not read the
-/// files.
+/// Completes names that clap cannot know: the current instances, trackers and parameters. Used where the generated
+/// function has no option to offer. Completes nothing for users who may not read the files.
 const BASH_NAMES: &str = r#"
 _latency_tracker_names() {
     local proc=/proc/latency_tracker cur=$2 cmd=${COMP_WORDS[1]} words names tracker

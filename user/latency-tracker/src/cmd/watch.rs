@@ -26,7 +26,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
         root.instance(name)?;
     }
     let signals = Signals::catch()?;
-    // Actions react to new alerts, not to those already recorded.
+    // Actions react to new alerts only.
     let from_start = !args.new && args.on_alert.is_empty();
     let file = root.open_alerts(args.name.as_deref(), from_start)?;
     let end = args.duration.map(|d| Instant::now() + d.into());
@@ -52,7 +52,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
     })
 }
 
-/// Why there are no more alerts. The alerts of all instances end with the module alone.
+/// Why there are no more alerts. The alerts of all instances end only with the module.
 fn ended(root: &ProcRoot, name: Option<&str>) -> String {
     let unloaded = || lt_common::module::is_going() || !root.is_loaded();
     match name.filter(|_| !unloaded()) {

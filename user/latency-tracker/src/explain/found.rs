@@ -16,7 +16,7 @@ use lt_proc::{Alert, Field, Fields, Reason, Value};
 
 const EVENT: &str = "latency_tracker_alert";
 
-/// Number of alerts, the last ones, among which the other event of an alert is looked for.
+/// Number of latest alerts among which the second event of an alert is searched.
 const NEAR: usize = 64;
 
 /// The events of one class.

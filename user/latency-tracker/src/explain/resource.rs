@@ -174,7 +174,7 @@ pub(super) struct Resource {
 
 /// The resource that the task of this stack waits for; innermost frame first.
 pub(super) fn of(stack: &[String]) -> Option<Resource> {
-    /// The freezer is inlined into this function; deeper in a stack, the function has called something else.
+    /// The freezer is inlined into this function; deeper in a stack, the function has called another function.
     const FREEZER: (&str, &str) = ("get_signal", "the freezer: its cgroup is frozen");
     let innermost = stack.first().map(|frame| function(frame));
     let known = stack.iter().enumerate().find_map(|(at, frame)| {

@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// The least expected count.
+/// The minimum expected count.
 const LEAST: f64 = 5.0;
 
 /// The result of comparing two histograms.

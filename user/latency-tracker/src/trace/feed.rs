@@ -40,8 +40,8 @@ pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -
     read_beside(trace, keep, &Evidence::default(), &[], interrupted, None)?.with_threads(trace)
 }
 
-/// As [`read`], but also passes the events to `beside`, and adds facts from `evidence` and `alerts` to the model. A caller
-/// that needs no threads can read a trace without sched_switch.
+/// Reads a trace to its end, passes its events to `beside` as well, and adds facts from `evidence` and `alerts` to the
+/// model. A caller that needs no threads can read a trace without sched_switch.
 pub(crate) fn read_beside(
     trace: &Path,
     keep: Keep,
@@ -88,7 +88,7 @@ fn has_locked(alert: &Alert) -> bool {
 
 /// Parses a list of CPUs as in `/proc/PID/status`: `0-2,5`.
 fn cpus_of(list: &str) -> Option<Vec<u32>> {
-    /// Maximum number of CPUs; a longer list is not one of CPUs.
+    /// Maximum number of CPUs in a valid list.
     const MOST: usize = 8192;
     let mut cpus = Vec::new();
     for part in list.trim().split(',') {
@@ -305,7 +305,7 @@ impl Source {
         let gaps = self.told.gaps.clone();
         let mut gaps = gaps.into_iter().peekable();
         let mut fed = 0u64;
-        // Threads that perf found before it began: at time 0, whenever that is.
+        // Threads that existed before the trace: perf records them at time 0.
         let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
         let keep = self.keep;
         let kinds = std::mem::take(&mut self.kinds);
@@ -551,7 +551,7 @@ pub(super) mod tests {
         let whole = told(&trace);
         let file = trace.join("kernel/channel_0");
         let mut bytes = fs::read(&file).unwrap();
-        // The header of an event is among these bytes: its class becomes one that there is not.
+        // These bytes include the header of an event, whose class becomes an unknown one.
         bytes[2 * PACKET + 8000..2 * PACKET + 9000].fill(0xff);
         fs::write(&file, &bytes).unwrap();
         let one = told(&trace);
@@ -610,7 +610,7 @@ pub(super) mod tests {
         let whole = told(&trace);
         let file = trace.join("kernel/channel_0");
         let bytes = fs::read(&file).unwrap();
-        // The last packet is not there yet, or only a part of it.
+        // The last packet is missing, or incomplete.
         for missing in [PACKET, PACKET / 2] {
             fs::write(&file, &bytes[..bytes.len() - missing]).unwrap();
             let (interrupted, none) = (AtomicBool::new(false), Evidence::default());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Decodes events for tables: those of the model (`kinds.rs`), and those that only tables need.
+//! Decodes events for tables: the events of the model (`kinds.rs`), and events that only tables need.
 
 use anyhow::Result;
 use lt_ctf::{Class, FieldIndex, Reader, Scope};
@@ -56,7 +56,7 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
-    /// Whether this is an event that is needed.
+    /// Whether a class has this kind of event.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
             Self::Event(names) => names.contains(&name_of(class)),
@@ -157,13 +157,12 @@ fn of_letters(text: &[u8]) -> Operation {
 pub(crate) trait Sink {
     /// Called once, before the first event. `has` is true for events that the trace has.
     ///
-    /// # Errors
-    /// Without events that are needed.
+    /// # Errors If needed events are missing.
     fn begin(&mut self, has: &dyn Fn(Need) -> bool) -> Result<()>;
     /// Called with each event.
     fn see(&mut self, seen: &Seen<'_>);
-    /// Called where a time of a CPU begins that is not recorded: lost, before its first event (from 0 on), or after its
-    /// last one (until `u64::MAX`).
+    /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is before the first event
+    /// (from 0 on), or after the last one (until `u64::MAX`).
     fn lost(&mut self, time: u64, cpu: u32, until: u64);
     /// Called with the name of a disk.
     fn disk(&mut self, disk: Disk, name: &str);
@@ -229,7 +228,7 @@ impl Decoder {
                 Step::Block(Block {
                     stage: *stage,
                     disk: Disk(u32::try_from(unsigned(*disk)?).ok()?),
-                    // A request without a position has the highest one at its completion.
+                    // A request without a position has the highest position at its completion.
                     sector: unsigned(*sector).filter(|s| *s != u64::MAX).unwrap_or(0),
                     sectors: unsigned(*sectors)?,
                     operation: bits.unwrap_or(Operation::Other),

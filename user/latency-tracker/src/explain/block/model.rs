@@ -84,7 +84,7 @@ pub(crate) struct Explanation {
     pub(crate) request: Option<Request>,
     /// The queue, if the issue of the request is also in the trace.
     pub(crate) queue: Option<DeviceQueue>,
-    /// Why the other activity of the device is not known, if it is not.
+    /// Why the other activity of the device is unknown, if it is.
     pub(crate) gap: Option<Unrecorded>,
     /// The CPU that issued it, and the time that each task ran there meanwhile, longest first.
     pub(crate) ran: Option<(u32, Vec<(Task, u64)>)>,

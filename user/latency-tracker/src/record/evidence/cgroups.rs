@@ -249,7 +249,7 @@ pub(super) fn chain(tasks: &[Task], others: &[String]) -> Vec<String> {
 }
 
 /// Finds the mount point of the hierarchy in the text of `mountinfo`: `36 35 0:26 /root /mount/point options - cgroup2
-/// ...`. Of several, prefers one of the whole hierarchy.
+/// ...`. Prefers a mount of the whole hierarchy.
 fn mount(root: &Path, mounts: &str) -> Option<Mount> {
     let mut found: Option<Mount> = None;
     for line in mounts.lines() {

@@ -28,7 +28,7 @@ pub(super) fn are_numbered_as_in_alerts(root: &Path) -> bool {
     }
 }
 
-/// The late task of `alert`; `None` if it has ended. The path of its cgroup is the one in `/proc/TID/cgroup`.
+/// The late task of `alert`; `None` if it has ended. The path of its cgroup comes from `/proc/TID/cgroup`.
 pub(super) fn read(root: &Path, alert: &Alert) -> Option<Task> {
     let directory = root.join("proc").join(alert.tid.to_string());
     let text = |name: &str| {
