@@ -76,9 +76,9 @@ pub(super) struct Late {
 pub(super) struct Found {
     /// How late each cycle was.
     pub(super) samples: Record,
-    /// How many cycles were late,
+    /// Number of late cycles,
     pub(super) peaks: u64,
-    /// and which ones.
+    /// and the late cycles themselves.
     pub(super) late: Vec<Late>,
     /// Cycles that were skipped because their time had passed.
     pub(super) missed: u64,

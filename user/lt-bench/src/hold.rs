@@ -56,7 +56,7 @@ impl Held {
         let mut said = Vec::new();
         let allowed = affinity();
         if wish.priority > 0 {
-            // Tried here, where the error can still be explained.
+            // Tried here, so that the error can be explained.
             rt::fifo(1).with_context(|| {
                 format!(
                     "SCHED_FIFO {} is not allowed: run it as root, or raise `rtprio` in \
@@ -101,7 +101,7 @@ pub(super) fn affinity() -> Cpus {
 }
 
 /// Moves the watching thread away from the loops; returns its new CPUs. In the cgroup of a
-/// partition, which may use the CPUs of the partition only, it moves to another one of these.
+/// partition, it moves to another CPU of the partition.
 fn pin_elsewhere(place: &Place, allowed: &Cpus) -> Result<Cpus> {
     if pin(&place.rest).is_ok() {
         return Ok(place.rest.clone());

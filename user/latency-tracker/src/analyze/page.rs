@@ -144,7 +144,7 @@ fn step(shown: &Shown<'_>, piece: &Piece) -> Described {
     }
 }
 
-/// The lanes of a path. Bars have the number of the step, or that of the wait after those of the steps; both from 1.
+/// The lanes of a path. The bars of steps are numbered from 1, and the bars of waits follow.
 fn rows_of(shown: &Shown<'_>, waits: &[Wait], left_out: &mut Vec<String>) -> Vec<UpperRow> {
     let deepest = shown.pieces.iter().map(|p| p.depth).max().unwrap_or(0);
     if deepest >= DEEPEST {
@@ -249,7 +249,7 @@ fn table_of_steps(shown: &Shown<'_>, origin: u64) -> Table {
     }
 }
 
-/// A note about rows that the table leaves out, the shortest ones.
+/// A note about the shortest rows, which the table leaves out.
 pub(crate) fn shorter(count: usize, time: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path in one sentence: what took most of the time.
+//! A path in one sentence: the cause that took most of the time.
 
 use std::collections::{HashMap, HashSet};
 

@@ -42,7 +42,7 @@ impl Facts {
         }
     }
 
-    /// An addition to a sentence that names what had the CPU: a quota may also be part of the reason.
+    /// An addition to a sentence that names the user of the CPU: a quota may also be part of the reason.
     pub(crate) fn quota_meanwhile(&self) -> Option<String> {
         let Quota::Proved(cgroup) = self.quota else {
             return None;
@@ -189,7 +189,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     }
 }
 
-/// Where a request was before the disk had it.
+/// The place of a request before it reached the disk.
 pub(crate) fn held(model: &Model, disk: Disk, place: Place) -> String {
     let place = match place {
         Place::Unsubmitted => ": not submitted",
@@ -308,7 +308,7 @@ pub(super) fn is_call(model: &Model, name: Name) -> bool {
     calls.contains(&model.names.text(name))
 }
 
-/// What has a processor with that use at `time`.
+/// The user of a processor with that use at `time`.
 pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     match used {
         Use::Unknown => "something not recorded".into(),

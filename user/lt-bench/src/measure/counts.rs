@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Something that is counted.
+/// A counter of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
     /// A line of /proc/interrupts: its name and its description.

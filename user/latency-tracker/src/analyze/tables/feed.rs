@@ -38,7 +38,7 @@ pub(super) struct Feed<'a> {
     too_many: bool,
 }
 
-/// What was found.
+/// The result of reading a trace.
 pub(super) struct Found {
     pub(super) subject: Subject,
     pub(super) tables: Tables,
@@ -48,7 +48,7 @@ pub(super) struct Found {
     pub(super) range: (u64, u64),
     /// Start and end of the trace.
     pub(super) span: (u64, u64),
-    /// The range that was asked for; the first interval begins with it.
+    /// The requested range; the first interval starts with it.
     pub(super) asked: (u64, u64),
 }
 

@@ -57,7 +57,7 @@ impl Subject {
         }
     }
 
-    /// The tables that a trace with these events cannot have, although half of what they need may be recorded.
+    /// The tables that a trace with these events cannot have, although it may have half of the needed events.
     pub(super) fn without(self, has: &dyn Fn(Need) -> bool) -> Vec<Kind> {
         let pairs: &[(Kind, [Need; 2])] = match self {
             Self::Irq => &[
