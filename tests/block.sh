@@ -5,7 +5,7 @@
 
 NULLB=/sys/kernel/config/nullb
 
-# null_disk NAME NANOSECONDS [KEY=VALUE...]: a RAM disk /dev/NAME that takes so long for each request.
+# null_disk NAME NANOSECONDS [KEY=VALUE...]: a RAM disk /dev/NAME on which each request takes that time.
 null_disk() {
 	if [ ! -d $NULLB ]; then
 		modprobe null_blk nr_devices=0

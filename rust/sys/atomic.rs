@@ -42,7 +42,7 @@ pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 )))]
 #[allow(dead_code, reason = "not every user of this file needs each")]
 pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, value: u64) {
-    // Release: as the other version. The byte holds at least `value`, so there is no borrow.
+    // Release: earlier accesses stay before it. The byte is at least `value`: no borrow.
     word.fetch_sub(value << (byte * 8), Release);
 }
 

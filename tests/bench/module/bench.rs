@@ -8,7 +8,7 @@
 //!
 //! Given BPF programs (tests/bench/bpf), it measures these instead of the engine.
 //!
-//! Meant for a machine with one CPU whose time is instructions executed.
+//! Meant for an emulated machine with one CPU, whose clock counts executed instructions.
 
 #![allow(
     dead_code,
