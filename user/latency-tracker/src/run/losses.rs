@@ -168,7 +168,7 @@ const MISSING: [(&str, &str); 36] = [
 ];
 
 /// The counters of missing operations and alerts that are not 0, with a sentence each.
-pub(super) fn losses<'a>(tracker: &str, stats: &'a Stats) -> Vec<(&'a str, u64, &'static str)> {
+pub(crate) fn losses<'a>(tracker: &str, stats: &'a Stats) -> Vec<(&'a str, u64, &'static str)> {
     let missing = |(key, n): (&'a str, u64)| {
         (n > 0 && !COMPLETE.contains(&key)).then(|| (key, n, sentence(tracker, key)))
     };

@@ -45,7 +45,7 @@ struct Report<'a> {
     pending: &'a [Pending],
 }
 
-pub(super) fn json(measured: &Measured) -> Result<String> {
+pub(super) fn json(measured: &Measured, longest: Option<&Alert>) -> Result<String> {
     let stats = &measured.stats;
     let max = (measured.histogram.count() > 0).then(|| stats.count("max"));
     let percentiles = measured.histogram.percentiles(max.unwrap_or(0));
@@ -67,7 +67,7 @@ pub(super) fn json(measured: &Measured) -> Result<String> {
         max,
         buckets: &measured.histogram.buckets,
         stats,
-        longest: measured.longest.as_ref(),
+        longest,
         alerts_missed: measured.missed,
         missing: missing.iter().map(|(key, n, _)| (*key, *n)).collect(),
         not_ended: stats.count("cleared"),
@@ -76,7 +76,7 @@ pub(super) fn json(measured: &Measured) -> Result<String> {
     Ok(serde_json::to_string(&report)?)
 }
 
-pub(super) fn text(measured: &Measured) -> Vec<String> {
+pub(super) fn text(measured: &Measured, late: Option<&Alert>) -> Vec<String> {
     let time = Nanos(measured.time.as_nanos() as u64);
     let title = match &measured.recipe {
         Some(recipe) => format!("{} ({time})", recipe.question),
@@ -85,7 +85,7 @@ pub(super) fn text(measured: &Measured) -> Vec<String> {
     let mut lines = vec![out::paint(Colour::Bold, &title)];
     lines.extend(distribution(measured));
     lines.push(String::new());
-    lines.extend(longest(measured));
+    lines.extend(longest(measured, late));
     lines.extend(missing(measured));
     lines.extend(not_ended(measured));
     if let Some(recipe) = &measured.recipe {
@@ -123,10 +123,10 @@ fn distribution(measured: &Measured) -> Vec<String> {
 }
 
 /// The longest operation, with the fields of its tracker.
-fn longest(measured: &Measured) -> Vec<String> {
+fn longest(measured: &Measured, longest: Option<&Alert>) -> Vec<String> {
     let threshold = Nanos(measured.threshold).exact();
-    let Some(alert) = &measured.longest else {
-        return vec![match measured.was_late() {
+    let Some(alert) = longest else {
+        return vec![match measured.was_late(false) {
             true => format!(
                 "Operations took longer than {threshold}, but none of their alerts was read."
             ),
