@@ -19,19 +19,21 @@ use crate::export::ExportArgs;
 use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
 use crate::run::{self, RunArgs};
+use crate::stacks::{self, StacksArgs};
 use crate::why::{self, WhyArgs};
 
 pub(crate) use top::{Column, TopArgs};
 
 const EXAMPLES: &str = "\
-Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run), a limit
-was exceeded (bench), or profiles differ (profile compare); that of a command
-which was run (run).
+Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run, stacks),
+a limit was exceeded (bench), or profiles differ (profile compare); that of a
+command which was run (run, stacks).
 
 Examples:
   latency-tracker check
   latency-tracker why -p 812 --over 50ms
   latency-tracker run fsync -- make
+  latency-tracker stacks offcpu pid=812 threshold=10ms
   latency-tracker start slow_disk block threshold=10ms
   latency-tracker watch slow_disk
   latency-tracker hist slow_disk
@@ -59,6 +61,9 @@ pub(crate) enum Command {
     /// Measures for a while, or for the time of a command, and shows the result.
     #[command(after_help = run::EXAMPLES)]
     Run(Box<RunArgs>),
+    /// Sums late operations by their stack: where they waited, or from where they were woken.
+    #[command(after_help = stacks::EXAMPLES)]
+    Stacks(Box<StacksArgs>),
     /// Lists the recipes for `run`: questions with a name, or shows one.
     #[command(after_help = "Examples:\n  latency-tracker recipes\n  \
 latency-tracker recipes fsync\n  latency-tracker recipes --json\n  latency-tracker run fsync -- make\n\n\

@@ -21,6 +21,7 @@ mod recipes;
 mod record;
 mod run;
 mod service;
+mod stacks;
 mod trace;
 mod why;
 
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Profile(args) => profile::run(&root, &args),
         Command::Recipes(args) => cmd::recipes::run(&args),
         Command::Run(args) => run::run(&root, &args),
+        Command::Stacks(args) => stacks::run(&root, &args),
         Command::Why(args) => why::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
         Command::Analyze(args) => analyze::run(&args),

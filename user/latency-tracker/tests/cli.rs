@@ -135,6 +135,44 @@ fn what_is_under_way_is_below_its_root() {
 }
 
 #[test]
+fn stacks_of_an_instance_or_a_file_are_summed() {
+    let tree = Tree::new("stacks");
+    let before = fs::read_to_string(tree.0.join("control")).unwrap();
+    let (code, out, _) = tree.run(&["stacks", "slow", "-d", "0"]);
+    assert_eq!(code, 2);
+    for words in [
+        "slow (block), as recorded: 1 late operation in 0 stacks, 10.41ms in all\n",
+        "Only delays above the threshold (10ms) are in here.\n",
+        "    [no stack]\n",
+        "  no_stack      1  late operations without a stack: this tracker records one only on timeout (timeout=)\n",
+        "  older        16  ",
+    ] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert_eq!(
+        fs::read_to_string(tree.0.join("control")).unwrap(),
+        before,
+        "the instance is not changed"
+    );
+    // Another instance has other parameters.
+    let (code, _, err) = tree.run(&["stacks", "slow", "threshold=1ms"]);
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("threshold=1ms: slow is an instance, which is not changed"),
+        "{err}"
+    );
+    let file = tree.0.join("alerts");
+    let file = file.to_str().unwrap();
+    let (code, out, err) = tree.run(&["stacks", "--alerts", file, "--folded"]);
+    assert_eq!((code, out.as_str()), (0, "fio;[no stack] 20825\n"));
+    assert!(err.contains("unread=3: alerts overwritten"), "{err}");
+    fs::write(file, "seq=x\n").unwrap();
+    let (code, _, err) = tree.run(&["stacks", "--alerts", file]);
+    assert_eq!(code, 1);
+    assert!(err.contains("line 1"), "{err}");
+}
+
+#[test]
 fn steps_are_a_table_with_bars() {
     let tree = Tree::new("steps");
     let (code, _, err) = tree.run(&["steps", "slow"]);

@@ -45,17 +45,18 @@ _latency_tracker_names() {
     # what follows -- is a command of the user
     [[ $cur != -* && $COMP_CWORD -ge 2 && " ${COMP_WORDS[*]} " != *' -- '* ]] || return 0
     words=$((COMP_CWORD - 1))
-    [[ -r $proc/control || $cmd:$words == run:1 || $cmd == recipes ]] || return 0
+    [[ -r $proc/control || $cmd:$words == run:1 || $cmd:$words == stacks:1 || $cmd == recipes ]] || return 0
     case $cmd:$words in
         stop:*|start:1|record:1|list:1|watch:1|hist:1|pending:1|top:1|steps:1|tree:1) names=$(cut -d' ' -f1 $proc/control) ;;
-        run:1|recipes:1)
+        run:1|stacks:1|recipes:1)
             names='RECIPES '$(cd /etc/latency-tracker/recipes 2>/dev/null && ls)
             names=${names//.recipe/}
-            [[ $cmd = recipes ]] || names+=" $(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers 2>/dev/null)" ;;
+            [[ $cmd = recipes ]] || names+=" $(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers 2>/dev/null)"
+            [[ $cmd != stacks ]] || names+=" $(cut -d' ' -f1 $proc/control 2>/dev/null)" ;;
         start:2|record:2|list:2) names=$(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers) ;;
-        start:*|record:*|run:*)
+        start:*|record:*|run:*|stacks:*)
             # after `name=` bash has split the word, and there is nothing to offer
-            [[ $cmd = run ]] && tracker=${COMP_WORDS[2]} || tracker=${COMP_WORDS[3]}
+            [[ $cmd = run || $cmd = stacks ]] && tracker=${COMP_WORDS[2]} || tracker=${COMP_WORDS[3]}
             names=$(sed -n "/^$tracker: /,/^[a-z]*: /s/^  \([a-z_]*=\).*/\1/p" $proc/trackers)
             [[ $COMP_WORDBREAKS != *=* ]] || [[ ${COMP_WORDS[COMP_CWORD - 1]} != = ]] || return 0
             compopt -o nospace ;;

@@ -43,6 +43,11 @@ impl Stream {
         Ok(Self::new(root.open_alerts(Some(name), false)?))
     }
 
+    /// The alerts of instance `name`, from the oldest that is still recorded.
+    pub(crate) fn open_recorded(root: &ProcRoot, name: &str) -> Result<Self> {
+        Ok(Self::new(root.open_alerts(Some(name), true)?))
+    }
+
     fn new(file: File) -> Self {
         Self {
             file,

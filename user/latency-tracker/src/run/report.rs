@@ -201,7 +201,6 @@ mod tests {
             time: Duration::from_secs(1),
             histogram: Histogram::parse("896 960 1").unwrap(),
             stats: Stats::parse(stats).unwrap(),
-            longest: None,
             missed,
             pending: Vec::new(),
             command: Vec::new(),
@@ -212,14 +211,14 @@ mod tests {
     #[test]
     fn nothing_was_late_only_if_no_counter_shows_otherwise() {
         let fine = measured("ended 1\nmax 900\n", 0);
-        assert_eq!(longest(&fine), ["Nothing that ended took longer than 1us."]);
+        assert_eq!(longest(&fine, None), ["Nothing that ended took longer than 1us."]);
         for late in [
             measured("ended 1\nmax 1001\n", 0),
             measured("ended 1\nmax 900\n", 1),
             measured("ended 1\nmax 900\nalerts_lost 1\n", 0),
             measured("ended 1\nmax 900\nalerts_suppressed 1\n", 0),
         ] {
-            let text = longest(&late).concat();
+            let text = longest(&late, None).concat();
             assert!(
                 text.starts_with("Operations took longer than 1us"),
                 "{text}"
