@@ -7,6 +7,7 @@ mod top;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 use lt_bench::BenchArgs;
 use lt_common::seconds::seconds;
 use lt_proc::{Nanos, Setting};
@@ -14,6 +15,7 @@ use lt_readiness::RtArgs;
 
 use crate::action::Action;
 use crate::analyze::{self, AnalyzeArgs};
+use crate::completion;
 use crate::explain::{self, ExplainArgs};
 use crate::export::ExportArgs;
 use crate::profile::{self, ProfileArgs};
@@ -207,7 +209,10 @@ With --rt: \"bad\" rules out real-time work on these CPUs, \"warn\" may delay it
     Check(CheckArgs),
     /// Prints the completions of a shell; `make install` installs them.
     #[command(after_help = "Example:\n  \
-latency-tracker completions bash > /etc/bash_completion.d/latency-tracker")]
+latency-tracker completions bash > /etc/bash_completion.d/latency-tracker\n\n\
+The shell then completes commands, options, KEY=VALUE, and the names of\n\
+instances, trackers, recipes, processes, disks, cgroups, functions and\n\
+tracepoints that the user may see.")]
     Completions {
         /// bash, zsh, fish, elvish or powershell.
         shell: clap_complete::Shell,
@@ -223,6 +228,7 @@ latency-tracker completions bash > /etc/bash_completion.d/latency-tracker")]
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Show all parameters and counters of this instance; with --trackers, this tracker only.
+    #[arg(add = ArgValueCompleter::new(completion::instances_or_trackers))]
     pub(crate) name: Option<String>,
     /// Show the trackers, with their parameters, defaults and units.
     #[arg(short, long)]
@@ -235,6 +241,7 @@ pub(crate) struct ListArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RecipesArgs {
     /// Show this recipe: what it measures, what is normal, and what to do next.
+    #[arg(add = ArgValueCompleter::new(completion::recipes))]
     pub(crate) name: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
@@ -244,11 +251,13 @@ pub(crate) struct RecipesArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
     /// The name of the instance, and of its directory below /proc/latency_tracker.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: String,
     /// The tracker.
+    #[arg(add = ArgValueCompleter::new(completion::trackers))]
     pub(crate) tracker: String,
     /// Parameters of the tracker.
-    #[arg(value_name = "KEY=VALUE")]
+    #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::settings))]
     pub(crate) settings: Vec<Setting>,
 }
 
@@ -266,7 +275,7 @@ pub(crate) struct ApplyArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
     /// The instances to stop.
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present = "all", add = ArgValueCompleter::new(completion::instances))]
     pub(crate) names: Vec<String>,
     /// Stop every instance.
     #[arg(short, long, conflicts_with = "names")]
@@ -276,6 +285,7 @@ pub(crate) struct StopArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
     /// The instance; all if omitted.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
@@ -317,6 +327,7 @@ pub(crate) struct CapturesArgs {
 #[derive(Debug, Args)]
 pub(crate) struct HistArgs {
     /// The instance; all if omitted.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: Option<String>,
     /// Show a row for each label of an instance with by=FIELD, instead of a histogram.
     #[arg(long, conflicts_with_all = ["milliseconds", "nanoseconds"])]
@@ -341,6 +352,7 @@ pub(crate) struct HistArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StepsArgs {
     /// An instance of the tracker `tree`; all of them if omitted.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
@@ -350,6 +362,7 @@ pub(crate) struct StepsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TreeArgs {
     /// An instance of the tracker `tree`.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: String,
     /// Refresh until Ctrl-C. If the output is not a terminal, print once.
     #[arg(short, long)]
@@ -365,6 +378,7 @@ pub(crate) struct TreeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PendingArgs {
     /// The instance; all if omitted.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: Option<String>,
     /// Show the current kernel stack of each task, one function per line.
     #[arg(short, long)]

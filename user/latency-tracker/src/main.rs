@@ -11,6 +11,7 @@ mod analyze;
 mod carried;
 mod cli;
 mod cmd;
+mod completion;
 mod config;
 mod explain;
 mod export;
@@ -32,10 +33,17 @@ use lt_common::{Outcome, out};
 
 use crate::cli::{Cli, Command};
 
+/// The files of the module; for tests, a directory in place of /proc/latency_tracker.
+fn proc_root() -> lt_proc::ProcRoot {
+    let root = std::env::var_os("LATENCY_TRACKER_PROC_ROOT");
+    lt_proc::ProcRoot::new(root.unwrap_or(lt_proc::DEFAULT_ROOT.into()))
+}
+
 fn main() -> ExitCode {
     if let Some(failed) = run::is_child() {
         return failed;
     }
+    completion::answer();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -47,9 +55,7 @@ fn main() -> ExitCode {
             };
         }
     };
-    // For tests: a directory in place of /proc/latency_tracker.
-    let root = std::env::var_os("LATENCY_TRACKER_PROC_ROOT");
-    let root = lt_proc::ProcRoot::new(root.unwrap_or(lt_proc::DEFAULT_ROOT.into()));
+    let root = proc_root();
     let result = match cli.command {
         Command::List(args) => cmd::list::run(&root, &args),
         Command::Start(args) => cmd::start::run(&root, &args),

@@ -41,11 +41,6 @@ built_in! {
     "wakeup-latency" "workqueue-run" "workqueue-stall" "write" "writeback-throttling" "xfs-fsync"
 }
 
-/// The names of the program's own recipes.
-pub(crate) fn built_in() -> impl Iterator<Item = &'static str> {
-    BUILT_IN.iter().map(|(name, _)| *name)
-}
-
 /// Optional features of a kernel that a recipe needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Completions and man pages, from the one description of the command line.
+//! The scripts of the shells, and man pages from the description of the command line.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,62 +11,14 @@ use clap::CommandFactory;
 use lt_common::Outcome;
 
 use crate::cli::Cli;
+use crate::completion;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Outcome> {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "latency-tracker", &mut text);
-    if shell == clap_complete::Shell::Bash {
-        text = bash(&String::from_utf8_lossy(&text)).into_bytes();
-    }
-    io::stdout().lock().write_all(&text)?;
+    io::stdout()
+        .lock()
+        .write_all(&completion::script(shell)?)?;
     Ok(Outcome::Fine)
 }
-
-/// Clap's completions for bash, extended by our names.
-fn bash(made: &str) -> String {
-    // clap_complete 4.6 stores a state of a command with a hyphen in its name in one spelling and asks
-    // for it in another, so that no option of a subcommand would be completed.
-    let made = made.replace("latency__subcmd__tracker", "latency__tracker");
-    // The script starts with the function that clap generated.
-    let generated = made.split("()").next().unwrap_or_default().trim();
-    let recipes: Vec<&str> = crate::recipes::built_in().collect();
-    let names = BASH_NAMES
-        .replace("GENERATED", generated)
-        .replace("RECIPES", &recipes.join(" "));
-    made + &names
-}
-
-/// Completes names that clap cannot know: the current instances, trackers and parameters. Used where the generated
-/// function has no option to offer. Completes nothing for users who may not read the files.
-const BASH_NAMES: &str = r#"
-_latency_tracker_names() {
-    local proc=/proc/latency_tracker cur=$2 cmd=${COMP_WORDS[1]} words names tracker
-    GENERATED "$@"
-    # what follows -- is a command of the user
-    [[ $cur != -* && $COMP_CWORD -ge 2 && " ${COMP_WORDS[*]} " != *' -- '* ]] || return 0
-    words=$((COMP_CWORD - 1))
-    [[ -r $proc/control || $cmd:$words == run:1 || $cmd:$words == stacks:1 || $cmd == recipes ]] || return 0
-    case $cmd:$words in
-        stop:*|start:1|record:1|list:1|watch:1|hist:1|pending:1|top:1|steps:1|tree:1) names=$(cut -d' ' -f1 $proc/control) ;;
-        run:1|stacks:1|recipes:1)
-            names='RECIPES '$(cd /etc/latency-tracker/recipes 2>/dev/null && ls)
-            names=${names//.recipe/}
-            [[ $cmd = recipes ]] || names+=" $(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers 2>/dev/null)"
-            [[ $cmd != stacks ]] || names+=" $(cut -d' ' -f1 $proc/control 2>/dev/null)" ;;
-        start:2|record:2|list:2) names=$(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers) ;;
-        start:*|record:*|run:*|stacks:*)
-            # after `name=` bash has split the word, and there is nothing to offer
-            [[ $cmd = run || $cmd = stacks ]] && tracker=${COMP_WORDS[2]} || tracker=${COMP_WORDS[3]}
-            names=$(sed -n "/^$tracker: /,/^[a-z]*: /s/^  \([a-z_]*=\).*/\1/p" $proc/trackers)
-            [[ $COMP_WORDBREAKS != *=* ]] || [[ ${COMP_WORDS[COMP_CWORD - 1]} != = ]] || return 0
-            compopt -o nospace ;;
-        *) return 0 ;;
-    esac
-    # shellcheck disable=SC2207 # names have no spaces
-    COMPREPLY+=($(compgen -W "$names" -- "$cur"))
-}
-complete -F _latency_tracker_names -o bashdefault -o default latency-tracker
-"#;
 
 /// Writes latency-tracker.1 and latency-tracker-COMMAND.1.
 pub(crate) fn man(directory: &Path) -> Result<Outcome> {
@@ -168,7 +120,7 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 /// The titles of the pages in Documentation/trackers.
-const TRACKERS: [(&str, &str); 17] = [
+pub(crate) const TRACKERS: [(&str, &str); 17] = [
     ("accept", "how long a server takes to send its first byte"),
     ("block", "how long block I/O requests take"),
     (

@@ -6,8 +6,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use lt_common::seconds::some_time;
 use lt_proc::{Nanos, Setting};
+
+use crate::completion;
 
 pub(crate) const EXAMPLES: &str = "\
 Exit status: that of COMMAND, or 128+N if signal N ended it. Without COMMAND,
@@ -41,10 +44,10 @@ of a tracker, its parameters.";
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// The tracker, or a recipe.
-    #[arg(value_name = "WHAT")]
+    #[arg(value_name = "WHAT", add = ArgValueCompleter::new(completion::recipes_and_trackers))]
     pub(crate) what: String,
     /// Parameters of the tracker; they replace those of a recipe.
-    #[arg(value_name = "KEY=VALUE")]
+    #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::settings))]
     pub(crate) settings: Vec<Setting>,
     /// Run this command, and measure until it ends.
     #[arg(last = true, value_name = "COMMAND")]

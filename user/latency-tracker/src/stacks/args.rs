@@ -6,9 +6,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use lt_common::seconds::seconds;
 use lt_proc::{Nanos, Setting};
 use serde::Serialize;
+
+use crate::completion;
 
 pub(crate) const EXAMPLES: &str = "\
 Exit status: that of COMMAND, or 128+N if signal N ended it. Without COMMAND,
@@ -59,11 +62,12 @@ pub(crate) struct StacksArgs {
     #[arg(
         value_name = "WHAT",
         required_unless_present = "alerts",
-        conflicts_with = "alerts"
+        conflicts_with = "alerts",
+        add = ArgValueCompleter::new(completion::anything)
     )]
     pub(crate) what: Option<String>,
     /// Parameters of the tracker; they replace those of a recipe.
-    #[arg(value_name = "KEY=VALUE")]
+    #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::settings))]
     pub(crate) settings: Vec<Setting>,
     /// Run this command, and measure until it ends.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "alerts")]
