@@ -286,7 +286,7 @@ notrace u64 lt_cgroup_of(u32 tid)
 
 int lt_cgroup_lookup(const char *path, u64 *id)
 {
-	return -ENOENT;
+	return -ENOTSUPP;
 }
 
 #endif /* CONFIG_CGROUPS */
