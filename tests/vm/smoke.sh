@@ -42,12 +42,12 @@ control -fast
 # One instance of each tracker, all at once. Only the kernel small lacks options that some need.
 instances=17
 case $(uname -r) in *-small) instances=13 ;; esac
-# complete: whether this kernel has what all trackers need.
-complete() { [ $instances -eq 17 ]; }
-! complete || insmod /lt/lt_functions.ko
+# has_all: whether this kernel has what all trackers need.
+has_all() { [ $instances -eq 17 ]; }
+! has_all || insmod /lt/lt_functions.ko
 insmod /lt/lt_works.ko ms=40
 while read -r name line; do
-	complete || case $name in func|returns|net|accept) continue ;; esac
+	has_all || case $name in func|returns|net|accept) continue ;; esac
 	control "of_$name $line" || fail "refused: $line"
 done <<-END
 	block block threshold=0
@@ -75,13 +75,13 @@ work() {
 	insmod /lt/lt_irqs.ko times=2
 	rmmod lt_irqs
 	reads fast 20
-	! complete || echo delay 3 1 >/proc/lt_functions
+	! has_all || echo delay 3 1 >/proc/lt_functions
 	# A lock serializes writers to parameters of a module.
 	for _ in 1 2; do echo slow >/sys/module/lt_works/parameters/run & done
 	wait $!
 	echo 1 >/proc/sys/vm/compact_memory
 	sync
-	if complete; then
+	if has_all; then
 		echo hello | nc -l -p 4711 >/dev/null &
 		wait_until 10 sh -c 'netstat -ltn | grep -q ":4711 "'
 		nc 127.0.0.1 4711 </dev/null >/dev/null
@@ -106,7 +106,7 @@ unload_module
 for round in 1 2 3; do
 	load_module
 	control 'w wakeup threshold=0'
-	if complete; then
+	if has_all; then
 		control 'f func function=lt_fn_delay threshold=0'
 		echo delay 1 1 >/proc/lt_functions
 		assert_eq "$(stat f started)" 1 "round $round: started"
