@@ -6,7 +6,7 @@
 
 . /lt/tests/lib.sh
 
-# memory_of EVENTS: start an instance with so many events, wait for an alert, remove it, and set took to the kB that it took.
+# memory_of EVENTS: start an instance with a pool of EVENTS, wait for an alert, remove it, and set took to its size in kB.
 memory_of() {
 	# The first instance fills slabs and tables that stay.
 	for _ in 1 2; do
