@@ -9,7 +9,7 @@
 use crate::{
     alert::{
         notify,
-        record::{Name, Owner, OWN_TAIL},
+        record::{user::USER_DEPTH, Name, Owner, OWN_TAIL},
         stream::Alerts,
     },
     control::Number,
@@ -175,6 +175,8 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     texts: Texts,
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
+    /// Whether alerts have the stack of their task in user space.
+    has_user_stack: bool,
     measure: Option<Arc<Measure>>,
     /// Number of times the pool has grown, and number of times growth failed for lack of memory.
     grown: Atomic<u64>,
@@ -212,9 +214,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
         let capacity = given[common::EVENTS] as u32;
         let most = given[common::MAX_EVENTS] as u32;
         memory::check(Self::bytes(capacity))?;
+        let has_user_stack = kind.user_stack().is_some_and(|at| given[at] != 0);
+        let user_depth = if has_user_stack { USER_DEPTH } else { 0 };
+        let own = kind.tail.as_ref().map_or(0, |_| OWN_TAIL);
         let alerts = Alerts::new(
             given[common::RING] as u32,
-            given[common::STACK] as usize + kind.tail.as_ref().map_or(0, |_| OWN_TAIL),
+            given[common::STACK] as usize + own + user_depth,
             given[common::WAKEUP_INTERVAL] as u64,
             all.line(),
         )?;
@@ -240,6 +245,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             texts: given.texts().clone(),
             alerts,
             all,
+            has_user_stack,
             measure,
             grown: Atomic::new(0),
             grow_failed: Atomic::new(0),

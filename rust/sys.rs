@@ -37,6 +37,7 @@ pub(crate) mod task;
 pub(crate) mod timer;
 pub(crate) mod trace;
 pub(crate) mod tracepoint;
+pub(crate) mod user_stack;
 pub(crate) mod waiting;
 pub(crate) mod waker;
 pub(crate) mod workqueue;

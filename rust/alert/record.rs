@@ -14,6 +14,8 @@ use kernel::{fmt, prelude::*};
 
 #[path = "record/actor.rs"]
 pub(crate) mod actor;
+#[path = "record/user.rs"]
+pub(crate) mod user;
 
 /// Why an alert was raised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,8 +160,10 @@ pub(crate) struct Alert {
     pub(crate) owner: Owner,
     pub(crate) detail: [u64; DETAIL],
     /// Number of words of the record's tail: the tracker's own, then the entries of the owner's
-    /// stack.
+    /// stack, then those of its stack in user space.
     pub(crate) tail: u8,
+    /// The owner's stack in user space.
+    pub(crate) user: user::Mark,
     /// Whether the reader may see addresses of user space: not part of the record.
     pub(crate) is_trusted: bool,
 }
@@ -171,7 +175,8 @@ impl Alert {
         let before = if self.before_start { BEFORE } else { 0 };
         let kind = before
             | (self.reason as u64) << 56
-            | (self.tracker as u64 & 0xffff) << 40
+            | u64::from(self.user.0) << 48
+            | (self.tracker as u64 & 0xff) << 40
             | u64::from(self.tail) << 32;
         let (head, detail) = words.split_at_mut(WORDS - DETAIL);
         let [n0, n1, n2, n3] = self.instance;
@@ -201,7 +206,7 @@ impl Alert {
             seq: *seq,
             time: *time,
             instance: [*n0, *n1, *n2, *n3],
-            tracker: (kind >> 40) as usize & 0xffff,
+            tracker: (kind >> 40) as usize & 0xff,
             reason: Reason::from_number((kind & !BEFORE) >> 56),
             delay: *delay,
             before_start: kind & BEFORE != 0,
@@ -210,6 +215,7 @@ impl Alert {
             owner: Owner::from_words([*o0, *o1, *o2]),
             detail: *rest,
             tail: (kind >> 32) as u8,
+            user: user::Mark((kind >> 48) as u8),
             is_trusted: false,
         }
     }

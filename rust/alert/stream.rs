@@ -10,7 +10,7 @@ use crate::{
     alert::{
         notify::{self, Notifier},
         readers,
-        record::{Alert, OWN_TAIL},
+        record::{user::USER_DEPTH, Alert, OWN_TAIL},
         ring::{Read, Ring, Words},
     },
     sys::{
@@ -31,11 +31,13 @@ use kernel::{
     time::{delay::fsleep, Delta}, //
 };
 
-/// Maximum length of an alert's tail, in words.
+/// Maximum length of an alert's tail, in words. A tracker has words of its own there, or a stack in
+/// user space.
 pub(crate) const TAIL_MAX: usize = OWN_TAIL + DEPTH_MAX;
+const _: () = assert!(USER_DEPTH <= OWN_TAIL);
 
-/// Prints the line of an alert, without a newline, given its tail: the tracker's own words, and the
-/// stack as return addresses, innermost first.
+/// Prints the line of an alert, without a newline, given its tail: the tracker's own words, the
+/// stack as return addresses, innermost first, and the stack in user space.
 pub(crate) type Line = fn(&Alert, &[u64], &mut dyn Write) -> fmt::Result;
 
 /// A ring of alerts and its waiting readers.

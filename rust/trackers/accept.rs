@@ -54,6 +54,8 @@ tracker! {
     }
     attach: accept::Attachment<Probes> = accept::Attachment::new, accept::missing::<Probes>;
     impl {
+        const NO_USER_STACK: &str = NOT_RECORDED;
+
         const LABELS: labels::Rules = labels::Rules {
             // Addresses need their family and port; the rest is known only with the end.
             excluded: &["local", "remote", "bytes"],

@@ -22,7 +22,7 @@ pub(super) use crate::{
     alert::record::{Owner, ID_BITS},
     control::{Kind as ParamKind, ALL},
     engine::{platform::Platform, Open, Verdict},
-    instance::{labels, probed::Live, Core, Details, Report},
+    instance::{kind::NOT_RECORDED, labels, probed::Live, Core, Details, Report},
     record::{Address, Record},
     sys::{
         platform::Kernel,
@@ -37,7 +37,7 @@ use crate::{
     engine::{event::EventCopy, Late},
     instance::{
         common,
-        kind::Kind,
+        kind::{Kind, RAISED_ELSEWHERE},
         probed::{Own, Probes}, //
     },
     record::{self, How, Shown},
@@ -51,6 +51,9 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
 {
     /// Whether the tracker raises no alerts about readers of alerts.
     const IS_OF_TASKS: bool = false;
+
+    /// See [`Kind::no_user_stack`].
+    const NO_USER_STACK: &str = RAISED_ELSEWHERE;
 
     /// Whether the alert of an end has the stack at the end.
     const HAS_STACK: bool = false;
@@ -409,6 +412,8 @@ macro_rules! tracker {
             ),
             detail_words: <Detail as $crate::record::Record>::WORDS,
             tail: None,
+            no_user_stack: <Tracked
+                as $crate::trackers::declare::Declared<$key, WORDS $(, $own)?>>::NO_USER_STACK,
             labels: Some($crate::instance::kind::Labelling {
                 source: |by| $crate::instance::labels::source(
                     &LABELS,

@@ -70,6 +70,8 @@ tracker! {
         contention_begin(lock: [void *], flags: [unsigned int]) => begun(lock, flags);
     }
     impl {
+        const NO_USER_STACK: &str = NOT_RECORDED;
+
         const LABELS: labels::Rules = labels::Rules {
             // Known only with the end.
             excluded: &["ret"],

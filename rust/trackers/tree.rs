@@ -61,7 +61,7 @@ use crate::{
     engine::{event::EventCopy, freelist::MAX_CELLS, Late},
     instance::{
         common,
-        kind::{Kind, Tail},
+        kind::{Kind, Tail, RAISED_ELSEWHERE},
         params,
         probed::{self, Live, Own, Probed},
         work::Work,
@@ -251,6 +251,7 @@ pub(crate) static KIND: Kind = Kind {
         "unserved",
         "endless",
     ],
+    no_user_stack: RAISED_ELSEWHERE,
     detail_words: <show::Detail as Record>::WORDS,
     tail: Some(Tail {
         of: show::steps_of,
