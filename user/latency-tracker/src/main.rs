@@ -24,6 +24,7 @@ mod run;
 mod service;
 mod stacks;
 mod trace;
+mod ustack;
 mod why;
 
 use std::process::ExitCode;

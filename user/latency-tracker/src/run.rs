@@ -42,6 +42,7 @@ pub(crate) use self::question::Question;
 use self::watch::Watch;
 use crate::recipes::Recipe;
 use crate::record::leftovers::{self, Note};
+use crate::ustack::Names;
 
 /// Time of a run without a command, unless the user sets one.
 pub(crate) const TIME: Duration = Duration::from_secs(10);
@@ -91,9 +92,11 @@ pub(crate) fn run(root: &ProcRoot, args: &RunArgs) -> Result<Outcome> {
             Ok(())
         },
     };
-    let measured = measure(root, &plan, &signals, &mut |alert| {
+    let mut names = Names::default();
+    let measured = measure(root, &plan, &signals, &mut |mut alert| {
         let is_longer = |longest: &Alert| longest.delay < alert.delay;
         if longest.as_ref().is_none_or(is_longer) {
+            names.find(&mut alert);
             longest = Some(alert);
         }
     })?;

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::action;
 use crate::cli::WatchArgs;
+use crate::ustack::{self, Names};
 
 /// The output of `--json` if alerts were overwritten before they were read.
 #[derive(Serialize)]
@@ -36,6 +37,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
         columns: Columns::new(root, args.timestamp),
         seen: 0,
         overruns: Overruns::default(),
+        names: Names::default(),
     };
     if !args.json {
         let heading = watcher.columns.heading();
@@ -67,6 +69,7 @@ struct Watcher<'a> {
     columns: Columns,
     seen: u64,
     overruns: Overruns,
+    names: Names,
 }
 
 impl Watcher<'_> {
@@ -85,8 +88,9 @@ impl Watcher<'_> {
             for line in &chunk.lines {
                 match StreamLine::parse(line)? {
                     StreamLine::Lost(lost) => self.lost(lost)?,
-                    StreamLine::Alert(alert) => {
+                    StreamLine::Alert(mut alert) => {
                         self.seen += 1;
+                        self.names.find(&mut alert);
                         self.show(&alert)?;
                         if !action::run(&self.args.on_alert, &alert)?
                             || self.args.count.is_some_and(|n| self.seen >= n)
@@ -126,6 +130,9 @@ impl Watcher<'_> {
         }
         for function in alert.stack() {
             out::line(&out::frame(&function))?;
+        }
+        for line in ustack::lines(alert, 2) {
+            out::line(&line)?;
         }
         let waker = alert.waker_stack();
         if self.args.stacks && !waker.is_empty() {

@@ -5,6 +5,8 @@
 use lt_common::out;
 use lt_proc::{Alert, Nanos, Pending, Reason};
 
+use crate::ustack;
+
 /// Maximum number of functions of a stack, and of alerts inside the late one.
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
@@ -145,6 +147,7 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
                 .map(|function| frame(function)),
         );
     }
+    lines.extend(ustack::lines(alert, indent));
     lines
 }
 

@@ -94,6 +94,7 @@ fn alert<'a>(
         pid: number("pid")?,
         tid: number("tid")?,
         fields: Fields(fields.collect()),
+        ustack_names: None,
         comm: common.remove("comm")?,
     })
 }

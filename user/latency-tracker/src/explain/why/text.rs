@@ -67,6 +67,7 @@ impl Why<'_> {
             lines.push("stack of the task".into());
         }
         lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
+        lines.extend(crate::ustack::lines(alert, 0));
         if let Some(resource) = resource::of(&stack) {
             let resource::Resource { function, what, .. } = resource;
             lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
