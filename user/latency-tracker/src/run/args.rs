@@ -22,13 +22,15 @@ Examples:
   latency-tracker run disk dev=sda threshold=5ms
   latency-tracker run block dev=sda from=insert threshold=20ms -d 1m
   latency-tracker run syscall calls=fsync,fdatasync threshold=5ms -- make
+  latency-tracker run syscall calls=fsync threshold=5ms ustack=1 -- ./server
   latency-tracker run offcpu -d 5s --json -- tar -xf backup.tar
   latency-tracker run func function=vfs_read threshold=1ms pid=812
 
 Loads the module if needed, starts one instance, and removes both at the end,
 on Ctrl-C and after an error, too. Shows the histogram, the longest operation
 over the threshold with what the tracker knows about it, what was lost or not
-counted, and what has not ended.
+counted, and what has not ended. With ustack=1, syscall also shows which
+functions of the program made the call.
 
 With COMMAND, only that process and its descendants count, from its first
 instruction on. Trackers without the parameter `cgroup`, such as block and irq,
