@@ -161,16 +161,14 @@ impl Shown<'_> {
         };
         let why_idle = match (counted, looks_limited) {
             (Quota::Excluded, _) => {
-                "the CPU was slow to leave idle, or a limit that is not recorded applied (SCHED_DEADLINE; not cpu.max, as its counters show)"
+                "the CPU was slow to leave idle, or a limit that is not recorded applied (SCHED_DEADLINE; not cpu.max, as its counters show)".into()
             }
-            (Quota::Proved(_), true) => {
-                "perhaps cpu.max, whose counters have grown, although the CPU also ran other threads"
-            }
+            (Quota::Shown(_) | Quota::Proved(_), _) => self.facts.idle_by_quota(),
             (Quota::Open, true) => {
-                "perhaps cpu.max, one of whose timers expired at the end; its counters (nr_throttled) are not recorded"
+                "perhaps cpu.max, one of whose timers expired at the end; its counters (nr_throttled) are not recorded".into()
             }
-            (_, false) => {
-                "the CPU was slow to leave idle, or a limit that is not recorded applied (cpu.max, SCHED_DEADLINE)"
+            (Quota::Open, false) => {
+                "the CPU was slow to leave idle, or a limit that is not recorded applied (cpu.max, SCHED_DEADLINE)".into()
             }
         };
         let times = had
@@ -192,7 +190,12 @@ impl Shown<'_> {
             [] => "a CPU that is not recorded (enable sched_migrate_task)".into(),
             cpus => cpus.join(", and for "),
         };
-        let quota = self.facts.quota_meanwhile().filter(|_| of_itself);
+        // An idle CPU has named it already.
+        let is_said = !partly.is_empty();
+        let quota = self
+            .facts
+            .quota_meanwhile()
+            .filter(|_| of_itself && !is_said);
         let quota = quota.unwrap_or_default();
         match most.cause {
             Cause::Running(c) => format!("ran{}", call(c)),

@@ -44,13 +44,32 @@ impl Facts {
 
     /// An addition to a sentence that names the user of the CPU: a quota may also be part of the reason.
     pub(crate) fn quota_meanwhile(&self) -> Option<String> {
-        let Quota::Proved(cgroup) = self.quota else {
-            return None;
-        };
-        Some(format!(
-            "; meanwhile a quota was used up (cpu.max of {}), perhaps by another thread",
-            self.of_cgroup(cgroup)
-        ))
+        match self.quota {
+            Quota::Shown(cgroup) => Some(format!(
+                "; at first a quota held it back (cpu.max of {}), as its stack shows; until when is not recorded",
+                self.of_cgroup(cgroup)
+            )),
+            Quota::Proved(cgroup) => Some(format!(
+                "; meanwhile a quota was used up (cpu.max of {}), perhaps by another thread",
+                self.of_cgroup(cgroup)
+            )),
+            Quota::Excluded | Quota::Open => None,
+        }
+    }
+
+    /// Why a CPU was idle although the thread was runnable, if a quota was used up meanwhile.
+    pub(crate) fn idle_by_quota(&self) -> String {
+        match self.quota {
+            Quota::Shown(cgroup) => format!(
+                "at first because of cpu.max of {}, as the stack of the thread shows",
+                self.of_cgroup(cgroup)
+            ),
+            Quota::Proved(cgroup) => format!(
+                "perhaps cpu.max of {}, whose counters have grown meanwhile",
+                self.of_cgroup(cgroup)
+            ),
+            Quota::Excluded | Quota::Open => String::new(),
+        }
     }
 
     /// Describes what keeps a runnable thread from running.

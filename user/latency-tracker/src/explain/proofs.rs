@@ -81,7 +81,14 @@ impl<'a> Proofs<'a> {
 
     /// The facts needed to describe a delay of that thread.
     pub(super) fn facts(&self, thread: Option<ThreadId>, from: u64, to: u64) -> Facts {
-        let quota = thread.map(|thread| self.counted(thread, from, to));
+        let quota = thread.map(|thread| match self.stack {
+            Some((_, range, Some(resource)))
+                if resource.function == resource::QUOTA && from < range.1 && range.0 < to =>
+            {
+                Quota::Shown(self.only_quota(thread))
+            }
+            _ => self.counted(thread, from, to),
+        });
         Facts {
             cgroups: cgroups(self.evidence),
             whole: "delay",
@@ -207,7 +214,7 @@ impl Beside for Proofs<'_> {
         if resource.is_some_and(|resource| resource.function == resource::QUOTA)
             && wait.state == State::Preempted
         {
-            return Quota::Proved(self.only_quota(thread));
+            return Quota::Shown(self.only_quota(thread));
         }
         self.counted(thread, wait.begin, wait.end)
     }

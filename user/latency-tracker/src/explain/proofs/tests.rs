@@ -171,8 +171,11 @@ fn a_counter_alone_names_no_quota() {
         [switch(20_000, 0, 0, R, 8), switch(50_000, 0, 8, S, 0)],
     );
     let said = verdict(&partly, &alert, &evidence);
-    let expected =
-        "perhaps cpu.max, whose counters have grown, although the CPU also ran other threads.";
+    let expected = "perhaps cpu.max of cgroup /a/b, whose counters have grown meanwhile.";
+    assert!(said.ends_with(expected), "{said}");
+    // The timer that refilled the quota is not recorded.
+    partly.drain(4..6);
+    let said = verdict(&partly, &alert, &evidence);
     assert!(said.ends_with(expected), "{said}");
     // The CPU is slow to leave idle, and a period ends in this time.
     let idle = |time, enters| at(time, 0, What::Idle { enters });
@@ -256,6 +259,23 @@ fn the_function_that_throttles_proves_a_quota() {
         said.contains("was held back by cpu.max of cgroup /a."),
         "{said}"
     );
+    // Another thread ran first when the quota was refilled.
+    let mut busy = throttled();
+    busy.insert(4, switch(91_600, 0, 0, R, 8));
+    busy[5] = switch(92_000, 0, 8, S, 7);
+    let held = "98 % of the delay (90.00us): late/7 was held back by cpu.max of cgroup /a.";
+    assert_eq!(verdict(&busy, &alert, &unknown), held);
+    // The timer is not recorded. The idle CPU shows that the quota was still used up.
+    busy.drain(2..4);
+    let held = "99 % of the delay (90.60us): late/7 was held back by cpu.max of cgroup /a.";
+    assert_eq!(verdict(&busy, &alert, &unknown), held);
+    // The other thread had the CPU all the time.
+    busy[1] = switch(1000, 0, 7, R, 8);
+    busy.remove(2);
+    let said = verdict(&busy, &alert, &unknown);
+    let expected = "ran hog/8; at first a quota held it back (cpu.max of cgroup /a), as its stack shows; until when is \
+                    not recorded.";
+    assert!(said.ends_with(expected), "{said}");
 }
 
 /// 9 lets 7 continue, after other activity.
