@@ -44,7 +44,7 @@ pub(crate) enum Need {
     Calls,
     /// Ends of system calls.
     Returns,
-    /// Calls of `futex`.
+    /// Calls of `futex`, or of its relatives that wait.
     Futex,
     /// The current thread, as a field of the events themselves.
     Thread,
@@ -65,7 +65,7 @@ impl Need {
             Self::Thread => current(class).is_some(),
             Self::Futex => match kinds::kind(class) {
                 Some(Kind::Futex(..)) => true,
-                Some(Kind::Call(name)) => name == "futex",
+                Some(Kind::Call(name)) => ["futex", "futex_wait", "futex_waitv"].contains(&&*name),
                 _ => false,
             },
         }
@@ -94,8 +94,12 @@ fn form(class: &Class) -> Option<Form> {
     }
     let stage = match name_of(class) {
         "sched_wakeup_new" => return kinds::kind(class).map(Form::New),
-        "contention_begin" => return Some(Form::Contended(field("lock_addr")?, field("flags")?)),
-        "contention_end" => return Some(Form::Acquired(field("lock_addr")?)),
+        "contention_begin" | "lock_contention_begin" => {
+            return Some(Form::Contended(field("lock_addr")?, field("flags")?));
+        }
+        "contention_end" | "lock_contention_end" => {
+            return Some(Form::Acquired(field("lock_addr")?));
+        }
         "lttng_statedump_block_device" => {
             return Some(Form::Disk(field("dev")?, field("diskname")?));
         }

@@ -86,7 +86,12 @@ impl Calls {
         let call = ground.names.number(name);
         let object = match (self.table.kind, futex) {
             (Kind::Futex, Some((op, address))) => Some(Object::Futex(operation(op), address)),
-            (Kind::Futex, None) => (name == b"futex").then_some(Object::Futex("unknown", 0)),
+            (Kind::Futex, None) => match name {
+                b"futex" => Some(Object::Futex("unknown", 0)),
+                b"futex_wait" => Some(Object::Futex("wait", 0)),
+                b"futex_waitv" => Some(Object::Futex("waitv", 0)),
+                _ => None,
+            },
             _ => Some(Object::Call(call)),
         };
         self.born.remove(&tid);

@@ -130,8 +130,9 @@ impl Requests {
     /// Notes that the driver gives a request back, and returns the request.
     pub(super) fn requeue(&mut self, block: &Block) -> Option<Live> {
         let key = (block.disk, block.sector);
-        let is = |live: &Live| live.at_device && live.left == block.sectors;
-        let live = self.take(key, is)?;
+        let whole = |live: &Live| live.at_device && live.left == block.sectors;
+        let same = |live: &Live| whole(live) && live.operation == block.operation;
+        let live = self.take(key, same).or_else(|| self.take(key, whole))?;
         let back = Live {
             at_device: false,
             ..live

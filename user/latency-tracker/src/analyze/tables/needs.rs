@@ -29,8 +29,8 @@ const RAISE: Need = Need::Event(&["irq_softirq_raise", "softirq_raise"]);
 const INSERT: Need = Need::Event(&["block_rq_insert"]);
 const ISSUE: Need = Need::Event(&["block_rq_issue"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
-const CONTENDED: Need = Need::Event(&["contention_begin"]);
-const ACQUIRED: Need = Need::Event(&["contention_end"]);
+const CONTENDED: Need = Need::Event(&["contention_begin", "lock_contention_begin"]);
+const ACQUIRED: Need = Need::Event(&["contention_end", "lock_contention_end"]);
 
 impl Subject {
     /// The name of the subcommand.
