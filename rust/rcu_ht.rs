@@ -550,8 +550,8 @@ impl Holder {
     /// The holder is empty, and no other CPU fills or empties it at the same time.
     unsafe fn fill(&self, level: NodeSlice<Level>) -> u64 {
         let address = level.as_ptr().expose_provenance() as u64;
-        // INVARIANT: The level in `owner`: moving a `NodeSlice` does not move its values. SAFETY:
-        // By the function's contract no other CPU uses it.
+        // INVARIANT: The level in `owner`: moving a `NodeSlice` does not move its values.
+        // SAFETY: By the function's contract no other CPU uses it.
         unsafe { *self.owner.get() = Some(level) };
         // Release: with the address, the buckets are seen.
         self.address.store(address, Release);

@@ -4,21 +4,23 @@
  * library, so that all its functions are compiled with the same options, and its
  * first frame has a frame pointer of 0.
  *
- * usage: NAME MODE MS    a nanosleep of MS milliseconds in inner(), which middle() calls, which outer() calls
+ * usage: NAME MODE MS    a nanosleep of MS milliseconds in inner(), which
+ *                        middle() calls, which outer() calls
  *
  *   exit     then the program exits
  *   stay     then it waits for a signal, as in all other modes
  *   deep     the call is in 40 functions
  *   cycle, below, odd, kernel, absent
- *            the call is made with a frame pointer that leads back to its own frame; is below the stack pointer; is not
- *            aligned; is an address of the kernel; is in a page that was never touched (exit status 9 if there is no
- *            room for the page)
+ *            the call is made with a frame pointer that leads back to its own
+ *            frame; is below the stack pointer; is not aligned; is an address of
+ *            the kernel; is in a page that was never touched (exit status 9 if
+ *            there is no room for the page)
  */
 
 #if defined(__x86_64__)
 
-__asm__(".globl _start\n.type _start, @function\n_start: xor %ebp, %ebp\nmov %rsp, %rdi\nand $-16, %rsp\ncall first\n"
-	".size _start, . - _start\n");
+__asm__(".globl _start\n.type _start, @function\n_start: xor %ebp, %ebp\n"
+	"mov %rsp, %rdi\nand $-16, %rsp\ncall first\n.size _start, . - _start\n");
 
 enum { NANOSLEEP = 35, PAUSE = 34, EXIT = 60, MMAP = 9 };
 
@@ -26,19 +28,23 @@ static inline long call(long number, long a, long b)
 {
 	long ret;
 
-	__asm__ volatile("syscall" : "=a"(ret) : "a"(number), "D"(a), "S"(b) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(ret) : "a"(number), "D"(a), "S"(b)
+			 : "rcx", "r11", "memory");
 	return ret;
 }
 
 static long map_page(unsigned long where)
 {
-	register long flags __asm__("r10") = 0x100022;	/* MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE */
+	/* MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE */
+	register long flags __asm__("r10") = 0x100022;
 	register long fd __asm__("r8") = -1;
 	register long offset __asm__("r9") = 0;
 	long ret;
 
 	__asm__ volatile("syscall" : "=a"(ret)
-			 : "a"(MMAP), "D"(where), "S"(4096), "d"(3), "r"(flags), "r"(fd), "r"(offset)
+			 : "a"(MMAP), "D"(where), "S"(4096), "d"(3), "r"(flags), "r"(fd),
+			   "r"(offset)
 			 : "rcx", "r11", "memory");
 	return ret;
 }
@@ -48,7 +54,8 @@ static inline long call_with(unsigned long fp, long number, long a, long b)
 	long ret;
 
 	__asm__ volatile("mov %%rbp, %%r12\nmov %[fp], %%rbp\nsyscall\nmov %%r12, %%rbp"
-			 : "=a"(ret) : "a"(number), "D"(a), "S"(b), [fp] "r"(fp) : "rcx", "r11", "r12", "memory");
+			 : "=a"(ret) : "a"(number), "D"(a), "S"(b), [fp] "r"(fp)
+			 : "rcx", "r11", "r12", "memory");
 	return ret;
 }
 
@@ -56,8 +63,9 @@ static inline long call_with(unsigned long fp, long number, long a, long b)
 
 #elif defined(__i386__)
 
-__asm__(".globl _start\n.type _start, @function\n_start: xor %ebp, %ebp\nmov %esp, %eax\nand $-16, %esp\nsub $12, %esp\n"
-	"push %eax\ncall first\n.size _start, . - _start\n");
+__asm__(".globl _start\n.type _start, @function\n_start: xor %ebp, %ebp\n"
+	"mov %esp, %eax\nand $-16, %esp\nsub $12, %esp\npush %eax\ncall first\n"
+	".size _start, . - _start\n");
 
 enum { NANOSLEEP = 162, PAUSE = 29, EXIT = 1 };
 
@@ -92,10 +100,12 @@ static inline __attribute__((always_inline)) void late(const char *mode, long ms
 
 	(void)mode;
 #ifdef __x86_64__
-	volatile unsigned long frame[2] = { (unsigned long)frame, 0x401000 };
+	unsigned long frame[2] = { (unsigned long)frame, 0x401000 };
 	unsigned long at = (unsigned long)frame, page = 0x7ffffffe0000;
 
-	if (is(mode, "cycle") || is(mode, "odd") || is(mode, "below") || is(mode, "kernel") || is(mode, "absent")) {
+	__asm__ volatile("" : : "r"(frame) : "memory");
+	if (is(mode, "cycle") || is(mode, "odd") || is(mode, "below") || is(mode, "kernel") ||
+	    is(mode, "absent")) {
 		if (is(mode, "odd"))
 			at++;
 		if (is(mode, "below"))
