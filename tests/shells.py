@@ -34,8 +34,9 @@ START = {
     "fish": (["fish", "--no-config", "--interactive"], "set fish_greeting; set fish_autosuggestion_enabled 0; "
              "function fish_prompt; echo -n '> '; end; source {script}"),
 }
-# What a shell writes to draw a line, not as a part of it: escape sequences, and characters that it overwrites.
-DRAWN = re.compile(r"\x1b(\[[0-9;?>=]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][A-Z0-9]|[=>78])|.\x08|\r|\x0f|\x07")
+# What a shell writes to draw a line, not as a part of it: escape sequences, and then characters that it overwrites.
+DRAWN = re.compile(r"\x1b(\[[0-9;?>=]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][A-Z0-9]|[=>78])|\r|\x0f|\x07")
+OVERWRITTEN = re.compile(r".\x08")
 PATIENCE = 60
 
 
@@ -67,7 +68,7 @@ class Shell:
             for _ in range(raw.count("\x1b[c") + raw.count("\x1b[0c")):
                 self.send("\x1b[?1;2c")
             self.raw += raw
-            self.text = DRAWN.sub("", self.raw)
+            self.text = OVERWRITTEN.sub("", DRAWN.sub("", self.raw))
         return True
 
     def becomes(self, typed, wanted):

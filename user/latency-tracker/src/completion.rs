@@ -10,16 +10,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use clap::CommandFactory;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::CompletionCandidate as Word;
 use clap_complete::env::Shells;
 use lt_proc::{ParamInfo, TrackerInfo};
 
-use crate::cli::Cli;
-use crate::cmd::generate::TRACKERS;
 use crate::proc_root;
 use crate::recipes::Recipes;
+use crate::trackers::TRACKERS;
 
 /// Names the shell, if it asks for words.
 const SHELL: &str = "LATENCY_TRACKER_COMPLETE";
@@ -27,11 +25,9 @@ const SHELL: &str = "LATENCY_TRACKER_COMPLETE";
 /// Of a list that is longer, nothing is offered until more is typed.
 const TOO_MANY: usize = 2_000;
 
-/// Answers a shell that asks for words, and ends the program; otherwise does nothing.
-pub(crate) fn answer() {
-    CompleteEnv::with_factory(Cli::command)
-        .var(SHELL)
-        .complete();
+/// Answers a shell that asks for words of this command line, and ends the program; otherwise does nothing.
+pub(crate) fn answer(command: fn() -> clap::Command) {
+    CompleteEnv::with_factory(command).var(SHELL).complete();
 }
 
 /// The script by which a shell learns to ask.
@@ -91,7 +87,10 @@ fn all_trackers() -> Vec<(String, String)> {
 
 /// The instances, and with `--trackers` on the command line the trackers.
 pub(crate) fn instances_or_trackers(typed: &OsStr) -> Vec<Word> {
-    match words().iter().any(|word| word == "--trackers" || word == "-t") {
+    match words()
+        .iter()
+        .any(|word| word == "--trackers" || word == "-t")
+    {
         true => trackers(typed),
         false => instances(typed),
     }
@@ -251,7 +250,10 @@ fn traced(file: &str, prefix: &str, typed: &str, name: fn(&str) -> Option<&str>)
     let all = text.lines().filter_map(name);
     let all: Vec<_> = all.filter(|name| name.starts_with(start)).collect();
     match all.len() {
-        0..=TOO_MANY => all.iter().map(|name| Word::new(format!("{prefix}{name}"))).collect(),
+        0..=TOO_MANY => all
+            .iter()
+            .map(|name| Word::new(format!("{prefix}{name}")))
+            .collect(),
         _ => Vec::new(),
     }
 }
@@ -283,7 +285,8 @@ fn plain(words: impl IntoIterator<Item = String>) -> impl Iterator<Item = (Strin
 /// The words of the command line that the shell completes.
 fn words() -> Vec<String> {
     let all = std::env::args_os().skip_while(|word| word != "--").skip(1);
-    all.map(|word| word.to_string_lossy().into_owned()).collect()
+    all.map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 #[cfg(test)]

@@ -24,12 +24,13 @@ mod run;
 mod service;
 mod stacks;
 mod trace;
+mod trackers;
 mod ustack;
 mod why;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use lt_common::{Outcome, out};
 
 use crate::cli::{Cli, Command};
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     if let Some(failed) = run::is_child() {
         return failed;
     }
-    completion::answer();
+    completion::answer(Cli::command);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -759,9 +759,18 @@ fn man_pages_and_completions_are_generated() {
         let (status, out, _) = tree.run(&["completions", shell]);
         assert_eq!(status, 0);
         assert!(
-            out.contains("--on-alert") || out.contains("on-alert"),
+            out.contains(&format!("LATENCY_TRACKER_COMPLETE={shell}")),
             "{shell}"
         );
-        assert!(!out.contains("proc-root"), "{shell} offers a hidden option");
     }
+    // The scripts ask in this way.
+    let mut asks = tree.command(&[]);
+    asks.args(["--", "latency-tracker", "record", "--"])
+        .env("LATENCY_TRACKER_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", "2")
+        .env("_CLAP_IFS", "\n");
+    let out = String::from_utf8(asks.output().unwrap().stdout).unwrap();
+    let has = |option: &str| out.lines().any(|line| line == option);
+    assert!(has("--events-for"), "{out}");
+    assert!(!has("--proc-root"), "a hidden option is offered");
 }

@@ -24,7 +24,7 @@ _latency_tracker() {
         "${words[0]/#\~/$HOME}" -- "${words[@]}" 2>/dev/null))
     # bash replaces only what follows the last of its breaks
     breaks=${COMP_WORDBREAKS//[^=:]/}
-    [[ -z $breaks ]] || before=${current%"${current##*[$breaks]}"}
+    [[ -z $breaks ]] || before=${current%"${current##*["$breaks"]}"}
     COMPREPLY=("${COMPREPLY[@]#"$before"}")
     [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *[=:/] ]] || compopt -o nospace 2>/dev/null
 }

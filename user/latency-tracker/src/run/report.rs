@@ -211,7 +211,10 @@ mod tests {
     #[test]
     fn nothing_was_late_only_if_no_counter_shows_otherwise() {
         let fine = measured("ended 1\nmax 900\n", 0);
-        assert_eq!(longest(&fine, None), ["Nothing that ended took longer than 1us."]);
+        assert_eq!(
+            longest(&fine, None),
+            ["Nothing that ended took longer than 1us."]
+        );
         for late in [
             measured("ended 1\nmax 1001\n", 0),
             measured("ended 1\nmax 900\n", 1),
