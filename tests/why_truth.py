@@ -77,6 +77,9 @@ CASES = [
     Case("quota", "the cgroup may use 10 ms of CPU time in each 400 ms",
         causes.quota, VICTIM + r"was held back by cpu\.max of cgroup /lt-quota", 80, over="200ms", cgroup="lt-quota",
         needs="quota"),
+    Case("quota_beside", "the same quota, while a neighbour computes on its CPU for 60 ms of each 100 ms",
+        causes.quota_beside, VICTIM + r"was held back by cpu\.max of cgroup /lt-quota", 80, over="200ms",
+        cgroup="lt-quota", needs="quota"),
     # Two causes at once.
     Case("disk_then_compute", "holder has the lock; it reads for 0.4 s from the disk, and computes for 1 s",
         lambda: causes.held(lambda: causes.read_block("slow", 300), lambda: late.spin(1)),

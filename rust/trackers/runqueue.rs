@@ -13,6 +13,9 @@
 //! ends when that task is switched in. The key is the task; the filter applies to it, with the CPU
 //! that it is switched out of.
 //!
+//! An alert has the stack of the task as it was switched out: where it was preempted, or
+//! `throttle_cfs_rq_work` if its quota was used up. The stack is walked only for an alert.
+//!
 //! Tasks that slept and were woken are the subject of `wakeup`.
 //!
 //! # Contexts
@@ -78,7 +81,7 @@ impl sched::Observer for Probes {
                 self.core.engine().filtered(guard);
             }
         }
-        self.end(guard, &tasks::key(&next), move |alert| {
+        self.end_off_cpu(guard, &tasks::key(&next), next, move |alert| {
             alert.prev = tasks::actor(&prev);
             // The task is on this CPU, until the switch is done.
             alert.migrated = alert.from != prev.cpu();

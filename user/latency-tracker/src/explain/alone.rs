@@ -5,6 +5,7 @@
 use lt_common::out;
 use lt_proc::{Alert, Nanos, Pending, Reason};
 
+use super::resource;
 use crate::ustack;
 
 /// Maximum number of functions of a stack, and of alerts inside the late one.
@@ -90,6 +91,9 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
     let time = |key: &str| fields.number(key).map(Nanos);
     match alert.tracker.as_str() {
         "runqueue" => match task("by") {
+            _ if resource::of_alert(alert).is_some() => sentences.push(
+                "at first the quota of its cgroup held it back (cpu.max), as its stack shows".into(),
+            ),
             Some((0, _)) => sentences.push(
                 "at first no other task ran on that CPU: the quota of the cgroup was used up (cpu.max), \
                  or the task was moved to another CPU"
@@ -132,10 +136,11 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
         .iter()
         .flat_map(|sentence| out::wrap(sentence, indent))
         .collect();
-    let stacks = [
-        ("waits in", alert.stack()),
-        ("woken from", alert.waker_stack()),
-    ];
+    let head = match resource::is_runnable(alert) {
+        true => "switched out in",
+        false => "waits in",
+    };
+    let stacks = [(head, alert.stack()), ("woken from", alert.waker_stack())];
     for (head, functions) in stacks.iter().filter(|(_, functions)| !functions.is_empty()) {
         lines.extend(out::wrap(&format!("{head}:"), indent));
         let frame =
@@ -204,6 +209,31 @@ mod tests {
         assert!(
             text.contains("cpu.max") && text.contains("moved to"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn the_stack_of_a_runnable_task_shows_a_quota_but_no_wait() {
+        let said = |stack: &str| {
+            let by = "state=R+ by_pid=8 by_tid=8 by_comm=\"innocent\"";
+            let late = alert(
+                "runqueue",
+                9_000_000,
+                5_000_000,
+                &format!("{by} stack=\"{stack}\""),
+            );
+            text(&late, &[])
+        };
+        let throttled = said("preempt_schedule_thunk+0x16/0x30,throttle_cfs_rq_work+0x1e0/0x200");
+        assert!(
+            throttled.contains("held it back (cpu.max)") && !throttled.contains("innocent"),
+            "{throttled}"
+        );
+        let preempted = said("preempt_schedule_irq+0x1/0x2,balance_dirty_pages+0x1/0x2");
+        assert!(
+            preempted.contains("the task that ran instead at first: innocent/8")
+                && preempted.contains("switched out in:"),
+            "{preempted}"
         );
     }
 }

@@ -67,9 +67,8 @@ impl<'a> Proofs<'a> {
     ) -> Self {
         let of_stack = || {
             let thread = thread?;
-            let stack = alert.stack();
-            let range = stack_range(model, alert, thread).filter(|_| !stack.is_empty())?;
-            let resource = resource::of(&stack).filter(|resource| resource.direct);
+            let range = stack_range(model, alert, thread).filter(|_| !alert.stack().is_empty())?;
+            let resource = resource::of_alert(alert).filter(|resource| resource.direct);
             Some((thread, range, resource))
         };
         Self {
@@ -306,7 +305,9 @@ fn stack_range(model: &Model, alert: &Alert, thread: ThreadId) -> Option<(u64, u
         Reason::Timeout => end >= alert.time,
         Reason::Stack => true,
         // The stack belongs to the alert's time off the CPU.
-        Reason::Threshold | Reason::Late => alert.tracker == "offcpu",
+        Reason::Threshold | Reason::Late => {
+            ["offcpu", "runqueue"].contains(&alert.tracker.as_str())
+        }
         Reason::Other(_) => false,
     };
     (is_of_it && end > alert.start()).then_some((begin, end))

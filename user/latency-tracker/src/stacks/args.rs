@@ -35,9 +35,10 @@ Only operations that took longer than the threshold have a stack, so that all
 sums are of late operations. Each operation counts once, with its whole delay.
 The longest total is first.
 
-Stacks at the end of an operation are recorded by offcpu, lock and reclaim, and
-by syscall with stacks=switch, which is set here by default. All other trackers
-record a stack only if timeout= is set and the operation has not ended by then.
+Stacks at the end of an operation are recorded by offcpu, runqueue, lock and
+reclaim, and by syscall with stacks=switch, which is set here by default. All
+other trackers record a stack only if timeout= is set and the operation has not
+ended by then.
 
 --folded prints `comm;outer;...;inner MICROSECONDS`, as tools for flame graphs
 read it. [no stack] and [cut off] stand for what is not recorded.";

@@ -22,7 +22,7 @@ use crate::run::{self, Plan, Question, losses};
 use crate::why::now;
 
 /// Trackers that record a stack only for an operation that has timed out.
-const ON_TIMEOUT: [&str; 13] = [
+const ON_TIMEOUT: [&str; 12] = [
     "accept",
     "block",
     "func",
@@ -31,7 +31,6 @@ const ON_TIMEOUT: [&str; 13] = [
     "module",
     "net",
     "pair",
-    "runqueue",
     "softirq",
     "tree",
     "wakeup",

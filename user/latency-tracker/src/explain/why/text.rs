@@ -68,7 +68,7 @@ impl Why<'_> {
         }
         lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
         lines.extend(crate::ustack::lines(alert, 0));
-        if let Some(resource) = resource::of(&stack) {
+        if let Some(resource) = resource::of_alert(alert) {
             let resource::Resource { function, what, .. } = resource;
             lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
         }
