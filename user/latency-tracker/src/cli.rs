@@ -81,6 +81,7 @@ that must be loaded.")]
     /// Shows the instances and their counters.
     #[command(
         after_help = "Examples:\n  latency-tracker list\n  latency-tracker list slow_disk\n  \
+latency-tracker list slow_disk -i 1 10\n  \
 latency-tracker list --trackers\n  latency-tracker list --trackers block\n  \
 latency-tracker list --json"
     )]
@@ -233,6 +234,10 @@ pub(crate) struct ListArgs {
     /// Show the trackers, with their parameters, defaults and units.
     #[arg(short, long)]
     pub(crate) trackers: bool,
+    /// Show the counters of the instance that are not 0, and their rates, in each INTERVAL (a bare number is seconds),
+    /// COUNT times.
+    #[arg(short, long, num_args = 1..=2, value_names = ["INTERVAL", "COUNT"], requires = "name", conflicts_with = "trackers")]
+    pub(crate) interval: Vec<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,

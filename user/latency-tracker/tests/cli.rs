@@ -703,6 +703,36 @@ fn the_example_of_the_help_passes_a_name_on_as_one_word() {
 }
 
 #[test]
+fn counters_are_shown_with_their_rates() {
+    let tree = Tree::new("rates");
+    let (status, out, _) = tree.run(&["list", "slow", "-i", "10ms", "2"]);
+    assert_eq!(status, 0);
+    let line = |start: &str| out.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!((line("slow, in 1"), line("  COUNTER")), (2, 2), "{out}");
+    // Nothing has happened meanwhile; a level has no rate.
+    let words = |key: &str| {
+        let row = out
+            .lines()
+            .find(|line| line.starts_with(&format!("  {key} ")));
+        row.unwrap()
+            .split_whitespace()
+            .map(String::from)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(words("alerts")[..4], ["alerts", "1", "0", "alerts"]);
+    assert_eq!(words("max")[..3], ["max", "20.40ms", "the"]);
+    let (status, out, _) = tree.run(&["list", "slow", "-i", "10ms", "1", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((status, &report["per_second"]["alerts"]), (0, &0.0.into()));
+    let (status, _, error) = tree.run(&["list", "-i", "1"]);
+    assert_eq!(status, 1);
+    assert!(error.contains("NAME"), "{error}");
+    let (status, _, error) = tree.run(&["list", "slow", "-i", "0"]);
+    assert_eq!(status, 1);
+    assert!(error.contains("greater than 0"), "{error}");
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_error() {
     let tree = Tree::new("pipe");
     let mut child = tree
