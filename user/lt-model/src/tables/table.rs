@@ -243,10 +243,11 @@ impl Table {
         }
     }
 
-    /// Counts an operation that started at `begin`, perhaps before the range, and has not ended.
+    /// Counts an operation that started at `begin`, perhaps before the range, and has not ended. One of an unknown thread
+    /// may be of the thread of the range.
     pub(super) fn miss_open(&mut self, begin: u64, who: Option<(i32, Option<Name>)>, why: Why) {
-        let tid = who.map(|(tid, _)| tid);
-        if begin <= self.range.to && self.range.tid.is_none_or(|of| tid == Some(of)) {
+        let is_other = |of| who.is_some_and(|(tid, _)| tid != of);
+        if begin <= self.range.to && !self.range.tid.is_some_and(is_other) {
             self.tally(why);
         }
     }
