@@ -15,10 +15,12 @@ mod process;
 mod show;
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use blazesym::Pid;
 use blazesym::symbolize::source::{Process, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use lt_common::pids::are_numbered_as_in_alerts;
 use lt_proc::{Alert, UserFrame, UserNames, UserStack};
 
 use self::process::{Found, Mapping};
@@ -27,10 +29,18 @@ pub(crate) use self::show::lines;
 /// Processes of which the mappings are remembered. Beyond that, all are forgotten.
 const MOST: usize = 256;
 
+/// Alerts for which a symbolizer is used. It keeps every file open that it has read.
+const LOOKUPS: u32 = 64;
+
+const FOREIGN: &str =
+    "no names: in this PID namespace, processes have other numbers than in alerts";
+
 /// Looks up names, and remembers the mappings of processes that have been seen.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     symbolizer: Option<Symbolizer>,
+    /// Alerts since it was created.
+    lookups: u32,
     /// By the number of the process, and the name of the thread: another program has other mappings.
     seen: HashMap<(u64, String), Found>,
 }
@@ -41,7 +51,13 @@ impl Names {
         let Some(UserStack::Addresses { addresses, .. }) = alert.user_stack() else {
             return;
         };
-        let found = process::find(alert);
+        if replaced_program(alert) {
+            return;
+        }
+        let found = match are_numbered_as_in_alerts(Path::new("/")) {
+            true => process::find(alert),
+            false => Err(FOREIGN.into()),
+        };
         alert.ustack_names = Some(match found {
             Ok(found) => {
                 let names = self.names(alert, &addresses, &found);
@@ -60,44 +76,55 @@ impl Names {
         let mut frames = frames(addresses, &found.mappings);
         // A return address is behind the call, which may be the last instruction of its function.
         let calls: Vec<u64> = addresses.iter().map(|a| a.saturating_sub(1)).collect();
+        if self.lookups.is_multiple_of(LOOKUPS) {
+            self.symbolizer = None;
+        }
+        self.lookups = self.lookups.wrapping_add(1);
         let symbolizer = self.symbolizer.get_or_insert_with(|| {
             Symbolizer::builder()
                 .enable_code_info(false)
                 .enable_inlined_fns(false)
                 .build()
         });
-        let mut result = Err(String::new());
-        // The files as they are mapped need more rights than their paths.
-        for map_files in [true, false] {
-            let mut process = Process::new(Pid::from(alert.pid as u32));
-            process.debug_syms = false;
-            process.map_files = map_files;
-            let source = Source::Process(process);
-            let symbols = symbolizer.symbolize(&source, Input::AbsAddr(&calls));
-            result = symbols.map_err(|error| error.to_string());
-            if result.is_ok() {
-                break;
+        let mut process = Process::new(Pid::from(alert.pid as u32));
+        process.debug_syms = false;
+        // Only files as the process has mapped them: another program, or a pipe, may have their paths by now. The user
+        // of the process chooses what /tmp/perf-PID.map is.
+        process.map_files = true;
+        process.perf_map = false;
+        let source = Source::Process(process);
+        let mut error = None;
+        // Each on its own: without frame pointers, an address may lie anywhere.
+        for (frame, call) in frames.iter_mut().zip(calls) {
+            if frame.file.is_none() {
+                continue;
+            }
+            match symbolizer.symbolize_single(&source, Input::AbsAddr(call)) {
+                Ok(Symbolized::Sym(symbol)) => {
+                    frame.name = Some(symbol.name.into_owned());
+                    frame.offset = Some(symbol.offset as u64 + 1);
+                }
+                Ok(Symbolized::Unknown(_)) => {}
+                Err(why) => error = error.or(Some(why.to_string())),
             }
         }
         // The number may have passed to another process meanwhile.
         if !process::find(alert).is_ok_and(|again| again.start == found.start) {
+            for frame in &mut frames {
+                (frame.name, frame.offset) = (None, None);
+            }
             let note = Some(process::GONE.to_string());
             return UserNames { frames, note };
         }
-        let note = match result {
-            Err(error) => Some(format!("no names: {error}")),
-            Ok(symbols) => {
-                for (frame, symbol) in frames.iter_mut().zip(symbols) {
-                    if let Symbolized::Sym(symbol) = symbol {
-                        frame.name = Some(symbol.name.into_owned());
-                        frame.offset = Some(symbol.offset as u64 + 1);
-                    }
-                }
-                let unnamed = frames.iter().any(|frame| frame.name.is_none());
-                unnamed.then(|| {
-                    "functions without a name are not in the symbol table of their file".into()
-                })
+        let is_unnamed = frames.iter().any(|frame| frame.name.is_none());
+        let note = match error {
+            Some(error) if frames.iter().all(|frame| frame.name.is_none()) => {
+                Some(format!("no names: {error}"))
             }
+            Some(error) => Some(format!("not all names: {error}")),
+            None => is_unnamed.then(|| {
+                "functions without a name are not in the symbol table of their file".into()
+            }),
         };
         UserNames { frames, note }
     }
@@ -112,6 +139,13 @@ impl Names {
             note: Some(why.to_string()),
         }
     }
+}
+
+/// Whether the call has replaced the program, so that the address is the first one of the new program.
+fn replaced_program(alert: &Alert) -> bool {
+    let is_exec = |call| ["execve", "execveat"].contains(&call);
+    let call = alert.fields.text("call");
+    call.as_deref().is_some_and(is_exec) && alert.fields.number("ret") == Some(0)
 }
 
 fn key(alert: &Alert) -> (u64, String) {

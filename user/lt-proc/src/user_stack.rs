@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Alert;
+use crate::{Alert, Value};
 
 /// The field `ustack` of an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +104,21 @@ impl Alert {
                 UserStack::Addresses { addresses, end }
             }
         })
+    }
+
+    /// Returns a copy for those who may not see addresses in user space: as the kernel shows it to them.
+    #[must_use]
+    pub fn without_user_addresses(&self) -> Self {
+        let mut alert = self.clone();
+        if let Some(UserStack::Addresses { .. }) = self.user_stack() {
+            alert.ustack_names = None;
+            alert.fields.0.retain(|field| field.key != USTACK_END);
+            let stack = alert.fields.0.iter_mut().find(|f| f.key == USTACK);
+            if let Some(stack) = stack {
+                stack.value = Value::Bare("hidden".into());
+            }
+        }
+        alert
     }
 }
 

@@ -3,9 +3,11 @@
 //! The process of an alert, if it still exists, and the files that it has mapped.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use lt_proc::Alert;
+use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
 
@@ -43,37 +45,38 @@ impl Mapping {
 
 /// Finds the process of an alert. `Err` with a sentence if it has exited, runs another program, or may not be seen.
 pub(super) fn find(alert: &Alert) -> Result<Found, String> {
-    let pid = alert.pid;
-    let start = start_of(pid).filter(|&start| began_before(start, alert));
-    let Some(start) = start else {
-        return Err(GONE.into());
-    };
-    let comm = fs::read(format!("/proc/{pid}/task/{}/comm", alert.tid));
-    if let Ok(comm) = comm
-        && let now = String::from_utf8_lossy(comm.strip_suffix(b"\n").unwrap_or(&comm))
-        && now != alert.comm.text()
-    {
+    let (pid, tid) = (alert.pid, alert.tid);
+    let stat = read(&format!("/proc/{pid}/stat"))?;
+    let start = start_in(&stat).filter(|&start| began_before(start, alert));
+    let start = start.ok_or(GONE)?;
+    // If the thread is gone, another one may have replaced the program.
+    let comm = fs::read(format!("/proc/{pid}/task/{tid}/comm"));
+    let comm = comm.map_err(|_| format!("no names: thread {tid} has exited"))?;
+    let now = String::from_utf8_lossy(comm.strip_suffix(b"\n").unwrap_or(&comm));
+    if now != alert.comm.text() {
         return Err(format!(
-            "no names: thread {} has another name now, {now:?}, so it may run another program",
-            alert.tid
+            "no names: thread {tid} has another name now, {now:?}, so it may run another program"
         ));
     }
-    let maps = fs::read(format!("/proc/{pid}/maps"));
-    let maps = maps.map_err(|error| format!("no names: /proc/{pid}/maps: {error}"))?;
-    let mappings = mappings(&String::from_utf8_lossy(&maps));
+    let maps = read(&format!("/proc/{pid}/maps"))?;
+    let mappings = mappings(&maps);
     if mappings.is_empty() {
         return Err(GONE.into());
     }
     Ok(Found { start, mappings })
 }
 
-/// When a process started, in ticks since the boot.
-fn start_of(pid: u64) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    start_in(&String::from_utf8_lossy(&stat))
+/// Reads a file of a process; `Err` with a sentence.
+fn read(file: &str) -> Result<String, String> {
+    match fs::read(file) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(GONE.into()),
+        Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => Err(GONE.into()),
+        Err(error) => Err(format!("no names: {file}: {error}")),
+    }
 }
 
-/// The 22nd field. The second one is a name, which may contain spaces and parentheses.
+/// When a process started, in ticks since the boot: the 22nd field. The second one is a name, which may contain spaces and parentheses.
 pub(super) fn start_in(stat: &str) -> Option<u64> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(19)?.parse().ok()

@@ -33,6 +33,9 @@ pub(crate) fn lines(alert: &Alert, indent: usize) -> Vec<String> {
             return say("not recorded, since the task itself did not raise this alert");
         }
         Some(UserStack::None) => return say("no stack of the task"),
+        Some(UserStack::Addresses { .. }) if super::replaced_program(alert) => {
+            return say("not recorded, since this call replaced the program");
+        }
         Some(UserStack::Addresses { addresses, end }) => (addresses, end),
     };
     let bare = || UserNames {
@@ -83,13 +86,16 @@ fn one(frame: &UserFrame) -> String {
 
 /// Why functions may be missing.
 fn ended(names: &UserNames, end: &UserEnd) -> Option<&'static str> {
-    let outermost = names.frames.last().and_then(|frame| frame.name.as_deref());
-    let is_whole = outermost.is_some_and(|name| STARTS.contains(&name));
+    let outermost = names.frames.last();
+    let name = outermost.and_then(|frame| frame.name.as_deref());
+    let is_whole = name.is_some_and(|name| STARTS.contains(&name));
+    // Otherwise nothing is known about the program.
+    let is_known = outermost.is_some_and(|frame| frame.file.is_some());
     match end {
         UserEnd::Unsupported => {
             Some("only the innermost address: the frames of 32-bit programs are not read here")
         }
-        _ if names.frames.len() <= FEW && !is_whole => Some(FEW_WHY),
+        _ if names.frames.len() <= FEW && is_known && !is_whole => Some(FEW_WHY),
         UserEnd::Outermost | UserEnd::Other(_) => None,
         UserEnd::Broken => Some(
             "here the chain of frame pointers breaks: a function further out does not keep them",

@@ -89,6 +89,35 @@ fn a_process_that_has_exited_or_changed_gets_no_names() {
 }
 
 #[test]
+fn a_call_that_replaced_the_program_has_no_stack() {
+    let me = (std::process::id(), &*comm());
+    let start = stack("0x401136", "outermost");
+    let of = |call: &str| {
+        let mut alert = alert(me, now(), &format!("{start} {call}"));
+        Names::default().find(&mut alert);
+        shown(&alert)
+    };
+    let said = of("ret=0");
+    assert!(said.contains("0x401136"), "{said}");
+    let line = format!(
+        "seq=1 time={} instance=i tracker=syscall reason=threshold delay=5 threshold=1 cpu=0 pid={} tid={} \
+         comm=\"{}\" call=execve ret=0 {start}",
+        now(),
+        me.0,
+        me.0,
+        me.1
+    );
+    let mut replaced = Alert::parse(&line).unwrap();
+    Names::default().find(&mut replaced);
+    assert_eq!(replaced.ustack_names, None);
+    let said = shown(&replaced);
+    assert!(
+        said.contains("not recorded, since this call replaced the program"),
+        "{said}"
+    );
+}
+
+#[test]
 fn what_is_not_recorded_is_said() {
     let me = (1, "x");
     let of = |more: &str| shown(&alert(me, 9, more));
