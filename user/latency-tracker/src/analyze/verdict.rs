@@ -154,16 +154,23 @@ impl Shown<'_> {
         let is_idle = |had: &&Had| had.used == Use::Idle;
         // The counters are for the cgroups of the late thread.
         let of_itself = most.threads.contains(&self.thread);
-        let counted = if of_itself {
-            self.facts.quota
-        } else {
-            Quota::Open
+        let counted = match self.facts.held {
+            _ if !of_itself => Quota::Open,
+            Some(((begin, end), cgroup))
+                if of_it.clone().any(|p| {
+                    let is_of = p.cause == Cause::Preempted && p.thread == self.thread;
+                    is_of && p.begin < end && begin < p.end
+                }) =>
+            {
+                Quota::Shown(cgroup)
+            }
+            _ => self.facts.quota,
         };
         let why_idle = match (counted, looks_limited) {
             (Quota::Excluded, _) => {
                 "the CPU was slow to leave idle, or a limit that is not recorded applied (SCHED_DEADLINE; not cpu.max, as its counters show)".into()
             }
-            (Quota::Shown(_) | Quota::Proved(_), _) => self.facts.idle_by_quota(),
+            (Quota::Shown(_) | Quota::Proved(_), _) => self.facts.idle_by_quota(counted),
             (Quota::Open, true) => {
                 "perhaps cpu.max, one of whose timers expired at the end; its counters (nr_throttled) are not recorded".into()
             }
@@ -192,10 +199,7 @@ impl Shown<'_> {
         };
         // An idle CPU has named it already.
         let is_said = !partly.is_empty();
-        let quota = self
-            .facts
-            .quota_meanwhile()
-            .filter(|_| of_itself && !is_said);
+        let quota = self.facts.quota_meanwhile(counted).filter(|_| !is_said);
         let quota = quota.unwrap_or_default();
         match most.cause {
             Cause::Running(c) => format!("ran{}", call(c)),

@@ -18,6 +18,8 @@ pub(crate) struct Facts {
     pub(crate) whole: &'static str,
     /// Whether quotas (`cpu.max`) of the thread's cgroups were used up in the delay, by any of their threads.
     pub(crate) quota: Quota,
+    /// The time off the CPU whose stack shows that a quota held the thread back at first, and the quota's cgroup.
+    pub(crate) held: Option<((u64, u64), Option<u16>)>,
 }
 
 impl Facts {
@@ -26,6 +28,7 @@ impl Facts {
         cgroups: Vec::new(),
         whole: "time",
         quota: Quota::Open,
+        held: None,
     };
 
     /// The name of a cgroup.
@@ -43,8 +46,8 @@ impl Facts {
     }
 
     /// An addition to a sentence that names the user of the CPU: a quota may also be part of the reason.
-    pub(crate) fn quota_meanwhile(&self) -> Option<String> {
-        match self.quota {
+    pub(crate) fn quota_meanwhile(&self, quota: Quota) -> Option<String> {
+        match quota {
             Quota::Shown(cgroup) => Some(format!(
                 "; at first a quota held it back (cpu.max of {}), as its stack shows; until when is not recorded",
                 self.of_cgroup(cgroup)
@@ -58,8 +61,8 @@ impl Facts {
     }
 
     /// Why a CPU was idle although the thread was runnable, if a quota was used up meanwhile.
-    pub(crate) fn idle_by_quota(&self) -> String {
-        match self.quota {
+    pub(crate) fn idle_by_quota(&self, quota: Quota) -> String {
+        match quota {
             Quota::Shown(cgroup) => format!(
                 "at first because of cpu.max of {}, as the stack of the thread shows",
                 self.of_cgroup(cgroup)

@@ -80,18 +80,16 @@ impl<'a> Proofs<'a> {
 
     /// The facts needed to describe a delay of that thread.
     pub(super) fn facts(&self, thread: Option<ThreadId>, from: u64, to: u64) -> Facts {
-        let quota = thread.map(|thread| match self.stack {
-            Some((_, range, Some(resource)))
-                if resource.function == resource::QUOTA && from < range.1 && range.0 < to =>
-            {
-                Quota::Shown(self.only_quota(thread))
-            }
-            _ => self.counted(thread, from, to),
+        let quota = thread.map(|thread| self.counted(thread, from, to));
+        let held = self.stack.filter(|(of, _, resource)| {
+            let is_quota = |of: &resource::Resource| of.function == resource::QUOTA;
+            Some(*of) == thread && resource.as_ref().is_some_and(is_quota)
         });
         Facts {
             cgroups: cgroups(self.evidence),
             whole: "delay",
             quota: quota.unwrap_or(Quota::Open),
+            held: held.map(|(of, range, _)| (range, self.only_quota(of))),
         }
     }
 

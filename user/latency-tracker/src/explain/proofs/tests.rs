@@ -278,6 +278,38 @@ fn the_function_that_throttles_proves_a_quota() {
     assert!(said.ends_with(expected), "{said}");
 }
 
+/// The quota held the thread back earlier, and for a short time.
+#[test]
+fn a_stack_says_nothing_about_another_wait() {
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(1000, 0, 7, R, 0),
+        switch(5000, 0, 0, R, 7),
+        switch(6000, 0, 7, S, 8),
+        waking(10_000, 0, 7),
+        switch(92_000, 0, 8, S, 7),
+        switch(100_000, 0, 7, S, 0),
+    ];
+    let alert = alert("timeout", (1000, 4000), QUOTA);
+    let evidence = evidence(&[cgroup("/a", HALF, &[])]);
+    let told = told(&events);
+    let thread = told.model.by_tid(7).next();
+    let proofs = Proofs::new(&told.model, &evidence, &alert, thread);
+    let pieces = lt_model::why::path_beside(&told.model, &proofs, thread.unwrap(), 1000, 92_000);
+    let shown = crate::analyze::show::Shown {
+        model: &told.model,
+        thread: thread.unwrap(),
+        range: (1000, 92_000),
+        pieces: &pieces,
+        facts: &proofs.facts(thread, 1000, 92_000),
+    };
+    let said = shown.verdict().unwrap();
+    assert!(
+        said.ends_with("had been woken, and waited for CPU 0, which ran hog/8."),
+        "{said}"
+    );
+}
+
 /// 9 lets 7 continue, after other activity.
 #[test]
 fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
