@@ -127,7 +127,7 @@ stacks 0 --alerts /tmp/late --json -o /tmp/file
 stacks 2 w -d 0 --json -o /tmp/recorded
 holds 'r[0]["stacks"] == r[1]["stacks"] == r[2]["stacks"]' /tmp/live /tmp/file /tmp/recorded
 stacks 0 w -d 0 --new
-says /tmp/out 'Nothing took longer than the threshold \(40ms\)\.'
+says /tmp/out 'Nothing that ended took longer than the threshold \(40ms\)\.'
 assert_eq "$(grep -c '^seq=' $LT/w/wakeup)" 8 "alerts for a reader of wakeup"
 cmp /tmp/before $LT/control || fail "an instance has changed"
 

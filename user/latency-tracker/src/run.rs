@@ -44,6 +44,9 @@ use crate::recipes::Recipe;
 use crate::record::leftovers::{self, Note};
 use crate::ustack::Names;
 
+/// Counters of late operations without an alert that can be read.
+pub(crate) const UNREAD: [&str; 3] = ["alerts_lost", "alerts_suppressed", "readers"];
+
 /// Time of a run without a command, unless the user sets one.
 pub(crate) const TIME: Duration = Duration::from_secs(10);
 
@@ -127,7 +130,6 @@ pub(crate) fn print(lines: &[String], file: Option<&Path>) -> Result<()> {
 impl Measured {
     /// Whether any operation is known to have exceeded the threshold, also one whose alert was not read.
     pub(crate) fn was_late(&self, is_alert_read: bool) -> bool {
-        const UNREAD: [&str; 3] = ["alerts_lost", "alerts_suppressed", "readers"];
         is_alert_read
             || self.missed > 0
             || self.stats.count("max") > self.threshold

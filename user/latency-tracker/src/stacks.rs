@@ -57,7 +57,7 @@ pub(crate) fn run(root: &ProcRoot, args: &StacksArgs) -> Result<Outcome> {
     run::print(&lines, args.output.as_deref())?;
     Ok(match (source.outcome, sums.all.count) {
         (Some(outcome), _) => outcome,
-        (None, 0) => Outcome::Fine,
+        (None, 0) if !source.unread => Outcome::Fine,
         (None, _) => Outcome::Alert,
     })
 }

@@ -76,7 +76,12 @@ pub(super) fn which(source: &Source, sums: &Sums) -> String {
         }
     };
     if sums.all.count == 0 {
-        return format!("Nothing took longer than {limits}.");
+        return match source.unread {
+            true => {
+                format!("Operations took longer than {limits}, but none of their alerts was read.")
+            }
+            false => format!("Nothing that ended took longer than {limits}."),
+        };
     }
     let mut text = format!("Only delays above {limits} are in here");
     if let Some((count, total)) = source.ended.filter(|(_, total)| *total > 0) {
@@ -157,7 +162,8 @@ fn names(group: &Group, which: impl Fn(&(String, String)) -> &String) -> String 
     let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
     for (tasks, Sum { total, .. }) in &group.tasks {
         let name = which(tasks).as_str();
-        *totals.entry(name).or_default() += total;
+        let sum: &mut u64 = totals.entry(name).or_default();
+        *sum = sum.saturating_add(*total);
     }
     let mut names: Vec<(&str, u64)> = totals
         .into_iter()

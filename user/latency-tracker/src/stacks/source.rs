@@ -18,7 +18,7 @@ use super::tally::Tally;
 use crate::explain;
 use crate::recipes::Recipe;
 use crate::record::stream::Stream;
-use crate::run::{self, Plan, Question, losses};
+use crate::run::{self, Plan, Question, UNREAD, losses};
 use crate::why::now;
 
 /// Trackers that record a stack only for an operation that has timed out.
@@ -63,6 +63,8 @@ pub(super) struct Source {
     pub(super) has_older: bool,
     /// Counters of what is missing, with a sentence each.
     pub(super) losses: Vec<(String, u64, &'static str)>,
+    /// Whether operations are known to have been late although none of their alerts may have been read.
+    pub(super) unread: bool,
     /// The exit status, unless it depends on the alerts.
     pub(super) outcome: Option<Outcome>,
 }
@@ -79,7 +81,7 @@ impl Source {
 
 /// Reads the alerts in a file or of a capture.
 pub(super) fn file(path: &Path, tally: &mut Tally) -> Result<Source> {
-    let mut missed = 0;
+    let mut missed = 0u64;
     if path.is_dir() {
         let (alerts, lost) = explain::saved(path)?;
         alerts.iter().for_each(|alert| tally.see(alert));
@@ -88,7 +90,7 @@ pub(super) fn file(path: &Path, tally: &mut Tally) -> Result<Source> {
         for line in explain::recorded(path)? {
             match line {
                 StreamLine::Alert(alert) => tally.see(&alert),
-                StreamLine::Lost(lost) => missed += lost,
+                StreamLine::Lost(lost) => missed = missed.saturating_add(lost),
             }
         }
     }
@@ -99,6 +101,7 @@ pub(super) fn file(path: &Path, tally: &mut Tally) -> Result<Source> {
     Ok(Source {
         name: Some(name),
         missed,
+        unread: missed > 0,
         outcome: Some(Outcome::Fine),
         ..Source::default()
     })
@@ -129,7 +132,7 @@ pub(super) fn observe(
             "reading the alerts of {name} for {time} (Ctrl-C ends)"
         ));
     }
-    let (mut missed, mut is_removed) = (0, false);
+    let (mut missed, mut is_removed) = (0u64, false);
     let mut end = None;
     while end.is_none() && !is_removed {
         let wake = signals.wait([stream.file()], Some(begun + time))?;
@@ -141,7 +144,7 @@ pub(super) fn observe(
         while !is_past && !is_removed {
             let woken = stream.read()?;
             woken.alerts.iter().for_each(|alert| tally.see(alert));
-            missed += woken.missed;
+            missed = missed.saturating_add(woken.missed);
             is_removed = woken.end;
             let last = woken.alerts.last().map(|alert| alert.time);
             is_past = match (end, last) {
@@ -171,6 +174,8 @@ pub(super) fn observe(
     let since = |key: &str| before.as_ref().map_or(0, |before| before.count(key));
     let counted = counted.map(|(key, n, sentence)| (key, n.saturating_sub(since(key)), sentence));
     source.losses = others(counted);
+    let is_unread = |(key, ..): &(String, u64, _)| UNREAD.contains(&key.as_str());
+    source.unread = missed > 0 || source.losses.iter().any(is_unread);
     Ok(source.with(&instance.params))
 }
 
@@ -202,6 +207,7 @@ pub(super) fn measure(
     let counted = losses(&measured.tracker, &measured.stats);
     let count = |key| measured.stats.count(key);
     let outcome = measured.status.map(|_| measured.outcome(false));
+    let unread = measured.was_late(false);
     Ok(Source {
         depth: depth.get(),
         threshold: Some(measured.threshold),
@@ -215,6 +221,7 @@ pub(super) fn measure(
         time: Some(measured.time),
         missed: measured.missed,
         has_older: false,
+        unread,
         outcome,
         tracker: Some(measured.tracker),
         recipe: measured.recipe,
