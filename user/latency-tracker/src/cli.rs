@@ -340,6 +340,12 @@ pub(crate) struct HistArgs {
     /// Show a histogram of each INTERVAL (a bare number is seconds), COUNT times.
     #[arg(short, long, num_args = 1..=2, value_names = ["INTERVAL", "COUNT"])]
     pub(crate) interval: Vec<String>,
+    /// Show a line for each INTERVAL: a heat map that runs down.
+    #[arg(short, long, requires = "interval", conflicts_with_all = ["by", "json", "milliseconds", "nanoseconds"])]
+    pub(crate) live: bool,
+    /// Write a heat map of all INTERVALs to this file at the end, which may be Ctrl-C.
+    #[arg(long, value_name = "FILE", requires = "interval", conflicts_with_all = ["by", "json", "milliseconds", "nanoseconds"])]
+    pub(crate) svg: Option<PathBuf>,
     /// Print one JSON object per histogram.
     #[arg(short, long)]
     pub(crate) json: bool,

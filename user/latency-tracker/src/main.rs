@@ -15,6 +15,7 @@ mod completion;
 mod config;
 mod explain;
 mod export;
+mod heat;
 mod html;
 mod perfetto;
 mod profile;

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::cli::HistArgs;
 
 mod by;
+mod heat;
 
 use by::ByLabel;
 
@@ -49,6 +50,9 @@ pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
         }
         return Ok(Outcome::Fine);
     };
+    if args.live || args.svg.is_some() {
+        return heat::run(root, args, &names, (interval, count));
+    }
     let signals = Signals::catch()?;
     let mut before: HashMap<&str, Histogram> = HashMap::new();
     for name in &names {
