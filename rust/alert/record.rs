@@ -41,7 +41,7 @@ impl Reason {
         }
     }
 
-    /// Whether the operation has ended.
+    /// Whether the alert may show fields of the end: all reasons but a timeout.
     pub(crate) fn is_end(self) -> bool {
         self != Reason::Timeout
     }
@@ -101,9 +101,9 @@ impl Owner {
     /// began at `began`.
     ///
     /// An id belongs to one task at a time, so a task that has it and started before the operation
-    /// is the owner. `began` may be later than the true start, if it was moved to a later step; if
-    /// the id passed to another task in just that moment, `start_mark` shows it, except in one case
-    /// in a million.
+    /// is the owner. `began` may be later than the true start, if it was moved to a later step. If
+    /// the id passed to another task between the two, `start_mark` shows it, except in one case in
+    /// a million.
     pub(crate) fn is_task_started_at(&self, time: u64, began: u64) -> bool {
         self.tid != 0 && time <= began && Self::start_mark_of(time) == self.start_mark
     }

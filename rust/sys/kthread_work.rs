@@ -91,8 +91,8 @@ unsafe extern "C" fn ended<T: Observer>(
 
 /// The probes, the last step first: no event starts whose end would be missed.
 pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
-    // SAFETY: They have the arguments of these tracepoints. The work is valid but at the end, where
-    // it is not used.
+    // SAFETY: They have the arguments of these tracepoints. The work is valid except at the end,
+    // where it is not used.
     unsafe {
         [
             probe!(sched_kthread_work_execute_end: ended::<T>),

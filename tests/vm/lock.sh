@@ -90,7 +90,7 @@ def thread(work):
 writers = threading.Barrier(WRITERS)
 def write_all():
     write()
-    # The last writer ends the file.
+    # The last writer closes the pipe, so the readers see its end.
     if writers.wait() == 0:
         os.close(writing)
 for _ in range(WRITERS):

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # A user who is not root records, as a member of the groups of LTTng's session daemon and of the module: the captures
-# are this user's own. An action that such a user cannot take fails with one line that has the remedy: without either
-# group, without a session daemon of root, an instance that does not exist, and a directory of root.
+# are this user's own. What such a user cannot do fails with one line that has the remedy: if either group or root's
+# session daemon is missing, if the instance does not exist, and if the directory is root's.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -15,7 +15,7 @@
 . /lt/tests/block.sh
 . /lt/tests/recorders.sh
 
-# A user and a group, for the time of this test. LTTng looks its users up there.
+# A user and a group, for the duration of this test. LTTng looks its users up there.
 cp /etc/passwd /etc/group /tmp
 echo 'anna:x:1234:1234::/tmp/anna:/bin/sh' >>/tmp/passwd
 printf 'anna:x:1234:\nlatency-tracker:x:990:anna\n' >>/tmp/group

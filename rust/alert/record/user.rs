@@ -31,10 +31,10 @@ pub(crate) enum End {
     Unreadable = 3,
     /// At the maximum number.
     Depth = 4,
-    /// At the innermost address: how such a program lays out its frames is not known.
+    /// At the innermost address: the frame layout of the program's ABI is not known.
     Unsupported = 5,
-    /// There is no stack: the task has no memory of user space, or the alert came from within the
-    /// walk of another stack.
+    /// There is no stack: the task has no context in user space, or the alert came from within
+    /// the walk of another stack.
     None = 6,
     /// The alert was raised by another task, or by an interrupt.
     Elsewhere = 7,

@@ -74,7 +74,7 @@ pub(crate) fn read_beside(
     source.end(builder)
 }
 
-/// Whether the event ends a `futex` call that waited for a lock with priority inheritance and acquired it.
+/// Whether the alert is about a `futex` call that waited for a lock with priority inheritance and acquired it.
 fn has_locked(alert: &Alert) -> bool {
     let number = |key| {
         let text = alert.fields.text(key)?;
@@ -149,7 +149,7 @@ fn too_little(limit: usize, needed: usize, or: &str) -> String {
     )
 }
 
-/// Reads a trace for tables, without a model. No event of `needs` may be missing unnoticed.
+/// Reads a trace for tables, without a model. Reports to `sink` where events of `needs` are missing.
 pub(crate) fn scan(
     trace: &Path,
     needs: &[Need],
@@ -176,7 +176,7 @@ pub(crate) fn scan(
             told.events += 1;
             let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
             let time = nanoseconds(event.cycles(), frequency);
-            // The first event may be at time 0, where the time before the streams starts.
+            // A gap from 0 on, before a stream starts, precedes all events, even one at time 0.
             let is_before = |(from, ..): &(u64, u32, u64)| *from < time || *from == 0;
             while let Some((from, cpu, until)) = dark.next_if(is_before) {
                 steps.lost(from, cpu, until);
@@ -371,7 +371,7 @@ impl Source {
         mut each: impl FnMut(&mut Told, Got<'_>),
     ) -> Result<()> {
         let told = &mut self.told;
-        // A second pass would report this again.
+        // A second pass counts the losses again.
         (told.lost, told.packets, told.damaged) = (0, 0, 0);
         let mut looked = 0;
         loop {
