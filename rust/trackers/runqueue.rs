@@ -13,8 +13,8 @@
 //! ends when that task is switched in. The key is the task; the filter applies to it, with the CPU
 //! that it is switched out of.
 //!
-//! An alert has the stack of the task as it was switched out: where it was preempted, or
-//! `throttle_cfs_rq_work` if its quota was used up. The stack is walked only for an alert.
+//! An alert has the stack of the task as it was switched out: where it was preempted. The stack is
+//! walked only for an alert.
 //!
 //! Tasks that slept and were woken are the subject of `wakeup`.
 //!
@@ -38,7 +38,7 @@ tracker! {
     tasks: true;
     params {}
     keeps: 7;
-    stored: prio policy from preempted migrated by prev;
+    stored: prio policy from preempted migrated throttled by prev;
     alert {
         /// The kernel's priority.
         prio: i16 at 0:32,
@@ -50,6 +50,9 @@ tracker! {
         from: u32 at 0,
         /// Whether the task was switched in on another CPU.
         migrated: bool at 4:44 if alert,
+        /// Whether it was throttled: the quota of its cgroup, or its runtime of SCHED_DEADLINE, was
+        /// used up when it was switched out.
+        throttled: bool at 1:45,
         /// The task that ran next.
         by: Actor at 1,
         /// The task that was switched out for it.
@@ -106,6 +109,7 @@ impl Probes {
             prio,
             policy: Policy(policy),
             preempted: state.is_preempted(),
+            throttled: prev.is_throttled(),
             from: cpu,
             by: tasks::actor_or_idle(&next),
             ..Detail::default()

@@ -18,7 +18,7 @@ pub(crate) struct Facts {
     pub(crate) whole: &'static str,
     /// Whether quotas (`cpu.max`) of the thread's cgroups were used up in the delay, by any of their threads.
     pub(crate) quota: Quota,
-    /// The time off the CPU whose stack shows that a quota held the thread back at first, and the quota's cgroup.
+    /// The time off the CPU for which the alert shows that a quota held the thread back at first, and the quota's cgroup.
     pub(crate) held: Option<((u64, u64), Option<u16>)>,
 }
 
@@ -49,7 +49,7 @@ impl Facts {
     pub(crate) fn quota_meanwhile(&self, quota: Quota) -> Option<String> {
         match quota {
             Quota::Shown(cgroup) => Some(format!(
-                "; at first a quota held it back (cpu.max of {}), as its stack shows; until when is not recorded",
+                "; at first a quota held it back (cpu.max of {}), as the alert shows; until when is not recorded",
                 self.of_cgroup(cgroup)
             )),
             Quota::Proved(cgroup) => Some(format!(
@@ -64,7 +64,7 @@ impl Facts {
     pub(crate) fn idle_by_quota(&self, quota: Quota) -> String {
         match quota {
             Quota::Shown(cgroup) => format!(
-                "at first because of cpu.max of {}, as the stack of the thread shows",
+                "at first because of cpu.max of {}, as the alert shows",
                 self.of_cgroup(cgroup)
             ),
             Quota::Proved(cgroup) => format!(

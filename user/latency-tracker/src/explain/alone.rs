@@ -91,9 +91,9 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
     let time = |key: &str| fields.number(key).map(Nanos);
     match alert.tracker.as_str() {
         "runqueue" => match task("by") {
-            _ if resource::of_alert(alert).is_some() => sentences.push(
-                "at first the quota of its cgroup held it back (cpu.max), as its stack shows".into(),
-            ),
+            _ if resource::is_held_by_quota(alert) => {
+                sentences.push("at first the quota of its cgroup held it back (cpu.max)".into());
+            }
             Some((0, _)) => sentences.push(
                 "at first no other task ran on that CPU: the quota of the cgroup was used up (cpu.max), \
                  or the task was moved to another CPU"
@@ -213,27 +213,35 @@ mod tests {
     }
 
     #[test]
-    fn the_stack_of_a_runnable_task_shows_a_quota_but_no_wait() {
-        let said = |stack: &str| {
+    fn a_throttled_task_is_not_blamed_on_the_one_that_ran_instead() {
+        let said = |more: &str| {
             let by = "state=R+ by_pid=8 by_tid=8 by_comm=\"innocent\"";
-            let late = alert(
-                "runqueue",
-                9_000_000,
-                5_000_000,
-                &format!("{by} stack=\"{stack}\""),
-            );
-            text(&late, &[])
+            text(
+                &alert("runqueue", 9_000_000, 5_000_000, &format!("{by} {more}")),
+                &[],
+            )
         };
-        let throttled = said("preempt_schedule_thunk+0x16/0x30,throttle_cfs_rq_work+0x1e0/0x200");
-        assert!(
-            throttled.contains("held it back (cpu.max)") && !throttled.contains("innocent"),
-            "{throttled}"
-        );
-        let preempted = said("preempt_schedule_irq+0x1/0x2,balance_dirty_pages+0x1/0x2");
-        assert!(
-            preempted.contains("the task that ran instead at first: innocent/8")
-                && preempted.contains("switched out in:"),
-            "{preempted}"
-        );
+        for throttled in [
+            "policy=other throttled=1",
+            "stack=\"preempt_schedule_thunk+0x16/0x30,throttle_cfs_rq_work+0x1e0/0x200\"",
+        ] {
+            let text = said(throttled);
+            assert!(
+                text.contains("held it back (cpu.max)") && !text.contains("innocent"),
+                "{text}"
+            );
+        }
+        // The functions in which a task was preempted are no reason.
+        for other in [
+            "throttled=0 stack=\"preempt_schedule_irq+0x1/0x2,balance_dirty_pages+0x1/0x2\"",
+            "policy=deadline throttled=1",
+        ] {
+            let text = said(other);
+            assert!(
+                text.contains("the task that ran instead at first: innocent/8"),
+                "{text}"
+            );
+        }
+        assert!(said("stack=\"preempt_schedule_irq+0x1/0x2\"").contains("switched out in:"));
     }
 }

@@ -56,6 +56,8 @@ pub(super) struct Proofs<'a> {
     /// The thread of the alert, the time in which it was off the CPU with the alert's stack, and the resource if the
     /// stack shows it.
     stack: Option<(ThreadId, (u64, u64), Option<resource::Resource>)>,
+    /// That thread and time, if the alert shows that a quota held the thread back at its start.
+    held: Option<(ThreadId, (u64, u64))>,
 }
 
 impl<'a> Proofs<'a> {
@@ -65,31 +67,26 @@ impl<'a> Proofs<'a> {
         alert: &Alert,
         thread: Option<ThreadId>,
     ) -> Self {
-        let of_stack = || {
-            let thread = thread?;
-            let range = stack_range(model, alert, thread).filter(|_| !alert.stack().is_empty())?;
-            let resource = resource::of_alert(alert).filter(|resource| resource.direct);
-            Some((thread, range, resource))
-        };
+        let off = thread.and_then(|thread| Some((thread, stack_range(model, alert, thread)?)));
+        let resource = || resource::of_alert(alert).filter(|resource| resource.direct);
+        let stack = off.filter(|_| !alert.stack().is_empty());
         Self {
             model,
             evidence,
-            stack: of_stack(),
+            stack: stack.map(|(thread, range)| (thread, range, resource())),
+            held: off.filter(|_| resource::is_held_by_quota(alert)),
         }
     }
 
     /// The facts needed to describe a delay of that thread.
     pub(super) fn facts(&self, thread: Option<ThreadId>, from: u64, to: u64) -> Facts {
         let quota = thread.map(|thread| self.counted(thread, from, to));
-        let held = self.stack.filter(|(of, _, resource)| {
-            let is_quota = |of: &resource::Resource| of.function == resource::QUOTA;
-            Some(*of) == thread && resource.as_ref().is_some_and(is_quota)
-        });
+        let held = self.held.filter(|(of, _)| Some(*of) == thread);
         Facts {
             cgroups: cgroups(self.evidence),
             whole: "delay",
             quota: quota.unwrap_or(Quota::Open),
-            held: held.map(|(of, range, _)| (range, self.only_quota(of))),
+            held: held.map(|(of, range)| (range, self.only_quota(of))),
         }
     }
 
@@ -207,10 +204,10 @@ impl<'a> Proofs<'a> {
 
 impl Beside for Proofs<'_> {
     fn quota(&self, thread: ThreadId, wait: &Interval) -> Quota {
-        let resource = self.of_stack(thread, wait);
-        if resource.is_some_and(|resource| resource.function == resource::QUOTA)
-            && wait.state == State::Preempted
-        {
+        let is_held = |(of, (begin, end)): (ThreadId, (u64, u64))| {
+            of == thread && begin <= wait.begin && wait.end <= end
+        };
+        if self.held.is_some_and(is_held) && wait.state == State::Preempted {
             return Quota::Shown(self.only_quota(thread));
         }
         self.counted(thread, wait.begin, wait.end)

@@ -181,6 +181,15 @@ pub(super) fn of_alert(alert: &Alert) -> Option<Resource> {
     of(&alert.stack()).filter(|resource| !is_runnable || resource.function == QUOTA)
 }
 
+/// Whether an alert shows that a quota (`cpu.max`) held its task back when it was switched out.
+pub(super) fn is_held_by_quota(alert: &Alert) -> bool {
+    let is_marked = alert.tracker == "runqueue" && alert.fields.number("throttled") == Some(1);
+    // A limit of another kind.
+    let is_deadline = alert.fields.text("policy").as_deref() == Some("deadline");
+    let by_stack = of_alert(alert).filter(|resource| resource.direct);
+    is_marked && !is_deadline || by_stack.is_some_and(|resource| resource.function == QUOTA)
+}
+
 /// Whether the task of an alert did not wait, but was runnable.
 pub(super) fn is_runnable(alert: &Alert) -> bool {
     let state = alert.fields.text("state");

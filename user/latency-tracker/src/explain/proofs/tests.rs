@@ -273,7 +273,7 @@ fn the_function_that_throttles_proves_a_quota() {
     busy[1] = switch(1000, 0, 7, R, 8);
     busy.remove(2);
     let said = verdict(&busy, &alert, &unknown);
-    let expected = "ran hog/8; at first a quota held it back (cpu.max of cgroup /a), as its stack shows; until when is \
+    let expected = "ran hog/8; at first a quota held it back (cpu.max of cgroup /a), as the alert shows; until when is \
                     not recorded.";
     assert!(said.ends_with(expected), "{said}");
 }
