@@ -154,7 +154,7 @@ done
 
 # Of several lines, only those before the bad one are executed.
 if printf 'four block\nfive blocks\nsix block\n' 2>/dev/null >$LT/control; then fail "a bad line among good ones was accepted"; fi
-[ -d $LT/four ] && [ ! -d $LT/five ] && [ ! -d $LT/six ] || fail "not the first line alone was done"
+[ -d $LT/four ] && [ ! -d $LT/five ] && [ ! -d $LT/six ] || fail "expected only the first line to take effect"
 control '-four'
 [ "$(state)" = "$before" ] || fail "something else has changed"
 

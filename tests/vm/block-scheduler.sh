@@ -57,7 +57,7 @@ while read -r line; do
 	queue=$(echo "$line" | field queue) device=$(echo "$line" | field device)
 	assert_eq "$(echo "$line" | field delay)" $((queue + device)) "delay from insertion"
 done </tmp/insert
-[ "$(grep 'bytes=12288' /tmp/insert | field queue)" -ge 100000000 ] || fail "it waited for the tag"
+[ "$(grep 'bytes=12288' /tmp/insert | field queue)" -ge 100000000 ] || fail "the merged request did not wait for the tag"
 while read -r line; do
 	assert_eq "$(echo "$line" | field delay)" "$(echo "$line" | field device)" "delay from issue"
 done </tmp/issue

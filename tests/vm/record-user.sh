@@ -39,8 +39,8 @@ anna() {
 hears() {
 	words=$1 groups=$2
 	shift 2
-	! anna "$groups" latency-tracker record "$@" >/tmp/refused.log 2>&1 || fail "record $* as a member of $groups"
-	grep -F "$words" /tmp/refused.log || { cat /tmp/refused.log; fail "no word of: $words"; }
+	! anna "$groups" latency-tracker record "$@" >/tmp/refused.log 2>&1 || fail "record $* was not refused with groups $groups"
+	grep -F "$words" /tmp/refused.log || { cat /tmp/refused.log; fail "missing in the output: $words"; }
 	assert_eq "$(grep -vc 'measuring for a second' /tmp/refused.log)" "${lines:-1}" "lines of the refusal"
 }
 

@@ -407,14 +407,14 @@ fn a_limit_on_memory_changes_nothing_or_is_said() {
                 continue;
             }
             assert!(
-                error.contains("of memory are not enough: set --max-memory 1M"),
+                error.contains("of memory is not enough: set --max-memory 1M"),
                 "{error}"
             );
             assert_eq!((found.as_str(), limit != "1G"), ("", true));
         }
         let (status, _, error) = path(&["--max-memory", "1K"]);
         assert!(
-            status == 1 && error.contains("1 KiB of memory are not enough"),
+            status == 1 && error.contains("1 KiB of memory is not enough"),
             "{error}"
         );
     }

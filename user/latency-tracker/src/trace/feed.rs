@@ -143,7 +143,7 @@ pub(crate) fn read_within(
 fn too_little(limit: usize, needed: usize, or: &str) -> String {
     const MIB: usize = 1 << 20;
     format!(
-        "{} of memory are not enough: set --max-memory {}M, or {or}",
+        "{} of memory is not enough: set --max-memory {}M, or {or}",
         out::bytes(limit as u64),
         needed.div_ceil(MIB)
     )
