@@ -148,7 +148,7 @@ fn connect() -> Result<UnixDatagram> {
 /// Encodes an alert in the journal's native protocol. The fields have the names of `--json`.
 fn entry(alert: &Alert, capture: Option<&Path>) -> Result<Vec<u8>> {
     let mut entry = Vec::new();
-    // Whoever may read the journal may not see addresses.
+    // Readers of the journal may not see addresses.
     let alert = &alert.without_user_addresses();
     let message = out::printable(&alert.to_string());
     let fixed = [
