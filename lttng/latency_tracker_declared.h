@@ -38,7 +38,6 @@ LT_LTTNG_ALERT(runqueue,
 	ctf_integer(u8, preempted, 1 & (alert->args[1] >> 44))
 	ctf_integer(u32, from, alert->args[0])
 	ctf_integer(u8, migrated, 1 & (alert->args[4] >> 44))
-	ctf_integer(u8, throttled, 1 & (alert->args[1] >> 45))
 	ctf_integer(u32, by_pid, 0x3fffff & (alert->args[1] >> 22))
 	ctf_integer(u32, by_tid, 0x3fffff & alert->args[1])
 	ctf_array_text(char, by_comm, (const char *)(alert->args + 2),
@@ -47,6 +46,7 @@ LT_LTTNG_ALERT(runqueue,
 	ctf_integer(u32, prev_tid, 0x3fffff & alert->args[4])
 	ctf_array_text(char, prev_comm, (const char *)(alert->args + 5),
 		TASK_COMM_LEN)
+	ctf_integer(u8, throttled, 1 & (alert->args[1] >> 45))
 )
 
 LT_LTTNG_ALERT(offcpu,

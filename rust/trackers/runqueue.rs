@@ -38,7 +38,7 @@ tracker! {
     tasks: true;
     params {}
     keeps: 7;
-    stored: prio policy from preempted migrated throttled by prev;
+    stored: prio policy from preempted migrated by prev throttled;
     alert {
         /// The kernel's priority.
         prio: i16 at 0:32,
@@ -50,13 +50,13 @@ tracker! {
         from: u32 at 0,
         /// Whether the task was switched in on another CPU.
         migrated: bool at 4:44 if alert,
-        /// Whether it was throttled: the quota of its cgroup, or its runtime of SCHED_DEADLINE, was
-        /// used up when it was switched out.
-        throttled: bool at 1:45,
         /// The task that ran next.
         by: Actor at 1,
         /// The task that was switched out for it.
         prev: Actor at 4 if alert,
+        /// Whether it was throttled: the quota of its cgroup, or its runtime of SCHED_DEADLINE, was
+        /// used up when it was switched out.
+        throttled: bool at 1:45,
     }
     attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
     impl {
