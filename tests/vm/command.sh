@@ -101,9 +101,7 @@ done
 # The shell completes existing instances, trackers and parameters.
 completes() {
 	bash -c '. /usr/local/share/bash-completion/completions/latency-tracker
-		compopt() { :; }
-		COMP_WORDS=(latency-tracker $1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-		_latency_tracker_names latency-tracker "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+		COMP_LINE="latency-tracker $1"; COMP_POINT=${#COMP_LINE}; _latency_tracker
 		echo ${COMPREPLY[*]}' - "$1"
 }
 assert_eq "$(completes 'watch sl')" slow "an instance"
