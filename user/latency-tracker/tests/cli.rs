@@ -708,7 +708,7 @@ fn counters_are_shown_with_their_rates() {
     let (status, out, _) = tree.run(&["list", "slow", "-i", "10ms", "2"]);
     assert_eq!(status, 0);
     let line = |start: &str| out.lines().filter(|line| line.starts_with(start)).count();
-    assert_eq!((line("slow, in 1"), line("  COUNTER")), (2, 2), "{out}");
+    assert_eq!((line("slow, in "), line("  COUNTER")), (2, 2), "{out}");
     // Nothing has happened meanwhile; a level has no rate.
     let words = |key: &str| {
         let row = out
