@@ -54,9 +54,7 @@ named tasklet=tasklet hog_a=6 hog_b=20 hog_c=12 -- 'softirq/HI=30' 'task/\d+\(ho
 control -t
 control "t tree threshold=5ms comm=lt_target interference=1"
 # The interrupt thread wakes the task and stays busy; meanwhile the handler of another line, or an NMI, takes as long.
-# It is kept on the CPU of the task: the scheduler may start it on another one, and move it later.
 echo 6000 >$parameters/us
-/usr/bin/taskset -p 2 "$(pgrep "^irq/$(cat $parameters/threaded)-")"
 thread="irq/$(cat $parameters/threaded)\(lt_threa\w*\)=6"
 for word in late-task late-nmi; do
 	case $word in late-nmi) inner=nmi=6 ;; *) inner="irq/$line\(lt_cause\)=6" ;; esac
