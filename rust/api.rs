@@ -411,7 +411,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 }
 
-/// Returns when an event ended, or its timeout was found; its start, if it ended before that.
+/// Returns when an event ended or its timeout was found; the start, if the end is before the start.
 fn end_of<const K: usize, const D: usize>(late: &Late<K, D>) -> u64 {
     late.start.wrapping_add(late.delay)
 }

@@ -27,7 +27,7 @@
 //! ```text
 //!   event_in -----> pool.get_hot --> fill --> table.insert_at_home --> publish
 //!     |               no hot cell: event_in_colder     | full: event_in_beyond
-//!     +-- event_in_unique, event_in_held, draft: begins of other kinds
+//!     +-- event_in_unique, event_in_held, draft: other kinds of start
 //!
 //!   event_out ----> table.look --> event_out_hit --> take --> finish --> release
 //!     |               nothing: unmatched   |           |         |          table.remove, pool.put
@@ -36,7 +36,7 @@
 //!     |                                    |           |         +-- by label: finish_labelled
 //!     |                                    |           +-- Event::claim: one winner
 //!     |                                    +-- not at home: event_out_beyond
-//!     +-- event_out_held, event_out_all: ends of other kinds; end.rs, held.rs
+//!     +-- event_out_held, event_out_all: other kinds of end; end.rs, held.rs
 //!
 //!   update, rename --> table.look --> claim_to_change --> change() --> republish
 //!   step, note     --> step.rs: for operations on which two CPUs work
@@ -139,8 +139,8 @@ pub(crate) struct Engine<const K: usize, const D: usize, P: Platform> {
     table: Table<P>,
     stats: Stats,
     seed: Seed,
-    /// The threshold, at most [`NO_THRESHOLD`]. One word, so that the path and the reports compare
-    /// with the same value, and one of two concurrent changes wins.
+    /// The threshold, at most [`NO_THRESHOLD`]. One word, so that the fast path and the reports
+    /// compare with the same value, and one of two concurrent changes wins.
     threshold: Atomic<u64>,
 }
 
@@ -451,7 +451,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Returns a number that stands for a key while this engine lives, and reveals nothing about
-    /// it.
+    /// the key.
     pub(crate) fn pseudonym(&self, key: &[u64; K]) -> u32 {
         (self.seed.hash(key) >> 32) as u32
     }

@@ -101,7 +101,7 @@ pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 const CACHE: u64 = 64;
 
 /// Number of passes over an exhausted pool that other CPUs keep changing. The more places there
-/// are, the fewer passes, so that the search of a large machine ends, too.
+/// are, the fewer passes, so that the search ends on a large machine, too.
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
 
@@ -113,7 +113,8 @@ const LOOKS: usize = 2048;
 const CHUNK_BITS: u32 = 12;
 const CHUNK: u32 = 1 << CHUNK_BITS;
 
-/// Maximum number of chunks that indices can name, where one more than each index must fit, too.
+/// Maximum number of chunks that indices can name: one more than each index must fit in
+/// [`INDEX_BITS`] bits.
 const MAX_CHUNKS: u32 = (1 << (INDEX_BITS - CHUNK_BITS)) - 1;
 const _: () = assert!((MAX_CHUNKS as u64) << CHUNK_BITS <= INDEX_MASK);
 
@@ -490,7 +491,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         };
         loop {
             // No preemption while a cell is in transit: otherwise other CPUs might find the pool
-            // full for long.
+            // full for a long time.
             let _guard = P::guard();
             let Ok(index) = cool(&cache.hot).or_else(|_| self.pop(&cache.stack)) else {
                 return;

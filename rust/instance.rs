@@ -279,7 +279,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             let more = self.engine.next_capacity() - self.engine.capacity();
             match memory::check(Self::bytes(more)).and_then(|()| self.engine.grow()) {
                 Ok(_) => self.add(&self.grown),
-                // The maintenance work does it at this moment, or the start of the instance does.
+                // The maintenance work, or the start of the instance, is doing it right now.
                 Err(error) if error == EBUSY => return,
                 Err(_) => return self.add(&self.grow_failed),
             }
@@ -376,8 +376,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.texts[param].as_ref().map(|text| &***text)
     }
 
-    /// Stores the values of all parameters except `enabled`, which may be the new ones of `changes`
-    /// or the old ones again.
+    /// Stores the values of all parameters except `enabled`: the new values of `changes`, or the
+    /// old values again.
     pub(crate) fn set_values(&self, values: &Values, changes: &Changes) {
         for (i, value) in values.numbers().iter().enumerate() {
             if i != common::ENABLED {
@@ -402,7 +402,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.value(common::ENABLED) != 0
     }
 
-    /// Sets the result of [`Core::is_enabled`].
+    /// Turns the tracking of starts on or off.
     pub(crate) fn set_enabled(&self, enabled: bool) {
         self.values[common::ENABLED].store(u64::from(enabled), Relaxed);
     }
@@ -463,7 +463,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
     }
 
-    /// Prints the lines of `stats` about operations that were in flight before the instance.
+    /// Prints the lines of `stats` about operations that were in flight when the instance started.
     pub(crate) fn show_stock(&self, out: &SeqFile) {
         for counter in [Counter::BeforeStart, Counter::BeforeStartEnded] {
             let total = self.engine.stats().total(counter);

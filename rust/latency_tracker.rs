@@ -23,14 +23,14 @@
 //!
 //! | file, folder | content |
 //! |---|---|
-//! | `engine` | pairs begins and ends; `freelist`, `rcu_ht`: the pool and the table, parts of it |
+//! | `engine` | pairs starts and ends; `freelist`, `rcu_ht`: the pool and the table, parts of it |
 //! | `hwnoise` | the loop with interrupts off of `bench loop --in-kernel` |
 //! | `measure` | the cost of the probes themselves, measured on request |
 //! | `alert` | late events: their record, the ring, its files, and how readers are woken |
 //! | `record` | the fields of an alert, declared once |
-//! | `instance` | a tracker with a name: parameters, alerts, profile; code shared by all with probes |
+//! | `instance` | a named tracker: parameters, alerts, profile; code for all trackers with probes |
 //! | `control`, `text` | the language of the control file, and names in text |
-//! | `trackers` | one file a tracker; `tasks` is shared by trackers of tasks |
+//! | `trackers` | one file per tracker; `tasks` is shared by trackers of tasks |
 //! | `api` | trackers of other modules; `api/ffi` has the functions that they call |
 //! | `proc` | the registry of instances, and the files of the user interface |
 //! | `sys` | safe wrappers over C; with `freelist`, `rcu_ht` and `api/ffi` the only `unsafe` code |

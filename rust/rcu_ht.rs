@@ -269,7 +269,7 @@ impl<P: Platform> Table<P> {
     }
 
     /// Frees the slot of an event that the caller has won. `link` is the cell's, `found` the
-    /// candidate as which it was found.
+    /// candidate that the search returned.
     ///
     /// For a cell that is not in the table it frees nothing, or the slot of another cell.
     #[inline(always)]
@@ -462,7 +462,7 @@ impl<P: Platform> Table<P> {
         let _busy = Busy::enter(&self.busy)?;
         let others = self.others.load(Relaxed);
         if others != self.sealed.load(Relaxed) {
-            // After this, every insertion has ended that started when the level was current.
+            // After this, every insertion that started when the level was current has ended.
             P::synchronize();
             self.sealed.store(others, Relaxed);
         }
@@ -481,10 +481,10 @@ impl<P: Platform> Table<P> {
             self.others.store(self.others.load(Relaxed) & !bit, Relaxed);
             // Relaxed: nothing is published.
             holder.address.store(0, Relaxed);
-            // After this, every search has ended that may have seen the bit.
+            // After this, every search that may have seen the bit has ended.
             P::synchronize();
-            // SAFETY: We are busy. The level is empty, so no event needs it to be removed; it
-            // is neither current nor among the others, and a grace period has passed since.
+            // SAFETY: We are busy. The level is empty, so no removal of an event needs it; it is
+            // neither current nor among the others, and a grace period has passed since.
             drop(unsafe { (*holder.owner.get()).take() });
         }
         Ok(self.others.load(Relaxed).count_ones())

@@ -131,10 +131,11 @@ pub(crate) const DETAIL: usize = WORDS - 12;
 /// Maximum number of a tracker's own words in a tail; the words of the stack follow.
 pub(crate) const OWN_TAIL: usize = 28;
 
-/// The bit of the third word of an alert for an operation that was in flight before its instance.
+/// The bit of the third word of an alert for an operation that was in flight when its instance
+/// started.
 const BEFORE: u64 = 1 << 63;
 
-/// The last field of a line about an operation that was in flight before its instance.
+/// The last field of a line about an operation that was in flight when its instance started.
 pub(crate) const BEFORE_START: &str = " since=before-start";
 
 /// Maximum length of an instance's name.
@@ -153,7 +154,7 @@ pub(crate) struct Alert {
     pub(crate) tracker: usize,
     pub(crate) reason: Reason,
     pub(crate) delay: u64,
-    /// Whether the operation was in flight before its instance: it took at least `delay`.
+    /// Whether the operation was in flight when its instance started: it took at least `delay`.
     pub(crate) before_start: bool,
     pub(crate) threshold: u64,
     pub(crate) cpu: u32,

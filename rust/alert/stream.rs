@@ -201,7 +201,8 @@ fn print(alerts: &Alerts, number: &mut u64, is_trusted: bool, out: &mut KVec<u8>
             taken.alert.is_trusted = is_trusted;
         }
         if print_one(alerts.line, &mut Lines(out), taken.as_ref(), lost).is_err() {
-            // The number stays: a loss that cannot be reported now is reported to the next read.
+            // `number` is not advanced: a loss that cannot be reported now is reported to the next
+            // read.
             out.truncate(told);
             return if told > start { Ok(true) } else { Err(ENOMEM) };
         }

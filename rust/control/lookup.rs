@@ -21,7 +21,7 @@ pub(crate) enum LookupTarget<'a> {
     /// A cgroup by its path, resolved to its number. `ENOENT` if there is none, `ENOTSUPP` if this
     /// kernel has no cgroups.
     Cgroup(&'a [u8]),
-    /// A function by its name, checked whether it can be followed; the number has no meaning.
+    /// A function by its name, checked for whether it can be followed; the number has no meaning.
     /// `ENOENT` if there is none, `EBUSY` for a function of ours that may run in a probe,
     /// `ENOTSUPP` if this kernel cannot follow functions, any other error if it cannot be traced.
     Function(&'a [u8]),

@@ -195,7 +195,7 @@ pub(crate) enum GetRef {
 pub(crate) enum QuickCheck {
     /// No event, or an event that has timed out.
     Nothing,
-    /// An event that its owner is changing: it was live, and will be.
+    /// An event that its owner is changing: it was live, and will be live again.
     Changing,
     /// A live event that has not timed out, and its start, or the start of a later event in its
     /// cell.
@@ -327,7 +327,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     #[inline(always)]
     fn take(&self, life: Life, with: u64) -> Option<Life> {
         let taken = (life.0 & !LIVE) | with;
-        // Acquire: the winner's reads and writes of the cell stay behind the exchange. Its earlier
+        // Acquire: the winner's reads and writes of the cell come after the exchange. Its earlier
         // reads need no order, see step 3 above.
         if self.state.cmpxchg(life.0, taken, Acquire).is_ok() {
             return Some(life);
@@ -353,7 +353,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// Leaves the event, which was claimed to be changed, unpublished. Only for the owner, who has
+    /// Leaves unpublished an event that was claimed for a change. Only for the owner, which has
     /// claimed `life`.
     #[inline(always)]
     pub(crate) fn has_ended(&self, life: Life) {
@@ -381,7 +381,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
             if now & REFS == REFS {
                 return GetRef::TooMany;
             }
-            // Acquire: as in `take`, what the holder reads stays behind.
+            // Acquire: as in `take`, the holder's reads come after the exchange.
             match self.state.cmpxchg(now, now.wrapping_add(REF), Acquire) {
                 Ok(_) => return GetRef::Taken,
                 Err(found) => now = found,
@@ -403,7 +403,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         GetRef::TooMany
     }
 
-    /// Returns a reference. If the result is `true`, the caller must return the cell.
+    /// Gives back a reference. If the result is `true`, the caller must return the cell.
     #[must_use]
     pub(crate) fn put_ref(&self) -> bool {
         // Relaxed: a guess, the exchange checks it.
@@ -506,7 +506,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     }
 
     /// Makes an event findable again after a change; as a new event if `renewed`. Only for the
-    /// owner, who has claimed `life`.
+    /// owner, which has claimed `life`.
     #[inline(always)]
     pub(crate) fn republish(&self, life: Life, renewed: bool) {
         let forget = if renewed { OF_ONE_EVENT } else { 0 };
@@ -614,8 +614,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.data.get(at).map_or(0, |one| one.load(Relaxed))
     }
 
-    /// Returns a word of the key or, behind it, of the data; 0 if there is no such word. For the
-    /// owner.
+    /// Returns a word of the key, or of the data, whose words are counted on from the key's; 0 if
+    /// there is no such word. For the owner.
     #[inline(always)]
     pub(crate) fn kept(&self, at: usize) -> u64 {
         let (key, data) = (self.key.get(at), self.data.get(at.wrapping_sub(K)));

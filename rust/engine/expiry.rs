@@ -14,8 +14,8 @@
 //! An end between mark and unmark notices it ([`super::Ended`]); an event that ends before is not
 //! reported.
 //!
-//! The path takes no part in this, so all of the cost is here: a worker pays it, about once per
-//! timeout. Runs in a context that may sleep; holds the guard for one event at a time.
+//! The fast path takes no part in this, so all of the cost is here: a worker pays it, about once
+//! per timeout. Runs in a context that may sleep; holds the guard for one event at a time.
 
 use super::{Engine, Late, Why};
 use crate::{

@@ -18,7 +18,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Keeps an event's memory, live or ended. Returned by [`Engine::put_ref`].
+/// Keeps an event's memory, live or ended. Its holder gives it back with [`Engine::put_ref`].
 ///
 /// It does not implement `Drop`, since it outlives the call that took it, as a cell does.
 #[derive(Debug)]
@@ -213,14 +213,14 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Returns the reference with this number, see [`Reference::index`], if the event in this cell
-    /// has any holder, who may not be the caller.
+    /// has any holder, which need not be the caller.
     pub(crate) fn reference(&self, number: u32) -> Option<Reference> {
         let index = self.pool.index_of(number)?;
         let is_held = self.pool.cell(index).holders() != 0;
         is_held.then(|| Reference::of(index))
     }
 
-    /// Returns a reference.
+    /// Gives back a reference.
     pub(crate) fn put_ref(&self, guard: &P::Guard, event: Reference) {
         self.let_go(guard, event.0);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A profile: how often operations of each class took how long, by powers of two.
+//! A profile: the number of operations of each class by their duration, in powers of two.
 //!
 //! ```text
 //!   probes ---> Counts     a table for each CPU, only ever counted up

@@ -51,7 +51,7 @@ pub(crate) trait Machine {
     /// Whether a CPU is online and may be disturbed.
     fn may_watch(&self, cpu: usize) -> bool;
 
-    /// Queues the work for this time, on this CPU, and cancels its timer elsewhere. A CPU that may
+    /// Queues the work for this time, on this CPU, and cancels its timer elsewhere. A CPU that must
     /// not be disturbed may leave the timer to another CPU.
     fn start_timer(&self, at: u64);
 
@@ -180,9 +180,9 @@ impl Schedule {
         takes_over
     }
 
-    /// Ends the takeover on this CPU, which `has_run` the work, or will watch from now on. If it
-    /// has run the work, the work remains here, and the watch moves away: otherwise one hang would
-    /// stop both.
+    /// Ends the takeover on this CPU. If it has run the work (`has_run`), the work remains here,
+    /// and the watch moves away: otherwise one hang would stop both. If not, this CPU watches from
+    /// now on.
     pub(crate) fn after_takeover(&mut self, machine: &impl Machine, has_run: bool) {
         if has_run {
             self.ensure_watched(machine);

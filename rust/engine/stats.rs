@@ -241,7 +241,7 @@ impl Delays for Stats {
     }
 }
 
-/// See [`Stats::unlabelled`].
+/// The delays that are not in the row of a label, see [`Stats::unlabelled`].
 pub(crate) struct Unlabelled<'a>(&'a Stats);
 
 impl Delays for Unlabelled<'_> {

@@ -3,7 +3,7 @@
 //! Keys that can be live only once: a start drops any earlier event of the key.
 //!
 //! ```text
-//!     CPU 0                          CPU 1                 begin of one key, at once
+//!     CPU 0                          CPU 1                 two starts of one key at once
 //!       publish A                      publish B
 //!       full barrier                   full barrier
 //!       look for others                look for others

@@ -62,8 +62,8 @@ pub(crate) struct Kind {
     pub(crate) create: Option<Create>,
 }
 
-/// The parameter of trackers whose alerts are raised by their own task: the alert of an end has its
-/// stack in user space, too.
+/// The parameter of trackers whose alerts are raised by the event's own task: the alert of an end
+/// has that task's stack in user space, too.
 pub(crate) const USER_STACK: &str = "ustack";
 
 /// Serves as [`Kind::no_user_stack`] of a tracker whose alerts the task itself may raise.

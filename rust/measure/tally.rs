@@ -31,7 +31,7 @@ use kernel::{
 /// The counter that every machine has.
 pub(crate) const CYCLES: &str = "cycles";
 
-/// Events of the processor, by perf's names. The numbers of sys/measure.c.
+/// Events of the processor, by perf's names. Their positions are their numbers in sys/measure.c.
 pub(crate) const EVENTS: [&str; 6] = [
     "cpu-cycles",
     "instructions",

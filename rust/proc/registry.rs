@@ -2,9 +2,9 @@
 
 //! All instances by name, and the execution of lines of the control language.
 //!
-//! One lock guards the list. It is not held during long operations: a disk is looked up before it
-//! is taken. An instance that is removed waits for its readers after it was released, while its
-//! name is still reserved.
+//! One lock guards the list. It is not held during long operations: a disk is looked up before the
+//! lock is taken. An instance that is removed waits for its readers after the lock was released,
+//! while its name is still reserved.
 
 use crate::{
     alert::{record::Name, stream::Alerts},

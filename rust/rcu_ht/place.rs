@@ -54,7 +54,8 @@ impl Place {
     }
 }
 
-/// No place: no link has this value. The pool's links of cells with a next one have a depth.
+/// No place: no link has this value. The link of a free cell that is followed by another one also
+/// has a depth.
 pub(super) const NOWHERE: Place = Place(1);
 
 /// A slot that may hold the wanted event.

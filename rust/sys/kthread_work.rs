@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Follows the works of kthread workers (`kthread_worker`) as they are queued and executed.
+//! Follows the work items of kthread workers (`kthread_worker`) as they are queued and executed.
 //!
 //! ```text
 //!    sched_kthread_work_queue_work     .._execute_start             .._execute_end
@@ -36,7 +36,7 @@ pub(crate) fn is_queued(work: u64, function: u64) -> bool {
     unsafe { helpers::lt_kthread_work_is_queued(work, function) }
 }
 
-/// Receives the events of works of kthread workers. See "Contexts" above.
+/// Receives the events of the work items of kthread workers. See "Contexts" above.
 pub(crate) trait Observer: Target {
     /// Called when a work is queued, a delayed one when its delay is over. The work's address, a
     /// multiple of 8, identifies it; `function` is the address of its function.

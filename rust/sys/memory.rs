@@ -150,11 +150,11 @@ pub(super) fn is_possible(cpu: usize) -> bool {
     cpu < cpus as usize && unsafe { bindings::lt_cpu_possible(cpu as u32) }
 }
 
-/// Types too large for the stack, for which all bytes zero are a value.
+/// Types too large for the stack, for which all-zero bytes are a valid value.
 ///
 /// # Safety
 ///
-/// They are.
+/// All-zero bytes are a valid value of the type.
 pub(crate) unsafe trait Zeroes {}
 
 // SAFETY: It is a word.

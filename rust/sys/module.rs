@@ -17,7 +17,7 @@ use kernel::{
     },
 };
 
-/// A module that uses this module, which stays loaded as long as this value lives.
+/// A client module. This module stays loaded as long as the value lives.
 ///
 /// # Invariants
 ///

@@ -232,7 +232,7 @@ impl<T: Observer> Attachment<T> {
 }
 
 /// The kernel's word for the reason why a packet was dropped; a number if the reason has no word,
-/// or no longer.
+/// or no longer has one.
 pub(crate) struct DropReason(pub(crate) u32);
 
 impl fmt::Display for DropReason {

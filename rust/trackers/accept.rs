@@ -65,8 +65,8 @@ tracker! {
 }
 
 impl Detail {
-    /// Returns the fields of an event, which keeps the owner, and the words between the first one,
-    /// which is the key, and the last one.
+    /// Returns the fields of an event. It keeps the owner, and the fields' words except the first
+    /// one, which is the key, and the last one.
     fn of(key: &[u64; 1], data: &[u64; WORDS]) -> Self {
         record::keyed(key, &data[Owner::WORDS..])
     }

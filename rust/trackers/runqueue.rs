@@ -8,7 +8,7 @@
 //!                       |<------------ delay ---------->|
 //! ```
 //!
-//! An event starts when a task is switched out that has not gone to sleep (`sched_switch`, the
+//! An event starts when a task that has not gone to sleep is switched out (`sched_switch`, the
 //! states `R` and `R+`): it was preempted, has yielded, or its cgroup has used up its quota. It
 //! ends when that task is switched in. The key is the task; the filter applies to it, with the CPU
 //! that it is switched out of.

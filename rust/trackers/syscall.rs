@@ -22,8 +22,8 @@
 //!   That call's end has no start and is not counted.
 //!
 //! With `stacks=switch` the stack of a task whose call is above the threshold is walked whenever
-//! the task is switched in, when the stack is still as it was during the wait. Each is an alert
-//! with a reason of its own, and is not the end, which still comes once, when the call ends.
+//! the task is switched in, when the stack is still as it was during the wait. Each such stack is
+//! an alert with a reason of its own; the alert of the end still comes once, when the call ends.
 //!
 //! # Contexts
 //!

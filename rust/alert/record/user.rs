@@ -29,7 +29,7 @@ pub(crate) enum End {
     Broken = 2,
     /// At an address that could not be read without a page fault.
     Unreadable = 3,
-    /// At the maximum number.
+    /// At the maximum number of addresses.
     Depth = 4,
     /// At the innermost address: the frame layout of the program's ABI is not known.
     Unsupported = 5,
@@ -89,7 +89,7 @@ impl Mark {
 }
 
 /// The stack as fields of a line, each with a space before it; nothing if it was not asked for.
-/// Addresses of user space are only for a reader that is trusted.
+/// User-space addresses are shown only to a trusted reader.
 pub(crate) struct UserField<'a> {
     pub(crate) entries: &'a [u64],
     pub(crate) mark: Mark,

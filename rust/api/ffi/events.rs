@@ -36,8 +36,8 @@ unsafe fn key<'a>(data: *const c_void, size: usize) -> Result<&'a [u8]> {
     unsafe { bytes(data, size) }.ok_or(EINVAL)
 }
 
-/// Returns the reference of a caller, which keeps it. Fails with `EINVAL` for NULL, error pointers,
-/// and numbers that name no cell, or a cell without a reference.
+/// Returns a caller's reference, which the caller keeps. Fails with `EINVAL` for NULL, error
+/// pointers, and numbers that name no cell, or a cell without a reference.
 fn event(tracker: &Any, raw: *mut RawEvent) -> Result<Reference> {
     let number = raw.addr().checked_sub(1).ok_or(EINVAL)?;
     let number = u32::try_from(number).map_err(|_| EINVAL)?;

@@ -16,7 +16,8 @@ const DEPTH: u8 = bindings::LATENCY_TRACKER_NESTED_MAX as u8;
 ///
 /// # Invariants
 ///
-/// The count of the context that this was made in, where it stays as long as the guard lives.
+/// The pointer is to the count of the CPU and context in which this was created; the guard keeps
+/// the caller there.
 pub(super) struct Inside<'a>(NonNull<u8>, PhantomData<&'a PreemptGuard>);
 
 impl<'a> Inside<'a> {

@@ -41,11 +41,11 @@ pub(crate) enum By {
     Cpu,
     /// The name of the event's task.
     Comm,
-    /// Its process id.
+    /// The process id of the event's task.
     Pid,
-    /// Its thread id.
+    /// The thread id of the event's task.
     Tid,
-    /// Its cgroup when the operation ends.
+    /// The cgroup of the event's task when the operation ends.
     Cgroup,
     /// A field of the tracker.
     Field {

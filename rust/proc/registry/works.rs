@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The instances that wait for work, so that programs can mark work at the top level, without their
-//! names.
+//! The instances that wait for work, so that programs can mark work at the top level, without
+//! naming the instances.
 //!
 //! ```text
 //!   work_begin, work_done ---> Works ---> each instance with end=work

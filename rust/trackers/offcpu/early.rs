@@ -21,7 +21,7 @@
 //!   its event: `on_cpu` is cleared after `sched_switch`. A task that was preempted on its way to
 //!   sleep may be switched in at this moment, and then go to sleep: so an event of that sleep does
 //!   not count. If the task is switched in while that event is hidden by the waker, nothing is
-//!   noted here; then it was switched out twice since an older note.
+//!   noted here; then it has been switched out twice since any older note.
 //! - *It is of this sleep.* The note has the number of switches, read before or after the kernel
 //!   has counted the switch that started the event: in an older note it is less by two.
 //!

@@ -14,7 +14,7 @@
 //! goes to sleep now, in doubt (`State::Doubted`). It is not used as the task's chain, and no
 //! timeout reports it, until one of these decides the case:
 //!
-//! - *The next waking* (ordered behind this one by the lock) drops it. If the task had slept, it
+//! - *The next waking* (ordered after this one by the lock) drops it. If the task had slept, it
 //!   would have been switched in since, and the tip would no longer be in doubt.
 //! - *The switch to another task.* If the task is preempted, its state does not decide. If it stays
 //!   runnable otherwise, the tip is dropped. If it goes to sleep, then in case 1 the waker still

@@ -170,7 +170,7 @@ impl Probes {
         }
     }
 
-    /// Appends to the tip of a runnable task that it is switched out.
+    /// Appends the switch-out of a runnable task to its tip.
     #[inline(always)]
     pub(super) fn takes_out(
         &self,

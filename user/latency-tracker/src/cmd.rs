@@ -33,7 +33,7 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
     }
 }
 
-/// A time for a column: `>` if it began before the instance started, and is longer.
+/// A time for a column; with `>` before it if the operation began before its instance, and thus took longer.
 pub(crate) fn at_least(ns: u64, fields: &Fields) -> String {
     let longer = if fields.is_at_least() { ">" } else { "" };
     format!("{longer}{}", Nanos(ns))

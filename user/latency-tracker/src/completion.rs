@@ -22,7 +22,7 @@ use crate::trackers::TRACKERS;
 /// Names the shell, if it asks for words.
 const SHELL: &str = "LATENCY_TRACKER_COMPLETE";
 
-/// Of a list that is longer, nothing is offered until more is typed.
+/// No words of a list longer than this are offered until more is typed.
 const TOO_MANY: usize = 2_000;
 
 /// Answers a shell that asks for words of this command line, and ends the program; otherwise does nothing.
@@ -55,7 +55,7 @@ pub(crate) fn script(shell: clap_complete::Shell) -> std::io::Result<Vec<u8>> {
     Ok(ours.to_vec())
 }
 
-/// Those that start with what is typed.
+/// The words that start with what is typed.
 fn fitting(typed: &OsStr, words: impl IntoIterator<Item = (String, String)>) -> Vec<Word> {
     let typed = typed.to_string_lossy();
     words
@@ -71,7 +71,7 @@ pub(crate) fn instances(typed: &OsStr) -> Vec<Word> {
     fitting(typed, all.into_iter().map(|one| (one.name, one.tracker)))
 }
 
-/// The trackers of the module; if it is not loaded, those that it has.
+/// The trackers that the loaded module has; if none is loaded, all trackers.
 pub(crate) fn trackers(typed: &OsStr) -> Vec<Word> {
     fitting(typed, all_trackers())
 }
@@ -181,7 +181,7 @@ pub(crate) fn settings(typed: &OsStr) -> Vec<Word> {
         .collect()
 }
 
-/// The tracker whose parameters come now: the last one that is named, or that of the recipe.
+/// The tracker whose parameters come now: the last one that is named, or the recipe's tracker.
 fn tracker_of(words: &[String]) -> Option<TrackerInfo> {
     let named = words.iter().rev().skip(1).find_map(|word| {
         let all = all_trackers();
@@ -196,7 +196,7 @@ fn tracker_of(words: &[String]) -> Option<TrackerInfo> {
     all.into_iter().find(|tracker| tracker.name == named)
 }
 
-/// The values of a parameter that start like `typed`.
+/// The values of a parameter that start with `typed`.
 fn values(param: &ParamInfo, typed: &str) -> Vec<Word> {
     let start = OsStr::new(typed);
     // A kind has alternatives, e.g. `0-139|all` or `issue|insert`; some of them stand for what is found here.
@@ -241,7 +241,7 @@ fn functions(prefix: &str, typed: &str) -> Vec<Word> {
     })
 }
 
-/// The names in a file of tracefs that start like `typed`, which has this prefix; while it has not, the prefix alone.
+/// The names in a file of tracefs that start with `typed`, which has this prefix; only the prefix if `typed` lacks it.
 fn traced(file: &str, prefix: &str, typed: &str, name: fn(&str) -> Option<&str>) -> Vec<Word> {
     let Some(start) = typed.strip_prefix(prefix) else {
         return fitting(OsStr::new(typed), plain([prefix.to_string()]));

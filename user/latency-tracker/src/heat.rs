@@ -51,7 +51,7 @@ const ABOVE: f64 = 26.0;
 const BELOW: f64 = 30.0;
 const LEGEND: f64 = 52.0;
 
-/// From light to dark, in steps that look even, including to colour-blind people.
+/// From light to dark, in steps that look even, also to colour-blind people.
 const COLOURS: [(u8, u8, u8); 6] = [
     (0xfd, 0xe7, 0xa9),
     (0xfb, 0xb0, 0x5f),
@@ -110,7 +110,7 @@ impl Axis {
         LEFT + PLOT * time.saturating_sub(self.begin) as f64 / self.span as f64
     }
 
-    /// Returns the distance of ticks, so that there are 4 to 10.
+    /// Returns the distance between ticks, chosen so that there are 4 to 10 of them.
     fn step(&self) -> u64 {
         const SECOND: u64 = 1_000_000_000;
         const STEPS: [u64; 14] = [

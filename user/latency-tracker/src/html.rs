@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The page is safe with hostile names. Texts are escaped, and the script only creates text nodes. The
-//! Content-Security-Policy forbids all requests, and scripts and styles other than those two, which a nonce marks: a
-//! hash of the data, so the data cannot contain it.
+//! Content-Security-Policy forbids all requests, and all scripts and styles except the page's own, which a nonce marks.
+//! The nonce is a hash of the data, so the data cannot contain it.
 //!
 //! Times are ns since the start of the view, since JavaScript's numbers are exact up to 2^53.
 

@@ -9,7 +9,7 @@
 //!
 //! Names are looked up at once, since the process may exit, and then only addresses are left. They are looked up in the
 //! process of the alert, never in another one that has got its number since. Explanations of a capture only show what
-//! was found then.
+//! was found when it was read.
 
 mod process;
 mod show;
@@ -26,10 +26,10 @@ use lt_proc::{Alert, UserFrame, UserNames, UserStack};
 use self::process::{Found, Mapping};
 pub(crate) use self::show::lines;
 
-/// Processes of which the mappings are remembered. Beyond that, all are forgotten.
+/// Maximum number of processes whose mappings are remembered. Beyond that, all are forgotten.
 const MOST: usize = 256;
 
-/// Alerts for which a symbolizer is used. It keeps every file open that it has read.
+/// Number of alerts for which one symbolizer is used: it keeps open every file that it has read.
 const LOOKUPS: u32 = 64;
 
 const FOREIGN: &str =
@@ -74,7 +74,7 @@ impl Names {
     /// The names of functions in a process that exists.
     fn names(&mut self, alert: &Alert, addresses: &[u64], found: &Found) -> UserNames {
         let mut frames = frames(addresses, &found.mappings);
-        // A return address is behind the call, which may be the last instruction of its function.
+        // A return address is after the call, which may be the last instruction of its function.
         let calls: Vec<u64> = addresses.iter().map(|a| a.saturating_sub(1)).collect();
         if self.lookups.is_multiple_of(LOOKUPS) {
             self.symbolizer = None;

@@ -112,7 +112,7 @@ fn rivals(step: &ChainStep) -> Option<String> {
     }
 }
 
-/// Returns the steps and these sentences, indented; nothing for other trackers.
+/// Returns the steps, and the sentences of [`verdict`] and [`interference`], indented; nothing for other trackers.
 pub fn lines(alert: &Alert) -> Vec<String> {
     let mut lines = steps(alert);
     if let Some(verdict) = verdict(alert) {
@@ -124,7 +124,7 @@ pub fn lines(alert: &Alert) -> Vec<String> {
     lines
 }
 
-/// The steps.
+/// Returns the steps of a wake chain, one per line, indented; nothing for other trackers.
 pub fn steps(alert: &Alert) -> Vec<String> {
     let Ok(steps) = chain(alert) else {
         return Vec::new();

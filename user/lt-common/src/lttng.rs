@@ -309,7 +309,7 @@ pub fn sign_trace(directory: &Path) -> Result<()> {
 }
 
 /// Puts the signature of CTF 1.8 before metadata in plain text that lacks it, as LTTng 2.14 and later write it: Trace
-/// Compass opens none without.
+/// Compass does not open metadata without the signature.
 fn sign(metadata: &Path) -> std::io::Result<()> {
     let bytes = fs::read(metadata)?;
     // CTF 2 starts with a record separator; a packet of CTF 1.8 starts with a magic number that is not UTF-8.

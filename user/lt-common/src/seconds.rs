@@ -19,7 +19,7 @@ pub fn seconds(text: &str) -> std::result::Result<Nanos, String> {
         .map_err(|_| "expected a duration such as 10s, 500ms or 5m".to_string())
 }
 
-/// The same, but not 0.
+/// Parses a duration greater than 0; without a unit, it is in seconds.
 pub fn some_time(text: &str) -> std::result::Result<Nanos, String> {
     match seconds(text)? {
         Nanos(0) => {

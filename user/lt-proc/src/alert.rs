@@ -92,9 +92,9 @@ pub struct Alert {
     pub cpu: u64,
     /// The process that owns the operation.
     pub pid: u64,
-    /// Its thread.
+    /// The thread that owns the operation.
     pub tid: u64,
-    /// The thread's name.
+    /// The name of the thread that owns the operation.
     #[serde(serialize_with = "as_text")]
     pub comm: Value,
     /// Fields of the tracker.

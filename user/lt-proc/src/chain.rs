@@ -62,7 +62,7 @@ pub struct Rival {
     pub id: String,
     /// The name of the action of an `irq`, at most 15 bytes, or the name of a `task`; may be empty.
     pub name: String,
-    /// For how long, ns.
+    /// How long it had the CPU, ns.
     pub time: u64,
     /// Whether it may have been longer, since the user of the CPU is not known for the whole wait.
     pub at_least: bool,

@@ -50,7 +50,7 @@ pub struct Delays {
     pub sum: u128,
     /// The smallest; 0 if there are no delays, or it is not known.
     pub min: u64,
-    /// The largest; as `min`.
+    /// The largest; 0 if there are no delays, or it is not known.
     pub max: u64,
     /// Their histogram.
     #[serde(flatten)]

@@ -131,8 +131,8 @@ pub(super) fn fold<W: Words + ?Sized>(chain: &mut W, mut used: usize, places: us
     used
 }
 
-/// Returns the sums of the CPU's activity in the waits that two switches ended: `Some(None)` if it
-/// is known of neither, `None` if it has no sum.
+/// Returns the sums of the CPU's activity in the waits that two switches ended: `Some(None)` if
+/// neither wait has it, `None` if they cannot be added.
 fn parts_of_both<W: Words + ?Sized>(
     chain: &W,
     one: Whole,

@@ -279,7 +279,7 @@ impl Table {
         self.rest = self.rest.saturating_add(time);
     }
 
-    /// Adds the time that a rival, as in a log, had the CPU.
+    /// Adds the time for which a rival, in the form that a log has, had the CPU.
     pub(crate) fn add(&mut self, who: Who, time: u64) {
         let Some(new) = Entry::of(who, time) else {
             return self.add_rest(time);

@@ -56,7 +56,7 @@ pub(crate) enum Kind {
     Rivals = 28,
     /// Not a step: the CPU's activity in the wait that the preceding step ended, see wait.rs.
     Parts = 29,
-    /// Not a step: the CPU's totals when the wait began that the preceding step caused.
+    /// Not a step: the CPU's totals at the start of the wait that the preceding step caused.
     Wait = 30,
     /// Not a step: a name, or a part of one, of the preceding step.
     Name = 31,

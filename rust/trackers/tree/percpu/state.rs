@@ -23,11 +23,11 @@ use crate::{
 };
 
 /// Mask of the number of running handlers, in a word. The bits above show the state of the handler
-/// that returned last: nothing relevant, or one of these.
+/// that returned last: nothing relevant, [`WAKES`] or [`OVER`].
 const DEPTH: u64 = u32::MAX as u64;
-/// The thread of that handler is about to be woken.
+/// The thread of the handler that returned last is about to be woken.
 const WAKES: u64 = 1 << 32;
-/// That handler is over.
+/// The handler that returned last is over.
 const OVER: u64 = 2 << 32;
 
 /// Number of known nested handlers: the handler of a controller finds out which of its own lines is
@@ -73,7 +73,7 @@ pub(crate) struct CpuState {
     timer: Expiring,
     /// The address of the running task, if it has a tip.
     running: Word,
-    /// Number of bytes that had been read for it at its switch-in.
+    /// Number of bytes that had been read for the running task at its switch-in.
     read: Word,
     /// Whether the running task's tip is `Leaving`.
     leaving: Word,
@@ -411,7 +411,7 @@ impl CpuState {
         self.read.store(bytes, Relaxed);
     }
 
-    /// Whether the running task has requested reads since.
+    /// Whether the running task has requested reads since [`CpuState::set_read`].
     #[inline(always)]
     pub(crate) fn has_read(&self, bytes: u64) -> bool {
         self.read.load(Relaxed) != bytes

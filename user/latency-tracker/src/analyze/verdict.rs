@@ -12,9 +12,9 @@ use super::show::{Group, Shown};
 use super::words::{addition, held, name_at, unrecorded, used_by};
 use lt_proc::Nanos;
 
-/// If the largest cause is less than half of the time, a sentence also names at most this number of others,
+/// Maximum number of other causes that a sentence names, if the largest cause is less than half of the time.
 const OTHERS: usize = 2;
-/// each of which is at least this fraction (1/5) of it.
+/// Another cause is named only if it is at least this fraction (1/5) of the time.
 const LARGE: u64 = 5;
 
 impl Shown<'_> {

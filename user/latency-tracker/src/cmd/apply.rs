@@ -249,8 +249,7 @@ impl<'a> Apply<'a> {
         missing.map(default).collect()
     }
 
-    /// Returns the instances that earlier runs started from these paths and the files no longer
-    /// list.
+    /// Returns the instances that earlier runs started from these paths, and that the files no longer list.
     fn gone(&self, config: &Config) -> Vec<String> {
         let ours = |e: &&Entry| self.paths.iter().any(|path| e.file.starts_with(path));
         let listed = |e: &&Entry| config.entries.iter().any(|other| other.name == e.name);

@@ -16,7 +16,7 @@ use lt_proc::{Alert, Field, Fields, Reason, Value};
 
 const EVENT: &str = "latency_tracker_alert";
 
-/// Number of latest alerts among which the second event of an alert is searched.
+/// Number of latest alerts that are searched for the alert that an event belongs to.
 const NEAR: usize = 64;
 
 /// The events of one class.

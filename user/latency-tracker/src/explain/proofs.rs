@@ -253,8 +253,8 @@ fn around(cgroup: &Cgroup, from: u64, to: u64) -> Option<(&Counters, &Counters)>
     Some((before, after))
 }
 
-/// Whether its quota was used up between two times. The count grows when the period ends, and the time when a thread
-/// continues, which is earlier.
+/// Whether a cgroup's quota was used up between two times. The count grows when the period ends, and the time when a
+/// thread continues, which is earlier.
 fn throttled(cgroup: &Cgroup, from: u64, to: u64) -> Option<bool> {
     let (before, after) = around(cgroup, from, to)?;
     let count = before.nr_throttled? < after.nr_throttled?;

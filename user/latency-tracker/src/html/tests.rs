@@ -16,7 +16,7 @@ const HOSTILE: [&str; 6] = [
     "javascript:alert(3)",
 ];
 
-/// The data of a page, as its script reads them.
+/// The data of a page, as its script reads it.
 pub(crate) fn data(page: &str) -> Value {
     let (_, rest) = page.split_once("id=\"data\">").unwrap();
     let (data, _) = rest.split_once("</script>").unwrap();

@@ -52,7 +52,7 @@ pub(crate) fn is_child() -> Option<ExitCode> {
     Some(ExitCode::from(NOT_EXECUTABLE))
 }
 
-/// A command that is there, with its arguments.
+/// A command that exists, with its arguments.
 #[derive(Debug)]
 pub(super) struct Found {
     file: PathBuf,

@@ -40,7 +40,7 @@ const COMPLETE: [&str; 30] = [
     "work_free",
 ];
 
-/// The others. A name with a tracker is for that tracker alone.
+/// Counters that show a loss. A name with a tracker is for that tracker alone.
 const MISSING: [(&str, &str); 36] = [
     (
         "full",

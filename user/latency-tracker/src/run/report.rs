@@ -41,7 +41,7 @@ struct Report<'a> {
     /// The counters of missing operations and alerts that are not 0.
     missing: BTreeMap<&'a str, u64>,
     not_ended: u64,
-    /// These, as they were just before the end.
+    /// The operations that had not ended, as they were just before the end.
     pending: &'a [Pending],
 }
 

@@ -35,7 +35,7 @@ struct Report<'a> {
     stacks: Vec<Row<'a>>,
     /// Operations in flight at the end, and not in `stacks`.
     in_flight: Vec<Row<'a>>,
-    /// The counters of what is missing or incomplete that are not 0.
+    /// The counters of missing or incomplete data that are not 0.
     missing: BTreeMap<String, u64>,
     /// The exit status of the command, 128+N after signal N; null without one.
     status: Option<u8>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One late operation, from all alerts that are about it: those of a timeout or of a stack, and that of its end.
+//! One late operation, from all alerts about it: the alerts of a timeout or of a stack, and the alert of its end.
 
 use lt_proc::{Alert, Pending, Reason};
 
@@ -14,7 +14,7 @@ pub(super) struct Operation {
     pub(super) stack: Vec<String>,
     /// Where its waker was.
     pub(super) waker_stack: Vec<String>,
-    /// ns; so far, unless it has ended.
+    /// The delay, ns; so far, unless the operation has ended.
     pub(super) delay: u64,
     /// Whether it had more than one stack.
     pub(super) is_moved: bool,
@@ -49,7 +49,7 @@ impl Operation {
         }
     }
 
-    /// One in flight.
+    /// An operation in flight.
     pub(super) fn pending(pending: &Pending) -> Self {
         let fields = &pending.fields;
         let text = |key| fields.text(key).unwrap_or_default().into_owned();
@@ -68,11 +68,12 @@ impl Operation {
         }
     }
 
-    /// Takes the operation that a later one continues from `open`, the operations of that thread that have not ended.
+    /// Takes, from the operations `open` of a thread that have not ended, the operation that a later alert is about.
     ///
-    /// The alert of an end follows that of a timeout if it is marked as late, and only then. The earlier alert was raised
-    /// while the operation was in flight, so that it is not older than the start. Of several such, the one with the
-    /// nearest start is taken: the start that is computed from an alert is late by the time that raising it took.
+    /// The alert of an end follows the alert of a timeout if it is marked as late, and only then. The earlier alert was
+    /// raised while the operation was in flight, so it is not older than the start. If several operations fit, the one
+    /// with the nearest start is taken: the start that is computed from an alert is late by the time that raising the
+    /// alert took.
     pub(super) fn take_from(
         open: &mut Vec<Self>,
         start: u64,
@@ -89,7 +90,7 @@ impl Operation {
         Some(open.swap_remove(at))
     }
 
-    /// The alert `later` of the operation, with what only an earlier one has.
+    /// Returns the alert `later` of this operation, completed with what only an earlier alert has.
     pub(super) fn then(self, mut later: Self) -> Self {
         let is_other = |a: &[String], b: &[String]| {
             !a.is_empty()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Where the alerts come from: an instance of someone else, one of this run, or a file; and what is known besides them.
+//! Where the alerts come from: an existing instance, an instance of this run, or a file; and what is known besides
+//! them.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -70,7 +71,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Sets what the parameters of an instance say.
+    /// Sets what the parameters of an instance show.
     fn with(mut self, params: &Fields) -> Self {
         self.depth = params.number("stack");
         self.threshold = params.number("threshold");
@@ -139,7 +140,7 @@ pub(super) fn observe(
         if wake != Wake::Ready || begun.elapsed() >= time {
             end = Some(now());
         }
-        // A storm of alerts does not make the end later.
+        // A storm of alerts does not delay the end.
         let mut is_past = false;
         while !is_past && !is_removed {
             let woken = stream.read()?;
@@ -230,7 +231,7 @@ pub(super) fn measure(
     })
 }
 
-/// Leaves out counters that are 0, and the one of alerts that any reader has missed: this run counts its own.
+/// Leaves out counters that are 0, and the counter of alerts that any reader has missed: this run counts its own.
 fn others<'a>(
     counted: impl Iterator<Item = (&'a str, u64, &'static str)>,
 ) -> Vec<(String, u64, &'static str)> {

@@ -93,14 +93,14 @@ pub(super) struct Tally {
     open: HashMap<(String, u64), Vec<Operation>>,
     groups: HashMap<Key, Group>,
     all: Sum,
-    /// Of those whose delay is in the histogram of the instance, ns.
+    /// Sum of the delays that are in the histogram of the instance, ns.
     ended: u64,
     moved: u64,
     at_least: u64,
     limits: Limits,
     /// The number of the first alert of each instance.
     first: BTreeMap<String, u64>,
-    /// When the newest operation of each thread that has ended began, and when it was reported.
+    /// The newest ended operation of each thread: when it began, and when it was reported.
     newest: HashMap<u64, (u64, u64)>,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Adds the limit of an alert: that of a timeout is the timeout.
+    /// Adds the limit of an alert: the timeout for an alert of a timeout, otherwise the threshold.
     fn add(&mut self, alert: &Alert) {
         let range = match alert.reason {
             Reason::Timeout => &mut self.timeouts,
@@ -199,8 +199,8 @@ impl Tally {
     }
 
     /// Ends the sums of one instance, or of a file. `depth` is the maximum number of functions of a stack; if it is not
-    /// known, it is that of the longest stack. `pending` are the operations in flight at the end, of which those older
-    /// than `threshold` are late.
+    /// known, the length of the longest stack is used. `pending` are the operations in flight at the end; of these,
+    /// operations older than `threshold` are late.
     pub(super) fn finish(
         mut self,
         depth: Option<usize>,
@@ -213,7 +213,7 @@ impl Tally {
             by_thread.entry(tid).or_default().extend(operations);
         }
         let before = self.all.count;
-        // These have ended since `pending` was read.
+        // Operations that have ended since `pending` was read.
         let newest = std::mem::take(&mut self.newest);
         let has_ended = |tid, start, seen| {
             let newest = newest.get(&tid);
@@ -224,7 +224,7 @@ impl Tally {
             let tid = one.fields.number("tid").unwrap_or(0);
             let start = one.fields.number("start").unwrap_or(0);
             let open = by_thread.entry(tid).or_default();
-            // It is in the sums by the alert that it has raised.
+            // An alert of this operation is already known.
             match Operation::take_from(open, start, None) {
                 Some(known) => self.add(known.then(operation)),
                 None if has_ended(tid, start, start + one.age()) => {}

@@ -177,7 +177,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             let range = field("sector").zip(field("nr_sector"));
             Kind::Completed(field("dev")?, range, operation)
         }
-        // The name of all ends of system calls before LTTng 2.3.
+        // The name of the end of every system call before LTTng 2.3.
         "exit_syscall" => Kind::Return,
         _ => match call_or_vector(system, name)? {
             Kind::Call(call) if call == "futex" => match (field("op"), field("uaddr")) {

@@ -161,7 +161,8 @@ fn of_letters(text: &[u8]) -> Operation {
 pub(crate) trait Sink {
     /// Called once, before the first event. `has` is true for events that the trace has.
     ///
-    /// # Errors If needed events are missing.
+    /// # Errors
+    /// If needed events are missing.
     fn begin(&mut self, has: &dyn Fn(Need) -> bool) -> Result<()>;
     /// Called with each event.
     fn see(&mut self, seen: &Seen<'_>);

@@ -36,7 +36,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Returns itself, or an error if the `trace` has no sched_switch.
+    /// Returns `self`, or an error if the `trace` has no sched_switch.
     pub(crate) fn with_threads(self, trace: &Path) -> Result<Self> {
         match self.fault {
             _ if self.switches => Ok(self),

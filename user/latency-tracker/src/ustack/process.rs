@@ -82,7 +82,7 @@ pub(super) fn start_in(stat: &str) -> Option<u64> {
     after.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Whether a process that started then may be that of the alert: it is if it existed when the operation began.
+/// Whether a process that started at `start` may be the alert's: it may if it existed when the operation began.
 pub(super) fn began_before(start: u64, alert: &Alert) -> bool {
     let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as u64;
     let start = start.saturating_mul(1_000_000_000 / ticks.max(1));

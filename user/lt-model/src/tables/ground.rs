@@ -240,7 +240,7 @@ impl Ground {
         self.task(id)
     }
 
-    /// An operation.
+    /// Makes the record of an operation.
     pub(super) fn case(
         &mut self,
         (begin, end): (u64, u64),

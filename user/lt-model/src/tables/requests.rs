@@ -35,7 +35,7 @@ pub(super) struct Live {
 pub(super) enum Completed {
     /// The request has ended.
     All(Live),
-    /// A part of it has.
+    /// A part of the request has ended.
     Part(Live),
     /// A flush that was not issued itself.
     Nothing,

@@ -142,7 +142,7 @@ impl Table {
         case.begin >= self.range.from && case.end <= self.range.to
     }
 
-    /// Whether the operation is in the range; counts it as outside if it is only in part.
+    /// Whether the operation is in the range; counts it as outside if only a part of it is.
     fn has(&mut self, case: &Case) -> bool {
         let Range { from, to, .. } = self.range;
         if !self.is_of(case) || case.end <= from && case.begin < from || case.begin >= to {
@@ -243,8 +243,8 @@ impl Table {
         }
     }
 
-    /// Counts an operation that started at `begin`, perhaps before the range, and has not ended. One of an unknown thread
-    /// may be of the thread of the range.
+    /// Counts an operation that started at `begin`, perhaps before the range, and has not ended. An operation of an
+    /// unknown thread may belong to the range's thread.
     pub(super) fn miss_open(&mut self, begin: u64, who: Option<(i32, Option<Name>)>, why: Why) {
         let is_other = |of| who.is_some_and(|(tid, _)| tid != of);
         if begin <= self.range.to && !self.range.tid.is_some_and(is_other) {

@@ -9,12 +9,12 @@ use super::cause::Leaf;
 /// Whether a quota (`cpu.max`) held a thread back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quota {
-    /// A quota of this cgroup did from the start of the wait, as the alert shows. The number is chosen by the
+    /// A quota of this cgroup held it back from the start of the wait, as the alert shows. The number is chosen by the
     /// source of the fact; `None` if several cgroups are possible.
     Shown(Option<u16>),
     /// A quota of this cgroup was used up meanwhile, as its counters show.
     Proved(Option<u16>),
-    /// No quota did.
+    /// No quota held it back.
     Excluded,
     /// Not known.
     Open,

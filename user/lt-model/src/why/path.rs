@@ -396,8 +396,8 @@ impl Walk<'_> {
         self.piece(id, (end, to), rest, None, inside);
     }
 
-    /// Adds a wait that the completion of another thread's request ended. The stages of that request do not show those
-    /// of its own.
+    /// Adds a wait that the completion of another thread's request ended. The stages of that request do not show the
+    /// stages of the waiting thread's own.
     fn of_others(
         &self,
         id: ThreadId,
@@ -417,7 +417,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The reason of a sleep, if other facts than the wakeup show it. The thread that continues a stopped thread may
+    /// The reason for a sleep, if other facts than the wakeup show it. The thread that continues a stopped thread may
     /// not have stopped it.
     fn slept(&self, id: ThreadId, interval: &Interval) -> Option<Slept> {
         let leaf = match interval.state {

@@ -30,7 +30,7 @@ struct Report<'a> {
 struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'a Fields>,
-    /// Of the sum of all delays, in parts per million.
+    /// The share of the sum of all delays, in parts per million.
     share_ppm: u64,
     /// Upper bounds of buckets.
     percentiles: BTreeMap<&'static str, u64>,
@@ -72,7 +72,7 @@ impl<'a> ByLabel<'a> {
         })
     }
 
-    /// Reads an instance, from which the next interval begins.
+    /// Reads an instance; the next interval starts with this reading.
     pub(super) fn read(&mut self, name: &str) -> Result<()> {
         self.before
             .insert(name.to_string(), self.root.labels(name)?);

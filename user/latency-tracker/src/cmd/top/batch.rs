@@ -28,7 +28,7 @@ struct Report<'a> {
     /// `CLOCK_MONOTONIC`.
     time: u64,
     instances: Vec<One<'a>>,
-    /// Alerts since the report before, the oldest first.
+    /// Alerts since the previous report, the oldest first.
     alerts: &'a [Alert],
     /// Number of alerts that were overwritten before they were read.
     missed: u64,

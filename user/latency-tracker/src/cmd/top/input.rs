@@ -102,7 +102,7 @@ fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     Some((Some(key), 1))
 }
 
-/// As [`first`], for bytes that start with Esc.
+/// Returns the first key of bytes that start with Esc, and its number of bytes. See [`first`].
 fn sequence(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     match *bytes.get(1)? {
         // The Linux console: F1 to F5.

@@ -132,7 +132,7 @@ impl Live<'_, '_> {
         self.draw()
     }
 
-    /// Handles the keys that are there.
+    /// Handles the available keys.
     fn read_keys(&mut self) -> Result<Option<End>> {
         let mut polled = [PollFd::new(self.screen.input().as_fd(), PollFlags::POLLIN)];
         if poll(&mut polled, PollTimeout::ZERO).unwrap_or(0) == 0 {
@@ -196,7 +196,7 @@ impl Live<'_, '_> {
     }
 }
 
-/// Whether the language has the bars of a graph.
+/// Whether the locale's encoding is UTF-8, which has the bars of a graph.
 fn is_unicode() -> bool {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let language = ["LC_ALL", "LC_CTYPE", "LANG"]

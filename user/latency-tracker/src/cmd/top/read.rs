@@ -24,7 +24,7 @@ use lt_proc::{Alert, Histogram, Instance, Pending, ProcError, ProcRoot, Stats, S
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 
-/// How much of `pending` is read.
+/// Number of bytes of `pending` that are read.
 const HEAD: u64 = 16 << 10;
 
 /// A reading of `pending` may take one part in `PAUSE` of a CPU.

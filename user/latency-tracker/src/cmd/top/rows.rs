@@ -2,9 +2,9 @@
 
 //! The events of an interval: the difference of two readings of an instance.
 //!
-//! Nothing is reset, so other readers of the counters are not disturbed. An instance that was not
-//! in the reading before started within the interval: its counters are the difference. In the first
-//! reading they count since its start.
+//! Nothing is reset, so other readers of the counters are not disturbed. An instance that was not in the previous
+//! reading started within the interval: its counters are the difference. In the first reading they count since its
+//! start.
 
 use std::time::Duration;
 
@@ -40,15 +40,15 @@ pub(super) struct Row {
     pub(super) interval: Option<Duration>,
     /// Operations that ended in the interval.
     pub(super) ended: u64,
-    /// Their delays.
+    /// The delays of the operations that ended in the interval.
     pub(super) delays: Histogram,
-    /// The longest of them, ns; an upper bound unless it is the longest since the start.
+    /// The longest of these delays, ns; an upper bound unless it is the longest since the start.
     pub(super) max: Option<u64>,
     /// Alerts raised in the interval.
     pub(super) new_alerts: u64,
     /// The oldest operations in flight, the oldest first.
     pub(super) oldest: Vec<Pending>,
-    /// Whether they are from an earlier reading.
+    /// Whether `oldest` is from an earlier reading.
     pub(super) is_old: bool,
     /// All counters, since the start of the instance.
     pub(super) stats: Stats,

@@ -193,7 +193,7 @@ fn lock() -> MutexGuard<'static, Option<Restore>> {
     RESTORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes the message of a panic visible: the alternate screen would take it along.
+/// Makes the message of a panic visible: it would vanish with the alternate screen.
 fn restore_before_panic_messages() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -51,7 +51,7 @@ pub(super) struct State {
     alerts: VecDeque<Alert>,
     /// Number of alerts that were not read in time.
     pub(super) missed: u64,
-    /// Operations that were in flight at the reading before, too: instance, start, thread.
+    /// Operations that were also in flight at the previous reading: instance, start, thread.
     seen: HashSet<(String, u64, u64)>,
     /// `CLOCK_MONOTONIC`, ns, at the last reading.
     pub(super) time: u64,
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Takes over a reading. The interval is the time since the previous reading.
+    /// Applies a reading. The interval is the time since the previous reading.
     pub(super) fn update(&mut self, reading: Reading) {
         if self.before.is_some() {
             self.seen = self.in_flight().map(|(row, p)| identity(row, p)).collect();
@@ -207,7 +207,7 @@ impl State {
         shown
     }
 
-    /// Whether an operation was in flight at the reading before.
+    /// Whether an operation was in flight at the previous reading.
     pub(super) fn has_grown(&self, row: &Row, pending: &Pending) -> bool {
         self.seen.contains(&identity(row, pending))
     }

@@ -61,7 +61,7 @@ pub(super) fn read(root: &Path) -> Result<Vec<Function>, Unknown> {
     find(BufReader::new(file))
 }
 
-/// Finds them in lines such as `ffffffff81130a20 t dl_task_timer`.
+/// Finds these functions in lines such as `ffffffff81130a20 t dl_task_timer`.
 fn find(mut symbols: impl BufRead) -> Result<Vec<Function>, Unknown> {
     let wanted: Vec<&str> = [&OF_LIMITS[..], &OF_PACKETS, &OF_OTHERS].concat();
     let mut found = Vec::new();

@@ -77,7 +77,7 @@ pub(super) fn lines(state: &State, width: usize, room: usize) -> Vec<Line<'stati
     lines
 }
 
-/// An alert of the last interval is highlighted: the time, ns.
+/// The length of the last interval, ns: its alerts are highlighted.
 fn recent(state: &State) -> u64 {
     u64::try_from(state.interval.as_nanos()).unwrap_or(u64::MAX)
 }
