@@ -8,7 +8,7 @@
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
-# make test-long K=kcsan runs it on that kernel only, K=rest what make test leaves out, K=models the models, K=fuzz the traces; make test K=trixie-backports, some tests on that suite's kernels
+# make test-long K=kcsan runs it on that kernel only, K=rest what make test leaves out, K=small of it, a kernel of our own configuration, K=models the models, K=fuzz the traces; make test K=trixie-backports, some tests on that suite's kernels
 K ?=
 # make test A=arm64, or rt-arm64, runs those tests that are for this architecture on a kernel of it, in an emulated machine; make deb A=arm64 makes packages for it
 A ?=

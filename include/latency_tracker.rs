@@ -123,7 +123,7 @@ pub(crate) const VARIABLE_KEYS: u32 = 1 << 2;
 /// Keys appear in /proc as they are.
 pub(crate) const SHOW_KEYS: u32 = 1 << 3;
 
-/// The configuration of a tracker; the names are those of `struct latency_tracker_config`.
+/// The configuration of a tracker, with the names of `struct latency_tracker_config`.
 pub(crate) struct Options {
     pub(crate) key_size: u32,
     pub(crate) capacity: u32,
@@ -165,7 +165,7 @@ pub(crate) enum Ended {
     Reporting,
 }
 
-/// A report; the names are those of `struct latency_tracker_report`.
+/// A report, with the names of `struct latency_tracker_report`.
 pub(crate) struct Report<'a, const D: usize> {
     pub(crate) reason: Reason,
     pub(crate) key: &'a [u8],

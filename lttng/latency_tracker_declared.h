@@ -46,6 +46,7 @@ LT_LTTNG_ALERT(runqueue,
 	ctf_integer(u32, prev_tid, 0x3fffff & alert->args[4])
 	ctf_array_text(char, prev_comm, (const char *)(alert->args + 5),
 		TASK_COMM_LEN)
+	ctf_integer(u8, throttled, 1 & (alert->args[1] >> 45))
 )
 
 LT_LTTNG_ALERT(offcpu,

@@ -10,7 +10,7 @@
 #include <lttng/tracer.h>
 
 /*
- * The tracepoints themselves: their arguments must be those of the events here.
+ * The tracepoints themselves: their arguments must match the events here.
  */
 #include <trace/events/latency_tracker.h>
 

@@ -14,14 +14,14 @@
 //!   instance::Core      the engine, the counters, the alerts
 //! ```
 //!
-//! A key of up to 16 bytes whose size is fixed is one or two words; any other is eight words and
+//! A key of a fixed size up to 16 bytes takes one or two words. Any other key takes eight words and
 //! its length, so that keys of different lengths differ. The last word of an event's data is its
-//! own timeout; 0 means the tracker's. The class is found by comparisons, not by a call through a
-//! table of functions, which costs a retpoline.
+//! own timeout; 0 means the tracker's. Comparisons select the class, since a call through a table
+//! of functions would cost a retpoline.
 //!
 //! # Contexts
 //!
-//! As in the header: any for events; all other functions sleep.
+//! Functions for events: any. All other functions sleep.
 
 use crate::{
     alert::{
@@ -67,7 +67,7 @@ pub(crate) struct Config {
     pub(crate) callback: Callback,
     pub(crate) key_size: usize,
     pub(crate) data_size: usize,
-    /// Minimum timeout that events may have of their own; 0 if they have none.
+    /// Minimum of the events' own timeouts; 0 if events have no timeouts of their own.
     pub(crate) min_event_timeout: u64,
     /// A key can be live only once.
     pub(crate) unique: bool,
@@ -411,7 +411,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 }
 
-/// Returns when an event ended, or its timeout was found; its start, if it ended before that.
+/// Returns when an event ended or its timeout was found; the start, if the end is before the start.
 fn end_of<const K: usize, const D: usize>(late: &Late<K, D>) -> u64 {
     late.start.wrapping_add(late.delay)
 }

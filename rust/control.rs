@@ -57,9 +57,9 @@ pub(crate) enum Kind {
     /// The name of a command, at most 15 bytes, or `all`, which is 0. The value is its bytes, the
     /// first the lowest. Bytes that cannot be typed in a line are written as `\xHH`.
     Comm,
-    /// Some of these names, separated by commas, with `!` before them for all but these, or `all`,
-    /// which is 0; at most [`names::MAX`] of them. Each name has a code below 1023, which two names
-    /// may share. [`names::is_listed`] checks a code against the value.
+    /// A list of these names, separated by commas; a leading `!` means all but these, and `all` is
+    /// 0. At most [`names::MAX`] names. Each name has a code below 1023, which two names may share.
+    /// [`names::is_listed`] checks a code against the value.
     Names(&'static [(&'static str, u16)]),
     /// The name of a network device, in the notation of [`Kind::Comm`]; the device need not exist.
     NetDevice,
@@ -68,7 +68,7 @@ pub(crate) enum Kind {
     Cgroup,
     /// The name of a function of the kernel or a module. A required text.
     Function,
-    /// A [`Kind::Function`], or `all`, which is no text and not required.
+    /// A [`Kind::Function`], or `all`. Not required; `all` is not kept as text.
     FunctionOrAll,
     /// A point that can be hit: `tracepoint:NAME`, of the kernel proper, `function:NAME`, at its
     /// call, or `return:NAME`, at its return. A required text.
@@ -175,7 +175,7 @@ fn fault<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> 
     }
 }
 
-/// A well-formed line; its names may not exist.
+/// A well-formed line; its names need not exist.
 #[derive(Debug)]
 pub(crate) enum Line<'a> {
     /// Nothing, or a comment that starts with `#`.

@@ -15,9 +15,9 @@
 //! ```
 //!
 //! An event that ends in time touches one cell, one bucket and the counters of this CPU. There is
-//! no lock, no allocation, no wake-up and no deferred work; an event is lost only when the pool is
-//! full, and then it is counted. If two CPUs end the same key, one gets the event, the other finds
-//! nothing, and the winner is decided before anything is reported.
+//! no lock, no allocation, no wake-up and no deferred work. An event is lost only when the pool is
+//! full, and then it is counted. If two CPUs end the same key, one gets the event and the other
+//! finds nothing; the winner is decided before anything is reported.
 //!
 //! An [`Engine`] is generic over the size of key and data in words, so that hashing and comparing
 //! are inlined, and over the [`Platform`].
@@ -27,7 +27,7 @@
 //! ```text
 //!   event_in -----> pool.get_hot --> fill --> table.insert_at_home --> publish
 //!     |               no hot cell: event_in_colder     | full: event_in_beyond
-//!     +-- event_in_unique, event_in_held, draft: begins of other kinds
+//!     +-- event_in_unique, event_in_held, draft: other kinds of start
 //!
 //!   event_out ----> table.look --> event_out_hit --> take --> finish --> release
 //!     |               nothing: unmatched   |           |         |          table.remove, pool.put
@@ -36,7 +36,7 @@
 //!     |                                    |           |         +-- by label: finish_labelled
 //!     |                                    |           +-- Event::claim: one winner
 //!     |                                    +-- not at home: event_out_beyond
-//!     +-- event_out_held, event_out_all: ends of other kinds; end.rs, held.rs
+//!     +-- event_out_held, event_out_all: other kinds of end; end.rs, held.rs
 //!
 //!   update, rename --> table.look --> claim_to_change --> change() --> republish
 //!   step, note     --> step.rs: for operations on which two CPUs work
@@ -53,14 +53,14 @@
 //!
 //! # One module
 //!
-//! Each crate includes the engine with one line, and a new file changes none of them: the kernel
+//! Each crate includes the engine with one line, so a new file changes none of them: the kernel
 //! module, its tests and benchmarks (tests/module, tests/bench/module), and user/engine and
-//! user/bench on the host. Of the kernel it uses only error codes and allocation flags directly;
-//! all else is behind [`platform`], `crate::sys::atomic` and `crate::sys::memory`, which each crate
-//! supplies.
+//! user/bench on the host. The engine uses only error codes and allocation flags of the kernel
+//! directly. Each crate supplies the rest: [`platform`], `crate::sys::atomic` and
+//! `crate::sys::memory`.
 //!
-//! The compiler looks for the children of a file that is included by path next to that file: hence
-//! the paths here, and in the files of rust/engine that have children.
+//! The compiler looks for the children of a file included by path next to that file. This is why
+//! this file, and files of rust/engine with children, name paths.
 //!
 //! Documentation/design/engine.md argues why it is correct.
 
@@ -85,7 +85,7 @@ pub(crate) mod event;
 pub(crate) mod freelist;
 #[path = "engine/hash.rs"]
 pub(crate) mod hash;
-// Left out of the models: they do not use it, and an array of loom's atomics does not fit on a
+// Not compiled for the models, which do not use it: an array of loom's atomics does not fit on a
 // thread's stack.
 #[path = "engine/delays.rs"]
 pub(crate) mod delays;
@@ -139,8 +139,8 @@ pub(crate) struct Engine<const K: usize, const D: usize, P: Platform> {
     table: Table<P>,
     stats: Stats,
     seed: Seed,
-    /// The threshold, at most [`NO_THRESHOLD`]. One word, so that the path and the reports compare
-    /// with the same value, and one of two concurrent changes wins.
+    /// The threshold, at most [`NO_THRESHOLD`]. One word, so that the fast path and the reports
+    /// compare with the same value, and one of two concurrent changes wins.
     threshold: Atomic<u64>,
 }
 
@@ -205,8 +205,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         data: &[u64; D],
     ) -> Begin {
         self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
-        // Rare cases are handled completely out of line, so that nothing must be kept in registers
-        // across a call here.
+        // Rare cases are handled completely out of line, so that no register must be saved across a
+        // call here.
         let Some(index) = self.pool.get_hot(guard) else {
             return self.event_in_colder(guard, key, start, data);
         };
@@ -451,7 +451,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Returns a number that stands for a key while this engine lives, and reveals nothing about
-    /// it.
+    /// the key.
     pub(crate) fn pseudonym(&self, key: &[u64; K]) -> u32 {
         (self.seed.hash(key) >> 32) as u32
     }

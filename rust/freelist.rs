@@ -34,15 +34,15 @@
 //! Stacks are read one after another, so finding all of them empty does not prove that all were
 //! empty at once: a cell may have come back to a stack that was read already. Therefore
 //! [`Freelist::get`] adds up the tags of the stacks it found empty, and fails only when two passes
-//! in a row give the same sum. Tags only grow, so the same sum means the same tags: no stack
-//! changed between its reading in the first pass and its reading in the second (a hot word found
-//! empty twice with the same tag had nothing put in meanwhile, so it stayed empty), and in the
-//! moment between the passes all of them were empty. Every further pass is caused by the get or put
-//! of another party (lock-free). [`PASSES`] and [`LOOKS`] bound a search that other CPUs keep
+//! in a row give equal sums. Tags only grow, so equal sums mean equal tags: no stack changed
+//! between its reading in the first pass and its reading in the second (a hot word found empty
+//! twice with the same tag had nothing put in meanwhile, so it stayed empty), and in the moment
+//! between the passes all of them were empty. Every further pass is caused by the get or put of
+//! another party (lock-free). [`PASSES`] and [`LOOKS`] bound a search that other CPUs keep
 //! disturbing: a pool that this many passes found exhausted is reported full without the proof.
 //!
-//! A search that has proved the pool exhausted notes it (exhausted.rs), so that the next ones need
-//! not search; a put that finds the note clears it.
+//! A search that has proved the pool exhausted leaves a note (exhausted.rs), which spares the next
+//! callers the search. A put that finds the note clears it.
 //!
 //! # Growing
 //!
@@ -58,7 +58,7 @@
 //!
 //! # Orderings
 //!
-//! `put` releases what its caller did with the cell, `get` acquires it. A `get` is a full barrier
+//! `put` releases the caller's accesses to the cell; `get` acquires them. A `get` is a full barrier
 //! as a writer, too: a CPU that sees a stack emptied by it also sees all that this CPU had seen
 //! before, which the argument about passes needs (Documentation/design/engine.md). A `put` is also
 //! a full barrier, before it reads the note of a search. A party that has an index sees its chunk:
@@ -101,7 +101,7 @@ pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 const CACHE: u64 = 64;
 
 /// Number of passes over an exhausted pool that other CPUs keep changing. The more places there
-/// are, the fewer passes, so that the search of a large machine ends, too.
+/// are, the fewer passes, so that the search ends on a large machine, too.
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
 
@@ -113,7 +113,8 @@ const LOOKS: usize = 2048;
 const CHUNK_BITS: u32 = 12;
 const CHUNK: u32 = 1 << CHUNK_BITS;
 
-/// Maximum number of chunks that indices can name, where one more than each index must fit, too.
+/// Maximum number of chunks that indices can name: one more than each index must fit in
+/// [`INDEX_BITS`] bits.
 const MAX_CHUNKS: u32 = (1 << (INDEX_BITS - CHUNK_BITS)) - 1;
 const _: () = assert!((MAX_CHUNKS as u64) << CHUNK_BITS <= INDEX_MASK);
 
@@ -334,7 +335,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     /// new request is made. (Keeping the chunks that could be allocated would use up the directory,
     /// which is sized for doublings.) Fails with `EBUSY` while another call is running.
     pub(crate) fn grow(&self, capacity: u32) -> Result<u32> {
-        // Acquire: what the last caller did is seen.
+        // Acquire: the accesses of the last caller are seen.
         self.busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
         let before = self.capacity();
         let added = self.add(capacity.min(self.max).saturating_sub(before));
@@ -342,7 +343,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             // Relaxed: the next search that finds too few cells requests it again.
             self.wanted.store(0, Relaxed);
         }
-        // Release: the next caller sees what we did.
+        // Release: the next caller sees our accesses.
         self.busy.store(0, Release);
         added.map(|()| self.capacity() - before)
     }
@@ -417,7 +418,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             // INVARIANT: A cell of a filled entry, on no stack and without an owner.
             let index = first.with_offset(offset as usize);
             self.push(&self.pools[chunk.node.0].stack, index, u64::MAX);
-            // After each cell, not after the last: those already on the stack are free.
+            // Counted after each cell, since the cells already on the stack are free.
             self.exhausted.end();
         }
     }
@@ -489,8 +490,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             return;
         };
         loop {
-            // No preemption while a cell is in transit, lest other CPUs find the pool full for
-            // long.
+            // No preemption while a cell is in transit: otherwise other CPUs might find the pool
+            // full for a long time.
             let _guard = P::guard();
             let Ok(index) = cool(&cache.hot).or_else(|_| self.pop(&cache.stack)) else {
                 return;

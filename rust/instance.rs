@@ -9,7 +9,7 @@
 use crate::{
     alert::{
         notify,
-        record::{Name, Owner, OWN_TAIL},
+        record::{user::USER_DEPTH, Name, Owner, OWN_TAIL},
         stream::Alerts,
     },
     control::Number,
@@ -85,8 +85,8 @@ pub(crate) trait Instance: Send + Sync {
         None
     }
 
-    /// Whether a parameter is in the instance's line of `control`, and has a file: those of labels
-    /// only if delays are counted by label.
+    /// Whether a parameter is in the instance's line of `control`, and has a file. The parameters
+    /// of labels have both only if delays are counted by label.
     fn shows(&self, param: usize) -> bool {
         let labels = self.kind().label_params();
         self.has_labels() || labels.is_none_or(|(first, _)| param < first)
@@ -175,6 +175,8 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     texts: Texts,
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
+    /// Whether alerts have the stack of their task in user space.
+    has_user_stack: bool,
     measure: Option<Arc<Measure>>,
     /// Number of times the pool has grown, and number of times growth failed for lack of memory.
     grown: Atomic<u64>,
@@ -212,9 +214,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
         let capacity = given[common::EVENTS] as u32;
         let most = given[common::MAX_EVENTS] as u32;
         memory::check(Self::bytes(capacity))?;
+        let has_user_stack = kind.user_stack().is_some_and(|at| given[at] != 0);
+        let user_depth = if has_user_stack { USER_DEPTH } else { 0 };
+        let own = kind.tail.as_ref().map_or(0, |_| OWN_TAIL);
         let alerts = Alerts::new(
             given[common::RING] as u32,
-            given[common::STACK] as usize + kind.tail.as_ref().map_or(0, |_| OWN_TAIL),
+            given[common::STACK] as usize + own + user_depth,
             given[common::WAKEUP_INTERVAL] as u64,
             all.line(),
         )?;
@@ -240,6 +245,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             texts: given.texts().clone(),
             alerts,
             all,
+            has_user_stack,
             measure,
             grown: Atomic::new(0),
             grow_failed: Atomic::new(0),
@@ -273,7 +279,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             let more = self.engine.next_capacity() - self.engine.capacity();
             match memory::check(Self::bytes(more)).and_then(|()| self.engine.grow()) {
                 Ok(_) => self.add(&self.grown),
-                // The maintenance work does it at this moment, or the start of the instance does.
+                // The maintenance work, or the start of the instance, is doing it right now.
                 Err(error) if error == EBUSY => return,
                 Err(_) => return self.add(&self.grow_failed),
             }
@@ -370,8 +376,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.texts[param].as_ref().map(|text| &***text)
     }
 
-    /// Stores the values of all parameters except `enabled`, which may be the new ones of `changes`
-    /// or the old ones again.
+    /// Stores the values of all parameters except `enabled`: the new values of `changes`, or the
+    /// old values again.
     pub(crate) fn set_values(&self, values: &Values, changes: &Changes) {
         for (i, value) in values.numbers().iter().enumerate() {
             if i != common::ENABLED {
@@ -396,7 +402,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.value(common::ENABLED) != 0
     }
 
-    /// Sets the result of [`Core::is_enabled`].
+    /// Turns the tracking of starts on or off.
     pub(crate) fn set_enabled(&self, enabled: bool) {
         self.values[common::ENABLED].store(u64::from(enabled), Relaxed);
     }
@@ -457,7 +463,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
     }
 
-    /// Prints the lines of `stats` about operations that were in flight before the instance.
+    /// Prints the lines of `stats` about operations that were in flight when the instance started.
     pub(crate) fn show_stock(&self, out: &SeqFile) {
         for counter in [Counter::BeforeStart, Counter::BeforeStartEnded] {
             let total = self.engine.stats().total(counter);

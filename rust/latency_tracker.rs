@@ -21,23 +21,23 @@
 //!   notify            irq_work, wait queue ---> stream, proc ---------+
 //! ```
 //!
-//! | file, folder | what it is |
+//! | file, folder | content |
 //! |---|---|
-//! | `engine` | pairs begins and ends; `freelist`, `rcu_ht`: the pool and the table, parts of it |
+//! | `engine` | pairs starts and ends; `freelist`, `rcu_ht`: the pool and the table, parts of it |
 //! | `hwnoise` | the loop with interrupts off of `bench loop --in-kernel` |
-//! | `measure` | what the probes themselves cost, if the module was asked to measure that |
+//! | `measure` | the cost of the probes themselves, measured on request |
 //! | `alert` | late events: their record, the ring, its files, and how readers are woken |
-//! | `record` | what an alert holds: its fields, declared once |
-//! | `instance` | a tracker with a name: parameters, alerts, profile; what all with probes share |
+//! | `record` | the fields of an alert, declared once |
+//! | `instance` | a named tracker: parameters, alerts, profile; code for all trackers with probes |
 //! | `control`, `text` | the language of the control file, and names in text |
-//! | `trackers` | one file a tracker; `tasks` is what those of tasks share |
-//! | `api` | trackers of other modules; `api/ffi` is what they call |
-//! | `proc` | the registry of instances, and the files of a person |
+//! | `trackers` | one file per tracker; `tasks` is shared by trackers of tasks |
+//! | `api` | trackers of other modules; `api/ffi` has the functions that they call |
+//! | `proc` | the registry of instances, and the files of the user interface |
 //! | `sys` | safe wrappers over C; with `freelist`, `rcu_ht` and `api/ffi` the only `unsafe` code |
 //!
 //! The engine, `alert/record`, `alert/ring`, `record` without `record/kinds`, `control` and `text`
-//! use nothing of the kernel but atomics and error codes; user/engine compiles the same files for
-//! tests and models.
+//! use only atomics and error codes of the kernel; user/engine compiles these files for tests and
+//! models.
 
 #![cfg_attr(
     any(only, not(all(CONFIG_BLOCK, CONFIG_NET, CONFIG_INET, CONFIG_FPROBE))),
@@ -108,7 +108,7 @@ struct LatencyTracker {
     files: Files,
     /// Maintains the memory of instances; dropped after them.
     _memory: MemoryWork<Registry>,
-    /// The last one: all of the above have workers.
+    /// Dropped last, since all of the above have workers.
     _queue: PeriodicQueue,
 }
 
@@ -164,7 +164,7 @@ impl Drop for LatencyTracker {
         {
             self.exports = None;
         }
-        // No new instances, and none of the old ones: all probes are off.
+        // From here on there are no instances, and all probes are off.
         self.registry.close();
         self.files.clear();
         sys::fprobe::unload();

@@ -3,7 +3,7 @@
 //! `measure=`: the cost of the probes themselves, on the hardware that they run on.
 //!
 //! ```text
-//!   measure=cycles,branch-misses     a parameter of the module: without it nothing of this exists
+//!   measure=cycles,branch-misses     a parameter of the module: without it none of this exists
 //!        |
 //!   Measure ---> a Point for each tracker and tracepoint, made when a probe is attached
 //!                  |

@@ -59,9 +59,9 @@
 //!
 //! [`Table::grow`] makes a larger array of buckets, a new *level*, and all later events are
 //! inserted there. Events in an older level stay there until they end; a search that finds nothing
-//! in the current level searches the older ones, too, as long as there are any (`others`). A burst
-//! has to wait for nothing else. Later, [`Table::reap`] frees the levels that have become empty, by
-//! RCU:
+//! in the current level searches the older ones, too, as long as there are any (`others`). So a
+//! burst waits only for the new array. Later, [`Table::reap`] frees the levels that have become
+//! empty, by RCU:
 //!
 //! - after the switch, a grace period: then no insertion into the old level is still in flight,
 //!   and it can only become emptier (`sealed`);
@@ -71,9 +71,9 @@
 //!
 //! An event that is live during all of a search is among its candidates: its tag and index were
 //! written before it was published, they stay until it is removed, and every full bucket that it
-//! passed counts it. Events inserted or removed during the search may or may not be met. The
-//! event's level is searched: it was current when the event was inserted, so a search that sees
-//! the event published sees that level or a newer one as current, and with a newer one `others`.
+//! passed counts it. A search may or may not find events inserted or removed meanwhile. The event's
+//! level is searched: it was current when the event was inserted, so a search that sees the event
+//! published sees that level or a newer one as current, and with a newer one `others`.
 //!
 //! # Contexts
 //!
@@ -160,8 +160,8 @@ struct Level {
 ///
 /// # Invariants
 ///
-/// `address` is 0, or that of the level in `owner`. The level is neither moved nor dropped until a
-/// grace period after `address` became 0.
+/// `address` is 0, or the address of the level in `owner`. The level is neither moved nor dropped
+/// until a grace period after `address` became 0.
 struct Holder {
     address: Atomic<u64>,
     owner: UnsafeCell<Option<NodeSlice<Level>>>,
@@ -226,7 +226,7 @@ impl<P: Platform> Table<P> {
 
     /// Inserts a cell into its home bucket, if that has a free slot.
     ///
-    /// For callers that handle failure out of line, with [`Table::insert`].
+    /// For callers that call [`Table::insert`] out of line on failure.
     #[inline(always)]
     pub(crate) fn insert_at_home(
         &self,
@@ -269,7 +269,7 @@ impl<P: Platform> Table<P> {
     }
 
     /// Frees the slot of an event that the caller has won. `link` is the cell's, `found` the
-    /// candidate as which it was found.
+    /// candidate that the search returned.
     ///
     /// For a cell that is not in the table it frees nothing, or the slot of another cell.
     #[inline(always)]
@@ -320,7 +320,7 @@ impl<P: Platform> Table<P> {
         hits: Hits<'a>,
         take: impl Fn(Candidate<'a>) -> Option<R> + Copy,
     ) -> Option<R> {
-        // A copy for each part: that for the second one needs memory, but is hardly ever made.
+        // Each part gets a copy. The copy for the second part needs memory, but is rarely made.
         let mut at_home = take;
         if let Some(found) = self.find_at_home(hits, &mut at_home) {
             return Some(found);
@@ -332,10 +332,8 @@ impl<P: Platform> Table<P> {
         None
     }
 
-    /// Returns the slots of the home bucket that may have it, or `None` if it is not in the table.
-    ///
-    /// Returns the slots of the home bucket that may hold the event, or `None` if it is not in the
-    /// table.
+    /// Returns the slots of the home bucket that may hold the event, or `None` if the event is not
+    /// in the table.
     #[inline(always)]
     pub(crate) fn look<'a>(&'a self, guard: &'a P::Guard, hash: u64) -> Option<Hits<'a>> {
         let bucket = self.current(guard).home(hash);
@@ -464,7 +462,7 @@ impl<P: Platform> Table<P> {
         let _busy = Busy::enter(&self.busy)?;
         let others = self.others.load(Relaxed);
         if others != self.sealed.load(Relaxed) {
-            // After this, every insertion has ended that started when the level was current.
+            // After this, every insertion that started when the level was current has ended.
             P::synchronize();
             self.sealed.store(others, Relaxed);
         }
@@ -483,10 +481,10 @@ impl<P: Platform> Table<P> {
             self.others.store(self.others.load(Relaxed) & !bit, Relaxed);
             // Relaxed: nothing is published.
             holder.address.store(0, Relaxed);
-            // After this, every search has ended that may have seen the bit.
+            // After this, every search that may have seen the bit has ended.
             P::synchronize();
-            // SAFETY: We are busy. The level is empty, so no event needs it to be removed; it
-            // is neither current nor among the others, and a grace period has passed since.
+            // SAFETY: We are busy. The level is empty, so no removal of an event needs it; it is
+            // neither current nor among the others, and a grace period has passed since.
             drop(unsafe { (*holder.owner.get()).take() });
         }
         Ok(self.others.load(Relaxed).count_ones())
@@ -552,7 +550,7 @@ impl Holder {
     /// The holder is empty, and no other CPU fills or empties it at the same time.
     unsafe fn fill(&self, level: NodeSlice<Level>) -> u64 {
         let address = level.as_ptr().expose_provenance() as u64;
-        // INVARIANT: The level in `owner`: moving a `NodeSlice` does not move what it holds.
+        // INVARIANT: The level in `owner`: moving a `NodeSlice` does not move its values.
         // SAFETY: By the function's contract no other CPU uses it.
         unsafe { *self.owner.get() = Some(level) };
         // Release: with the address, the buckets are seen.
@@ -566,7 +564,7 @@ struct Busy<'a>(&'a Atomic<u32>);
 
 impl<'a> Busy<'a> {
     fn enter(busy: &'a Atomic<u32>) -> Result<Self> {
-        // Acquire: what the last holder did is seen.
+        // Acquire: the accesses of the last holder are seen.
         busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
         Ok(Self(busy))
     }
@@ -574,7 +572,7 @@ impl<'a> Busy<'a> {
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        // Release: the next holder sees what we did.
+        // Release: the next holder sees our accesses.
         self.0.store(0, Release);
     }
 }

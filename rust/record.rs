@@ -42,8 +42,8 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// Returns the value for a label, which the delays of events have in common; its reader may not
-    /// see addresses of user space.
+    /// Returns the value for a label, which many events share: its reader must not see addresses of
+    /// user space.
     pub(crate) fn of_label() -> Self {
         Self {
             is_alert: true,

@@ -2,8 +2,8 @@
 
 //! Safe wrappers over the C interfaces that the `kernel` crate does not wrap (yet).
 //!
-//! This is the only place, with freelist.rs, rcu_ht.rs and api/ffi.rs, that may hold `unsafe`.
-//! Nothing in it is about latency: each file could move to `rust/kernel` one day.
+//! Only this folder, freelist.rs, rcu_ht.rs and api/ffi.rs may have `unsafe` code. No file here is
+//! about latency: each could move to `rust/kernel` one day.
 
 #[cfg(all(CONFIG_INET, CONFIG_FPROBE))]
 pub(crate) mod accept;
@@ -37,6 +37,7 @@ pub(crate) mod task;
 pub(crate) mod timer;
 pub(crate) mod trace;
 pub(crate) mod tracepoint;
+pub(crate) mod user_stack;
 pub(crate) mod waiting;
 pub(crate) mod waker;
 pub(crate) mod workqueue;

@@ -7,7 +7,7 @@ mod stock;
 mod tasks;
 
 use crate::{
-    alert::record::{Alert, BEFORE_START},
+    alert::record::{user::UserField, Alert, BEFORE_START},
     instance::kind::Kind,
     sys::symbol::StackField,
     text::Plain, //
@@ -85,8 +85,8 @@ pub(crate) fn is_absent(name: &[u8]) -> bool {
     ABSENT.iter().any(|absent| absent.name.as_bytes() == name)
 }
 
-/// Prints the line of an alert, without a newline. `tail` has the tracker's own words, and the
-/// stack as return addresses, innermost first.
+/// Prints the line of an alert, without a newline. `tail` has the tracker's own words, the stack as
+/// return addresses, innermost first, and the stack in user space.
 pub(crate) fn line(alert: &Alert, tail: &[u64], out: &mut dyn Write) -> fmt::Result {
     let line = Line { alert, tail };
     out.write_fmt(fmt!("{line}"))
@@ -123,7 +123,15 @@ impl fmt::Display for Line<'_> {
             (tail.show)(alert, own, f)?;
             stack = rest;
         }
+        let user = stack.len().saturating_sub(alert.user.len());
+        let (stack, entries) = stack.split_at(user);
         StackField(stack).fmt(f)?;
+        UserField {
+            entries,
+            mark: alert.user,
+            is_trusted: alert.is_trusted,
+        }
+        .fmt(f)?;
         f.write_str(if alert.before_start { BEFORE_START } else { "" })
     }
 }

@@ -5,7 +5,7 @@
 
 NULLB=/sys/kernel/config/nullb
 
-# null_disk NAME NANOSECONDS [KEY=VALUE...]: a RAM disk /dev/NAME that takes so long for each request.
+# null_disk NAME NANOSECONDS [KEY=VALUE...]: a RAM disk /dev/NAME on which each request takes that time.
 null_disk() {
 	if [ ! -d $NULLB ]; then
 		modprobe null_blk nr_devices=0
@@ -50,3 +50,13 @@ quiet() { [ "$(stat "$1" pending)" = 0 ]; }
 
 # field NAME: the values of one field, from alert lines on standard input.
 field() { sed -n "s/.* $1=\"\\{0,1\\}\\([^\" ]*\\)\"\\{0,1\\}.*/\\1/p"; }
+
+# watch_slow_disk: the command in PATH starts an instance on a slow disk, and shows an alert for each of five reads.
+watch_slow_disk() {
+	null_disk slow 20000000
+	latency-tracker start slow_disk block threshold=10ms dev=slow
+	reads slow 5
+	wait_until 10 quiet slow_disk
+	latency-tracker watch slow_disk --count 5 || [ $? -eq 2 ]
+	assert_eq "$(stat slow_disk alerts)" 5 "alerts"
+}

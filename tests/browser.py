@@ -48,7 +48,7 @@ class Browser:
     def call(method, url, body=None):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, {'Content-Type': 'application/json'}, method=method)
-        # localhost only, whatever proxy the environment has
+        # localhost only, even if the environment sets a proxy
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             return json.load(opener.open(request))['value']

@@ -347,6 +347,22 @@ def quota():
     spin(0.5)
 
 
+def quota_beside():
+    """The quota of a cgroup is used up; meanwhile another task often has the CPU."""
+    pid = task("neighbour", often, 1)
+    quota()
+    os.kill(pid, signal.SIGKILL)
+    os.wait()
+
+
+def often(cpu):
+    """Computes for 60 ms of each 100 ms."""
+    on(cpu)
+    while True:
+        spin(0.06)
+        time.sleep(0.04)
+
+
 def owner_quota():
     """The quota of the owner of a lock is used up."""
     path = cgroup("lt-quota", cpu_max="20000 1000000")

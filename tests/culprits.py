@@ -160,7 +160,7 @@ CASES = [
     Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + WAITED + "DISK(slow)"),
     # The machine's own disk has an interrupt; the others use timers. It is fast, so there is much to read. The victim
     # sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT their thread
-    # preempts it while it submits more: then the disk is not what it waits for.
+    # preempts it while it submits more: then it does not wait for the disk.
     Case("device", lambda: causes.aio("vda", 16, 4 << 20), f"{SLEEPS} threshold=1ms max_alerts=1",
         VICTIM + WAITED + r"(DISK(vda)|VIRTIO(vda)-req\.\d+ \(interrupt \d+\))"),
     Case("pair", lambda: reads("slow", 64), f"pair threshold=300ms comm=dd {PAIR}",
@@ -198,7 +198,7 @@ CASES = [
     Case("mutex", causes.work, f"lock threshold=300ms kind={'rtmutex' if RT else 'mutex'} comm=victim",
         of(r"kworker/\S+", TIMER)),
     # On PREEMPT_RT, and if there are many, a thread runs the softirqs. An irq_work raises them, not a device: a
-    # sentence without it still names what had the CPU.
+    # sentence without it still names the user of the CPU.
     Case("storm", storm, "syscall threshold=600ms comm=victim calls=read",
         VICTIM + RUNNABLE
         + r"CPU 1, which (worked for softirq HI( raised by interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),

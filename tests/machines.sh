@@ -16,7 +16,7 @@ head_of() {
 	echo "${value:-$3}"
 }
 
-# unasked NAME COMMAND...: build what a selected test needs. There is a result only if it fails.
+# unasked NAME COMMAND...: build a dependency of a selected test. There is a result only if it fails.
 unasked() {
 	! wanted "$1" || return 0
 	timed "$LOGS/$1.log" "${@:2}"

@@ -36,7 +36,7 @@ def calls(file):
         os.write(fd, b"x")
         os.close(fd)
         os.stat(file)
-    # Without what Python does at its end.
+    # Exits without Python's cleanup.
     os._exit(0)
 
 

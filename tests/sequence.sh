@@ -35,7 +35,7 @@ uptime() { cut -d. -f1 /proc/uptime; }
 # ours: print the modules that a test has loaded and not unloaded.
 ours() { sed -n 's/^\(latency_tracker\|lt_[a-z]*\) .*/\1/p' /proc/modules; }
 
-# put_back NAME: remove what a test may have left, whether or not it succeeded.
+# put_back NAME: remove leftovers of a test, whether or not it succeeded.
 put_back() {
 	# Spares this shell, the processes that wait for it, and kernel threads, which have no program. One command, since
 	# a process for each of them would take too long.
@@ -143,7 +143,7 @@ state() {
 	)
 } 2>/dev/null
 
-# as_before: wait until the state is what it was; removals may take a moment.
+# as_before: wait until the state is restored; removals may take a moment.
 as_before() {
 	for pause in 0 0.2 1; do
 		sleep $pause

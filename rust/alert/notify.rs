@@ -11,7 +11,8 @@
 //! ```
 //!
 //! `armed` is cleared just before the wakeup, so an alert that finds it set is recorded before that
-//! wakeup and is seen by it; a later alert sets it again. No alert waits for the next one to be
+//! wakeup and is seen by it; a later alert sets it again. No alert needs a later one to be
+//! announced.
 //! noticed.
 
 use crate::{
@@ -66,7 +67,7 @@ pub(crate) fn raise(notifier: &Notifier) {
 
 /// Makes all readers return for good; they see end-of-file. Returns whether this is the first call.
 pub(crate) fn release(notifier: &Notifier) -> bool {
-    // Full: they check it after they are woken.
+    // Full: woken readers check `gone`.
     let first = !notifier.gone.xchg(true, Full);
     notifier.handle().wake();
     first
@@ -111,7 +112,8 @@ impl State {
 
 impl Callbacks for State {
     fn on_irq_work(&self, handle: &Handle) {
-        // Not armed: a change of the interval queued this, and the timer was faster.
+        // Not armed: a change of the interval queued this, but the timer has woken the readers
+        // first.
         if !self.armed.load(Relaxed) {
             return;
         }
@@ -127,8 +129,8 @@ impl Callbacks for State {
     }
 
     fn on_timer(&self, handle: &Handle) {
-        // Not armed: a shorter interval was faster. If an alert has armed since, its own irq_work
-        // decides, and this wakeup would come too early.
+        // Not armed: a change to a shorter interval has already woken the readers. Armed again by a
+        // later alert: a wakeup now may come too early, so the irq_work decides.
         let now = Kernel::now();
         let since = now.saturating_sub(self.last.load(Relaxed));
         if self.armed.load(Relaxed) && since >= self.interval.load(Relaxed) {

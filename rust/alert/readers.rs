@@ -7,8 +7,8 @@
 //! reads or polls a file of alerts is noted here before it sleeps. A tracker checks this before it
 //! raises an alert, which is rare. Readers are still measured.
 //!
-//! The last [`SLOTS`] readers are known, each by its ids and its start time. A slot is one word,
-//! and orders nothing. Any context.
+//! Remembers the last [`SLOTS`] readers, each by its ids and its start time. A slot is one
+//! independent word. Any context.
 
 use crate::{
     alert::record::Owner,
@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// Number of known readers.
+/// Maximum number of remembered readers.
 const SLOTS: usize = 64;
 
 /// The readers of all alerts.
 static READERS: Readers = Readers::new();
 
-/// A set that forgets the task that was added first.
+/// A set that drops its oldest entry when it is full.
 struct Readers {
     /// The first word of each [`Owner`], which has its ids and its start time; 0 if unused.
     slots: [Atomic<u64>; SLOTS],

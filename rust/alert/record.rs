@@ -14,6 +14,8 @@ use kernel::{fmt, prelude::*};
 
 #[path = "record/actor.rs"]
 pub(crate) mod actor;
+#[path = "record/user.rs"]
+pub(crate) mod user;
 
 /// Why an alert was raised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +41,7 @@ impl Reason {
         }
     }
 
-    /// Whether the operation has ended.
+    /// Whether the alert may show fields of the end: all reasons but a timeout.
     pub(crate) fn is_end(self) -> bool {
         self != Reason::Timeout
     }
@@ -99,9 +101,9 @@ impl Owner {
     /// began at `began`.
     ///
     /// An id belongs to one task at a time, so a task that has it and started before the operation
-    /// is the owner. `began` may be later than the true start, if it was moved to a later step; if
-    /// the id passed to another task in just that moment, `start_mark` shows it, except in one case
-    /// in a million.
+    /// is the owner. `began` may be later than the true start, if it was moved to a later step. If
+    /// the id passed to another task between the two, `start_mark` shows it, except in one case in
+    /// a million.
     pub(crate) fn is_task_started_at(&self, time: u64, began: u64) -> bool {
         self.tid != 0 && time <= began && Self::start_mark_of(time) == self.start_mark
     }
@@ -129,10 +131,11 @@ pub(crate) const DETAIL: usize = WORDS - 12;
 /// Maximum number of a tracker's own words in a tail; the words of the stack follow.
 pub(crate) const OWN_TAIL: usize = 28;
 
-/// The bit of the third word of an alert for an operation that was in flight before its instance.
+/// The bit of the third word of an alert for an operation that was in flight when its instance
+/// started.
 const BEFORE: u64 = 1 << 63;
 
-/// The last field of a line about an operation that was in flight before its instance.
+/// The last field of a line about an operation that was in flight when its instance started.
 pub(crate) const BEFORE_START: &str = " since=before-start";
 
 /// Maximum length of an instance's name.
@@ -151,15 +154,17 @@ pub(crate) struct Alert {
     pub(crate) tracker: usize,
     pub(crate) reason: Reason,
     pub(crate) delay: u64,
-    /// Whether the operation was in flight before its instance: it took at least `delay`.
+    /// Whether the operation was in flight when its instance started: it took at least `delay`.
     pub(crate) before_start: bool,
     pub(crate) threshold: u64,
     pub(crate) cpu: u32,
     pub(crate) owner: Owner,
     pub(crate) detail: [u64; DETAIL],
     /// Number of words of the record's tail: the tracker's own, then the entries of the owner's
-    /// stack.
+    /// stack, then those of its stack in user space.
     pub(crate) tail: u8,
+    /// The owner's stack in user space.
+    pub(crate) user: user::Mark,
     /// Whether the reader may see addresses of user space: not part of the record.
     pub(crate) is_trusted: bool,
 }
@@ -171,7 +176,8 @@ impl Alert {
         let before = if self.before_start { BEFORE } else { 0 };
         let kind = before
             | (self.reason as u64) << 56
-            | (self.tracker as u64 & 0xffff) << 40
+            | u64::from(self.user.0) << 48
+            | (self.tracker as u64 & 0xff) << 40
             | u64::from(self.tail) << 32;
         let (head, detail) = words.split_at_mut(WORDS - DETAIL);
         let [n0, n1, n2, n3] = self.instance;
@@ -201,7 +207,7 @@ impl Alert {
             seq: *seq,
             time: *time,
             instance: [*n0, *n1, *n2, *n3],
-            tracker: (kind >> 40) as usize & 0xffff,
+            tracker: (kind >> 40) as usize & 0xff,
             reason: Reason::from_number((kind & !BEFORE) >> 56),
             delay: *delay,
             before_start: kind & BEFORE != 0,
@@ -210,6 +216,7 @@ impl Alert {
             owner: Owner::from_words([*o0, *o1, *o2]),
             detail: *rest,
             tail: (kind >> 32) as u8,
+            user: user::Mark((kind >> 48) as u8),
             is_trusted: false,
         }
     }

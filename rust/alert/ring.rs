@@ -9,8 +9,8 @@
 //!   +-------+---------------------+------+
 //! ```
 //!
-//! All slots have the same words. All tails of a ring have one length; each record says how much
-//! of it is used.
+//! All slots have the same number of words. All tails of a ring have one length; each record says
+//! how much of it is used.
 //!
 //! A writer draws a number, claims that number's slot by compare-and-swap on its version, writes
 //! and completes. The oldest alert is overwritten; each reader has its own cursor and learns how
@@ -40,7 +40,7 @@ struct Slot {
     words: [Atomic<u64>; WORDS],
 }
 
-/// The ring. See the head of this file.
+/// A ring of recorded alerts. See the head of this file.
 ///
 /// # Invariants
 ///

@@ -2,15 +2,15 @@
 
 //! The alerts of one instance, or of all: a ring, its readers, and the two files that they read.
 //!
-//! Each read of `wakeup` returns the alerts after the last one that any reader of this file got,
-//! each once, and then end-of-file. `alerts` has no end: each open file continues from its
-//! position, or from the oldest alert in the ring after a seek to its start.
+//! All readers of `wakeup` share one position: each alert goes to one of them, and a read without
+//! new alerts returns end-of-file. `alerts` has no end: each open file has its own position, and a
+//! seek to its start goes back to the oldest alert in the ring.
 
 use crate::{
     alert::{
         notify::{self, Notifier},
         readers,
-        record::{Alert, OWN_TAIL},
+        record::{user::USER_DEPTH, Alert, OWN_TAIL},
         ring::{Read, Ring, Words},
     },
     sys::{
@@ -31,11 +31,13 @@ use kernel::{
     time::{delay::fsleep, Delta}, //
 };
 
-/// Maximum length of an alert's tail, in words.
+/// Maximum length of an alert's tail, in words. A tracker has words of its own there, or a stack in
+/// user space.
 pub(crate) const TAIL_MAX: usize = OWN_TAIL + DEPTH_MAX;
+const _: () = assert!(USER_DEPTH <= OWN_TAIL);
 
-/// Prints the line of an alert, without a newline, given its tail: the tracker's own words, and the
-/// stack as return addresses, innermost first.
+/// Prints the line of an alert, without a newline, given its tail: the tracker's own words, the
+/// stack as return addresses, innermost first, and the stack in user space.
 pub(crate) type Line = fn(&Alert, &[u64], &mut dyn Write) -> fmt::Result;
 
 /// A ring of alerts and its waiting readers.
@@ -89,7 +91,7 @@ impl Alerts {
     }
 
     /// Returns the number of missed alerts that were reported to readers, summed over all readers:
-    /// those overwritten before they were read, or without a slot.
+    /// alerts that were overwritten before they were read, or had no slot.
     pub(crate) fn overruns(&self) -> u64 {
         self.overruns.load(Relaxed)
     }
@@ -144,7 +146,7 @@ impl Alerts {
         !matches!(self.ring.read(number, &mut []), Read::NotYet)
     }
 
-    /// Looks up alert `number` and advances to the next; counts lost ones on the way.
+    /// Looks up alert `number` and advances to the next; counts lost alerts in between.
     fn take(&self, number: &mut u64, lost: &mut u64) -> Option<ReadAlert> {
         loop {
             let mut tail = [0; TAIL_MAX];
@@ -199,7 +201,8 @@ fn print(alerts: &Alerts, number: &mut u64, is_trusted: bool, out: &mut KVec<u8>
             taken.alert.is_trusted = is_trusted;
         }
         if print_one(alerts.line, &mut Lines(out), taken.as_ref(), lost).is_err() {
-            // The number stays: a loss that cannot be reported now is reported to the next read.
+            // `number` is not advanced: a loss that cannot be reported now is reported to the next
+            // read.
             out.truncate(told);
             return if told > start { Ok(true) } else { Err(ENOMEM) };
         }

@@ -2,8 +2,8 @@
 
 //! The functions of include/latency_tracker.h, and the callbacks: the raw side of api.rs.
 //!
-//! Converts pointers to references and slices, and errors to negative numbers and error pointers;
-//! decides nothing. Besides `sys` this is where unsafe code is allowed.
+//! Only converts: pointers to references and slices, errors to negative numbers and error pointers.
+//! Unsafe code is allowed here, as in `sys`.
 //!
 //! A `struct latency_tracker` is an [`Any`], which the registry keeps until its destruction.
 
@@ -155,7 +155,7 @@ impl Callback {
 
 /// # Safety
 ///
-/// `raw` is what `latency_tracker_create` returned, not destroyed before `'a` ends.
+/// `raw` was returned by `latency_tracker_create`, and is not destroyed before `'a` ends.
 #[inline(always)]
 unsafe fn tracker<'a>(raw: *mut RawTracker) -> Result<&'a Any> {
     if raw.is_null() || is_error(raw.addr()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A short name as the value of a parameter, of a command or a network device: its bytes, in one
+//! The short name of a command or a network device as the value of a parameter: its bytes, in one
 //! number.
 
 use super::{fault, Fault, Number};
@@ -22,7 +22,7 @@ pub(super) const DEVICE: &str =
 const ONE_NAME: &str =
     "expected one whole name, no pattern or list; in a name, write * as \\x2a, ? as \\x3f, a comma as \\x2c";
 
-/// The kind of name: of a command or a network device, whose names have the same size.
+/// Parses the name of a command or a network device: both have the same maximum length.
 pub(super) fn parse<'a>(
     text: &'a [u8],
     expected: &'static str,

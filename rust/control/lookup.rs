@@ -18,9 +18,10 @@ pub(crate) enum LookupTarget<'a> {
     /// `ENOTSUPP` for a disk whose driver uses no requests. A number is only checked; the disk need
     /// not exist yet.
     Disk(Disk<'a>),
-    /// A cgroup by its path, resolved to its number.
+    /// A cgroup by its path, resolved to its number. `ENOENT` if there is none, `ENOTSUPP` if this
+    /// kernel has no cgroups.
     Cgroup(&'a [u8]),
-    /// A function by its name, checked whether it can be followed; the number has no meaning.
+    /// A function by its name, checked for whether it can be followed; the number has no meaning.
     /// `ENOENT` if there is none, `EBUSY` for a function of ours that may run in a probe,
     /// `ENOTSUPP` if this kernel cannot follow functions, any other error if it cannot be traced.
     Function(&'a [u8]),
@@ -87,15 +88,22 @@ pub(super) fn parse_cgroup<'a>(
     lookup: Lookup<'_>,
 ) -> core::result::Result<u64, Fault<'a>> {
     const EXPECTED: &str = "expected a cgroup: its path from the first slash, its number, or all";
+    const WITHOUT: &str = "this kernel is built without CONFIG_CGROUPS, which this filter needs";
     if text == b"all" {
         return Ok(ALL);
     }
     if text.first() != Some(&b'/') {
         let number = parse_number(text, text, EXPECTED)?;
-        return in_range(number, 1, ALL - 1, text, EXPECTED);
+        let number = in_range(number, 1, ALL - 1, text, EXPECTED)?;
+        // Without cgroups, no task would ever match.
+        return match lookup(LookupTarget::Cgroup(b"/")) {
+            Err(error) if error == ENOTSUPP => Err(fault(EINVAL, WITHOUT, text)),
+            _ => Ok(number),
+        };
     }
     match lookup(LookupTarget::Cgroup(text)) {
         Ok(number) => Ok(number),
+        Err(error) if error == ENOTSUPP => Err(fault(EINVAL, WITHOUT, text)),
         Err(error) if error == ENOENT => Err(fault(ENOENT, "no such cgroup of version 2", text)),
         Err(error) => Err(fault(error, EXPECTED, text)),
     }

@@ -51,8 +51,8 @@ fn parse_id(text: &[u8], max: u64) -> core::result::Result<u64, Fault<'_>> {
 }
 
 impl Param {
-    /// Parses a value. The value of a text is 0: the caller keeps the text, which is checked. The
-    /// fault names the parameter, and its possible values.
+    /// Parses a value. The value of a text is 0: the text is only checked, and the caller keeps it.
+    /// The fault names the parameter and its possible values.
     pub(crate) fn parse<'a>(
         &self,
         text: &'a [u8],

@@ -7,8 +7,8 @@
 //!                         recorded by that CPU only, added up by the reader
 //! ```
 //!
-//! A set consists of such parts: of one for each CPU, or of those of several sets, which are then
-//! read as one. The number of delays is that of the buckets, so it cannot disagree with them. Any
+//! A set consists of one such part for each CPU, or of the parts of several sets, which are then
+//! read as one set. The number of delays is the sum of the buckets, so the two cannot disagree. Any
 //! context.
 
 use crate::{
@@ -69,7 +69,7 @@ pub(crate) struct Summary {
     pub(crate) sum_us: u64,
 }
 
-/// A set of delays, for its reader.
+/// A set of delays, as its reader sees it.
 pub(crate) trait Delays {
     /// Returns the words of each part.
     fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]>;
@@ -123,11 +123,11 @@ pub(crate) trait Delays {
 
     /// Returns the sum of all delays.
     ///
-    /// The word that each CPU adds to wraps: 65,536 sleepers add 65 s in a second, which is 2^64 ns
-    /// after three days. This word is the lower half. The upper half follows from the histogram,
-    /// whose bounds for the sum are at most an eighth apart. So the result is exact up to 2^67 ns.
-    /// Above that it is the number with this lower half that is closest to the middle of the
-    /// bounds: at most a sixteenth, plus half of 2^64, from the sum.
+    /// Each CPU's word wraps: 65,536 sleepers add 65,536 s in a second, which is 2^64 ns after
+    /// three days. The words give the lower half of the sum. The upper half follows from the
+    /// histogram, whose bounds for the sum are at most an eighth apart. So the result is exact up
+    /// to 2^67 ns. Above, it is the number with this lower half that is closest to the middle of
+    /// the bounds: at most a sixteenth, plus half of 2^64, from the sum.
     fn sum(&self) -> u128 {
         let (mut least, mut most) = (0, 0);
         for bucket in 0..BUCKETS {
@@ -156,7 +156,7 @@ fn with_lower_half(half: u64, near: u128) -> u128 {
     found.unwrap_or(half.into())
 }
 
-/// Returns the quotient, which must fit in 64 bits. By hand: kernels have no 128-bit division.
+/// Returns the quotient, which must fit in 64 bits. Kernels have no 128-bit division.
 pub(crate) fn quotient(sum: u128, by: u64) -> u64 {
     let (mut rest, low) = ((sum >> 64) as u64, sum as u64);
     if rest >= by {

@@ -7,8 +7,8 @@
 //!                                       \--> dropped: the cell is free again
 //! ```
 //!
-//! A start that is passed its data copies all of them. It is cheaper to build data in place if
-//! their length varies, or if they decide whether the event is wanted at all.
+//! A start copies all the data that it is passed. Building data in place is cheaper if its length
+//! varies, or if it decides whether the event is wanted at all.
 //!
 //! The cell belongs to the draft, as it belongs to a start between allocation and publication
 //! (event.rs): no other party reads its data as an event's. Words that the draft does not set keep

@@ -145,8 +145,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some(self.finish(guard, hash, won, event, end, is_end, late))
     }
 
-    /// Ends all operations of this key at `end`, each reported as by [`Engine::event_out`]. Returns
-    /// their number; 0 is counted as `unmatched`.
+    /// Ends all operations of this key at `end`, and reports each as [`Engine::event_out`] does.
+    /// Returns their number; 0 is counted as `unmatched`.
     ///
     /// Events that start meanwhile may be included.
     pub(crate) fn event_out_all(
@@ -190,7 +190,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             return Ended::of(won.life);
         }
         let delay = end.wrapping_sub(event.start());
-        // A closure around the caller's, so that the captures are stored on the cold path only.
+        // This closure wraps the caller's, so that its captures are stored on the cold path only.
         let late = move |report: &Late<K, D>| late(report);
         if won.life.is_odd() {
             if won.life.is_plainly_labelled() && self.finish_labelled(guard, hash, won, delay) {
@@ -233,7 +233,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.stats.labels()?.row::<P, K, D>(guard, event)
     }
 
-    /// Adds a delay to a row, or to those without one.
+    /// Adds a delay to a row, or to the delays without a row.
     #[inline(always)]
     fn record(&self, guard: &P::Guard, row: Option<&Row>, delay: u64) {
         match row {

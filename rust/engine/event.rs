@@ -24,7 +24,7 @@
 //! ```
 //!
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
-//! which never recurs (2^49 lives). Within a life the other bits change: when the event times out,
+//! which never recurs (2^49 lives). The other bits change within a life: when the event times out,
 //! and when a reference is taken or returned. Between two lives of one event, while its owner
 //! changes it, `changing` distinguishes the cell from a free or ended one. `found` is set from the
 //! first publication on: the operation was found in flight, and began at its start or before.
@@ -38,7 +38,7 @@
 //!
 //! 1. loads the state `s` (acquire) and goes on only if it is live: it sees the key of that life
 //!    or a later one;
-//! 2. compares the key, with relaxed loads of a memory that may be changing;
+//! 2. compares the key, with relaxed loads of memory that may be changing;
 //! 3. exchanges the state from `s` to not live. If that succeeds, the reader is the one winner,
 //!    and this success *is* the proof that the comparison was sound: between load and exchange
 //!    the cell was in life `s` all the time, because leaving it needs this very exchange, and no
@@ -72,13 +72,13 @@
 //!
 //! # References
 //!
-//! A reference keeps the cell from being recycled, and prevents no party from ending the event. It
-//! is taken only to a live event ([`Event::get_ref`], an exchange that proves its life as `claim`
-//! does), so once an event is claimed its references only become fewer, but for copies of those
-//! that exist. The owner that finds references leaves the cell to them ([`Event::abandon`] sets
-//! `orphan`); the holder that returns the last one then gives the cell back ([`Event::put_ref`]).
-//! Both exchange the same word, so exactly one of them does. Without references all this costs
-//! nothing: the winner knows from its own exchange that there is none.
+//! A reference keeps the cell from being recycled. It does not prevent the event from ending. It is
+//! taken only to a live event ([`Event::get_ref`], an exchange that proves its life as `claim`
+//! does), so a claimed event gets no new references except copies of existing ones. The owner that
+//! finds references leaves the cell to them ([`Event::abandon`] sets `orphan`); the holder that
+//! returns the last one then gives the cell back ([`Event::put_ref`]). Both exchange the same word,
+//! so exactly one of them does. Without references all this costs nothing: the winner knows from
+//! its own exchange that there is none.
 //!
 //! # Contexts
 //!
@@ -104,7 +104,7 @@ const REFS: u64 = 0xff * REF;
 const REPORTING: u64 = 1 << 12;
 /// The operation was found in flight: its start is when it was first seen.
 const FOUND: u64 = 1 << 13;
-/// The delay is counted by label, as all delays of the engine.
+/// The engine counts delays by label.
 const LABELLED: u64 = 1 << 14;
 const GENERATION: u64 = 1 << 15;
 
@@ -195,7 +195,7 @@ pub(crate) enum GetRef {
 pub(crate) enum QuickCheck {
     /// No event, or an event that has timed out.
     Nothing,
-    /// An event that its owner is changing: it was live, and will be.
+    /// An event that its owner is changing: it was live, and will be live again.
     Changing,
     /// A live event that has not timed out, and its start, or the start of a later event in its
     /// cell.
@@ -257,8 +257,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         // Acquire: as in `life`.
         let seen = self.state.load(Acquire);
         match seen & (LIVE | CHANGING | TIMED_OUT) {
-            // Relaxed: of this life or a later one; callers that need to know which check with
-            // `peek_at`.
+            // Relaxed: the start belongs to this life or a later one. `peek_at` checks which, if it
+            // matters.
             LIVE => QuickCheck::Live(Life(seen), self.start.load(Relaxed)),
             CHANGING => QuickCheck::Changing,
             _ => QuickCheck::Nothing,
@@ -281,8 +281,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
     pub(crate) fn time_out(&self, life: Life) -> bool {
         let mut now = life.0;
         while now & TIMED_OUT == 0 && life.is_that_of(now) {
-            // Release: what was read before, of the event or of its task, was read while the event
-            // was pending. It publishes nothing else, and as a read-modify-write it continues the
+            // Release: all earlier reads of the event and of its task happened while the event was
+            // pending. It publishes nothing else, and as a read-modify-write it continues the
             // release of `publish`.
             match self.state.cmpxchg(now, now | IN_REPORT, Release) {
                 Ok(_) => return true,
@@ -327,8 +327,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
     #[inline(always)]
     fn take(&self, life: Life, with: u64) -> Option<Life> {
         let taken = (life.0 & !LIVE) | with;
-        // Acquire: the winner's reads and writes of the cell stay behind the exchange. What it
-        // read before needs no order, see step 3 above.
+        // Acquire: the winner's reads and writes of the cell come after the exchange. Its earlier
+        // reads need no order, see step 3 above.
         if self.state.cmpxchg(life.0, taken, Acquire).is_ok() {
             return Some(life);
         }
@@ -353,7 +353,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// Leaves the event, which was claimed to be changed, unpublished. Only for the owner, who has
+    /// Leaves unpublished an event that was claimed for a change. Only for the owner, which has
     /// claimed `life`.
     #[inline(always)]
     pub(crate) fn has_ended(&self, life: Life) {
@@ -381,7 +381,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
             if now & REFS == REFS {
                 return GetRef::TooMany;
             }
-            // Acquire: as in `take`, what the holder reads stays behind.
+            // Acquire: as in `take`, the holder's reads come after the exchange.
             match self.state.cmpxchg(now, now.wrapping_add(REF), Acquire) {
                 Ok(_) => return GetRef::Taken,
                 Err(found) => now = found,
@@ -403,7 +403,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         GetRef::TooMany
     }
 
-    /// Returns a reference. If the result is `true`, the caller must return the cell.
+    /// Gives back a reference. If the result is `true`, the caller must return the cell.
     #[must_use]
     pub(crate) fn put_ref(&self) -> bool {
         // Relaxed: a guess, the exchange checks it.
@@ -416,8 +416,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
             let left = now.wrapping_sub(REF);
             let is_last = left & (REFS | ORPHAN) == ORPHAN;
             let next = if is_last { left & !ORPHAN } else { left };
-            // Full: what we read of the cell precedes its recycling, by any party (Release); if we
-            // recycle it, so does what the other holders read (Acquire).
+            // Full: our reads of the cell precede its recycling by any party (Release), and the
+            // reads of other holders precede recycling by us (Acquire).
             match self.state.cmpxchg(now, next, Full) {
                 Ok(_) => return is_last,
                 Err(found) => now = found,
@@ -430,11 +430,11 @@ impl<const K: usize, const D: usize> Event<K, D> {
     #[cold]
     #[must_use]
     pub(crate) fn abandon(&self) -> bool {
-        // Acquire: if the last reference was returned meanwhile, what its holder read comes
-        // before what the next owner writes.
+        // Acquire: if the last reference was returned meanwhile, the reads of its holder come
+        // before the writes of the next owner.
         let mut now = self.state.load(Acquire);
         while now & REFS != 0 {
-            // Release: what the owner did with the cell comes before what its next owner does.
+            // Release: the owner's accesses to the cell come before the accesses of its next owner.
             if self.state.cmpxchg(now, now | ORPHAN, Release).is_ok() {
                 return false;
             }
@@ -444,7 +444,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         true
     }
 
-    /// Whether the event has not ended. For holders of a reference, in whichever life it is now.
+    /// Whether the event has not ended, in any life. For holders of a reference.
     pub(crate) fn is_live(&self) -> bool {
         self.life().is_some()
     }
@@ -499,14 +499,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
 
     #[inline(always)]
     fn publish_fully(&self, next: u64) -> Life {
-        // Full: Release as in `publish`; and what the caller reads next is read after other CPUs
-        // can see this life.
+        // Full: Release as in `publish`; and the caller's next reads come after other CPUs can see
+        // this life.
         self.state.xchg(next, Full);
         Life(next)
     }
 
     /// Makes an event findable again after a change; as a new event if `renewed`. Only for the
-    /// owner, who has claimed `life`.
+    /// owner, which has claimed `life`.
     #[inline(always)]
     pub(crate) fn republish(&self, life: Life, renewed: bool) {
         let forget = if renewed { OF_ONE_EVENT } else { 0 };
@@ -614,8 +614,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.data.get(at).map_or(0, |one| one.load(Relaxed))
     }
 
-    /// Returns a word of the key or, behind it, of the data; 0 if there is no such word. For the
-    /// owner.
+    /// Returns a word of the key, or of the data, whose words are counted on from the key's; 0 if
+    /// there is no such word. For the owner.
     #[inline(always)]
     pub(crate) fn kept(&self, at: usize) -> u64 {
         let (key, data) = (self.key.get(at), self.data.get(at.wrapping_sub(K)));
@@ -647,7 +647,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// Replaces words of the data from word `at` on, as far as there are any. Only for the owner.
+    /// Replaces words of the data from word `at` on; ignores words beyond its end. Only for the
+    /// owner.
     #[inline(always)]
     pub(crate) fn set_words(&self, at: usize, words: &[u64]) {
         for (word, value) in self.data.iter().skip(at).zip(words) {

@@ -14,8 +14,8 @@
 //! An end between mark and unmark notices it ([`super::Ended`]); an event that ends before is not
 //! reported.
 //!
-//! The path takes no part in this, so all of the cost is here: a worker pays it, about once per
-//! timeout. Runs in a context that may sleep; holds the guard for one event at a time.
+//! The fast path takes no part in this, so all of the cost is here: a worker pays it, about once
+//! per timeout. Runs in a context that may sleep; holds the guard for one event at a time.
 
 use super::{Engine, Late, Why};
 use crate::{
@@ -80,15 +80,13 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// returns the timeout of each, in nanoseconds; `u64::MAX` means never. None is less than
     /// `shortest`.
     ///
-    /// The decision is made while the event is pending; `report` is called immediately afterwards.
-    /// It is passed what `look` has just found out about the event only if the event was pending
-    /// all the time.
-    /// pending all the time.
+    /// The decision is made while the event is pending, and `report` is called immediately
+    /// afterwards. It gets the result of `look` only if the event was pending during that call.
     ///
-    /// Returns when the first of the remaining events may time out: before that, none of the
-    /// checked ones can. `now` means soon: an event was inside [`Engine::update`] at that moment,
-    /// or was changed when it timed out. Calls `cond_resched`, which may sleep, from time to time
-    /// and after each report; holds the guard for one event at a time.
+    /// Returns when the first of the remaining events may time out; no checked event can time out
+    /// before. `now` means soon: an event was inside [`Engine::update`] at that moment, or was
+    /// changed when it timed out. Calls `cond_resched`, which may sleep, from time to time and
+    /// after each report; holds the guard for one event at a time.
     pub(crate) fn expire<T>(
         &self,
         now: u64,

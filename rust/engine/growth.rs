@@ -36,7 +36,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             return Ok(0);
         }
         let target = self.next_capacity();
-        // The table first: it must never be smaller than the pool.
+        // The table grows first: it must never be smaller than the pool.
         self.table.grow(target)?;
         self.pool.grow(target)
     }

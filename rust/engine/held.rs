@@ -18,9 +18,9 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Keeps an event's memory, live or ended. Returned by [`Engine::put_ref`].
+/// Keeps an event's memory, live or ended. Its holder gives it back with [`Engine::put_ref`].
 ///
-/// Not `Drop`: like a cell it outlives the call that took it.
+/// It does not implement `Drop`, since it outlives the call that took it, as a cell does.
 #[derive(Debug)]
 pub(crate) struct Reference(Index);
 
@@ -33,8 +33,8 @@ impl Reference {
         Self(index)
     }
 
-    /// Returns the cell that it keeps, for callers that cannot store a `Reference`, or only lend
-    /// it.
+    /// Returns the cell that the reference keeps, for callers that cannot store a `Reference`, or
+    /// only lend it.
     pub(crate) fn index(&self) -> Index {
         self.0
     }
@@ -191,7 +191,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         // The cell is not recycled, so a live event in it is this one.
         while cell.is_live_or_changing() {
             let guard = P::guard();
-            // `None` while another CPU changes it, with preemption off there: soon over.
+            // `None` while another CPU changes the event. That CPU has preemption off, so this is
+            // brief.
             let Some(life) = cell.life().and_then(|life| cell.claim(life)) else {
                 continue;
             };
@@ -212,14 +213,14 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Returns the reference with this number, see [`Reference::index`], if the event in this cell
-    /// has any holder. Whether that is the caller is not known.
+    /// has any holder, which need not be the caller.
     pub(crate) fn reference(&self, number: u32) -> Option<Reference> {
         let index = self.pool.index_of(number)?;
         let is_held = self.pool.cell(index).holders() != 0;
         is_held.then(|| Reference::of(index))
     }
 
-    /// Returns a reference.
+    /// Gives back a reference.
     pub(crate) fn put_ref(&self, guard: &P::Guard, event: Reference) {
         self.let_go(guard, event.0);
     }

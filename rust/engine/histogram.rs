@@ -3,8 +3,8 @@
 //! Log-linear histogram of delays: eight buckets for each power of two, from 1 ns on.
 //!
 //! Values below 8 ns have a bucket each; above, a bucket is at most one eighth of its lower bound
-//! wide, so a quantile read from it is at most 12.5 % too high. There is one array for each CPU,
-//! which only that CPU writes, and the reader sums up: no event is ever lost or waited for.
+//! wide, so a quantile read from it is at most 12.5 % too high. Each CPU writes only its own array,
+//! and the reader adds the arrays up: no event is lost, and no CPU waits.
 //!
 //! [`group_of`] is coarser, for times that are counted in a few dozen groups.
 
@@ -43,7 +43,8 @@ pub(crate) fn bounds(bucket: usize) -> (u64, u64) {
     (low(bucket), high)
 }
 
-/// Groups for each power of two; also added to each time, so that the smallest has enough bits.
+/// Number of groups for each power of two. Also added to every time, so that the smallest has
+/// enough bits.
 const GROUPED: u64 = 4;
 /// Number of the first group. It is not 0, which would take a subtraction in [`group_of`].
 pub(crate) const FIRST_GROUP: usize = group_of(0);

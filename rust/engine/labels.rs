@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Delays by label: a value of the event, such as the name of its task, selects the row in which
-//! its delay is counted.
+//! Counts delays by label. A label is a value of the event, such as the name of its task; it selects
+//! the row in which the delay is counted.
 //!
 //! ```text
 //!   event (key, data) --Source--> label, 1 to 4 words
@@ -14,8 +14,8 @@
 //!   other   in the unlabelled delays of `Stats`
 //! ```
 //!
-//! Each delay is in one row only, and the whole is the sum of the rows: nothing is counted twice,
-//! and a reader needs no consistent view of two counters.
+//! Each delay is in one row, or in `other`; their sum is the whole. No delay is counted twice, and a
+//! reader needs no consistent view of two counters.
 //!
 //! # A slot
 //!
@@ -26,19 +26,20 @@
 //!  +------------+---------+-----------+
 //! ```
 //!
-//! A slot is claimed by a compare-and-swap of its empty state for the tag of the label, which is
-//! part of the hash. Its one winner takes the next row, stores the words, and then publishes the
-//! row in the same state word, with release. Nobody waits for that: a caller that meets a claimed
-//! slot with its own tag and no row counts its delay in `other`, even if it interrupts the winner.
-//! Another tag is another label, and the search goes on. So no label ever has two slots: a search
-//! passes over a slot only if that has another label for good.
+//! A compare-and-swap of the empty state for the tag of the label, which is part of its hash, claims
+//! a slot. The winner takes the next row, stores the words, and then publishes the row in the same
+//! state word, with release. No caller waits for the winner: if a slot is claimed with the caller's
+//! tag but has no row yet, the delay is counted in `other`. This also holds if the caller interrupts
+//! the winner. A different tag means a different label, and the search continues. So no label ever
+//! has two slots: a search passes over a slot only if another label has it for good.
 //!
-//! Labels are first come, first served. When all rows are taken, further labels are `other`, and
-//! nothing is evicted: a label is counted from its first delay on, or never.
+//! Labels are first come, first served. Once all rows are taken, the delays of further labels are
+//! counted in `other`. No label is evicted, so a label without a row when the last one is taken
+//! never gets one.
 //!
 //! The table has at least four slots for each label, so an unsuccessful search usually ends at the
-//! first or second slot. A label that finds none of [`PROBES`] slots empty is `other`, too; with
-//! a random seed, nobody can choose labels for that.
+//! first or second slot. A label that finds none of [`PROBES`] slots empty is counted in `other`,
+//! too. The seed is random, so labels cannot be chosen to collide.
 //!
 //! # Contexts
 //!
@@ -66,7 +67,7 @@ pub(crate) const LABEL: usize = 4;
 pub(crate) const LABELS_MIN: u32 = 2;
 pub(crate) const LABELS_MAX: u32 = 256;
 
-/// Number of slots for each label, so that searches are short.
+/// Minimum number of slots for each label; it keeps searches short.
 const SPARE: usize = 4;
 
 /// Maximum number of slots that a search looks at.
@@ -75,66 +76,72 @@ const PROBES: usize = 16;
 /// The bits of a state for the row, plus one; 0 until the label is published.
 const ROW: u64 = (1 << 9) - 1;
 const CLAIMED: u64 = ROW + 1;
-/// The bits of a state that are of the label's hash.
+/// The bits of a state that come from the label's hash.
 const TAG: u64 = !(ROW | CLAIMED);
-/// In place of a row, of a label that came when all rows were taken.
+/// Replaces the row in the slot of a label that was claimed when all rows were taken.
 const NO_ROW: u64 = ROW;
 const _: () = assert!((LABELS_MAX as u64) < NO_ROW);
 
-/// Where the words of a label are.
+/// The words of an event that are its label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The position of the first word, among the words of the key and then of the data.
+    pub(crate) at: usize,
+    /// Number of bits of the first word below the label.
+    pub(crate) shift: u32,
+    /// The bits of the first word that belong to the label, after the shift.
+    pub(crate) mask: u64,
+    /// The number of words, from 1 to [`LABEL`].
+    pub(crate) words: usize,
+}
+
+impl Place {
+    /// Returns the first word of the label of an event, of which `word` returns each word.
+    #[inline(always)]
+    fn first(self, word: impl Fn(usize) -> u64) -> u64 {
+        word(self.at) >> self.shift & self.mask
+    }
+
+    /// Returns the label of an event, of which `word` returns each word.
+    #[inline(always)]
+    pub(crate) fn label(self, word: impl Fn(usize) -> u64) -> [u64; LABEL] {
+        let next = |nth| match nth < self.words {
+            true => word(self.at + nth),
+            false => 0,
+        };
+        [self.first(&word), next(1), next(2), next(3)]
+    }
+}
+
+/// The origin of labels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     /// The CPU on which the operation ends.
     Cpu,
-    /// The cgroup, when the operation ends, of the thread whose id is in the event.
-    Cgroup {
-        /// The position of the word with the id, as for an event.
-        at: usize,
-        /// Number of bits below the id.
-        shift: u32,
-        /// The bits of the id, after the shift.
-        mask: u64,
-    },
+    /// The cgroup, when the operation ends, of the thread with this id.
+    Cgroup(Place),
     /// The event.
-    Event {
-        /// The position of the first word, among those of the key and then of the data.
-        at: usize,
-        /// Number of bits of the first word below the label.
-        shift: u32,
-        /// The bits of the first word, after the shift, that are of the label.
-        mask: u64,
-        /// The number of words, from 1 to [`LABEL`].
-        words: usize,
-    },
+    Event(Place),
 }
 
 impl Source {
-    /// Returns the label of an event with this key and this data, which ends on a CPU; nothing for
-    /// a cgroup, which is not in the event.
+    /// Returns the label of an event with this key and data that ends on a CPU. Returns zeros for a
+    /// cgroup, which is not in the event.
     pub(crate) fn label(self, key: &[u64], data: &[u64], cpu: usize) -> [u64; LABEL] {
-        let mut label = [0; LABEL];
+        let word = |at: usize| {
+            Iterator::chain(key.iter(), data)
+                .nth(at)
+                .map_or(0, |word| *word)
+        };
         match self {
-            Source::Cpu => label[0] = cpu as u64,
-            Source::Cgroup { .. } => {}
-            Source::Event {
-                at,
-                shift,
-                mask,
-                words,
-            } => {
-                let kept = Iterator::chain(key.iter(), data).skip(at).take(words);
-                label
-                    .iter_mut()
-                    .zip(kept)
-                    .for_each(|(to, word)| *to = *word);
-                label[0] = label[0] >> shift & mask;
-            }
+            Source::Cpu => [cpu as u64, 0, 0, 0],
+            Source::Cgroup(_) => [0; LABEL],
+            Source::Event(place) => place.label(word),
         }
-        label
     }
 }
 
-/// The place of one label, on a cache line of its own.
+/// The slot of one label, on its own cache line.
 #[repr(align(64))]
 struct Slot {
     /// See "A slot" at the head of this file.
@@ -176,7 +183,7 @@ pub(crate) struct Labels {
     seed: Seed,
     slots: NodeSlice<Slot>,
     rows: NodeSlice<Row>,
-    /// Number of rows that were taken; it may exceed their number by that of simultaneous claims.
+    /// Number of attempts to take a row; simultaneous attempts may exceed the number of rows.
     taken: Atomic<u64>,
 }
 
@@ -217,25 +224,12 @@ impl Labels {
         guard: &P::Guard,
         event: &Event<K, D>,
     ) -> Option<&Row> {
+        let word = |at| event.kept(at);
         match self.source {
             Source::Cpu => self.find(&[P::cpu(guard) as u64]),
-            Source::Cgroup { at, shift, mask } => {
-                let tid = event.kept(at) >> shift & mask;
-                self.find(&[P::cgroup_of(tid as u32)])
-            }
-            Source::Event {
-                at,
-                shift,
-                mask,
-                words,
-            } => {
-                let first = event.kept(at) >> shift & mask;
-                if words == 1 {
-                    return self.find(&[first]);
-                }
-                let word = |nth| if nth < words { event.kept(at + nth) } else { 0 };
-                self.find(&[first, word(1), word(2), word(3)])
-            }
+            Source::Cgroup(place) => self.find(&[P::cgroup_of(place.first(word) as u32)]),
+            Source::Event(place) if place.words == 1 => self.find(&[place.first(word)]),
+            Source::Event(place) => self.find(&place.label(word)),
         }
     }
 
@@ -247,8 +241,8 @@ impl Labels {
         let tag = hash & TAG;
         for step in 0..PROBES {
             let slot = self.slot(hash, step)?;
-            // Acquire: pairs with the release of `claim`; if there is a row, the words are those of
-            // its label.
+            // Acquire: pairs with the release of `claim`; if there is a row, the words of its label
+            // are visible.
             let mut state = slot.state.load(Acquire);
             if state == 0 {
                 match self.claim(slot, tag, label) {
@@ -283,16 +277,16 @@ impl Labels {
     #[inline(never)]
     fn claim(&self, slot: &Slot, tag: u64, label: &[u64]) -> Result<Option<usize>, u64> {
         let rows = self.rows.len() as u64;
-        // Relaxed: rows are only taken, never returned, so this is true for good.
+        // Relaxed: rows are never returned, so this stays true.
         if self.taken.load(Relaxed) >= rows {
             return Ok(None);
         }
-        // Relaxed: it decides who writes the slot, and publishes nothing.
+        // Relaxed: it selects the caller that writes the slot, and publishes nothing.
         if slot.state.cmpxchg(0, tag | CLAIMED, Relaxed).is_err() {
             // Acquire: as in `find`.
             return Err(slot.state.load(Acquire));
         }
-        // Relaxed: each caller gets another number, whatever the order.
+        // Relaxed: each caller gets a different number in any order.
         let row = self.taken.fetch_add(1, Relaxed);
         for (to, word) in slot.words.iter().zip(label) {
             // Relaxed: published by the store below.
@@ -319,7 +313,7 @@ impl Labels {
         self.rows.len()
     }
 
-    /// Returns the rows, of which the first have labels.
+    /// Returns all rows; the first [`Labels::used`] have labels.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
     }
@@ -337,7 +331,7 @@ impl Labels {
 }
 
 impl Slot {
-    /// Whether the slot, which is published, has this label.
+    /// Whether a published slot has this label.
     #[inline(always)]
     fn has<const W: usize>(&self, label: &[u64; W]) -> bool {
         // Relaxed: ordered by the load of the state.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Access to the event of one operation, for callers that look at it, change it, or build it.
+//! Access to the event of one operation, for callers that read, change or build it.
 
 use crate::engine::event::Event;
 

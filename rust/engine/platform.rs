@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the engine needs from the machine it runs on: a CPU number, a node, a clock, a guard.
+//! The engine's interface to its machine: CPU numbers, nodes, a clock, a guard.
 //!
 //! The engine files (freelist, rcu_ht, event, histogram, stats, alert, engine.rs) name no kernel
 //! function beyond the atomics of `sys::atomic`; everything else comes through [`Platform`]. In the
@@ -9,7 +9,7 @@
 
 use crate::sys::atomic::Atomic;
 
-/// The machine, as far as the engine needs to know it.
+/// The machine that an engine runs on.
 ///
 /// All functions may be called from any context, including NMI, unless they say otherwise, and with
 /// any arguments.
@@ -18,9 +18,9 @@ use crate::sys::atomic::Atomic;
 ///
 /// Unsafe code relies on this:
 ///
-/// - While a guard lives, its holder stays on one CPU: [`Platform::cpu`] returns the number of that
-///   CPU each time, and it is one for which [`Platform::node_of`] has a node. A guard cannot be
-///   given to another thread.
+/// - While a guard lives, its holder stays on one CPU: [`Platform::cpu`] always returns the number
+///   of that CPU, for which [`Platform::node_of`] has a node. A guard cannot be given to another
+///   thread.
 /// - A guard is an RCU read-side critical section of [`Platform::synchronize`], which does not
 ///   return before every guard that lived when it was called has been dropped; and what happened
 ///   before such a guard was dropped happens before `synchronize` returns.
@@ -29,7 +29,8 @@ use crate::sys::atomic::Atomic;
 pub(crate) unsafe trait Platform: 'static {
     /// Keeps the caller on its CPU and inside an RCU read-side critical section until dropped.
     ///
-    /// In the kernel: preemption off, which is both since the RCU flavours were consolidated.
+    /// In the kernel: preemption off, which serves both purposes since the RCU flavours were
+    /// consolidated.
     type Guard;
 
     /// Takes a [`Platform::Guard`]. Nests.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A profile: how often operations of each class took how long, by powers of two.
+//! A profile: the number of operations of each class by their duration, in powers of two.
 //!
 //! ```text
 //!   probes ---> Counts     a table for each CPU, only ever counted up
@@ -13,9 +13,9 @@
 //! ```
 //!
 //! Nothing is ever reset to zero. A reset takes a snapshot and keeps it; a profile is the
-//! difference of two snapshots. Each operation increments one word once, so whenever a snapshot is
-//! taken, the operation is in it or in the next one: reading and resetting lose nothing, and no
-//! probe waits for either. The reader's view is not of one instant on all CPUs.
+//! difference of two snapshots. Each operation increments one word once, so it is in the next
+//! snapshot or the one after. Reading and resetting thus lose nothing, and no probe waits for
+//! either. The reader's view is not of one instant on all CPUs.
 //!
 //! # Contexts
 //!
@@ -45,7 +45,7 @@ pub(crate) enum Class {
     Read,
     /// System calls that write.
     Write,
-    /// System calls that do both.
+    /// System calls that read and write.
     ReadWrite,
     /// System calls that wait until written data is on stable storage.
     Sync,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Decides when and on which CPU repeated work is done next, and which CPU takes over if that one
-//! is late.
+//! Decides when and on which CPU repeated work is done next, and which CPU takes over if the first
+//! one is late.
 //!
 //! ```text
 //!   CPU 0:  timer --> work --> timer --> ...
@@ -16,16 +16,16 @@
 //! A CPU with interrupts off runs neither its timers nor its workers, and a CPU that a real-time
 //! thread occupies runs no worker. So work that is watched has a second timer, on a second CPU.
 //! While all is well, that timer only reads the clock, at most once per pause. A takeover that it
-//! starts is bound to the timer's own CPU, which runs, as the timer shows; if a real-time thread
-//! occupies that CPU, too, the next CPU is asked. The end of each run ensures that the watch is
-//! where it should be.
+//! starts is bound to the timer's own CPU, which is known to run. If a real-time thread occupies
+//! that CPU as well, the next CPU is asked. The end of each run puts the watch on the right CPU.
 //!
-//! Two CPUs may do the work at the same time: the first may be found overdue while it is only slow.
-//! Then the result of the last run to start is used, as it has seen everything.
+//! Two CPUs may do the work at the same time, if the first is only slow and not stuck. Then the
+//! result of the run that started last is used, since it covers everything.
 //!
-//! Only the decisions are here, where host tests reach them (user/engine/src/tests/schedule.rs).
-//! The timers, the workers and the lock are behind [`Machine`], see sys/periodic.rs: every function
-//! is called under that lock, so nothing here is shared.
+//! This file has only the decisions, so that host tests can run them
+//! (user/engine/src/tests/schedule.rs). The timers, the workers and the lock are behind
+//! [`Machine`], see sys/periodic.rs: every function is called under that lock, so nothing here is
+//! shared.
 //!
 //! # Contexts
 //!
@@ -51,7 +51,7 @@ pub(crate) trait Machine {
     /// Whether a CPU is online and may be disturbed.
     fn may_watch(&self, cpu: usize) -> bool;
 
-    /// Queues the work for this time, on this CPU, and cancels its timer elsewhere. A CPU that may
+    /// Queues the work for this time, on this CPU, and cancels its timer elsewhere. A CPU that must
     /// not be disturbed may leave the timer to another CPU.
     fn start_timer(&self, at: u64);
 
@@ -128,7 +128,7 @@ impl Schedule {
     /// Ends a run of the work on this CPU; the work is due again after `pause` nanoseconds, if at
     /// all.
     pub(crate) fn end(&mut self, machine: &impl Machine, run: Run, pause: Option<u64>) {
-        // Another CPU has taken over, and has seen everything.
+        // Another CPU has taken over, and its run covers everything.
         if run != Run(self.runs) {
             return;
         }
@@ -180,8 +180,9 @@ impl Schedule {
         takes_over
     }
 
-    /// Ends the takeover on this CPU, which `has_run` the work, or will watch from now on. In the
-    /// first case the work remains here, and so the watch must not: both would hang together.
+    /// Ends the takeover on this CPU. If it has run the work (`has_run`), the work remains here,
+    /// and the watch moves away: otherwise one hang would stop both. If not, this CPU watches from
+    /// now on.
     pub(crate) fn after_takeover(&mut self, machine: &impl Machine, has_run: bool) {
         if has_run {
             self.ensure_watched(machine);

@@ -10,8 +10,8 @@
 //!   ended    = negative + before_start_ended + the sum of the histogram
 //! ```
 //!
-//! If delays are counted by label (labels.rs), each is in the row of its label only, and all rows
-//! together are the whole: the histogram and the summary add up the rows.
+//! If delays are counted by label (labels.rs), each delay is in the row of its label only. The
+//! histogram and the summary add up all rows.
 //!
 //! Each of these is counted where it happens, and none is computed from the others (`pending` is
 //! counted in the pool), so that the sums are a real check. Any context.
@@ -141,7 +141,7 @@ impl Stats {
         self.labels.as_ref()
     }
 
-    /// Returns the delays that are in the row of no label; all of them without labels.
+    /// Returns the delays that are not in the row of a label: all delays, without labels.
     pub(crate) fn unlabelled(&self) -> Unlabelled<'_> {
         Unlabelled(self)
     }
@@ -241,7 +241,7 @@ impl Delays for Stats {
     }
 }
 
-/// See [`Stats::unlabelled`].
+/// The delays that are not in the row of a label, see [`Stats::unlabelled`].
 pub(crate) struct Unlabelled<'a>(&'a Stats);
 
 impl Delays for Unlabelled<'_> {

@@ -14,9 +14,9 @@
 //! A step may be the last one: one claim covers both the look at the event and its end, so another
 //! event of the same key cannot be taken in between.
 //!
-//! Both choose among the events of a key. The choice is made before the claim or with a reference.
-//! It is sound for the same reason as the comparison of the key (event.rs, step 3), if it reads
-//! only words that are never noted. Any context, including NMI.
+//! Both choose among the events of a key, before the claim or with a reference. The choice is sound
+//! for the reason given in event.rs, step 3, for comparing keys, if it reads only words that are
+//! never noted. Any context, including NMI.
 //!
 //! For callers that usually miss, [`Engine::seek`] is the lookup of a step alone, small enough to
 //! be inlined; [`Engine::step_sought`] then makes the step.
@@ -139,11 +139,11 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Writes one word of the data of an event of this key that `is_meant` accepts; the event stays
-    /// in its life. Returns whether such an event was found, which fails while its owner changes
-    /// it.
+    /// in its life. Returns whether such an event was found; it is not found while its owner
+    /// changes it.
     ///
-    /// The word must be one that no other caller writes meanwhile. Copies of the event have either
-    /// its old or its new value.
+    /// No other caller may write the word meanwhile. Copies of the event have either its old or its
+    /// new value.
     #[inline]
     pub(crate) fn note(
         &self,

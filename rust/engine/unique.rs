@@ -3,16 +3,16 @@
 //! Keys that can be live only once: a start drops any earlier event of the key.
 //!
 //! ```text
-//!     CPU 0                          CPU 1                 begin of one key, at once
+//!     CPU 0                          CPU 1                 two starts of one key at once
 //!       publish A                      publish B
 //!       full barrier                   full barrier
 //!       look for others                look for others
 //! ```
 //!
 //! With the barriers, at least one of the two sees the other. Events are ordered by their start,
-//! then by their cell; of two, the earlier is dropped, whichever of the two notices: either the
-//! later one takes the earlier one, or the earlier one takes itself. All follow one order, so there
-//! is no cycle, and the last event always stays. Any context, including NMI.
+//! then by their cell; of two, the earlier is dropped: either the caller with the later event drops
+//! it, or its own caller does. All follow one order, so there is no cycle, and the last event
+//! always stays. Any context, including NMI.
 
 use super::{became, held::Reference, Begin, Engine, Won};
 use crate::{
@@ -115,8 +115,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// is a later one.
     ///
     /// All callers have published their event before they look, with a full barrier in between, so
-    /// of two at least one sees the other. Both agree on which of the two must go, so neither goes
-    /// by mistake, and never both.
+    /// of two at least one sees the other. Both agree on which of the two to drop, so exactly the
+    /// earlier one is dropped.
     #[inline(always)]
     fn drop_others(&self, guard: &P::Guard, hash: u64, key: &[u64; K], start: u64, mine: Won<'_>) {
         let mut is_last = true;
@@ -153,7 +153,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         life: Life,
     ) -> bool {
         let event = self.pool.cell(index);
-        // A copy, because a later event is not claimed, and a claim would prove key and start.
+        // A copy proves key and start without a claim: a later event must not be claimed.
         let Some((life, copy)) = event.peek_at(life) else {
             return true;
         };

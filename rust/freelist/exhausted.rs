@@ -12,10 +12,10 @@
 //! ```
 //!
 //! A search that has found every stack empty notes a suspicion, or joins the note of another
-//! search, and searches once more. If nothing has changed then, the pool was exhausted, and if no
-//! cell has come back since the note (`version`), it still is. A CPU that puts a cell on a stack
-//! reads the note *after* the cell can be found. Store, full barrier, load on both sides: at least
-//! one of the two sees the other, so either the search finds the cell, or the note is cleared.
+//! search, and searches once more. If nothing has changed, the pool was exhausted. If no cell has
+//! come back since the note (`version`), it still is. A CPU that puts a cell on a stack reads the
+//! note *after* the cell can be found. Store, full barrier, load on both sides: at least one of the
+//! two sees the other, so either the search finds the cell, or the note is cleared.
 //! Documentation/design/engine.md has the whole argument. Any context, NMI included.
 
 use crate::sys::atomic::{Atomic, Full, Relaxed, Release};
@@ -59,7 +59,7 @@ impl Exhausted {
             SUSPECTED => word,
             _ => word.wrapping_add(VERSION) | SUSPECTED,
         };
-        // Full, even when joining: the stacks are read once more after other CPUs can see the note.
+        // Full, even when joining: the second search follows after other CPUs can see the note.
         let noted = self.0.cmpxchg(word, note, Full);
         noted.is_ok().then_some(Note(note))
     }
@@ -87,7 +87,7 @@ impl Exhausted {
     #[inline(never)]
     fn end_note(&self, mut word: u64) {
         while word & STATE != 0 {
-            // Relaxed: a get that finds no note searches, and needs nothing from here.
+            // Relaxed: a get that finds no note searches, and relies on nothing from here.
             match self.0.cmpxchg(word, word & !STATE, Relaxed) {
                 Ok(_) => return,
                 Err(now) => word = now,

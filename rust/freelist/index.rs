@@ -11,9 +11,9 @@
 //!  +-+------------------------------------+
 //! ```
 //!
-//! Only the pool and the table make an [`Index`] and write a [`Link`], so that no other code can
-//! make the pool follow a number that names no cell: not even a caller that returns a cell that it
-//! does not own, or inserts a free cell into the table. Any context, NMI included.
+//! Only the pool and the table make an [`Index`] and write a [`Link`]. So no other code can make
+//! the pool follow a number that names no cell, not even by returning a cell that it does not own,
+//! or by inserting a free cell into the table. Any context, NMI included.
 
 use super::{CHUNK, CHUNK_BITS, INDEX_MASK};
 use crate::sys::atomic::{Acquire, Atomic, Relaxed};
@@ -55,7 +55,7 @@ impl Index {
     /// Returns the index named by the low bits of a stack's head, which are not 0.
     #[inline(always)]
     pub(super) fn on_top(top: u64) -> Self {
-        // INVARIANT: That of `Stack` and `Cache`.
+        // INVARIANT: The invariant of `Stack` and `Cache`.
         Self((top as u32).wrapping_sub(1))
     }
 
@@ -148,7 +148,7 @@ impl Link {
     /// Returns the depth of the cell on its stack, for a caller that then checks whether it is
     /// still on top.
     pub(super) fn checked_depth(&self) -> u64 {
-        // Acquire: what the caller reads next is read after this.
+        // Acquire: the caller's next reads come after this.
         self.0.load(Acquire) >> DEPTH_SHIFT
     }
 

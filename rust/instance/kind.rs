@@ -44,6 +44,8 @@ pub(crate) struct Kind {
     pub(crate) detail_words: usize,
     /// Its own words in the tail of a record, if any.
     pub(crate) tail: Option<Tail>,
+    /// Why it has no parameter [`USER_STACK`], if it has none.
+    pub(crate) no_user_stack: &'static str,
     /// How delays are counted by label, if they can be; then `by` and `max_labels` are its last
     /// parameters.
     pub(crate) labels: Option<Labelling>,
@@ -58,6 +60,25 @@ pub(crate) struct Kind {
     /// Creates an instance, not enabled yet. Sleeps. `None` if a line of the control language
     /// cannot create an instance.
     pub(crate) create: Option<Create>,
+}
+
+/// The parameter of trackers whose alerts are raised by the event's own task: the alert of an end
+/// has that task's stack in user space, too.
+pub(crate) const USER_STACK: &str = "ustack";
+
+/// Serves as [`Kind::no_user_stack`] of a tracker whose alerts the task itself may raise.
+pub(crate) const NOT_RECORDED: &str = "this tracker does not record stacks in user space";
+
+/// Serves as [`Kind::no_user_stack`] of a tracker whose alerts are raised elsewhere.
+pub(crate) const RAISED_ELSEWHERE: &str =
+    "a task's stack in user space can be read by the task only, and it does not raise these alerts";
+
+impl Kind {
+    /// Returns the position of the parameter for stacks in user space, if it has that.
+    pub(super) fn user_stack(&self) -> Option<usize> {
+        let is_it = |param: &Param| param.name == USER_STACK;
+        self.params.iter().position(is_it)
+    }
 }
 
 /// The labels of a tracker, by the value of `by`.

@@ -2,8 +2,7 @@
 
 //! The labels of an instance (`by=`): their parameters, and the file `labels`.
 //!
-//! Which fields can be labels is in labels/by.rs, and how delays are counted by them is in the
-//! engine.
+//! labels/by.rs finds the fields that can be labels; the engine counts delays by label.
 //!
 //! # Contexts
 //!
@@ -40,13 +39,13 @@ mod by;
 
 pub(crate) use by::{show, source, Rules};
 
-/// Number of the parameters, which are the last ones of a tracker.
+/// Number of the parameters, which come last in a tracker's list.
 pub(crate) const PARAMS: usize = 2;
 
 /// The default of `max_labels`.
 const LABELS: u64 = 16;
 
-/// Returns the parameters; `names` are those of the values of `by`.
+/// Returns the parameters; `names` are the names of the values of `by`.
 pub(crate) const fn params(names: &'static [&'static str]) -> [Param; PARAMS] {
     [
         Param {
@@ -105,8 +104,8 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// Prints the counts of a row, each with a space before it. The number of delays is that of the
-/// printed buckets, which are copied first.
+/// Prints the counts of a row, each with a space before it. The buckets are copied first, and their
+/// sum is printed as the number of delays, so that both agree.
 fn show_delays(delays: &impl Delays, buckets: &mut [u64], out: &SeqFile) {
     let count = delays.copy(buckets);
     let (min, max) = delays.extremes().unwrap_or_default();

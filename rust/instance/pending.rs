@@ -30,7 +30,7 @@ pub(crate) struct Batch<const K: usize, const D: usize> {
     events: KVVec<Event<K, D>>,
     /// Number of events of a full batch.
     limit: usize,
-    /// The key and start of the last event of the batch, and how many events that are equal in both
+    /// The key and start of the last event of the batch, and the number of events with both that
     /// have been in a batch.
     last: Option<(u64, [u64; K])>,
     equal: usize,

@@ -69,7 +69,7 @@ pub(crate) trait Own: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Drops the state of an offline CPU, which is no longer true. Sleeps.
+    /// Drops the outdated state of an offline CPU. Sleeps.
     fn cpu_gone(&self, _cpu: usize) {}
 
     /// Does the periodic work while the instance is on. Returns the nanoseconds until the next run;
@@ -112,8 +112,8 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     /// Whether [`Probes::take_stock`] does something.
     const TAKES_STOCK: bool = false;
 
-    /// Starts events for operations that are already in flight, as far as that can be detected.
-    /// Called when the probes are attached. Sleeps.
+    /// Starts events for those operations in flight that can be detected. Called when the probes
+    /// are attached. Sleeps.
     fn take_stock(_live: &Live<Self, K, D, O>) {}
 
     /// Returns the task that an event belongs to.

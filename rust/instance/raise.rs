@@ -19,7 +19,14 @@
 use super::{common, Core};
 use crate::{
     alert::{
-        record::{Alert, Reason, DETAIL, OWN_TAIL},
+        record::{
+            user::{End, Mark, USER_DEPTH},
+            Alert,
+            Owner,
+            Reason,
+            DETAIL,
+            OWN_TAIL, //
+        },
         stream::TAIL_MAX,
     },
     engine::{platform::Platform, stats::Counter, Late, Why},
@@ -27,7 +34,9 @@ use crate::{
     sys::{
         atomic::{Atomic, Relaxed},
         platform::Kernel,
-        trace, //
+        task::{Context, TaskRef},
+        trace,
+        user_stack::{Ended, UserStack, USER_DEPTH_MAX}, //
     }, //
 };
 
@@ -40,6 +49,8 @@ pub(crate) struct Report<'a, const K: usize, const D: usize> {
     /// The stack of its task, if there is one: return addresses, innermost first.
     pub(crate) stack: &'a [u64],
 }
+
+const _: () = assert!(USER_DEPTH_MAX == USER_DEPTH);
 
 /// Maximum value of `max_alerts`.
 pub(super) const MAX_ALERTS: u64 = 1_000_000;
@@ -94,7 +105,7 @@ fn with_both<R>(first: Option<&[u64]>, second: &[u64], see: impl FnOnce(&[u64]) 
     see(join(&mut [0; TAIL_MAX], first, second))
 }
 
-/// Joins two slices, as far as there is room.
+/// Joins two slices; cuts the result if it does not fit.
 fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'a [u64] {
     let Some(first) = first else { return second };
     let words = first.iter().chain(second).copied();
@@ -112,8 +123,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         if self.value(common::WORST) == 0 {
             return true;
         }
-        // Before it raises the threshold: otherwise the worst event would be the one that is not
-        // reported.
+        // Checked before the threshold rises: otherwise the worst event itself would not be reported.
         if late.delay > late.threshold && !self.may_raise() {
             self.suppressed(&Kernel::guard());
             return false;
@@ -194,12 +204,17 @@ impl<const K: usize, const D: usize> Core<K, D> {
             self.suppressed(guard);
             return false;
         }
+        if self.has_user_stack {
+            self.raise_with_user_stack(reason, guard, report);
+            return true;
+        }
         let own = self
             .kind
             .tail
             .as_ref()
             .map(|tail| (tail.of)(&report.late.data));
         with_both(own, report.stack, |tail| {
+            let tail = (tail, Mark::default());
             self.record(reason, guard, report, tail, |alert| {
                 self.trace(alert, own.unwrap_or_default(), report.stack);
             });
@@ -207,13 +222,48 @@ impl<const K: usize, const D: usize> Core<K, D> {
         true
     }
 
-    /// Records an alert with the words of its tail, emits its trace event, and announces it.
+    /// Raises an alert with the stack of its task in user space, if that task is the current one.
+    /// Not inlined: the stack should take no room in the frame of other alerts.
+    #[inline(never)]
+    fn raise_with_user_stack(
+        &self,
+        reason: Reason,
+        guard: &<Kernel as Platform>::Guard,
+        report: &Report<'_, K, D>,
+    ) {
+        let owner = &report.details.owner;
+        let is_owner = TaskRef::with_current(|task| {
+            let mark = Owner::start_mark_of(task.start_time());
+            Context::current() == Context::Task
+                && (task.tid(), mark) == (owner.tid, owner.start_mark)
+        });
+        let user = is_owner.then(|| UserStack::of_current(guard));
+        let entries = user.as_ref().map_or(&[][..], UserStack::entries);
+        let end = match user.as_ref().map(UserStack::ended) {
+            None => End::Elsewhere,
+            Some(Ended::None) => End::None,
+            Some(Ended::Outermost) => End::Outermost,
+            Some(Ended::Broken) => End::Broken,
+            Some(Ended::Unreadable) => End::Unreadable,
+            Some(Ended::Depth) => End::Depth,
+            Some(Ended::Unsupported) => End::Unsupported,
+        };
+        let mark = Mark::new(end, entries.len());
+        let mut room = [0; TAIL_MAX];
+        let tail = join(&mut room, Some(report.stack), entries);
+        self.record(reason, guard, report, (tail, mark), |alert| {
+            self.trace(alert, &[], report.stack);
+        });
+    }
+
+    /// Records an alert with the words of its tail, and the description of the last ones; emits its
+    /// trace event, and announces it.
     fn record(
         &self,
         reason: Reason,
         guard: &<Kernel as Platform>::Guard,
         report: &Report<'_, K, D>,
-        tail: &[u64],
+        (tail, user): (&[u64], Mark),
         trace: impl FnOnce(&Alert),
     ) {
         let Report {
@@ -235,6 +285,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             owner: details.owner,
             detail: details.words,
             tail: tail.len() as u8,
+            user,
             is_trusted: false,
         };
         let stats = self.engine.stats();

@@ -12,7 +12,7 @@
 
 use super::{
     common,
-    kind::Kind,
+    kind::{Kind, USER_STACK},
     parameters::{Changes, Texts, Values},
     Instance,
 };
@@ -81,11 +81,12 @@ pub(crate) fn parse<'a>(
         let (key, text) = setting?;
         let named = |param: &Param| param.name.as_bytes() == key;
         let Some(at) = kind.params.iter().position(named) else {
-            return Err(control::unknown(
-                EINVAL,
-                "no such parameter (see `trackers`)",
-                key,
-            ));
+            let why = if key == USER_STACK.as_bytes() {
+                kind.no_user_stack
+            } else {
+                "no such parameter (see `trackers`)"
+            };
+            return Err(control::unknown(EINVAL, why, key));
         };
         if changes.get(at).is_some() {
             return Err(control::unknown(

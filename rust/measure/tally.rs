@@ -9,9 +9,9 @@
 //!   branch-misses, their sum          7            4            60    <- what the slow ones had
 //! ```
 //!
-//! Besides the histogram of each counter, there is the sum of each event for each bucket of cycles,
-//! over the samples in that bucket: so a reader sees which events were more frequent in the slowest
-//! runs, without having all samples.
+//! Besides a histogram for each counter, it has the sum of each event over the samples in each
+//! bucket of cycles. A reader thus sees which events were more frequent in the slowest runs,
+//! without storing all samples.
 
 use crate::{
     engine::{
@@ -31,7 +31,7 @@ use kernel::{
 /// The counter that every machine has.
 pub(crate) const CYCLES: &str = "cycles";
 
-/// Events of the processor, by perf's names. The numbers of sys/measure.c.
+/// Events of the processor, by perf's names. Their positions are their numbers in sys/measure.c.
 pub(crate) const EVENTS: [&str; 6] = [
     "cpu-cycles",
     "instructions",
@@ -44,7 +44,7 @@ pub(crate) const EVENTS: [&str; 6] = [
 /// Maximum number of counters.
 pub(crate) const COUNTERS: usize = 1 + EVENTS.len();
 
-/// Some of the [`EVENTS`].
+/// A set of [`EVENTS`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Chosen(u32);
 
@@ -79,7 +79,7 @@ impl Chosen {
 /// The last bucket has all values from 2^32 on: a second, in cycles.
 const BUCKETS: usize = bucket_of(1 << 32) + 1;
 
-/// Larger values count as this one in squares and products, lest their sums wrap: they are clearly
+/// Maximum value in squares and products, so that their sums do not wrap. Larger values are
 /// outliers.
 const SQUARED: u64 = (1 << 24) - 1;
 

@@ -2,9 +2,9 @@
 
 //! All instances by name, and the execution of lines of the control language.
 //!
-//! One lock guards the list. It is not held during long operations: a disk is looked up before it
-//! is taken. An instance that is removed waits for its readers after it was released, while its
-//! name is still reserved.
+//! One lock guards the list. It is not held during long operations: a disk is looked up before the
+//! lock is taken. An instance that is removed waits for its readers after the lock was released,
+//! while its name is still reserved.
 
 use crate::{
     alert::{record::Name, stream::Alerts},
@@ -338,7 +338,8 @@ impl Periodic for Registry {
             let before = removed;
             (next, removed) = self.nth(at);
             if removed != before {
-                // Instances that moved up may have been skipped. Those already done need nothing.
+                // Instances that moved up may have been skipped. Instances that were maintained
+                // already need nothing.
                 at = 0;
                 (next, removed) = self.nth(at);
             }

@@ -54,7 +54,8 @@ impl Place {
     }
 }
 
-/// No place: no link has this value. The pool's links of cells with a next one have a depth.
+/// No place: no link has this value. The link of a free cell that is followed by another one also
+/// has a depth.
 pub(super) const NOWHERE: Place = Place(1);
 
 /// A slot that may hold the wanted event.
@@ -132,8 +133,7 @@ impl<'a> Offered<'a> for Seen {
 }
 
 impl Seen {
-    /// Whether the event with this link, that of the cell, is in this slot. If not, the index was
-    /// stale.
+    /// Whether the event with the cell's `link` is in this slot. If not, the index was stale.
     ///
     /// For holders of a reference to the event.
     pub(crate) fn is_place_of(&self, link: &Link) -> bool {

@@ -14,7 +14,7 @@ fields! {
 }
 
 record! {
-    /// What an alert says about an interrupt.
+    /// The fields of an alert about an interrupt.
     pub(crate) struct Detail {
         /// The number of the interrupt.
         irq: u32 at 0,
@@ -26,7 +26,7 @@ record! {
         action: Name16 at 1,
         /// The device's status.
         status: Status at 0:49,
-        /// What the handler returned, if it has.
+        /// The handler's result, if it has returned.
         ret: bool at 0:48 in RETURNS if end,
     }
 }

@@ -7,7 +7,7 @@
 //!   -----------------------> fd -------------------> ... ------------------>
 //! ```
 //!
-//! Only the one in the middle is a tracepoint; the others are functions. C headers:
+//! Only sock_send_length is a tracepoint; the other two are functions. C headers:
 //! [`include/linux/net.h`](srctree/include/linux/net.h),
 //! [`include/trace/events/sock.h`](srctree/include/trace/events/sock.h)
 //!

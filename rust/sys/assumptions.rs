@@ -18,10 +18,10 @@
 //! | [`THROTTLE_WORK`] | `init_cfs_throttle_work`, `task_throttle_setup_work` in kernel/sched/fair.c | [`TaskRef::is_to_be_throttled`] |
 //! | [`TIMER_BASE`] | `__hrtimer_setup`, `hrtimer_update_base` in kernel/time/hrtimer.c | [`HighRes::read`] |
 //!
-//! All were verified by reading Linux 7.2. Two more have no self-test here, because they can do no
-//! harm where they fail. The members that lead from a work to the name of its workqueue are found
-//! by their types (workqueue.c); where they are not found, works have no queue names. The types of
-//! per-CPU variables of x86 are asserted at compile time (helpers.c).
+//! All were verified by reading Linux 7.2. Two more assumptions have no self-test, because they are
+//! harmless if they fail. The members that lead from a work item to the name of its workqueue are
+//! found by their types (workqueue.c); if they are not found, work items have no queue names. The
+//! types of per-CPU variables of x86 are asserted at compile time (helpers.c).
 //!
 //! A self-test that cannot see its case, such as a task asleep at that moment, counts as passed: it
 //! has no evidence against the assumption. None starts a timer, changes a task, or takes more than
@@ -125,7 +125,7 @@ fn on_rq_of_queued() -> i64 {
 
 fn is_queued_while_runnable() -> bool {
     let expected = on_rq_of_queued();
-    // Repeated: a change of its priority takes the task off its queue for a moment.
+    // Repeated, since a change of the priority takes a task off its queue for a moment.
     let is_here = (0..100).any(|_| {
         let _guard = Kernel::guard();
         TaskRef::with_current(|task| {

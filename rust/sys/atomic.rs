@@ -2,11 +2,11 @@
 
 //! `kernel::sync::atomic`, inlined.
 //!
-//! The `kernel` crate's atomics call C functions: unless the kernel is built with
-//! `CONFIG_RUST_INLINE_HELPERS`, which distributions do not do, each load and each exchange of the
-//! engine would be a call that clobbers all caller-saved registers. Calls were more than a quarter
-//! of all instructions of a pair. The types here have the same names, methods and orderings, and
-//! compile to the same instructions on x86-64, in place:
+//! The `kernel` crate's atomics call C functions, unless the kernel is built with
+//! `CONFIG_RUST_INLINE_HELPERS`, which distributions do not set. Each load and each exchange of the
+//! engine would then be a call that clobbers all caller-saved registers: more than a quarter of all
+//! instructions of a pair. The types here have the same names, methods and orderings, and compile
+//! to the same instructions on x86-64, in place:
 //!
 //! | operation                        | instruction    | C                                    |
 //! |----------------------------------|----------------|--------------------------------------|
@@ -17,8 +17,9 @@
 //! | `cmpxchg`, `fetch_*`, any order  | `lock ...`     | `arch_cmpxchg`, ...: a full barrier  |
 //! | `xchg`, any order                | `xchg`         | `arch_xchg`: a full barrier          |
 //!
-//! where "barrier" restricts only the compiler. On other architectures, with inline helpers, and
-//! where sanitizers want to see each access (KASAN, KCSAN), this *is* `kernel::sync::atomic`.
+//! A "barrier" here restricts only the compiler. On other architectures, with inline helpers, and
+//! with sanitizers that check each access (KASAN, KCSAN), this file reexports
+//! `kernel::sync::atomic`.
 //!
 //! C header: [`arch/x86/include/asm/atomic64_64.h`](srctree/arch/x86/include/asm/atomic64_64.h),
 //! [`arch/x86/include/asm/barrier.h`](srctree/arch/x86/include/asm/barrier.h)
@@ -41,7 +42,7 @@ pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 )))]
 #[allow(dead_code, reason = "not every user of this file needs each")]
 pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, value: u64) {
-    // Release: as the other version. The byte holds at least `value`, so there is no borrow.
+    // Release: earlier accesses stay before it. The byte is at least `value`: no borrow.
     word.fetch_sub(value << (byte * 8), Release);
 }
 

@@ -61,8 +61,8 @@ pub(crate) const VECTORS: [&str; 6] = [
     "thermal_apic",
 ];
 
-/// Receives the events of all of these, and of deferred.rs. See "Contexts" above, and in
-/// sys/sched.rs.
+/// Receives the events listed at the head of this file, and the events of deferred.rs. See
+/// "Contexts" above, and in sys/sched.rs.
 ///
 /// `TIMED`: whether the observer keeps the times of the CPU ([`Observer::wants_times`]). There are
 /// separate probes for both cases, so unwanted times cost nothing.
@@ -87,7 +87,8 @@ pub(crate) trait Observer: sched::Observer + irq::Observer + deferred::Observer 
     /// Whether [`Observer::returned`] is called, which slows down all system calls.
     fn wants_returns(&self) -> bool;
 
-    /// Whether the probes are `TIMED`, and the following two are called. Read once.
+    /// Whether the probes are `TIMED`, and [`Observer::nmi_left`] and [`Observer::moves`] are
+    /// called. Read once.
     fn wants_times(&self) -> bool;
 
     /// Called when a handler of an NMI has taken this long. In the NMI, or in the code that it

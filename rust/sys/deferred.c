@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Timers of the timer wheel, function calls on other CPUs, and works of kthread
- * workers, made callable from Rust; see deferred.rs and kthread_work.rs.
+ * Timers of the timer wheel, function calls on other CPUs, and work items of
+ * kthread workers, made callable from Rust; see deferred.rs and
+ * kthread_work.rs.
  */
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
@@ -32,7 +33,7 @@ static notrace s64 lt_ticks_before_jiffies(void)
 	first = (s64)(div_u64(ktime_get_ns(), TICK_NSEC) - now_jiffies);
 	if (first >= known)
 		return known;
-	/* Of two CPUs that store, the later one may be wrong until it looks again. */
+	/* If two CPUs store at once, the larger value may stay for a while. */
 	WRITE_ONCE(lt_first_tick, first);
 	return first;
 }
@@ -76,8 +77,10 @@ notrace u64 lt_kthread_work_function(const struct kthread_work *work)
 }
 
 /*
- * As lt_work_is_queued(). A work is on a list of its worker until the worker
- * makes it the current one, in the same critical section.
+ * Whether the memory at this address looks like a work item that waits for its
+ * kthread worker: see lt_work_is_queued(). A work item is on a list of its
+ * worker until the worker makes it the current one, in the same critical
+ * section.
  */
 notrace bool lt_kthread_work_is_queued(u64 address, u64 function)
 {

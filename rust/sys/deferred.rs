@@ -188,8 +188,8 @@ fn calls<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     core::iter::empty()
 }
 
-/// Returns the probes of the work that an observer follows, the last step first, as far as this
-/// kernel has the tracepoints.
+/// Returns the probes of the work that an observer follows, the last step first; tracepoints that this kernel lacks are
+/// left out.
 pub(super) fn probes<T: Observer>(observer: &T) -> impl Iterator<Item = Probe<'static, T>> {
     let Followed {
         works,

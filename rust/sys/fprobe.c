@@ -17,7 +17,7 @@
  *
  *   none has it           nothing is called, and the struct is not touched
  *   one with an exit      its exit handler is called, with the size of the data
- *   handler has it        that were noted at the entry
+ *   handler has it        that was noted at the entry
  *   one without has it    its exit handler, NULL, is called: the kernel dies
  *
  * So an address that was ever registered with an exit handler must never be
@@ -27,9 +27,9 @@
  *
  *  - Memory that was registered with an exit handler (a struct lt_slot) is
  *    never returned to the allocator. It goes to lt_slots, and is reused for a
- *    probe with an exit handler. There are as many as the most such probes that
- *    existed at one time: one for each instance of func and accept, and for
- *    each return: of a pair.
+ *    probe with an exit handler. The number of slots is the largest number of
+ *    such probes that existed at one time: one for each instance of func and
+ *    accept, and for each return: of a pair.
  *  - When this module is unloaded they stay allocated, 96 bytes each on x86-64:
  *    lt_fprobe_unload() reports how many. Nothing reads them, as no registered
  *    probe has their address; it is enough that they exist.
@@ -46,13 +46,13 @@
  * here, returned() in fprobe.rs. If it is, it really returns, and only its
  * entry was the former probe's. A tracker that needs the entry finds no event
  * of it (func compares frames); other trackers count the return like any other.
- * The data on the shadow stack may be those of the other kind of probe, or of a
+ * The data on the shadow stack may be from the other kind of probe, or from a
  * tracer that had the address before us: lt_calls_exit() uses none, and
  * returned() ignores calls without data, and accepts any number.
  *
  * unregister_fprobe() itself waits for a grace period, and handlers run as its
- * readers: no handler is called after it. register_fprobe() does the same when
- * it fails after calls may have come.
+ * readers: no handler is called after it. register_fprobe() does the same if it
+ * fails at a point where handlers may already have been called.
  *
  * Only functions that may run in a probe are notrace.
  */
@@ -120,9 +120,9 @@ notrace u64 lt_fprobe_result(struct ftrace_regs *regs)
 /*
  * Returns the module that a function is in, with a reference; NULL for the
  * kernel proper. The functions that find a module by its address or name are
- * not exported. But its name is in that of the symbol, and its folder is in
- * /sys/module, as ours is: kset_find_obj() is exported, and the fields are
- * those of <linux/module.h>.
+ * not exported. But the name of the symbol contains the module's name, and the
+ * module's folder is in /sys/module, as ours is: kset_find_obj() is exported,
+ * and <linux/module.h> has the fields.
  */
 static struct module *lt_module_of(unsigned long address, char *text)
 {
@@ -395,9 +395,9 @@ static notrace int lt_found_entry(struct fprobe *fp, unsigned long ip,
 }
 
 /*
- * Finds functions by registering a probe briefly: it covers functions of
- * modules, and all with one name. It has the addresses where they are traced,
- * which may be after their first instruction.
+ * Finds functions by registering a probe briefly: this covers functions of
+ * modules, and all functions with one name. The probe has the addresses where
+ * they are traced, which may be after their first instruction.
  */
 int lt_functions_find(const char *name, u64 *out, u32 max)
 {

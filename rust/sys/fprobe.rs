@@ -15,15 +15,15 @@
 //! of two calls of one task that have not returned, including interrupts on top of it, the later
 //! one has the higher frame, and returns first.
 //!
-//! If several functions have the name, all are followed. Their modules stay loaded.
+//! All functions with the name are followed. Their modules stay loaded.
 //!
 //! # What is not followed
 //!
 //! Calls made while [`Functions`] runs an observer, or while readers are woken, are not followed:
 //! [`Observer::within_ourselves`] is called instead. So an observer may call the function it
 //! follows, and waking a reader of a function's alerts never generates new alerts. Calls that
-//! fprobe itself misses are in [`Functions::take_missed`]; a call for which the shadow stack has no
-//! room (more than about 50 nested ones) is not seen at all.
+//! fprobe itself misses are counted by [`Functions::take_missed`]; a call for which the shadow
+//! stack has no room (more than about 50 nested ones) is not seen at all.
 //!
 //! # Contexts
 //!
@@ -295,7 +295,7 @@ pub(crate) struct Functions<S, F: Observer<S>> {
     raw: NonNull<helpers::lt_fprobe>,
     /// Number of missed calls that [`Functions::take_missed`] has returned already.
     taken: u64,
-    /// Both stay alive until no handler is running.
+    /// This and the follower stay alive until no handler is running.
     _measured: Option<KBox<Measured<F>>>,
     _follower: Arc<F>,
     _as: PhantomData<fn(S)>,

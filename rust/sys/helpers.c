@@ -193,7 +193,7 @@ notrace u32 lt_task_cpu(const struct task_struct *task)
 	return task_cpu(task);
 }
 
-/* Whether the lock is held that every waking of a task by another one takes */
+/* Whether the lock that every waking of a task by another one takes is held */
 notrace bool lt_task_waking_locked(struct task_struct *task)
 {
 	return raw_spin_is_locked(&task->pi_lock);
@@ -209,7 +209,7 @@ notrace bool lt_task_throttled(const struct task_struct *task)
 	return dl_prio(task->prio) && task->dl.dl_throttled;
 }
 
-/* whether a quota is used up, for which it will stop before user space */
+/* whether it will stop before user space, because a quota is used up */
 notrace bool lt_task_throttles(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -286,7 +286,7 @@ notrace u64 lt_cgroup_of(u32 tid)
 
 int lt_cgroup_lookup(const char *path, u64 *id)
 {
-	return -ENOENT;
+	return -ENOTSUPP;
 }
 
 #endif /* CONFIG_CGROUPS */
@@ -386,15 +386,15 @@ enum lt_waking {
 
 static DEFINE_PER_CPU(struct task_struct *[LT_WAKINGS], lt_waking);
 
-/* How many callbacks run, on all CPUs: mostly none, which a probe sees at once. */
+/* Number of running callbacks, on all CPUs: a probe sees at once that it is 0. */
 atomic_t lt_callbacks;
 
 /*
  * Both callbacks stay on one CPU, and neither is nested in itself. An irq_work
  * may interrupt a timer, and ends before that continues: one slot for both is
- * enough, whose former value is restored. Not so on PREEMPT_RT, where each kind
- * runs in a thread of its own, and either may run while the other is preempted,
- * or waits for a lock of a wait queue: each has its slot.
+ * enough, whose former value is restored. On PREEMPT_RT each kind runs in a
+ * thread of its own, and either may run while the other is preempted, or waits
+ * for a lock of a wait queue: there, each has its own slot.
  */
 static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn,
 				  enum lt_waking kind)
@@ -407,7 +407,7 @@ static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn,
 	place = &(*raw_cpu_ptr(&lt_waking))[kind];
 	outer = READ_ONCE(*place);
 	WRITE_ONCE(*place, current);
-	/* A probe that is called from here is in the same task, so sees this. */
+	/* A probe called from here is in the same task, so it sees this. */
 	atomic_inc(&lt_callbacks);
 	fn(waker, waker->owner);
 	atomic_dec(&lt_callbacks);
@@ -474,9 +474,9 @@ void lt_waker_sync(struct lt_waker *waker)
 /*
  * No task can start to wait: the files are removed. But earlier waiters may
  * still be on the queue. An epoll instance keeps its entry while the file is
- * open, which outlives its removal from /proc; POLLFREE makes it, and any other
- * poller with a callback, remove the entry now. A task in poll() or select() is
- * woken and removes its own entry on its way out.
+ * open, and an open file outlives its removal from /proc; POLLFREE makes epoll,
+ * and any other poller with a callback, remove its entry now. A task in poll()
+ * or select() is woken and removes its own entry on its way out.
  */
 void lt_waker_free(struct lt_waker *waker)
 {
@@ -486,7 +486,7 @@ void lt_waker_free(struct lt_waker *waker)
 	for (;;) {
 		bool empty;
 
-		/* Under the lock, or we free it under the last one's unlock. */
+		/* Under the lock: the last waiter may still be unlocking it. */
 		spin_lock_irq(&waker->queue.lock);
 		empty = list_empty(&waker->queue.head);
 		spin_unlock_irq(&waker->queue.lock);
@@ -749,8 +749,8 @@ notrace bool lt_block_is_flush(struct request *rq)
 }
 
 /*
- * Whether the driver of a disk takes bios and makes no requests of them. The
- * inode is that of a device, and referenced.
+ * Whether the driver of a disk takes bios and does not turn them into requests.
+ * The inode belongs to a device, and is referenced.
  */
 static bool lt_block_is_bio_based(struct inode *inode)
 {

@@ -119,6 +119,30 @@ u64 lt_task_start_time(const struct task_struct *task);
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 /* The caller's own stack, without the functions of this module. */
 u32 lt_stack_here(u64 *entries, u32 size);
+
+/* Where a stack in user space ends. */
+enum lt_user_end {
+	/* No stack: not a task with memory of user space, or inside a walk. */
+	LT_USER_NONE,
+	/* At the outermost function: its frame pointer or return address is 0. */
+	LT_USER_OUTERMOST,
+	/* At a frame pointer that is not aligned, or does not increase. */
+	LT_USER_BROKEN,
+	/* At an address that cannot be read without a page fault. */
+	LT_USER_UNREADABLE,
+	/* At the limit. */
+	LT_USER_DEPTH,
+	/* At once: frame pointers of such programs are not known. */
+	LT_USER_UNSUPPORTED,
+};
+
+#define LT_USER_STACK_MAX 16
+
+/*
+ * At most size addresses of the current task in user space: the next instruction,
+ * then return addresses. Any context, with preemption off.
+ */
+enum lt_user_end lt_user_stack(u64 *entries, u32 size, u32 *len);
 /* The name of an address as in /proc/PID/stack; its length, 0 for none. */
 u32 lt_symbol(char *out, size_t size, u64 address);
 /* The name of the function at this address, without an offset; its length. */

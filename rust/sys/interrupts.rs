@@ -7,11 +7,11 @@ use crate::sys::bindings;
 /// Calls a function, which does not sleep, with the interrupts of this CPU off, also on PREEMPT_RT;
 /// NMIs still come. If interrupts were off before, they stay off. Any context.
 ///
-/// Not a guard that lives in a variable: with two of those, safe code could drop the outer one
-/// first, and turn interrupts on under the inner one.
+/// Takes a function instead of returning a guard: with two guards in variables, safe code could
+/// drop the outer one first, and turn interrupts on under the inner one.
 pub(crate) fn off<R>(function: impl FnOnce() -> R) -> R {
-    // SAFETY: They are put back below, on the same CPU, since no task leaves it meanwhile. Calls of
-    // this function end in the reverse order of their begins.
+    // SAFETY: The flags are restored below, on the same CPU, since no task leaves it meanwhile.
+    // Calls of this function return in the reverse order in which they began.
     let flags = unsafe { bindings::lt_irq_save() };
     let result = function();
     // SAFETY: The flags are of the call above.

@@ -72,8 +72,8 @@ impl Action<'_> {
     }
 
     /// Passes its name to `see`, in as many words as [`Action::name`] returns. The bytes after its
-    /// NUL are arbitrary, and a long name has no NUL: for a caller that uses few of the names and
-    /// cuts those.
+    /// NUL are arbitrary, and a long name has no NUL: for a caller that uses few of the names, and
+    /// cuts those itself.
     #[inline(always)]
     pub(crate) fn with_uncut_name(&self, see: impl FnOnce([u64; NAME_WORDS])) {
         #[cfg(target_arch = "x86_64")]
@@ -86,10 +86,10 @@ impl Action<'_> {
             // NULL, too.
             if name.addr().wrapping_sub(1) % PAGE_SIZE < PAGE_SIZE - SIZE {
                 let (n0, n1, n2, n3);
-                // SAFETY: Reads the start of a string and bytes behind it in the same page: if one
-                // byte of a page can be read, so can all. The bytes behind the string may be another
-                // object, and change meanwhile, so they are read by assembly, which the compiler and
-                // KASAN do not check. Any bytes are valid numbers.
+                // SAFETY: Reads the start of a string and bytes after it in the same page: if one
+                // byte of a page can be read, so can all. The bytes after the string may be another
+                // object, and change meanwhile, so they are read by assembly, which the compiler
+                // and KASAN do not check. Any bytes are valid numbers.
                 unsafe {
                     core::arch::asm!(
                         "mov {n0}, qword ptr [{name}]",

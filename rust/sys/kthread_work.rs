@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Follows the works of kthread workers (`kthread_worker`) as they are queued and executed.
+//! Follows the work items of kthread workers (`kthread_worker`) as they are queued and executed.
 //!
 //! ```text
 //!    sched_kthread_work_queue_work     .._execute_start             .._execute_end
@@ -29,15 +29,14 @@ use crate::sys::{
 };
 use kernel::{bindings, ffi::c_void};
 
-/// Whether a work with this function waits for its worker at this moment, as far as the memory at
-/// its address shows: the work may have been cancelled, and its memory may be used for something
-/// else.
+/// Whether the memory at this address looks like a work with this function that waits for its
+/// worker. The work may have been cancelled, and its memory reused.
 pub(crate) fn is_queued(work: u64, function: u64) -> bool {
     // SAFETY: Any numbers are valid.
     unsafe { helpers::lt_kthread_work_is_queued(work, function) }
 }
 
-/// Receives the events of works of kthread workers. See "Contexts" above.
+/// Receives the events of the work items of kthread workers. See "Contexts" above.
 pub(crate) trait Observer: Target {
     /// Called when a work is queued, a delayed one when its delay is over. The work's address, a
     /// multiple of 8, identifies it; `function` is the address of its function.
@@ -92,8 +91,8 @@ unsafe extern "C" fn ended<T: Observer>(
 
 /// The probes, the last step first: no event starts whose end would be missed.
 pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
-    // SAFETY: They have the arguments of these tracepoints. The work is valid but at the end, where
-    // it is not used.
+    // SAFETY: They have the arguments of these tracepoints. The work is valid except at the end,
+    // where it is not used.
     unsafe {
         [
             probe!(sched_kthread_work_execute_end: ended::<T>),

@@ -9,8 +9,8 @@
  * is seen, too.
  *
  * The events are perf's, one set for each CPU, counted all the time and read by
- * the instruction for that. They are pinned: perf neither takes turns with them
- * nor moves them, except in interrupts, which are off. An event that perf could
+ * the instruction for that. They are pinned: perf neither multiplexes them nor
+ * moves them, except in interrupts, which are off. An event that perf could
  * not give a counter (others may have them all) is not counted.
  *
  * begin and end run in probes; the others sleep.
@@ -153,7 +153,7 @@ static notrace bool lt_event_read(struct perf_event *event, u64 *count)
  */
 #define LT_WIDTH GENMASK_ULL(39, 0)
 
-/* The chosen events, on how many CPUs they count, and why not on another. */
+/* The chosen events, on how many CPUs they count, and why not on the others. */
 static u32 lt_chosen[LT_MEASURE_EVENTS];
 static u32 lt_nr_chosen;
 static u32 lt_cpus[LT_MEASURE_EVENTS];
@@ -216,7 +216,7 @@ static int lt_measure_online(unsigned int cpu)
 			WRITE_ONCE(lt_errors[i], PTR_ERR(event));
 			continue;
 		}
-		/* Complete before it is found, in interrupts of that CPU. */
+		/* Complete before an interrupt of that CPU can find it. */
 		smp_store_release(&events->of[i], event);
 		WRITE_ONCE(lt_cpus[i], lt_cpus[i] + 1);
 	}

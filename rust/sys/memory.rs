@@ -32,7 +32,7 @@ pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
 const LARGE: usize = 1 << 20;
 
 /// Fails with `ENOMEM` if this much memory, in bytes, is not available: a large allocation is not
-/// even tried, lest the kernel kill processes for it.
+/// even tried, so that the kernel does not kill processes for it.
 pub(crate) fn check(bytes: usize) -> Result {
     // SAFETY: No requirements.
     if bytes > LARGE && !unsafe { bindings::lt_memory_available(bytes) } {
@@ -146,15 +146,15 @@ fn possible() -> impl Iterator<Item = usize> {
 pub(super) fn is_possible(cpu: usize) -> bool {
     // SAFETY: Reads a variable that is constant after boot.
     let cpus = unsafe { bindings::lt_nr_cpus() };
-    // SAFETY: The number is below that of the mask's bits.
+    // SAFETY: The number is below the number of the mask's bits.
     cpu < cpus as usize && unsafe { bindings::lt_cpu_possible(cpu as u32) }
 }
 
-/// Types too large for the stack, for which all bytes zero are a value.
+/// Types too large for the stack, for which all-zero bytes are a valid value.
 ///
 /// # Safety
 ///
-/// They are.
+/// All-zero bytes are a valid value of the type.
 pub(crate) unsafe trait Zeroes {}
 
 // SAFETY: It is a word.
@@ -196,7 +196,7 @@ impl<T> PerCpu<T> {
     where
         T: Zeroes,
     {
-        // Alone on its cache lines.
+        // Each value has its own cache lines.
         let align = align_of::<T>().max(64);
         // SAFETY: No requirements; sleeps.
         let base = unsafe { bindings::lt_percpu_alloc(size_of::<T>(), align) };

@@ -17,7 +17,7 @@ use kernel::{
     },
 };
 
-/// A module that uses this module, which stays loaded as long as this value lives.
+/// A client module. This module stays loaded as long as the value lives.
 ///
 /// # Invariants
 ///
@@ -63,7 +63,7 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         if self.is_for_ever.load(Relaxed) == 0 {
-            // SAFETY: Balances the one of `new`.
+            // SAFETY: Balances the reference taken in `new`.
             unsafe { bindings::lt_module_put() };
         }
     }

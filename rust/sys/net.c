@@ -23,8 +23,8 @@ static_assert(LT_IPPROTO_ICMPV6 == IPPROTO_ICMPV6);
 static_assert(LT_IPPROTO_SCTP == IPPROTO_SCTP);
 
 /*
- * When it is received, its data begin with the header of the network layer, of
- * any length and content: the packet has not been checked yet.
+ * When a packet is received, its data begins with the header of the network
+ * layer, of any length and content: the packet has not been checked yet.
  */
 notrace void lt_packet(const struct sk_buff *skb, struct lt_packet *out)
 {

@@ -10,8 +10,8 @@
 //!                             kfree_skb_partial                    now part of another skb
 //! ```
 //!
-//! The names with `__`, `defer` and `partial` are functions: packets freed by them pass no
-//! tracepoint. C headers: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h),
+//! The names with `__`, `defer` and `partial` are functions that free packets without a tracepoint.
+//! C headers: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h),
 //! [`include/trace/events/net.h`](srctree/include/trace/events/net.h),
 //! [`include/trace/events/skb.h`](srctree/include/trace/events/skb.h)
 //!
@@ -91,7 +91,7 @@ impl Packet {
 /// How a packet ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// Its data were copied to user space, for the first time.
+    /// Its data was copied to user space, for the first time.
     Copied,
     /// The packet was consumed: normal end of its processing.
     Consumed,
@@ -106,7 +106,7 @@ pub(crate) trait Observer: Target {
     fn received(&self, packet: &Packet);
     /// Called at an end of a packet.
     fn ended(&self, packet: u64, end: End);
-    /// Called when the data of a packet now belong to the preceding one.
+    /// Called when the data of a packet now belongs to the preceding packet.
     fn merged(&self, packet: u64);
 }
 
@@ -197,7 +197,7 @@ fn probes<T: Observer>() -> [Probe<'static, T>; 4] {
 /// The functions that free a consumed packet.
 const FREES: [&CStr; 2] = [c"__kfree_skb", c"skb_attempt_defer_free"];
 
-/// The function that frees a packet whose data were merged into another one.
+/// The function that frees a packet whose data was merged into another packet.
 const MERGES: [&CStr; 1] = [c"kfree_skb_partial"];
 
 /// Returns the first tracepoint that this kernel lacks, if any, or `fprobe`.
@@ -232,7 +232,7 @@ impl<T: Observer> Attachment<T> {
 }
 
 /// The kernel's word for the reason why a packet was dropped; a number if the reason has no word,
-/// or no longer.
+/// or no longer has one.
 pub(crate) struct DropReason(pub(crate) u32);
 
 impl fmt::Display for DropReason {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work that is repeated in a kernel thread: the timers, the works and the lock
- * of periodic.rs, which engine/schedule.rs controls.
+ * Work that is repeated in a kernel thread: the timers, the work items and the
+ * lock of periodic.rs, which engine/schedule.rs controls.
  *
  *   timer      queues the work where it fires
  *   watch      calls look(), on a second CPU
@@ -27,10 +27,10 @@
 
 /*
  * A queue of our own. A search may take 100 ms: on system_highpri_wq, whose
- * workers run one at a time on a CPU, it would delay other works by as much. A
- * CPU-intensive work does not count towards this limit. Still bound to CPUs:
- * the watch relies on a worker running where the timer of its work ran, and the
- * takeover must run on the CPU that is asked.
+ * workers run one at a time on a CPU, it would delay other work items by as
+ * much. A CPU-intensive work item does not count towards this limit. Still
+ * bound to CPUs: the watch relies on a worker running where the timer of its
+ * work ran, and the takeover must run on the CPU that is asked.
  */
 static struct workqueue_struct *lt_periodic_wq;
 
@@ -166,8 +166,8 @@ struct lt_periodic *lt_periodic_new(lt_periodic_fn do_work,
 	hrtimer_setup(&periodic->watch, lt_periodic_watch, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS_PINNED_HARD);
 	/*
-	 * Two classes for lockdep: instances stop their works, which are
-	 * watched, under locks that the work for all of them takes.
+	 * Two classes for lockdep: an instance stops its work, which is
+	 * watched, under locks that the work for all instances takes.
 	 */
 	if (watched)
 		INIT_WORK(&periodic->work, lt_periodic_work);
@@ -190,8 +190,9 @@ void lt_periodic_kick(struct lt_periodic *periodic)
 
 /*
  * The schedule is stopped. Timers are started, and the takeover is queued, only
- * under the lock and while it is not stopped: from now on never. The work
- * remains, which the irq_work and the first timer queue; so these go first.
+ * under the lock and while it is not stopped: from now on never. Only the work
+ * itself is left, which the irq_work and the first timer queue; so these are
+ * stopped first.
  */
 void lt_periodic_free(struct lt_periodic *periodic)
 {
@@ -250,7 +251,7 @@ void lt_memory_work_stop(void)
 	synchronize_rcu();
 }
 
-/* The only one that probes call. */
+/* The only function here that probes call. */
 notrace void lt_queue_memory_work(void)
 {
 	struct lt_periodic *periodic = READ_ONCE(lt_memory_work);

@@ -6,8 +6,8 @@
 //! [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 //!
 //! A high-resolution timer queues the work on a workqueue; nothing is done in interrupt context.
-//! Work that must not be missed is watched by a second CPU. [`Schedule`] decides when and where it
-//! runs, and which CPU takes over; here are the timers, the workers and the lock that it needs.
+//! Work that must not be missed is watched by a second CPU. [`Schedule`] decides when and where the
+//! work runs, and which CPU takes over. This file has its timers, workers and lock.
 
 use crate::{
     engine::{
@@ -83,7 +83,7 @@ unsafe impl<T: Periodic> Send for PeriodicWork<T> {}
 unsafe impl<T: Periodic> Sync for PeriodicWork<T> {}
 
 impl<T: Periodic> PeriodicWork<T> {
-    /// Creates a work that rests. Sleeps; fails with `ENOMEM`.
+    /// Creates work that rests. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(target: Arc<T>) -> Result<Self> {
         let schedule = UnsafeCell::new(Schedule::new(T::WATCHED));
         let shared = Arc::new(Shared { target, schedule }, GFP_KERNEL)?;
@@ -145,7 +145,7 @@ impl<T: Periodic> Drop for MemoryWork<T> {
     }
 }
 
-/// Lets other tasks run, if it is time. For long [`Periodic`] work.
+/// Lets other tasks run, if necessary. For long [`Periodic`] work.
 pub(crate) fn cond_resched() {
     // SAFETY: Called by kernel threads that may sleep.
     unsafe { bindings::lt_cond_resched() };

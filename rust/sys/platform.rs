@@ -24,8 +24,7 @@ impl PreemptGuard {
 }
 
 impl PreemptGuard {
-    /// Returns a guard where preemption is off anyhow, and stays off: it costs nothing, not even a
-    /// place on the stack to point to.
+    /// Returns a guard for a caller with preemption off. It costs nothing, not even a place on the stack.
     ///
     /// # Safety
     ///

@@ -51,8 +51,8 @@ pub(crate) trait Text: Send + Sync + 'static {
 /// Maximum length of the message that a [`Sink`] takes, in bytes.
 pub(crate) const MESSAGE_MAX: usize = 80;
 
-/// A write-only file that takes a short message at a time, also from the group that may read the
-/// others.
+/// A write-only file that takes one short message at a time; the group that may read other files
+/// may write to it.
 pub(crate) trait Sink: Send + Sync + 'static {
     /// Takes the message of one write; of a longer one, the first [`MESSAGE_MAX`] bytes. Should not
     /// sleep for long, as writers measure time.

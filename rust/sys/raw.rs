@@ -2,10 +2,9 @@
 
 //! Handles any tracepoint, by the registers of its arguments.
 //!
-//! The arguments of `TP_PROTO` are passed in registers, in their order, as far as they fit:
-//! integers and pointers, each in a register of its own. The first register is for the probe's own
-//! data. Registers after the last argument have undefined content; so has the upper part of the
-//! register of a smaller type.
+//! The first arguments of `TP_PROTO`, integers and pointers, are passed in registers, in their
+//! order, one in each. The first register has the probe's own data. Registers after the last
+//! argument have undefined content, and so does the upper part of the register of a smaller type.
 //!
 //! So no compiler can compare the types, as it does for probes made with
 //! [`super::tracepoint::probe!`], and on a kernel with kCFI the call would trap: tracepoints.h
@@ -27,7 +26,7 @@ use crate::{
 use core::ffi::CStr;
 use kernel::{ffi::c_void, prelude::*, sync::Arc};
 
-/// Number of registers, on all machines that pass arguments in six or more.
+/// Number of registers, available on all machines that pass six arguments or more in registers.
 pub(crate) const REGISTERS: usize = 5;
 
 /// Handles tracepoints. `S` distinguishes the roles of a type that handles several. See "Contexts"

@@ -87,8 +87,8 @@ impl State {
         self.state & bindings::TASK_UNINTERRUPTIBLE != 0 && self.state & IDLE == 0
     }
 
-    /// Whether the state excludes that a task is in the middle of its work, or frozen: one test for
-    /// most sleeps.
+    /// Whether the state rules out that the task is in the middle of its work, or frozen: one test
+    /// that covers most sleeps.
     #[inline(always)]
     pub(crate) fn is_plain(self) -> bool {
         const OTHERS: u32 =
@@ -96,7 +96,7 @@ impl State {
         self.state & OTHERS == 0
     }
 
-    /// Returns the state in which a task sleeps that is being woken.
+    /// Returns the state in which a task that is being woken slept.
     #[inline(always)]
     pub(crate) fn of_sleeper(task: &TaskRef<'_>) -> Self {
         Self {

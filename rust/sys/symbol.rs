@@ -37,7 +37,7 @@ pub(super) fn written<const N: usize, R>(
 const SYMBOL_MAX: usize = helpers::LT_SYMBOL_MAX as usize;
 
 /// A return address, as the name of the function and the offset in it: `f+0x12/0x34`, and the name
-/// of its module, if it is in one. `?` for an address that is in no function, or no longer.
+/// of its module, if it is in one. `?` for an address that is in no function, or no longer in one.
 pub(crate) struct Symbol(pub(crate) u64);
 
 impl Symbol {
@@ -60,7 +60,7 @@ impl fmt::Display for Symbol {
 }
 
 /// The address of a function, printed as its name and the name of its module, if any; `?` if there
-/// is no function at this address, or no longer.
+/// is no function at this address, or no longer one.
 pub(crate) struct Function(pub(crate) u64);
 
 impl Function {

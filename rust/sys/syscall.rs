@@ -44,7 +44,7 @@ pub(crate) mod names;
 ///
 /// # Invariants
 ///
-/// The pointer is valid for `'a`, and of the current task.
+/// The pointer is valid for `'a`, and points to registers of the current task.
 pub(crate) struct Registers<'a> {
     raw: NonNull<bindings::pt_regs>,
     _during: PhantomData<&'a bindings::pt_regs>,
@@ -53,7 +53,7 @@ pub(crate) struct Registers<'a> {
 impl Registers<'_> {
     /// # Safety
     ///
-    /// `raw` is valid for the duration of `'a`, and of the current task.
+    /// `raw` is valid for the duration of `'a`, and points to registers of the current task.
     #[inline(always)]
     unsafe fn from_raw<'a>(raw: *mut bindings::pt_regs) -> Registers<'a> {
         // INVARIANT: The caller's promise.

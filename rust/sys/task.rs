@@ -84,7 +84,7 @@ mod in_place {
         task
     }
 
-    /// As lt_context().
+    /// Returns the innermost context of the CPU, as lt_context() does.
     #[inline(always)]
     pub(super) fn context() -> super::Context {
         use super::Context;
@@ -98,8 +98,8 @@ mod in_place {
             static __preempt_count: PreemptCount;
         }
         let count: u32;
-        // SAFETY: Reads a per-CPU variable, whose lower half, if there is another one, has all that
-        // is tested of it: that is the same on every CPU where the caller may run.
+        // SAFETY: Reads a per-CPU variable. Only its lower half is tested, if it has two: that half
+        // is the same on every CPU where the caller may run.
         unsafe {
             asm!(
                 "mov {count:e}, dword ptr gs:[rip + {counter}]",
@@ -398,8 +398,8 @@ impl<'a> TaskRef<'a> {
         on_cpu
     }
 
-    /// Whether the task may be on a CPU, or wait for one; `false` during a waking: it sleeps, and
-    /// has left its CPU, see sys/waiting.rs.
+    /// Whether the task may be on a CPU, or wait for one. `false` during a waking means that it
+    /// sleeps, and has left its CPU, see sys/waiting.rs.
     #[inline(always)]
     pub(crate) fn may_run(&self) -> bool {
         // Acquire: as in `is_awake`. In this order: a task leaves its queue, and then its CPU.
@@ -469,7 +469,7 @@ impl<'a> TaskRef<'a> {
             return false;
         }
         // Its CPU dequeues it in the end: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
-        // order, so a task may be asleep that still seems to be on the queue. Tasks of other
+        // order, so a task that still seems to be on the queue may be asleep. Tasks of other
         // classes also have an se.on_rq of 0; tasks of sched_ext count as asleep if they were
         // preempted on their way to sleep, and so does a task that is off the queue to get another
         // priority. 1 is TASK_ON_RQ_QUEUED, private to kernel/sched/; any other value means that it

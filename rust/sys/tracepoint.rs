@@ -5,7 +5,7 @@
 //! ```text
 //!   Probe<T>: a tracepoint's name, a function     Attachment<T>: they are called,
 //!   Probe<T>: ...                          -----> with this T
-//!   in the order of attaching: ends first         drop: detached, begins first; waits
+//!   in the order of attaching: ends first         drop: detached, starts first; waits
 //! ```
 //!
 //! For a measured probe (measure.rs), a tracepoint calls [`measured`], which calls the probe.
@@ -194,7 +194,7 @@ handlers! {
 /// A [`Probe`] of the tracepoint of this name that takes its arguments as numbers:
 /// `handled!(softirq_exit(vector): |probes: Probes, guard| probes.left(guard, vector))`.
 ///
-/// It does not compile with another number of arguments than the tracepoint has.
+/// It compiles only with the tracepoint's number of arguments.
 macro_rules! handled {
     ($tracepoint:ident($($argument:ident),+): |$data:ident: $type:ty, $guard:ident| $do:expr) => {{
         struct This;
@@ -216,7 +216,7 @@ macro_rules! handled {
         }
 
         // SAFETY: Given a pointer to a valid `$type`, which the type of the result asks for, the
-        // function does nothing with the arguments but to make numbers of them, in any context.
+        // function does nothing with the arguments but convert them to numbers, in any context.
         let probe: $crate::sys::tracepoint::Probe<'static, $type> = unsafe {
             $crate::sys::tracepoint::probe!($tracepoint: $crate::sys::tracepoint::handled!(
                 @function $($argument)+
@@ -289,7 +289,7 @@ unsafe extern "C" fn measured<T: Target>(
 /// Probes that are called with a `T`, until dropped. Dropping sleeps.
 pub(crate) struct Attachment<T> {
     attached: KVec<Attached>,
-    /// Both stay alive until the last probe has returned.
+    /// This and `with` stay alive until the last probe has returned.
     measured: KVec<KBox<Measured<T>>>,
     with: Arc<T>,
 }
@@ -326,8 +326,8 @@ impl<T: Target> Attachment<T> {
             let data = Arc::as_ptr(&self.with).cast_mut().cast();
             return Ok((probe.function, data));
         };
-        // SAFETY: By the invariant of `Probe` it is a function with such an ABI, of at most so
-        // many arguments, each in a register: more are passed than it takes.
+        // SAFETY: By the invariant of `Probe` it is a function with this ABI that takes at most
+        // this many arguments, each in a register, so more may be passed than it takes.
         let function = unsafe { core::mem::transmute::<*mut c_void, Function>(probe.function) };
         let with = self.with.clone();
         let measured = KBox::new(

@@ -142,7 +142,8 @@ impl Watched {
     /// [`tracepoint::synchronize`].
     pub(crate) fn has_run(&self) -> bool {
         let task = self.task.get();
-        // In this order: if it ran and was switched out before the first, the second shows that.
+        // In this order: if it ran and was switched out before the first test, the second one shows
+        // that.
         task.is_on_cpu() || task.switches() != self.switches
     }
 }
@@ -153,7 +154,6 @@ impl Watched {
 ///
 /// Tasks created meanwhile may be seen. Probes that were attached before have been called for each
 /// switch that this function did not see to be complete.
-/// for each switch that this function did not see to be complete.
 pub(crate) fn each<R>(
     mut see: impl FnMut(&PreemptGuard, &Waiting<'_>) -> Option<R>,
     mut after: impl FnMut(R, Option<Watched>),

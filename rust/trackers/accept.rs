@@ -54,6 +54,8 @@ tracker! {
     }
     attach: accept::Attachment<Probes> = accept::Attachment::new, accept::missing::<Probes>;
     impl {
+        const NO_USER_STACK: &str = NOT_RECORDED;
+
         const LABELS: labels::Rules = labels::Rules {
             // Addresses need their family and port; the rest is known only with the end.
             excluded: &["local", "remote", "bytes"],
@@ -63,8 +65,8 @@ tracker! {
 }
 
 impl Detail {
-    /// Returns the fields of an event, which keeps the owner, and the words between the first one,
-    /// which is the key, and the last one.
+    /// Returns the fields of an event. It keeps the owner, and the fields' words except the first
+    /// one, which is the key, and the last one.
     fn of(key: &[u64; 1], data: &[u64; WORDS]) -> Self {
         record::keyed(key, &data[Owner::WORDS..])
     }

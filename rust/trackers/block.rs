@@ -15,15 +15,16 @@
 //! steps that follow stamp the event; a request that goes to the driver directly is never inserted.
 //! The key is the request itself; only one request has this key at a time:
 //!
-//! - *requeued* requests continue, from their first issue, as the submitter waits since then;
+//! - *requeued* requests continue, from their first issue: the submitter has been waiting since
+//!   then;
 //! - *merged* requests cease to exist (`gone`, `merged`);
 //! - *partial* completions are counted, the last one ends the event;
 //! - requests that complete without ever having been issued have no delay to measure (`gone`,
-//!   `unissued`): an empty flush, as fsync makes it, is such a request. If the disk has a cache,
-//!   the block layer issues a flush of its own for it; that one is measured, and has no
-//!   submitter (pid 0);
-//! - a write that is part of a flush sequence completes twice: its data, which is measured, and the
-//!   whole sequence, which has no bytes, is not a request's end, and is not counted;
+//!   `unissued`), such as the empty flush of an fsync. If the disk has a cache, the block layer
+//!   issues a flush of its own for it; that one is measured, and has no submitter (pid 0);
+//! - a write that is part of a flush sequence completes twice: the completion of its data is
+//!   measured; the completion of the whole sequence has no bytes, and is neither a request's end
+//!   nor counted;
 //! - requests that leave without completing (`block_io_done` alone) are `gone`, `aborted`;
 //! - a request that is issued twice without having been requeued is a new one at the same address,
 //!   whose predecessor left unseen (`replaced`).

@@ -22,7 +22,7 @@ pub(super) use crate::{
     alert::record::{Owner, ID_BITS},
     control::{Kind as ParamKind, ALL},
     engine::{platform::Platform, Open, Verdict},
-    instance::{labels, probed::Live, Core, Details, Report},
+    instance::{kind::NOT_RECORDED, labels, probed::Live, Core, Details, Report},
     record::{Address, Record},
     sys::{
         platform::Kernel,
@@ -37,7 +37,7 @@ use crate::{
     engine::{event::EventCopy, Late},
     instance::{
         common,
-        kind::Kind,
+        kind::{Kind, RAISED_ELSEWHERE},
         probed::{Own, Probes}, //
     },
     record::{self, How, Shown},
@@ -51,6 +51,9 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
 {
     /// Whether the tracker raises no alerts about readers of alerts.
     const IS_OF_TASKS: bool = false;
+
+    /// See [`Kind::no_user_stack`].
+    const NO_USER_STACK: &str = RAISED_ELSEWHERE;
 
     /// Whether the alert of an end has the stack at the end.
     const HAS_STACK: bool = false;
@@ -134,6 +137,16 @@ pub(super) trait Events<const K: usize> {
 
     /// Ends an event; `finish` completes the fields of its alert. Returns whether there was one.
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut Self::Detail)) -> bool;
+
+    /// Ends an event of a task that is off the CPU until the probe returns. Its alert has the stack
+    /// of that task.
+    fn end_off_cpu(
+        &self,
+        guard: &Guard,
+        key: &[u64; K],
+        task: TaskRef<'_>,
+        finish: impl FnOnce(&mut Self::Detail),
+    ) -> bool;
 }
 
 impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for Live<T, K, D, O> {
@@ -183,6 +196,30 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
         );
         ended.is_some()
     }
+
+    #[inline(always)]
+    fn end_off_cpu(
+        &self,
+        guard: &Guard,
+        key: &[u64; K],
+        task: TaskRef<'_>,
+        finish: impl FnOnce(&mut T::Detail),
+    ) -> bool {
+        let ended = self.core.engine().event_out_if_known(
+            guard,
+            key,
+            Kernel::now,
+            |_| true,
+            |late| {
+                let mut detail = T::detail(&late.key, &late.data);
+                finish(&mut detail);
+                let owner = T::owner(&late.data);
+                let stack = |depth| Stack::of_task(&task, depth);
+                report_with::<K, D, O, T>(&self.core, guard, late, owner, detail, stack);
+            },
+        );
+        ended.is_some()
+    }
 }
 
 /// Raises the alert of an end.
@@ -192,13 +229,30 @@ pub(super) fn report<const K: usize, const D: usize, O: Own, T: Declared<K, D, O
     guard: &Guard,
     late: &Late<K, D>,
     owner: Owner,
+    detail: T::Detail,
+) {
+    let stack = |depth| match T::HAS_STACK {
+        true => Stack::here(depth),
+        false => Stack::EMPTY,
+    };
+    report_with::<K, D, O, T>(core, guard, late, owner, detail, stack);
+}
+
+/// Raises the alert of an end, with the stack that `stack` takes.
+#[cold]
+fn report_with<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>>(
+    core: &Core<K, D>,
+    guard: &Guard,
+    late: &Late<K, D>,
+    owner: Owner,
     mut detail: T::Detail,
+    stack: impl FnOnce(usize) -> Stack,
 ) {
     if T::IS_OF_TASKS && !tasks::is_reported(core, guard, &T::suspect(&detail, owner)) {
         return;
     }
-    let stack = if T::HAS_STACK && core.may_raise() {
-        Stack::here(core.depth())
+    let stack = if core.may_raise() {
+        stack(core.depth())
     } else {
         Stack::EMPTY
     };
@@ -409,6 +463,8 @@ macro_rules! tracker {
             ),
             detail_words: <Detail as $crate::record::Record>::WORDS,
             tail: None,
+            no_user_stack: <Tracked
+                as $crate::trackers::declare::Declared<$key, WORDS $(, $own)?>>::NO_USER_STACK,
             labels: Some($crate::instance::kind::Labelling {
                 source: |by| $crate::instance::labels::source(
                     &LABELS,

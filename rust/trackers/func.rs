@@ -74,6 +74,8 @@ tracker! {
     attach: Attached = Attached::new,
         || fprobe::missing().or_else(sched::missing_exits::<Probes>);
     impl {
+        const NO_USER_STACK: &str = NOT_RECORDED;
+
         fn collect_missed(core: &Core<2, WORDS>, attached: &mut Attached) {
             let missed = attached.functions.take_missed();
             core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);

@@ -64,6 +64,8 @@ tracker! {
         Ok([syscall::attach(live)?, requests])
     }, || missing::<Probes>().or_else(syscall::missing::<Probes>);
     impl {
+        const NO_USER_STACK: &str = NOT_RECORDED;
+
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             if let Detail::Request(request) = detail {
                 request.settle(now);

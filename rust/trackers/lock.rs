@@ -28,8 +28,8 @@
 //! - The stack of an end is walked on the caller's own stack, by tables that do not change.
 //! - Readers are woken, and memory is requested, by an irq_work: queueing it is an exchange and an
 //!   interrupt to the same CPU. Its callback (wake up, start a timer, queue a work) takes locks,
-//!   without holding those for which we were called, and may itself have to wait for one: that is
-//!   an event like others, except while our readers are woken, since it would wake them again.
+//!   but does not hold the lock that the event is about. If the callback itself waits for a lock,
+//!   that is an ordinary event, except while our readers are woken, since it would wake them again.
 //! - Nothing is printed.
 //! - The guard is a count of preemption. It may reschedule as it is dropped, if nothing else keeps
 //!   preemption off; a task that waits with a state set continues in that state, as after any
@@ -70,6 +70,8 @@ tracker! {
         contention_begin(lock: [void *], flags: [unsigned int]) => begun(lock, flags);
     }
     impl {
+        const NO_USER_STACK: &str = NOT_RECORDED;
+
         const LABELS: labels::Rules = labels::Rules {
             // Known only with the end.
             excluded: &["ret"],

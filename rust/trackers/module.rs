@@ -11,7 +11,7 @@ use crate::{
     control::Param,
     instance::{
         common,
-        kind::{all_right, Kind},
+        kind::{all_right, Kind, NOT_RECORDED},
         params,
     },
 };
@@ -42,6 +42,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &["busy", "nested"],
     detail_words: WORDS,
     tail: None,
+    no_user_stack: NOT_RECORDED,
     labels: None,
     detail: |alert, f| {
         let [id, len, first, ..] = alert.detail;

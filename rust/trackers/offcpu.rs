@@ -214,8 +214,8 @@ impl sched::Observer for Probes {
         // one exception: a task that was preempted on its way to sleep can be switched in at this
         // very moment. That end is missed, and the event is `replaced` when the task is switched
         // out again.
-        // Read before the event is searched: a task that has gone to sleep and left its CPU has its
-        // event.
+        // Read before the event is searched for: a task that has gone to sleep and left its CPU has
+        // its event.
         let may_run = wakee.may_run();
         let mut sleeps = false;
         engine.update(guard, &tasks::key(&wakee), |event| {

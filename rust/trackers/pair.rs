@@ -71,6 +71,8 @@ tracker! {
     keeps: [6];
     attach: BothAttached = BothAttached::new, || None;
     impl {
+        const NO_USER_STACK: &str = NOT_RECORDED;
+
         const LABELS: labels::Rules = labels::Rules {
             // They need their number of values.
             excluded: &["key", "begin"],

@@ -77,6 +77,8 @@ tracker! {
             last: [unsigned long], sync: [bool]) => begun(COMPACTION, u64::MAX);
     }
     impl {
+        const NO_USER_STACK: &str = NOT_RECORDED;
+
         const LABELS: labels::Rules = labels::Rules {
             // Complete only with the end.
             excluded: &["pages"],

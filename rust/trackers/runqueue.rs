@@ -8,10 +8,13 @@
 //!                       |<------------ delay ---------->|
 //! ```
 //!
-//! An event starts when a task is switched out that has not gone to sleep (`sched_switch`, the
+//! An event starts when a task that has not gone to sleep is switched out (`sched_switch`, the
 //! states `R` and `R+`): it was preempted, has yielded, or its cgroup has used up its quota. It
 //! ends when that task is switched in. The key is the task; the filter applies to it, with the CPU
 //! that it is switched out of.
+//!
+//! An alert has the stack of the task as it was switched out: where it was preempted. The stack is
+//! walked only for an alert.
 //!
 //! Tasks that slept and were woken are the subject of `wakeup`.
 //!
@@ -35,7 +38,7 @@ tracker! {
     tasks: true;
     params {}
     keeps: 7;
-    stored: prio policy from preempted migrated by prev;
+    stored: prio policy from preempted migrated by prev throttled;
     alert {
         /// The kernel's priority.
         prio: i16 at 0:32,
@@ -51,6 +54,9 @@ tracker! {
         by: Actor at 1,
         /// The task that was switched out for it.
         prev: Actor at 4 if alert,
+        /// Whether it was throttled: the quota of its cgroup, or its runtime of SCHED_DEADLINE, was
+        /// used up when it was switched out.
+        throttled: bool at 1:45,
     }
     attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
     impl {
@@ -78,7 +84,7 @@ impl sched::Observer for Probes {
                 self.core.engine().filtered(guard);
             }
         }
-        self.end(guard, &tasks::key(&next), move |alert| {
+        self.end_off_cpu(guard, &tasks::key(&next), next, move |alert| {
             alert.prev = tasks::actor(&prev);
             // The task is on this CPU, until the switch is done.
             alert.migrated = alert.from != prev.cpu();
@@ -103,6 +109,7 @@ impl Probes {
             prio,
             policy: Policy(policy),
             preempted: state.is_preempted(),
+            throttled: prev.is_throttled(),
             from: cpu,
             by: tasks::actor_or_idle(&next),
             ..Detail::default()

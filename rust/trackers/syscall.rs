@@ -22,8 +22,8 @@
 //!   That call's end has no start and is not counted.
 //!
 //! With `stacks=switch` the stack of a task whose call is above the threshold is walked whenever
-//! the task is switched in, when the stack is still as it was during the wait. Each is an alert
-//! with a reason of its own, and is not the end, which still comes once, when the call ends.
+//! the task is switched in, when the stack is still as it was during the wait. Each such stack is
+//! an alert with a reason of its own; the alert of the end still comes once, when the call ends.
 //!
 //! # Contexts
 //!
@@ -47,6 +47,9 @@ use crate::{
 
 mod call;
 
+// Read when an instance is created, by its name (instance/kind.rs).
+const _: usize = PARAM_USTACK;
+
 /// The value of `stacks` that reports every switch-in.
 const SWITCH: u64 = 1;
 
@@ -66,6 +69,9 @@ tracker! {
             "only calls of this ABI; compat is that of 32-bit programs";
         stacks: ParamKind::Word(&["timeout", "switch"]) => 0,
             "when to record the task's stack: on timeout, or also at each late switch-in",
+            fixed;
+        ustack: ParamKind::Switch => 0,
+            "the task's stack in user space in the alert of an end, by frame pointers",
             fixed;
     }
     keeps: 7;

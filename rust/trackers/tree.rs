@@ -61,7 +61,7 @@ use crate::{
     engine::{event::EventCopy, freelist::MAX_CELLS, Late},
     instance::{
         common,
-        kind::{Kind, Tail},
+        kind::{Kind, Tail, RAISED_ELSEWHERE},
         params,
         probed::{self, Live, Own, Probed},
         work::Work,
@@ -251,6 +251,7 @@ pub(crate) static KIND: Kind = Kind {
         "unserved",
         "endless",
     ],
+    no_user_stack: RAISED_ELSEWHERE,
     detail_words: <show::Detail as Record>::WORDS,
     tail: Some(Tail {
         of: show::steps_of,
@@ -400,7 +401,7 @@ impl Choice for Probes {
         let halves = self.core.halves(ORIGIN);
         let is_origin = match timing {
             Timing::Exact => !self.is_origin_chosen() || is_listed(halves, Origin::Timer as u16),
-            // Late by design, so only for users who ask for it.
+            // Late by design, so only on request.
             Timing::Tick => is_named(halves, Origin::Wheel as u16),
             Timing::Any => false,
         };

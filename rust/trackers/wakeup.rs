@@ -16,11 +16,11 @@
 //! woken too, and continues without having waited:
 //!
 //! - a task that wakes itself, or is woken by an interrupt on top of it, is seen to be awake;
-//! - a task that runs elsewhere may be about to be switched out on its CPU, and then does have to
-//!   be woken, by this waker. So the event starts, and is dropped (`gone`, `awake`) if the task
-//!   turns out to run on: it is switched out while runnable, that is, without having gone to sleep,
-//!   or it exits. If it does go to sleep and is woken again, that waking counts (`replaced`). Until
-//!   then such an event does not time out.
+//! - a task that runs elsewhere may be about to be switched out on its CPU, and must then be woken
+//!   by this waker. So the event starts, and is dropped (`gone`, `awake`) if the task turns out to
+//!   run on: it is switched out while runnable, that is, without having gone to sleep, or it exits.
+//!   If it does go to sleep and is woken again, that waking counts (`replaced`). Until then such an
+//!   event does not time out.
 //!
 //! # Contexts
 //!

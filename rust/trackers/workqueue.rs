@@ -92,6 +92,8 @@ tracker! {
         workqueue::Attachment::new(live, waits)
     }, workqueue::missing::<Probes>;
     impl {
+        const NO_USER_STACK: &str = "a worker of the kernel has no stack in user space";
+
         const LABELS: labels::Rules = labels::Rules {
             // Times before the end.
             excluded: &["queued", "running"],

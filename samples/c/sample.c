@@ -37,7 +37,7 @@ static u32 last_ms;
 
 /*
  * Runs where the event ends, here in the probe, or in a kernel thread if it
- * times out; it must not sleep. All pointers are to copies.
+ * times out; it must not sleep. All pointers point to copies.
  */
 static void late(const struct latency_tracker_report *report)
 {

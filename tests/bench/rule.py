@@ -113,7 +113,7 @@ def is_right(case, part, verdict):
     culprit = case["without"]["rule"]
     named = re.search(r" waited for ([a-z]+)\S*/[0-9]+$", verdict)
     if part == "timehist" and named:
-        # Naming the thread is enough, whatever it did.
+        # Naming the thread is enough.
         return f"{named[1]}/" in culprit or f"({named[1]}|" in culprit
     return re.fullmatch(culprit, verdict)
 

@@ -49,9 +49,8 @@ env -u LT_BUILD CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNIT
 	# these parts run only if named
 	wanted = [key for key in wanted if key[0] not in ("chains", "trace", "analyze", "structures")]
 	assert not [key for key in wanted if key not in rows], "rows are missing"
-	# nothing is lost, and a start that finds the pool exhausted does less than one that succeeds; the
-	# cost added to a run of hackbench is a difference of two runs, which may be negative by chance
-	# with only one round
+	# nothing is lost, and a start that finds the pool exhausted costs less than a successful start; the cost added
+	# to a run of hackbench is a difference of two runs, which may be negative by chance with only one round
 	may_be_less = ("lost_", "full_more_", "each_", "ours_to_")
 	bad = [row for row in result["rows"]
 	       if not row["unit"] or not (row["value"] > 0 or row["name"].startswith(may_be_less))]

@@ -38,12 +38,7 @@ cat >"$work/inside.sh" <<-'END'
 	mkdir $modules/updates
 	cp /lt/latency_tracker.ko $modules/updates/
 	depmod
-	null_disk slow 20000000
-	latency-tracker start slow_disk block threshold=10ms dev=slow
-	reads slow 5
-	wait_until 10 quiet slow_disk
-	latency-tracker watch slow_disk --count 5 || [ $? -eq 2 ]
-	assert_eq "$(stat slow_disk alerts)" 5 "alerts"
+	watch_slow_disk
 	latency-tracker list slow_disk
 	latency-tracker stop slow_disk
 	unload_module

@@ -74,7 +74,7 @@ skips() {
 }
 skips dkms/build 'no module for Linux 1.2.3-none: .*the headers of 1.2.3-none are neither' 1.2.3-none
 
-# LTTng's probe, which DKMS builds by itself: it builds with what is packed. (The tree has LTTng's source.)
+# LTTng's probe, which DKMS builds separately: it builds from the packed files. (The tree has LTTng's source.)
 source=usr/src/latency-tracker-lttng-$version
 # shellcheck disable=SC2016 # the inner shell expands it
 [ "$(kernelver=K kernel_source_dir=H bash -c '. "$1"; echo "$PACKAGE_NAME/$PACKAGE_VERSION $PRE_BUILD"' - "$source/dkms.conf")" \

@@ -16,7 +16,7 @@ echo busybox-static >"$LT_PACKAGES"
 echo bc >"$LT_PACKAGES.more"
 env=$work/latency-tracker/env
 
-# contents TREE: print what is in the tree, with modification times
+# contents TREE: print the files of the tree, with modification times
 contents() { (cd "$1" && find . -xdev ! -type d -printf '%p %s %T@ %l\n' | sort); }
 
 "$top/scripts/env"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The pages of --html in a real browser, without a network: what a reader clicks, turns and types has its effect, the
-# texts are those of the terminal, no name of a thread is markup, nothing is loaded, and nothing overlaps the edge of a
-# window. The traces are those of lt-ctf's tests. (cargo/test checks what the pages contain.)
+# The pages of --html in a real browser, without a network: clicks, the wheel and keys have their effects, the texts
+# match the terminal's, no name of a thread is markup, no resource is loaded, and no element overlaps the edge of a
+# window. The traces come from lt-ctf's tests. (cargo/test checks the content of the pages.)
 # timeout: 600
 # long: yes
 # worth: a browser

@@ -65,17 +65,9 @@ cmp "$LT_BUILD/$release/latency_tracker.ko" "$root/lib/modules/$release/updates/
 "$root/usr/bin/latency-tracker" --version >/dev/null || fail "the installed command does not run"
 grep -qx 'ExecStart=/usr/bin/latency-tracker apply' "$root/usr/lib/systemd/system/latency-tracker.service" ||
 	fail "the service does not start the command that was installed"
-# The shell of a user does not end when a function fails, so this one does not either.
-# shellcheck disable=SC2016 # the inner shell expands it
-completes() {
-	bash -uc '. "$1" && complete -p latency-tracker >/dev/null || exit; COMP_WORDS=(latency-tracker $2)
-		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-		_latency_tracker_names latency-tracker "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-		echo "${COMPREPLY[*]}"' - "$root/usr/share/bash-completion/completions/latency-tracker" "$1"
-}
-[ "$(completes wa)" = watch ] || fail "bash completes no command: $(completes wa)"
-[ "$(completes 'watch --ne')" = --new ] || fail "bash completes no option: $(completes 'watch --ne')"
-[ "$(completes 'run jbd2-c')" = jbd2-commit ] || fail "bash completes no recipe: $(completes 'run jbd2-c')"
+for shell in bash-completion/completions/latency-tracker fish/vendor_completions.d/latency-tracker.fish; do
+	grep -q LATENCY_TRACKER_COMPLETE= "$root/usr/share/$shell" || fail "$shell does not ask the command"
+done
 head -n 1 "$root/usr/share/zsh/site-functions/_latency-tracker" | grep -qx '#compdef latency-tracker' || fail "zsh would not load it"
 find "$root" -type d ! -perm 755 | grep . && fail "directories that not all can enter"
 

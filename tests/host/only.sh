@@ -21,20 +21,7 @@ grep -q 'no such tracker: softirqs; there are block module wakeup ' "$work/said"
 
 LT_MODULE_OUT=$work/out "$LT_TOP/scripts/build-module" stock TRACKERS='wakeup irq'
 cat >"$work/inside.sh" <<-'END'
-	. /lt/tests/lib.sh
-	insmod /lt/only.ko
-	# Uses the size of the module, since its code may be in huge pages that modules share.
-	module=$(awk '$1 == "latency_tracker" { print int(($2 + 1023) / 1024) }' /proc/modules)
-	# The first instance fills slabs and tables that stay.
-	for round in 1 2; do
-		before=$(memory_used)
-		control 'late wakeup threshold=0 events=64 max_events=64 ring=64'
-		wait_until 20 stat_is late alerts -gt 0
-		took=$(($(memory_used) - before))
-		control -late
-	done
-	echo "module: $module kB, an instance: $took kB"
-	[ $((module + took)) -le 1024 ] || fail "more than 1 MiB"
+	. /lt/tests/fits.sh
 	assert_eq "$(grep -c '^[a-z]*:' $LT/trackers)" 17 "trackers, present or not"
 	assert_eq "$(sed -n 's/^\([a-z]*\): .*/\1/p' $LT/trackers | head -n 2 | xargs)" "wakeup irq" "trackers of this module"
 	assert_eq "$(grep -c '^  unavailable: left out by TRACKERS= of the build$' $LT/trackers)" 15 "trackers left out"

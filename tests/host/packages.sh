@@ -91,12 +91,7 @@ echo "== in a virtual machine"
 	. /lt/tests/block.sh
 	PATH=/usr/sbin:/usr/bin:/sbin:/bin
 	modprobe latency_tracker
-	null_disk slow 20000000
-	latency-tracker start slow_disk block threshold=10ms dev=slow
-	reads slow 5
-	wait_until 10 quiet slow_disk
-	latency-tracker watch slow_disk --count 5 || [ $? -eq 2 ]
-	assert_eq "$(stat slow_disk alerts)" 5 "alerts"
+	watch_slow_disk
 	modprobe -r latency_tracker
 	! loaded' | tee "$work/said"
 [ "$(grep -c '^slow_disk .* dd .* slow RS' "$work/said")" -ge 5 ] || fail "the command did not show the alerts"

@@ -63,7 +63,7 @@ crash() {
 	echo 'echo c >/proc/sysrq-trigger; sleep 20'
 }
 vm_test crashed 28 "$(crash 'cc <cc>')"
-# The last test before the one that breaks the machine.
+# The last test before the test that breaks the machine.
 vm_test calm 26 'echo calm'
 vm_test snapped 25 "$(crash 'eb <53>')"
 vm_test hanging 5 'echo before; sleep 1000'

@@ -41,7 +41,7 @@ void threshold(void)
 	CHECK(!latency_tracker_event_out(t, &key, 8, 0));
 	CHECK(reports == 2 && last.delay >= 5000 && last_data.serial == 0);
 	latency_tracker_destroy(t);
-	/* No reader has to be notified. */
+	/* No reader needs a notification. */
 	c.callback = NULL;
 	t = latency_tracker_create(&c);
 	CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 100, 0));

@@ -116,7 +116,7 @@ void what_is_impossible_is_refused(void)
 	CHECK(latency_tracker_event_in(NULL, &key, 8, NULL) == -EINVAL);
 	CHECK(latency_tracker_event_in(t, NULL, 8, NULL) == -EINVAL);
 	latency_tracker_destroy(t);
-	/* Destroying a tracker twice, and one that never existed. */
+	/* Destroys a tracker twice, and a tracker that never existed. */
 	latency_tracker_destroy(t);
 	latency_tracker_destroy(NULL);
 	latency_tracker_destroy(ERR_PTR(-ENOMEM));

@@ -32,7 +32,7 @@ void lt_interrupts_nmi(unsigned int cpu);
 u64 lt_interrupts_sent(unsigned int cpu);
 u64 lt_interrupts_came(unsigned int cpu);
 
-/* Stops all of it and waits for what is under way. */
+/* Stops all interrupts, and waits for running ones. */
 void lt_interrupts_stop(void);
 
 /* Frees it. */

@@ -4,8 +4,8 @@
 //! of the same six keys, and searches for timeouts. Several events of each key are live, in a pool
 //! of twelve that is often full.
 //!
-//! All keys are in one bucket of the table. The results of the operations are noted, and in the
-//! end every counter has to match them. [`Mix::step`] runs in any context.
+//! All keys are in one bucket of the table. The results of the operations are noted, and in the end
+//! every counter must match them. [`Mix::step`] runs in any context.
 
 use crate::{
     common::{self, sums_hold, total, Engine, Verdict, SEED},

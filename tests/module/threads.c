@@ -12,7 +12,7 @@
 
 #include "threads.h"
 
-/* The engine's guards call it where they do not end with an instruction. */
+/* The engine's guards call it where they have no instructions of their own. */
 #define lt_preempt_enable lt_preempt_enable_uncounted
 #include "../../rust/sys/helpers.c"
 #undef lt_preempt_enable
@@ -96,7 +96,7 @@ int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg)
 		wake_up_process(task);
 	}
 
-	/* All or none: those that were started find nothing to do. */
+	/* If one thread cannot be started, the others return at once. */
 	for (cpu = 0; err && cpu < started; cpu++)
 		threads[cpu].fn = NULL;
 	complete_all(&go);

@@ -20,13 +20,16 @@ int lt_crowd_start(unsigned int nr, lt_thread_fn fn, void *arg);
 /* Stops them and waits. */
 void lt_crowd_stop(void);
 
-/* How many guards so far ended with a call, since they had to schedule; for one CPU at a time. */
+/*
+ * Number of guards so far that ended with a call to the scheduler; for one CPU
+ * at a time.
+ */
 unsigned long lt_guards_ended_by_call(void);
 
 /* The engine's guards call this one, which counts. */
 void lt_preempt_enable(void);
 
-/* Acts as if a task were woken that has to run here instead. With preemption off. */
+/* Acts as if a wakeup required a reschedule of this CPU. With preemption off. */
 void lt_want_to_schedule(void);
 bool lt_wants_to_schedule(void);
 

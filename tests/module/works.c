@@ -34,7 +34,7 @@ static __always_inline void lt_sleep(unsigned int us)
 {
 	/* Not msleep(), which rounds up to ticks. */
 	usleep_range(us, us + 1);
-	/* No tail call: the caller has to be on the stack. */
+	/* No tail call: the caller must be on the stack. */
 	barrier();
 }
 

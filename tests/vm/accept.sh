@@ -4,7 +4,7 @@
 # A server that takes 20 ms to its first byte is reported once per connection: task, file, ports, number of bytes, and
 # the delay that the server itself measures, over IPv4, IPv6 and a Unix socket. Later data is not reported, and a
 # connection closed without sending anything is gone. Filters by port and process work. A server that was waiting in
-# accept(2) when an instance was removed gets its connection, whatever probes are registered meanwhile.
+# accept(2) when an instance was removed gets its connection, even if other probes are registered meanwhile.
 #
 # The machine's clock counts instructions.
 # kernels: stock rt

@@ -57,7 +57,7 @@ for event in latency_tracker_alert latency_tracker_alert_block; do
 done
 grep -q ' block_rq_issue: ' /tmp/events || fail "no other events"
 
-# Those that explain finds in the trace are those of /proc.
+# The alerts that explain finds in the trace are the alerts of /proc.
 latency-tracker explain --json --alerts /tmp/alerts /tmp/trace >/tmp/of-lines
 latency-tracker explain --json --seq 1 --seq 2 --seq 3 --seq 4 --seq 5 /tmp/trace >/tmp/of-trace
 cmp /tmp/of-lines /tmp/of-trace || { diff /tmp/of-lines /tmp/of-trace; fail "other alerts in the trace"; }

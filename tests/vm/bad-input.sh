@@ -38,8 +38,8 @@ bad() {
 	[ "$(state)" = "$before" ] || fail "'$3' to $1 changed something"
 }
 
-# log_is_right: check that the log has one line for each, in order, with the offending word in
-# quotes.
+# log_is_right: check that the log has one line for each failed write, in order, with the offending
+# word in quotes.
 log_is_right() {
 	dmesg | grep 'latency_tracker: ' | tail -n +$((first + 1)) >/tmp/log
 	assert_eq "$(wc -l </tmp/log)" "$(wc -l </tmp/expected)" "lines in the log"
@@ -154,11 +154,11 @@ done
 
 # Of several lines, only those before the bad one are executed.
 if printf 'four block\nfive blocks\nsix block\n' 2>/dev/null >$LT/control; then fail "a bad line among good ones was accepted"; fi
-[ -d $LT/four ] && [ ! -d $LT/five ] && [ ! -d $LT/six ] || fail "not the first line alone was done"
+[ -d $LT/four ] && [ ! -d $LT/five ] && [ ! -d $LT/six ] || fail "expected only the first line to take effect"
 control '-four'
 [ "$(state)" = "$before" ] || fail "something else has changed"
 
-# Files that cannot be written, or read, at all.
+# Files that cannot be written, and that only root can read.
 for file in trackers version wakeup alerts one/stats one/histogram one/pending one/events one/ring one/from one/alerts; do
 	mode=$(ls -l "$LT/$file" | cut -c1-10)
 	assert_eq "$mode" -r-------- "$file"

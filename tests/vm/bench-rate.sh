@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker bench rate` counts what LTTng loses: nothing if the events fit into the buffers.
-# If they do not fit while the consumer sleeps, many are lost, and LTTng and the trace report the
-# loss, too. Rates are not judged. However the run ends, no session, daemon or trace is left. A
-# daemon that was running before stays.
+# `latency-tracker bench rate` counts the events that LTTng loses: none if the events fit into the buffers. If they do
+# not fit while the consumer sleeps, many are lost, and LTTng and the trace report the loss, too. Rates are not judged.
+# However the run ends, no session, daemon or trace is left. A daemon that was running before stays.
 # kernels: stock
 # long: rt
 # cpus: 2

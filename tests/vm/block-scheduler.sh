@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# With an I/O scheduler, the times in the queue and in the device are separate. Merged requests are
-# gone and counted.
+# With an I/O scheduler, the times in the queue and at the device are separate. A merged request is
+# counted in `gone` and `merged`.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -36,7 +36,7 @@ waits_there 3
 writes queued 1 2 &
 waits_there 4
 writes queued 1 1 &
-# Wait for the readers only, not for the two that print alerts: these never end.
+# Wait for the writers only, not for the two readers of alerts, which never end.
 wait %3 %4 %5 %6 %7 || :
 wait_until 20 quiet insert
 wait_until 5 quiet issue
@@ -57,7 +57,7 @@ while read -r line; do
 	queue=$(echo "$line" | field queue) device=$(echo "$line" | field device)
 	assert_eq "$(echo "$line" | field delay)" $((queue + device)) "delay from insertion"
 done </tmp/insert
-[ "$(grep 'bytes=12288' /tmp/insert | field queue)" -ge 100000000 ] || fail "it waited for the tag"
+[ "$(grep 'bytes=12288' /tmp/insert | field queue)" -ge 100000000 ] || fail "the merged request did not wait for the tag"
 while read -r line; do
 	assert_eq "$(echo "$line" | field delay)" "$(echo "$line" | field device)" "delay from issue"
 done </tmp/issue

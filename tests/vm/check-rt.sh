@@ -14,7 +14,7 @@
 # some
 # append: isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=1-3 irqaffinity=0-1 skew_tick=1
 # debug: no, it needs a command line of its own
-# alone: it changes what is isolated, and where everything runs
+# alone: it changes the isolation of CPUs, and the placement of all tasks
 
 . /lt/tests/lib.sh
 
@@ -44,7 +44,7 @@ cat >/tmp/rows.py <<-'END'
 	    open("/tmp/fix/" + row["row"], "w").write("".join(fix + "\n" for fix in row["fix"]))
 END
 
-# row NAME: print "STATE: what was found".
+# row NAME: print "STATE: RESULT".
 row() { sed -n "s/^$1=//p" /tmp/rows; }
 
 # says NAME START: check that the text of the row begins with START.

@@ -68,7 +68,7 @@ assert_eq "$(cat /tmp/watched)" "" "with --new"
 says 2 "slow" $COMMAND watch slow -n 4
 says 0 "of ended: had timed out" $COMMAND list slow
 
-# A refusal says what was expected, and changes nothing.
+# An error names the expected input, and changes nothing.
 says 1 "did you mean threshold=?" $COMMAND start slow block treshold=1ms
 says 1 "list --trackers block" $COMMAND start slow block treshold=1ms
 says 1 "did you mean block?" $COMMAND start new blok
@@ -101,9 +101,7 @@ done
 # The shell completes existing instances, trackers and parameters.
 completes() {
 	bash -c '. /usr/local/share/bash-completion/completions/latency-tracker
-		compopt() { :; }
-		COMP_WORDS=(latency-tracker $1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-		_latency_tracker_names latency-tracker "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+		COMP_LINE="latency-tracker $1"; COMP_POINT=${#COMP_LINE}; _latency_tracker
 		echo ${COMPREPLY[*]}' - "$1"
 }
 assert_eq "$(completes 'watch sl')" slow "an instance"

@@ -131,7 +131,7 @@ if all && grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	# The counters of its cgroup are not in the capture, which belongs to another task; the functions
 	# of timers may be.
 	case_of quota 'waits quota 1 10 50' \
-		'python3/\d+ was runnable; CPU 1 was idle for \S+ before the thread ran: (perhaps cpu\.max, one of whose timers expired at the end; its counters \(nr_throttled\) are not recorded|the CPU was slow to leave idle, or a limit that is not recorded applied \(cpu\.max, SCHED_DEADLINE\))' \
+		'python3/\d+ was held back by cpu\.max of its cgroup or an ancestor' \
 		runqueue threshold=50ms cgroup=/lt-quota max_alerts=2
 fi
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A call of 20 ms is reported once, with its delay, caller, arguments and result. Each of several
-# nested calls has its own depth and delay. A call in an interrupt has no owner. If a task sleeps in
-# the function, the call times out, with the stack. If a task exits in it, the call is gone. The
-# module of a followed function cannot be unloaded. A call that is in flight when its instance is
-# removed, or turned off and on, returns normally, whatever probes are registered meanwhile, by this
-# module or others, before and after the module is unloaded. A function that cannot be followed is
+# A call of 20 ms is reported once, with its delay, caller, arguments and result. Each of several nested calls has its
+# own depth and delay. A call in an interrupt has no owner. If a task sleeps in the function, the call times out, with
+# the stack. If a task exits in it, the call is gone. The module of a followed function cannot be unloaded. A call that
+# is in flight when its instance is removed, or turned off and on, returns normally, even if other probes are registered
+# meanwhile, by this module or others, before and after the module is unloaded. A function that cannot be followed is
 # refused, and the log quotes the word.
 # kernels: stock rt
 # cpus: 2

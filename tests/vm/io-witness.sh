@@ -77,7 +77,7 @@ cat /tmp/calls.profile
 # All classes occurred: each column has a count.
 awk 'NR > 2 { for (i = 2; i <= NF; i++) n[i] += $i } END { for (i = 2; i <= 9; i++) if (!n[i]) { print "column", i; exit 1 } }' \
 	/tmp/calls.profile || fail "a class has no counts"
-# The requests of the process are the ones that it submitted, only a part of the disk's requests.
+# The requests of the process, which are only a part of the disk's requests.
 submitted=$(awk 'NR > 2 { n += $8 + $9 } END { print n }' /tmp/calls.profile)
 assert_eq "$submitted" $((2 * rounds)) "requests of the process"
 for name in calls disk; do

@@ -68,7 +68,7 @@ head -n 1 $LT/s/labels | grep -q '^by=comm labels=4 max_labels=4 full=1 memory=[
 whole s
 assert_eq "$(stat p ended)" "$(stat s ended)" "an instance without labels"
 
-# Nothing about labels is there without by=; with it, the line describes the same instance.
+# Without by=, an instance shows no labels; with it, its line describes the same instance.
 [ ! -e $LT/p/labels ] && [ ! -e $LT/p/by ] || fail "files of labels without by="
 ! grep '^p ' $LT/control | grep -q 'by=\|max_labels=' || fail "by= without by="
 line=$(grep '^s ' $LT/control)
@@ -121,7 +121,7 @@ rmdir $cgroups/one $cgroups/three
 umount $cgroups
 rmdir $cgroups
 
-# By disk: a field of 32 bits beside another one, and one of four words.
+# By disk: a field of 32 bits that shares its word, and a field of four words.
 null_disk one 100000
 null_disk two 100000
 control 'd block by=dev threshold=10s'
@@ -173,7 +173,7 @@ while read -r tracker by; do
 	fi
 done </tmp/all
 
-# What is refused changes nothing.
+# A refused line changes nothing.
 before=$(cat $LT/control)
 for line in 'x syscall by=nothing' 'x syscall by=comm max_labels=1' 'x syscall by=comm max_labels=257' 'x syscall by=ret' \
 	'x syscall max_labels=8' 's syscall by=pid' 's syscall max_labels=8' 's syscall by=none' 'x tree by=comm'; do

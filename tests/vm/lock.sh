@@ -40,13 +40,13 @@ for _ in 1 2 3; do two; done
 alerts_of l /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
-grep " kind=$mutex ret=0 stack=\"[^\"]*param_attr_store+" /tmp/alerts >/tmp/params || fail "nobody has waited"
+grep " kind=$mutex ret=0 stack=\"[^\"]*param_attr_store+" /tmp/alerts >/tmp/params || fail "no task waited for the mutex"
 assert_eq "$(wc -l </tmp/params)" 3 "alerts of the mutex"
 assert_eq "$(sed 's/.* lock=\([0-9a-f]*\) .*/\1/' /tmp/params | sort -u | wc -l)" 1 "locks"
 if grep -q 'latency_tracker\|__traceiter' /tmp/alerts; then fail "our own functions"; fi
 for delay in $(field delay </tmp/params); do
-	[ "$delay" -ge 10000000 ] || fail "it is below the threshold: $delay ns"
-	! in_time || [ "$delay" -lt 10000000000 ] || fail "less than 1.2 s took $delay ns"
+	[ "$delay" -ge 10000000 ] || fail "an alert below the threshold: $delay ns"
+	! in_time || [ "$delay" -lt 10000000000 ] || fail "a wait of at most 1.2 s was reported as $delay ns"
 done
 assert_eq "$(stat none alerts)" 0 "alerts of other kinds"
 control -none
@@ -90,7 +90,7 @@ def thread(work):
 writers = threading.Barrier(WRITERS)
 def write_all():
     write()
-    # The last writer ends the file.
+    # The last writer closes the pipe, so the readers see its end.
     if writers.wait() == 0:
         os.close(writing)
 for _ in range(WRITERS):
@@ -149,13 +149,13 @@ python3 /tmp/count.py $tids <$trace/trace >/tmp/traced
 tail -n 2 $trace/trace
 echo "waits: $(cat /tmp/traced), events: $(stat all started) $(stat all ended)"
 assert_eq "$(stat all started) $(stat all ended)" "$(cat /tmp/traced)" "waits"
-[ "$(stat all ended)" -gt 20 ] || fail "hardly anybody has waited"
+[ "$(stat all ended)" -gt 20 ] || fail "too few waits"
 assert_eq "$(stat all full) $(stat all negative) $(stat all alerts_lost)" "0 0 0" "lost"
 assert_eq "$(stat all alerts)" "$(stat all ended)" "alerts"
 cat $LT/all/wakeup >/tmp/alerts
 sed 's/.* kind=\([^ ]*\) .*/\1/' /tmp/alerts | sort | uniq -c
 if grep -v ' lock=[0-9a-f]* kind=[a-z:A-Z-]* ret=-*[0-9]* stack="' /tmp/alerts | head -n 3 | grep .; then fail "odd alerts"; fi
-if grep -q ' kind=other ' /tmp/alerts; then fail "a kind that is not known"; fi
+if grep -q ' kind=other ' /tmp/alerts; then fail "unknown lock kind"; fi
 control -all
 
 # Each wait of any task raises an alert with its stack. Each alert is traced, and wakes readers.

@@ -3,7 +3,8 @@
 #
 # The memory of the module and of an instance of each tracker, according to the counters of the
 # kernel's allocators. Instances have the default pool, or a pool for small machines; an instance
-# with the latter must fit in 256 kB. Removing all instances and the module frees all of the memory.
+# with the latter must fit in 256 kB, and grows with events= by at most 256 bytes an event. Removing
+# all instances and the module frees all of the memory.
 # long: stock rt
 # cpus: 2
 # alone: it measures the free memory of the whole machine
@@ -55,6 +56,12 @@ for tracker in $TRACKERS; do
 	small=$(takes $tracker $SMALL)
 	echo "$tracker: $usual kB, $SMALL: $small kB"
 	[ "$small" -le 256 ] || fail "a small $tracker takes $small kB"
+done
+for events in 64 256 1024 4096; do
+	kb=$(takes wakeup events=$events max_events=$events ring=64)
+	echo "wakeup, events=$events: $kb kB"
+	# A cell of the pool, its place in the table and its copy for readers; the rest does not depend on it.
+	[ "$kb" -le $((48 + events / 4)) ] || fail "a wakeup of $events events takes $kb kB"
 done
 unload_module
 # The kernel's own caches keep some of the more than 300 MB.

@@ -105,7 +105,7 @@ child = load("/tmp/child.json")
 tids = [part["thread"]["tid"] for part in child["segments"]]
 assert child["thread"]["tid"] == $child and tids[-2:] == [$tid, $child] and len(tids) > 2, tids
 last = child["segments"][-1]
-# What the processor spent on the child: 50 ms by the kernel's account.
+# The CPU time of the child: 50 ms by the kernel's account.
 ran = [s for s in last["states"] if s["class"] == "working" or s["cause"]["kind"] == "interrupted"]
 assert 45_000_000 <= sum(map(took, ran)), last["sums"]
 END

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The kernel accepts every recipe; one that needs a module that is not loaded is refused with the name of that module.
-# What they measure is provoked: each counts what happened, and names the task whose operation was the longest.
+# The kernel accepts every recipe; a recipe that needs a missing module is refused with the name of that module. The
+# tests provoke the measured operations: each recipe counts them, and names the task of the longest one.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -36,7 +36,7 @@ provoke() {
 	latency-tracker run "$_name" --json -o /tmp/r.json "$@" >/tmp/run.log 2>&1 || { cat /tmp/run.log; fail "$_name: $?"; }
 	expect "$_name" "$_expression"
 }
-# beside NAME EXPRESSION [KEY=VALUE...] -- COMMAND...: run the recipe, and the command beside it.
+# beside NAME EXPRESSION [KEY=VALUE...] -- COMMAND...: run the recipe, and the command at the same time.
 beside() {
 	_name=$1 _expression=$2 _settings=''
 	shift 2
@@ -121,7 +121,7 @@ wait_until 20 test -b "/dev/$sd"
 beside scsi-command 'r["count"] >= 4 and r["max"] > 20e6' threshold=15ms -- \
 	dd if="/dev/$sd" of=/dev/null bs=4k count=4 iflag=direct
 
-# Calls: exactly as many as were made.
+# Calls: the exact number.
 dd if=/dev/zero of=/tmp/calls bs=4k count=1 2>/dev/null
 for name in open read write stat; do
 	provoke $name 'r["count"] == 5' comm=marked -- python3 /lt/tests/provoke.py calls /tmp/calls
@@ -179,7 +179,7 @@ trace=/sys/kernel/tracing
 provoke ipi-wait 'r["count"] > 0 and longest["comm"] == "sh"' threshold=1us -- \
 	sh -c "echo 1 >$trace/events/signal/enable; echo 0 >$trace/events/signal/enable"
 
-# Suspend, as far as the devices.
+# Suspends the devices only.
 if [ -e /sys/power/pm_test ]; then
 	echo 1 >/sys/module/suspend/parameters/pm_test_delay
 	echo devices >/sys/power/pm_test

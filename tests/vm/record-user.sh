@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # A user who is not root records, as a member of the groups of LTTng's session daemon and of the module: the captures
-# are this user's own. What such a user cannot do is refused in a line with the remedy: without either group, without a
-# session daemon of root, an instance that does not exist, and a directory of root.
+# are this user's own. What such a user cannot do fails with one line that has the remedy: if either group or root's
+# session daemon is missing, if the instance does not exist, and if the directory is root's.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -15,7 +15,7 @@
 . /lt/tests/block.sh
 . /lt/tests/recorders.sh
 
-# A user and a group, for the time of this test. LTTng looks its users up there.
+# A user and a group, for the duration of this test. LTTng looks its users up there.
 cp /etc/passwd /etc/group /tmp
 echo 'anna:x:1234:1234::/tmp/anna:/bin/sh' >>/tmp/passwd
 printf 'anna:x:1234:\nlatency-tracker:x:990:anna\n' >>/tmp/group
@@ -39,15 +39,15 @@ anna() {
 hears() {
 	words=$1 groups=$2
 	shift 2
-	! anna "$groups" latency-tracker record "$@" >/tmp/refused.log 2>&1 || fail "record $* as a member of $groups"
-	grep -F "$words" /tmp/refused.log || { cat /tmp/refused.log; fail "no word of: $words"; }
+	! anna "$groups" latency-tracker record "$@" >/tmp/refused.log 2>&1 || fail "record $* was not refused with groups $groups"
+	grep -F "$words" /tmp/refused.log || { cat /tmp/refused.log; fail "missing in the output: $words"; }
 	assert_eq "$(grep -vc 'measuring for a second' /tmp/refused.log)" "${lines:-1}" "lines of the refusal"
 }
 
 hears 'it does not run: `systemctl start lttng-sessiond` as root starts it' 102,990 -o /tmp/anna/captures slow
 lttng-sessiond --daemonize
 hears 'session daemon: `usermod --append --groups tracing anna` as root' 990 -o /tmp/anna/captures slow
-# what is wrong, and the remedy
+# the fault, and the remedy
 lines=2 hears '`usermod --append --groups latency-tracker anna` as root' 102 -o /tmp/anna/captures slow
 hears 'run `latency-tracker start fresh block` with these parameters as root' 102,990 -o /tmp/anna/captures fresh block threshold=50ms
 mkdir -m 700 /tmp/roots

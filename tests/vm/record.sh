@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and
-# misses no alert, whatever other readers `wakeup` has. A full disk or a killed session daemon loses
+# misses no alert, even if `wakeup` has other readers. A full disk or a killed session daemon loses
 # the trace, not the alert. A capture has the limits of the late thread's cgroups, with their
 # counters before and after the delay, and the addresses of the functions in its trace. Ctrl-C
 # leaves no session, instance or daemon behind. Old captures are removed; `captures` lists and shows

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker run` counts exactly what a command and its descendants do, from execve on, and no other process; shows
-# the longest operation, what was lost by its counter, and what has not ended; passes on how the command ended. Neither
-# an end, a signal nor an error leaves an instance, a cgroup, a note or the module behind.
+# `latency-tracker run` counts exactly the operations of a command and its descendants, from execve on, and of no other
+# process. It shows the longest operation, the counters of losses, and unfinished operations, and passes on the
+# command's exit status. Neither an end, a signal nor an error leaves an instance, a cgroup, a note or the module
+# behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -20,7 +21,7 @@ mkdir -p "/usr/lib/modules/$(uname -r)/updates"
 cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
 /sbin/depmod
 
-# nothing_left: what a run has made is gone.
+# nothing_left: check that a run has removed all that it made.
 nothing_left() {
 	[ ! -d $LT ] || fail "the module is still loaded"
 	_found=$(find /sys/fs/cgroup /run/latency-tracker -maxdepth 1 -name '*latency-tracker-run*' -o -name '*.json' 2>/dev/null) || :
@@ -67,7 +68,7 @@ if [ -x /usr/bin/setpriv ]; then
 	rmmod latency_tracker
 fi
 
-# A command: exactly its calls, and those of its descendants, whatever they do with sessions and parents. Others sleep
+# A command: exactly its calls and the calls of its descendants, regardless of sessions and parents. Others sleep
 # meanwhile.
 sh -c 'while :; do sleep 0.01; done' &
 other=$!
@@ -100,7 +101,7 @@ says 'the command has ended: signal 15'
 
 # A time, with and without something that is late.
 run 0 syscall calls=clock_nanosleep threshold=1h -d 1s
-says 'measuring for 1s .*syscall, for [0-9.]+s .*Nothing took longer than'
+says 'measuring for 1s .*syscall, for [0-9.]+s .*Nothing that ended took longer than'
 python3 -c '
 import time
 while True:
@@ -112,7 +113,7 @@ grep -q 'The longest over 10ms' /tmp/result || fail "no result in the file"
 kill $sleeper
 wait $sleeper || :
 
-# What is lost: a pool of one event, and eight that sleep at once.
+# Losses: a pool of one event, and eight simultaneous sleeps.
 result 0 'r["missing"]["full"] > 0 and r["count"] + r["missing"]["full"] == 8' \
 	syscall calls=clock_nanosleep threshold=1h events=1 max_events=1 -- python3 -c '
 import threading, time
@@ -122,7 +123,7 @@ for thread in threads: thread.join()'
 run 0 syscall calls=clock_nanosleep threshold=1h events=1 max_events=1 -- sh -c 'sleep 0.2 & sleep 0.2 & sleep 0.2 & wait'
 says 'Lost, dropped or not counted.* full [1-9][0-9]* operations lost, since the pool was full'
 
-# What has not ended; the command goes on.
+# Unfinished operations; the command continues.
 run 0 syscall calls=clock_nanosleep threshold=1h -d 1s -- sleep 1000
 says 'the command, process [0-9]+, goes on.*Not ended: 1,.*sleep/[0-9]+, syscall, for [0-9.]+m?s'
 pid=$(sed -n 's/.*the command, process \([0-9]*\), goes on.*/\1/p' /tmp/run.log)
@@ -146,7 +147,7 @@ assert_eq $status 143 "the exit status of a command that SIGTERM ended"
 says 'syscall, for .*count [0-9]+'
 nothing_left
 
-# What a killed run has left is removed by the next one; the module stays, since it was loaded before.
+# The next run removes the leftovers of a killed run; the module stays, since it was loaded before.
 latency-tracker run syscall -- sh -c 'echo runs; exec sleep 1000' >/tmp/run.log 2>&1 &
 run=$!
 wait_until 60 grep -q runs /tmp/run.log

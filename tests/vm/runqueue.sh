@@ -4,7 +4,7 @@
 # A SCHED_FIFO process keeps a computing process off its CPU for 100 ms. This is reported once, with
 # the task that ran instead. A process with a quota of 10 % of a CPU waits for the rest of each
 # period of 100 ms. There are as many alerts as the kernel counts throttled periods, without a task
-# that ran instead, since the CPU was idle.
+# that ran instead, since the CPU was idle; the alerts say that the process was throttled.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -35,6 +35,7 @@ assert_eq "$(wc -l </tmp/alert)" 1 "alerts of the preempted task"
 by=$(other_of prev "$victim" $(($(field time </tmp/alert) - $(field delay </tmp/alert))))
 assert_eq "$(field by_tid </tmp/alert)" "$by" "who ran instead"
 [ "$by" != "$hog" ] || assert_eq "$(field by_comm </tmp/alert)" python3 "its name"
+grep -q ' throttled=0 stack="' /tmp/alert || fail "the preempted task is said to be throttled, or has no stack"
 [ "$(field delay </tmp/alert)" -ge "${ms}000000" ] || fail "it waited $(field delay </tmp/alert) ns"
 control 'w runqueue enabled=0'
 sums_hold w
@@ -65,6 +66,9 @@ case $missing in 0|1) ;; *) fail "throttled $missing times more than there are a
 for delay in $(field delay </tmp/alerts); do
 	{ [ "$delay" -ge 50000000 ] && [ "$delay" -lt 200000000 ]; } || fail "it waited $delay ns"
 done
+# The last one may be at its exit.
+[ "$(grep -c ' throttled=1 stack="' /tmp/alerts)" -ge $(($(wc -l </tmp/alerts) - 1)) ] ||
+	fail "throttled waits that are not marked, or without a stack"
 grep ' by_pid=0 by_tid=0 by_comm="idle" ' /tmp/alerts >/tmp/idle || fail "no alert without a task that ran instead"
 [ "$(stat w filtered)" -gt 0 ] || fail "no other task was preempted"
 sums_hold w

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each structure that `make bench B=structures` compares does what it is measured for. Every start
-# has one end, on its own CPU, on another one, and while two CPUs race for it. Losses are counted.
-# The pool is complete afterwards.
+# Each structure that `make bench B=structures` compares works correctly. Every start has one end,
+# on its own CPU, on another one, and while two CPUs race for it. Losses are counted. The pool is
+# complete afterwards.
 # kernels: rt
 # long: stock
 # cpus: 2

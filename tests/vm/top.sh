@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker top` shows what the module counted. `--once` prints the values of `hist` and of the
-# counters. The intervals of a run add up to them, to the last operation, while instances come and go
-# and another reader of `wakeup` gets every alert. On a terminal, it ends with the module, and restores
-# the terminal.
+# `latency-tracker top` shows the module's counts. `--once` prints the values of `hist` and of the counters. The
+# intervals of a run add up to them, to the last operation, while instances come and go and another reader of `wakeup`
+# gets every alert. On a terminal, it ends with the module, and restores the terminal.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -23,7 +23,7 @@ line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 # The first run of everything is slow under emulation.
 target 1 handler
 
-# For each filter, a value that matches the chain, and one that does not.
+# For each filter, a value that matches the chain, and a value that does not.
 for filters in "origin=irq irq=$line:origin=timer" "origin=irq:origin=vector" "irq=$line:irq=$threaded" \
 	"prio=120:prio=119" "cpu=1:cpu=0" "uid=0:uid=1" "comm=lt_target:comm=lt_other"; do
 	# Only chains of the target count: others may be late, too.

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task is woken on each known path: by an interrupt, its thread, its softirq, a work item that it
-# queues, a function called on another CPU, a timer in the interrupt, a timer in a softirq, and a
-# timer of the timer wheel. Each time there is one alert, whose path has exactly the steps of this
-# kernel, in order. The longest step is the one that was made long. The steps add up to the delay.
-# Nothing is left of a cancelled work item. A softirq raised by a task belongs to no interrupt, and
-# a path continues after a wait for a lock. Setting the clock makes no timer late. Causes that a
+# A task is woken on each known path: by an interrupt, its thread, its softirq, a work item that it queues, a function
+# called on another CPU, a timer in the interrupt, a timer in a softirq, and a timer of the timer wheel. Each time there
+# is one alert, whose path has exactly the steps of this kernel, in order. The longest step is the step that the test
+# prolonged. The steps add up to the delay. Nothing is left of a cancelled work item. A softirq raised by a task belongs
+# to no interrupt, and a path continues after a wait for a lock. Setting the clock makes no timer late. Causes that a
 # busy thread handles along the way are counted. Afterwards, no tip is left.
 # kernels: stock rt
 # cpus: 2

@@ -23,7 +23,7 @@ cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
 /sbin/depmod
 
 sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
-# nothing_left: what a run has made is gone.
+# nothing_left: check that a run has removed all that it made.
 nothing_left() {
 	[ ! -d $LT ] || fail "the module is still loaded"
 	assert_eq "$(sessions)" 0 "sessions left"
@@ -47,14 +47,14 @@ why 1 'nosuch' --disk nosuch
 why 1 'cannot run /no/such/command' --no-trace -- /no/such/command
 why 1 'no such cgroup of version 2' --cgroup /nosuch
 
-# Without a trace: what the alert says.
+# Without a trace: the fields of the alert.
 why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s ' --no-trace -- python3 /lt/tests/late.py pipe
 grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit status of the command"
 
 # A daemon that runs already, as on servers that trace.
 lttng-sessiond --daemonize
 
-# A command: its longest wait, and who held it up.
+# A command: its longest wait, and the thread that held it up.
 why 2 'delay \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/[0-9]+) waited for a timer\.' -- python3 /lt/tests/late.py pipe
 why 2 '(victim|middle)/[0-9]+ waited for last/[0-9]+, which ran' --over 300ms -- python3 /lt/tests/late.py futex
 
@@ -72,7 +72,7 @@ why 2 'LONGEST LOST WHAT .*requests to a disk.* than [0-9.]+ms .* at the device,
 kill $reader
 wait $reader || :
 
-# A process that waits for work is not late, unless that is what is asked for.
+# A process that waits for work is not late, unless the user asks for such waits.
 python3 -c 'import select; select.poll().poll(); ' &
 idle=$!
 wait_until 60 grep -q poll_schedule_timeout "/proc/$idle/stack"
@@ -104,7 +104,7 @@ cat /tmp/why.log
 assert_eq $status 0 "the exit status after Ctrl-C"
 nothing_left
 
-# What a killed run has left is removed by the next one; the module stays.
+# The next run removes the leftovers of a killed run; the module stays.
 latency-tracker why --no-trace -- sleep 1000 >/tmp/why.log 2>&1 &
 run=$!
 wait_until 60 pgrep -f '^sleep 1000' -P $run

@@ -75,7 +75,7 @@ both_times_are_exact() {
 			END {
 				print judged + 0, "requests judged,", waited + 0, "waited in the queue,", usual + 0, "within 200us"
 				exit !(judged >= 50 && waited >= 50 && !wrong && (judged - usual) * 100 <= judged)
-			}' /tmp/trace - || fail "queue and device time of $1 are not those of the trace"
+			}' /tmp/trace - || fail "queue and device times of $1 differ from the trace"
 }
 is_exact() {
 	wait_until 10 sh -c "[ \$(wc -l </tmp/$1.alerts) -ge $(stat "$1" alerts) ]"

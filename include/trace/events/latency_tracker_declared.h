@@ -41,19 +41,21 @@ LT_ALERT(wakeup,
 LT_ALERT(runqueue,
 	__field(int, prio) __field(u32, policy) __field(u32, from)
 	__field(bool, preempted) __field(bool, migrated) LT_TASK_FIELDS(by)
-	LT_TASK_FIELDS(prev),
+	LT_TASK_FIELDS(prev) __field(bool, throttled),
 	__entry->prio = (s16)(alert->args[0] >> 32);
 	__entry->policy = (u16)(alert->args[0] >> 48);
 	__entry->from = alert->args[0];
 	__entry->preempted = 1 & (alert->args[1] >> 44);
 	__entry->migrated = 1 & (alert->args[4] >> 44);
 	LT_TASK_ASSIGN(by, alert->args + 1);
-	LT_TASK_ASSIGN(prev, alert->args + 4);,
-	"prio=%d policy=%u state=%s from=%u migrated=%d by_pid=%u by_tid=%u by_comm=%s prev_pid=%u prev_tid=%u prev_comm=%s",
+	LT_TASK_ASSIGN(prev, alert->args + 4);
+	__entry->throttled = 1 & (alert->args[1] >> 45);,
+	"prio=%d policy=%u state=%s from=%u migrated=%d by_pid=%u by_tid=%u by_comm=%s prev_pid=%u prev_tid=%u prev_comm=%s throttled=%d",
 	__entry->prio, __entry->policy, __entry->preempted ? "R+" : "R",
 	__entry->from, __entry->migrated,
 	__entry->by_pid, __entry->by_tid, __entry->by_comm,
-	__entry->prev_pid, __entry->prev_tid, __entry->prev_comm
+	__entry->prev_pid, __entry->prev_tid, __entry->prev_comm,
+	__entry->throttled
 );
 
 LT_ALERT(offcpu,

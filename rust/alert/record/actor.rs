@@ -4,7 +4,7 @@
 
 use super::{ID_BITS, ID_MASK};
 
-/// A task, in its state at that moment. The ids leave the highest 20 bits of the first word free.
+/// A task, as it was when recorded. The ids leave the highest 20 bits of the first word free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Actor {
     /// Process (thread group) id in the initial namespace.

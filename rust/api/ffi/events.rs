@@ -36,8 +36,8 @@ unsafe fn key<'a>(data: *const c_void, size: usize) -> Result<&'a [u8]> {
     unsafe { bytes(data, size) }.ok_or(EINVAL)
 }
 
-/// Returns the reference of a caller, which keeps it. Fails with `EINVAL` for anything else: NULL,
-/// error pointers, numbers of no cell, and of cells without a reference.
+/// Returns a caller's reference, which the caller keeps. Fails with `EINVAL` for NULL, error
+/// pointers, and numbers that name no cell, or a cell without a reference.
 fn event(tracker: &Any, raw: *mut RawEvent) -> Result<Reference> {
     let number = raw.addr().checked_sub(1).ok_or(EINVAL)?;
     let number = u32::try_from(number).map_err(|_| EINVAL)?;
@@ -173,7 +173,7 @@ unsafe extern "C" fn latency_tracker_lookup(
 unsafe extern "C" fn latency_tracker_event_get(raw: *mut RawTracker, held: *mut RawEvent) -> c_int {
     // SAFETY: The contracts above.
     or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
-        // The caller now has it twice, with the same number.
+        // The caller now holds two references, with the same number.
         tracker.get_ref_again(&event(tracker, held)?).map(|_| ())
     }))
 }

@@ -16,7 +16,8 @@ const DEPTH: u8 = bindings::LATENCY_TRACKER_NESTED_MAX as u8;
 ///
 /// # Invariants
 ///
-/// The count of the context that this was made in, where it stays as long as the guard lives.
+/// The pointer is to the count of the CPU and context in which this was created; the guard keeps
+/// the caller there.
 pub(super) struct Inside<'a>(NonNull<u8>, PhantomData<&'a PreemptGuard>);
 
 impl<'a> Inside<'a> {
@@ -31,8 +32,8 @@ impl<'a> Inside<'a> {
     /// Enters a callback, unless too many are nested.
     pub(super) fn enter(guard: &'a PreemptGuard) -> Option<Self> {
         let count = Self::count(guard);
-        // SAFETY: Of this CPU, and of this context alone: an interrupt on top of it has another
-        // one.
+        // SAFETY: The count belongs to this CPU and this context: an interrupt on top has another
+        // count.
         unsafe {
             if count.read() >= DEPTH {
                 return None;

@@ -10,10 +10,10 @@
 //!   label words ---------show()----------> the field, as in the line of an alert
 //! ```
 //!
-//! Nothing is declared for this. The list of fields is that of the record, and where an event keeps
-//! a field is found with the tracker's own function, which unpacks an event for an alert: the bit
-//! of the event that becomes the first bit of the field is searched, then which of the next bits
-//! become the next ones. The result is compared with that function for arbitrary events; a field
+//! A tracker declares nothing for this: the record has the list of fields. The position of a field
+//! in an event is found with the tracker's own function that unpacks an event for an alert. A
+//! search finds the bit of the event that becomes the first bit of the field, and then the bits
+//! that become the next ones. The result is compared with that function for random events. A field
 //! that is not simply copied from the event has no source.
 //!
 //! # Contexts
@@ -24,7 +24,7 @@ use crate::{
     alert::record::{Owner, DETAIL, ID_BITS},
     engine::{
         hash::Seed,
-        labels::{Source, LABEL},
+        labels::{Place, Source, LABEL},
     },
     record::{FieldInfo, How, Record},
     sys::random,
@@ -35,17 +35,17 @@ use kernel::{fmt, prelude::*};
 /// A value by which delays can be counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
-    /// Not at all: the first value of the parameter.
+    /// No label: the first value of the parameter.
     None,
     /// The CPU on which the operation ends.
     Cpu,
     /// The name of the event's task.
     Comm,
-    /// Its process id.
+    /// The process id of the event's task.
     Pid,
-    /// Its thread id.
+    /// The thread id of the event's task.
     Tid,
-    /// Its cgroup when the operation ends.
+    /// The cgroup of the event's task when the operation ends.
     Cgroup,
     /// A field of the tracker.
     Field {
@@ -56,14 +56,14 @@ pub(crate) enum By {
     },
 }
 
-/// The fields of a tracker that can be labels, besides what its record declares.
+/// Restricts and extends the fields of a record that can be labels.
 pub(crate) struct Rules {
     /// Whether an event keeps its task.
     pub(crate) has_owner: bool,
-    /// Fields that an event does not keep, or that are only complete with its end.
+    /// Fields that an event does not keep, or that are complete only at its end.
     pub(crate) excluded: &'static [&'static str],
-    /// A field that is a label together with the bits after it: its name, its name as a label, and
-    /// the number of bits.
+    /// A field that forms a label together with the bits after it: the name of the field, the name
+    /// of the label, and the number of bits.
     pub(crate) wider: Option<(&'static str, &'static str, usize)>,
 }
 
@@ -77,7 +77,7 @@ const fn is_equal(a: &str, b: &str) -> bool {
 }
 
 impl Rules {
-    /// All fields that are short enough.
+    /// Accepts all fields that are short enough.
     pub(crate) const ALL: Self = Self {
         has_owner: true,
         excluded: &[],
@@ -95,7 +95,7 @@ impl Rules {
         !field.is_usual || field.bits == 0 || field.bits > 64 * LABEL
     }
 
-    /// Returns a value, and its name; `None` if there are fewer.
+    /// Returns the name and meaning of value `number`; `None` if there are fewer values.
     const fn value(&self, fields: &[FieldInfo], number: usize) -> Option<(&'static str, By)> {
         const COMMON: [(&str, By); 6] = [
             ("none", By::None),
@@ -158,14 +158,13 @@ impl Rules {
 
 /// The bits of a field in a list of words, from bit `at` on.
 fn cut(words: &[u64], at: usize, bits: usize, spare: usize) -> [u64; LABEL] {
-    let mut label = [0; LABEL];
-    let kept = words.iter().skip(at / 64).take(bits.div_ceil(64));
-    label
-        .iter_mut()
-        .zip(kept)
-        .for_each(|(to, word)| *to = *word);
-    label[0] = label[0] >> (at % 64) & mask(bits, spare);
-    label
+    let place = Place {
+        at: at / 64,
+        shift: (at % 64) as u32,
+        mask: mask(bits, spare),
+        words: bits.div_ceil(64),
+    };
+    place.label(|at| words.get(at).map_or(0, |word| *word))
 }
 
 /// The bits of a field in its first word.
@@ -174,8 +173,8 @@ fn mask(bits: usize, spare: usize) -> u64 {
     mask >> spare
 }
 
-/// Finds where an event keeps a field of `bits` bits, of which `value` returns the label for a key
-/// and data; `None` if it keeps the field in no such place.
+/// Finds the position of a field of `bits` bits in an event. `value` returns the field for a key
+/// and data. `None` if no position matches.
 fn locate<const K: usize, const D: usize>(
     bits: usize,
     value: impl Fn(&[u64; K], &[u64; D]) -> [u64; LABEL],
@@ -195,12 +194,12 @@ fn locate<const K: usize, const D: usize>(
         // An event may keep fewer bits than the field has.
         let is_kept = |&bit: &u32| of_bit(at, shift + bit) == 1 << bit;
         let kept = (0..u64::BITS - shift).filter(is_kept);
-        let source = Source::Event {
+        let source = Source::Event(Place {
             at,
             shift,
             mask: kept.fold(0, |mask, bit| mask | 1 << bit),
             words: bits.div_ceil(64),
-        };
+        });
         if agrees(source, &value) {
             return Some(source);
         }
@@ -224,8 +223,8 @@ fn agrees<const K: usize, const D: usize>(
     })
 }
 
-/// Returns where an event keeps the label that value `number` of `by` selects, from the functions
-/// that return the fields and the owner of an event. `None` if there is no label.
+/// Returns the source of the label that value `number` of `by` selects. `fields` and `owner` return
+/// the fields and the owner of an event. `None` if there is no label.
 pub(crate) fn source<const K: usize, const D: usize, R: Record>(
     rules: &Rules,
     number: usize,
@@ -245,10 +244,8 @@ pub(crate) fn source<const K: usize, const D: usize, R: Record>(
         By::Pid => of_owner(ID, ID),
         By::Tid => of_owner(0, ID),
         By::Cgroup => match of_owner(0, ID)? {
-            Source::Event {
-                at, shift, mask, ..
-            } => Some(Source::Cgroup { at, shift, mask }),
-            Source::Cpu | Source::Cgroup { .. } => None,
+            Source::Event(place) => Some(Source::Cgroup(place)),
+            Source::Cpu | Source::Cgroup(_) => None,
         },
         By::Field { nth, bits } => {
             let FieldInfo { at, spare, .. } = R::FIELDS[nth];

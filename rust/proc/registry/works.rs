@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The instances that wait for work, so that programs can mark work at the top level, without their
-//! names.
+//! The instances that wait for work, so that programs can mark work at the top level, without
+//! naming the instances.
 //!
 //! ```text
 //!   work_begin, work_done ---> Works ---> each instance with end=work
@@ -52,7 +52,7 @@ impl Works {
         self.each(|work| work.done(cookie))
     }
 
-    /// Passes each instance to `tell`; returns the first error of those that are on.
+    /// Passes each instance to `tell`; returns the first error of an enabled instance.
     fn each(&self, tell: impl Fn(&dyn Work) -> Result) -> Result {
         let mut told = Err(ENODEV);
         for work in self.list.lock().iter() {

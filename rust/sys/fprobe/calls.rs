@@ -3,8 +3,8 @@
 //! Follows kernel functions by their first argument, or by their result, where there is no
 //! tracepoint.
 //!
-//! Does less than [`super::Functions`], and costs less: there is no frame, and the callback must
-//! not call the function that it follows.
+//! Cheaper than [`super::Functions`], but with fewer features: there is no frame, and the callback
+//! must not call the function that it follows.
 //!
 //! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
 //!
@@ -39,7 +39,7 @@ pub(crate) enum What {
 /// Functions that are followed until dropped. Dropping waits for running callbacks; sleeps.
 pub(crate) struct Calls<T> {
     raw: NonNull<helpers::lt_calls>,
-    /// Both stay alive until no callback is running.
+    /// This and the owner stay alive until no callback is running.
     _measured: Option<KBox<Measured<T>>>,
     _owner: Arc<T>,
 }

@@ -186,7 +186,8 @@ impl Probes {
                     report::<_, _, _, Tracked>(&self.core, &guard, late, owner, detail);
                 },
             );
-            // A call that would be tracked if it started now has started too early.
+            // A call that would be tracked if it started now: it started before the instance was
+            // on.
             if ended.is_none() && is_owner(&self.core, &guard, &task) {
                 engine.unmatched(&guard);
             }

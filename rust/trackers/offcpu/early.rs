@@ -9,19 +9,19 @@
 //!                                                       +---- the last one of the task? +--> alert
 //! ```
 //!
-//! A table of slots, each shared by the tasks with certain thread ids. It is consulted for a late
-//! end whose event has no waker. The waking found there must be the one that made the task run:
+//! A table of slots, each shared by the tasks with certain thread ids. It is consulted for a late end whose event has
+//! no waker. The waking found there is the waking that made the task run:
 //!
-//! - *It is the last one.* Wakings of a task come one after another, under its `pi_lock`, and none
-//!   comes between the one that ends a sleep and the switch-in: the task's state does not match a
-//!   waking then. So the last one before the switch-in is the right one.
+//! - *It is the last one.* Wakings of a task come one after another, under its `pi_lock`, and none comes between the
+//!   end of a sleep and the switch-in: the task's state does not match a waking then. So the last one before the
+//!   switch-in is the right one.
 //! - *None is left out.* A waking that finds no event of a sleep takes the slot. It can fail only
 //!   while another task takes the slot, as wakings of one task come one after another; and then an
 //!   older note of this task is lost, too. A task that is neither on a runqueue nor on a CPU has
 //!   its event: `on_cpu` is cleared after `sched_switch`. A task that was preempted on its way to
 //!   sleep may be switched in at this moment, and then go to sleep: so an event of that sleep does
 //!   not count. If the task is switched in while that event is hidden by the waker, nothing is
-//!   noted here; then it was switched out twice since an older note.
+//!   noted here; then it has been switched out twice since any older note.
 //! - *It is of this sleep.* The note has the number of switches, read before or after the kernel
 //!   has counted the switch that started the event: in an older note it is less by two.
 //!

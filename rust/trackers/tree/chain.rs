@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A step is two words: its kind, its CPU, and the time since the previous step; and its subject.
-//! Further data take the places of steps: the name of a task that is switched in takes one
+//! Further data takes the places of steps: the name of a task that is switched in takes one
 //! ([`Kind::Name`]), the cookie of a work up to five, the CPU's activity while a task waited one,
 //! and the tasks that had the CPU in the longest wait up to five, if they are free. A time that
 //! does not fit is added to the sum for the steps that are left out. When there is no room, the

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A worker is woken for a queue, and takes the first item from it: only `workqueue_execute_start`
-//! shows which work it does. So from there to the end of the work its chain is that of the work, or
+//! shows the work. So from there to the end of the work, the worker has the chain of the work, or
 //! none. Of the chain on which the worker was woken, only those steps are kept that show how the
 //! worker came to the work. A work that a softirq does (`WQ_BH`) is on the chain of that softirq.
 //!

@@ -10,11 +10,11 @@
 //!   -----------|-------+------- on_rq=0 -- sched_switch -->  in which case?
 //! ```
 //!
-//! The tracepoint cannot tell. So the waker makes the tip that the task will have if it goes to
-//! sleep now, in doubt (`State::Doubted`). It is not used as the task's chain, and no timeout
-//! reports it, until one of these decides the case:
+//! The tracepoint does not show the case. So the waker makes the tip that the task will have if it
+//! goes to sleep now, in doubt (`State::Doubted`). It is not used as the task's chain, and no
+//! timeout reports it, until one of these decides the case:
 //!
-//! - *The next waking* (ordered behind this one by the lock) drops it. If the task had slept, it
+//! - *The next waking* (ordered after this one by the lock) drops it. If the task had slept, it
 //!   would have been switched in since, and the tip would no longer be in doubt.
 //! - *The switch to another task.* If the task is preempted, its state does not decide. If it stays
 //!   runnable otherwise, the tip is dropped. If it goes to sleep, then in case 1 the waker still
@@ -46,8 +46,8 @@
 //! # Two CPUs
 //!
 //! One word counts the tips in doubt, and all probes read it first: a tip is counted from before it
-//! is made until it is decided. Relaxed is enough. A waking sees what an earlier one has stored, by
-//! the lock of the task. In case 2 the waker takes the lock of the runqueue before it ends, as the
+//! is made until it is decided. Relaxed is enough. A waking sees the stores of earlier ones, by the
+//! lock of the task. In case 2 the waker takes the lock of the runqueue before it ends, as the
 //! task's CPU does for the next switch; in case 1 it does so to put the task on a runqueue, from
 //! which it is then switched in. A switch that is concurrent with the waking may not see the tip:
 //! in case 1 the switch would only have allowed the timeout, and if the task was preempted not even
@@ -56,8 +56,8 @@
 //!
 //! The words of the task are read in the order in which they are named here. On x86 its CPU also
 //! stores them in order; elsewhere the number of times that it has left could be seen before
-//! `on_rq` is, which is stored far earlier in `__schedule`: then the waking counts as that of a
-//! task that was awake.
+//! `on_rq` is, which is stored far earlier in `__schedule`: then the waking counts as the waking of
+//! a task that was awake.
 
 use super::{
     chain::{note, Counts, Kind, State, COUNTS, PLACE, SLEPT, WOKEN},

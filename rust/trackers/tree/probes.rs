@@ -385,7 +385,7 @@ impl Probes {
         let engine = self.core.engine();
         let event = engine.copy_of(guard, &key(&current), is_running_copy)?;
         chain.copy_from(&settled(&event.data));
-        // A chain with a target has ended; what the target does next is its own.
+        // A chain with a target has ended; the next activity of the target is its own.
         (!chain.counts().is_target()).then_some(event.start)
     }
 }

@@ -49,7 +49,7 @@ const STATES: [&str; 5] = ["woken", "running", "waiting", "working", "queued"];
 /// Names of [`Origin`].
 const ORIGINS: [&str; 6] = ["none", "irq", "vector", "timer", "work", "wheel"];
 
-/// The position of the first step's subject, behind the words of the chain.
+/// The position of the first step's subject, after the words of the chain.
 const FIRST: usize = chain::SPLIT;
 
 record! {
@@ -104,7 +104,7 @@ fn counts(words: &[u64]) -> Counts {
     of_split(words).1
 }
 
-/// Returns the number of these words in an alert.
+/// Returns the number of words of the chain's steps in an alert.
 pub(super) fn words_of(alert: &Alert) -> usize {
     2 * counts(&alert.detail).places()
 }

@@ -133,7 +133,7 @@ impl Probes {
                 let kind = if is_lock {
                     Kind::Lock
                 } else if counts.is_target() && on_cpu.has_read(prev.bytes_read()) {
-                    // What it waits for may be unrelated to the origin.
+                    // The object of its wait may be unrelated to the origin.
                     Kind::Reads
                 } else {
                     Kind::Sleep
@@ -170,7 +170,7 @@ impl Probes {
         }
     }
 
-    /// Appends to the tip of a runnable task that it is switched out.
+    /// Appends the switch-out of a runnable task to its tip.
     #[inline(always)]
     pub(super) fn takes_out(
         &self,

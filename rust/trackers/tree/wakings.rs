@@ -101,7 +101,7 @@ impl Probes {
     }
 
     /// Handles the waking of a softirq thread after an interrupt, on top of an unrelated task (trap
-    /// 2). The chain is that of the softirq.
+    /// 2). The thread continues the chain of the softirq.
     #[inline(never)]
     fn softirq_thread_woken(&self, guard: &Guard, wakee: TaskRef<'_>) {
         if wakee.is_awake() {

@@ -41,7 +41,7 @@ static __u32 *place_of(char *values, size_t size, int cpu, int thread)
 	return (__u32 *)(values + cpu * size + thread * THREAD);
 }
 
-/* Stores a thread at its place, if it is one that runs softirqs. */
+/* Stores a thread at its place, if it runs softirqs. */
 static void tell(char *values, size_t size, const char *name, int tid)
 {
 	static const char *const format[THREADS] = { "ksoftirqd/%d", "ktimers/%d" };

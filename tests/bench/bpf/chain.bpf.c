@@ -56,7 +56,7 @@ enum kind {
 	PREEMPTED,
 };
 
-/* One step: when it was, what, and where. */
+/* One step: its time, kind and place. */
 struct step {
 	__u64 time;
 	__u32 subject;

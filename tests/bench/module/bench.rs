@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! lt_bench: what the operations of the engine cost, without any tracepoint.
+//! lt_bench: the cost of the engine's operations, without any tracepoint.
 //!
 //! The files of the engine are compiled into this module unchanged, and called in loops with
 //! interrupts off ([`meter`]). Loading it runs everything and prints a line for each figure,
@@ -8,7 +8,7 @@
 //!
 //! Given BPF programs (tests/bench/bpf), it measures these instead of the engine.
 //!
-//! Meant for a machine with one CPU whose time is instructions executed.
+//! Meant for an emulated machine with one CPU, whose clock counts executed instructions.
 
 #![allow(
     dead_code,
@@ -164,7 +164,7 @@ const WAYS: [(What, &str); 47] = [
     (What::Chain, "tree_timed_chain"),
 ];
 
-/// Scenarios with probes that do nothing, in the same order. They follow those of [`WAYS`].
+/// Scenarios with empty probes, in the same order. They follow the scenarios of [`WAYS`].
 const EMPTY_WAYS: [(What, &str); 8] = [
     (What::Irq, "empty_irq"),
     (What::Switch, "empty_switch"),

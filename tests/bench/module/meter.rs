@@ -62,7 +62,7 @@ pub(crate) fn now() -> u64 {
     #[cfg(target_arch = "aarch64")]
     {
         let now;
-        // SAFETY: Reads a counter that every arm64 processor has, after what was to be done before.
+        // SAFETY: Reads a counter that every arm64 processor has, after all earlier instructions.
         unsafe { core::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) now) };
         now
     }

@@ -81,7 +81,7 @@ pub(crate) fn irq_save() -> c_ulong {
 /// Restores interrupts.
 #[inline(always)]
 pub(crate) fn irq_restore(flags: c_ulong) {
-    // SAFETY: Allowed in every context; the flags are those of `irq_save`.
+    // SAFETY: Allowed in every context; the flags come from `irq_save`.
     unsafe { glue::ltb_irq_restore(flags) }
 }
 

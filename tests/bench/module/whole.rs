@@ -7,7 +7,7 @@ use crate::{
     engine::{
         hash::Seed,
         held::Lookup,
-        labels::{Labels, Source},
+        labels::{Labels, Place, Source},
         platform::Platform,
         Begin, Verdict,
     },
@@ -99,12 +99,12 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
 /// Measures pairs whose delays are counted by label: of one word, and of two, as a task's name has.
 pub(crate) fn labelled(meter: &Meter) -> Result {
     for (name, words) in [("pair_by_word", 1), ("pair_by_name", 2)] {
-        let source = Source::Event {
+        let source = Source::Event(Place {
             at: 2,
             shift: 0,
             mask: u64::MAX,
             words,
-        };
+        });
         let labels = Labels::new::<Kernel>(source, 16, Seed::new(3, 4))?;
         let engine = Engine::labelled(64, 64, u64::MAX, crate::SEED, Some(labels))?;
         meter.row(name, 1, |n| {
@@ -190,7 +190,7 @@ pub(crate) fn tracepoint(meter: &Meter, name: &str) -> Result {
     Ok(())
 }
 
-/// Measures the functions that the tracepoint of a switch calls. The name is what they track.
+/// Measures the functions that the tracepoint of a switch calls. The name is the tracker's.
 pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
     let switches = Switches::new()?;
     meter.row(name, 0, |n| switches.switch(&Kernel::guard(), n));
@@ -216,7 +216,7 @@ fn pass(meter: &Meter, way: &Way, name: &str) -> Result {
 }
 
 /// Measures a start that succeeds, each time with another cell of the pool, and a start that finds
-/// the pool exhausted: its search visits as many places as there can be CPUs.
+/// the pool exhausted: its search visits a place for each possible CPU.
 pub(crate) fn full(meter: &Meter) -> Result {
     let (succeeds, fails) = match Kernel::cpus() {
         2 => ("begin_2", "full_2"),

@@ -9,10 +9,10 @@
 //!   NMI                                    \ op op op op op op op /
 //! ```
 //!
-//! Each operation sets a per-CPU mark while it runs, so a handler knows what it has interrupted,
-//! and [`storm`] continues until enough handlers have interrupted an operation. This counts only if
-//! the interrupted instruction belongs to this module. A softirq does not know that instruction; on
-//! PREEMPT_RT it runs in a thread and interrupts nothing.
+//! Each operation sets a per-CPU mark while it runs, so a handler knows the operation that it has
+//! interrupted, and [`storm`] continues until enough handlers have interrupted an operation. This
+//! counts only if the interrupted instruction belongs to this module. A softirq does not know that
+//! instruction; on PREEMPT_RT it runs in a thread and interrupts nothing.
 
 use crate::{
     common::{cond_resched, on_cpus},

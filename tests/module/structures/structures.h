@@ -90,7 +90,10 @@ struct lts_share {
 	u64 lost;
 };
 
-/* check.c and measure.c: what loading the module does. Return 0 or a negative errno. Sleep. */
+/*
+ * check.c and measure.c: run when the module is loaded. Return 0 or a negative
+ * errno. Sleep.
+ */
 int lts_check(void);
 int lts_measure(unsigned int calls, bool bpf, bool by_task);
 int lts_measure_across(unsigned int live, bool bpf);

@@ -68,7 +68,7 @@ pub struct Locked {
     live: u64,
 }
 
-/// What the lock protects.
+/// The data that the lock protects.
 struct State {
     starts: HashMap<[u64; 2], u64>,
     histogram: [u64; 64],

@@ -34,7 +34,7 @@ pub(crate) struct Host<
     const MEMORY: u64 = { u64::MAX },
 >;
 
-/// Which CPUs are occupied, and on which of them guards are held.
+/// The occupied CPUs, and the CPUs with guards.
 pub(crate) struct Machine {
     taken: [AtomicBool; CPUS_MAX],
     /// Odd while a guard is held on the CPU.

@@ -26,8 +26,7 @@ pub enum Change {
     Write(fn(u64) -> u64),
     /// Applies this function to the loaded value.
     Read(fn(u64) -> u64),
-    /// Makes a load return what the thread loaded from the same atomic before, as if nothing had
-    /// changed.
+    /// Makes a load return the value that the thread loaded from this atomic before, as if nothing had changed.
     Again,
 }
 
@@ -121,8 +120,8 @@ pub(crate) fn change(place: &Location<'_>) -> Option<Change> {
     })
 }
 
-/// Remembers what this thread of the model has loaded, and returns what it loaded from the same
-/// atomic before.
+/// Remembers the value that this thread of the model has loaded, and returns the value that it loaded from this atomic
+/// before.
 pub(crate) fn reload(atomic: usize, value: u64) -> Option<u64> {
     SETTINGS.with_borrow_mut(|settings| {
         let key = (atomic, loom::thread::current().id());

@@ -27,7 +27,7 @@ pub(crate) const EVENT: &str = "lttng_logger";
 
 const WORD: &str = "latency-tracker";
 
-/// Takes the place of an alert's number in an event that carries evidence.
+/// Replaces an alert's number in an event that carries evidence.
 const EVIDENCE: &str = "evidence";
 
 /// Bytes of the text of an event: the logger takes 1,024, and the head has a word and five numbers.
@@ -163,7 +163,7 @@ mod tests {
             .flat_map(|alert| pieces(4, 2, alert))
             .collect();
         assert!(texts.len() > 3 && texts.iter().all(|text| text.len() <= 1024));
-        // Events of two CPUs may be in another order, and those of other programs are between them.
+        // Events of two CPUs may come in any order, with events of other programs between them.
         texts.reverse();
         texts.push("latency-tracker has 7 words in this text".into());
         for text in &texts {

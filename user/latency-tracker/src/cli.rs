@@ -7,6 +7,7 @@ mod top;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 use lt_bench::BenchArgs;
 use lt_common::seconds::seconds;
 use lt_proc::{Nanos, Setting};
@@ -14,24 +15,27 @@ use lt_readiness::RtArgs;
 
 use crate::action::Action;
 use crate::analyze::{self, AnalyzeArgs};
+use crate::completion;
 use crate::explain::{self, ExplainArgs};
 use crate::export::ExportArgs;
 use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
 use crate::run::{self, RunArgs};
+use crate::stacks::{self, StacksArgs};
 use crate::why::{self, WhyArgs};
 
 pub(crate) use top::{Column, TopArgs};
 
 const EXAMPLES: &str = "\
-Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run), a limit
-was exceeded (bench), or profiles differ (profile compare); that of a command
-which was run (run).
+Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run, stacks),
+a limit was exceeded (bench), or profiles differ (profile compare); that of a
+command which was run (run, stacks).
 
 Examples:
   latency-tracker check
   latency-tracker why -p 812 --over 50ms
   latency-tracker run fsync -- make
+  latency-tracker stacks offcpu pid=812 threshold=10ms
   latency-tracker start slow_disk block threshold=10ms
   latency-tracker watch slow_disk
   latency-tracker hist slow_disk
@@ -59,6 +63,9 @@ pub(crate) enum Command {
     /// Measures for a while, or for the time of a command, and shows the result.
     #[command(after_help = run::EXAMPLES)]
     Run(Box<RunArgs>),
+    /// Sums late operations by their stack: where they waited, or from where they were woken.
+    #[command(after_help = stacks::EXAMPLES)]
+    Stacks(Box<StacksArgs>),
     /// Lists the recipes for `run`: questions with a name, or shows one.
     #[command(after_help = "Examples:\n  latency-tracker recipes\n  \
 latency-tracker recipes fsync\n  latency-tracker recipes --json\n  latency-tracker run fsync -- make\n\n\
@@ -74,6 +81,7 @@ that must be loaded.")]
     /// Shows the instances and their counters.
     #[command(
         after_help = "Examples:\n  latency-tracker list\n  latency-tracker list slow_disk\n  \
+latency-tracker list slow_disk -i 1 10\n  \
 latency-tracker list --trackers\n  latency-tracker list --trackers block\n  \
 latency-tracker list --json"
     )]
@@ -202,7 +210,10 @@ With --rt: \"bad\" rules out real-time work on these CPUs, \"warn\" may delay it
     Check(CheckArgs),
     /// Prints the completions of a shell; `make install` installs them.
     #[command(after_help = "Example:\n  \
-latency-tracker completions bash > /etc/bash_completion.d/latency-tracker")]
+latency-tracker completions bash > /etc/bash_completion.d/latency-tracker\n\n\
+The shell then completes commands, options, KEY=VALUE, and the names of\n\
+instances, trackers, recipes, processes, disks, cgroups, functions and\n\
+tracepoints that the user may see.")]
     Completions {
         /// bash, zsh, fish, elvish or powershell.
         shell: clap_complete::Shell,
@@ -218,10 +229,15 @@ latency-tracker completions bash > /etc/bash_completion.d/latency-tracker")]
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Show all parameters and counters of this instance; with --trackers, this tracker only.
+    #[arg(add = ArgValueCompleter::new(completion::instances_or_trackers))]
     pub(crate) name: Option<String>,
     /// Show the trackers, with their parameters, defaults and units.
     #[arg(short, long)]
     pub(crate) trackers: bool,
+    /// Show the counters of the instance that are not 0, and their rates, in each INTERVAL (a bare number is seconds),
+    /// COUNT times.
+    #[arg(short, long, num_args = 1..=2, value_names = ["INTERVAL", "COUNT"], requires = "name", conflicts_with = "trackers")]
+    pub(crate) interval: Vec<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,
@@ -230,6 +246,7 @@ pub(crate) struct ListArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RecipesArgs {
     /// Show this recipe: what it measures, what is normal, and what to do next.
+    #[arg(add = ArgValueCompleter::new(completion::recipes))]
     pub(crate) name: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
@@ -239,11 +256,13 @@ pub(crate) struct RecipesArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
     /// The name of the instance, and of its directory below /proc/latency_tracker.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: String,
     /// The tracker.
+    #[arg(add = ArgValueCompleter::new(completion::trackers))]
     pub(crate) tracker: String,
     /// Parameters of the tracker.
-    #[arg(value_name = "KEY=VALUE")]
+    #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::settings))]
     pub(crate) settings: Vec<Setting>,
 }
 
@@ -261,7 +280,7 @@ pub(crate) struct ApplyArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
     /// The instances to stop.
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present = "all", add = ArgValueCompleter::new(completion::instances))]
     pub(crate) names: Vec<String>,
     /// Stop every instance.
     #[arg(short, long, conflicts_with = "names")]
@@ -271,6 +290,7 @@ pub(crate) struct StopArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
     /// The instance; all if omitted.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
@@ -312,6 +332,7 @@ pub(crate) struct CapturesArgs {
 #[derive(Debug, Args)]
 pub(crate) struct HistArgs {
     /// The instance; all if omitted.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: Option<String>,
     /// Show a row for each label of an instance with by=FIELD, instead of a histogram.
     #[arg(long, conflicts_with_all = ["milliseconds", "nanoseconds"])]
@@ -319,6 +340,12 @@ pub(crate) struct HistArgs {
     /// Show a histogram of each INTERVAL (a bare number is seconds), COUNT times.
     #[arg(short, long, num_args = 1..=2, value_names = ["INTERVAL", "COUNT"])]
     pub(crate) interval: Vec<String>,
+    /// Show a line for each INTERVAL: a heat map that runs down.
+    #[arg(short, long, requires = "interval", conflicts_with_all = ["by", "json", "milliseconds", "nanoseconds"])]
+    pub(crate) live: bool,
+    /// Write a heat map of all INTERVALs to this file at the end, which may be Ctrl-C.
+    #[arg(long, value_name = "FILE", requires = "interval", conflicts_with_all = ["by", "json", "milliseconds", "nanoseconds"])]
+    pub(crate) svg: Option<PathBuf>,
     /// Print one JSON object per histogram.
     #[arg(short, long)]
     pub(crate) json: bool,
@@ -336,6 +363,7 @@ pub(crate) struct HistArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StepsArgs {
     /// An instance of the tracker `tree`; all of them if omitted.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
@@ -345,6 +373,7 @@ pub(crate) struct StepsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TreeArgs {
     /// An instance of the tracker `tree`.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: String,
     /// Refresh until Ctrl-C. If the output is not a terminal, print once.
     #[arg(short, long)]
@@ -360,6 +389,7 @@ pub(crate) struct TreeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PendingArgs {
     /// The instance; all if omitted.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: Option<String>,
     /// Show the current kernel stack of each task, one function per line.
     #[arg(short, long)]

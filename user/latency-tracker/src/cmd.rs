@@ -33,13 +33,13 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
     }
 }
 
-/// A time for a column: `>` if it began before the instance started, and is longer.
+/// A time for a column; with `>` before it if the operation began before its instance, and thus took longer.
 pub(crate) fn at_least(ns: u64, fields: &Fields) -> String {
     let longer = if fields.is_at_least() { ">" } else { "" };
     format!("{longer}{}", Nanos(ns))
 }
 
-/// What to do about an error.
+/// The remedy for an error.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(refusal) = error.chain().find_map(|e| e.downcast_ref::<Refusal>()) {
         return Some(refusal.hint.clone());

@@ -39,7 +39,7 @@ impl Entry {
         settings.collect()
     }
 
-    /// Whether both lines start the same instance, wherever they are.
+    /// Whether both lines start the same instance, regardless of their place.
     pub(crate) fn same(&self, other: &Self) -> bool {
         (&self.name, &self.tracker, &self.settings)
             == (&other.name, &other.tracker, &other.settings)

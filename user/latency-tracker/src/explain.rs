@@ -54,10 +54,13 @@ struct Report<'a> {
     path: Option<crate::analyze::show::Json>,
 }
 
-/// The fields of `alert.json` that `explain` needs.
+/// The fields of `alert.json` that are needed here.
 #[derive(Deserialize)]
 struct Capture {
     alerts: Vec<Alert>,
+    /// Alerts that were overwritten before they were read.
+    #[serde(default)]
+    lost: u64,
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
@@ -126,11 +129,7 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
             };
             (alerts, carried.evidence)
         }
-        None if file.try_exists().with_context(about)? => {
-            let text = fs::read_to_string(&file).with_context(about)?;
-            let capture: Capture = serde_json::from_str(&text).with_context(about)?;
-            (capture.alerts, None)
-        }
+        None if file.try_exists().with_context(about)? => (saved(&args.capture)?.0, None),
         None => {
             // An unreadable directory is reported first.
             fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
@@ -153,30 +152,47 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
     Ok((trace, chosen, evidence))
 }
 
+/// The alerts of a capture, and how many were lost.
+pub(crate) fn saved(capture: &Path) -> Result<(Vec<Alert>, u64)> {
+    let file = capture.join("alert.json");
+    let about = || file.display().to_string();
+    let text = fs::read_to_string(&file).with_context(about)?;
+    let capture: Capture = serde_json::from_str(&text).with_context(about)?;
+    Ok((capture.alerts, capture.lost))
+}
+
 /// The alerts in a file in the format of `alerts`.
 fn lines(file: &Path) -> Result<Vec<Alert>> {
+    let alert = |line| match line {
+        StreamLine::Alert(alert) => Some(*alert),
+        StreamLine::Lost(_) => None,
+    };
+    Ok(recorded(file)?.into_iter().filter_map(alert).collect())
+}
+
+/// The lines of a file in the format of `alerts`.
+pub(crate) fn recorded(file: &Path) -> Result<Vec<StreamLine>> {
     let mut bytes = Vec::new();
     if file == Path::new("-") {
         std::io::stdin().read_to_end(&mut bytes)?;
     } else {
         bytes = fs::read(file).with_context(|| file.display().to_string())?;
     }
-    let mut alerts = Vec::new();
+    let mut lines = Vec::new();
     // The name of a task may be in any encoding.
     for (i, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }
         match StreamLine::parse(line) {
-            Ok(StreamLine::Alert(alert)) => alerts.push(*alert),
-            Ok(StreamLine::Lost(_)) => {}
+            Ok(line) => lines.push(line),
             Err(error) => {
                 let wrong = format!("{}: {}", file.display(), error.at_line(i + 1));
                 bail!(out::fit(&wrong, LONGEST))
             }
         }
     }
-    Ok(alerts)
+    Ok(lines)
 }
 
 /// Explains each alert as text, from the trace below `trace`, the directory `trace` of a capture. Calls `goes_on` often
@@ -224,7 +240,7 @@ impl Beside for Watch<'_> {
     }
 }
 
-/// What the activity of threads is needed for.
+/// The reason why the activity of threads is needed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Threads {
     /// Only for alerts that it explains.

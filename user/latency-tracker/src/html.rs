@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Writes a report as one HTML page that needs nothing else: no network, no other file.
+//! Writes a report as one self-contained HTML page, without network access or other files.
 //!
 //! ```text
 //! Page { views } --escaped--> page.html, with page.css, the files *.js, the texts, and the views as JSON
@@ -8,9 +8,9 @@
 //! view: a text, facts, notes | lanes of bars, and arrows between lanes | tables
 //! ```
 //!
-//! The page is safe with names that anybody has chosen. Texts are escaped, and the script only creates text nodes. The
-//! Content-Security-Policy forbids all requests, and scripts and styles other than those two, which a nonce marks: a hash
-//! of the data, so the data cannot contain it.
+//! The page is safe with hostile names. Texts are escaped, and the script only creates text nodes. The
+//! Content-Security-Policy forbids all requests, and all scripts and styles except the page's own, which a nonce marks.
+//! The nonce is a hash of the data, so the data cannot contain it.
 //!
 //! Times are ns since the start of the view, since JavaScript's numbers are exact up to 2^53.
 
@@ -83,9 +83,9 @@ impl Serialize for Kind {
 #[derive(Serialize)]
 pub(crate) struct Page {
     pub(crate) title: String,
-    /// What the reader chooses between, if there are several views.
+    /// The label of the choice of a view, if there are several.
     pub(crate) choice: &'static str,
-    /// What the page leaves out as a whole.
+    /// Parts that the whole page leaves out.
     pub(crate) left_out: Vec<String>,
     pub(crate) views: Vec<View>,
 }
@@ -103,7 +103,7 @@ pub(crate) struct View {
     pub(crate) facts: Vec<(String, String)>,
     /// What limits the explanation: lost events, for example.
     pub(crate) notes: Vec<String>,
-    /// What the view leaves out.
+    /// Parts that the view leaves out.
     pub(crate) left_out: Vec<String>,
     /// The start on the trace's clock, in ns.
     #[serde(serialize_with = "as_text")]
@@ -188,7 +188,7 @@ pub(crate) struct Table {
     pub(crate) title: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
-    /// What the table leaves out.
+    /// A note about rows that the table leaves out.
     pub(crate) note: Option<String>,
 }
 
@@ -321,7 +321,8 @@ fn escaped(text: &str) -> String {
     safe
 }
 
-/// Makes JSON safe within a script: no tag can start or end in it. In JSON, these characters occur in strings only.
+/// Makes JSON safe within a script, so that no tag can start or end in it. In JSON, these characters occur in strings
+/// only.
 fn in_script(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {

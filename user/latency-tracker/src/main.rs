@@ -11,9 +11,11 @@ mod analyze;
 mod carried;
 mod cli;
 mod cmd;
+mod completion;
 mod config;
 mod explain;
 mod export;
+mod heat;
 mod html;
 mod perfetto;
 mod profile;
@@ -21,20 +23,30 @@ mod recipes;
 mod record;
 mod run;
 mod service;
+mod stacks;
 mod trace;
+mod trackers;
+mod ustack;
 mod why;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use lt_common::{Outcome, out};
 
 use crate::cli::{Cli, Command};
+
+/// The files of the module; for tests, a directory in place of /proc/latency_tracker.
+fn proc_root() -> lt_proc::ProcRoot {
+    let root = std::env::var_os("LATENCY_TRACKER_PROC_ROOT");
+    lt_proc::ProcRoot::new(root.unwrap_or(lt_proc::DEFAULT_ROOT.into()))
+}
 
 fn main() -> ExitCode {
     if let Some(failed) = run::is_child() {
         return failed;
     }
+    completion::answer(Cli::command);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -46,9 +58,7 @@ fn main() -> ExitCode {
             };
         }
     };
-    // For tests: a directory in place of /proc/latency_tracker.
-    let root = std::env::var_os("LATENCY_TRACKER_PROC_ROOT");
-    let root = lt_proc::ProcRoot::new(root.unwrap_or(lt_proc::DEFAULT_ROOT.into()));
+    let root = proc_root();
     let result = match cli.command {
         Command::List(args) => cmd::list::run(&root, &args),
         Command::Start(args) => cmd::start::run(&root, &args),
@@ -63,6 +73,7 @@ fn main() -> ExitCode {
         Command::Profile(args) => profile::run(&root, &args),
         Command::Recipes(args) => cmd::recipes::run(&args),
         Command::Run(args) => run::run(&root, &args),
+        Command::Stacks(args) => stacks::run(&root, &args),
         Command::Why(args) => why::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
         Command::Analyze(args) => analyze::run(&args),

@@ -14,7 +14,6 @@ mod args;
 mod collect;
 mod compare;
 mod file;
-mod heat;
 mod show;
 mod words;
 
@@ -25,13 +24,14 @@ use anyhow::{Context, Result, bail, ensure};
 use lt_common::Outcome;
 use lt_common::out;
 use lt_common::out::file::replace;
-use lt_proc::{ProcRoot, Span};
+use lt_proc::{Nanos, ProcRoot, Span};
 use serde::Serialize;
 
 use self::args::{Action, CompareArgs, DrawArgs, SaveArgs, SpanArgs};
 pub(crate) use self::args::{EXAMPLES, ProfileArgs};
 use self::compare::Comparison;
 use self::file::{ProfileFile, Sample};
+use crate::heat::{self, Column, HeatMap, Panel};
 
 pub(crate) fn run(root: &ProcRoot, args: &ProfileArgs) -> Result<Outcome> {
     match &args.action {
@@ -88,7 +88,7 @@ fn save(root: &ProcRoot, args: &SaveArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// What `compare --json` prints.
+/// The output of `compare --json`.
 #[derive(Serialize)]
 struct Report<'a> {
     differ: bool,
@@ -237,6 +237,40 @@ fn draw(args: &DrawArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
+/// The heat map of these classes.
+fn heat_map(file: &ProfileFile, classes: &[&str]) -> HeatMap {
+    let samples = file.samples.len();
+    let each = file.seconds() / samples.max(1) as f64;
+    let panel = |class: &&str| {
+        let column = |sample: &Sample| {
+            let mut counts = sample.counts.0.iter();
+            let (_, counts) = counts.find(|(name, _)| name == class)?;
+            Some(Column {
+                begin: sample.begin,
+                end: sample.end,
+                counts: counts.clone(),
+            })
+        };
+        Panel {
+            name: format!("{} ({class})", words::class_name(class)),
+            columns: file.samples.iter().filter_map(column).collect(),
+        }
+    };
+    HeatMap {
+        heading: format!(
+            "{} on {}: how long operations took",
+            file.instance, file.host
+        ),
+        subheading: format!(
+            "Linux {}, {samples} samples of {} each",
+            file.kernel.split(' ').next().unwrap_or("?"),
+            Nanos((each * 1e9) as u64)
+        ),
+        low: file.low.clone(),
+        panels: classes.iter().map(panel).collect(),
+    }
+}
+
 fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()> {
     let sums = file.sums();
     let all = file.classes();
@@ -259,6 +293,6 @@ fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()>
         !classes.is_empty(),
         "no operation was counted: nothing to draw"
     );
-    let picture = heat::draw(file, &classes).to_string();
+    let picture = heat::draw(&heat_map(file, &classes)).to_string();
     replace(output, |out| Ok(out.write_all(picture.as_bytes())?)).context("cannot write the plot")
 }

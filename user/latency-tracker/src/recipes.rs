@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Recipes: named questions for `run`, each with the line that answers it, with what is normal, and with what to do next.
+//! Recipes: named questions for `run`, each with the line that answers it, the normal result, and the next step.
 //!
-//! Those in scripts/recipes are part of the program. Those of the users of a machine are in
-//! /etc/latency-tracker/recipes; one with the name of ours replaces it.
+//! The recipes in scripts/recipes are part of the program. Users have theirs in /etc/latency-tracker/recipes; a recipe
+//! there replaces ours of the same name.
 
 mod parse;
 
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::config::DIRECTORY;
 
-/// The directory of the users' own, below that of the configuration.
+/// The directory of the users' own recipes, below the configuration directory.
 const OWN: &str = "recipes";
 const EXTENSION: &str = "recipe";
 
@@ -41,12 +41,7 @@ built_in! {
     "wakeup-latency" "workqueue-run" "workqueue-stall" "write" "writeback-throttling" "xfs-fsync"
 }
 
-/// The names of those that are part of the program.
-pub(crate) fn built_in() -> impl Iterator<Item = &'static str> {
-    BUILT_IN.iter().map(|(name, _)| *name)
-}
-
-/// What a recipe needs that a kernel may lack.
+/// Optional features of a kernel that a recipe needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Need {
@@ -60,15 +55,15 @@ pub(crate) enum Need {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Recipe {
     pub(crate) name: String,
-    /// The file; none for those that are part of the program.
+    /// The file; `None` for the program's own recipes.
     pub(crate) file: Option<PathBuf>,
     pub(crate) question: String,
     pub(crate) tracker: String,
     #[serde(serialize_with = "as_words")]
     pub(crate) settings: Vec<Setting>,
-    /// What is normal.
+    /// The normal result.
     pub(crate) normal: String,
-    /// What to do if it is not.
+    /// The next step if the result is not normal.
     pub(crate) next: String,
     pub(crate) needs: Option<Need>,
 }
@@ -111,7 +106,7 @@ pub(crate) struct Recipes {
 }
 
 impl Recipes {
-    /// Reads those of the program and of this machine.
+    /// Reads the recipes of the program and of this machine.
     pub(crate) fn read() -> Self {
         // For tests: another directory.
         let own = std::env::var_os("LATENCY_TRACKER_RECIPES").map(PathBuf::from);
@@ -146,7 +141,7 @@ impl Recipes {
     }
 
     fn add(&mut self, name: &str, file: Option<&Path>, text: &str) {
-        // Also if the new one has an error: it was meant to replace it.
+        // Also if the user's recipe has an error, since it was meant to replace ours.
         self.all.retain(|recipe| recipe.name != name);
         let place = file.map_or_else(
             || format!("{name}.{EXTENSION}"),

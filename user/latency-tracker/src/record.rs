@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `record`: the daemon that saves what the kernel did just before something was late.
+//! `record`: the daemon that saves a trace of the kernel just before an operation was late.
 //!
 //! ```text
 //!   set up: instance, disabled (if asked for) -> LTTng flight recorder -> estimate -> arm delay -> enabled
@@ -343,6 +343,8 @@ impl Recorder<'_> {
         history: &mut History,
         machine: &mut Machine<'_>,
     ) -> Result<Kept> {
+        // At once, while the processes exist.
+        let naming = woken.find_names();
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
             // A signal shortens this wait, but does not prevent the capture; the next wait handles a second signal.
@@ -363,6 +365,7 @@ impl Recorder<'_> {
             }
         };
         let took = woken_at.elapsed();
+        let woken = &naming.join().unwrap_or_else(|_| woken.clone());
         let evidence = machine.evidence.finish(seen);
         if let Some(failure) = &failure {
             note(&format!("no trace: {failure}"));

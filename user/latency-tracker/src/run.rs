@@ -22,6 +22,7 @@ mod report;
 mod watch;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -31,70 +32,132 @@ use lt_common::instance::Loaded;
 use lt_common::out::{self, note};
 use lt_common::wait::Signals;
 use lt_common::{Outcome, lttng};
-use lt_proc::{Alert, Histogram, Nanos, Pending, ProcRoot, Stats};
+use lt_proc::{Alert, Histogram, Nanos, Pending, ProcRoot, Setting, Stats, TrackerInfo};
 
 pub(crate) use self::args::{EXAMPLES, RunArgs};
 use self::child::Found;
 pub(crate) use self::child::is_child;
-use self::question::Question;
+pub(crate) use self::losses::losses;
+pub(crate) use self::question::Question;
 use self::watch::Watch;
 use crate::recipes::Recipe;
 use crate::record::leftovers::{self, Note};
+use crate::ustack::Names;
+
+/// Counters of late operations without an alert that can be read.
+pub(crate) const UNREAD: [&str; 3] = ["alerts_lost", "alerts_suppressed", "readers"];
 
 /// Time of a run without a command, unless the user sets one.
-const TIME: Duration = Duration::from_secs(10);
+pub(crate) const TIME: Duration = Duration::from_secs(10);
 
-/// What was measured.
+/// What to measure, and for how long.
+pub(crate) struct Plan<'a> {
+    /// A tracker or a recipe.
+    pub(crate) what: &'a str,
+    pub(crate) settings: &'a [Setting],
+    /// The command to run; none if empty.
+    pub(crate) command: &'a [OsString],
+    pub(crate) duration: Option<Nanos>,
+    /// Checks and completes the question, before the instance is created.
+    pub(crate) complete: &'a dyn Fn(&mut Question, &[TrackerInfo]) -> Result<()>,
+}
+
+/// The result of a measurement.
 #[derive(Debug)]
-struct Measured {
-    recipe: Option<Recipe>,
+pub(crate) struct Measured {
+    pub(crate) recipe: Option<Recipe>,
     /// The line of the instance in `control`, without its name.
-    line: String,
-    tracker: String,
-    threshold: u64,
-    time: Duration,
+    pub(crate) line: String,
+    pub(crate) tracker: String,
+    pub(crate) threshold: u64,
+    pub(crate) time: Duration,
     histogram: Histogram,
-    stats: Stats,
-    /// The longest operation over the threshold.
-    longest: Option<Alert>,
+    pub(crate) stats: Stats,
     /// Alerts that were overwritten before they were read.
-    missed: u64,
+    pub(crate) missed: u64,
     /// Operations in flight at the end, the oldest first.
-    pending: Vec<Pending>,
-    command: Vec<OsString>,
-    /// How the command ended; none if it still runs.
-    status: Option<ExitStatus>,
+    pub(crate) pending: Vec<Pending>,
+    pub(crate) command: Vec<OsString>,
+    /// The command's exit status; `None` if it still runs.
+    pub(crate) status: Option<ExitStatus>,
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &RunArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
-    let measured = measure(root, args, &signals)?;
+    let mut longest: Option<Alert> = None;
+    let plan = Plan {
+        what: &args.what,
+        settings: &args.settings,
+        command: &args.command,
+        duration: args.duration,
+        complete: &|question, _| {
+            question.default("worst", "1");
+            Ok(())
+        },
+    };
+    let mut names = Names::default();
+    let measured = measure(root, &plan, &signals, &mut |mut alert| {
+        let is_longer = |longest: &Alert| longest.delay < alert.delay;
+        if longest.as_ref().is_none_or(is_longer) {
+            names.find(&mut alert);
+            longest = Some(alert);
+        }
+    })?;
     // Everything is removed by now, however long it takes to read this.
     let lines = match args.json {
-        true => vec![report::json(&measured)?],
-        false => report::text(&measured),
+        true => vec![report::json(&measured, longest.as_ref())?],
+        false => report::text(&measured, longest.as_ref()),
     };
-    match &args.output {
-        None => lines.iter().try_for_each(|line| out::line(line))?,
-        Some(file) => out::file::replace(file, |file| {
-            let text = lines.join("\n") + "\n";
-            write!(file, "{}", anstream::adapter::strip_str(&text))?;
-            Ok(())
-        })?,
-    }
-    Ok(match (measured.status, &measured.longest) {
-        (Some(status), _) => Outcome::Status(code(status)),
-        (None, Some(_)) => Outcome::Alert,
-        (None, None) => Outcome::Fine,
-    })
+    print(&lines, args.output.as_deref())?;
+    Ok(measured.outcome(longest.is_some()))
 }
 
-fn measure(root: &ProcRoot, args: &RunArgs, signals: &Signals) -> Result<Measured> {
-    let command = Found::find(&args.command)?;
+/// Prints the result, or writes it to a file.
+pub(crate) fn print(lines: &[String], file: Option<&Path>) -> Result<()> {
+    match file {
+        None => lines.iter().try_for_each(|line| out::line(line)),
+        Some(file) => out::file::replace(file, |file| {
+            let text: String = lines
+                .iter()
+                .flat_map(|line| [line.as_str(), "\n"])
+                .collect();
+            write!(file, "{}", anstream::adapter::strip_str(&text))?;
+            Ok(())
+        }),
+    }
+}
+
+impl Measured {
+    /// Whether any operation is known to have exceeded the threshold, also one whose alert was not read.
+    pub(crate) fn was_late(&self, is_alert_read: bool) -> bool {
+        is_alert_read
+            || self.missed > 0
+            || self.stats.count("max") > self.threshold
+            || UNREAD.iter().any(|key| self.stats.count(key) > 0)
+    }
+
+    /// The exit status: that of the command; without one, whether there was an alert.
+    pub(crate) fn outcome(&self, is_alert_read: bool) -> Outcome {
+        match (self.status, self.was_late(is_alert_read)) {
+            (Some(status), _) => Outcome::Status(code(status)),
+            (None, true) => Outcome::Alert,
+            (None, false) => Outcome::Fine,
+        }
+    }
+}
+
+/// Runs an instance for the time of `plan`. Passes each of its alerts to `see`.
+pub(crate) fn measure(
+    root: &ProcRoot,
+    plan: &Plan<'_>,
+    signals: &Signals,
+    see: &mut dyn FnMut(Alert),
+) -> Result<Measured> {
+    let command = Found::find(plan.command)?;
     // From here on, these values are dropped in reverse order, which is the order of cleaning up.
     let _module = Loaded::load(root)?;
     let trackers = root.trackers()?;
-    let mut question = Question::find(args, &trackers)?;
+    let mut question = Question::find(plan.what, plan.settings, &trackers)?;
     lt_common::instance::check(root, &question.tracker, &question.settings)?;
     lttng::make_run_dir()?;
     leftovers::clean_noted(root);
@@ -104,7 +167,7 @@ fn measure(root: &ProcRoot, args: &RunArgs, signals: &Signals) -> Result<Measure
         None => None,
     };
     question.refuse_enabled()?;
-    question.default("worst", "1");
+    (plan.complete)(&mut question, &trackers)?;
     let waiting = command.as_ref().map(Found::wait_to_start).transpose()?;
     let mut instance = Watch::start(root, &question, &mut left)?;
     let begun = Instant::now();
@@ -117,13 +180,14 @@ fn measure(root: &ProcRoot, args: &RunArgs, signals: &Signals) -> Result<Measure
         }
         None => None,
     };
-    let time = args.duration.map(Duration::from);
+    let time = plan.duration.map(Duration::from);
     let time = time.or((running.is_none()).then_some(TIME));
     if let (Some(time), None) = (time, &running) {
         let time = Nanos(time.as_nanos() as u64).exact();
         note(&format!("measuring for {time} (Ctrl-C ends)"));
     }
-    instance.wait(signals, time.map(|time| begun + time), running.as_ref())?;
+    let end = time.map(|time| begun + time);
+    instance.wait(signals, end, running.as_ref(), see)?;
     let time = begun.elapsed();
     let status = match running {
         Some(running) if running.has_ended()? => Some(running.status()?),
@@ -138,8 +202,8 @@ fn measure(root: &ProcRoot, args: &RunArgs, signals: &Signals) -> Result<Measure
     }
     Ok(Measured {
         recipe: question.recipe,
-        command: args.command.clone(),
+        command: plan.command.to_vec(),
         status,
-        ..instance.finish(time)?
+        ..instance.finish(time, see)?
     })
 }

@@ -12,12 +12,14 @@ mod find;
 mod kinds;
 mod several;
 mod steps;
+mod told;
 mod when;
 
 pub(crate) use self::beside::Beside;
-pub(crate) use self::feed::{Keep, Told, read, read_beside, read_within, scan};
+pub(crate) use self::feed::{Keep, read, read_beside, read_within, scan};
 pub(crate) use self::find::Finder;
 pub(crate) use self::steps::{Need, Sink};
+pub(crate) use self::told::Told;
 pub(crate) use self::when::{Mark, Point, When, event};
 
 #[cfg(test)]

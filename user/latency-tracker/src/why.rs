@@ -424,7 +424,7 @@ fn round(time: Nanos) -> Nanos {
 }
 
 /// `CLOCK_MONOTONIC`, ns, as in alerts.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
 }
 

@@ -144,7 +144,7 @@ impl Drop for Dir {
     }
 }
 
-/// What holds for each histogram, whatever the machine did.
+/// Properties of every histogram, independent of the machine.
 fn invariants(report: &Value) {
     for series in report["series"].as_array().unwrap() {
         let number = |key: &str| series[key].as_f64().unwrap();
@@ -245,7 +245,7 @@ fn every_loop_above_the_threshold_is_a_peak_with_a_cause() {
             "the counters were read before: {peak}"
         );
     }
-    // The time that it took to handle them is in no sample, but is reported.
+    // The time spent on handling them is in no sample, but is reported.
     assert!(report["series"][0]["away"].as_u64().unwrap() > 0);
     invariants(&report);
 }
@@ -403,7 +403,7 @@ fn what_cannot_be_is_refused_before_anything_is_held() {
     ] {
         let (status, out, said) = run(loops(args));
         assert_eq!((status, out.as_str()), (1, ""), "{args:?}: {said}");
-        // A machine with one CPU says so first.
+        // On a machine with one CPU, this is the first error.
         assert!(said.contains(says) || cpus() < 2, "{args:?}: {said}");
         assert!(!said.contains("holds"), "{said}");
     }

@@ -122,7 +122,7 @@ fn softirqs_of_a_trace_are_those_of_its_text() {
             assert_eq!(row["exact"], true);
         }
     }
-    // Half of what an interrupt handler needs is in this trace.
+    // The trace has half of the events that interrupt handlers need.
     assert_eq!(found["tables"].as_array().unwrap().len(), 2);
     let (_, _, said) = analyze(&dir, "irq", "compact", &[]);
     assert!(
@@ -208,8 +208,8 @@ fn the_order_of_streams_changes_nothing() {
     }
 }
 
-/// A packet is missing, and part of one cannot be read: what they hide is not measured, and every other duration is as it
-/// was.
+/// A packet is missing, and part of another cannot be read: operations that they hide are not measured, and every other
+/// duration is unchanged.
 #[test]
 fn what_spans_a_gap_is_counted_and_not_measured() {
     let dir = traces("traces.tar.xz");

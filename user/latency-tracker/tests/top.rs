@@ -28,7 +28,7 @@ const STATS: &str = "attempts 12\nstarted 12\nfull 0\nended 10\npending 2\nalert
 const ALERT: &str = "seq=17 time=1234567890 instance=slow tracker=block reason=threshold delay=10412345 \
     threshold=10000000 cpu=1 pid=812 tid=812 comm=\"fio\" dev=8:0 disk=\"sda\" op=\"WS\" sector=2048 bytes=4096\n";
 
-/// What leaves and enters the alternate screen.
+/// The sequences that leave and enter the alternate screen.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
@@ -107,7 +107,7 @@ impl Tree {
             .status();
         assert!(sized.unwrap().success());
         let before = tcgetattr(&slave).unwrap();
-        // The terminal becomes the controlling one, as that of a shell.
+        // The terminal becomes the controlling terminal, as for a shell.
         let mut command = Command::new("setsid");
         command
             .arg("--ctty")
@@ -142,7 +142,7 @@ struct Live {
     /// Kept open, so that the terminal stays.
     slave: Option<File>,
     before: Termios,
-    /// What the program has written, and was not looked at.
+    /// Output of the program that was not examined yet.
     shown: String,
 }
 
@@ -163,7 +163,7 @@ impl Live {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits for a text without styles; returns the bytes that came until then, and with it.
+    /// Waits for a text without styles; returns the bytes up to its end.
     fn wait_for(&mut self, text: &str) -> String {
         let mut part = [0; 4096];
         loop {
@@ -232,7 +232,7 @@ fn once_prints_what_the_files_say() {
     assert_eq!(words(lines[2]), row);
     assert!(out.contains("fio/812  sda WS sector 2048 4K"), "{out}");
     assert!(out.contains("a?b/2") && !out.contains('\u{1b}'), "{out}");
-    // The percentiles are those of `hist`.
+    // The percentiles equal the percentiles of `hist`.
     let (_, out, _) = tree.run(&["--once", "--json"]);
     let json: Value = serde_json::from_str(&out).unwrap();
     let mut hist = Command::new(env!("CARGO_BIN_EXE_latency-tracker"));
@@ -380,7 +380,7 @@ fn intervals_add_up_and_instances_come_and_go() {
     fs::rename(tree.0.join("gone"), tree.0.join("slow")).unwrap();
     while next()["instances"].as_array().unwrap().is_empty() {}
     fs::remove_file(tree.0.join("control")).unwrap();
-    // Whatever was printed meanwhile.
+    // Reads the remaining output.
     while lines.next().is_some() {}
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
@@ -404,12 +404,12 @@ fn the_live_view_obeys_keys_and_restores_the_terminal() {
             text.contains("IN FLIGHT") && text.contains("since their start"),
             "{text:?}"
         );
-        // Nothing is asked of the terminal.
+        // The terminal is not queried.
         assert!(
             !first.contains("\x1b[6n") && !first.contains("\x1b[c"),
             "{first:?}"
         );
-        // ^L draws everything again, not only what has changed.
+        // ^L draws everything again, not only the changes.
         live.press("\r\x0c");
         live.wait_for("counters since its start");
         live.press("h\x0c");

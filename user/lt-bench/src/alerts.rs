@@ -12,7 +12,7 @@ use lt_proc::{Alert, ProcRoot, StreamLine};
 /// Number of alerts kept. Each is examined soon after its arrival.
 const KEPT: usize = 1000;
 
-/// The latest alerts of all instances, including those of other users.
+/// The latest alerts of all instances, including instances of other users.
 #[derive(Debug)]
 pub(super) struct Tail {
     file: Option<File>,

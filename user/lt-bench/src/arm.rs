@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What can observe the threads under test: instances of our own trackers, and LTTng's flight
-//! recorder. For a loop they are off in the slices of the baseline, and on in the other slices.
+//! The observers of the threads under test: instances of our own trackers, and LTTng's flight recorder. For a loop they
+//! are off in the slices of the baseline, and on in the other slices.
 //!
 //! The kernel does not remove them when the process ends. Dropping the value removes them; if the
 //! process is killed, a guard does (see [`super::guard`]). If the guard was killed, too, the next
@@ -21,7 +21,7 @@ use super::guard::{Guard, Guarded};
 use super::place::Place;
 
 const PREFIX: &str = "bench_";
-/// The trackers that show what kept a CPU from its task.
+/// The trackers that show activity that kept a CPU from its task.
 const TRACKERS: [&str; 3] = ["irq", "softirq", "runqueue"];
 /// Trackers of other instances that a bench creates.
 const OTHERS: [&str; 2] = ["syscall", "tree"];
@@ -60,7 +60,7 @@ impl Drop for Watcher<'_> {
     }
 }
 
-/// What was lost. All counts are 0 if a result is complete.
+/// Losses. All counts are 0 if a result is complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Lost {
     /// Peaks whose causes were not searched for.
@@ -224,7 +224,7 @@ impl<'a> Armed<'a> {
                 lost.events = events.saturating_sub(stats.count("started"));
             }
         }
-        // What a session lost is unknown once it no longer exists.
+        // The losses of a session are unknown once it no longer exists.
         let there: Vec<String> = lttng_sessions(&self.sessions);
         lost.lttng = lttng::discarded(&there)?.saturating_sub(self.discarded);
         Ok(lost)

@@ -74,7 +74,7 @@ pub(super) enum Clock {
     Kernel(Monotonic),
 }
 
-/// What is known about the clock.
+/// Properties of the clock.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Known {
     /// `tsc`, `raw` or `kernel`.

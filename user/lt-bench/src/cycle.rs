@@ -47,7 +47,7 @@ impl Time for Monotonic {
     }
 }
 
-/// What a thread must do.
+/// The task of a thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     /// The time from one cycle to the next, ns.
@@ -71,14 +71,14 @@ pub(super) struct Late {
     pub(super) by: u64,
 }
 
-/// What a thread found.
+/// The result of a thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
     /// How late each cycle was.
     pub(super) samples: Record,
-    /// How many cycles were late,
+    /// Number of late cycles,
     pub(super) peaks: u64,
-    /// and which ones.
+    /// and the late cycles themselves.
     pub(super) late: Vec<Late>,
     /// Cycles that were skipped because their time had passed.
     pub(super) missed: u64,

@@ -26,7 +26,7 @@ for name; do echo "-$name" >"$control"; done
 [ -z "$directory" ] || rm -rf -- "$directory"
 "#;
 
-/// What the guard removes.
+/// The resources that the guard removes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Guarded<'a> {
     /// The control file, for the instances.

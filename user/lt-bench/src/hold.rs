@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a run holds. All of it belongs to this process or to one of its threads, so the kernel
-//! releases it when the process ends, even if it is killed:
+//! The resources of a run. All of them belong to this process or to one of its threads, so the
+//! kernel releases it when the process ends, even if it is killed:
 //!
 //! - the affinity and the priority of each thread under test;
 //! - the affinity and the priority of the watching thread;
 //! - locked memory;
 //! - the open file /dev/cpu_dma_latency, whose value applies for as long as it is open.
 //!
-//! Nothing is written to /sys or to /proc/sys. A guard removes what would be left behind, the
-//! instances and an LTTng session: see [`super::arm`].
+//! Nothing is written to /sys or to /proc/sys. A guard removes persistent resources, the instances
+//! and an LTTng session: see [`super::arm`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ use super::place::Place;
 
 const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// What a run requests.
+/// The request of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
     /// Priority of the threads under test; 0: ordinary tasks.
@@ -36,10 +36,10 @@ pub(super) struct Wish {
     pub(super) dma_latency: DmaLatency,
 }
 
-/// What a run holds; released when dropped.
+/// The resources of a run; released when dropped.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// What is held, in lines to print.
+    /// The resources, in lines to print.
     pub(super) said: Vec<String>,
     _dma_latency: Option<File>,
 }
@@ -56,7 +56,7 @@ impl Held {
         let mut said = Vec::new();
         let allowed = affinity();
         if wish.priority > 0 {
-            // Tried here, where the error can still be explained.
+            // Tried here, so that the error can be explained.
             rt::fifo(1).with_context(|| {
                 format!(
                     "SCHED_FIFO {} is not allowed: run it as root, or raise `rtprio` in \
@@ -101,7 +101,7 @@ pub(super) fn affinity() -> Cpus {
 }
 
 /// Moves the watching thread away from the loops; returns its new CPUs. In the cgroup of a
-/// partition, which may use the CPUs of the partition only, it moves to another one of these.
+/// partition, it moves to another CPU of the partition.
 fn pin_elsewhere(place: &Place, allowed: &Cpus) -> Result<Cpus> {
     if pin(&place.rest).is_ok() {
         return Ok(place.rest.clone());

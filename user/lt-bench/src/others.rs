@@ -150,8 +150,8 @@ fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
             if signals.wait(None, Some(next))? == Wake::Signal {
                 ended = true;
                 // The process is waited for only when the reader has finished, so the pid is still
-                // its own. Should the reader finish just now, the pid is unused: pids are not
-                // reused that soon.
+                // its own. If the reader finishes just now, the pid is unused: pids are not reused
+                // that soon.
                 let _ = kill(pid, Signal::SIGTERM);
             }
         }

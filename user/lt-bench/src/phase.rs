@@ -11,7 +11,7 @@ pub(super) const BASELINE: &str = "baseline";
 /// The phase with them.
 pub(super) const ARMED: &str = "armed";
 
-/// What a phase has found on each CPU.
+/// The results of a phase on each CPU.
 #[derive(Debug)]
 pub(super) struct Phase {
     pub(super) name: &'static str,

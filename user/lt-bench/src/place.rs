@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Where the threads under test run, and where everything else does.
+//! Places the threads under test, and all other tasks.
 //!
-//! A loop at a real-time priority keeps everything else off its CPU. So it leaves at least one CPU
-//! that is not isolated to the rest of the system.
+//! A loop at a real-time priority keeps all other tasks off its CPU. So a bench leaves at least one
+//! CPU that is not isolated to the system.
 
 use anyhow::{Result, bail};
 use lt_readiness::{Cpus, ONLINE, Root};
@@ -13,7 +13,7 @@ use lt_readiness::{Cpus, ONLINE, Root};
 pub(super) struct Place {
     /// CPUs with a thread under test each.
     pub(super) cpus: Cpus,
-    /// CPUs for the rest of the system, and for the watching thread.
+    /// CPUs for the system, and for the watching thread.
     pub(super) rest: Cpus,
     /// Whether all CPUs under test are isolated.
     pub(super) isolated: bool,

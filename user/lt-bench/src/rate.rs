@@ -171,7 +171,7 @@ fn measure(runner: &Runner<'_>, read_timer: Duration) -> Result<Mode> {
     Ok(Mode::new(name, read_timer, answer, runs, each, interrupted))
 }
 
-/// Returns what to do next: a step of the search, or a run at the requested rate.
+/// Returns the next step: a step of the search, or a run at the requested rate.
 fn wanted(args: &RateArgs, rules: Rules, trials: &[Trial]) -> Next {
     let Some(pace) = args.rate else {
         return search::next(rules, trials);

@@ -105,7 +105,7 @@ impl Mail {
     }
 }
 
-/// What a loop must do.
+/// The task of a loop.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     /// The loop ends after measuring for this long, ns,
@@ -122,7 +122,7 @@ pub(super) struct Plan {
     pub(super) burst: Option<(u64, u64)>,
 }
 
-/// What a loop found.
+/// The result of a loop.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
     /// All samples; with bursts, only those in bursts.

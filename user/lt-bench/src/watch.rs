@@ -35,7 +35,7 @@ const SHARE: u64 = 20;
 /// before. Their number grows during a peak.
 const KEPT: usize = 100;
 
-/// What is known about one CPU.
+/// The state of one CPU.
 #[derive(Debug)]
 struct Subjected {
     subject: Subject,
@@ -361,7 +361,7 @@ mod tests {
             counts.set(Counter::Softirq("HI".into()), interrupts);
             counts
         };
-        // What moved while a peak lasted is not learned as usual.
+        // Counters that moved during a peak are not learned as usual.
         let at = |end, n| Reading {
             begin: end,
             end,
@@ -380,8 +380,8 @@ mod tests {
             300,
         );
         assert!(moved[0].unusual && moved[0].usual == 0.0, "{moved:?}");
-        // What moved before the loop started or resumed is not learned, either. The loop was seen
-        // at 450 then, and next at 650.
+        // Counters that moved before the loop started or resumed are not learned, either. The loop
+        // was seen at 450 then, and next at 650.
         for began in [false, true] {
             subjected.usual = Usual::default();
             subjected.clear(450);

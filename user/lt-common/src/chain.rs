@@ -99,7 +99,7 @@ pub fn interference(alert: &Alert) -> Option<String> {
     })
 }
 
-/// Returns what had the CPU for longest during the wait that a step ended, if the alert names it.
+/// Returns the longest user of the CPU during the wait that a step ended, if the alert names it.
 fn rivals(step: &ChainStep) -> Option<String> {
     let named = step.rivals.iter().map(|rival| {
         let at_least = if rival.at_least { "at least " } else { "" };
@@ -112,7 +112,7 @@ fn rivals(step: &ChainStep) -> Option<String> {
     }
 }
 
-/// Returns the steps and these sentences, indented; nothing for other trackers.
+/// Returns the steps, and the sentences of [`verdict`] and [`interference`], indented; nothing for other trackers.
 pub fn lines(alert: &Alert) -> Vec<String> {
     let mut lines = steps(alert);
     if let Some(verdict) = verdict(alert) {
@@ -124,7 +124,7 @@ pub fn lines(alert: &Alert) -> Vec<String> {
     lines
 }
 
-/// The steps.
+/// Returns the steps of a wake chain, one per line, indented; nothing for other trackers.
 pub fn steps(alert: &Alert) -> Vec<String> {
     let Ok(steps) = chain(alert) else {
         return Vec::new();

@@ -46,6 +46,20 @@ impl Exec {
     }
 }
 
+/// Quotes `text` as one word of a shell command.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// Quotes a path as one word of a shell command, if necessary.
+pub fn quoted_if_odd(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    match path.chars().all(plain) {
+        true => path.to_string(),
+        false => quoted(path),
+    }
+}
+
 /// The error for a missing command.
 pub fn cannot_run(shown: &str) -> String {
     let program = shown.split(' ').next().unwrap_or(shown);
@@ -83,7 +97,7 @@ pub fn exists(program: &str) -> bool {
     find(OsStr::new(program)).is_some()
 }
 
-/// The file of a program: that of a path with a slash, or the first of this name in PATH.
+/// The file of a program: a path with a slash, or the first file of this name in PATH.
 pub fn find(program: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = match program.as_encoded_bytes().contains(&b'/') {
@@ -144,6 +158,13 @@ mod tests {
         assert_eq!(find(OsStr::new("/no/such/program")), None);
         assert_eq!(find(OsStr::new("no-such-program-here")), None);
         assert_eq!(find(OsStr::new("/tmp")), None);
+    }
+
+    #[test]
+    fn a_name_in_a_command_is_one_word() {
+        assert_eq!(quoted("/a b/$(c)'d"), "'/a b/$(c)'\\''d'");
+        assert_eq!(quoted_if_odd("/srv/a-b_c.d"), "/srv/a-b_c.d");
+        assert_eq!(quoted_if_odd("/srv/a b"), "'/srv/a b'");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A separate cgroup for a command: all descendants are in it from their first instruction, whatever they do with
-//! process groups, sessions and parents.
+//! A separate cgroup for a command: all descendants are in it from their first instruction, regardless of process
+//! groups, sessions and parents.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -55,7 +55,8 @@ impl Group {
         move_to(&self.directory, pid)
     }
 
-    /// Starts a command in the cgroup. This process visits it for the time of the fork: the child inherits it.
+    /// Starts a command in the cgroup. This process enters it for the duration of the fork, so that the child inherits
+    /// it.
     pub fn spawn(&self, command: &mut Command) -> Result<Child> {
         enter(&self.directory)?;
         let child = command.spawn();
@@ -102,7 +103,7 @@ pub fn path_of(number: u64) -> Option<String> {
     find(&place(&mounts, "/")?, number)
 }
 
-/// Returns the path, below `root`, of the directory with this number of an inode.
+/// Returns the path, below `root`, of the directory with this inode number.
 fn find(root: &Path, number: u64) -> Option<String> {
     let mut next = vec![root.to_path_buf()];
     while let Some(directory) = next.pop() {

@@ -41,7 +41,7 @@ pub fn load_module(root: &ProcRoot) -> Result<()> {
 /// A request that the kernel refused, or would refuse.
 #[derive(Debug)]
 pub struct Refusal {
-    /// What is wrong.
+    /// The fault.
     text: String,
     /// How to fix it.
     pub hint: String,

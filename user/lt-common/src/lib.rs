@@ -12,6 +12,7 @@ pub mod kmsg;
 pub mod lttng;
 pub mod module;
 pub mod out;
+pub mod pids;
 mod private;
 pub mod rt;
 pub mod seconds;

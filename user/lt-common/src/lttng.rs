@@ -64,7 +64,7 @@ pub fn sessions() -> Vec<String> {
     names.unwrap_or_else(|_| Vec::new())
 }
 
-/// What a session does.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It records.
@@ -75,7 +75,7 @@ pub enum State {
     Gone,
 }
 
-/// What the session does; an error if a daemon runs, but does not answer.
+/// The state of the session; an error if a daemon runs, but does not answer.
 pub fn state(session: &str) -> Result<State> {
     match lttng(["--mi", "xml", "list"]).output() {
         Ok(xml) => state_in(session, &xml),
@@ -194,7 +194,7 @@ fn format_option(format: Option<Format>) -> Result<Option<&'static str>> {
     }
 }
 
-/// Major and minor number in what `lttng --version` prints: `lttng (LTTng Trace Control) 2.16.0 - Name`.
+/// Major and minor number in the output of `lttng --version`: `lttng (LTTng Trace Control) 2.16.0 - Name`.
 fn release(version: &str) -> Option<(u32, u32)> {
     let word = version.split(')').nth(1)?.split_whitespace().next()?;
     let mut numbers = word.split('.');
@@ -309,7 +309,7 @@ pub fn sign_trace(directory: &Path) -> Result<()> {
 }
 
 /// Puts the signature of CTF 1.8 before metadata in plain text that lacks it, as LTTng 2.14 and later write it: Trace
-/// Compass opens none without.
+/// Compass does not open metadata without the signature.
 fn sign(metadata: &Path) -> std::io::Result<()> {
     let bytes = fs::read(metadata)?;
     // CTF 2 starts with a record separator; a packet of CTF 1.8 starts with a magic number that is not UTF-8.

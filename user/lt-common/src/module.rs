@@ -37,7 +37,7 @@ pub fn is_going() -> bool {
     state.is_ok_and(|state| state.trim() == "going")
 }
 
-/// Returns what to do if the module is not loaded.
+/// Returns the remedy if the module is not loaded.
 pub fn how_to_load() -> &'static str {
     match (is_installed(), is_root()) {
         (true, true) => "it is installed: load it with `modprobe latency_tracker`",
@@ -50,7 +50,7 @@ pub fn how_to_load() -> &'static str {
     }
 }
 
-/// Returns what to do if the kernel refuses this user access to `path`.
+/// Returns the remedy if the kernel refuses this user access to `path`.
 pub fn how_to_be_let_in(path: &Path) -> String {
     if is_root() {
         return "root alone is not enough: reading takes CAP_PERFMON, changing CAP_SYS_ADMIN, of the host; \

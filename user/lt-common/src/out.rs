@@ -54,8 +54,8 @@ pub fn width() -> Option<usize> {
     Some(width.max(NARROWEST))
 }
 
-/// Prints one line to standard output, without its colours where there are none (no terminal, NO_COLOR,
-/// TERM=dumb). A closed pipe is an error that `main` ends quietly on.
+/// Prints one line to standard output, without its colours where there are none (no terminal, NO_COLOR, TERM=dumb). A
+/// closed pipe is an error, on which `main` ends quietly.
 pub fn line(text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
     writeln!(out, "{}", text.trim_end_matches(' '))?;

@@ -16,11 +16,11 @@ pub struct Error {
     pub offset: u64,
     /// In a stream, the offset of the bad packet in the file, in bytes.
     pub packet: Option<u64>,
-    /// What is wrong there.
+    /// The fault at this place.
     pub what: What,
 }
 
-/// What is wrong.
+/// The kinds of faults.
 #[derive(Debug, Error)]
 pub enum What {
     /// The operating system returned an error.

@@ -215,7 +215,7 @@ pub(crate) struct Top {
     named: Vec<String>,
     /// The last readings of the unnamed instances.
     before: HashMap<String, Reading>,
-    /// What the unnamed instances have counted; `None` until there is one.
+    /// The sum of the unnamed instances; `None` until there is one.
     other: Option<Reading>,
 }
 

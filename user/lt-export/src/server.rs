@@ -111,7 +111,7 @@ impl Drop for Live {
     }
 }
 
-/// A response: the status line, and what follows it.
+/// A response: the status line, the headers and the body.
 struct Answer {
     status: &'static str,
     content_type: &'static str,
@@ -160,7 +160,7 @@ fn refuse(stream: &TcpStream, status: &'static str, end: Instant) -> io::Result<
     linger(stream, end)
 }
 
-/// What a request asks for.
+/// The path and headers of a request.
 enum Wanted {
     Metrics,
     Index,

@@ -18,10 +18,9 @@
 //! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler's end. So for a
 //!   moment such a waking belongs to the interrupt that ended last, unless something else happens on that processor.
 //! - *A softirq may be a thread's own work*: the work of ksoftirqd, or packets that a thread sends to this machine,
-//!   which
-//!   the same call delivers. The thread is then the waker. The place of `softirq_raise` distinguishes such a softirq
-//!   from one raised by an interrupt, and shows which interrupt. Without that event, a softirq belongs to an
-//!   interrupt that has just ended.
+//!   which the same call delivers. The thread is then the waker. The place of `softirq_raise` distinguishes such a
+//!   softirq from one raised by an interrupt, and shows which interrupt. Without that event, a softirq belongs to
+//!   an interrupt that has just ended.
 //! - *A disk signals completion in many ways*: by its own interrupt or its thread, a softirq, another processor's call,
 //!   a timer. The disk is the waker of every thread woken before this context ends.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.

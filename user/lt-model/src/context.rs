@@ -21,8 +21,8 @@ pub enum Context {
     Softirq {
         /// The vector.
         vector: Vector,
-        /// Whether it is the current thread's own work: of a softirq thread, or packets that a thread has just sent to
-        /// this machine.
+        /// Whether it is the current thread's own work: the work of a softirq thread, or packets that a thread has just
+        /// sent to this machine.
         own: bool,
         /// The raiser.
         by: Raiser,

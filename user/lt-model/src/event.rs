@@ -73,8 +73,8 @@ pub enum What<'a> {
         /// The processor on which the thread will run.
         target: u32,
     },
-    /// `sched_wakeup`, `sched_wakeup_new`: a thread has become runnable. The event may be on another processor than the
-    /// wakeup.
+    /// `sched_wakeup`, `sched_wakeup_new`: a thread has become runnable. The event may be on a processor other than the
+    /// wakeup's.
     Wakeup {
         /// The thread.
         tid: i32,

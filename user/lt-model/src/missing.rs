@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Kinds of events that are not recorded at all. What they report may have happened at any time, so their absence
-//! proves nothing.
+//! Kinds of events that are not recorded at all. They may have happened at any time, so their absence proves nothing.
 
 /// Events whose absence may make something else look like a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -70,7 +70,7 @@ pub enum Class {
 }
 
 impl State {
-    /// The class to which the time in this state counts.
+    /// Class in which the time in this state is counted.
     #[must_use]
     pub fn class(self) -> Class {
         match self {

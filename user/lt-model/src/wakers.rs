@@ -76,7 +76,7 @@ impl Wakers {
         }
     }
 
-    /// Whether the waker is a timer of the wakee itself, as far as recorded.
+    /// Whether the waker is recorded to be a timer that the wakee itself set.
     pub(crate) fn is_timeout(&self, id: WakerId) -> bool {
         self.timeouts.binary_search(&id.0).is_ok()
     }

@@ -80,7 +80,7 @@ fn fed(mut builder: Builder) -> (Builder, usize, usize) {
 fn what_a_model_takes_is_known_little_and_limited() {
     let (whole, took, _) = fed(Builder::new());
     let events = TURNS * 9;
-    // Nearly each of these events begins an interval and a stretch. In a trace it has about 50 bytes.
+    // Nearly every event starts an interval and a stretch. It takes about 50 bytes of a trace.
     assert!(took as u64 / events <= 28, "{took} for {events} events");
     assert_eq!(whole.kept(), Kept::All);
     let whole = whole.finish();
@@ -116,7 +116,7 @@ fn what_a_model_takes_is_known_little_and_limited() {
     assert_eq!(of(&part), of(&whole));
     assert!(of(&part).0.len() > 20);
 
-    // A limit that is too small for the waits: the error has the needed size, which suffices.
+    // With a limit too small for the waits, the error names the needed size, which suffices.
     let mut builder = Builder::new();
     builder.limit(200_000);
     let (nothing, now, _) = fed_only_counted(builder);

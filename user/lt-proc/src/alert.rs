@@ -18,6 +18,7 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::ParseError;
 use crate::fields::{Field, Fields, SINCE, Value};
+use crate::user_stack::{USTACK, USTACK_END, UserNames};
 
 /// Why the line was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,14 +92,17 @@ pub struct Alert {
     pub cpu: u64,
     /// The process that owns the operation.
     pub pid: u64,
-    /// Its thread.
+    /// The thread that owns the operation.
     pub tid: u64,
-    /// The thread's name.
+    /// The name of the thread that owns the operation.
     #[serde(serialize_with = "as_text")]
     pub comm: Value,
     /// Fields of the tracker.
     #[serde(flatten)]
     pub fields: Fields,
+    /// What the reader found about the addresses of `ustack`; not part of the line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ustack_names: Option<UserNames>,
 }
 
 fn as_text<S: Serializer>(value: &Value, s: S) -> Result<S::Ok, S::Error> {
@@ -125,6 +129,7 @@ impl Alert {
             tid: number(&mut words, "tid")?,
             comm: next(&mut words, "comm")?.value,
             fields: Fields(words.collect()),
+            ustack_names: None,
         };
         match alert.comm {
             Value::Quoted(_) => Ok(alert),
@@ -155,7 +160,7 @@ impl Alert {
                 format!("{disk} {op} sector {sector}{size}")
             }
             _ => {
-                let columns = [STACK, WAKER_STACK, PATH, SINCE];
+                let columns = [STACK, WAKER_STACK, USTACK, USTACK_END, PATH, SINCE];
                 format!("{}{}", self.fields.since(), self.fields.phrase(&columns))
             }
         }
@@ -396,6 +401,7 @@ mod tests {
                 reason: Reason::from(reason.as_str()),
                 comm: Value::Quoted(comm),
                 fields: Fields(vec![Field { key: "x".into(), value: Value::Bare(extra) }]),
+                ustack_names: None,
             };
             prop_assert_eq!(Alert::parse(&alert.to_string()), Ok(alert));
         }

@@ -62,9 +62,9 @@ pub struct Rival {
     pub id: String,
     /// The name of the action of an `irq`, at most 15 bytes, or the name of a `task`; may be empty.
     pub name: String,
-    /// For how long, ns.
+    /// How long it had the CPU, ns.
     pub time: u64,
-    /// Whether it may have been longer, since it is not known for the whole wait what had the CPU.
+    /// Whether it may have been longer, since the user of the CPU is not known for the whole wait.
     pub at_least: bool,
 }
 
@@ -126,7 +126,7 @@ impl Rival {
     }
 }
 
-/// What a CPU did while a task waited for it, ns. The sum is the length of the wait.
+/// The use of a CPU while a task waited for it, ns. The sum is the length of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WaitParts {
     /// Interrupts, their threads, and NMIs.

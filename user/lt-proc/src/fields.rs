@@ -73,8 +73,8 @@ impl Serialize for Value {
 }
 
 impl<'de> Deserialize<'de> for Value {
-    /// Reads what [`Value::serialize`] wrote. A number was bare. Bare words become quoted, with the
-    /// same text.
+    /// Reads the output of [`Value::serialize`]. A number was bare. Bare words become quoted, with
+    /// the same text.
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Read;
         impl Visitor<'_> for Read {

@@ -9,8 +9,8 @@
 //! other count=0 sum=0 min=0 max=0 buckets=
 //! ```
 //!
-//! Each delay is in one line; together they are `NAME/histogram`. Values that the kernel tells apart
-//! but prints alike, such as states of tasks, are one label here.
+//! Each delay is in one line; together the lines are `NAME/histogram`. Values that differ in the kernel but print
+//! alike, such as states of tasks, are one label here.
 
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ pub struct Delays {
     pub sum: u128,
     /// The smallest; 0 if there are no delays, or it is not known.
     pub min: u64,
-    /// The largest; as `min`.
+    /// The largest; 0 if there are no delays, or it is not known.
     pub max: u64,
     /// Their histogram.
     #[serde(flatten)]

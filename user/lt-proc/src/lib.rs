@@ -52,6 +52,7 @@ mod root;
 mod stats;
 mod steps;
 mod trackers;
+mod user_stack;
 
 pub use alert::{Alert, Reason, StreamLine};
 pub use chain::{ChainStep, Rival, WaitParts, before, chain, chain_so_far};
@@ -70,3 +71,4 @@ pub use root::{DEFAULT_ROOT, ProcRoot};
 pub use stats::Stats;
 pub use steps::StepTime;
 pub use trackers::{ParamInfo, TrackerInfo};
+pub use user_stack::{UserEnd, UserFrame, UserNames, UserStack};

@@ -87,7 +87,7 @@ pub struct Taken {
 /// The largest value in sums of squares.
 const SQUARED: u64 = (1 << 24) - 1;
 
-/// Runs that took about as many cycles.
+/// Runs of about equal duration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CycleBucket {
     /// The lowest number of cycles in the bucket.
@@ -251,8 +251,8 @@ impl MeasuredProbe {
         (both > 0.0).then(|| (common / both).clamp(-1.0, 1.0))
     }
 
-    /// Compares the slowest runs with the others: how many of an event they had. The slowest runs
-    /// are those in buckets above the bucket of p99. `None` if there is none.
+    /// Compares the slowest runs with the others by the number of times that an event occurred in them. The slowest
+    /// runs are those in buckets above the bucket of p99. `None` if there is none.
     #[must_use]
     pub fn outliers(&self, event: &str) -> Option<Outliers> {
         let nth = self

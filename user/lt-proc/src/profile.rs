@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `NAME/profile` and related files: how many operations of each class took how long.
+//! `NAME/profile` and related files: the number of operations of each class by their duration.
 //!
 //! ```text
 //! # begin=1234 end=5678

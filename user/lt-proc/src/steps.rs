@@ -75,7 +75,7 @@ impl StepTime {
         u128::from(self.count) * u128::from(self.mean)
     }
 
-    /// Describes what happened in that time.
+    /// Describes the events of that time.
     #[must_use]
     pub fn meanwhile(&self) -> String {
         let words = match self.step.as_str() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `trackers`: what this module can track on this kernel, and with which parameters.
+//! `trackers`: the trackers that this module has on this kernel, and their parameters.
 //!
 //! ```text
 //! block: block I/O request, issue or insert to completion (key: the request)
@@ -30,7 +30,7 @@ pub struct ParamInfo {
 pub struct TrackerInfo {
     /// Its name.
     pub name: String,
-    /// What it tracks.
+    /// The operation that it tracks.
     pub text: String,
     /// Why this kernel cannot run it.
     pub unavailable: Option<String>,

@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-/// An answer, or what is missing for one.
+/// An answer, or the missing facts.
 pub(super) type Found = Result<Answer, Missing>;
 
 fn answer(state: State, found: impl Into<String>) -> Answer {
@@ -87,11 +87,6 @@ impl Row {
         let missing = |missing: Missing| answer(State::Unknown, missing.to_string());
         (self.question)(root, target).unwrap_or_else(missing)
     }
-}
-
-/// Quotes `text` as one word of the shell.
-pub(super) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Returns the first of many items, and the number of others.

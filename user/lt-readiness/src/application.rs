@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about a running process: whether it has what it needs, and whether it behaves as real-time
-//! work should.
+//! Rows about a running process: its resources, and whether it behaves as real-time work should.
 
+use lt_common::exec::quoted;
 use lt_common::out;
 
 use super::Target;
-use super::answer::{Found, Row, bad, ok, quoted, some, warn};
+use super::answer::{Found, Row, bad, ok, some, warn};
 use super::root::{Missing, Root, missing};
 use super::tasks::{self, Task};
 
@@ -158,7 +158,7 @@ fn preempted(root: &Root, target: &Target) -> Found {
 }
 
 fn slack(root: &Root, target: &Target) -> Found {
-    // The kernel applies no slack to real-time threads, whatever the file contains.
+    // The kernel applies no slack to real-time threads, regardless of the file.
     let threads = threads(root, target)?.into_iter();
     let ordinary: Vec<Task> = threads.filter(|task| !task.is_real_time()).collect();
     let mut slack = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about what else runs on the CPUs: interrupts, work items and threads.
+//! Rows about other activity on the CPUs: interrupts, work items and threads.
 
 use super::Target;
 use super::answer::{Found, Row, bad, ok, some, warn};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about what the kernel keeps away from the CPUs, at boot and by cpuset partitions.
+//! Rows about the isolation of the CPUs, at boot and by cpuset partitions.
 
-use super::answer::{Found, Row, bad, ok, quoted, some, warn};
+use lt_common::exec::quoted;
+
+use super::answer::{Found, Row, bad, ok, some, warn};
 use super::fix::boot;
 use super::root::{Missing, Root};
 use super::{Cpus, Target, cache, isolated};

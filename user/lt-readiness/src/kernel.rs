@@ -2,7 +2,9 @@
 
 //! Rows about the kernel: its preemption model, its clock, and what slows it down everywhere.
 
-use super::answer::{Found, Row, bad, ok, quoted, some, warn};
+use lt_common::exec::quoted_if_odd;
+
+use super::answer::{Found, Row, bad, ok, some, warn};
 use super::fix::{boot, without};
 use super::root::{Root, chosen};
 use super::{Target, programs};
@@ -227,14 +229,5 @@ fn tracing(root: &Root, _: &Target) -> Found {
     match found.is_empty() {
         true => Ok(ok("none")),
         false => Ok(warn(found.join("; ")).fixes(fix)),
-    }
-}
-
-/// Quotes a shell word if necessary.
-fn quoted_if_odd(path: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
-    match path.chars().all(plain) {
-        true => path.to_string(),
-        false => quoted(path),
     }
 }

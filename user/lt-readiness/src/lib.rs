@@ -63,7 +63,7 @@ pub struct RtArgs {
     pub(crate) print_fix: bool,
 }
 
-/// What the rows check.
+/// The target of the checks.
 #[derive(Debug)]
 pub(crate) struct Target {
     /// The CPUs to check.

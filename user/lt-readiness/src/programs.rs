@@ -28,7 +28,7 @@ const TYPES: [u64; 4] = [2, 5, 7, 17];
 const LSM_MAC: u64 = 27;
 
 pub(super) fn tracing(root: &Root, _: &Target) -> Found {
-    // Who may not read this may not read those of most others.
+    // A user who may not read this directory may not read most others, either.
     root.names("/proc/1/fdinfo")?;
     let pids = root.names("/proc")?;
     let mut found = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn tracers(root: &Root) -> Result<Vec<String>, Missing> {
         ("anon_inode:[lttng_session]", "LTTng session of"),
         ("anon_inode:[perf_event]", "perf events of"),
     ];
-    // Who may not read this may not read those of most others.
+    // A user who may not read this directory may not read most others, either.
     root.names("/proc/1/fd")?;
     let mut found = Vec::new();
     for pid in root

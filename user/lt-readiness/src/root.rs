@@ -145,7 +145,7 @@ impl Root {
             .map(|(_, value)| value.trim_matches('"').to_string()))
     }
 
-    /// Returns those of the options that the kernel was built with (`=y`).
+    /// Returns the options among these that the kernel was built with (`=y`).
     pub(super) fn built_with(&self, options: &[&str]) -> Result<Vec<String>, Missing> {
         let release = self.text("/proc/sys/kernel/osrelease")?;
         let config = self.text(&format!("/boot/config-{release}"))?;

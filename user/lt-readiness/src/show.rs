@@ -19,7 +19,7 @@ pub struct Line<'a> {
     pub row: &'a str,
     /// The answer.
     pub state: State,
-    /// What the answer follows from.
+    /// The facts from which the answer follows.
     pub found: &'a str,
     /// Why it matters.
     pub why: &'a str,

@@ -51,7 +51,7 @@ fn each_row_sees_what_is_other() {
 
 #[test]
 fn every_row_has_a_case_of_each_kind() {
-    // These answers need only what the check has read before, or that /proc exists.
+    // These answers need only earlier readings of the check, or the existence of /proc.
     let always = [
         "housekeeping",
         "irqbalance",
@@ -205,9 +205,4 @@ fn a_process_that_is_not_there_is_an_error() {
     let made = Made::new(&[]);
     let error = aim(&made.root(), &cpus("2"), Some(4711), || ()).unwrap_err();
     assert_eq!(error.to_string(), "--pid 4711: no such process");
-}
-
-#[test]
-fn a_name_in_a_command_is_one_word() {
-    assert_eq!(answer::quoted("/a b/$(c)'d"), "'/a b/$(c)'\\''d'");
 }

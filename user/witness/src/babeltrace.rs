@@ -9,7 +9,7 @@
 //! ```
 //!
 //! LTTng's clock counts nanoseconds of `CLOCK_MONOTONIC`; babeltrace2 adds the offset to the wall clock unless
-//! `--clock-cycles` requests the clock's own value, which is the one in an alert's `time=`.
+//! `--clock-cycles` requests the clock's own value, as in an alert's `time=`.
 
 mod event;
 mod line;

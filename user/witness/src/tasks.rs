@@ -351,8 +351,7 @@ mod tests {
         );
         assert_eq!(waits(Wait::Offcpu, &[&out("R+"), IN]), waited("R+", 0));
         assert_eq!(waits(Wait::Offcpu, &[&out("X"), IN]), []);
-        // A wakeup on another CPU at the time of the switch may count or not, whatever the order in
-        // the trace.
+        // A wakeup on another CPU at the time of the switch may count or not, regardless of the order in the trace.
         let elsewhere = WAKING.replace("[001]", "[000]");
         let early = elsewhere.replace("2.000001", "1.999999");
         let other = |lines: &[&str]| {

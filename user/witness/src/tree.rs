@@ -14,8 +14,8 @@
 //! each step. The time when a timer was due must match exactly. Other times are from two probes on
 //! one tracepoint, and may differ.
 //!
-//! The trace cannot tell a wait for a lock of PREEMPT_RT from another sleep in the state `D`. Steps that an alert has
-//! left out are compared only by their number.
+//! The trace does not distinguish a wait for a lock of PREEMPT_RT from another sleep in the state `D`. Steps that an
+//! alert has left out are compared only by their number.
 
 mod chain;
 mod rebuild;
@@ -175,10 +175,9 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Returns whether a step of the trace is the one of an alert, and nothing else was traced on
-    /// that CPU between the two times. Another CPU of the machine, or its host, may take any time
-    /// between the two probes of one tracepoint; a timer that becomes due meanwhile is due after
-    /// the step in the trace, and before it in the alert.
+    /// Returns whether a step of the trace is the step of an alert, and nothing else was traced on that CPU between the
+    /// two times. Another CPU of the machine, or its host, may take any time between the two probes of one tracepoint;
+    /// a timer that becomes due meanwhile is due after the step in the trace, and before it in the alert.
     fn is_at_once(&self, step: &Step, told: Option<&Told>) -> bool {
         let Some(Told::Step { what, cpu, time }) = told else {
             return false;

@@ -111,7 +111,7 @@ fn whole<W: Words + ?Sized>(chain: &W, at: usize, used: usize, is: Kind) -> Opti
 }
 
 /// Folds preemptions until there is room for `places` more, or nothing left to fold. Returns the
-/// number of places in use. Steps are not moved across the ones that were left out.
+/// number of places in use. Steps are not moved across omitted ones.
 #[cold]
 pub(super) fn fold<W: Words + ?Sized>(chain: &mut W, mut used: usize, places: usize) -> usize {
     let from = match chain.counts().more() {
@@ -131,8 +131,8 @@ pub(super) fn fold<W: Words + ?Sized>(chain: &mut W, mut used: usize, places: us
     used
 }
 
-/// Returns the sums of the CPU's activity in the waits that two switches ended: `Some(None)` if it
-/// is known of neither, `None` if it has no sum.
+/// Returns the sums of the CPU's activity in the waits that two switches ended: `Some(None)` if
+/// neither wait has it, `None` if they cannot be added.
 fn parts_of_both<W: Words + ?Sized>(
     chain: &W,
     one: Whole,

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! A *slice* is the time for which one rival had the CPU, and is added when it is over. A log holds
-//! one sort of rivals, whose times are those of one of the clocks of wait.rs: so the part of a wait
-//! that this sort took is known exactly, and the log only has to divide it.
+//! one sort of rivals, whose times are from one clock of wait.rs. So the exact part of a wait that
+//! this sort took is known, and the log only divides it.
 //!
 //! When a wait begins, the next slice that ends begins a new segment. Within a segment, the slices
-//! of one rival become one sum: so no wait begins in the middle of a segment, but in that of its
+//! of one rival become one sum. So no wait begins in the middle of a segment, except within its
 //! first slice. Going back from the latest sum, a wait takes the whole of each sum, until its part
 //! is used up, which happens in the first sum of its segment. Several waits share the segments, and
 //! none has a table of its own. If there are more sums than the log holds, the oldest are

@@ -51,8 +51,8 @@ pub(crate) fn state(counts: Counts, notes: &[u64; NOTES]) -> State {
     }
 }
 
-/// Makes steps of the notes, for a chain whose task is `subject`. The numbers that belong to one
-/// task are taken over; the notes are used up.
+/// Makes steps of the notes, for a chain whose task is `subject`. Also adds the noted numbers to
+/// the chain's, and clears the notes.
 pub(crate) fn settle(chain: &mut impl Words, notes: &mut [u64; NOTES], subject: u64) {
     let (last, state) = (chain.last(), state(chain.counts(), notes));
     let [_, waker, low, high, ..] = *notes;

@@ -7,10 +7,10 @@
 //!                                                               1, 2     3        of 1, 2, 3
 //! ```
 //!
-//! The rivals are found in a table with room for a few. If a new one does not fit, the smallest
-//! makes room, and its time belongs to no rival from then on. This time could all be due to one
-//! rival, perhaps an unnamed one. So a rival is named only if its time is at least that time plus
-//! that of the largest unnamed rival: then it is among the top three in any case.
+//! The rivals are found in a table with room for a few. If a new one does not fit, the smallest makes room, and its
+//! time belongs to no rival from then on. This time could all be due to one rival, perhaps an unnamed one. So a rival
+//! is named only if its time is at least this time plus the time of the largest unnamed rival. Then it is certainly
+//! among the top three.
 //!
 //! Times are exact, in nanoseconds.
 
@@ -279,7 +279,7 @@ impl Table {
         self.rest = self.rest.saturating_add(time);
     }
 
-    /// Adds the time that a rival, as in a log, had the CPU.
+    /// Adds the time for which a rival, in the form that a log has, had the CPU.
     pub(crate) fn add(&mut self, who: Who, time: u64) {
         let Some(new) = Entry::of(who, time) else {
             return self.add_rest(time);

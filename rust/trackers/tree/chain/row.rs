@@ -68,8 +68,8 @@ impl<W: Words> Row<'_, W> {
     }
 }
 
-/// Returns the time of a step that takes longer. A cold call, as otherwise each step would compute
-/// both.
+/// Returns the time to store for a step that takes longer than [`LONGEST`]. A cold call, as
+/// otherwise each step would compute both times.
 #[cold]
 #[inline(never)]
 fn cut() -> u64 {

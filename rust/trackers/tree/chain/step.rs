@@ -56,13 +56,13 @@ pub(crate) enum Kind {
     Rivals = 28,
     /// Not a step: the CPU's activity in the wait that the preceding step ended, see wait.rs.
     Parts = 29,
-    /// Not a step: the CPU's totals when the wait began that the preceding step caused.
+    /// Not a step: the CPU's totals at the start of the wait that the preceding step caused.
     Wait = 30,
     /// Not a step: a name, or a part of one, of the preceding step.
     Name = 31,
 }
 
-/// Whether the place with this tag belongs to the preceding step: its kind is not that of a step.
+/// Whether the place with this tag belongs to the preceding step, since its kind is not a step's.
 #[inline(always)]
 pub(super) fn is_attached(tag: u64) -> bool {
     tag >> KIND_AT > Kind::LAST as u64

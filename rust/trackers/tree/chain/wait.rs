@@ -139,7 +139,7 @@ impl Spent {
     }
 
     /// Returns the note for a wait that began at `self` on the CPU `from`, and continues on the CPU
-    /// `to`: as if all of it had been there, with the parts it had so far.
+    /// `to`: as if the whole wait had been on `to`, with the parts it had so far.
     pub(crate) fn moved(self, from: Self, to: Self) -> Self {
         self.plus(to).minus(from)
     }

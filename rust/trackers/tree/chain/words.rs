@@ -66,8 +66,8 @@ pub(crate) trait Words: Look {
         let (used, gap) = (counts.places(), begin.wrapping_sub(first.0));
         // Usually all of it: nothing was left out, or taken before.
         let is_whole = counts.more() == 0 && chain.get(MORE) == 0 && begin >= first.0;
-        // The time of its first step does not reach the bits above it. (It would have to be
-        // centuries to do so and to leave those bits unchanged.)
+        // The time of its first step does not reach the bits above it. (Only a time of centuries could reach them and
+        // leave them unchanged.)
         let tag_after = tag.wrapping_add(gap);
         let fits = used != 0 && used + 2 <= PLACES && tag ^ tag_after <= LONGEST;
         if !is_whole || !fits {

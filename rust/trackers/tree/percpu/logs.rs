@@ -55,8 +55,8 @@ impl Line {
     }
 }
 
-/// Whether the thread of an interrupt runs, and is counted as one; whether another interrupt has
-/// interrupted it.
+/// The values of [`Head::thread`]: no thread of an interrupt runs that is counted as one; one runs;
+/// one runs, and another interrupt has interrupted it.
 const NONE: u64 = 0;
 const THREAD: u64 = 1;
 const INTERRUPTED: u64 = 2;
@@ -247,9 +247,9 @@ impl<'a> Timed<'a> {
         self.cut(who_interrupts(interrupt), at);
     }
 
-    /// Adds the time of an NMI. If it came in an interrupt, or in the thread of one, the slice of
-    /// that is shorter. An NMI that comes between the clock and the word of an interrupt's start or
-    /// end may count twice, or not at all.
+    /// Adds the time of an NMI. If it came in an interrupt, or in the thread of one, that
+    /// interrupt's slice is shorter. An NMI that comes between the clock and the word of an
+    /// interrupt's start or end may count twice, or not at all.
     pub(crate) fn nmi(&self, guard: &Guard, time: u64) {
         if wait::is_running(self.spending.irq.load(Relaxed)) {
             Kernel::add_local(guard, &self.logs.head.lines[IRQS].since, time);

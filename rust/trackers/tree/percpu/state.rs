@@ -23,15 +23,15 @@ use crate::{
 };
 
 /// Mask of the number of running handlers, in a word. The bits above show the state of the handler
-/// that returned last: nothing relevant, or one of these.
+/// that returned last: nothing relevant, [`WAKES`] or [`OVER`].
 const DEPTH: u64 = u32::MAX as u64;
-/// The thread of that handler is about to be woken.
+/// The thread of the handler that returned last is about to be woken.
 const WAKES: u64 = 1 << 32;
-/// That handler is over.
+/// The handler that returned last is over.
 const OVER: u64 = 2 << 32;
 
-/// Number of known handlers, each called by the one before: those of controllers that find out
-/// which of their own lines is active. Handlers nested deeper are taken for the last known one.
+/// Number of known nested handlers: the handler of a controller finds out which of its own lines is
+/// active, and calls the next one. Deeper handlers count as the last known one.
 const NESTED: usize = 3;
 
 /// A clock that can be set: its time minus `CLOCK_MONOTONIC`.
@@ -73,7 +73,7 @@ pub(crate) struct CpuState {
     timer: Expiring,
     /// The address of the running task, if it has a tip.
     running: Word,
-    /// Number of bytes that had been read for it at its switch-in.
+    /// Number of bytes that had been read for the running task at its switch-in.
     read: Word,
     /// Whether the running task's tip is `Leaving`.
     leaving: Word,
@@ -331,7 +331,7 @@ impl CpuState {
             choice.timers(timer.timing, function)
         };
         let mut chain_from = |base| timer.chain(chain, base, cpu, timers);
-        // Called separately, so that each call is inlined with what is known of the base.
+        // Called separately, so that each call is inlined with a known base.
         if let Some(called) = self.handler(wakes_thread) {
             chain_from(Base::First(First::of_handler(called, cpu)))
         } else if let Some(first) = self.first_of_vector(cpu) {
@@ -411,7 +411,7 @@ impl CpuState {
         self.read.store(bytes, Relaxed);
     }
 
-    /// Whether the running task has requested reads since.
+    /// Whether the running task has requested reads since [`CpuState::set_read`].
     #[inline(always)]
     pub(crate) fn has_read(&self, bytes: u64) -> bool {
         self.read.load(Relaxed) != bytes
@@ -477,8 +477,8 @@ impl CpuState {
         threads.find(|thread| thread.task.load(Relaxed) == task)
     }
 
-    /// Appends the step of a softirq that is served, preceded by the steps of the thread that
-    /// serves it, as far as they came after the raise.
+    /// Appends the step of a softirq that is served, preceded by those steps of its serving thread
+    /// that came after the raise.
     #[inline(always)]
     pub(super) fn append_served(
         &self,
@@ -496,7 +496,7 @@ impl CpuState {
             ..served
         };
         let (woken, switched) = (thread.woken.load(Relaxed), thread.switched.load(Relaxed));
-        // Read where it is needed: a value read earlier would have to be kept.
+        // Read late, so that no register must keep it.
         let name = || core::array::from_fn(|at| thread.name[at].load(Relaxed));
         if woken >= raised && switched >= woken {
             let mut row = chain.row::<4>();

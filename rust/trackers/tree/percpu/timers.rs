@@ -38,7 +38,7 @@ pub(crate) struct Timers {
     pub(crate) is_refused: bool,
 }
 
-/// Makes this choice for timers.
+/// Decides which [`Timers`] apply to a timer.
 pub(crate) trait Choice {
     /// Whether all timers with exact times are wanted, from their due times on. Calls nothing.
     fn is_plain(&self) -> bool;

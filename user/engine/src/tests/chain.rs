@@ -18,7 +18,7 @@ enum Act {
     Named(i64, [u64; 2]),
     /// A wait of this length for a CPU, with the activity of the CPU, and possibly a name.
     Waited(i64, Spent, Option<[u64; 2]>),
-    /// It becomes the chain to a timer that was due within it, after this many thousandths of it.
+    /// The chain becomes a chain to a timer that was due this many thousandths after its start.
     Cut(u64),
 }
 
@@ -45,7 +45,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Generates what a CPU did, by limited increments.
+/// Generates the activity of a CPU, in limited increments.
 fn spent() -> impl Strategy<Value = Spent> {
     (0..1u64 << 20, 0..1u64 << 20, 0..1u64 << 20).prop_map(|(irq, softirq, idle)| Spent {
         irq,

@@ -269,6 +269,15 @@ fn cgroups() {
     refused(&CGROUP, EINVAL, &["", "a.slice", "-1"]);
     let said = CGROUP.parse(b"/none", &lookup).unwrap_err().to_string();
     assert_eq!(said, "p: no such cgroup of version 2: \"/none\"");
+
+    // A kernel without cgroups has none under a number, either.
+    let none = |_: LookupTarget<'_>| Err(ENOTSUPP);
+    for text in ["/a.slice/b", "4711"] {
+        let said = CGROUP.parse(text.as_bytes(), &none).unwrap_err();
+        let why = "this kernel is built without CONFIG_CGROUPS, which this filter needs";
+        assert_eq!(said.to_string(), format!("p: {why}: \"{text}\""));
+    }
+    assert!(CGROUP.parse(b"all", &none).is_ok());
 }
 
 /// Names like those of system calls: two with the same code, and the lowest and the highest code.

@@ -3,7 +3,7 @@
 //! The fields that `record!` declares: where they are stored, and how they are formatted.
 
 use crate::{
-    alert::record::{actor::Actor, Alert, Owner, Reason, DETAIL},
+    alert::record::{actor::Actor, user::Mark, Alert, Owner, Reason, DETAIL},
     record::{words_of, Field, How, Record, Shown, Span, U20, U31},
     text::pack,
 };
@@ -45,6 +45,7 @@ fn line(reason: Reason, detail: &Detail) -> String {
         owner: Owner::default(),
         detail: detail.words(),
         tail: 0,
+        user: Mark::default(),
         is_trusted: false,
     })
     .to_string()

@@ -324,8 +324,8 @@ fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
     );
 }
 
-/// A full pool is searched once, not by each caller, however many CPUs there are. The cost is
-/// counted in atomic operations. A cell that is returned anywhere is found.
+/// A full pool is searched once, not by each caller, for any number of CPUs. The cost is counted in
+/// atomic operations. A cell that is returned anywhere is found.
 #[test]
 fn a_full_pool_is_not_searched_again() {
     fn looks<P: Platform<Guard = Guard>>(pool: &Pool<P>, cpu: usize) -> (u64, Option<Index>) {
@@ -366,8 +366,8 @@ fn a_full_pool_is_not_searched_again() {
     assert_eq!(std::iter::from_fn(|| get(&pool, 1)).count(), 8);
 }
 
-/// The free count never exceeds the capacity, whatever is taken during the count: the links of
-/// cells in the table are not mistaken for depths.
+/// The free count never exceeds the capacity, even if cells are taken during the count: the links
+/// of cells in the table are not mistaken for depths.
 #[test]
 fn free_is_never_above_the_capacity() {
     type One = Host<1>;

@@ -38,7 +38,8 @@ enum Action {
     Expire,
 }
 
-/// Which end won which event. The data of an event must not end twice, and must not time out twice.
+/// The end that won each event. The data of an event must not end twice, and must not time out
+/// twice.
 #[derive(Default)]
 struct Ends(RefCell<Vec<u64>>, RefCell<Vec<u64>>);
 

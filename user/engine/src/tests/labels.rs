@@ -8,7 +8,7 @@ use crate::{
         delays::Delays,
         hash::Seed,
         histogram::{bucket_of, BUCKETS},
-        labels::{Labels, Source, LABEL},
+        labels::{Labels, Place, Source, LABEL},
         platform::Platform,
         stats::Counter,
         Late,
@@ -28,19 +28,19 @@ type Engine = crate::engine::Engine<1, 2, Numa>;
 const SEED: Seed = Seed::new(0x1234_5678, 0x9abc_def0);
 
 /// The first word of the data, without its upper half.
-const WORD: Source = Source::Event {
+const WORD: Source = Source::Event(Place {
     at: 1,
     shift: 0,
     mask: 0xffff_ffff,
     words: 1,
-};
+});
 
-const BOTH: Source = Source::Event {
+const BOTH: Source = Source::Event(Place {
     at: 1,
     shift: 0,
     mask: u64::MAX,
     words: 2,
-};
+});
 
 fn engine(source: Source, labels: u32, threshold: u64) -> Result<Engine> {
     let labels = Labels::new::<Numa>(source, labels, Seed::new(3, 4))?;
@@ -101,7 +101,8 @@ proptest! {
         let mut rows: Vec<([u64; LABEL], List)> = Vec::new();
         let (mut other, mut all, mut negative) = (List::default(), List::default(), 0);
         for &(cpu, label, delay) in &events {
-            // Only the second word tells half of the labels apart, unless it is the first.
+            // Half of the labels differ only in the second word, unless the label is the first
+            // word.
             let data = match source {
                 BOTH => [label / 2, label % 2],
                 _ => [label | 1 << 40, label],
@@ -193,12 +194,12 @@ fn a_label_is_read_from_the_event_while_it_is_the_callers() {
         (BOTH, [1], [7, 8], 0, [7, 8, 0, 0]),
         (Source::Cpu, [1], [7, 8], 3, [3, 0, 0, 0]),
         (
-            Source::Event {
+            Source::Event(Place {
                 at: 0,
                 shift: 8,
                 mask: 0xff,
                 words: 1,
-            },
+            }),
             [0x1234_5678],
             [0; 2],
             0,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The cost of the runs of a probe: sums, percentiles, and which events the slow runs had more of.
+//! The cost of the runs of a probe: sums, percentiles, and events that are more frequent in slow
+//! runs.
 
 use super::{on, Numa};
 use crate::tally::{Chosen, Tally, COUNTERS, EVENTS};

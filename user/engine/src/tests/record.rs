@@ -3,6 +3,7 @@
 use crate::{
     alert::record::{
         actor::{Actor, Place},
+        user::{End, Mark, UserField, USER_DEPTH},
         Alert, Owner, Reason, DETAIL, NAME_MAX,
     },
     text::{pack, unpack, Plain, Quoted},
@@ -106,16 +107,16 @@ proptest! {
     fn an_alert_survives_the_ring(
         reason in prop::sample::select(REASONS.as_slice()),
         seq: u64, time: u64, delay: u64, before_start: bool, threshold: u64,
-        instance: [u64; 4], tracker in 0usize..0x1_0000,
+        instance: [u64; 4], tracker in 0usize..0x100,
         cpu: u32, pid in 0u32..1 << 22, tid in 0u32..1 << 22, start_mark in 0u32..1 << 20,
-        comm: [u64; 2], tail: u8,
+        comm: [u64; 2], tail: u8, user: u8,
         detail in prop::collection::vec(any::<u64>(), DETAIL),
     ) {
         let alert = Alert {
             seq, time, instance, tracker, reason,
             delay, before_start, threshold, cpu,
             owner: Owner { pid, tid, start_mark, comm },
-            detail: detail.try_into().unwrap(), tail, is_trusted: false,
+            detail: detail.try_into().unwrap(), tail, user: Mark(user), is_trusted: false,
         };
         let words = alert.to_words();
         let back = Alert::from_words(&words);
@@ -139,6 +140,39 @@ proptest! {
         prop_assert!(text.bytes().all(|b| (b' '..=b'~').contains(&b)), "printable: {text}");
         prop_assert_eq!(unquote(&text), Some(bytes));
     }
+}
+
+#[test]
+fn a_stack_in_user_space_is_shown_to_those_who_may_see_it() {
+    let show = |end, entries: &[u64], is_trusted| {
+        let mark = Mark::new(end, entries.len());
+        assert_eq!((mark.end(), mark.len()), (end, entries.len()));
+        UserField {
+            entries,
+            mark,
+            is_trusted,
+        }
+        .to_string()
+    };
+    let stack = [0x40_1136, 0x7fff_ffff_f000];
+    for (end, word) in [
+        (End::Outermost, "outermost"),
+        (End::Broken, "broken"),
+        (End::Unreadable, "unreadable"),
+        (End::Depth, "depth"),
+        (End::Unsupported, "unsupported"),
+    ] {
+        let shown = format!(" ustack=0x401136,0x7ffffffff000 ustack_end={word}");
+        assert_eq!(show(end, &stack, true), shown);
+        assert_eq!(show(end, &stack, false), " ustack=hidden");
+    }
+    for is_trusted in [false, true] {
+        assert_eq!(show(End::None, &[], is_trusted), " ustack=none");
+        assert_eq!(show(End::Elsewhere, &[], is_trusted), " ustack=elsewhere");
+        assert_eq!(show(End::Unasked, &[], is_trusted), "");
+    }
+    assert_eq!(Mark::default(), Mark::new(End::Unasked, 0));
+    assert_eq!(Mark::new(End::Depth, 99).len(), USER_DEPTH);
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What had the CPU while a task waited for it. The times are exact to the nanosecond for any
-//! number of overlapping waits, and no rival is named that may not be among the longest three.
+//! The users of the CPU while a task waited for it. The times are exact to the nanosecond for any
+//! number of overlapping waits. A rival is named only if it is certainly among the longest three.
 
 use crate::chain::{
     each,

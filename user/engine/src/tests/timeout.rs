@@ -187,7 +187,7 @@ fn an_event_that_is_being_changed_is_looked_at_again_soon() {
                 verdict
             });
             assert_eq!(done, Some(verdict));
-            // It is found at once, whatever the timeout of the other event.
+            // It is found at once, independent of the timeout of the other event.
             assert_eq!(seen, Some((vec![], Some(110))), "{verdict:?}");
             let (due, left) = match verdict {
                 Verdict::Keep | Verdict::Renewed => (vec![(1, 110)], 2),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU did while a task waited for it. The parts are exact to the nanosecond, whatever the
-//! CPU does, and never exceed the wait.
+//! The use of a CPU while a task waited for it. The parts are always exact to the nanosecond, and
+//! never exceed the wait.
 
 use crate::chain::{
     wait::{begin, end, is_running, more, total, LONGEST_WAIT, MASK},

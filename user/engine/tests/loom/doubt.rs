@@ -8,10 +8,10 @@
 //!   the task    state=S -- on_rq=0 -- switched out: probe -- off its CPU     (or, if state=R: runs on)
 //! ```
 //!
-//! The kernel's part is what `try_to_wake_up` and `__schedule` do with these words. The probes'
-//! part follows rust/trackers/tree/doubts.rs, with its words for the tip as one atomic. The
-//! property: a task whose sleep this wakeup has ended has the tip, and a task that has slept again
-//! since then does not. Each rule is removed once, and the model must then fail.
+//! The kernel's part models `try_to_wake_up` and `__schedule` on these words. The probes' part follows
+//! rust/trackers/tree/doubts.rs, with its words for the tip as one atomic. The property: a task whose sleep this wakeup
+//! has ended has the tip, and a task that has slept again since then does not. Each rule is removed once, and the model
+//! must then fail.
 
 use crate::{chain::Counts, machine::run};
 use loom::{
@@ -51,7 +51,7 @@ enum Without {
     State,
     /// The switch leaves all tips in doubt.
     Drop,
-    /// The switch takes the tip before it knows what to do with it.
+    /// The switch takes the tip before it has decided about it.
     Look,
     /// The switch may read the lock before other CPUs see that the task sleeps.
     Fence,
@@ -76,7 +76,7 @@ struct Machine {
     known: AtomicUsize,
 }
 
-/// What the wakeup has really done.
+/// The actual effect of the wakeup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Did {
     Nothing,

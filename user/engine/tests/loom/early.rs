@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Wakers of tasks that had not been switched out. A late task names the waker that made it run, or
-//! none, whatever other tasks do to its slot meanwhile.
+//! none, even if other tasks use its slot meanwhile.
 
 use crate::{
     early::{Early, SLOTS, WAKER},

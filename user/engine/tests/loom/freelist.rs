@@ -199,7 +199,7 @@ fn counting() {
     complete(&pool, &On(0));
 }
 
-/// A pool grows while a thread takes all cells that there are and more.
+/// A pool grows while a thread takes all of its cells, and more.
 fn growing() {
     type One = Model<2>;
     let pool = Arc::new(Freelist::<Checked, One>::new(1, 2).unwrap());

@@ -16,7 +16,7 @@ fn alert(number: u64) -> Words {
     [number; WORDS]
 }
 
-/// Reads an alert and checks that it is whole; returns whether it was there.
+/// Reads an alert, if there is one, and checks that it is whole; returns whether there was one.
 fn read(ring: &Ring, number: u64) -> Option<bool> {
     match ring.read(number, &mut []) {
         Read::Ready(words) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The table: a live event is found, whatever is inserted and removed around it.
+//! The table: a live event is found, even if others are inserted and removed.
 
 use crate::{
     engine::{

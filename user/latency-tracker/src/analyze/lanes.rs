@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The lanes of a page (`--html`): what an analysis has found, and the activity of threads and CPUs around it.
+//! The lanes of a page (`--html`): the result of an analysis, and the activity of threads and CPUs around it.
 //!
 //! ```text
 //! Critical path   late/7       | runs | waits for hog/8                         | runs
@@ -11,8 +11,8 @@
 //! Other threads   ...
 //! ```
 //!
-//! Bars have the words of the text output. Time of which nothing is recorded has a bar, too. What exceeds a limit is
-//! left out, and the view says so.
+//! Bars have the words of the text output. Unrecorded time has a bar, too. Items beyond a limit are left out, with a
+//! note in the view.
 
 mod around;
 
@@ -41,7 +41,7 @@ pub(crate) fn bars_of_each(views: usize) -> usize {
     (BARS / views.max(1)).max(FEW)
 }
 
-/// What to draw.
+/// A scene to draw.
 pub(crate) struct Scene<'a> {
     pub(crate) model: &'a Model,
     pub(crate) facts: &'a Facts,

@@ -16,9 +16,9 @@ use super::words::{Facts, name, waits_for};
 use crate::html::{Cell, Cells, Column, Kind, Page, Row, Table, View};
 
 /// Number of lanes of a path; deeper steps share the last one.
-const DEEPEST: usize = 12;
+pub(super) const DEEPEST: usize = 12;
 /// Maximum number of rows of a table.
-const ROWS: usize = 5000;
+pub(super) const ROWS: usize = 5000;
 
 /// An alert: its name, start and end.
 pub(crate) type Alarm = (String, (u64, u64));
@@ -144,7 +144,7 @@ fn step(shown: &Shown<'_>, piece: &Piece) -> Described {
     }
 }
 
-/// The lanes of a path. Bars have the number of the step, or that of the wait after those of the steps; both from 1.
+/// The lanes of a path. The bars of steps are numbered from 1, and the bars of waits follow.
 fn rows_of(shown: &Shown<'_>, waits: &[Wait], left_out: &mut Vec<String>) -> Vec<UpperRow> {
     let deepest = shown.pieces.iter().map(|p| p.depth).max().unwrap_or(0);
     if deepest >= DEEPEST {
@@ -152,16 +152,8 @@ fn rows_of(shown: &Shown<'_>, waits: &[Wait], left_out: &mut Vec<String>) -> Vec
             "Chains of up to {deepest} waiting threads are drawn in {DEEPEST} lanes: the last one has all deeper steps."
         ));
     }
-    let named = |depth| match depth {
-        0 => name(shown.model, shown.thread),
-        1 => "waited for".into(),
-        _ => "which waited for".into(),
-    };
-    let row = |depth| UpperRow {
-        name: named(depth),
-        bars: Vec::new(),
-    };
-    let mut rows: Vec<_> = (0..=deepest.min(DEEPEST - 1)).map(row).collect();
+    let first = name(shown.model, shown.thread);
+    let mut rows = lanes(deepest, [&first, "waited for", "which waited for"]);
     for (number, piece) in (1..).zip(shown.pieces) {
         if let Some(row) = rows.get_mut(piece.depth.min(DEEPEST - 1)) {
             row.bars.push((piece.begin, piece.end, number));
@@ -183,6 +175,15 @@ fn rows_of(shown: &Shown<'_>, waits: &[Wait], left_out: &mut Vec<String>) -> Vec
         row.bars.sort_unstable();
     }
     rows
+}
+
+/// Empty lanes of a chain of this depth, with the names of the first, the second, and all deeper lanes.
+pub(super) fn lanes(deepest: usize, names: [&str; 3]) -> Vec<UpperRow> {
+    let lane = |depth: usize| UpperRow {
+        name: names[depth.min(2)].into(),
+        bars: Vec::new(),
+    };
+    (0..=deepest.min(DEEPEST - 1)).map(lane).collect()
 }
 
 fn table_of_causes(shown: &Shown<'_>) -> Table {
@@ -248,7 +249,7 @@ fn table_of_steps(shown: &Shown<'_>, origin: u64) -> Table {
     }
 }
 
-/// A note about rows that the table leaves out, the shortest ones.
+/// A note about the shortest rows, which the table leaves out.
 pub(crate) fn shorter(count: usize, time: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
@@ -266,18 +267,10 @@ pub(super) fn page(
     notes: Vec<String>,
     interrupted: &AtomicBool,
 ) -> Result<Page> {
-    let (from, to) = shown.range;
     let thread = shown.name(shown.thread);
     let mut view = View {
-        name: thread.clone(),
-        text,
         verdict: shown.verdict(),
-        facts: facts_of_range(&thread, shown.range),
-        notes,
-        origin: from,
-        length: to - from,
-        focus: (0, to - from),
-        ..View::default()
+        ..view_of_range(&thread, shown.range, text, notes)
     };
     view.notes.extend(shown.not_recorded());
     path(
@@ -291,20 +284,39 @@ pub(super) fn page(
             interrupted,
         },
     )?;
-    Ok(Page {
-        title: format!("Critical path of {thread}"),
+    Ok(page_of(format!("Critical path of {thread}"), view))
+}
+
+/// The page of one view.
+pub(super) fn page_of(title: String, view: View) -> Page {
+    Page {
+        title,
         choice: "Thread",
         left_out: Vec::new(),
         views: vec![view],
-    })
+    }
 }
 
-/// Facts about a range without an alert.
-pub(super) fn facts_of_range(thread: &str, (from, to): (u64, u64)) -> Vec<(String, String)> {
-    vec![
-        ("Thread".into(), thread.to_string()),
-        ("Took".into(), Nanos(to - from).to_string()),
-        ("From".into(), format!("{from} ns of the trace's clock")),
-        ("To".into(), format!("{to} ns")),
-    ]
+/// A view of a thread in a range, without lanes and tables.
+pub(super) fn view_of_range(
+    thread: &str,
+    (from, to): (u64, u64),
+    text: String,
+    notes: Vec<String>,
+) -> View {
+    View {
+        name: thread.into(),
+        text,
+        facts: vec![
+            ("Thread".into(), thread.into()),
+            ("Took".into(), Nanos(to - from).to_string()),
+            ("From".into(), format!("{from} ns of the trace's clock")),
+            ("To".into(), format!("{to} ns")),
+        ],
+        notes,
+        origin: from,
+        length: to - from,
+        focus: (0, to - from),
+        ..View::default()
+    }
 }

@@ -17,9 +17,9 @@ use super::words::{Facts, disk_name, held, is_call, name_at, remedy, unrecorded,
 
 /// Maximum indentation: one column for each thread in a chain of waiting threads.
 const DEEPEST: usize = 12;
-/// Causes are listed until the remainder is less than this fraction (1/20) of the time,
+/// Causes are listed until the remainder is less than this fraction (1/20) of the time.
 const MOST: u64 = 20;
-/// and at most this number of causes.
+/// Maximum number of causes that are listed.
 const CAUSES: usize = 12;
 
 /// A path to print.
@@ -561,7 +561,7 @@ fn known(cause: Cause) -> &'static str {
     }
 }
 
-/// `by` is present if it is known what a thread waited for, or what interrupted it.
+/// A cause for programs. `by` is present if it is known what a thread waited for, or what interrupted it.
 #[derive(Serialize, Default)]
 pub(crate) struct CauseJson {
     kind: &'static str,

@@ -34,7 +34,7 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By) -> Result<Outcome>
         bail!("{}: no event in this trace", args.trace.display());
     }
     let report = Report::new(feed.finish()?, told.caveats(), args);
-    // What is missing comes before the figures.
+    // Notes about missing data come before the figures.
     report.caveats().iter().for_each(|caveat| note(caveat));
     report.hints().iter().for_each(|hint| note(hint));
     if let Some(outside) = report.outside() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path in one sentence: what took most of the time.
+//! A path in one sentence: the cause that took most of the time.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,9 +12,9 @@ use super::show::{Group, Shown};
 use super::words::{addition, held, name_at, unrecorded, used_by};
 use lt_proc::Nanos;
 
-/// If the largest cause is less than half of the time, a sentence also names at most this number of others,
+/// Maximum number of other causes that a sentence names, if the largest cause is less than half of the time.
 const OTHERS: usize = 2;
-/// each of which is at least this fraction (1/5) of it.
+/// Another cause is named only if it is at least this fraction (1/5) of the time.
 const LARGE: u64 = 5;
 
 impl Shown<'_> {
@@ -154,23 +154,28 @@ impl Shown<'_> {
         let is_idle = |had: &&Had| had.used == Use::Idle;
         // The counters are for the cgroups of the late thread.
         let of_itself = most.threads.contains(&self.thread);
-        let counted = if of_itself {
-            self.facts.quota
-        } else {
-            Quota::Open
+        let counted = match self.facts.held {
+            _ if !of_itself => Quota::Open,
+            Some(((begin, end), cgroup))
+                if of_it.clone().any(|p| {
+                    let is_of = p.cause == Cause::Preempted && p.thread == self.thread;
+                    is_of && p.begin < end && begin < p.end
+                }) =>
+            {
+                Quota::Shown(cgroup)
+            }
+            _ => self.facts.quota,
         };
         let why_idle = match (counted, looks_limited) {
             (Quota::Excluded, _) => {
-                "the CPU was slow to leave idle, or a limit that is not recorded applied (SCHED_DEADLINE; not cpu.max, as its counters show)"
+                "the CPU was slow to leave idle, or a limit that is not recorded applied (SCHED_DEADLINE; not cpu.max, as its counters show)".into()
             }
-            (Quota::Proved(_), true) => {
-                "perhaps cpu.max, whose counters have grown, although the CPU also ran other threads"
-            }
+            (Quota::Shown(_) | Quota::Proved(_), _) => self.facts.idle_by_quota(counted),
             (Quota::Open, true) => {
-                "perhaps cpu.max, one of whose timers expired at the end; its counters (nr_throttled) are not recorded"
+                "perhaps cpu.max, one of whose timers expired at the end; its counters (nr_throttled) are not recorded".into()
             }
-            (_, false) => {
-                "the CPU was slow to leave idle, or a limit that is not recorded applied (cpu.max, SCHED_DEADLINE)"
+            (Quota::Open, false) => {
+                "the CPU was slow to leave idle, or a limit that is not recorded applied (cpu.max, SCHED_DEADLINE)".into()
             }
         };
         let times = had
@@ -192,7 +197,9 @@ impl Shown<'_> {
             [] => "a CPU that is not recorded (enable sched_migrate_task)".into(),
             cpus => cpus.join(", and for "),
         };
-        let quota = self.facts.quota_meanwhile().filter(|_| of_itself);
+        // An idle CPU has named it already.
+        let is_said = !partly.is_empty();
+        let quota = self.facts.quota_meanwhile(counted).filter(|_| !is_said);
         let quota = quota.unwrap_or_default();
         match most.cause {
             Cause::Running(c) => format!("ran{}", call(c)),

@@ -18,6 +18,8 @@ pub(crate) struct Facts {
     pub(crate) whole: &'static str,
     /// Whether quotas (`cpu.max`) of the thread's cgroups were used up in the delay, by any of their threads.
     pub(crate) quota: Quota,
+    /// The time off the CPU for which the alert shows that a quota held the thread back at first, and the quota's cgroup.
+    pub(crate) held: Option<((u64, u64), Option<u16>)>,
 }
 
 impl Facts {
@@ -26,6 +28,7 @@ impl Facts {
         cgroups: Vec::new(),
         whole: "time",
         quota: Quota::Open,
+        held: None,
     };
 
     /// The name of a cgroup.
@@ -42,15 +45,34 @@ impl Facts {
         }
     }
 
-    /// An addition to a sentence that names what had the CPU: a quota may also be part of the reason.
-    pub(crate) fn quota_meanwhile(&self) -> Option<String> {
-        let Quota::Proved(cgroup) = self.quota else {
-            return None;
-        };
-        Some(format!(
-            "; meanwhile a quota was used up (cpu.max of {}), perhaps by another thread",
-            self.of_cgroup(cgroup)
-        ))
+    /// An addition to a sentence that names the user of the CPU: a quota may also be part of the reason.
+    pub(crate) fn quota_meanwhile(&self, quota: Quota) -> Option<String> {
+        match quota {
+            Quota::Shown(cgroup) => Some(format!(
+                "; at first a quota held it back (cpu.max of {}), as the alert shows; until when is not recorded",
+                self.of_cgroup(cgroup)
+            )),
+            Quota::Proved(cgroup) => Some(format!(
+                "; meanwhile a quota was used up (cpu.max of {}), perhaps by another thread",
+                self.of_cgroup(cgroup)
+            )),
+            Quota::Excluded | Quota::Open => None,
+        }
+    }
+
+    /// Why a CPU was idle although the thread was runnable, if a quota was used up meanwhile.
+    pub(crate) fn idle_by_quota(&self, quota: Quota) -> String {
+        match quota {
+            Quota::Shown(cgroup) => format!(
+                "at first because of cpu.max of {}, as the alert shows",
+                self.of_cgroup(cgroup)
+            ),
+            Quota::Proved(cgroup) => format!(
+                "perhaps cpu.max of {}, whose counters have grown meanwhile",
+                self.of_cgroup(cgroup)
+            ),
+            Quota::Excluded | Quota::Open => String::new(),
+        }
     }
 
     /// Describes what keeps a runnable thread from running.
@@ -189,7 +211,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     }
 }
 
-/// Where a request was before the disk had it.
+/// The place of a request before it reached the disk.
 pub(crate) fn held(model: &Model, disk: Disk, place: Place) -> String {
     let place = match place {
         Place::Unsubmitted => ": not submitted",
@@ -308,7 +330,7 @@ pub(super) fn is_call(model: &Model, name: Name) -> bool {
     calls.contains(&model.names.text(name))
 }
 
-/// What has a processor with that use at `time`.
+/// The user of a processor with that use at `time`.
 pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     match used {
         Use::Unknown => "something not recorded".into(),

@@ -3,8 +3,11 @@
 //! The command line of `top`.
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use lt_common::seconds::seconds;
 use lt_proc::Nanos;
+
+use crate::completion;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -51,6 +54,7 @@ pub(crate) enum Column {
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
     /// The instance; all if omitted.
+    #[arg(add = ArgValueCompleter::new(completion::instances))]
     pub(crate) name: Option<String>,
     /// Print tables instead of a live view.
     #[arg(short, long)]

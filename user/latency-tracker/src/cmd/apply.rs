@@ -17,7 +17,7 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::cli::ApplyArgs;
 use crate::config::{Config, DIRECTORY, Entry};
 
-/// The directory where `apply` records what it has started; cleared at boot.
+/// The directory where `apply` records the instances that it has started; cleared at boot.
 const STATE: &str = "/run/latency-tracker";
 
 pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
@@ -59,7 +59,8 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     real.collect()
 }
 
-/// What earlier runs have started; the file is locked so that only one `apply` runs at a time.
+/// The instances that earlier runs have started. The file is locked so that only one `apply` runs
+/// at a time.
 #[derive(Debug)]
 struct Books {
     path: PathBuf,
@@ -248,8 +249,7 @@ impl<'a> Apply<'a> {
         missing.map(default).collect()
     }
 
-    /// Returns the instances that earlier runs started from these paths and the files no longer
-    /// list.
+    /// Returns the instances that earlier runs started from these paths, and that the files no longer list.
     fn gone(&self, config: &Config) -> Vec<String> {
         let ours = |e: &&Entry| self.paths.iter().any(|path| e.file.starts_with(path));
         let listed = |e: &&Entry| config.entries.iter().any(|other| other.name == e.name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Completions and man pages, from the one description of the command line.
+//! The scripts of the shells, and man pages from the description of the command line.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,62 +11,13 @@ use clap::CommandFactory;
 use lt_common::Outcome;
 
 use crate::cli::Cli;
+use crate::completion;
+use crate::trackers::TRACKERS;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Outcome> {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "latency-tracker", &mut text);
-    if shell == clap_complete::Shell::Bash {
-        text = bash(&String::from_utf8_lossy(&text)).into_bytes();
-    }
-    io::stdout().lock().write_all(&text)?;
+    io::stdout().lock().write_all(&completion::script(shell)?)?;
     Ok(Outcome::Fine)
 }
-
-/// Clap's completions for bash, extended by our names.
-fn bash(made: &str) -> String {
-    // clap_complete 4.6 stores a state of a command with a hyphen in its name in one spelling and asks
-    // for it in another, so that no option of a subcommand would be completed.
-    let made = made.replace("latency__subcmd__tracker", "latency__tracker");
-    // The script starts with the function that clap generated.
-    let generated = made.split("()").next().unwrap_or_default().trim();
-    let recipes: Vec<&str> = crate::recipes::built_in().collect();
-    let names = BASH_NAMES
-        .replace("GENERATED", generated)
-        .replace("RECIPES", &recipes.join(" "));
-    made + &names
-}
-
-/// Completes what clap cannot know: the current instances, trackers and parameters. Used where the
-/// generated function has no option to offer. Completes nothing for users who may not read the
-/// files.
-const BASH_NAMES: &str = r#"
-_latency_tracker_names() {
-    local proc=/proc/latency_tracker cur=$2 cmd=${COMP_WORDS[1]} words names tracker
-    GENERATED "$@"
-    # what follows -- is a command of the user
-    [[ $cur != -* && $COMP_CWORD -ge 2 && " ${COMP_WORDS[*]} " != *' -- '* ]] || return 0
-    words=$((COMP_CWORD - 1))
-    [[ -r $proc/control || $cmd:$words == run:1 || $cmd == recipes ]] || return 0
-    case $cmd:$words in
-        stop:*|start:1|record:1|list:1|watch:1|hist:1|pending:1|top:1|steps:1|tree:1) names=$(cut -d' ' -f1 $proc/control) ;;
-        run:1|recipes:1)
-            names='RECIPES '$(cd /etc/latency-tracker/recipes 2>/dev/null && ls)
-            names=${names//.recipe/}
-            [[ $cmd = recipes ]] || names+=" $(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers 2>/dev/null)" ;;
-        start:2|record:2|list:2) names=$(sed -n 's/^\([a-z]*\): .*/\1/p' $proc/trackers) ;;
-        start:*|record:*|run:*)
-            # after `name=` bash has split the word, and there is nothing to offer
-            [[ $cmd = run ]] && tracker=${COMP_WORDS[2]} || tracker=${COMP_WORDS[3]}
-            names=$(sed -n "/^$tracker: /,/^[a-z]*: /s/^  \([a-z_]*=\).*/\1/p" $proc/trackers)
-            [[ $COMP_WORDBREAKS != *=* ]] || [[ ${COMP_WORDS[COMP_CWORD - 1]} != = ]] || return 0
-            compopt -o nospace ;;
-        *) return 0 ;;
-    esac
-    # shellcheck disable=SC2207 # names have no spaces
-    COMPREPLY+=($(compgen -W "$names" -- "$cur"))
-}
-complete -F _latency_tracker_names -o bashdefault -o default latency-tracker
-"#;
 
 /// Writes latency-tracker.1 and latency-tracker-COMMAND.1.
 pub(crate) fn man(directory: &Path) -> Result<Outcome> {
@@ -167,65 +118,9 @@ const FILES: [(&str, &str); 3] = [
     ),
 ];
 
-/// The titles of the pages in Documentation/trackers.
-const TRACKERS: [(&str, &str); 17] = [
-    ("accept", "how long a server takes to send its first byte"),
-    ("block", "how long block I/O requests take"),
-    (
-        "func",
-        "how long a kernel function takes, from entry to return",
-    ),
-    ("io", "a profile of all input and output"),
-    ("irq", "how long interrupt handlers run"),
-    (
-        "lock",
-        "how long tasks wait for contended kernel locks, and where",
-    ),
-    ("module", "what another kernel module measures"),
-    (
-        "net",
-        "how long received packets take to reach their reader",
-    ),
-    (
-        "offcpu",
-        "how long tasks are off the CPU, where they wait, and what wakes them",
-    ),
-    ("pair", "from any point in the kernel to another"),
-    (
-        "reclaim",
-        "how long tasks reclaim or compact memory themselves",
-    ),
-    ("runqueue", "how long runnable tasks wait while others run"),
-    ("softirq", "how long softirqs run"),
-    (
-        "syscall",
-        "how long system calls take, and where tasks wait in them",
-    ),
-    (
-        "tree",
-        "the wake chain from an interrupt or a timer to user space",
-    ),
-    ("wakeup", "how long woken tasks wait for a CPU"),
-    ("workqueue", "how long work items wait and run"),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_trackers_are_those_that_are_documented() {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Documentation/trackers");
-        let mut titles = Vec::new();
-        for entry in fs::read_dir(directory).unwrap() {
-            let text = fs::read_to_string(entry.unwrap().path()).unwrap();
-            let title = text.lines().find_map(|line| line.strip_prefix("# "));
-            titles.extend(title.map(String::from));
-        }
-        titles.sort();
-        let ours = TRACKERS.map(|(name, what)| format!("{name}: {what}"));
-        assert_eq!(titles, ours);
-    }
 
     #[test]
     fn help_becomes_the_sections_of_a_page() {

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use lt_common::Outcome;
 use lt_common::out;
-use lt_common::seconds::seconds;
+use lt_common::seconds::interval;
 use lt_common::wait::{Signals, Wake};
 use lt_proc::{Bucket, Histogram, Log2Hist, Nanos, Percentile, ProcRoot, Stats, Unit};
 use serde::Serialize;
@@ -17,10 +17,11 @@ use serde::Serialize;
 use crate::cli::HistArgs;
 
 mod by;
+mod heat;
 
 use by::ByLabel;
 
-/// What `--json` prints; times in ns.
+/// The output of `--json`; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
     instance: &'a str,
@@ -49,6 +50,9 @@ pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
         }
         return Ok(Outcome::Fine);
     };
+    if args.live || args.svg.is_some() {
+        return heat::run(root, args, &names, (interval, count));
+    }
     let signals = Signals::catch()?;
     let mut before: HashMap<&str, Histogram> = HashMap::new();
     for name in &names {
@@ -94,26 +98,6 @@ fn run_by(labels: &mut ByLabel<'_>, args: &HistArgs, names: &[String]) -> Result
         }
     }
     Ok(Outcome::Fine)
-}
-
-/// Parses INTERVAL and COUNT of `-i`.
-fn interval(words: &[String]) -> Result<Option<(Duration, u64)>> {
-    let Some(first) = words.first() else {
-        return Ok(None);
-    };
-    let interval = seconds(first)
-        .map_err(anyhow::Error::msg)
-        .with_context(|| format!("-i {first}"))?;
-    if interval.0 == 0 {
-        bail!("-i {first}: expected a duration greater than 0");
-    }
-    let count = match words.get(1) {
-        None => u64::MAX,
-        Some(word) => word
-            .parse()
-            .with_context(|| format!("-i {first} {word}: expected a count"))?,
-    };
-    Ok(Some((interval.into(), count)))
 }
 
 fn show(
@@ -197,22 +181,6 @@ fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn intervals_are_read_as_bcc_does() {
-        let words = |w: &[&str]| w.iter().map(|s| (*s).to_string()).collect::<Vec<_>>();
-        assert_eq!(interval(&[]).unwrap(), None);
-        assert_eq!(
-            interval(&words(&["1", "5"])).unwrap(),
-            Some((Duration::from_secs(1), 5))
-        );
-        assert_eq!(
-            interval(&words(&["500ms"])).unwrap(),
-            Some((Duration::from_millis(500), u64::MAX))
-        );
-        assert!(interval(&words(&["0"])).is_err());
-        assert!(interval(&words(&["1", "x"])).is_err());
-    }
 
     #[test]
     fn the_footer_is_narrow_and_says_what_was_lost() {

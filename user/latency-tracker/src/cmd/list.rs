@@ -5,11 +5,14 @@
 use anyhow::{Result, bail};
 use lt_common::Outcome;
 use lt_common::out::{self, Colour};
+use lt_common::seconds::interval;
 use lt_proc::{Instance, Nanos, ParamInfo, ProcRoot, Stats, TrackerInfo};
 use serde::Serialize;
 
 use super::unseen::unseen;
 use crate::cli::ListArgs;
+
+mod rates;
 
 /// An instance and its counters.
 #[derive(Serialize)]
@@ -22,7 +25,12 @@ struct Row {
 pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
     match (&args.name, args.trackers) {
         (name, true) => return trackers(&root.trackers()?, name.as_deref(), args.json),
-        (Some(name), false) => return one(root, name, args.json),
+        (Some(name), false) => {
+            return match interval(&args.interval)? {
+                Some(times) => rates::show(root, name, args.json, times),
+                None => one(root, name, args.json),
+            };
+        }
         (None, false) => {}
     }
     let mut rows = Vec::new();

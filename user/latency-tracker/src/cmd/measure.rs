@@ -9,7 +9,7 @@ use lt_proc::{Measure, MeasuredProbe, Outliers, ProcRoot, Taken};
 
 use crate::cli::MeasureArgs;
 
-/// The slowest runs have more of an event than the others if it is this many times as frequent.
+/// Minimum ratio of an event's frequency in the slowest runs to its frequency in the others.
 const MORE: f64 = 2.0;
 
 /// The command that loads the module with counters.
@@ -132,7 +132,7 @@ fn table(probe: &MeasuredProbe) -> Vec<String> {
     lines
 }
 
-/// Names the event that the slowest runs have more of than the others.
+/// Names an event that is more frequent in the slowest runs than in the others.
 fn verdict(probe: &MeasuredProbe) -> String {
     let events = probe.values.iter().skip(1).filter(|value| value.count > 0);
     let found: Vec<(&str, Outliers)> = events

@@ -14,7 +14,7 @@ use crate::cli::StepsArgs;
 /// Width of the bar of a step that takes all the time.
 const BAR: usize = 16;
 
-/// What `--json` prints; times in ns.
+/// The output of `--json`; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
     instance: &'a str,

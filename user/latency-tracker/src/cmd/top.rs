@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `top`: all instances at a glance, again and again: how many operations end, how long they take,
-//! what is late now, what is in flight, and what was lost.
+//! `top`: all instances at a glance, refreshed: rates and delays of operations, recent alerts,
+//! operations in flight, and losses.
 //!
 //! ```text
 //!   read      the files of all instances  ->  a Reading
@@ -38,11 +38,10 @@ use lt_proc::ProcRoot;
 use crate::cli::TopArgs;
 use read::Reader;
 
-/// The longest time in which nothing is looked at: alerts are taken over, and a removal of the
-/// module is noticed, however long the interval is.
+/// Maximum time between two looks at the alerts and at the module, even in a longer interval.
 const SLICE: Duration = Duration::from_millis(500);
 
-/// What to do if there is nothing to show.
+/// The hint if there is nothing to show.
 const NO_INSTANCES: &str =
     "no instances; start one: latency-tracker start slow_disk block threshold=10ms";
 
@@ -84,8 +83,8 @@ fn end(end: End) -> Outcome {
     Outcome::Fine
 }
 
-/// The time of the next reading: an interval after the last one, but not before as much time has
-/// passed as the last one took. Reading therefore takes at most half of a CPU.
+/// The time of the next reading: an interval after the last one, but after a pause at least as long
+/// as the last one took. Reading therefore takes at most half of a CPU.
 fn next(last: Instant, interval: Duration, cost: Duration) -> Instant {
     (last + interval).max(Instant::now() + cost)
 }

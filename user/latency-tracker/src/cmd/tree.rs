@@ -24,7 +24,7 @@ use crate::cli::TreeArgs;
 /// Clears a terminal, and goes to its first line.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// What `--json` prints; times in ns.
+/// The output of `--json`; times in ns.
 #[derive(Debug, Serialize)]
 struct Root {
     /// `irq:27`
@@ -218,7 +218,7 @@ impl Tip {
         }
     }
 
-    /// Returns the steps, on as many lines as needed.
+    /// Returns the steps, wrapped into lines.
     fn lines(&self) -> Vec<String> {
         let cpu = self
             .cpu

@@ -4,7 +4,8 @@
 
 use lt_proc::{Instance, Stats};
 
-/// Returns a clause about them; `None` if all of them are tracked.
+/// Returns a clause about the operations that were in flight at the start and are not tracked; `None` if there are
+/// none.
 pub(crate) fn unseen(instance: &Instance, stats: &Stats) -> Option<&'static str> {
     if stats.get("before_start").is_none() {
         return Some("operations in flight before its start are not tracked");

@@ -14,8 +14,9 @@ use serde::Serialize;
 
 use crate::action;
 use crate::cli::WatchArgs;
+use crate::ustack::{self, Names};
 
-/// What `--json` prints when alerts were overwritten before they were read.
+/// The output of `--json` if alerts were overwritten before they were read.
 #[derive(Serialize)]
 struct Lost {
     lost: u64,
@@ -26,7 +27,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
         root.instance(name)?;
     }
     let signals = Signals::catch()?;
-    // Actions react to new alerts, not to those already recorded.
+    // Actions react to new alerts only.
     let from_start = !args.new && args.on_alert.is_empty();
     let file = root.open_alerts(args.name.as_deref(), from_start)?;
     let end = args.duration.map(|d| Instant::now() + d.into());
@@ -36,6 +37,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
         columns: Columns::new(root, args.timestamp),
         seen: 0,
         overruns: Overruns::default(),
+        names: Names::default(),
     };
     if !args.json {
         let heading = watcher.columns.heading();
@@ -52,7 +54,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
     })
 }
 
-/// Why there are no more alerts. The alerts of all instances end with the module alone.
+/// Why there are no more alerts. The alerts of all instances end only with the module.
 fn ended(root: &ProcRoot, name: Option<&str>) -> String {
     let unloaded = || lt_common::module::is_going() || !root.is_loaded();
     match name.filter(|_| !unloaded()) {
@@ -67,6 +69,7 @@ struct Watcher<'a> {
     columns: Columns,
     seen: u64,
     overruns: Overruns,
+    names: Names,
 }
 
 impl Watcher<'_> {
@@ -85,8 +88,9 @@ impl Watcher<'_> {
             for line in &chunk.lines {
                 match StreamLine::parse(line)? {
                     StreamLine::Lost(lost) => self.lost(lost)?,
-                    StreamLine::Alert(alert) => {
+                    StreamLine::Alert(mut alert) => {
                         self.seen += 1;
+                        self.names.find(&mut alert);
                         self.show(&alert)?;
                         if !action::run(&self.args.on_alert, &alert)?
                             || self.args.count.is_some_and(|n| self.seen >= n)
@@ -126,6 +130,9 @@ impl Watcher<'_> {
         }
         for function in alert.stack() {
             out::line(&out::frame(&function))?;
+        }
+        for line in ustack::lines(alert, 2) {
+            out::line(&line)?;
         }
         let waker = alert.waker_stack();
         if self.args.stacks && !waker.is_empty() {

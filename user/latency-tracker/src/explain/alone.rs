@@ -5,6 +5,9 @@
 use lt_common::out;
 use lt_proc::{Alert, Nanos, Pending, Reason};
 
+use super::resource;
+use crate::ustack;
+
 /// Maximum number of functions of a stack, and of alerts inside the late one.
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
@@ -88,6 +91,9 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
     let time = |key: &str| fields.number(key).map(Nanos);
     match alert.tracker.as_str() {
         "runqueue" => match task("by") {
+            _ if resource::is_held_by_quota(alert) => {
+                sentences.push("at first the quota of its cgroup held it back (cpu.max)".into());
+            }
             Some((0, _)) => sentences.push(
                 "at first no other task ran on that CPU: the quota of the cgroup was used up (cpu.max), \
                  or the task was moved to another CPU"
@@ -130,10 +136,11 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
         .iter()
         .flat_map(|sentence| out::wrap(sentence, indent))
         .collect();
-    let stacks = [
-        ("waits in", alert.stack()),
-        ("woken from", alert.waker_stack()),
-    ];
+    let head = match resource::is_runnable(alert) {
+        true => "switched out in",
+        false => "waits in",
+    };
+    let stacks = [(head, alert.stack()), ("woken from", alert.waker_stack())];
     for (head, functions) in stacks.iter().filter(|(_, functions)| !functions.is_empty()) {
         lines.extend(out::wrap(&format!("{head}:"), indent));
         let frame =
@@ -145,6 +152,7 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
                 .map(|function| frame(function)),
         );
     }
+    lines.extend(ustack::lines(alert, indent));
     lines
 }
 
@@ -202,5 +210,38 @@ mod tests {
             text.contains("cpu.max") && text.contains("moved to"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_throttled_task_is_not_blamed_on_the_one_that_ran_instead() {
+        let said = |more: &str| {
+            let by = "state=R+ by_pid=8 by_tid=8 by_comm=\"innocent\"";
+            text(
+                &alert("runqueue", 9_000_000, 5_000_000, &format!("{by} {more}")),
+                &[],
+            )
+        };
+        for throttled in [
+            "policy=other throttled=1",
+            "stack=\"preempt_schedule_thunk+0x16/0x30,throttle_cfs_rq_work+0x1e0/0x200\"",
+        ] {
+            let text = said(throttled);
+            assert!(
+                text.contains("held it back (cpu.max)") && !text.contains("innocent"),
+                "{text}"
+            );
+        }
+        // The functions in which a task was preempted are no reason.
+        for other in [
+            "throttled=0 stack=\"preempt_schedule_irq+0x1/0x2,balance_dirty_pages+0x1/0x2\"",
+            "policy=deadline throttled=1",
+        ] {
+            let text = said(other);
+            assert!(
+                text.contains("the task that ran instead at first: innocent/8"),
+                "{text}"
+            );
+        }
+        assert!(said("stack=\"preempt_schedule_irq+0x1/0x2\"").contains("switched out in:"));
     }
 }

@@ -16,7 +16,7 @@ use lt_proc::{Alert, Field, Fields, Reason, Value};
 
 const EVENT: &str = "latency_tracker_alert";
 
-/// Number of alerts, the last ones, among which the other event of an alert is looked for.
+/// Number of latest alerts that are searched for the alert that an event belongs to.
 const NEAR: usize = 64;
 
 /// The events of one class.
@@ -94,6 +94,7 @@ fn alert<'a>(
         pid: number("pid")?,
         tid: number("tid")?,
         fields: Fields(fields.collect()),
+        ustack_names: None,
         comm: common.remove("comm")?,
     })
 }
@@ -196,7 +197,7 @@ pub(super) fn alerts(trace: &Path, seq: &[u64], interrupted: &AtomicBool) -> Res
                     add(&mut all, alert);
                 }
             }
-            // What is missing is reported when the trace is read for the explanation.
+            // Missing events are reported when the trace is read for the explanation.
             Ok(Some(Item::Lost(_))) | Err(_) => {}
         }
     }

@@ -20,7 +20,7 @@ use crate::analyze::words::{Facts, used_by};
 use crate::html::{Cell, Cells, Column, Page, Row, Table, View};
 use crate::trace::Told;
 
-/// Maximum number of views: those of the longest delays.
+/// Maximum number of views, of the longest delays.
 const VIEWS: usize = 50;
 
 /// Writes the page, replacing `file`.
@@ -120,7 +120,7 @@ fn view(
     Ok(view)
 }
 
-/// The facts of an alert: those that all alerts have, and the fields of its tracker.
+/// The facts of an alert: the common ones, and the fields of its tracker.
 fn facts_of(alert: &Alert) -> Vec<(String, String)> {
     let fact = |(name, value): (&str, String)| (name.to_string(), out::printable(&value));
     let all = [
@@ -136,7 +136,7 @@ fn facts_of(alert: &Alert) -> Vec<(String, String)> {
     all.into_iter().chain(fields).map(fact).collect()
 }
 
-/// What the CPU of the alert did.
+/// The use of the alert's CPU.
 fn table_of_cpu(told: &Told, alert: &Alert, used: &[(Use, u64)]) -> Option<Table> {
     let row = |(of, time): &(Use, u64)| {
         let cells = vec![

@@ -56,6 +56,8 @@ pub(super) struct Proofs<'a> {
     /// The thread of the alert, the time in which it was off the CPU with the alert's stack, and the resource if the
     /// stack shows it.
     stack: Option<(ThreadId, (u64, u64), Option<resource::Resource>)>,
+    /// That thread and time, if the alert shows that a quota held the thread back at its start.
+    held: Option<(ThreadId, (u64, u64))>,
 }
 
 impl<'a> Proofs<'a> {
@@ -65,27 +67,26 @@ impl<'a> Proofs<'a> {
         alert: &Alert,
         thread: Option<ThreadId>,
     ) -> Self {
-        let of_stack = || {
-            let thread = thread?;
-            let stack = alert.stack();
-            let range = stack_range(model, alert, thread).filter(|_| !stack.is_empty())?;
-            let resource = resource::of(&stack).filter(|resource| resource.direct);
-            Some((thread, range, resource))
-        };
+        let off = thread.and_then(|thread| Some((thread, stack_range(model, alert, thread)?)));
+        let resource = || resource::of_alert(alert).filter(|resource| resource.direct);
+        let stack = off.filter(|_| !alert.stack().is_empty());
         Self {
             model,
             evidence,
-            stack: of_stack(),
+            stack: stack.map(|(thread, range)| (thread, range, resource())),
+            held: off.filter(|_| resource::is_held_by_quota(alert)),
         }
     }
 
     /// The facts needed to describe a delay of that thread.
     pub(super) fn facts(&self, thread: Option<ThreadId>, from: u64, to: u64) -> Facts {
         let quota = thread.map(|thread| self.counted(thread, from, to));
+        let held = self.held.filter(|(of, _)| Some(*of) == thread);
         Facts {
             cgroups: cgroups(self.evidence),
             whole: "delay",
             quota: quota.unwrap_or(Quota::Open),
+            held: held.map(|(of, range)| (range, self.only_quota(of))),
         }
     }
 
@@ -203,11 +204,11 @@ impl<'a> Proofs<'a> {
 
 impl Beside for Proofs<'_> {
     fn quota(&self, thread: ThreadId, wait: &Interval) -> Quota {
-        let resource = self.of_stack(thread, wait);
-        if resource.is_some_and(|resource| resource.function == resource::QUOTA)
-            && wait.state == State::Preempted
-        {
-            return Quota::Proved(self.only_quota(thread));
+        let is_held = |(of, (begin, end)): (ThreadId, (u64, u64))| {
+            of == thread && begin <= wait.begin && wait.end <= end
+        };
+        if self.held.is_some_and(is_held) && wait.state == State::Preempted {
+            return Quota::Shown(self.only_quota(thread));
         }
         self.counted(thread, wait.begin, wait.end)
     }
@@ -252,8 +253,8 @@ fn around(cgroup: &Cgroup, from: u64, to: u64) -> Option<(&Counters, &Counters)>
     Some((before, after))
 }
 
-/// Whether its quota was used up between two times. The count grows when the period ends, and the time when a thread
-/// continues, which is earlier.
+/// Whether a cgroup's quota was used up between two times. The count grows when the period ends, and the time when a
+/// thread continues, which is earlier.
 fn throttled(cgroup: &Cgroup, from: u64, to: u64) -> Option<bool> {
     let (before, after) = around(cgroup, from, to)?;
     let count = before.nr_throttled? < after.nr_throttled?;
@@ -275,7 +276,7 @@ fn stack_range(model: &Model, alert: &Alert, thread: ThreadId) -> Option<(u64, u
     let all = model.thread(thread)?.between(alert.start(), u64::MAX);
     for interval in all {
         if interval.begin >= alert.time {
-            // What goes on then goes on.
+            // An operation that continues at that time stays open.
             match last {
                 Some((begin, end)) if end == interval.begin && is_off(interval.state) => {
                     last = Some((begin, interval.end));
@@ -299,7 +300,9 @@ fn stack_range(model: &Model, alert: &Alert, thread: ThreadId) -> Option<(u64, u
         Reason::Timeout => end >= alert.time,
         Reason::Stack => true,
         // The stack belongs to the alert's time off the CPU.
-        Reason::Threshold | Reason::Late => alert.tracker == "offcpu",
+        Reason::Threshold | Reason::Late => {
+            ["offcpu", "runqueue"].contains(&alert.tracker.as_str())
+        }
         Reason::Other(_) => false,
     };
     (is_of_it && end > alert.start()).then_some((begin, end))

@@ -3,6 +3,8 @@
 //! Maps the function in which a task sleeps to the resource that it waits for. The functions exist in Linux 7.2.
 //! The stack of another task has no frames in `.sched.text`, such as `mutex_lock`.
 
+use lt_proc::Alert;
+
 /// Functions, each with the reason of a sleep in it.
 const SLEEPS: [(&str, &str); 57] = [
     // Pages
@@ -172,9 +174,35 @@ pub(super) struct Resource {
     pub(super) direct: bool,
 }
 
+/// The resource that the task of an alert waits for, if its stack shows it. The functions in which a runnable task lost
+/// its CPU show none, except the one that holds back a task.
+pub(super) fn of_alert(alert: &Alert) -> Option<Resource> {
+    let is_runnable = is_runnable(alert);
+    of(&alert.stack()).filter(|resource| !is_runnable || resource.function == QUOTA)
+}
+
+/// Whether an alert shows that a quota (`cpu.max`) held its task back when it was switched out.
+pub(super) fn is_held_by_quota(alert: &Alert) -> bool {
+    let is_marked = alert.tracker == "runqueue" && alert.fields.number("throttled") == Some(1);
+    // A limit of another kind.
+    let is_deadline = alert.fields.text("policy").as_deref() == Some("deadline");
+    let by_stack = of_alert(alert).filter(|resource| resource.direct);
+    is_marked && !is_deadline || by_stack.is_some_and(|resource| resource.function == QUOTA)
+}
+
+/// Whether the task of an alert did not wait, but was runnable.
+pub(super) fn is_runnable(alert: &Alert) -> bool {
+    let state = alert.fields.text("state");
+    match alert.tracker.as_str() {
+        "runqueue" => true,
+        "offcpu" => state.is_some_and(|state| state.starts_with('R')),
+        _ => false,
+    }
+}
+
 /// The resource that the task of this stack waits for; innermost frame first.
-pub(super) fn of(stack: &[String]) -> Option<Resource> {
-    /// The freezer is inlined into this function; deeper in a stack, the function has called something else.
+fn of(stack: &[String]) -> Option<Resource> {
+    /// The freezer is inlined into this function; deeper in a stack, the function has called another function.
     const FREEZER: (&str, &str) = ("get_signal", "the freezer: its cgroup is frozen");
     let innermost = stack.first().map(|frame| function(frame));
     let known = stack.iter().enumerate().find_map(|(at, frame)| {

@@ -37,7 +37,7 @@ pub(super) struct Why<'a> {
     used: Vec<(Use, u64)>,
 }
 
-/// The thread of the alert, if it belongs to one in the trace.
+/// The thread of the alert, if the trace has it.
 pub(super) fn thread_of(model: &Model, alert: &Alert) -> Option<ThreadId> {
     let tid = i32::try_from(alert.tid).ok().filter(|tid| *tid > 0)?;
     if OF_PROCESSORS.contains(&alert.tracker.as_str()) {
@@ -129,7 +129,7 @@ impl<'a> Why<'a> {
         self.thread
     }
 
-    /// What the CPU of the alert did in the delay: the time of each use, the longest first.
+    /// The use of the alert's CPU during the delay: the time of each use, the longest first.
     pub(super) fn used(&self) -> &[(Use, u64)] {
         &self.used
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Limits the number of bars: short ones in a row become one.
+//! Limits the number of bars: consecutive short bars become one.
 //!
 //! ```text
 //! bars   | runs 9ms | 2us | 5us | 1us | waits 30ms | 3us | runs 7ms |
@@ -18,19 +18,19 @@ pub(crate) struct Source<'a, W> {
 /// Start, end and contents of bars.
 pub(crate) type Bars<'a, W> = Box<dyn Iterator<Item = (u64, u64, W)> + 'a>;
 
-/// A bar, or several short ones.
+/// A bar, or several short bars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Drawn<W> {
     One(u64, u64, W),
-    /// Start, end, and how many.
+    /// Start, end and number.
     Many(u64, u64, u64),
 }
 
 /// At first, bars shorter than this fraction (1/2^16) of the time are merged.
 const FINEST: u32 = 16;
 
-/// The length from which on a bar is drawn by itself, so that at most `most` remain, if possible; 0 if all are. Ends
-/// early once `interrupted` is set.
+/// The minimum length of a bar that is drawn separately, such that at most `most` bars remain, if possible; 0 if all
+/// are drawn. Returns early once `interrupted` is set.
 pub(crate) fn least<W>(
     lanes: &[&Source<'_, W>],
     length: u64,
@@ -50,8 +50,8 @@ pub(crate) fn least<W>(
     fit.next().unwrap_or(length)
 }
 
-/// Merges consecutive bars shorter than `least`, unless more than that is between them. A bar without such a neighbour
-/// remains.
+/// Merges consecutive bars shorter than `least`, unless the distance between them is longer. A bar without such a
+/// neighbour remains.
 pub(crate) fn merged<W>(
     bars: impl Iterator<Item = (u64, u64, W)>,
     least: u64,

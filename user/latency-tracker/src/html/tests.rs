@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Pages with hostile names, and what every page must have.
+//! Pages with hostile names, and properties of every page.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ const HOSTILE: [&str; 6] = [
     "javascript:alert(3)",
 ];
 
-/// The data of a page, as its script reads them.
+/// The data of a page, as its script reads it.
 pub(crate) fn data(page: &str) -> Value {
     let (_, rest) = page.split_once("id=\"data\">").unwrap();
     let (data, _) = rest.split_once("</script>").unwrap();
@@ -94,7 +94,7 @@ fn a_name_is_never_markup() {
             .collect()
     };
     assert_eq!(without_nonce(&written), without_nonce(&harmless));
-    // What the script and the reader get is the name itself.
+    // The script and the reader get the unchanged name.
     let data = data(&written);
     let view = &data["views"][0];
     let all = HOSTILE.join(" ");
@@ -109,7 +109,7 @@ fn a_name_is_never_markup() {
         assert_eq!(view["words"][word], name);
     }
     assert!(written.contains("&lt;/pre&gt;&lt;script&gt;alert(2)&lt;/script&gt;"));
-    // A name that looks like a place of the template is not one.
+    // A name that looks like a placeholder of the template is not replaced.
     assert!(written.contains("{{data}}{{nonce}}"));
 }
 
@@ -148,7 +148,7 @@ fn nothing_is_loaded_and_no_other_script_runs() {
         .collect();
     assert_eq!(marked.len(), 2, "{marked:?}");
     assert_eq!(page.matches(nonce).count(), 4);
-    // Other data, another nonce.
+    // Different data has a different nonce.
     assert!(!page_of(&["a"]).page().unwrap().contains(nonce));
     for (text, bad) in [
         (

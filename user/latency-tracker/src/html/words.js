@@ -37,7 +37,7 @@ function nanos(ns) {
 	return Math.round(ns) + 'ns';
 }
 
-// A time relative to the start of the delay, in the unit of times up to `most`, with as many digits as `step` needs.
+// A time relative to the start of the delay, in the unit for times up to `most`, with enough digits for `step`.
 function offset(ns, step, most = Math.abs(ns)) {
 	const [unit, scale] = [['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]].find(([, scale]) => most >= scale) || ['ns', 1];
 	const digits = Math.max(0, Math.ceil(-Math.log10(Math.max(step, 1) / scale) - 1e-9));

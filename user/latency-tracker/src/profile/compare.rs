@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// The least expected count.
+/// The minimum expected count.
 const LEAST: f64 = 5.0;
 
 /// The result of comparing two histograms.
@@ -90,7 +90,7 @@ fn merge(before: &[u64], after: &[u64]) -> Vec<[f64; 2]> {
     merged
 }
 
-/// `None` with fewer than two rows.
+/// Tests merged rows; `None` if there are fewer than two.
 fn test(rows: &[[f64; 2]]) -> Option<Test> {
     let degrees = rows.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let sum = |side: usize| rows.iter().map(|row| row[side]).sum::<f64>();

@@ -132,7 +132,7 @@ impl ProfileFile {
         })
     }
 
-    /// Reads one.
+    /// Reads a file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         Self::parse(&text).with_context(|| path.display().to_string())
@@ -180,7 +180,7 @@ impl ProfileFile {
         Ok(file)
     }
 
-    /// Writes it, all or nothing.
+    /// Writes the file, all or nothing.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let mut text = serde_json::to_string(self)?;
         text.push('\n');

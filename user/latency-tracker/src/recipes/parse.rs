@@ -20,7 +20,7 @@ use super::{Need, Recipe};
 
 const KEYS: [&str; 5] = ["question", "run", "normal", "next", "needs"];
 
-/// A line, counted from 1, and what is wrong there.
+/// A line, counted from 1, and its fault.
 type Fault = (usize, String);
 
 /// A value, and the line where it starts.

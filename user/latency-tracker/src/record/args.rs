@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use lt_common::lttng::analyses::Analysis;
 use lt_common::lttng::events::{default_events, left_out_if_lean, matches};
 use lt_common::lttng::{Buffers, Format};
@@ -16,8 +17,9 @@ use super::flight::Plan;
 use super::policy::Policy;
 use super::relay::Relay;
 use crate::carried;
+use crate::completion;
 
-/// What makes sense only for alerts of an instance.
+/// Options that make sense only for alerts of an instance.
 const ALERTS_ONLY: [&str; 13] = [
     "name",
     "max_captures",
@@ -60,12 +62,13 @@ A capture is a numbered directory:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
     /// The instance.
-    #[arg(required_unless_present = "events_for")]
+    #[arg(required_unless_present = "events_for", add = ArgValueCompleter::new(completion::instances))]
     name: Option<String>,
     /// Create the instance with this tracker.
+    #[arg(add = ArgValueCompleter::new(completion::trackers))]
     pub(crate) tracker: Option<String>,
     /// Parameters of the tracker.
-    #[arg(value_name = "KEY=VALUE")]
+    #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::settings))]
     pub(crate) settings: Vec<Setting>,
     /// Record what these analyses of `analyze` read, all of it, until -d has passed or Ctrl-C; with commas between them.
     #[arg(long, value_name = "ANALYSIS", value_delimiter = ',', conflicts_with_all = ALERTS_ONLY)]

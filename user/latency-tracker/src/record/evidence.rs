@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use lt_common::out::{self, note};
+use lt_common::pids::are_numbered_as_in_alerts;
 use lt_proc::evidence::{Evidence, Function, Task};
 use lt_proc::{Alert, Nanos};
 use nix::time::{ClockId, clock_gettime};
@@ -42,7 +43,7 @@ pub(crate) struct Collector {
     functions: Vec<Function>,
     groups: Groups,
     disks: Disks,
-    /// Whether the thread ids of alerts are those of `/proc`.
+    /// Whether alerts and `/proc` use the same thread ids.
     same_ids: bool,
     /// Time taken to read the cgroups.
     took: Duration,
@@ -69,7 +70,7 @@ impl Collector {
             ));
             Vec::new()
         });
-        let same_ids = tasks::are_numbered_as_in_alerts(root);
+        let same_ids = are_numbered_as_in_alerts(root);
         if !same_ids {
             note(
                 "cgroups of late tasks are not recorded: this process runs in its own PID namespace",

@@ -3,8 +3,8 @@
 //! The flight recorder of a run: LTTng's session daemon, if none was running, and the session.
 //!
 //! The daemon can end during the run: killed by hand, by the OOM killer, or by an upgrade. Another program can destroy
-//! the session, or stop it. Recorded events are then lost, or new ones missing. [`Flight::revive`] detects this, and
-//! restarts the recording.
+//! the session, or stop it. Recorded events are then lost, or new events are missing. [`Flight::revive`] detects this,
+//! and restarts the recording.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -17,7 +17,7 @@ use lt_common::out::note;
 
 use super::leftovers::Note;
 
-/// What to record.
+/// The events and buffers to record.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     /// A name for the session: the name of the instance.

@@ -163,7 +163,7 @@ fn difference(instance: &Instance, tracker: &str, settings: &[Setting]) -> Optio
     Some(format!("{}={is}", wish.key))
 }
 
-/// Whether the kernel's canonical value is the one that the user wrote.
+/// Whether the kernel's canonical value equals the user's.
 fn same(key: &str, is: &str, wish: &str) -> bool {
     let (time, wished) = (parse_duration(is), parse_duration(wish));
     let disk = || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Finds and removes what a killed run left behind.
+//! Finds and removes the leftovers of a killed run.
 //!
 //! A run notes in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes the note when
 //! it ends. A note whose process is gone belongs to a run that could not clean up: the next run does.
@@ -14,7 +14,7 @@ use lt_common::{group, lttng};
 use lt_proc::ProcRoot;
 use serde::{Deserialize, Serialize};
 
-/// What a run has set up, noted for the next run.
+/// The resources that a run has set up, noted for the next run.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Owned {
@@ -78,7 +78,7 @@ pub(crate) fn name_of_run(pid: u32) -> String {
     format!("run_{pid}")
 }
 
-/// Removes and reports what killed runs left behind.
+/// Removes and reports the leftovers of killed runs.
 pub(crate) fn clean(root: &ProcRoot) {
     clean_noted(root);
     // Without a note (another /run, an older version), sessions are recognized by name.
@@ -90,7 +90,7 @@ pub(crate) fn clean(root: &ProcRoot) {
     }
 }
 
-/// As [`clean`], but only what has a note.
+/// Removes and reports only leftovers that have a note.
 pub(crate) fn clean_noted(root: &ProcRoot) {
     for entry in fs::read_dir(lttng::run_dir())
         .into_iter()

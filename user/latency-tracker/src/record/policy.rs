@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Policy {
     /// Minimum time between two captures.
     pub(crate) cooldown: Duration,
-    /// Maximum in any 24 hours.
+    /// Maximum number of captures in any 24 hours.
     pub(crate) max_per_day: Option<usize>,
     /// Number of captures after which the run ends.
     pub(crate) max_captures: Option<usize>,

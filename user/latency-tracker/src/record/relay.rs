@@ -123,7 +123,7 @@ fn log(capture: u64, alerts: &[Alert], evidence: &Evidence) -> Result<()> {
     Ok(())
 }
 
-/// Whether a unit's RestrictAddressFamilies= or IPAddressDeny= forbids it.
+/// Whether a unit's RestrictAddressFamilies= or IPAddressDeny= forbids the connection.
 fn is_forbidden(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw);
     matches!(

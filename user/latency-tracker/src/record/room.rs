@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lt_common::out::bytes;
 
-/// `/dev/vda1 (mounted on /) has 12 KiB free of 1.0 GiB`; less where the system does not show it.
+/// `/dev/vda1 (mounted on /) has 12 KiB free of 1.0 GiB`; shorter if the system does not show all of this.
 pub(crate) fn room(directory: &Path) -> String {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let place = match disk_of(directory, &mounts) {

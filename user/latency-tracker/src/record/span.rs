@@ -2,8 +2,8 @@
 
 //! `record --events-for`: records all events that an analysis reads, for a while, without an instance.
 //!
-//! A flight recorder overwrites its oldest events, and a snapshot saves what is left. Here LTTng writes everything to
-//! disk instead, so that an analysis of the whole time is complete; what it had to discard is reported.
+//! A flight recorder overwrites its oldest events, and a snapshot saves the remaining ones. Here LTTng writes all
+//! events to disk instead, so that an analysis of the whole time is complete; discarded events are reported.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
 use lt_common::capture::{Captures, size_of};
+use lt_common::exec::quoted_if_odd;
 use lt_common::lttng::analyses::{Analysis, events_for};
 use lt_common::lttng::events::Known;
 use lt_common::lttng::recording::{Recording, Source, Told, Wanted};
@@ -88,7 +89,7 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The events and system calls to record. What LTTng has no probe for is named, if it is not refused.
+/// The events and system calls to record. Names the events for which LTTng has no probe, unless it fails.
 fn wanted(args: &RecordArgs) -> Result<(Vec<String>, Option<String>)> {
     let (mut events, calls) = events_for(&args.events_for);
     let known = Known::ask()?;
@@ -106,7 +107,7 @@ fn wanted(args: &RecordArgs) -> Result<(Vec<String>, Option<String>)> {
     Ok((there, calls))
 }
 
-/// Prints what was recorded, what that cost, and what is missing.
+/// Prints the amount of recorded data, its rate, and losses.
 fn report(trace: &Path, took: Duration, told: Told) -> Result<()> {
     let size = size_of(trace);
     let seconds = took.as_secs_f64();
@@ -147,17 +148,8 @@ fn next(analysis: Analysis, trace: &Path) -> String {
         Analysis::Path | Analysis::Delays => " --tid TID",
         _ => "",
     };
-    format!("next: latency-tracker analyze {name} {}{tid}", shown(trace))
-}
-
-/// The path as a shell reads it.
-fn shown(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    match text.chars().all(plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    }
+    let trace = quoted_if_odd(&trace.display().to_string());
+    format!("next: latency-tracker analyze {name} {trace}{tid}")
 }
 
 #[cfg(test)]

@@ -8,22 +8,39 @@
 //! announced counts as missed as well.
 
 use std::fs::File;
+use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
 use lt_common::wait::Lines;
 use lt_proc::{Alert, ProcRoot, StreamLine};
 
+use crate::ustack::Names;
+
 /// Maximum number of alerts read at one wake-up, so that a storm cannot prevent a capture.
 const MOST: usize = 4096;
 
 /// The result of one wakeup.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Woken {
     pub(crate) alerts: Vec<Alert>,
     /// Number of alerts that were overwritten before they were read.
     pub(crate) missed: u64,
     /// End of the stream: the instance is gone.
     pub(crate) end: bool,
+}
+
+impl Woken {
+    /// Starts a thread that looks up the names of functions in user space, at ordinary priority.
+    pub(crate) fn find_names(&self) -> JoinHandle<Self> {
+        let mut woken = self.clone();
+        std::thread::spawn(move || {
+            let mut names = Names::default();
+            for alert in &mut woken.alerts {
+                names.find(alert);
+            }
+            woken
+        })
+    }
 }
 
 /// An open `alerts` file, from the next alert on.
@@ -41,6 +58,11 @@ impl Stream {
     /// The alerts of instance `name` that are raised from now on.
     pub(crate) fn open(root: &ProcRoot, name: &str) -> Result<Self> {
         Ok(Self::new(root.open_alerts(Some(name), false)?))
+    }
+
+    /// The alerts of instance `name`, from the oldest that is still recorded.
+    pub(crate) fn open_recorded(root: &ProcRoot, name: &str) -> Result<Self> {
+        Ok(Self::new(root.open_alerts(Some(name), true)?))
     }
 
     fn new(file: File) -> Self {

@@ -6,8 +6,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use lt_common::seconds::some_time;
 use lt_proc::{Nanos, Setting};
+
+use crate::completion;
 
 pub(crate) const EXAMPLES: &str = "\
 Exit status: that of COMMAND, or 128+N if signal N ended it. Without COMMAND,
@@ -19,13 +22,15 @@ Examples:
   latency-tracker run disk dev=sda threshold=5ms
   latency-tracker run block dev=sda from=insert threshold=20ms -d 1m
   latency-tracker run syscall calls=fsync,fdatasync threshold=5ms -- make
+  latency-tracker run syscall calls=fsync threshold=5ms ustack=1 -- ./server
   latency-tracker run offcpu -d 5s --json -- tar -xf backup.tar
   latency-tracker run func function=vfs_read threshold=1ms pid=812
 
 Loads the module if needed, starts one instance, and removes both at the end,
 on Ctrl-C and after an error, too. Shows the histogram, the longest operation
 over the threshold with what the tracker knows about it, what was lost or not
-counted, and what has not ended.
+counted, and what has not ended. With ustack=1, syscall also shows which
+functions of the program made the call.
 
 With COMMAND, only that process and its descendants count, from its first
 instruction on. Trackers without the parameter `cgroup`, such as block and irq,
@@ -41,10 +46,10 @@ of a tracker, its parameters.";
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// The tracker, or a recipe.
-    #[arg(value_name = "WHAT")]
+    #[arg(value_name = "WHAT", add = ArgValueCompleter::new(completion::recipes_and_trackers))]
     pub(crate) what: String,
     /// Parameters of the tracker; they replace those of a recipe.
-    #[arg(value_name = "KEY=VALUE")]
+    #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::settings))]
     pub(crate) settings: Vec<Setting>,
     /// Run this command, and measure until it ends.
     #[arg(last = true, value_name = "COMMAND")]

@@ -7,8 +7,8 @@
 //!   child:                this program again, SIGSTOP                            exec(COMMAND)
 //! ```
 //!
-//! A child that sets itself up in the cgroup would be counted for that. So it stops itself outside, and is moved while
-//! it is stopped: what it does next is to execute the command.
+//! A child that set itself up in the cgroup would be charged for that. So it stops itself outside, and is moved while
+//! it is stopped. Its next action is to execute the command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -52,7 +52,7 @@ pub(crate) fn is_child() -> Option<ExitCode> {
     Some(ExitCode::from(NOT_EXECUTABLE))
 }
 
-/// A command that is there, with its arguments.
+/// A command that exists, with its arguments.
 #[derive(Debug)]
 pub(super) struct Found {
     file: PathBuf,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the counters of an instance say about operations and alerts that are missing from a result.
+//! Counters of an instance that show operations and alerts missing from a result.
 
 use lt_proc::Stats;
 
@@ -10,7 +10,7 @@ const COMPLETE: [&str; 30] = [
     "attempts",
     "started",
     "ended",
-    // The instance is turned off before the counters are read: what was in flight is `cleared`.
+    // The instance is turned off before the counters are read, so operations in flight are `cleared`.
     "pending",
     "cleared",
     "timed_out",
@@ -40,7 +40,7 @@ const COMPLETE: [&str; 30] = [
     "work_free",
 ];
 
-/// The others. A name with a tracker is for that tracker alone.
+/// Counters that show a loss. A name with a tracker is for that tracker alone.
 const MISSING: [(&str, &str); 36] = [
     (
         "full",
@@ -167,8 +167,8 @@ const MISSING: [(&str, &str); 36] = [
     ("work_pending", "work that has begun and is not done"),
 ];
 
-/// The counters that are not 0 and show what is missing, with a sentence each.
-pub(super) fn losses<'a>(tracker: &str, stats: &'a Stats) -> Vec<(&'a str, u64, &'static str)> {
+/// The counters of missing operations and alerts that are not 0, with a sentence each.
+pub(crate) fn losses<'a>(tracker: &str, stats: &'a Stats) -> Vec<(&'a str, u64, &'static str)> {
     let missing = |(key, n): (&'a str, u64)| {
         (n > 0 && !COMPLETE.contains(&key)).then(|| (key, n, sentence(tracker, key)))
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a run measures: a tracker, or a recipe, with the settings of the user.
+//! The question of a run: a tracker or a recipe, with the settings of the user.
 
 use anyhow::{Result, anyhow, bail};
 use lt_common::group::Group;
@@ -8,42 +8,38 @@ use lt_common::instance::{Refusal, nearest};
 use lt_common::out::note;
 use lt_proc::{Setting, TrackerInfo};
 
-use super::args::RunArgs;
 use crate::recipes::{Recipe, Recipes};
 use crate::record::leftovers::Note;
 
-/// What to measure.
+/// A tracker with settings.
 #[derive(Debug)]
-pub(super) struct Question {
-    pub(super) recipe: Option<Recipe>,
-    pub(super) tracker: String,
-    pub(super) settings: Vec<Setting>,
+pub(crate) struct Question {
+    pub(crate) recipe: Option<Recipe>,
+    pub(crate) tracker: String,
+    pub(crate) settings: Vec<Setting>,
 }
 
 impl Question {
-    /// Finds the recipe or the tracker, and puts the user's settings in the place of those of a recipe.
-    pub(super) fn find(args: &RunArgs, trackers: &[TrackerInfo]) -> Result<Self> {
+    /// Finds the recipe or the tracker. The user's settings replace settings of a recipe.
+    pub(crate) fn find(what: &str, own: &[Setting], trackers: &[TrackerInfo]) -> Result<Self> {
         let recipes = Recipes::read();
-        let recipe = recipes
-            .find(&args.what)
-            .map_err(|fault| anyhow!("{fault}"))?;
+        let recipe = recipes.find(what).map_err(|fault| anyhow!("{fault}"))?;
         let Some(recipe) = recipe else {
             let known = || trackers.iter().map(|info| info.name.as_str());
             // Without the list, only the kernel can judge.
-            if known().all(|name| name != args.what) && !trackers.is_empty() {
-                bail!(unknown(&args.what, known().chain(recipes.names())));
+            if known().all(|name| name != what) && !trackers.is_empty() {
+                bail!(unknown(what, known().chain(recipes.names())));
             }
             return Ok(Self {
                 recipe: None,
-                tracker: args.what.clone(),
-                settings: args.settings.clone(),
+                tracker: what.into(),
+                settings: own.to_vec(),
             });
         };
-        let is_replaced =
-            |setting: &&Setting| args.settings.iter().any(|own| own.key == setting.key);
+        let is_replaced = |setting: &&Setting| own.iter().any(|own| own.key == setting.key);
         let mut settings = recipe.settings.clone();
         settings.retain(|setting| !is_replaced(&setting));
-        settings.extend(args.settings.iter().cloned());
+        settings.extend(own.iter().cloned());
         Ok(Self {
             recipe: Some(recipe.clone()),
             tracker: recipe.tracker.clone(),
@@ -52,7 +48,7 @@ impl Question {
     }
 
     /// Restricts the question to a cgroup for the command, if the tracker can.
-    pub(super) fn group(
+    pub(crate) fn group(
         &mut self,
         trackers: &[TrackerInfo],
         left: &mut Note,
@@ -75,7 +71,7 @@ impl Question {
         Ok(Some(group))
     }
 
-    pub(super) fn refuse_enabled(&self) -> Result<()> {
+    pub(crate) fn refuse_enabled(&self) -> Result<()> {
         match self
             .settings
             .iter()
@@ -86,7 +82,8 @@ impl Question {
         }
     }
 
-    pub(super) fn default(&mut self, key: &str, value: &str) {
+    /// Sets a parameter, unless the user or the recipe has.
+    pub(crate) fn default(&mut self, key: &str, value: &str) {
         if self.settings.iter().all(|setting| setting.key != key) {
             self.settings.push(Setting {
                 key: key.into(),

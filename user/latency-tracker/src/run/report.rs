@@ -16,7 +16,7 @@ use crate::explain::alone;
 /// Operations in flight that are shown.
 const SHOWN: usize = 5;
 
-/// What `--json` prints; times in ns.
+/// The output of `--json`; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
     recipe: Option<&'a str>,
@@ -38,14 +38,14 @@ struct Report<'a> {
     stats: &'a Stats,
     longest: Option<&'a Alert>,
     alerts_missed: u64,
-    /// The counters of what is missing that are not 0.
+    /// The counters of missing operations and alerts that are not 0.
     missing: BTreeMap<&'a str, u64>,
     not_ended: u64,
-    /// These, as they were just before the end.
+    /// The operations that had not ended, as they were just before the end.
     pending: &'a [Pending],
 }
 
-pub(super) fn json(measured: &Measured) -> Result<String> {
+pub(super) fn json(measured: &Measured, longest: Option<&Alert>) -> Result<String> {
     let stats = &measured.stats;
     let max = (measured.histogram.count() > 0).then(|| stats.count("max"));
     let percentiles = measured.histogram.percentiles(max.unwrap_or(0));
@@ -67,7 +67,7 @@ pub(super) fn json(measured: &Measured) -> Result<String> {
         max,
         buckets: &measured.histogram.buckets,
         stats,
-        longest: measured.longest.as_ref(),
+        longest,
         alerts_missed: measured.missed,
         missing: missing.iter().map(|(key, n, _)| (*key, *n)).collect(),
         not_ended: stats.count("cleared"),
@@ -76,7 +76,7 @@ pub(super) fn json(measured: &Measured) -> Result<String> {
     Ok(serde_json::to_string(&report)?)
 }
 
-pub(super) fn text(measured: &Measured) -> Vec<String> {
+pub(super) fn text(measured: &Measured, late: Option<&Alert>) -> Vec<String> {
     let time = Nanos(measured.time.as_nanos() as u64);
     let title = match &measured.recipe {
         Some(recipe) => format!("{} ({time})", recipe.question),
@@ -85,7 +85,7 @@ pub(super) fn text(measured: &Measured) -> Vec<String> {
     let mut lines = vec![out::paint(Colour::Bold, &title)];
     lines.extend(distribution(measured));
     lines.push(String::new());
-    lines.extend(longest(measured));
+    lines.extend(longest(measured, late));
     lines.extend(missing(measured));
     lines.extend(not_ended(measured));
     if let Some(recipe) = &measured.recipe {
@@ -97,7 +97,7 @@ pub(super) fn text(measured: &Measured) -> Vec<String> {
     lines
 }
 
-/// The histogram, and what sums it up.
+/// The histogram and its summary.
 fn distribution(measured: &Measured) -> Vec<String> {
     let count = measured.histogram.count();
     if count == 0 {
@@ -122,11 +122,16 @@ fn distribution(measured: &Measured) -> Vec<String> {
     lines
 }
 
-/// The longest operation, and what its tracker knows about it.
-fn longest(measured: &Measured) -> Vec<String> {
+/// The longest operation, with the fields of its tracker.
+fn longest(measured: &Measured, longest: Option<&Alert>) -> Vec<String> {
     let threshold = Nanos(measured.threshold).exact();
-    let Some(alert) = &measured.longest else {
-        return vec![format!("Nothing took longer than {threshold}.")];
+    let Some(alert) = longest else {
+        return vec![match measured.was_late(false) {
+            true => format!(
+                "Operations took longer than {threshold}, but none of their alerts was read."
+            ),
+            false => format!("Nothing that ended took longer than {threshold}."),
+        }];
     };
     let mut lines = vec![out::paint(
         Colour::Bold,
@@ -177,4 +182,50 @@ fn not_ended(measured: &Measured) -> Vec<String> {
         lines.push(format!("  and {} more", out::thousands(more)));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lt_proc::Histogram;
+
+    use super::*;
+
+    fn measured(stats: &str, missed: u64) -> Measured {
+        Measured {
+            recipe: None,
+            line: "block threshold=1000".into(),
+            tracker: "block".into(),
+            threshold: 1000,
+            time: Duration::from_secs(1),
+            histogram: Histogram::parse("896 960 1").unwrap(),
+            stats: Stats::parse(stats).unwrap(),
+            missed,
+            pending: Vec::new(),
+            command: Vec::new(),
+            status: None,
+        }
+    }
+
+    #[test]
+    fn nothing_was_late_only_if_no_counter_shows_otherwise() {
+        let fine = measured("ended 1\nmax 900\n", 0);
+        assert_eq!(
+            longest(&fine, None),
+            ["Nothing that ended took longer than 1us."]
+        );
+        for late in [
+            measured("ended 1\nmax 1001\n", 0),
+            measured("ended 1\nmax 900\n", 1),
+            measured("ended 1\nmax 900\nalerts_lost 1\n", 0),
+            measured("ended 1\nmax 900\nalerts_suppressed 1\n", 0),
+        ] {
+            let text = longest(&late, None).concat();
+            assert!(
+                text.starts_with("Operations took longer than 1us"),
+                "{text}"
+            );
+        }
+    }
 }

@@ -26,7 +26,6 @@ pub(super) struct Watch<'a> {
     line: String,
     threshold: u64,
     alerts: Option<Stream>,
-    longest: Option<Alert>,
     missed: u64,
 }
 
@@ -42,7 +41,7 @@ impl<'a> Watch<'a> {
             Some(hint) => Refusal::new(format!("{error:#}"), hint).into(),
             None => error,
         })?;
-        // From here on it is removed, whatever happens.
+        // From here on, the instance is removed in any case.
         let mut watch = Self {
             root,
             name,
@@ -50,7 +49,6 @@ impl<'a> Watch<'a> {
             line: String::new(),
             threshold: 0,
             alerts: None,
-            longest: None,
             missed: 0,
         };
         left.update(|owned| drop(owned.instances.insert(watch.name.clone(), String::new())));
@@ -61,12 +59,13 @@ impl<'a> Watch<'a> {
         Ok(watch)
     }
 
-    /// Waits for the end, and reads alerts meanwhile.
+    /// Waits for the end, and passes the alerts meanwhile to `see`.
     pub(super) fn wait(
         &mut self,
         signals: &Signals,
         end: Option<Instant>,
         running: Option<&Running>,
+        see: &mut dyn FnMut(Alert),
     ) -> Result<()> {
         let mut is_asked = false;
         loop {
@@ -74,7 +73,7 @@ impl<'a> Watch<'a> {
             let files = files.chain(running.map(Running::file));
             match signals.wait(files, end)? {
                 Wake::Timeout => return Ok(()),
-                Wake::Ready => self.read()?,
+                Wake::Ready => self.read(see)?,
                 Wake::Signal => match (running, signals.last()) {
                     (Some(running), Some(signal)) if !is_asked => {
                         is_asked = true;
@@ -91,8 +90,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Reads the alerts up to now, and keeps the longest.
-    fn read(&mut self) -> Result<()> {
+    /// Reads the alerts up to now.
+    fn read(&mut self, see: &mut dyn FnMut(Alert)) -> Result<()> {
         let Some(stream) = &mut self.alerts else {
             return Ok(());
         };
@@ -105,24 +104,19 @@ impl<'a> Watch<'a> {
             if woken.alerts.is_empty() {
                 return Ok(());
             }
-            for alert in woken.alerts {
-                let is_longer = |longest: &Alert| longest.delay < alert.delay;
-                if self.longest.as_ref().is_none_or(is_longer) {
-                    self.longest = Some(alert);
-                }
-            }
+            woken.alerts.into_iter().for_each(&mut *see);
         }
     }
 
     /// Turns the instance off, so that all its numbers belong together, and returns them.
-    pub(super) fn finish(mut self, time: Duration) -> Result<Measured> {
+    pub(super) fn finish(mut self, time: Duration, see: &mut dyn FnMut(Alert)) -> Result<Measured> {
         let pending = self.root.pending(&self.name)?;
         let off = Setting {
             key: "enabled".into(),
             value: "0".into(),
         };
         self.root.create(&self.name, &self.tracker, &[off])?;
-        self.read()?;
+        self.read(see)?;
         Ok(Measured {
             line: self.line.clone(),
             tracker: self.tracker.clone(),
@@ -130,7 +124,6 @@ impl<'a> Watch<'a> {
             time,
             histogram: self.root.histogram(&self.name)?,
             stats: self.root.stats(&self.name)?,
-            longest: self.longest.take(),
             missed: self.missed,
             pending,
             recipe: None,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Consumers of the events of a trace, as the trace has them.
+//! Consumers of the undecoded events of a trace.
 
 use lt_ctf::Reader;
 
@@ -10,6 +10,6 @@ pub(crate) trait Beside {
     fn begin(&mut self, reader: &Reader);
     /// Called with each event.
     fn see(&mut self, event: &lt_ctf::Event<'_>);
-    /// Called where the events of a CPU begin to be missing, with the end of that time, ns.
+    /// Called at the start of a time in which events of a CPU are missing, with its end, ns.
     fn lost(&mut self, _time: u64, _cpu: u32, _until: u64) {}
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use lt_common::out::{self, note};
+use lt_common::out;
 use lt_ctf::{Class, Item, Missing, Reader};
 use lt_model::{Builder, Disk, Event, Kept, Model, Release, Wanted, What};
 use lt_proc::Alert;
@@ -17,162 +17,19 @@ use lt_proc::evidence::Evidence;
 
 use super::beside::Beside;
 use super::kinds::{Kind, kind};
-use super::several::{self, Gap, NEW, SECOND, nanoseconds};
+use super::several::{self, NEW, SECOND, nanoseconds};
 use super::steps::{Need, Sink, Steps};
+use super::told::Told;
 use super::when::When;
 
 /// Number of events between two checks of the clock and the stop flag.
 const OFTEN: u64 = 1 << 16;
 
-/// The result of reading a trace.
-pub(crate) struct Told {
-    pub(crate) model: Model,
-    /// Whether the trace has sched_switch.
-    switches: bool,
-    /// Whether the trace has wakeups.
-    wakeups: bool,
-    /// Whether the trace has system calls.
-    calls: bool,
-    events: u64,
-    pub(crate) lost: u64,
-    /// Missing packets, with an unknown number of events.
-    packets: u64,
-    /// Number of packets that could be read only in part.
-    damaged: u64,
-    /// Whether the trace is still being written.
-    grew: bool,
-    /// Gaps between traces that were recorded one after the other.
-    gaps: Vec<Gap>,
-    /// The first thing that could not be read.
-    pub(crate) fault: Option<lt_ctf::Error>,
-    took: Duration,
-}
-
-impl Told {
-    /// Returns itself, or an error if the `trace` has no sched_switch.
-    pub(crate) fn with_threads(self, trace: &Path) -> Result<Self> {
-        match self.fault {
-            _ if self.switches => Ok(self),
-            Some(fault) => Err(fault.into()),
-            None if self.events == 0 => bail!("{}: no event in this trace", trace.display()),
-            None => bail!(
-                "{}: no event sched_switch in this trace: it does not show which thread ran; record with -e sched_switch",
-                trace.display()
-            ),
-        }
-    }
-
-    /// Whether the trace has no event at all.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.events == 0
-    }
-
-    /// Whether the activity of threads is recorded.
-    pub(crate) fn has_threads(&self) -> bool {
-        self.switches
-    }
-
-    /// Reasons why the result may be wrong.
-    pub(crate) fn caveats(&self) -> Vec<String> {
-        let mut caveats = Vec::new();
-        if self.lost > 0 {
-            caveats.push(format!(
-                "the tracer lost {} events, so the result may be incomplete: record with larger buffers",
-                out::thousands(self.lost)
-            ));
-        }
-        if self.packets > 0 {
-            caveats.push(format!(
-                "{} are missing, so the result may be incomplete: record with larger buffers",
-                out::plural(
-                    usize::try_from(self.packets).unwrap_or(usize::MAX),
-                    "packet"
-                )
-            ));
-        }
-        if let Some(first) = self.gaps.first() {
-            caveats.push(format!(
-                "nothing is recorded between the traces: on CPU {} from {} to {}{}",
-                first.cpu,
-                first.from,
-                first.until,
-                match self.gaps.len() {
-                    1 => String::new(),
-                    n => format!(", and {}", out::plural(n - 1, "other time")),
-                }
-            ));
-        }
-        if self.grew {
-            caveats.push(
-                "the trace is still being written: only the part that existed was read".into(),
-            );
-        }
-        if let Some(fault) = &self.fault {
-            let part = match self.damaged {
-                0 | 1 => "part of the trace".into(),
-                n => format!("the ends of {} packets of the trace", out::thousands(n)),
-            };
-            let first = if self.damaged > 1 { "the first: " } else { "" };
-            caveats.push(format!(
-                "{part} cannot be read, so the result may be incomplete: {first}{fault}"
-            ));
-        }
-        caveats
-    }
-
-    /// The kinds of events about threads and waits that the trace lacks, and how to record them.
-    pub(crate) fn unrecorded(&self) -> Vec<&'static str> {
-        let wakeups = "no event sched_waking in this trace: it does not show what ended a wait; \
-                       record with -e sched_waking";
-        let calls = "no system calls in this trace: it does not show in which call a thread was; \
-                     enable them with lttng enable-event --kernel --syscall --all";
-        let all = [(self.wakeups, wakeups), (self.calls, calls)];
-        all.into_iter()
-            .filter(|(has, _)| !has)
-            .map(|(_, text)| text)
-            .collect()
-    }
-
-    /// Prints the caveats.
-    pub(crate) fn complain(&self) {
-        self.caveats().iter().for_each(|caveat| note(caveat));
-    }
-
-    /// A result with a given model, without a trace.
-    #[cfg(test)]
-    pub(crate) fn made(model: Model, lost: u64) -> Self {
-        Self {
-            model,
-            switches: true,
-            wakeups: true,
-            calls: true,
-            events: 0,
-            lost,
-            packets: 0,
-            damaged: 0,
-            grew: false,
-            gaps: Vec::new(),
-            fault: None,
-            took: Duration::ZERO,
-        }
-    }
-
-    pub(crate) fn say_how_fast(&self) {
-        let rate = self.events as f64 / self.took.as_secs_f64().max(1e-9);
-        note(&format!(
-            "{} events in {:.2} s, {} a second",
-            out::thousands(self.events),
-            self.took.as_secs_f64(),
-            out::thousands(rate as u64)
-        ));
-    }
-}
-
 /// The part of the trace that the model keeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keep {
     All,
-    /// Drops what ended before this time.
+    /// Drops intervals that ended before this time.
     Since(When),
     Nothing,
 }
@@ -183,8 +40,8 @@ pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -
     read_beside(trace, keep, &Evidence::default(), &[], interrupted, None)?.with_threads(trace)
 }
 
-/// As [`read`], but also passes the events to `beside`, and adds facts from `evidence` and `alerts` to the model. A caller
-/// that needs no threads can read a trace without sched_switch.
+/// Reads a trace to its end, passes its events to `beside` as well, and adds facts from `evidence` and `alerts` to the
+/// model. A caller that needs no threads can read a trace without sched_switch.
 pub(crate) fn read_beside(
     trace: &Path,
     keep: Keep,
@@ -217,7 +74,7 @@ pub(crate) fn read_beside(
     source.end(builder)
 }
 
-/// Whether the event ends a `futex` call that waited for a lock with priority inheritance and acquired it.
+/// Whether the alert is about a `futex` call that waited for a lock with priority inheritance and acquired it.
 fn has_locked(alert: &Alert) -> bool {
     let number = |key| {
         let text = alert.fields.text(key)?;
@@ -231,7 +88,7 @@ fn has_locked(alert: &Alert) -> bool {
 
 /// Parses a list of CPUs as in `/proc/PID/status`: `0-2,5`.
 fn cpus_of(list: &str) -> Option<Vec<u32>> {
-    /// Maximum number of CPUs; a longer list is not one of CPUs.
+    /// Maximum number of CPUs in a valid list.
     const MOST: usize = 8192;
     let mut cpus = Vec::new();
     for part in list.trim().split(',') {
@@ -286,13 +143,13 @@ pub(crate) fn read_within(
 fn too_little(limit: usize, needed: usize, or: &str) -> String {
     const MIB: usize = 1 << 20;
     format!(
-        "{} of memory are not enough: set --max-memory {}M, or {or}",
+        "{} of memory is not enough: set --max-memory {}M, or {or}",
         out::bytes(limit as u64),
         needed.div_ceil(MIB)
     )
 }
 
-/// Reads a trace for tables, without a model. No event of `needs` may be missing unnoticed.
+/// Reads a trace for tables, without a model. Reports to `sink` where events of `needs` are missing.
 pub(crate) fn scan(
     trace: &Path,
     needs: &[Need],
@@ -319,7 +176,7 @@ pub(crate) fn scan(
             told.events += 1;
             let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
             let time = nanoseconds(event.cycles(), frequency);
-            // The first event may be at time 0, where what is before the streams begins.
+            // A gap from 0 on, before a stream starts, precedes all events, even one at time 0.
             let is_before = |(from, ..): &(u64, u32, u64)| *from < time || *from == 0;
             while let Some((from, cpu, until)) = dark.next_if(is_before) {
                 steps.lost(from, cpu, until);
@@ -448,7 +305,7 @@ impl Source {
         let gaps = self.told.gaps.clone();
         let mut gaps = gaps.into_iter().peekable();
         let mut fed = 0u64;
-        // Threads that perf found before it began: at time 0, whenever that is.
+        // Threads that existed before the trace: perf records them at time 0.
         let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
         let keep = self.keep;
         let kinds = std::mem::take(&mut self.kinds);
@@ -514,7 +371,7 @@ impl Source {
         mut each: impl FnMut(&mut Told, Got<'_>),
     ) -> Result<()> {
         let told = &mut self.told;
-        // A second pass would report this again.
+        // A second pass counts the losses again.
         (told.lost, told.packets, told.damaged) = (0, 0, 0);
         let mut looked = 0;
         loop {
@@ -694,7 +551,7 @@ pub(super) mod tests {
         let whole = told(&trace);
         let file = trace.join("kernel/channel_0");
         let mut bytes = fs::read(&file).unwrap();
-        // The header of an event is among these bytes: its class becomes one that there is not.
+        // These bytes include the header of an event, whose class becomes an unknown one.
         bytes[2 * PACKET + 8000..2 * PACKET + 9000].fill(0xff);
         fs::write(&file, &bytes).unwrap();
         let one = told(&trace);
@@ -753,7 +610,7 @@ pub(super) mod tests {
         let whole = told(&trace);
         let file = trace.join("kernel/channel_0");
         let bytes = fs::read(&file).unwrap();
-        // The last packet is not there yet, or only a part of it.
+        // The last packet is missing, or incomplete.
         for missing in [PACKET, PACKET / 2] {
             fs::write(&file, &bytes[..bytes.len() - missing]).unwrap();
             let (interrupted, none) = (AtomicBool::new(false), Evidence::default());

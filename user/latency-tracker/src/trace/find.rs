@@ -139,7 +139,7 @@ mod tests {
             Some(&mut finder),
         );
         let model = told.unwrap().model;
-        // The same, from the trace itself: a switch names the thread that was running.
+        // The expected result, from the trace itself: a switch names the thread that was running.
         let mut reader = Reader::open(&trace).unwrap();
         let mut switches = Vec::new();
         while let Some(item) = reader.next().unwrap() {

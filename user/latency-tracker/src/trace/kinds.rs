@@ -177,7 +177,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             let range = field("sector").zip(field("nr_sector"));
             Kind::Completed(field("dev")?, range, operation)
         }
-        // The name of all ends of system calls before LTTng 2.3.
+        // The name of the end of every system call before LTTng 2.3.
         "exit_syscall" => Kind::Return,
         _ => match call_or_vector(system, name)? {
             Kind::Call(call) if call == "futex" => match (field("op"), field("uaddr")) {
@@ -214,7 +214,7 @@ pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
 fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     let begins = |begins: &[&str]| begins.iter().find_map(|begin| name.strip_prefix(begin));
     let (calls, returns, vectors): (&[_], &[_], _) = match system {
-        // The last one is older than LTTng 2.3.
+        // The last name is older than LTTng 2.3.
         None => (
             &["syscall_entry_", "compat_syscall_entry_", "sys_"],
             &["syscall_exit_", "compat_syscall_exit_"],
@@ -597,7 +597,7 @@ mod tests {
         assert_eq!(split("sched_switch"), Some((None, "sched_switch")));
         let perf = Some((Some("sched"), "sched_switch"));
         assert_eq!(split("sched:sched_switch"), perf);
-        // A program's event, and one that has only a number.
+        // An event of a program, and an event that has only a number.
         assert_eq!(split("app:sched_process_exit"), None);
         assert_eq!(split("raw_syscalls:sys_enter"), None);
     }

@@ -39,8 +39,8 @@ pub(super) struct Gap {
     pub(super) until: u64,
 }
 
-/// Refuses traces that cannot be read as one. Returns the gaps between the traces, in the order of time.
-/// `has` is true for the events of which none must be missing or count twice.
+/// Refuses traces that cannot be read as one. Returns the gaps between the traces, in time order. `has` selects the
+/// events that must not be missing or count twice.
 pub(super) fn check(
     trace: &Path,
     reader: &Reader,
@@ -124,8 +124,8 @@ pub(super) fn streams(
     streams
 }
 
-/// The times at the start and at the end of the trace of which some of the kinds of events is not recorded: start,
-/// processor, end. The first stream of a processor to end, and the last one to start, count.
+/// The times at the start and at the end of the trace in which some kind of event is not recorded: start, processor,
+/// end. A processor counts as recorded from the start of its last stream to the end of its first one.
 pub(super) fn dark(
     reader: &Reader,
     kernels: &[bool],
@@ -175,7 +175,7 @@ pub(super) fn tells_who_runs(class: &Class) -> bool {
     matches!(kinds::kind(class), Some(Kind::Switch { .. }))
 }
 
-/// Whether events of `has` are among those of a stream.
+/// Whether a stream has events of `has`.
 fn has_some(reader: &Reader, span: &Span, has: &dyn Fn(&Class) -> bool) -> bool {
     let trace = reader.traces().get(span.trace);
     let mut classes = trace
@@ -184,7 +184,7 @@ fn has_some(reader: &Reader, span: &Span, has: &dyn Fn(&Class) -> bool) -> bool 
     classes.any(has)
 }
 
-/// The numbers of the packets of two streams, if both are parts of one.
+/// The numbers of the packets of two streams, if both are parts of one stream.
 fn numbers(reader: &Reader, one: &Span, other: &Span) -> Option<[(u64, u64); 2]> {
     let uuid = |span: &Span| reader.traces().get(span.trace)?.schema.uuid();
     let is_one = one.stream == other.stream && uuid(one)? == uuid(other)?;
@@ -284,15 +284,16 @@ mod tests {
     use std::fs;
     use std::sync::atomic::AtomicBool;
 
-    use crate::trace::feed::{Told, read, tests::traces};
+    use crate::trace::Told;
+    use crate::trace::feed::{read, tests::traces};
 
     use super::*;
 
     /// Size of each packet of the trace `compact`, in bytes.
     const PACKET: usize = 16384;
 
-    /// The trace `compact`, whose streams go on in another directory, from these packets on; each is how many of the first
-    /// one's the other one has, too, or lacks.
+    /// The trace `compact`, whose streams continue in another directory. The directories have `of_both` packets in
+    /// common; if this is negative, packets are missing between them.
     fn two_parts(of_both: isize) -> tempfile::TempDir {
         let dir = traces();
         let whole = dir.path().join("compact/kernel");

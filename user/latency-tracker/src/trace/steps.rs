@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Decodes events for tables: those of the model (`kinds.rs`), and those that only tables need.
+//! Decodes events for tables: the events of the model (`kinds.rs`), and events that only tables need.
 
 use anyhow::Result;
 use lt_ctf::{Class, FieldIndex, Reader, Scope};
@@ -44,7 +44,7 @@ pub(crate) enum Need {
     Calls,
     /// Ends of system calls.
     Returns,
-    /// Calls of `futex`.
+    /// Calls of `futex`, or of its relatives that wait.
     Futex,
     /// The current thread, as a field of the events themselves.
     Thread,
@@ -56,7 +56,7 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
-    /// Whether this is an event that is needed.
+    /// Whether a class has this kind of event.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
             Self::Event(names) => names.contains(&name_of(class)),
@@ -65,7 +65,7 @@ impl Need {
             Self::Thread => current(class).is_some(),
             Self::Futex => match kinds::kind(class) {
                 Some(Kind::Futex(..)) => true,
-                Some(Kind::Call(name)) => name == "futex",
+                Some(Kind::Call(name)) => ["futex", "futex_wait", "futex_waitv"].contains(&&*name),
                 _ => false,
             },
         }
@@ -94,8 +94,12 @@ fn form(class: &Class) -> Option<Form> {
     }
     let stage = match name_of(class) {
         "sched_wakeup_new" => return kinds::kind(class).map(Form::New),
-        "contention_begin" => return Some(Form::Contended(field("lock_addr")?, field("flags")?)),
-        "contention_end" => return Some(Form::Acquired(field("lock_addr")?)),
+        "contention_begin" | "lock_contention_begin" => {
+            return Some(Form::Contended(field("lock_addr")?, field("flags")?));
+        }
+        "contention_end" | "lock_contention_end" => {
+            return Some(Form::Acquired(field("lock_addr")?));
+        }
         "lttng_statedump_block_device" => {
             return Some(Form::Disk(field("dev")?, field("diskname")?));
         }
@@ -158,12 +162,12 @@ pub(crate) trait Sink {
     /// Called once, before the first event. `has` is true for events that the trace has.
     ///
     /// # Errors
-    /// Without events that are needed.
+    /// If needed events are missing.
     fn begin(&mut self, has: &dyn Fn(Need) -> bool) -> Result<()>;
     /// Called with each event.
     fn see(&mut self, seen: &Seen<'_>);
-    /// Called where a time of a CPU begins that is not recorded: lost, before its first event (from 0 on), or after its
-    /// last one (until `u64::MAX`).
+    /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is before the first event
+    /// (from 0 on), or after the last one (until `u64::MAX`).
     fn lost(&mut self, time: u64, cpu: u32, until: u64);
     /// Called with the name of a disk.
     fn disk(&mut self, disk: Disk, name: &str);
@@ -229,7 +233,7 @@ impl Decoder {
                 Step::Block(Block {
                     stage: *stage,
                     disk: Disk(u32::try_from(unsigned(*disk)?).ok()?),
-                    // A request without a position has the highest one at its completion.
+                    // A request without a position has the highest position at its completion.
                     sector: unsigned(*sector).filter(|s| *s != u64::MAX).unwrap_or(0),
                     sectors: unsigned(*sectors)?,
                     operation: bits.unwrap_or(Operation::Other),

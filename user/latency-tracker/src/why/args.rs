@@ -6,8 +6,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use lt_common::seconds::some_time;
 use lt_proc::Nanos;
+
+use crate::completion;
 
 pub(crate) const EXAMPLES: &str = "\
 Exit status: 0 nothing was late, 1 error, 2 something was late.
@@ -38,16 +41,16 @@ contents of the alert are shown.";
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
     /// Watch the process with this PID.
-    #[arg(short, long, value_name = "PID", group = "target")]
+    #[arg(short, long, value_name = "PID", group = "target", add = ArgValueCompleter::new(completion::pids))]
     pub(crate) pid: Option<u32>,
     /// Watch the processes of this systemd unit.
     #[arg(long, value_name = "UNIT", group = "target")]
     pub(crate) unit: Option<String>,
     /// Watch the processes of this cgroup and its descendants; the path starts with a slash.
-    #[arg(long, value_name = "PATH", group = "target")]
+    #[arg(long, value_name = "PATH", group = "target", add = ArgValueCompleter::new(completion::cgroups))]
     pub(crate) cgroup: Option<String>,
     /// Watch the requests of this disk.
-    #[arg(long, value_name = "DISK", group = "target")]
+    #[arg(long, value_name = "DISK", group = "target", add = ArgValueCompleter::new(completion::disks))]
     pub(crate) disk: Option<String>,
     /// Run this command, and watch it and all its descendants until it ends.
     #[arg(last = true, value_name = "COMMAND", group = "target")]

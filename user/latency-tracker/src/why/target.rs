@@ -134,7 +134,7 @@ impl Target {
                     .is_some_and(|state| state.starts_with(['D', 'T'])))
     }
 
-    /// Whether the delays of a part show what is usual. Sleeps do not, since most of them wait for work.
+    /// Whether the delays of a part are typical of it. Sleeps are not, since most of them wait for work.
     pub(super) fn is_telling(&self, part: &Part) -> bool {
         self.waits || part.tracker != "offcpu"
     }

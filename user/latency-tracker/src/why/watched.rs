@@ -9,6 +9,7 @@ use lt_proc::{Alert, Nanos, Pending, ProcRoot, Setting};
 use super::target::{Part, Target};
 use crate::record::leftovers::Note;
 use crate::record::stream::Stream;
+use crate::ustack::Names;
 
 /// A threshold that no operation exceeds: the instances count, and raise no alert.
 const NEVER: Nanos = Nanos(31_536_000_000_000_000);
@@ -21,6 +22,7 @@ pub(super) struct Watched<'a> {
     root: &'a ProcRoot,
     target: &'a Target,
     instances: Vec<Watch>,
+    names: Names,
 }
 
 struct Watch {
@@ -29,7 +31,7 @@ struct Watch {
     alerts: Stream,
 }
 
-/// What was read from the instances.
+/// The readings of the instances.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) alerts: Vec<Alert>,
@@ -45,6 +47,7 @@ impl<'a> Watched<'a> {
             root,
             target,
             instances: Vec::new(),
+            names: Names::default(),
         };
         let trackers = root.trackers().unwrap_or_default();
         for mut part in target.parts() {
@@ -52,6 +55,11 @@ impl<'a> Watched<'a> {
             if let Some(why) = info.and_then(|info| info.unavailable.as_ref()) {
                 note(&format!("{} are not watched: {why}", part.what));
                 continue;
+            }
+            let takes =
+                |key: &str| info.is_some_and(|info| info.params.iter().any(|p| p.name == key));
+            if takes("ustack") {
+                part.settings.push(setting("ustack", "1".to_string()));
             }
             let name = format!("why_{}_{}", std::process::id(), part.name);
             part.settings.push(setting("threshold", NEVER.exact()));
@@ -103,7 +111,7 @@ impl<'a> Watched<'a> {
         self.instances.iter().map(|watch| watch.alerts.file())
     }
 
-    /// The alerts that can be read now, without those of operations that were meant to wait.
+    /// The available alerts, without alerts about intended waits.
     pub(super) fn read(&mut self) -> Result<Seen> {
         let mut seen = Seen::default();
         for watch in &mut self.instances {
@@ -115,6 +123,9 @@ impl<'a> Watched<'a> {
             seen.alerts.extend(woken.alerts);
         }
         seen.alerts.retain(|alert| self.target.counts(alert));
+        for alert in &mut seen.alerts {
+            self.names.find(alert);
+        }
         Ok(seen)
     }
 

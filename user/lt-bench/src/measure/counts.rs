@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the kernel counts for one CPU, and for the thread that measures on it. The counters are
-//! cheap to read, and are read from another CPU, so that reading them does not disturb the
-//! measurement.
+//! The kernel's counters of one CPU, and of the thread that measures on it. The counters are cheap
+//! to read, and are read from another CPU, so that reading them does not disturb the measurement.
 //!
 //! ```text
 //!   /proc/interrupts        each line: devices, the local timer, messages between CPUs, NMI
@@ -16,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Something that is counted.
+/// A counter of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
     /// A line of /proc/interrupts: its name and its description.

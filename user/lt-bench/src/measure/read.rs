@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use super::Curve;
 
-/// What is wrong with a file.
+/// A fault of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unreadable {
     /// The file has none of the formats.
@@ -39,7 +39,7 @@ pub enum Unreadable {
         line: usize,
         /// The invalid word.
         word: String,
-        /// What was expected.
+        /// The expected content.
         expected: &'static str,
     },
 }

@@ -2,12 +2,12 @@
 
 //! The samples of one loop: counted, summed up and put into bins, in constant memory.
 //!
-//! Sums are integers, so they are exact, whatever the number of samples, and the bins add up to
-//! that number. The usual one-pass formula (Welford's) divides for each sample, which would take
-//! longer than everything else in the loop, and rounds each time. A sum of squares needs 128 bits:
-//! the square of 2^64 ns, 584 years, just fits.
+//! Sums are integers, so they are exact for any number of samples, and the bins add up to that
+//! number. The usual one-pass formula (Welford's) divides for each sample, which would take longer
+//! than everything else in the loop, and rounds each time. A sum of squares needs 128 bits: the
+//! square of 2^64 ns, 584 years, just fits.
 //!
-//! The bins are the ones of the module's histograms: eight for each power of two, from 1 ns on.
+//! The bins are the bins of the module's histograms: eight for each power of two, from 1 ns on.
 //! They take 4 KiB, so that recording a sample does not itself cause cache misses.
 
 use lt_proc::{Bucket, Histogram, Slice};
@@ -157,8 +157,8 @@ impl Record {
     }
 }
 
-/// Statistics of samples, in ns. The variance is the one of the whole population, not an estimate
-/// from a sample of it.
+/// Statistics of samples, in ns. The variance is the variance of the whole population, not an
+/// estimate from a sample of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Number of samples.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Histograms as a table, for gnuplot and spreadsheets, with a column for each. The format is that
-//! of `rtla ... hist`, except that each row also has the end of its bin. [`super::read()`] reads it
+//! Histograms as a table, for gnuplot and spreadsheets, with a column for each. It is the format of
+//! `rtla ... hist`, except that each row also has the end of its bin. [`super::read()`] reads it
 //! back.
 //!
 //! ```text

@@ -3,9 +3,8 @@
 //! Possible causes of a peak: the counters that moved around it, the least usual first.
 //!
 //! Some counters always move: the tick comes some hundred times a second. A counter is evidence for
-//! a peak if it moved more than it does at other times. The usual rate is learned from the readings
-//! between which there was no peak. Interrupts that are independent of each other follow a Poisson
-//! distribution.
+//! a peak if it moved more than usual. The usual rate is learned from the readings between which
+//! there was no peak. Interrupts that are independent of each other follow a Poisson distribution.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +114,7 @@ fn at_least(count: u64, expected: f64) -> f64 {
     }
     if expected > MANY {
         let off = (count as f64 - expected) / expected.sqrt();
-        // The share beyond about two deviations is the one that counts as seldom.
+        // A share beyond about two deviations counts as unusual.
         return if off > 2.06 { 0.0 } else { 0.5 };
     }
     let (mut term, mut below) = ((-expected).exp(), 0.0);
@@ -170,7 +169,7 @@ mod tests {
         let mut more = counts(1, 1);
         more.set(Counter::Interrupt("26".into(), "new".into()), 2);
         assert_eq!(moved(&counts(1, 1), &more, &usual, 1)[0].by, 2);
-        // Nothing is known of a counter that could not be read before.
+        // The usual rate of a counter that could not be read before is unknown.
         more.set(Counter::Smi, 7);
         assert_eq!(moved(&counts(1, 1), &more, &usual, 1).len(), 1);
         assert!(moved(&Counts::default(), &more, &usual, 1).is_empty());

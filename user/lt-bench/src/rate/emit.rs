@@ -16,7 +16,7 @@ use super::super::clock::{Clock, Now};
 use super::args::Kind;
 use crate::measure::Record;
 
-/// What a run must do. Times are in ns.
+/// The task of a run. Times are in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plan {
     /// The time from one event to the next; `None` for full rate.
@@ -31,7 +31,7 @@ pub(super) struct Plan {
     pub(super) most: u64,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Made {
     pub(super) events: u64,

@@ -125,7 +125,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// What all runs have in common.
+/// Settings that all runs share.
 pub(super) struct Runner<'a> {
     pub(super) args: &'a RateArgs,
     pub(super) cpu: u32,

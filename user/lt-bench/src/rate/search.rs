@@ -39,7 +39,7 @@ pub(super) struct Trial {
     pub(super) lossless: bool,
 }
 
-/// What to do next.
+/// The next step of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Run at full rate.
@@ -125,7 +125,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns what to do after these trials.
+/// Returns the next step after these trials.
 pub(super) fn next(rules: Rules, trials: &[Trial]) -> Next {
     let known = Known::new(trials);
     let repeat = rules.repeat.max(1);

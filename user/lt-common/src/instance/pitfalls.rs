@@ -9,7 +9,7 @@ use lt_proc::{Setting, TrackerInfo, parse_duration};
 
 use super::meant;
 
-/// Returns why these settings can never raise an alert, if so.
+/// Returns why these settings can never raise an alert, if they cannot.
 pub(super) fn contradiction(settings: &[Setting]) -> Option<String> {
     let time = |key: &str| {
         let setting = settings.iter().rfind(|setting| setting.key == key)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the user of a command may do with LTTng, and where our commands keep its configuration.
+//! The permissions of a command's user for LTTng, and the place of its configuration.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +31,7 @@ pub fn run_dir() -> &'static Path {
     })
 }
 
-/// Creates that directory. No other user may redirect the files in it.
+/// Creates the directory [`run_dir`]. No other user may redirect the files in it.
 pub fn make_run_dir() -> Result<()> {
     if is_root() {
         return fs::create_dir_all(run_dir()).with_context(|| run_dir().display().to_string());
@@ -39,7 +39,7 @@ pub fn make_run_dir() -> Result<()> {
     make_private(run_dir()).map(drop)
 }
 
-/// Fails unless this user, who is not root, may use the session daemon of root, and it runs.
+/// Fails unless this user, who is not root, may use the session daemon of root, and that daemon runs.
 pub(super) fn check(daemon: Option<i32>) -> Result<()> {
     if daemon.is_none() {
         bail!(

@@ -24,7 +24,7 @@ pub enum Analysis {
 /// Contention inside the kernel. LTTng has no probe for it today; perf records it.
 const OF_LOCKS: [&str; 2] = ["lock_contention_begin", "lock_contention_end"];
 /// System calls that wait for a lock of user space.
-const OF_FUTEXES: &str = "futex,futex_wait,futex_waitv,futex_requeue";
+const OF_FUTEXES: &str = "futex,futex_wait,futex_waitv";
 /// Names of the threads that existed before the trace, of disks, and of interrupt lines. LTTng writes these events once,
 /// when the session starts.
 const OF_NAMES: [&str; 3] = [
@@ -116,10 +116,7 @@ mod tests {
             "{events:?}"
         );
         assert!(events.contains(&"irq_handler_*".to_string()));
-        assert_eq!(
-            calls.as_deref(),
-            Some("futex,futex_requeue,futex_wait,futex_waitv")
-        );
+        assert_eq!(calls.as_deref(), Some("futex,futex_wait,futex_waitv"));
         let (_, calls) = events_for(&[Analysis::Locks, Analysis::Syscalls]);
         assert_eq!(
             calls.as_deref(),

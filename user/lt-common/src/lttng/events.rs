@@ -39,8 +39,8 @@ pub(super) const OF_LIMITS: [&str; 7] = [
     "timer_expire_entry",
     "timer_expire_exit",
 ];
-/// Interrupts and their raisers, where a wait ends that no thread ended. Patterns, since not every architecture has all
-/// of them.
+/// Interrupts and their raisers, for waits that no thread ended. Patterns, since not every architecture has all of
+/// them.
 pub(super) const OF_INTERRUPTS: [&str; 7] = [
     "irq_handler_*",
     "irq_softirq_*",
@@ -79,7 +79,7 @@ pub fn default_events(tracker: &str, lean: bool) -> Vec<&'static str> {
         events.extend(OF_PATHS);
     }
     if !lean {
-        // An event that a pattern names is in it.
+        // An event that matches a pattern is already included.
         let more = OF_PLACES.into_iter().chain(OF_LIMITS);
         let is_new = |event: &&str| !events.iter().any(|pattern| matches(pattern, event));
         let more: Vec<_> = more.filter(is_new).collect();

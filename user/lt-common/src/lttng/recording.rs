@@ -12,7 +12,7 @@ use crate::out::note;
 
 const CHANNEL: &str = "all";
 
-/// What to record.
+/// The events, buffers and format of a recording.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     /// Record the events of this process only.

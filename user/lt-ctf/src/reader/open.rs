@@ -59,7 +59,7 @@ impl Options {
     }
 }
 
-/// What was found below a directory.
+/// The traces and files found below a directory.
 #[derive(Default)]
 struct Found {
     /// The directories of traces, in the order of their names.

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::made::*;
 use crate::tsdl;
 
-/// A xorshift generator, so that the damage is the same in every run.
+/// A xorshift generator, for identical damage in every run.
 struct Random(u64);
 
 impl Random {

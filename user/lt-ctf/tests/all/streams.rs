@@ -395,7 +395,7 @@ fn what_grows_is_read_as_far_as_it_is_there() {
         write(&dir.0, &metadata, &[there.to_vec()]);
         let growing = told(&dir.0, true).unwrap();
         assert_eq!(growing.len(), 3, "{cut}: {growing:?}");
-        // Otherwise it is an error, and all events before it have been reported, including those of
+        // Otherwise it is an error, and all earlier events have been reported, including events of
         // the truncated packet.
         let mut ended = told(&dir.0, false).unwrap();
         let events = ended.iter().filter(|line| line.starts_with('[')).count();

@@ -331,7 +331,7 @@ impl Tasks {
     fn close(&mut self, id: ThreadId, time: u64, waker: Option<WakerId>) {
         let task = &mut self.now[id.0 as usize];
         let thread = &self.threads[id.0 as usize];
-        // A processor may still take a dead one for its own, when events are missing.
+        // A processor may still take a dead thread for its own, when events are missing.
         if time <= task.since || thread.dead {
             return;
         }

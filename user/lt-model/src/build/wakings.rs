@@ -214,7 +214,7 @@ impl Builder {
                 self.waking(time, cpu, tid, name, Some(target))
             }
         }
-        // A waking records where it ran last, this where it waits.
+        // `sched_waking` records the processor where the thread ran last, this event the one where it waits.
         let task = self.tasks.of(thread);
         task.queued = task.state == State::Waiting;
         task.queued_at = task.queued.then_some(time).or(task.queued_at);

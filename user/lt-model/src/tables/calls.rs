@@ -2,8 +2,9 @@
 
 //! System calls: all, or those of `futex`.
 //!
-//! The key is the thread, which makes one call at a time. Calls that do not return (`exit`, `exit_group`, and the last one
-//! of a killed thread) are no durations. A new thread returns from the call of its parent: that is no call of its own.
+//! The key is the thread, which makes one call at a time. Calls that do not return (`exit`, `exit_group`, and the last
+//! call of a killed thread) are not measured. A new thread returns from its parent's call, which does not count as a
+//! call of the new thread.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +20,7 @@ use crate::sleep::SwitchedOut;
 #[derive(Debug, Clone, Copy)]
 struct Open {
     call: Name,
-    /// What the call counts for; `None` if it is not wanted.
+    /// The group of the call; `None` if the call is not wanted.
     object: Option<Object>,
     since: Mark,
 }
@@ -85,7 +86,12 @@ impl Calls {
         let call = ground.names.number(name);
         let object = match (self.table.kind, futex) {
             (Kind::Futex, Some((op, address))) => Some(Object::Futex(operation(op), address)),
-            (Kind::Futex, None) => (name == b"futex").then_some(Object::Futex("unknown", 0)),
+            (Kind::Futex, None) => match name {
+                b"futex" => Some(Object::Futex("unknown", 0)),
+                b"futex_wait" => Some(Object::Futex("wait", 0)),
+                b"futex_waitv" => Some(Object::Futex("waitv", 0)),
+                _ => None,
+            },
             _ => Some(Object::Call(call)),
         };
         self.born.remove(&tid);
@@ -184,7 +190,8 @@ impl Machine for Calls {
         for (tid, open) in std::mem::take(&mut self.open) {
             let why = ground.why_since(open.since);
             if open.object.is_some() {
-                self.table.miss(open.since.time, Some((tid, None)), why);
+                self.table
+                    .miss_open(open.since.time, Some((tid, None)), why);
             }
         }
         if ground.absent.is_some() {

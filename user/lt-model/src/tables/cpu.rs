@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Time on CPUs, and the waits of threads that were switched out although they could run on.
+//! Time on CPUs, and the waits of threads that were switched out while runnable.
 //!
-//! The time of a thread on a CPU is known from every part of a run that was recorded: it is cut at gaps and at the ends of
-//! the range. Only complete runs count as such, and have percentiles.
+//! The time of a thread on a CPU is the sum of all recorded parts of runs, cut at gaps and at the ends of the range.
+//! Only complete runs are counted, and have percentiles.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ struct Running {
     priority: Option<Priority>,
 }
 
-/// A thread that was switched out although it could run on.
+/// A thread that was switched out while runnable.
 #[derive(Debug, Clone, Copy)]
 struct Out {
     since: Mark,
@@ -181,7 +181,7 @@ impl Machine for Cpu {
         }
         for (tid, out) in std::mem::take(&mut self.out) {
             let why = ground.why_since(out.since);
-            self.waits.miss(out.since.time, Some((tid, None)), why);
+            self.waits.miss_open(out.since.time, Some((tid, None)), why);
         }
         if ground.absent.is_some() {
             self.waits.give_up();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What all tables need to know: which thread runs on which CPU, names of threads, and gaps.
+//! State that all tables share: which thread runs on which CPU, names of threads, and gaps.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use super::table::Why;
 use crate::event::{Priority, What};
 use crate::names::{Name, Names};
 
-/// More CPUs than Linux supports. Events of higher numbers are ignored.
+/// A limit above the number of CPUs that Linux supports. Higher CPU numbers are ignored.
 const CPUS: u32 = 8192;
 
 /// The gaps so far.
 #[derive(Debug, Default, Clone, Copy)]
 struct Gaps {
     count: u32,
-    /// The end of the last one to end.
+    /// The latest end of a gap.
     until: u64,
     /// Whether the tracer lost events; otherwise a stream only starts later or ends earlier than others.
     has_lost: bool,
@@ -49,7 +49,7 @@ impl Gaps {
         self.has_lost |= is_lost;
     }
 
-    /// Why an operation is not measured that may be hidden by these gaps, or by the start or end of the trace.
+    /// Why an operation that these gaps, or the start or end of the trace, may hide is not measured.
     fn why(self) -> Why {
         match self.has_lost {
             true => Why::Lost,
@@ -94,7 +94,7 @@ impl Ground {
         self.cpus.get_mut(place)
     }
 
-    /// The CPU is recorded from `time` on, or from earlier.
+    /// Notes that the CPU is recorded from `time` on, or from earlier.
     pub(super) fn starts(&mut self, cpu: u32, time: u64) {
         if let Some(at) = self.at(cpu) {
             at.since.get_or_insert(time);
@@ -138,7 +138,7 @@ impl Ground {
             .is_some_and(|at| at.gaps.span(mark))
     }
 
-    /// Why an operation of a CPU is not measured.
+    /// The reason for not measuring an operation of a CPU.
     pub(super) fn why_on(&self, cpu: u32) -> Why {
         let at = self.cpus.get(cpu as usize);
         at.map_or(Why::Outside, |at| at.gaps.why())
@@ -154,12 +154,12 @@ impl Ground {
         self.gaps.span(mark)
     }
 
-    /// Why an operation of a thread or a disk is not measured.
+    /// The reason for not measuring an operation of a thread or a disk.
     pub(super) fn why(&self) -> Why {
         self.gaps.why()
     }
 
-    /// Why an operation that started then, and has not ended, is not measured.
+    /// The reason for not measuring an operation that started at `mark`, and has not ended.
     pub(super) fn why_since(&self, mark: Mark) -> Why {
         match self.spans(mark) {
             true => self.why(),
@@ -167,7 +167,7 @@ impl Ground {
         }
     }
 
-    /// Why an operation of a CPU that started then, and has not ended, is not measured.
+    /// The reason for not measuring an operation of a CPU that started at `mark`, and has not ended.
     pub(super) fn why_on_since(&self, cpu: u32, mark: Mark) -> Why {
         match self.spans_on(cpu, mark) {
             true => self.why_on(cpu),
@@ -175,7 +175,7 @@ impl Ground {
         }
     }
 
-    /// Events of a CPU are not recorded until then: lost, or outside of its stream.
+    /// Notes that events of a CPU are not recorded until then, since they are lost or outside of its stream.
     pub(super) fn lose(&mut self, cpu: u32, until: u64, is_lost: bool) {
         self.gaps.add(until, is_lost);
         if let Some(at) = self.at(cpu) {
@@ -185,7 +185,7 @@ impl Ground {
         }
     }
 
-    /// Whether the event contradicts what is known: events are missing.
+    /// Whether the event contradicts the known state, so that events must be missing.
     pub(super) fn contradicts(&self, seen: &Seen<'_>) -> bool {
         match seen.step {
             Step::Known(What::Switch { prev, .. }) => {
@@ -217,7 +217,7 @@ impl Ground {
         }
     }
 
-    /// The thread with that number.
+    /// Returns the thread with a number; adds it if it is new.
     pub(super) fn find(&mut self, tid: i32) -> TaskId {
         if let Some(id) = self.numbers.get(&tid) {
             return *id;
@@ -240,7 +240,7 @@ impl Ground {
         self.task(id)
     }
 
-    /// An operation.
+    /// Makes the record of an operation.
     pub(super) fn case(
         &mut self,
         (begin, end): (u64, u64),

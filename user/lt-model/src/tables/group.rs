@@ -7,7 +7,7 @@ use crate::context::{Disk, Vector};
 use crate::event::Priority;
 use crate::names::Name;
 
-/// A thread. A number that is used again is another thread.
+/// A thread. If its number is reused, that is a different thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(pub(super) u32);
 
@@ -38,7 +38,7 @@ pub enum Kind {
     Futex,
 }
 
-/// What to group by.
+/// A grouping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Thread.
@@ -49,7 +49,7 @@ pub enum By {
     Cpu,
     /// Priority of the thread.
     Priority,
-    /// What the operation works for: interrupt line, vector, call, kind of lock, disk with operation.
+    /// The object of the operation: interrupt line, vector, call, kind of lock, disk with operation.
     Object,
     /// Disk.
     Device,
@@ -57,7 +57,7 @@ pub enum By {
     Lock,
 }
 
-/// What an operation works for.
+/// The object of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Object {
     /// An interrupt line and one of its handlers.
@@ -108,7 +108,7 @@ pub struct Case {
     pub who: Option<(i32, Option<Name>)>,
     /// The priority of the thread, if recorded.
     pub priority: Option<Priority>,
-    /// What it works for.
+    /// The object.
     pub object: Option<Object>,
 }
 
@@ -120,7 +120,7 @@ impl Case {
     }
 }
 
-/// Counters of a row besides its durations; which, depends on the kind of the table.
+/// Counters of a row besides its durations; each kind of table has some of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extra {
     /// Calls or requests that ended with an error.

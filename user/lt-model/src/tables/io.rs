@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Disk requests: in the queue, from insertion to first issue, and at the device, from first issue to completion of the
-//! last sector, as the tracker `block` measures them. The time while the driver has given the request back is included.
+//! last sector, as the tracker `block` measures them. Any time during which the driver has given the request back is
+//! included.
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -121,7 +122,7 @@ impl Machine for Io {
                 (None, None) => continue,
             };
             let why = ground.why_since(since);
-            table.miss(since.time, live.tid.map(|tid| (tid, None)), why);
+            table.miss_open(since.time, live.tid.map(|tid| (tid, None)), why);
         }
         if ground.absent.is_some() {
             self.queue.give_up();

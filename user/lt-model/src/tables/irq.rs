@@ -2,9 +2,10 @@
 
 //! Interrupt handlers, softirqs, and the time from a softirq's raise to its start.
 //!
-//! A handler is identified by its CPU and line, as by the tracker `irq`: those that share a line run one after the other.
-//! A softirq is identified by its CPU, its vector and the thread that it runs in, as by the tracker `softirq`, since
-//! PREEMPT_RT preempts softirqs. A softirq that is raised again before it starts waits since the first raise.
+//! A handler is identified by its CPU and line, as by the tracker `irq`, since handlers that share a line run one after
+//! the other. A softirq is identified by its CPU, its vector and the thread that it runs in, as by the tracker
+//! `softirq`, since PREEMPT_RT preempts softirqs. If a softirq is raised again before it starts, its wait starts with
+//! the first raise.
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -33,7 +34,7 @@ pub(super) struct Irq {
     raised: Vec<Open>,
 }
 
-/// Whether a handler runs for this line, whatever its name.
+/// Whether the object is a handler of this line, with any name.
 fn is_line(object: Object, number: i32) -> bool {
     matches!(object, Object::Line(line, _) if line == number)
 }
@@ -57,7 +58,7 @@ impl Irq {
         }
     }
 
-    /// Starts a handler or softirq. `is` finds one of the same kind that still runs: its end is missing.
+    /// Starts a handler or softirq. `is` finds a running one of this kind, whose end must be missing.
     fn start(&mut self, ground: &mut Ground, open: Open, is: impl Fn(&Open) -> bool) {
         if let Some(place) = self.open.iter().position(is) {
             let earlier = self.open.remove(place);
@@ -68,7 +69,8 @@ impl Irq {
         self.open.push(open);
     }
 
-    /// Ends the one that `is` finds; without one, the start of an operation for `object` is missing.
+    /// Ends the handler or softirq that `is` finds. If there is none, the start of an operation for `object` is
+    /// missing.
     fn end(
         &mut self,
         ground: &mut Ground,
@@ -96,7 +98,7 @@ impl Irq {
         }
     }
 
-    /// A softirq starts: its raise is over.
+    /// Ends the raise of a softirq that starts.
     fn raised(&mut self, ground: &mut Ground, seen: &Seen<'_>, object: Object) {
         let is = |open: &Open| open.cpu == seen.cpu && open.object == object;
         let who = ground.who(seen);
@@ -141,7 +143,7 @@ impl Machine for Irq {
                 let is = |open: &Open| open.cpu == cpu && open.object == object;
                 let open = new(ground, object);
                 match self.raised.iter_mut().find(|open| is(open)) {
-                    // What was raised before a gap has run meanwhile.
+                    // A softirq that was raised before the gap has run in it.
                     Some(earlier) if ground.spans_on(cpu, earlier.since) => {
                         let who = tid.map(|tid| ground.named(tid));
                         self.raises.miss(seen.time, who, ground.why_on(cpu));
@@ -172,11 +174,11 @@ impl Machine for Irq {
         for open in std::mem::take(&mut self.open) {
             let who = open.tid.map(|tid| (tid, None));
             self.table(open.object)
-                .miss(open.since.time, who, why(&open));
+                .miss_open(open.since.time, who, why(&open));
         }
         for open in std::mem::take(&mut self.raised) {
             let who = open.tid.map(|tid| (tid, None));
-            self.raises.miss(open.since.time, who, why(&open));
+            self.raises.miss_open(open.since.time, who, why(&open));
         }
     }
 

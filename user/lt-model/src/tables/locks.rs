@@ -2,9 +2,10 @@
 
 //! Contended locks of the kernel, and calls of `futex`.
 //!
-//! The key of a wait is the lock and the thread that waits, or that the waiting interrupt is on top of, as for the tracker
-//! `lock`. A waiter for a mutex begins to wait again as it switches between spinning and sleeping: that is one wait. A wait
-//! inside a wait at the same address belongs to the outer one: semaphores and rt_mutexes have a spinlock of their own.
+//! The key of a wait is the lock and the waiting thread, or the thread below the waiting interrupt, as for the tracker
+//! `lock`. A waiter for a mutex starts a new wait whenever it switches between spinning and sleeping; this counts as
+//! one wait. A wait inside a wait at the same address belongs to the outer one, since semaphores and rt_mutexes have an
+//! internal spinlock.
 
 use std::collections::HashMap;
 
@@ -81,7 +82,7 @@ impl Locks {
             inside: 0,
         };
         match self.open.get_mut(&(lock, waiter)) {
-            // Whether the earlier wait has ended is not known.
+            // The earlier wait may have ended in the gap.
             Some(open) if ground.spans(open.since) => {
                 *open = new;
                 let who = waiter.ok().map(|tid| (tid, None));
@@ -137,7 +138,7 @@ impl Machine for Locks {
         for ((_, waiter), open) in std::mem::take(&mut self.open) {
             let why = ground.why_since(open.since);
             let who = waiter.ok().map(|tid| (tid, None));
-            self.table.miss(open.since.time, who, why);
+            self.table.miss_open(open.since.time, who, why);
         }
         if ground.absent.is_some() {
             self.table.give_up();

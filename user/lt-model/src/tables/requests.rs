@@ -35,7 +35,7 @@ pub(super) struct Live {
 pub(super) enum Completed {
     /// The request has ended.
     All(Live),
-    /// A part of it has.
+    /// A part of the request has ended.
     Part(Live),
     /// A flush that was not issued itself.
     Nothing,
@@ -43,7 +43,8 @@ pub(super) enum Completed {
     Unknown,
 }
 
-/// All requests in flight, by disk and first remaining sector; those of one place in the order in which they came there.
+/// All requests in flight, by disk and first remaining sector; requests at one position are in the order of their
+/// arrival.
 #[derive(Debug, Default)]
 pub(super) struct Requests(BTreeMap<(Disk, u64), Vec<Live>>);
 
@@ -68,10 +69,10 @@ impl Requests {
         here.push(live);
     }
 
-    /// A request is inserted. Returns false if it is one that the driver has given back.
+    /// Inserts a request. Returns false if the driver had given it back.
     pub(super) fn insert(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> bool {
         let key = (block.disk, block.sector);
-        let is_back = |live: &Live| live.is_queued(block.sectors) && live.issued.is_some();
+        let is_back = |live: &Live| live.is_queued(block) && live.issued.is_some();
         if self
             .0
             .get(&key)
@@ -92,11 +93,11 @@ impl Requests {
         true
     }
 
-    /// A request is issued. Returns it if this is its first issue.
+    /// Issues a request. Returns it if this is its first issue.
     pub(super) fn issue(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> Option<Live> {
         let key = (block.disk, block.sector);
         let known = self
-            .take(key, |live| live.is_queued(block.sectors))
+            .take(key, |live| live.is_queued(block))
             .or_else(|| self.grown(block));
         let is_first = known.is_none_or(|live| live.issued.is_none());
         let live = Live {
@@ -126,11 +127,12 @@ impl Requests {
         self.take(key, |live| fits(key.1, live))
     }
 
-    /// The driver gives a request back. Returns it.
+    /// Notes that the driver gives a request back, and returns the request.
     pub(super) fn requeue(&mut self, block: &Block) -> Option<Live> {
         let key = (block.disk, block.sector);
-        let is = |live: &Live| live.at_device && live.left == block.sectors;
-        let live = self.take(key, is)?;
+        let whole = |live: &Live| live.at_device && live.left == block.sectors;
+        let same = |live: &Live| whole(live) && live.operation == block.operation;
+        let live = self.take(key, same).or_else(|| self.take(key, whole))?;
         let back = Live {
             at_device: false,
             ..live
@@ -139,14 +141,12 @@ impl Requests {
         Some(live)
     }
 
-    /// A queued request becomes a part of another one. Returns it.
+    /// Removes a queued request that becomes a part of another one, and returns it.
     pub(super) fn merge(&mut self, block: &Block) -> Option<Live> {
-        self.take((block.disk, block.sector), |live| {
-            live.is_queued(block.sectors)
-        })
+        self.take((block.disk, block.sector), |live| live.is_queued(block))
     }
 
-    /// A request is completed, or a part of one.
+    /// Completes a request, or a part of one.
     pub(super) fn complete(&mut self, block: &Block) -> Completed {
         let key = (block.disk, block.sector);
         let whole = |live: &Live| live.at_device && live.left == block.sectors;
@@ -178,11 +178,12 @@ impl Requests {
 }
 
 impl Live {
-    fn is_queued(&self, sectors: u64) -> bool {
-        !self.at_device && self.left == sectors
+    /// Whether an insertion, issue or merge may be of this request.
+    fn is_queued(&self, block: &Block) -> bool {
+        !self.at_device && self.left == block.sectors && self.operation == block.operation
     }
 
-    /// Whether a completion could be that of either.
+    /// Whether a completion could belong to either request.
     fn is_like(&self, other: &Self) -> bool {
         self.left == other.left && self.operation == other.operation
     }

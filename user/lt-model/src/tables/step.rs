@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Events for tables: those of the model, and details that only tables need.
+//! Events for tables: the events of the model, and details that only tables need.
 
 use crate::context::Disk;
 use crate::event::What;
@@ -14,7 +14,7 @@ pub struct Seen<'a> {
     pub cpu: u32,
     /// The current thread, if the event names it.
     pub tid: Option<i32>,
-    /// What happened.
+    /// The event's kind and fields.
     pub step: Step<'a>,
 }
 

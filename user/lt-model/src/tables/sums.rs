@@ -39,7 +39,7 @@ impl Default for Values {
     }
 }
 
-/// Number of bits below the leading one that choose a bucket.
+/// Number of bits below the leading bit that select a bucket.
 const BITS: u32 = 3;
 
 /// The bucket of a duration.

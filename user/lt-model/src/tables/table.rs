@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One table: durations by group and interval, the worst cases, and what could not be measured.
+//! One table: durations by group and interval, the worst cases, and counters of operations that were not measured.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ pub(super) enum Why {
     Identical,
 }
 
-/// What to measure.
+/// The operations to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     /// Start, ns. Operations that started earlier are not measured.
@@ -90,7 +90,7 @@ pub struct Table {
     pub rows: HashMap<(u64, Key), Row>,
     /// The longest operations, the longest first.
     pub worst: Vec<Case>,
-    /// What was not measured.
+    /// Counters of operations that were not measured.
     pub missed: Missed,
     /// Recorded time by interval and CPU, ns. Of [`Kind::Run`] only.
     pub recorded: HashMap<(u64, u32), u64>,
@@ -142,7 +142,7 @@ impl Table {
         case.begin >= self.range.from && case.end <= self.range.to
     }
 
-    /// Whether the operation is in the range; counts it as outside if it is only in part.
+    /// Whether the operation is in the range; counts it as outside if only a part of it is.
     fn has(&mut self, case: &Case) -> bool {
         let Range { from, to, .. } = self.range;
         if !self.is_of(case) || case.end <= from && case.begin < from || case.begin >= to {
@@ -150,7 +150,7 @@ impl Table {
         }
         let is_inside = self.is_inside(case);
         if !is_inside {
-            self.missed.outside += 1;
+            self.tally(Why::Outside);
         }
         is_inside
     }
@@ -236,23 +236,35 @@ impl Table {
         }
     }
 
-    /// Counts an operation that is not measured, of which only one end is known.
+    /// Counts an operation that is not measured, of which only the start or the end is known.
     pub(super) fn miss(&mut self, time: u64, who: Option<(i32, Option<Name>)>, why: Why) {
-        let is_in = self.range.from <= time && time <= self.range.to;
-        let tid = who.map(|(tid, _)| tid);
-        if !is_in || self.range.tid.is_some_and(|of| tid != Some(of)) {
-            return;
+        if self.range.from <= time {
+            self.miss_open(time, who, why);
         }
+    }
+
+    /// Counts an operation that started at `begin`, perhaps before the range, and has not ended. An operation of an
+    /// unknown thread may belong to the range's thread.
+    pub(super) fn miss_open(&mut self, begin: u64, who: Option<(i32, Option<Name>)>, why: Why) {
+        let is_other = |of| who.is_some_and(|(tid, _)| tid != of);
+        if begin <= self.range.to && !self.range.tid.is_some_and(is_other) {
+            self.tally(why);
+        }
+    }
+
+    /// Counts an operation that is not measured, although its start and its end are known.
+    pub(super) fn miss_case(&mut self, case: &Case, why: Why) {
+        if self.has(case) {
+            self.tally(why);
+        }
+    }
+
+    fn tally(&mut self, why: Why) {
         match why {
             Why::Lost => self.missed.lost += 1,
             Why::Outside => self.missed.outside += 1,
             Why::Identical => self.missed.identical += 1,
         }
-    }
-
-    /// Counts a whole operation that is not measured, although both its ends are known.
-    pub(super) fn miss_case(&mut self, case: &Case, why: Why) {
-        self.miss(case.end, case.who, why);
     }
 
     /// Drops all results, since events of a whole CPU are not recorded: nothing was measured.

@@ -2,8 +2,9 @@
 
 //! Wakeups: from `sched_waking` to the switch to the woken thread, as the tracker `wakeup` measures it.
 //!
-//! A thread that still runs may be woken, too. If its own CPU wakes it, it just continues. If another CPU does, the thread
-//! may be about to sleep: the wakeup counts if the thread is then switched out asleep, and is void if it stays runnable.
+//! A thread may be woken while it still runs. If its own CPU wakes it, it continues without a wait. If another CPU
+//! wakes it, the thread may be about to sleep: the wakeup counts if the thread is then switched out asleep, and is void
+//! if the thread stays runnable.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use super::table::{Range, Table, Why};
 use crate::event::What;
 use crate::sleep::SwitchedOut;
 
-/// What is known of a thread.
+/// The known state of a thread.
 #[derive(Debug, Default)]
 struct Thread {
     /// Set from the waking on.
@@ -59,7 +60,7 @@ impl Wakeups {
         let since = ground.mark(seen.time);
         let earlier = thread.woken.replace(Woken { since, awake });
         if earlier.is_some_and(|earlier| !earlier.awake) {
-            // Only a sleeping thread is woken: it has run since the earlier waking.
+            // Only a sleeping thread is woken, so it has run since the earlier waking.
             let who = ground.named(tid);
             self.table.miss(seen.time, Some(who), ground.why());
         }
@@ -98,7 +99,7 @@ impl Machine for Wakeups {
                 self.wake(ground, seen, tid);
             }
             Step::Known(What::Wakeup { tid, .. }) => {
-                // It does not go to sleep.
+                // The thread does not go to sleep.
                 if let Some(thread) = self.threads.get_mut(&tid)
                     && ground.runs(tid)
                 {
@@ -153,7 +154,8 @@ impl Machine for Wakeups {
         }) {
             let (tid, woken) = woken;
             let why = ground.why_since(woken.since);
-            self.table.miss(woken.since.time, Some((tid, None)), why);
+            self.table
+                .miss_open(woken.since.time, Some((tid, None)), why);
         }
         if ground.absent.is_some() {
             self.table.give_up();

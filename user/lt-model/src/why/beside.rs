@@ -9,10 +9,12 @@ use super::cause::Leaf;
 /// Whether a quota (`cpu.max`) held a thread back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quota {
-    /// A quota of this cgroup did. The number is chosen by the source of the fact; `None` if several cgroups are
-    /// possible.
+    /// A quota of this cgroup held it back from the start of the wait, as the alert shows. The number is chosen by the
+    /// source of the fact; `None` if several cgroups are possible.
+    Shown(Option<u16>),
+    /// A quota of this cgroup was used up meanwhile, as its counters show.
     Proved(Option<u16>),
-    /// No quota did.
+    /// No quota held it back.
     Excluded,
     /// Not known.
     Open,
@@ -29,7 +31,7 @@ pub struct Slept {
 
 /// A source of facts that are not in the events.
 pub trait Beside {
-    /// Whether a quota caused this wait for a CPU, whose events look as if one did.
+    /// Whether a quota caused this wait for a CPU.
     fn quota(&self, thread: ThreadId, wait: &Interval) -> Quota;
     /// Why the thread slept in that interval, if a stack or a counter shows it.
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept>;

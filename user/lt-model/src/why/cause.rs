@@ -67,8 +67,8 @@ pub enum Place {
 pub enum Leaf {
     /// A timer.
     Timer,
-    /// A timer, or what looks like one because its events are not recorded: a disk whose driver completes requests in a
-    /// timer, or the pause of the dirty limit.
+    /// A timer, or a cause that looks like one because its events are not recorded: a disk whose driver completes
+    /// requests in a timer, or the pause of the dirty limit.
     PerhapsTimer {
         /// It may be a disk: `block_rq_complete` is not recorded.
         disk: bool,

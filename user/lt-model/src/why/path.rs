@@ -312,7 +312,7 @@ impl Walk<'_> {
         }
         match waker.map(|(number, waker)| (number, waker, waker.by())) {
             Some((_, waker, Some(by))) if self.may_follow(by) => {
-                // What the waker did until the wakeup, even if that is after the requested time.
+                // The activity of the waker until the wakeup, even after the requested time.
                 let acted = waker.time.clamp(part.0, part.1);
                 let follows = part.0 < acted;
                 self.ended(id, part, kind, ended_by, follows.then_some(by), None);
@@ -396,8 +396,8 @@ impl Walk<'_> {
         self.piece(id, (end, to), rest, None, inside);
     }
 
-    /// Adds a wait that the completion of another thread's request ended. The stages of that request do not show those
-    /// of its own.
+    /// Adds a wait that the completion of another thread's request ended. The stages of that request do not show the
+    /// stages of the waiting thread's own.
     fn of_others(
         &self,
         id: ThreadId,
@@ -417,9 +417,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The reason of a sleep, if more than the wakeup shows it. The thread that continues a stopped thread need not be
-    /// the one that
-    /// stopped it.
+    /// The reason for a sleep, if other facts than the wakeup show it. The thread that continues a stopped thread may
+    /// not have stopped it.
     fn slept(&self, id: ThreadId, interval: &Interval) -> Option<Slept> {
         let leaf = match interval.state {
             State::Blocked(Sleep::Stopped, _) => Leaf::Continue,

@@ -7,8 +7,8 @@ use crate::{Interval, Model, Sign, ThreadId, Use};
 use super::beside::{Beside, Quota};
 use super::cause::{Cause, Limit, plain};
 
-/// A quota is named only if other threads used the CPU for at most this fraction (1/10) of the time; otherwise they may
-/// be the cause.
+/// If only the counters of a cgroup show that a quota was used up, it is named if other threads used the CPU for at most
+/// this fraction (1/10) of the time; otherwise they may be the cause.
 const BUSY: u64 = 10;
 
 /// A wait for a CPU between two times, in parts that follow each other, each with its cause; parts may be empty.
@@ -34,22 +34,38 @@ fn part(
     thread: ThreadId,
     wait: &Interval,
 ) -> Option<(u64, u64, Cause)> {
-    match model.sign(thread, wait.end)? {
-        Sign::LeftIdle(left) => Some((wait.begin, left, Cause::LeavesIdle)),
-        Sign::Deadline(expired, runtime) => {
+    let expired = match model.sign(thread, wait.end) {
+        Some(Sign::LeftIdle(left)) => return Some((wait.begin, left, Cause::LeavesIdle)),
+        Some(Sign::Deadline(expired, runtime)) => {
             let cause = Cause::Limited(Limit::Deadline(runtime));
-            Some((wait.begin, expired, cause))
+            return Some((wait.begin, expired, cause));
         }
-        Sign::Quota(expired) => {
-            let begin = idle_since(model, wait.cpu?, wait.begin, expired)?;
-            match beside.quota(thread, wait) {
-                Quota::Proved(cgroup) => {
-                    Some((begin, expired, Cause::Limited(Limit::Quota(cgroup))))
-                }
-                Quota::Excluded | Quota::Open => None,
-            }
+        Some(Sign::Quota(expired)) => Some(expired),
+        None => None,
+    };
+    let (begin, end, cgroup) = match beside.quota(thread, wait) {
+        // An idle CPU would have run the thread, so its quota was still used up.
+        Quota::Shown(cgroup) => (
+            wait.begin,
+            expired.or_else(|| last_idle(model, wait))?,
+            cgroup,
+        ),
+        Quota::Proved(cgroup) => {
+            let expired = expired?;
+            let since = idle_since(model, wait.cpu?, wait.begin, expired)?;
+            (since, expired, cgroup)
         }
-    }
+        Quota::Excluded | Quota::Open => return None,
+    };
+    Some((begin, end, Cause::Limited(Limit::Quota(cgroup))))
+}
+
+/// The last time in a wait at which the CPU was idle.
+fn last_idle(model: &Model, wait: &Interval) -> Option<u64> {
+    let processor = model.processors.get(wait.cpu? as usize)?;
+    let stretches = processor.between(wait.begin, wait.end);
+    let idle = stretches.filter(|stretch| stretch.used == Use::Idle);
+    idle.last().map(|stretch| stretch.end.min(wait.end))
 }
 
 /// The time since which the CPU ran no other thread up to `to`, except briefly. An interrupt does not keep a thread off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Finds threads and interrupts that used the processors more in some time than in the rest of the trace.
+//! Finds threads and interrupts that used the processors more in some time than otherwise in the trace.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Any events, for the properties that hold whatever happens.
+//! Random events, for properties that hold for all traces.
 
 use lt_model::{Builder, Disk, Event, Kind, Model, Priority, Sleep, Stage, SwitchedOut, What};
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn prio() -> impl Strategy<Value = Option<Priority>> {
     prop::option::of(prop_oneof![Just(-1), Just(50), Just(120)].prop_map(Priority))
 }
 
-/// What is at the addresses of functions in [`what`].
+/// The functions at the addresses in [`what`].
 pub const FUNCTIONS: [(u64, &str); 3] = [
     (1, "sched_cfs_period_timer"),
     (2, "dl_task_timer"),
@@ -73,10 +73,10 @@ fn what() -> impl Strategy<Value = What<'static>> {
     ]
 }
 
-/// A time, a processor, and what happens there.
+/// A time, a processor, and an event there.
 pub type At = (u64, u32, What<'static>);
 
-/// In the order of time, nearly: a tracer's clocks may be off by a little.
+/// Nearly in time order, since a tracer's clocks may differ slightly.
 pub fn events() -> impl Strategy<Value = Vec<At>> {
     let event = (
         0..4u64,

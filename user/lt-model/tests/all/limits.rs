@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Causes of waits for a CPU that the events around the wait prove, and causes that they do not.
+//! Causes of waits for a CPU that the events around the wait prove, and causes that they do not prove.
 
 use lt_model::{
     Builder, Disk, Event, Model, Priority, Runtime, Sign, Stage, SwitchedOut, ThreadId, What,
@@ -72,13 +72,13 @@ fn a_cpu_that_becomes_idle_beside_a_runnable_thread_shows_a_limit() {
     };
     let called = [&timer(90, 1, PERIOD)[..], &[at(92, 0, call)]].concat();
     assert_eq!(runs(&called), Some(Sign::Quota(90)));
-    // Nothing of that timer has reached the CPU, it has become idle again after it, or it was another timer.
+    // The timer did not reach the CPU, or the CPU became idle again afterwards, or it was another timer.
     assert_eq!(runs(&timer(90, 1, PERIOD)), None);
     let again = [&other[..], &[idle(94, 0, true), idle(95, 0, false)]].concat();
     assert_eq!(runs(&again), None);
     assert_eq!(runs(&timer(90, 0, 0x40)), None);
     assert_eq!(runs(&[]), None);
-    // What was before a gap is not known.
+    // The time before a gap is not known.
     let lost = [&[at(20, 0, What::Lost { until: 30 })][..], &own].concat();
     assert_eq!(runs(&lost), None);
 }
@@ -95,7 +95,7 @@ fn a_period_that_ends_meanwhile_shows_no_limit() {
         let end = [switch(100, 0, 0, R, 7)];
         sign(&[&begin[..], events, &end].concat())
     };
-    // CPU 0 does not leave idle before.
+    // CPU 0 leaves idle only then.
     let late = [
         &[waking(10, 1, 7), wakeup(11, 1)][..],
         &timer(50, 1, PERIOD),
@@ -103,7 +103,7 @@ fn a_period_that_ends_meanwhile_shows_no_limit() {
     ]
     .concat();
     assert_eq!(runs(&late), Some(Sign::LeftIdle(99)));
-    // It has left idle for the waking, and has found nothing to run.
+    // The CPU left idle for the waking, and found nothing to run.
     let limited = [
         &[waking(10, 1, 7), wakeup(11, 1)][..],
         &[idle(12, 0, false), idle(13, 0, true)],
@@ -112,7 +112,7 @@ fn a_period_that_ends_meanwhile_shows_no_limit() {
     ]
     .concat();
     assert_eq!(runs(&limited), Some(Sign::Quota(50)));
-    // It was about to enter idle, and the thread was queued while it did.
+    // The thread was queued while the CPU was entering idle.
     let race = [
         &[idle(8, 0, false), waking(10, 1, 7)][..],
         &[idle(11, 0, true), wakeup(12, 1)],
@@ -133,7 +133,7 @@ fn a_busy_cpu_shows_no_limit() {
     assert_eq!(sign(&events.concat()), None);
 }
 
-/// 7 is a thread of SCHED_DEADLINE, and 8 another one.
+/// 7 and 8 are threads of SCHED_DEADLINE.
 #[test]
 fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
     const D: i32 = -1;
@@ -149,7 +149,7 @@ fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
     for lower in [(0, 120), (6, 120), (6, 0)] {
         assert_eq!(runs(&then(&[out(lower)]), lower), unrecorded, "{lower:?}");
     }
-    // It gave its runtime back, or is known to be in another call.
+    // The thread gave its runtime back, or is known to be in another call.
     let call = |name| at(9, 0, What::Call { name });
     let yielded = then(&[call(b"sched_yield"), out((0, 120))]);
     let expected = Some(Sign::Deadline(90, Runtime::Yielded));
@@ -160,7 +160,7 @@ fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
     // A thread with an earlier deadline, or the stopper, has the CPU.
     for higher in [(8, D), (9, 0)] {
         assert_eq!(runs(&then(&[out(higher)]), higher), None, "{higher:?}");
-        // After it the CPU goes on with a lower class, so the thread has no runtime.
+        // The CPU then runs a lower class, so the thread has no runtime.
         let lower = |out| [out, with_prio(30, higher, S, (6, 120))];
         let first = lower(out(higher));
         assert_eq!(runs(&then(&first), (6, 120)), unrecorded, "{higher:?}");
@@ -170,18 +170,18 @@ fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
         ]
         .concat();
         assert_eq!(runs(&then(&later), (6, 120)), unrecorded, "{higher:?}");
-        // It has it when the timer expires: that may be another thread's.
+        // It has the CPU when the timer expires, which may be another thread's timer.
         let at_expiry = [out((6, 120)), with_prio(20, (6, 120), R, higher)];
         assert_eq!(runs(&then(&at_expiry), higher), None, "{higher:?}");
     }
-    // The timer was of another thread: this one could have run after it.
+    // The timer was another thread's: this thread could have run after it.
     let other = [
         then(&[out((6, 120))]),
         vec![with_prio(95, (6, 120), R, (5, 120))],
     ]
     .concat();
     assert_eq!(runs(&other, (5, 120)), None);
-    // The timer moves it to another CPU at once.
+    // The timer moves the thread to another CPU at once.
     let (tid, name, from, to) = (7, &b""[..], 0, 1);
     let moves = at(
         92,
@@ -200,7 +200,7 @@ fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
     ];
     let m = model(&moved.concat());
     assert_eq!(m.sign(m.by_tid(7).next().unwrap(), 92), unrecorded);
-    // A quota is none of such threads.
+    // A quota does not apply to such threads.
     let quota = [&[out((0, 120))][..], &timer(90, 0, PERIOD)].concat();
     assert_eq!(runs(&quota, (0, 120)), None);
 }
@@ -254,7 +254,7 @@ fn a_bio_that_a_throttling_work_submits_was_held_back() {
     assert_eq!(limited(THROTTLE, &[]), Some(60));
     assert_eq!(limited(PERIOD, &[]), None);
     assert_eq!(limited(THROTTLE, &[at(55, 1, What::WorkEnd)]), None);
-    // Another one interrupts the work, or goes on after a gap.
+    // Another context interrupts the work, or continues after a gap.
     assert_eq!(
         limited(THROTTLE, &[at(55, 1, What::Softirq { vector: 3 })]),
         None

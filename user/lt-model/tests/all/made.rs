@@ -64,6 +64,29 @@ pub fn completed(time: u64, disk: Disk, range: Option<(u64, u32)>) -> Event<'sta
     at(time, 0, What::Completed { disk, range, kind })
 }
 
+/// From `start` on, 7 runs and calls fsync, which waits for 8, which waits for a disk.
+pub fn chain(start: u64) -> Vec<Event<'static>> {
+    let disk = What::Irq {
+        number: 24,
+        name: b"disk",
+    };
+    let mut all = vec![
+        switch(0, 0, 0, R, 7),
+        at(1, 0, What::Call { name: b"fsync" }),
+        switch(3, 0, 7, S, 8),
+        switch(5, 0, 8, S, 0),
+        at(9, 0, disk),
+        waking(10, 0, 8),
+        at(11, 0, What::IrqEnd { number: 24 }),
+        switch(12, 0, 0, R, 8),
+        waking(15, 0, 7),
+        switch(18, 0, 8, S, 7),
+        switch(20, 0, 7, S, 0),
+    ];
+    all.iter_mut().for_each(|event| event.time += start);
+    all
+}
+
 pub fn model(events: &[Event<'_>]) -> Model {
     let mut builder = Builder::new();
     events.iter().for_each(|e| builder.feed(e));

@@ -10,7 +10,7 @@ use crate::told::told;
 const NET_RX: u32 = 3;
 const WAKES: u64 = 0x10;
 
-/// Who wakes 7, which has slept since 0, while 3, of that name, runs.
+/// The waker of 7, which has slept since 0, while 3 runs with this name.
 fn waker(
     missing: impl IntoIterator<Item = Events>,
     name: &'static [u8],
@@ -56,11 +56,11 @@ fn a_softirq_may_run_after_an_interrupt_if_there_are_no_events_of_softirqs() {
         let after = |time| [begin, end, waking(time, 0, 7)];
         assert_eq!(by(softirqs, &after(of_it)), "unknown");
         assert_eq!(by(None, &after(of_it)), "3");
-        // It has gone on.
+        // The thread has continued.
         assert_eq!(by(softirqs, &[begin, end, call, waking(8, 0, 7)]), "3");
         assert_eq!(by(softirqs, &after(3_000_000)), "3");
     }
-    // The softirq of timers has no events either.
+    // There are no events of the timer softirq, either.
     let both = [Events::Softirqs, Events::Timers];
     let [begin, end] = tick(5);
     let after = [begin, end, waking(1_000_000, 0, 7)];
@@ -88,7 +88,7 @@ fn what_a_thread_for_softirqs_does_is_not_known_without_their_events() {
     let [begin, end] = irq(1);
     for name in [&b"ksoftirqd/0"[..], b"ktimers/0"] {
         assert_eq!(waker(softirqs, name, &[waking(6, 0, 7)]), "unknown");
-        // A softirq that came after the interrupt may have left something to it.
+        // A softirq after the interrupt may have deferred work to it.
         let target = 0;
         let leaves = at(
             3,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What is known of threads where the streams of some processors start late, end early, have gaps, or are missing.
+//! States of threads if the streams of some processors start late, end early, have gaps, or are missing.
 
 use lt_model::{Builder, Event, Model, State, Unrecorded, Use, What};
 
 use crate::made::*;
 use crate::told::told;
 
-/// The model of these events, of streams that reach from one time to another.
+/// The model of these events. Each stream is a processor, with its start and end.
 fn model_of(streams: &[(u32, u64, u64)], events: &[Event<'_>]) -> Model {
     let mut builder = Builder::new();
     for (cpu, begin, end) in streams {
@@ -17,7 +17,7 @@ fn model_of(streams: &[(u32, u64, u64)], events: &[Event<'_>]) -> Model {
     builder.finish()
 }
 
-/// The reasons for which parts of a thread's activity are not recorded.
+/// The unrecorded parts of a thread's activity, with the reasons.
 fn why(model: &Model, tid: i32) -> Vec<(u64, u64, Unrecorded)> {
     let id = model.by_tid(tid).next().unwrap();
     let all = model.thread(id).unwrap().intervals.iter();
@@ -34,7 +34,7 @@ fn a_thread_is_not_known_to_be_off_while_a_stream_has_not_started() {
     let events = [
         switch(0, 0, 0, R, 7),
         switch(10, 0, 7, R, 9),
-        // 7 has run on CPU 1 from 20 to 60, of which nothing is left.
+        // 7 ran on CPU 1 from 20 to 60, but these events were overwritten.
         switch(80, 1, 8, S, 7),
         switch(90, 1, 7, S, 0),
         switch(100, 0, 9, S, 0),
@@ -45,7 +45,7 @@ fn a_thread_is_not_known_to_be_off_while_a_stream_has_not_started() {
         "0..10 running, 10..70 unknown, 70..80 preempted, 80..90 running, 90..100 blocked"
     );
     assert_eq!(why(&m, 7), [(10, 70, Unrecorded::Before(1))]);
-    // What CPU 1 ran from the start of its stream, its first switch shows.
+    // The first switch of CPU 1 shows the thread that ran from the start of its stream.
     assert_eq!(
         told(&m, 8),
         "0..70 unknown, 70..80 running, 80..100 blocked"
@@ -71,7 +71,7 @@ fn a_thread_is_not_known_to_be_off_after_a_stream_has_ended() {
     );
     assert_eq!(why(&m, 7), [(40, 100, Unrecorded::After(1))]);
     assert_eq!(told(&m, 8), "0..40 running, 40..100 unknown");
-    // A stream that reaches to the end may have its last event long before.
+    // A stream may last until the end of the trace, long after its last event.
     let m = model_of(&[(0, 0, 100), (1, 0, 100)], &events);
     assert_eq!(told(&m, 7), "0..10 running, 10..100 blocked");
     assert_eq!(told(&m, 8), "0..100 running");
@@ -134,7 +134,7 @@ fn a_thread_that_ends_running_where_it_was_not_seen_to_begin_was_not_off_all_the
     assert_eq!(why(&m, 7), [(10, 50, Unrecorded::Missing)]);
 }
 
-/// Nothing of CPU 1 is known from 10 to 20, while two threads sleep.
+/// CPU 1 is not recorded from 10 to 20, while two threads sleep.
 #[test]
 fn a_gap_splits_only_what_may_have_run_there() {
     let sleeps = |tid, name: &'static [u8], cpus: Option<&[u32]>| {
@@ -158,11 +158,11 @@ fn a_gap_splits_only_what_may_have_run_there() {
     assert!(sleeps(7, b"any", Some(&[0, 1])));
     assert!(!sleeps(7, b"ksoftirqd/0", None));
     assert!(sleeps(7, b"ksoftirqd/1", None));
-    // A worker may have come from another CPU that is gone.
+    // A worker may have come from another CPU, which is offline now.
     assert!(sleeps(7, b"kworker/0:1", None));
 }
 
-/// As in a trace of which the streams are not known, with buffers that were overwritten: 7 has run on CPU 1 meanwhile.
+/// As in a trace with unknown streams and overwritten buffers: 7 ran on CPU 1 in between.
 #[test]
 fn a_thread_that_has_moved_without_an_event_was_not_off_all_the_time() {
     let moved = |first: &[Event<'static>]| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What threads and processors do, by tables of events.
+//! States of threads and processors, from tables of events.
 
 use lt_model::{Builder, Class, Sleep, SwitchedOut, Use, What};
 
@@ -44,7 +44,7 @@ fn what_is_not_seen_is_not_known() {
         waking(10, 0, 7),
         switch(12, 0, 8, R, 7),
         switch(15, 0, 7, S, 8),
-        // Nobody is seen to wake it.
+        // No waker is recorded.
         switch(19, 0, 8, R, 7),
         switch(20, 0, 7, R, 8),
     ]);
@@ -87,7 +87,7 @@ fn interrupts_take_time_from_the_thread_and_nest() {
         at(time, 0, what)
     };
     let m = model(&[
-        // An end whose begin is before the trace.
+        // An end whose start is before the trace.
         irq(0, true),
         switch(0, 0, 0, R, 7),
         at(2, 0, What::Softirq { vector: 4 }),
@@ -268,7 +268,7 @@ fn what_waits_for_a_processor_with_a_gap_is_not_known_from_there_on() {
         switch(10, 0, 4, S, 7),
     ]);
     assert_eq!(told(&m, 7), "0..6 unknown by 8, 6..10 unknown");
-    // The gap is elsewhere: it may have run there meanwhile.
+    // The gap is on another CPU, where the thread may have run.
     let m = model(&[
         switch(0, 1, 0, R, 8),
         waking(4, 1, 7),
@@ -281,7 +281,7 @@ fn what_waits_for_a_processor_with_a_gap_is_not_known_from_there_on() {
     );
 }
 
-/// Until when thread 7 was in each of its states, and on which processor.
+/// The end of each state of thread 7, and its processor.
 fn cpus(m: &lt_model::Model) -> Vec<(u64, Option<u32>)> {
     let thread = m.by_tid(7).next().and_then(|id| m.thread(id)).unwrap();
     thread.intervals.iter().map(|i| (i.end, i.cpu)).collect()
@@ -310,17 +310,17 @@ fn a_thread_waits_for_each_processor_as_long_as_it_is_queued_there() {
             switch(0, 0, 0, R, 7),
             switch(0, 1, 0, R, 8),
             switch(0, 2, 0, R, 9),
-            // It is preempted on 0, moved to 2, and goes on there.
+            // The thread is preempted on 0, moved to 2, and continues there.
             switch(2, 0, 7, R, 6),
             moved(4, 2, 0, 2),
             switch(5, 2, 9, S, 7),
             switch(6, 2, 7, S, 9),
-            // It is woken where it ran last, is moved to 1 meanwhile, waits for 1 and then for 2.
+            // The thread is woken on its last CPU, is moved to 1 in between, and waits for 1 and then for 2.
             waking(7, 0, 7),
             moved(7, 0, 2, 1),
             wakeup(8, 0, 1),
             moved(10, 2, 1, 2),
-            // A move to where it is.
+            // A move to the CPU that it is on.
             moved(10, 2, 2, 2),
             switch(11, 2, 9, S, 7),
             switch(12, 2, 7, S, 0),
@@ -341,7 +341,7 @@ fn a_thread_waits_for_each_processor_as_long_as_it_is_queued_there() {
             .zip([0, 0, 2, 2, 2, 1, 2, 2].map(Some))
             .collect::<Vec<_>>()
     );
-    // Without that, it is not known for which it waited.
+    // Without this event, the CPU that it waited for is not known.
     assert_eq!(
         cpus(&events(false)),
         [
@@ -355,7 +355,7 @@ fn a_thread_waits_for_each_processor_as_long_as_it_is_queued_there() {
     );
 }
 
-/// Before Linux 4.3 there is no waking, and some traces have no wakeup: the move shows where it was.
+/// Before Linux 4.3 there is no sched_waking, and some traces lack sched_wakeup: the move shows the thread's CPU.
 #[test]
 fn a_move_shows_where_a_thread_has_waited() {
     let m = model(&[
@@ -378,7 +378,7 @@ fn a_move_shows_where_a_thread_has_waited() {
 fn a_thread_that_has_left_is_not_lost_with_its_old_processor() {
     let elsewhere = [
         at(6, 0, What::Lost { until: 9 }),
-        // Nor by a switch that shows that events are missing.
+        // A switch that shows that events are missing does not change this.
         switch(6, 0, 9, S, 0),
     ];
     for event in elsewhere {
@@ -438,7 +438,7 @@ fn who_made_a_thread_is_not_who_ended_what_it_did_first() {
         child: 4,
         name: b"",
     };
-    // Where it was made nothing is known for a while; it runs for no time, and what it does then is not known either.
+    // The CPU of the fork has a gap; the thread runs for no time, and its next state is not known either.
     let m = model(&[
         switch(9, 0, 0, R, 7),
         at(10, 0, fork),
@@ -454,7 +454,7 @@ fn who_made_a_thread_is_not_who_ended_what_it_did_first() {
     );
 }
 
-/// 7 sleeps; 8 returns to user mode at 1000, is interrupted, and is said to wake 7, so long after the interrupt.
+/// 7 sleeps. 8 returns to user mode at 1000, is interrupted, and seems to wake 7, this long after the interrupt.
 #[test]
 fn a_thread_in_user_mode_wakes_nobody() {
     const LONG: u64 = 200_000;
@@ -488,7 +488,7 @@ fn a_thread_in_user_mode_wakes_nobody() {
     // It is on its way back to user mode.
     assert_eq!(woken_by(true, What::Return, 25_000), "8");
     assert_eq!(woken_by(true, What::Return, 35_000), "unseen");
-    // In the kernel it is what it seems to be.
+    // In the kernel, the thread is the waker.
     assert_eq!(woken_by(true, What::Call { name: b"write" }, LONG), "8");
     assert_eq!(woken_by(true, What::Exit, LONG), "8");
     // Other system calls may not be recorded.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Whatever events come in whatever order: intervals follow each other without a gap, and all time is accounted for.
+//! For all events in any order: intervals follow each other without a gap, and all time is accounted for.
 
 use lt_model::{Builder, Class, Interval, Model, Processor, Thread};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ proptest! {
                 prop_assert!(begin >= m.span.0);
             }
         }
-        // When and where something happened: an event that comes late happens with the last one before it.
+        // Times and processors of events; a late event counts as simultaneous with its predecessor.
         let there = events.iter().filter(|(_, cpu, _)| *cpu != u32::MAX);
         let known: Vec<_> = there
             .scan(0, |last, (time, cpu, _)| {
@@ -36,7 +36,7 @@ proptest! {
         for (cpu, processor) in m.processors.iter().enumerate() {
             let stretches: Vec<_> = processor.stretches.iter().collect();
             prop_assert!(stretches.iter().all(|s| s.begin < s.end));
-            // Two of one kind follow each other only where something happened on that processor, and took no time.
+            // Two stretches of one kind are adjacent only if an event of no duration separates them.
             let happened = |time| known.contains(&(time, cpu));
             for pair in stretches.windows(2) {
                 prop_assert_eq!(pair[0].end, pair[1].begin);
@@ -57,7 +57,7 @@ proptest! {
             let classes = [Class::Working, Class::Interrupted, Class::Blocked, Class::Unknown];
             let all = |from, to| classes.map(|c| thread.time_in(c, from, to)).iter().sum::<u64>();
             prop_assert_eq!(all(begin, end), end - begin);
-            // And in any part of it.
+            // Also in any part of the range.
             let (a, b) = (from.clamp(begin, end), (from + took).clamp(begin, end));
             prop_assert_eq!(all(a, b), b - a);
         }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What became of events, in few words.
+//! Short texts about a model, for comparisons.
 
 use lt_model::{Context, Handler, Model, Raiser, Sleep, State, ThreadId, Waker};
 
-/// What a thread did: `0..4 running, 4..6 blocked by 7, 6..7 waiting`.
+/// The states of a thread: `0..4 running, 4..6 blocked by 7, 6..7 waiting`.
 pub fn told(model: &Model, tid: i32) -> String {
     let threads: Vec<_> = model.by_tid(tid).map(|id| of(model, id)).collect();
     threads.join(" | ")

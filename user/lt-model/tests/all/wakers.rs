@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Who woke whom, by tables of events.
+//! Wakers, from tables of events.
 
 use lt_model::{Builder, Disk, Event, Model, What};
 
@@ -49,7 +49,7 @@ fn then(events: &[Event<'static>]) -> String {
     first(&model(&all))
 }
 
-/// The first thing that 7 did.
+/// The first state of 7.
 fn first(model: &Model) -> String {
     told(model, 7).split(", ").next().unwrap().to_string()
 }
@@ -98,7 +98,7 @@ fn threads_of_interrupts_are_woken_in_their_tail_and_others_are_not() {
             then(&[begin, end, named(6, 7, name)]),
             "0..6 blocked by irq 5 disk"
         );
-        // Something else has happened since.
+        // Another event has come in between.
         let call = at(6, 0, What::Call { name: b"write" });
         assert_eq!(
             then(&[begin, end, call, named(6, 7, name)]),
@@ -109,7 +109,7 @@ fn threads_of_interrupts_are_woken_in_their_tail_and_others_are_not() {
         then(&[begin, end, named(6, 7, b"fio")]),
         "0..6 blocked by 8"
     );
-    // Several at once.
+    // Several interrupts at once.
     let both = [
         begin,
         end,
@@ -121,7 +121,7 @@ fn threads_of_interrupts_are_woken_in_their_tail_and_others_are_not() {
 
 #[test]
 fn a_tail_is_short_and_of_its_interrupt() {
-    // Thread 3 sleeps, which is that of an interrupt; 8 runs, and wakes it.
+    // Thread 3, the thread of an interrupt, sleeps; 8 runs, and wakes it.
     let by = |events: &[Event<'static>]| {
         let begin = [
             named(0, 3, b"irq/5-disk"),
@@ -136,9 +136,9 @@ fn a_tail_is_short_and_of_its_interrupt() {
     let [begin, end] = irq(10);
     let wakes = |time| named(time, 3, b"irq/5-disk");
     assert_eq!(by(&[begin, end, wakes(20)]), "irq 5 disk");
-    // The interrupt has been over for long: 8 has given it a lock, say.
+    // The interrupt ended long ago: 8 may have handed over a lock, for example.
     assert_eq!(by(&[begin, end, wakes(500_000)]), "8");
-    // A timer leaves nothing to it.
+    // A timer does not defer work to it.
     let timer = [
         at(10, 0, What::Timer { function: None }),
         at(11, 0, What::TimerEnd),
@@ -155,7 +155,7 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
         switch(2, 0, 0, R, 3),
         softirq(3, TASKLET),
         waking(4, 0, 7),
-        // On PREEMPT_RT it may be switched out in its middle.
+        // On PREEMPT_RT a softirq may be preempted.
         switch(5, 0, 3, R, 8),
         waking(6, 0, 9),
         switch(7, 0, 8, S, 3),
@@ -172,7 +172,7 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
     );
 }
 
-/// As an interrupt that runs them, which no thread is waited for either.
+/// As for an interrupt that runs timers: the waker is the timer, not the thread.
 #[test]
 fn a_timer_that_a_thread_for_softirqs_runs_is_a_timer() {
     let by = |raise: &[Event<'static>], vector| {
@@ -199,7 +199,7 @@ fn a_timer_that_a_thread_for_softirqs_runs_is_a_timer() {
         by(&raise, NET_RX),
         "0..7 blocked by NET_RX of Timer, 7..9 waiting"
     );
-    // Something else has raised it.
+    // The softirq was raised elsewhere.
     let other = by(&[softirq_end(5, TIMER)], NET_RX);
     assert_eq!(other, "0..7 blocked by 3, 7..9 waiting");
 }
@@ -210,11 +210,11 @@ fn packets_to_this_machine_are_delivered_by_who_sends_them() {
     let receive = [softirq(4, NET_RX), waking(6, 0, 7), softirq_end(7, NET_RX)];
     let with = |begin: &[Event<'static>]| then(&[begin, &receive].concat());
     assert_eq!(with(&[call]), "0..6 blocked by 8");
-    // From outside.
+    // From the network.
     assert_eq!(with(&[]), "0..6 blocked by NET_RX");
     let [begin, end] = irq(3);
     assert_eq!(with(&[call, begin, end]), "0..6 blocked by NET_RX");
-    // Who has asked for it knows best: also after an interrupt, and in one.
+    // The raiser decides, also after an interrupt, and inside one.
     let raise = at(3, 0, What::Raise { vector: NET_RX });
     assert_eq!(with(&[begin, end, raise]), "0..6 blocked by 8");
     assert_eq!(
@@ -222,7 +222,7 @@ fn packets_to_this_machine_are_delivered_by_who_sends_them() {
         "0..6 blocked by NET_RX of irq 5 disk"
     );
     assert_eq!(with(&[raise, begin, end]), "0..6 blocked by 8");
-    // That was another one, or another thread's.
+    // Another softirq was raised, or another thread raised it.
     let other = at(3, 0, What::Raise { vector: TIMER });
     assert_eq!(with(&[other]), "0..6 blocked by NET_RX");
     let switched = [raise, switch(3, 0, 8, R, 9)];
@@ -244,10 +244,10 @@ fn a_softirq_is_of_what_has_raised_it() {
         with(&[begin, raise, raise, end, begin, raise, end]),
         handler
     );
-    // It is not that one, but another interrupt may be: they are not all recorded.
+    // Not this interrupt, but perhaps another one, since not all interrupts are recorded.
     assert_eq!(with(&[begin, end, raise]), no_handler);
     assert_eq!(with(&[begin, end]), no_handler);
-    // Another one has, too.
+    // Another interrupt has raised it, too.
     let name = b"other";
     let other = at(3, 0, What::Irq { number: 6, name });
     let other_end = at(3, 0, What::IrqEnd { number: 6 });
@@ -259,12 +259,12 @@ fn a_softirq_is_of_what_has_raised_it() {
         with(&[raise, begin, raise, end]),
         format!("{no_handler} of Several")
     );
-    // The softirq of that time is over.
+    // The softirq that was raised then has ended.
     let before = [begin, raise, end, softirq(3, TIMER), softirq_end(3, TIMER)];
     assert_eq!(with(&before), no_handler);
 }
 
-/// If interrupts that a processor sends to itself are recorded, a softirq of the thread itself is recognized.
+/// If self-IPIs are recorded, a softirq that the thread itself raised is recognized.
 #[test]
 fn a_softirq_is_of_the_thread_or_of_the_interrupt_in_which_it_was_raised() {
     let with = |raised: &[Event<'static>]| {
@@ -284,7 +284,7 @@ fn a_softirq_is_of_the_thread_or_of_the_interrupt_in_which_it_was_raised() {
     assert_eq!(with(&[raise(3)]), "0..80006 blocked by HI of Thread");
     let in_call = with(&[call, raise(3), call_end]);
     assert_eq!(in_call, "0..80006 blocked by HI of ipi irq_work");
-    // A handler in it is what it is for.
+    // If a handler raised it, it belongs to the handler.
     let [begin, end] = irq(2);
     let in_handler = with(&[call, begin, raise(3), end, call_end]);
     assert_eq!(in_handler, "0..80006 blocked by HI of irq 5 disk");
@@ -293,7 +293,7 @@ fn a_softirq_is_of_the_thread_or_of_the_interrupt_in_which_it_was_raised() {
     assert_eq!(user, "0..80006 blocked by HI");
 }
 
-/// The handler is called in another interrupt, which goes on when it is over.
+/// The handler runs inside another interrupt, which continues afterwards.
 #[test]
 fn the_thread_of_an_interrupt_is_woken_by_the_handler() {
     let name = b"irq_work";
@@ -314,14 +314,14 @@ fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
     let disk = Disk(8 << 20 | 16);
     let done = |time| completed(time, disk, None);
     let by_disk = |time| format!("0..{time} blocked by disk 8:16");
-    // In whichever interrupt.
+    // Inside any interrupt.
     let [begin, end] = irq(3);
     assert_eq!(then(&[begin, done(3), waking(4, 0, 7), end]), by_disk(4));
     let timer = at(3, 0, What::Timer { function: None });
     assert_eq!(then(&[timer, done(4), waking(5, 0, 7)]), by_disk(5));
     let call = at(3, 0, What::Ipi { name: b"call" });
     assert_eq!(then(&[call, done(4), waking(5, 0, 7)]), by_disk(5));
-    // Or in the thread of one.
+    // Or in the thread of an interrupt.
     let thread = [
         named(3, 3, b"irq/5-disk"),
         switch(4, 0, 8, R, 3),
@@ -329,15 +329,15 @@ fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
         waking(6, 0, 7),
     ];
     assert_eq!(then(&thread), by_disk(6));
-    // A thread that makes a disk of something else has worked for that.
+    // A thread that implements a disk has served the request itself.
     assert_eq!(then(&[done(3), waking(4, 0, 7)]), "0..4 blocked by 8");
-    // What comes in between is no part of it.
+    // A softirq in between does not count.
     let softirq = softirq(4, TIMER);
     assert_eq!(
         then(&[begin, done(3), softirq, waking(5, 0, 7)]),
         "0..5 blocked by TIMER"
     );
-    // And then it is over.
+    // It counts only until the interrupt ends.
     let ended = [begin, done(3), end, begin, waking(5, 0, 7)];
     assert_eq!(then(&ended), "0..5 blocked by irq 5 disk");
     let gone = [
@@ -389,7 +389,7 @@ fn a_waking_of_a_thread_that_goes_on_is_void() {
         let told = told(&m, 7);
         assert!(told.contains("by 8, 6..8 waiting, 8..9"), "{told}");
     }
-    // Also one that was preempted in between.
+    // Also if the thread was preempted in between.
     let m = model(&[
         switch(0, 0, 0, R, 7),
         waking(2, 1, 7),
@@ -403,7 +403,7 @@ fn a_waking_of_a_thread_that_goes_on_is_void() {
 
 #[test]
 fn a_waking_before_the_sleep_is_void_if_another_one_follows() {
-    // On PREEMPT_RT a thread may be woken for a lock that it then gets without having slept for it.
+    // On PREEMPT_RT a thread may be woken for a lock that it then gets without sleeping.
     let m = model(&[
         switch(0, 0, 0, R, 7),
         switch(0, 1, 0, R, 8),
@@ -435,9 +435,10 @@ fn a_trace_without_wakings_has_wakeups() {
         },
     );
     assert_eq!(then(&[switch(1, 1, 0, R, 6), wakeup]), "0..6 blocked by 6");
-    // Where there are both, the first one counts.
+    // If both are recorded, the first one counts.
     assert_eq!(then(&[waking(5, 0, 7), wakeup]), "0..5 blocked by 8");
-    // Where a waking is missing, its waker is not known: the wakeup comes later, perhaps elsewhere.
+    // If sched_waking is missing, the waker is not known: sched_wakeup comes later, perhaps on
+    // another CPU.
     let m = model(&[
         switch(0, 0, 7, S, 8),
         waking(1, 0, 9),

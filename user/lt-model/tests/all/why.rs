@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Paths: graphs with known ones, from events, and of any events at all.
+//! Paths: in graphs with known paths, from known events, and from random events.
 
 mod any;
 mod delays;

@@ -5,7 +5,7 @@
 use super::machine::{CPU2, CPU3, GONE, LINE, limits, msr, stat, status};
 use crate::answer::State::{self, Bad, Ok, Unknown, Warn};
 
-/// The row, what differs, what changes while counters are watched, and the expected answer.
+/// The row, the differing files, the changes while counters are watched, and the expected answer.
 pub(super) type Case = (
     &'static str,
     Vec<(&'static str, String)>,

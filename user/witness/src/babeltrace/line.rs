@@ -53,7 +53,7 @@ pub(crate) fn discarded(line: &str) -> Option<u64> {
         .then(|| count.parse().unwrap_or(1))
 }
 
-/// Reads `key = value, ... }`; returns what follows the brace.
+/// Reads `key = value, ... }`; returns the text after the brace.
 fn parse_scope<'a>(text: &'a str, fields: &mut Vec<(String, String)>) -> Option<&'a str> {
     let mut rest = text.trim_start();
     loop {

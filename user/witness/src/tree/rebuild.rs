@@ -587,7 +587,7 @@ impl Cpu {
         with_timer(base, self.timer.as_ref())
     }
 
-    /// Appends the steps of the thread that serves a softirq, as far as they are newer than the last step.
+    /// Appends those steps of the thread that serves a softirq that are newer than the last step.
     fn follow_thread(&self, chain: &mut Chain, tid: u32) {
         let Some(thread) = self.threads.get(&tid) else {
             return;

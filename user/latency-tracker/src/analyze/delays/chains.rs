@@ -44,7 +44,7 @@ struct Node<'w> {
     reason: usize,
 }
 
-/// The reason of a wait: the thread, what it waited for, and the reasons of the waits below.
+/// The reason for a wait: the thread, what it waited for, and the reasons of the waits below.
 type Reason = (
     ThreadId,
     Waited,

@@ -9,16 +9,11 @@ use lt_common::out;
 use lt_model::ThreadId;
 use lt_model::why::{Stay, Wait};
 
-use super::super::lanes::{Described, Scene, Upper, UpperRow, bars_of_each, kind};
-use super::super::page::{facts_of_range, shorter};
+use super::super::lanes::{Described, Scene, Upper, bars_of_each, kind};
+use super::super::page::{DEEPEST, ROWS, lanes, page_of, shorter, view_of_range};
 use super::tree::{Tree, branch};
 use super::{DelaysArgs, Report};
 use crate::html::{Cell, Cells, Column, Kind, Page, Row, Table, View};
-
-/// Number of lanes of waits.
-const DEEPEST: usize = 12;
-/// Maximum number of rows of a table.
-const ROWS: usize = 5000;
 
 impl Report<'_> {
     /// The page, with the lines that are printed, and these notes.
@@ -28,28 +23,14 @@ impl Report<'_> {
         notes: Vec<String>,
         interrupted: &AtomicBool,
     ) -> Result<Page> {
-        let (from, to) = self.range;
         let thread = self.words().name(self.thread);
-        let mut view = View {
-            name: thread.clone(),
-            text: out::whole(|| self.lines(args)).join("\n"),
-            facts: facts_of_range(&thread, self.range),
-            notes,
-            origin: from,
-            length: to - from,
-            focus: (0, to - from),
-            ..View::default()
-        };
+        let text = out::whole(|| self.lines(args)).join("\n");
+        let mut view = view_of_range(&thread, self.range, text, notes);
         self.draw(&mut view, interrupted)?;
         view.tables.push(self.table_of_states());
         view.tables.push(self.table_of_stays());
         view.tables.push(self.table_of_waits());
-        Ok(Page {
-            title: format!("Delays of {thread}"),
-            choice: "Thread",
-            left_out: Vec::new(),
-            views: vec![view],
-        })
+        Ok(page_of(format!("Delays of {thread}"), view))
     }
 
     /// Everything that the thread did, and everything that it or its wakers waited for.
@@ -87,16 +68,8 @@ impl Report<'_> {
                 "Only the first {DEEPEST} threads of a chain have lanes, of up to {deepest} that wait for each other."
             ));
         }
-        let named = |depth| match depth {
-            0 => "states".into(),
-            1 => "waits of its waker".into(),
-            _ => "waits of that waker".into(),
-        };
-        let row = |depth| UpperRow {
-            name: named(depth),
-            bars: Vec::new(),
-        };
-        let mut rows: Vec<_> = (0..=deepest.min(DEEPEST - 1)).map(row).collect();
+        let names = ["states", "waits of its waker", "waits of that waker"];
+        let mut rows = lanes(deepest, names);
         let bar = |number: usize, stay: &&Stay| (stay.begin, stay.end, number);
         if let Some(row) = rows.first_mut() {
             row.bars = (0..).zip(&stays).map(|(i, stay)| bar(i, stay)).collect();
@@ -185,25 +158,25 @@ impl Report<'_> {
         stays.sort_by_key(|stay| std::cmp::Reverse(stay.took()));
         let rest = stays.split_off(stays.len().min(ROWS));
         let words = self.words();
-        let row = |stay: &&Stay| {
-            let at = self.relative(stay.begin, stay.end);
-            let cells = vec![
-                at.0.into(),
-                stay.took().into(),
-                branch(&words, stay).join(": ").into(),
-            ];
-            Row(cells, Some(at))
-        };
+        let rows = stays.iter().map(|stay| {
+            let text = branch(&words, stay).join(": ");
+            self.row((stay.begin, stay.end), text)
+        });
         Table {
             title: "Stays, the longest first".into(),
-            columns: vec![
-                Column("At", Cells::At),
-                Column("Took", Cells::Time),
-                Column("State", Cells::Text),
-            ],
-            rows: stays.iter().map(row).collect(),
+            columns: timed("State"),
+            rows: rows.collect(),
             note: shorter(rest.len(), rest.iter().map(|stay| stay.took()).sum()),
         }
+    }
+
+    /// A row of a table with the columns [`timed`].
+    fn row(&self, (begin, end): (u64, u64), text: String) -> Row {
+        let at = self.relative(begin, end);
+        Row(
+            vec![at.0.into(), (end - begin).into(), text.into()],
+            Some(at),
+        )
     }
 
     fn table_of_waits(&self) -> Table {
@@ -225,27 +198,26 @@ impl Report<'_> {
                 .filter_map(|i| waits.get(*i).copied())
                 .collect();
         }
-        let row = |wait: &&Wait| {
-            let at = self.relative(wait.begin, wait.end);
+        let rows = waits.iter().map(|wait| {
             let own = wait.depth == 0 && self.segments.len() == 1;
             let indent = 2 * wait.depth.min(DEEPEST);
             let text = self.wait_text(wait, own);
-            let cells = vec![
-                at.0.into(),
-                took(wait).into(),
-                format!("{:indent$}{text}", "").into(),
-            ];
-            Row(cells, Some(at))
-        };
+            self.row((wait.begin, wait.end), format!("{:indent$}{text}", ""))
+        });
         Table {
             title: "What it was blocked for; indented, what the waker waited for meanwhile".into(),
-            columns: vec![
-                Column("At", Cells::At),
-                Column("Took", Cells::Time),
-                Column("Wait", Cells::Text),
-            ],
-            rows: waits.iter().map(row).collect(),
+            columns: timed("Wait"),
+            rows: rows.collect(),
             note: shorter(rest.len(), rest.iter().map(|wait| took(wait)).sum()),
         }
     }
+}
+
+/// The columns of a table of times with a text.
+fn timed(text: &'static str) -> Vec<Column> {
+    vec![
+        Column("At", Cells::At),
+        Column("Took", Cells::Time),
+        Column(text, Cells::Text),
+    ]
 }

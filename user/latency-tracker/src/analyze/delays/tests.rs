@@ -36,7 +36,7 @@ fn lines(events: &[Event<'_>], to: u64, more: &[&str]) -> Vec<String> {
     report.lines(&args(more))
 }
 
-/// What is shown below this heading.
+/// The lines below this heading.
 fn below(lines: &[String], heading: &str) -> Vec<String> {
     let place = lines
         .iter()
@@ -46,7 +46,7 @@ fn below(lines: &[String], heading: &str) -> Vec<String> {
     rest.take_while(|line| !line.is_empty()).cloned().collect()
 }
 
-/// Thread 7 waits for 8, which a timer has kept, then for 9, which works, and again for 8.
+/// Thread 7 waits for 8, which waited for a timer, then for 9, which works, and again for 8.
 fn waits() -> Vec<Event<'static>> {
     let mut events = vec![
         switch(0, 0, 0, R, 7),
@@ -112,7 +112,7 @@ fn all_waits_are_shown_on_request_and_none_that_is_too_deep_or_too_short() {
         !flat.iter().any(|line| line.contains("a timer")),
         "{flat:?}"
     );
-    // What 8 did is then a summary.
+    // The activity of 8 is then a summary.
     assert!(
         flat[2].contains("hog/8 meanwhile: blocked 80ns (in no recorded"),
         "{flat:?}"

@@ -20,9 +20,9 @@ use super::super::show::Shown;
 use super::super::words::{addition, remedy, unrecorded};
 use super::text::{Row, table};
 
-/// States below a state are shown if they take at least this fraction (1/1000) of the whole time,
+/// States below a state are shown if they take at least this fraction (1/1000) of the whole time.
 const RARE: u64 = 1000;
-/// and at most this number of them.
+/// Maximum number of states that are shown below a state.
 const MOST: usize = 12;
 
 /// A state, with the states that it is divided into.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What else is drawn: the threads and CPUs with lanes, and the arrows between lanes.
+//! The surroundings: the threads and CPUs with lanes, and the arrows between lanes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +26,7 @@ pub(super) struct Places {
 }
 
 impl Scene<'_> {
-    /// The threads with lanes: those of the path, and the others that were awake the longest.
+    /// The threads with lanes: the threads of the path, and the others that were awake the longest.
     pub(super) fn threads(&self, left_out: &mut Vec<String>) -> (Vec<ThreadId>, Vec<ThreadId>) {
         let (from, to) = self.range;
         let mut seen = HashSet::new();
@@ -85,7 +85,7 @@ impl Scene<'_> {
         cpus
     }
 
-    /// Adds an arrow from each recorded waker to the end of the wait: those of the path first.
+    /// Adds an arrow from each recorded waker to the end of the wait, for waits of the path first.
     pub(super) fn arrows(&self, places: &Places, view: &mut View) {
         let (from, to) = self.range;
         let of_path: HashSet<_> = self.waits.iter().map(|w| (w.thread, w.until)).collect();

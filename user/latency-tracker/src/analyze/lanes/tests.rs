@@ -2,10 +2,10 @@
 
 //! The lanes of known events.
 
-use lt_model::{Event, What, why};
+use lt_model::{What, why};
 use serde_json::Value;
 
-use super::super::made::{R, S, at, model, switch, waking};
+use super::super::made::{R, S, at, chain, model, switch};
 use super::super::page::{Limits, page, path};
 use super::*;
 use crate::html::Arrow;
@@ -58,30 +58,9 @@ fn bars(view: &View) -> Vec<String> {
     all
 }
 
-/// 7 waits for 8, which a disk has kept.
-fn chain() -> Vec<Event<'static>> {
-    let disk = What::Irq {
-        number: 24,
-        name: b"disk",
-    };
-    vec![
-        switch(10, 0, 0, R, 7),
-        at(11, 0, What::Call { name: b"fsync" }),
-        switch(13, 0, 7, S, 8),
-        switch(15, 0, 8, S, 0),
-        at(19, 0, disk),
-        waking(20, 0, 8),
-        at(21, 0, What::IrqEnd { number: 24 }),
-        switch(22, 0, 0, R, 8),
-        waking(25, 0, 7),
-        switch(28, 0, 8, S, 7),
-        switch(30, 0, 7, S, 0),
-    ]
-}
-
 #[test]
 fn a_chain_is_drawn_lane_by_lane() {
-    let view = view(&model(&chain()), (10, 30), 2, 1000);
+    let view = view(&model(&chain(10)), (10, 30), 2, 1000);
     assert_eq!(
         bars(&view),
         [
@@ -94,7 +73,7 @@ fn a_chain_is_drawn_lane_by_lane() {
             "waited for 7..12 3 hog/8 waits for disk (interrupt 24)",
             "waited for 12..14 2 hog/8 woken, waits for a CPU",
             "waited for 14..17 0 hog/8 runs",
-            // Nothing is known before the trace and after it.
+            // The time before and after the trace is unknown.
             "late/7 0..2 4 not recorded: the trace starts later",
             "late/7 2..3 0 runs",
             "late/7 3..5 0 runs in fsync",
@@ -131,7 +110,7 @@ fn a_chain_is_drawn_lane_by_lane() {
 
 #[test]
 fn the_tables_have_every_step() {
-    let model = model(&chain());
+    let model = model(&chain(10));
     let thread = model.by_tid(7).next().unwrap();
     let pieces = why::path(&model, thread, 10, 30);
     let shown = Shown {
@@ -170,7 +149,7 @@ fn the_tables_have_every_step() {
     assert_eq!(rows(1)[6][0][4], "woken, waits for CPU 0 (hog/8 for 3ns)");
 }
 
-/// What exceeds a limit is counted.
+/// Bars beyond a limit are counted.
 #[test]
 fn what_is_not_drawn_is_stated() {
     let mut events = vec![switch(0, 0, 0, R, 7)];

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::pftrace::{Pftrace, Slice};
 use super::*;
-use crate::analyze::made::{R, S, at, model, switch, waking};
+use crate::analyze::made::{R, S, chain, model, switch};
 use crate::analyze::words::Facts;
 
 /// Draws a thread's path in that time.
@@ -38,23 +38,7 @@ fn told(trace: &Pftrace, track: &str) -> Vec<String> {
 
 #[test]
 fn a_chain_down_to_a_device_is_drawn() {
-    let disk = What::Irq {
-        number: 24,
-        name: b"disk",
-    };
-    let m = model(&[
-        switch(0, 0, 0, R, 7),
-        at(1, 0, What::Call { name: b"fsync" }),
-        switch(3, 0, 7, S, 8),
-        switch(5, 0, 8, S, 0),
-        at(9, 0, disk),
-        waking(10, 0, 8),
-        at(11, 0, What::IrqEnd { number: 24 }),
-        switch(12, 0, 0, R, 8),
-        waking(15, 0, 7),
-        switch(18, 0, 8, S, 7),
-        switch(20, 0, 7, S, 0),
-    ]);
+    let m = model(&chain(0));
     let thread = m.by_tid(7).next().unwrap();
     let (_, trace) = drawn(&m, thread, (0, 20));
     assert_eq!(
@@ -229,7 +213,7 @@ proptest! {
     }
 }
 
-/// The innermost slices are the pieces; every other slice is completely covered by those within it.
+/// The innermost slices are the pieces; every other slice is completely covered by its inner slices.
 fn check_path(trace: &Pftrace, m: &Model, id: ThreadId, pieces: &[Piece]) {
     let track = trace.track(&format!("Critical path of {}", name(m, id)));
     let slices = trace.on(track.unwrap());
@@ -308,7 +292,7 @@ fn check_tracks(trace: &Pftrace, m: &Model, (from, to): (u64, u64)) {
     }
 }
 
-/// Each arrow goes from the waker, at that time, to where the wakee continues; each wakeup has one arrow.
+/// Each arrow goes from the waker, at the time of the wakeup, to the wakee's next slice; each wakeup has one arrow.
 fn check_arrows(trace: &Pftrace, m: &Model, id: ThreadId, (from, to): (u64, u64)) {
     let mut found: Vec<_> = trace
         .arrows()

@@ -11,7 +11,7 @@ use lt_proc::Nanos;
 
 use crate::trace::When;
 
-/// Help of an analysis: its examples, then what all have in common.
+/// Help of an analysis: its own part, then the common part.
 macro_rules! help {
     ($($own:literal)*) => {
         concat!(

@@ -28,8 +28,9 @@ pub(super) struct Feed<'a> {
     disks: BTreeMap<Disk, String>,
     /// The processors and the starts of their streams.
     streams: Vec<(u32, u64)>,
-    /// What comes before the first event: losses, and threads that perf found.
+    /// Losses and ends of streams before the first event.
     losses: Vec<(u64, u32, u64)>,
+    /// Threads that existed before the first event, as recorded by perf.
     found: BTreeMap<i32, Vec<u8>>,
     builder: Option<Builder>,
     range: Range,
@@ -37,7 +38,7 @@ pub(super) struct Feed<'a> {
     too_many: bool,
 }
 
-/// What was found.
+/// The result of reading a trace.
 pub(super) struct Found {
     pub(super) subject: Subject,
     pub(super) tables: Tables,
@@ -47,7 +48,7 @@ pub(super) struct Found {
     pub(super) range: (u64, u64),
     /// Start and end of the trace.
     pub(super) span: (u64, u64),
-    /// The range that was asked for; the first interval begins with it.
+    /// The requested range; the first interval starts with it.
     pub(super) asked: (u64, u64),
 }
 
@@ -87,7 +88,7 @@ impl<'a> Feed<'a> {
             builder.has_stream(*cpu, *begin);
         }
         for (time, cpu, until) in std::mem::take(&mut self.losses) {
-            builder.feed(&lost(time, cpu, until));
+            lose(&mut builder, time, cpu, until);
         }
         for (tid, name) in std::mem::take(&mut self.found) {
             let step = Step::Known(What::There { tid, name: &name });
@@ -145,13 +146,17 @@ impl<'a> Feed<'a> {
     }
 }
 
-fn lost(time: u64, cpu: u32, until: u64) -> Seen<'static> {
-    Seen {
+/// Passes on that events of a CPU are not recorded, see [`Sink::lost`].
+fn lose(builder: &mut Builder, time: u64, cpu: u32, until: u64) {
+    if until == u64::MAX {
+        return builder.ends_stream(time, cpu);
+    }
+    builder.feed(&Seen {
         time,
         cpu,
         tid: None,
         step: Step::Known(What::Lost { until }),
-    }
+    });
 }
 
 impl Sink for Feed<'_> {
@@ -188,9 +193,7 @@ impl Sink for Feed<'_> {
     fn lost(&mut self, time: u64, cpu: u32, until: u64) {
         match &mut self.builder {
             _ if time == 0 => self.streams.push((cpu, until)),
-            Some(builder) if until == u64::MAX => builder.ends_stream(time, cpu),
-            Some(builder) => builder.feed(&lost(time, cpu, until)),
-            None if until == u64::MAX => {}
+            Some(builder) => lose(builder, time, cpu, until),
             None => self.losses.push((time, cpu, until)),
         }
     }

@@ -29,8 +29,8 @@ const RAISE: Need = Need::Event(&["irq_softirq_raise", "softirq_raise"]);
 const INSERT: Need = Need::Event(&["block_rq_insert"]);
 const ISSUE: Need = Need::Event(&["block_rq_issue"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
-const CONTENDED: Need = Need::Event(&["contention_begin"]);
-const ACQUIRED: Need = Need::Event(&["contention_end"]);
+const CONTENDED: Need = Need::Event(&["contention_begin", "lock_contention_begin"]);
+const ACQUIRED: Need = Need::Event(&["contention_end", "lock_contention_end"]);
 
 impl Subject {
     /// The name of the subcommand.
@@ -57,7 +57,7 @@ impl Subject {
         }
     }
 
-    /// The tables that a trace with these events cannot have, although half of what they need may be recorded.
+    /// The tables that a trace with these events cannot have, although it may have half of the needed events.
     pub(super) fn without(self, has: &dyn Fn(Need) -> bool) -> Vec<Kind> {
         let pairs: &[(Kind, [Need; 2])] = match self {
             Self::Irq => &[

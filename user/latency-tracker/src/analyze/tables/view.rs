@@ -9,7 +9,7 @@ use lt_model::tables::{By, Case, Extra, Key, Kind, Object, Operation, Row, Table
 use super::args::TableArgs;
 use super::feed::{Found, SHOWN};
 
-/// What to print.
+/// The report to print.
 pub(super) struct Report<'a> {
     pub(super) found: Found,
     caveats: Vec<String>,
@@ -112,7 +112,7 @@ impl<'a> Report<'a> {
         &self.found.hints
     }
 
-    /// That the range reaches beyond the trace.
+    /// A note if the range reaches beyond the trace.
     pub(super) fn outside(&self) -> Option<String> {
         let ((begin, end), (from, to)) = (self.found.span, self.found.asked);
         let is_outside = from < begin || to != u64::MAX && to > end;
@@ -209,7 +209,7 @@ impl<'a> Report<'a> {
         (lines, count)
     }
 
-    /// As [`Report::shown`], for a person.
+    /// The rows that a person sees by default, and how many there are.
     pub(super) fn few<'t>(&self, table: &'t Table) -> (Vec<Line<'t>>, usize) {
         self.shown(table, Some(SHOWN))
     }

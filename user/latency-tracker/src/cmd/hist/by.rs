@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::cli::HistArgs;
 
-/// What `--json` prints; times in ns.
+/// The output of `--json`; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
     instance: &'a str,
@@ -30,7 +30,7 @@ struct Report<'a> {
 struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'a Fields>,
-    /// Of the sum of all delays, in parts per million.
+    /// The share of the sum of all delays, in parts per million.
     share_ppm: u64,
     /// Upper bounds of buckets.
     percentiles: BTreeMap<&'static str, u64>,
@@ -38,7 +38,7 @@ struct Row<'a> {
     delays: &'a Delays,
 }
 
-/// The instances and what was read of each before, for intervals.
+/// The instances, and the last reading of each, for intervals.
 pub(super) struct ByLabel<'a> {
     root: &'a ProcRoot,
     args: &'a HistArgs,
@@ -72,7 +72,7 @@ impl<'a> ByLabel<'a> {
         })
     }
 
-    /// Reads an instance, from which the next interval begins.
+    /// Reads an instance; the next interval starts with this reading.
     pub(super) fn read(&mut self, name: &str) -> Result<()> {
         self.before
             .insert(name.to_string(), self.root.labels(name)?);
@@ -96,7 +96,7 @@ impl<'a> ByLabel<'a> {
             String::new()
         };
         out::line(&format!("{time}{name}"))?;
-        for line in table(&shown, &stats) {
+        for line in table(&shown, &stats, interval.is_none()) {
             out::line(&line)?;
         }
         out::line("")
@@ -162,12 +162,12 @@ const COLUMNS: [(&str, &str); 4] = [
     (">P99.9", "p99.9"),
 ];
 
-fn table(labels: &Labels, stats: &Stats) -> Vec<String> {
+/// Returns the lines of a table; the longest delays are known only if it `is_whole`, not of an interval.
+fn table(labels: &Labels, stats: &Stats, is_whole: bool) -> Vec<String> {
     let cells = |name: String, row: &Row<'_>| {
         let ns = |known: Option<u64>| known.map_or("-".to_string(), |ns| Nanos(ns).to_string());
         let mut cells = vec![name, out::thousands(row.delays.count)];
         cells.extend(COLUMNS.map(|(_, name)| ns(row.percentiles.get(name).copied())));
-        // The largest delay of an interval is not known; the end of its bucket is.
         let last = row.delays.histogram.quantile(1_000_000);
         cells.push(ns(if row.delays.max > 0 {
             Some(row.delays.max)
@@ -205,7 +205,13 @@ fn table(labels: &Labels, stats: &Stats) -> Vec<String> {
             labels.max_labels
         ));
     }
-    lines.push("(percentiles are upper bounds, at most 1/8 above the true value)".to_string());
+    let bounds = match is_whole {
+        true => "percentiles",
+        false => "percentiles and MAX",
+    };
+    lines.push(format!(
+        "({bounds} are upper bounds, at most 1/8 above the true value)"
+    ));
     lines.push(format!("lost: events {}", out::lost(stats)));
     lines
 }
@@ -223,7 +229,7 @@ mod tests {
     fn the_longest_total_is_first_and_other_last() {
         let labels = Labels::parse(TEXT).unwrap();
         let stats = Stats::parse("ended 7\nfull 3\n").unwrap();
-        let lines = table(&labels, &stats);
+        let lines = table(&labels, &stats, true);
         let words = |line: &str| {
             line.split_whitespace()
                 .map(str::to_string)
@@ -247,6 +253,10 @@ mod tests {
         assert!(lines[4].starts_with("full: 2 labels"));
         assert_eq!(lines.last().unwrap(), "lost: events 3 (pool full)");
         assert!(lines.iter().all(|line| line.len() <= 80), "{lines:?}");
+        let of_interval = table(&labels.since(&labels), &stats, false);
+        assert!(of_interval.contains(
+            &"(percentiles and MAX are upper bounds, at most 1/8 above the true value)".to_string()
+        ));
     }
 
     #[test]
@@ -254,7 +264,7 @@ mod tests {
         let labels = "by=cpu labels=0 max_labels=16 full=0 memory=1\n\
             other count=0 sum=0 min=0 max=0 buckets=\n";
         let labels = Labels::parse(labels).unwrap();
-        let lines = table(&labels, &Stats::parse("ended 0\n").unwrap());
+        let lines = table(&labels, &Stats::parse("ended 0\n").unwrap(), true);
         assert_eq!(lines[0], "no operation has ended");
     }
 

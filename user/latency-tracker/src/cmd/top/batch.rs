@@ -22,13 +22,13 @@ use crate::cli::TopArgs;
 /// Lines of alerts, and of operations in flight, below each table.
 const LINES: usize = 10;
 
-/// What `--json` prints; times in ns.
+/// The output of `--json`; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
     /// `CLOCK_MONOTONIC`.
     time: u64,
     instances: Vec<One<'a>>,
-    /// Alerts since the report before, the oldest first.
+    /// Alerts since the previous report, the oldest first.
     alerts: &'a [Alert],
     /// Number of alerts that were overwritten before they were read.
     missed: u64,
@@ -101,7 +101,7 @@ pub(super) fn run(reader: &mut Reader<'_>, args: &TopArgs, count: u64) -> Result
     Ok(Outcome::Fine)
 }
 
-/// Waits, and meanwhile reads the alerts that come; returns false if a signal came first.
+/// Reads new alerts until a time; returns false if a signal came first.
 fn wait(reader: &mut Reader<'_>, signals: &Signals, until: Instant) -> Result<bool> {
     loop {
         let slice = until.min(Instant::now() + SLICE);

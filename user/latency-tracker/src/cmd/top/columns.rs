@@ -7,8 +7,8 @@
 //! slow_disk block     312  2.10ms  9.44ms  20.4ms   12 +3        2  8.31ms     -  ..:.:::|:...
 //! ```
 //!
-//! Where the width is limited, names are cut, then the graph gives way, then columns are left out in
-//! the order of [`SPARE`]. `LOST` is there only if something was lost.
+//! If the width is limited, names are cut first. Then the graph is left out, and then columns, in the order of
+//! [`SPARE`]. `LOST` is shown only if a loss counter is not 0.
 
 use std::cmp::Ordering;
 
@@ -42,11 +42,11 @@ const SPARE: [Column; 6] = [
     Column::Alerts,
 ];
 
-/// Least widths of the columns of text.
+/// Minimum widths of the columns of text.
 const NARROWEST_NAME: usize = 10;
 const NARROWEST_TRACKER: usize = 7;
 
-/// Least and greatest width of the graph.
+/// Minimum and maximum width of the graph.
 const GRAPH: usize = 8;
 const WIDEST_GRAPH: usize = 60;
 
@@ -124,7 +124,7 @@ impl Column {
 pub(super) const P50: u64 = 500_000;
 pub(super) const P99: u64 = 990_000;
 
-/// The sum of what was lost.
+/// The sum of the losses.
 fn lost(row: &Row) -> u64 {
     row.lost()
         .fold(0, |sum, (_, count)| sum.saturating_add(count))
@@ -204,7 +204,7 @@ impl Layout {
         self.columns.iter().map(|(_, width)| width).sum::<usize>() + gaps
     }
 
-    /// Cuts the columns of text, as far as necessary and possible.
+    /// Cuts the columns of text to fit the limit, but not below their minimum widths.
     fn shrink(&mut self, limit: usize) {
         let mut over = self.width().saturating_sub(limit);
         for (column, width) in self.columns.iter_mut().rev() {

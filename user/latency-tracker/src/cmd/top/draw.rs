@@ -28,10 +28,10 @@ use super::rows::Row;
 use super::state::{Graph, Prompt, State};
 use crate::cli::Column;
 
-/// The smallest screen that is drawn.
+/// The smallest supported screen: columns, lines.
 const LEAST: (u16, u16) = (40, 10);
 
-/// The least number of lines for the table of instances.
+/// Minimum number of lines for the table of instances.
 const LEAST_ROWS: usize = 3;
 
 /// Draws the screen.
@@ -142,13 +142,13 @@ fn title(state: &State, first: usize, shown: usize, all: usize) -> Line<'static>
     Line::from(spans)
 }
 
-/// Returns a line about what was lost, if anything was.
+/// Returns a line about losses, if there are any.
 fn warning(state: &State, width: usize) -> Option<Line<'static>> {
     let lost = lost(state.all(), state.missed)?;
     Some(Line::styled(out::fit(&lost, width), state.warns()))
 }
 
-/// Returns a sentence about what was lost in which instance.
+/// Returns a sentence about the losses of each instance.
 pub(super) fn lost(rows: &[Row], missed: u64) -> Option<String> {
     let one = |row: &Row| {
         let lost: Vec<String> = row.lost().map(|(key, n)| format!("{key}={n}")).collect();
@@ -263,7 +263,7 @@ fn last_line(state: &State) -> Line<'static> {
     Line::from(spans)
 }
 
-/// What is not obvious in the columns.
+/// Explains the columns.
 const MEANINGS: [&str; 7] = [
     "RATE     operations that ended, per second of the last interval",
     "P50 P99  of their delays: upper bounds, at most 1/8 above the true value",

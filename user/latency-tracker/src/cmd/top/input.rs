@@ -2,12 +2,14 @@
 
 //! Keys from the bytes of a terminal.
 //!
-//! The sequences are those of xterm, of the Linux console and of rxvt. A sequence may arrive in
-//! parts; an Esc that nothing follows is the key Esc, which the caller decides by time
-//! ([`Decoder::is_waiting`], [`Decoder::finish`]).
+//! Knows the sequences of xterm, the Linux console and rxvt. A sequence may arrive in parts. An Esc
+//! that nothing follows within [`ESC_TIME`] is the key Esc; the caller provides the clock
+//! ([`Decoder::due`], [`Decoder::finish`]).
 //!
-//! Why not crossterm's reader: it reads the terminal again for as long as a read fails, so it would
-//! use a whole CPU once the terminal is gone.
+//! crossterm's reader retries for as long as a read fails, so it would use a whole CPU once the
+//! terminal is gone.
+
+use std::time::{Duration, Instant};
 
 /// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,18 +33,23 @@ pub(super) enum Key {
 
 const ESC: u8 = 0x1b;
 
-/// Longest sequence that is waited for; longer ones are dropped.
+/// Longest sequence to wait for; longer sequences are dropped.
 const LONGEST: usize = 16;
 
-/// Bytes that are not a whole key yet.
+/// Maximum time between two parts of a sequence.
+const ESC_TIME: Duration = Duration::from_millis(50);
+
+/// The bytes of an incomplete key.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     partial: Vec<u8>,
+    /// When the next part must have arrived; `None` if nothing is incomplete.
+    due: Option<Instant>,
 }
 
 impl Decoder {
-    /// Adds bytes, and returns the keys that are complete.
-    pub(super) fn add(&mut self, bytes: &[u8]) -> Vec<Key> {
+    /// Adds bytes that were read at this time, and returns the complete keys.
+    pub(super) fn add(&mut self, bytes: &[u8], now: Instant) -> Vec<Key> {
         self.partial.extend_from_slice(bytes);
         let mut keys = Vec::new();
         while let Some((key, length)) = first(&self.partial) {
@@ -52,16 +59,18 @@ impl Decoder {
         if self.partial.len() > LONGEST {
             self.partial.clear();
         }
+        self.due = (!self.partial.is_empty()).then(|| now + ESC_TIME);
         keys
     }
 
-    /// Whether a sequence has begun.
-    pub(super) fn is_waiting(&self) -> bool {
-        !self.partial.is_empty()
+    /// The time at which to call [`Decoder::finish`], if a key is incomplete.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
     }
 
-    /// Ends the wait for the rest of a sequence.
-    pub(super) fn finish(&mut self) -> Option<Key> {
+    /// Drops an incomplete sequence if its next part is overdue, and returns the key Esc if there is only an Esc.
+    pub(super) fn finish(&mut self, now: Instant) -> Option<Key> {
+        self.due.take_if(|due| *due <= now)?;
         let partial = std::mem::take(&mut self.partial);
         (partial == [ESC]).then_some(Key::Esc)
     }
@@ -93,7 +102,7 @@ fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     Some((Some(key), 1))
 }
 
-/// As [`first`], for bytes that start with Esc.
+/// Returns the first key of bytes that start with Esc, and its number of bytes. See [`first`].
 fn sequence(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     match *bytes.get(1)? {
         // The Linux console: F1 to F5.
@@ -160,7 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn keys(bytes: &[u8]) -> Vec<Key> {
-        Decoder::default().add(bytes)
+        Decoder::default().add(bytes, Instant::now())
     }
 
     #[test]
@@ -189,27 +198,38 @@ mod tests {
 
     #[test]
     fn a_sequence_may_come_in_parts_and_a_lone_esc_is_a_key() {
+        let now = Instant::now();
         let mut decoder = Decoder::default();
-        assert_eq!(decoder.add(b"j\x1b"), [Key::Char('j')]);
-        assert!(decoder.is_waiting());
-        assert_eq!(decoder.add(b"[2"), []);
-        assert_eq!(decoder.add(b"1~k"), [Key::F(10), Key::Char('k')]);
-        assert!(!decoder.is_waiting());
-        assert_eq!(decoder.add(b"\x1b"), []);
-        assert_eq!(decoder.finish(), Some(Key::Esc));
-        assert_eq!(decoder.finish(), None);
-        assert_eq!(decoder.add(b"\x1b\x1b[A"), [Key::Esc, Key::Up]);
+        assert_eq!(decoder.add(b"j\x1b", now), [Key::Char('j')]);
+        assert_eq!(decoder.due(), Some(now + ESC_TIME));
+        assert_eq!(decoder.add(b"[2", now), []);
+        assert_eq!(decoder.add(b"1~k", now), [Key::F(10), Key::Char('k')]);
+        assert_eq!(decoder.due(), None);
+        assert_eq!(decoder.add(b"\x1b", now), []);
+        assert_eq!(decoder.finish(now + ESC_TIME), Some(Key::Esc));
+        assert_eq!(decoder.finish(now + ESC_TIME), None);
+        assert_eq!(decoder.add(b"\x1b\x1b[A", now), [Key::Esc, Key::Up]);
+    }
+
+    #[test]
+    fn a_tick_between_two_parts_cuts_no_sequence() {
+        let now = Instant::now();
+        let tick = now + ESC_TIME / 2;
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.add(b"\x1b", now), []);
+        assert_eq!(decoder.finish(tick), None);
+        assert_eq!(decoder.add(b"[A", tick), [Key::Up]);
     }
 
     proptest! {
         #[test]
         fn cuts_change_nothing(bytes: Vec<u8>, at: usize) {
             let at = at % (bytes.len() + 1);
-            let mut decoder = Decoder::default();
-            let mut parts = decoder.add(&bytes[..at]);
+            let (mut decoder, now) = (Decoder::default(), Instant::now());
+            let mut parts = decoder.add(&bytes[..at], now);
             // A sequence that is too long is dropped, wherever it is cut.
             prop_assume!(!bytes.contains(&ESC) || bytes.len() < LONGEST);
-            parts.extend(decoder.add(&bytes[at..]));
+            parts.extend(decoder.add(&bytes[at..], now));
             prop_assert_eq!(parts, keys(&bytes));
         }
     }

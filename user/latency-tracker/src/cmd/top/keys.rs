@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What each key does, as in htop where htop has such a key.
+//! The action of each key, as in htop if htop has such a key.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ const SHORTEST: Duration = Duration::from_millis(10);
 /// Number of rows of a page.
 const PAGE: usize = 10;
 
-/// What the caller must do after a key.
+/// The caller's next action after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Todo {
     /// Draw.

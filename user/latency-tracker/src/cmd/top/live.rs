@@ -26,9 +26,6 @@ use super::state::State;
 use super::{End, SLICE, end, next};
 use crate::cli::TopArgs;
 
-/// How long the rest of a key's sequence may take, after its Esc.
-const ESC_TIME: Duration = Duration::from_millis(50);
-
 pub(super) fn run(
     reader: &mut Reader<'_>,
     args: &TopArgs,
@@ -70,7 +67,7 @@ struct Live<'a, 'r> {
     state: State,
     screen: Screen,
     keys: Decoder,
-    /// Number of readings until the end; the last one stays for an interval, too.
+    /// Number of readings until the end. The last one also stays for an interval.
     left: u64,
     /// The time of the next reading.
     next: Instant,
@@ -80,19 +77,17 @@ impl Live<'_, '_> {
     fn run(&mut self, signals: &Signals, terminal: &OfTerminal) -> Result<End> {
         self.draw()?;
         loop {
-            let now = Instant::now();
-            let mut until = now + SLICE;
-            if self.keys.is_waiting() {
-                until = now + ESC_TIME;
-            }
-            if !self.state.is_paused {
-                until = until.min(self.next);
-            }
+            let slice = Instant::now() + SLICE;
+            let tick = (!self.state.is_paused).then_some(self.next);
+            let until = [tick, self.keys.due()]
+                .into_iter()
+                .flatten()
+                .fold(slice, Instant::min);
             match signals.wait([self.screen.input(), &terminal.pipe], Some(until))? {
                 Wake::Signal => return Ok(End::Wanted),
                 Wake::Ready => {}
                 Wake::Timeout => {
-                    let esc = self.keys.finish();
+                    let esc = self.keys.finish(Instant::now());
                     if let Some(end) = self.press(esc)? {
                         return Ok(end);
                     }
@@ -113,7 +108,7 @@ impl Live<'_, '_> {
         self.screen.draw(|frame| draw(state, frame))
     }
 
-    /// Does what the signals of the terminal ask for.
+    /// Handles the signals about the terminal.
     fn obey(&mut self, terminal: &OfTerminal) -> Result<()> {
         let (mut pipe, mut bytes) = (&terminal.pipe, [0; 64]);
         let _ = pipe.read(&mut bytes);
@@ -137,7 +132,7 @@ impl Live<'_, '_> {
         self.draw()
     }
 
-    /// Handles the keys that are there.
+    /// Handles the available keys.
     fn read_keys(&mut self) -> Result<Option<End>> {
         let mut polled = [PollFd::new(self.screen.input().as_fd(), PollFlags::POLLIN)];
         if poll(&mut polled, PollTimeout::ZERO).unwrap_or(0) == 0 {
@@ -146,7 +141,7 @@ impl Live<'_, '_> {
         let mut bytes = [0; 256];
         let (mut input, keys) = (self.screen.input(), &mut self.keys);
         let pressed = match input.read(&mut bytes) {
-            Ok(n) if n > 0 => keys.add(&bytes[..n]),
+            Ok(n) if n > 0 => keys.add(&bytes[..n], Instant::now()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
             // The terminal is gone.
@@ -176,7 +171,7 @@ impl Live<'_, '_> {
         Ok(None)
     }
 
-    /// Reads the instances if it is time, and takes over the alerts anyhow.
+    /// Reads the instances if they are due, and the alerts in any case.
     fn tick(&mut self) -> Result<Option<End>> {
         let start = Instant::now();
         if self.state.is_paused || start < self.next {
@@ -201,7 +196,7 @@ impl Live<'_, '_> {
     }
 }
 
-/// Whether the language has the bars of a graph.
+/// Whether the locale's encoding is UTF-8, which has the bars of a graph.
 fn is_unicode() -> bool {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let language = ["LC_ALL", "LC_CTYPE", "LANG"]

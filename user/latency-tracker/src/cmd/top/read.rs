@@ -24,7 +24,7 @@ use lt_proc::{Alert, Histogram, Instance, Pending, ProcError, ProcRoot, Stats, S
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 
-/// How much of `pending` is read.
+/// Number of bytes of `pending` that are read.
 const HEAD: u64 = 16 << 10;
 
 /// A reading of `pending` may take one part in `PAUSE` of a CPU.
@@ -33,7 +33,7 @@ const PAUSE: u32 = 20;
 /// Number of alerts that are kept.
 pub(super) const KEPT: usize = 256;
 
-/// What is known about one instance at one time.
+/// The state of one instance at one time.
 #[derive(Debug, Clone)]
 pub(super) struct OneReading {
     pub(super) instance: Instance,
@@ -154,8 +154,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Takes over the alerts that are there, so that the ring does not overwrite them during a long
-    /// interval.
+    /// Reads the available alerts, so that the ring does not overwrite them during a long interval.
     pub(super) fn drain(&mut self) -> Result<()> {
         let path = self.root.path().join("alerts");
         let inode = fs::metadata(&path).map(|meta| meta.ino()).ok();
@@ -168,7 +167,7 @@ impl<'a> Reader<'a> {
         let Some(stream) = &self.stream else {
             return Ok(());
         };
-        // A reading takes at most as many bytes as the ring has, so that it ends while alerts come
+        // A reading takes at most the bytes of a full ring, so that it ends even if alerts come
         // faster than they are parsed.
         for _ in 0..CHUNKS {
             let chunk = match self.lines.read(stream) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What happened in an interval: the difference of two readings of an instance.
+//! The events of an interval: the difference of two readings of an instance.
 //!
-//! Nothing is reset, so other readers of the counters are not disturbed. An instance that was not
-//! in the reading before started within the interval: its counters are the difference. In the first
-//! reading they count since its start.
+//! Nothing is reset, so other readers of the counters are not disturbed. An instance that was not in the previous
+//! reading started within the interval: its counters are the difference. In the first reading they count since its
+//! start.
 
 use std::time::Duration;
 
@@ -12,10 +12,13 @@ use lt_proc::{Histogram, Pending, Stats};
 
 use super::read::{OneReading, Reading};
 
-/// Counters of what was lost, or was not done for want of room.
-const LOSSES: [&str; 7] = [
+/// Counters of lost operations and alerts, and of actions that lacked room.
+const LOSSES: [&str; 10] = [
     "full",
     "crowded",
+    "missed",
+    "unserved",
+    "work_full",
     "negative",
     "alerts_lost",
     "alerts_suppressed",
@@ -37,15 +40,15 @@ pub(super) struct Row {
     pub(super) interval: Option<Duration>,
     /// Operations that ended in the interval.
     pub(super) ended: u64,
-    /// Their delays.
+    /// The delays of the operations that ended in the interval.
     pub(super) delays: Histogram,
-    /// The longest of them, ns; an upper bound unless it is the longest since the start.
+    /// The longest of these delays, ns; an upper bound unless it is the longest since the start.
     pub(super) max: Option<u64>,
     /// Alerts raised in the interval.
     pub(super) new_alerts: u64,
     /// The oldest operations in flight, the oldest first.
     pub(super) oldest: Vec<Pending>,
-    /// Whether they are from an earlier reading.
+    /// Whether `oldest` is from an earlier reading.
     pub(super) is_old: bool,
     /// All counters, since the start of the instance.
     pub(super) stats: Stats,
@@ -61,7 +64,7 @@ impl Row {
             Some(before) => now.delays.since(&before.delays),
             None => now.delays.clone(),
         };
-        // The longest delay since the start limits that of any interval.
+        // The longest delay since the start limits the delays of any interval.
         let longest = match now.stats.count("max") {
             0 => u64::MAX,
             max => max,
@@ -117,7 +120,8 @@ pub(super) fn rows(now: &Reading, before: Option<&Reading>) -> Vec<Row> {
     now.all.iter().map(row).collect()
 }
 
-/// Whether two readings are of one instance, and not of another one that has replaced it.
+/// Whether two readings are of one instance. A false result means that another instance has
+/// replaced it.
 fn is_same(before: &OneReading, now: &OneReading) -> bool {
     let grows = |key: &&str| before.stats.count(key) <= now.stats.count(key);
     before.instance.name == now.instance.name

@@ -2,9 +2,9 @@
 
 //! The terminal, in raw mode and on its alternate screen, and back.
 //!
-//! It is restored when the [`Screen`] is dropped, when the program is suspended, and before the
-//! message of a panic. The size is that of the output, from the kernel. Nothing is asked of the
-//! terminal itself: one that does not answer would hang the program.
+//! It is restored when the [`Screen`] is dropped, when the program is suspended, and before the message of a panic. The
+//! kernel reports the size of the output. The terminal itself is not queried: one that does not answer would hang the
+//! program.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -85,7 +85,7 @@ impl Screen {
         tcgetattr(&self.input).is_err()
     }
 
-    /// Draws a frame; only what has changed is written.
+    /// Draws a frame; writes only the changes.
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> Result<()> {
         self.terminal
             .draw(draw)
@@ -193,7 +193,7 @@ fn lock() -> MutexGuard<'static, Option<Restore>> {
     RESTORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes the message of a panic visible: the alternate screen would take it along.
+/// Makes the message of a panic visible: it would vanish with the alternate screen.
 fn restore_before_panic_messages() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What `top` shows: the last interval, a history, the latest alerts, and what the user has chosen.
+//! The state of `top`: the last interval, a history, the latest alerts, and the user's choices.
 //!
-//! Nothing here reads a file or knows a terminal, so that all of it is tested without either.
+//! This code reads no file and uses no terminal, so that tests need neither.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -24,16 +24,16 @@ struct Point {
     ended: Option<u64>,
 }
 
-/// What the user is typing at the bottom of the screen.
+/// The input line at the bottom of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Prompt {
-    /// A filter, and the one before.
+    /// A filter; contains the previous filter.
     Filter(String),
     /// A new interval.
     Interval(String),
 }
 
-/// What the graph shows.
+/// The values in the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Graph {
     P99,
@@ -51,7 +51,7 @@ pub(super) struct State {
     alerts: VecDeque<Alert>,
     /// Number of alerts that were not read in time.
     pub(super) missed: u64,
-    /// Operations that were in flight at the reading before, too: instance, start, thread.
+    /// Operations that were also in flight at the previous reading: instance, start, thread.
     seen: HashSet<(String, u64, u64)>,
     /// `CLOCK_MONOTONIC`, ns, at the last reading.
     pub(super) time: u64,
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Takes over a reading: the interval is the time since the one before.
+    /// Applies a reading. The interval is the time since the previous reading.
     pub(super) fn update(&mut self, reading: Reading) {
         if self.before.is_some() {
             self.seen = self.in_flight().map(|(row, p)| identity(row, p)).collect();
@@ -191,8 +191,8 @@ impl State {
 
     /// The oldest operations in flight of the instances that pass the filter, at most `most`.
     ///
-    /// Each instance has an equal share, and what one does not need goes to the others: the threads
-    /// that sleep for hours in an instance of `offcpu` must not hide a hanging disk.
+    /// Each instance has an equal share, and gives unused lines to the others: the threads that
+    /// sleep for hours in an instance of `offcpu` must not hide a hanging disk.
     pub(super) fn pending(&self, most: usize) -> Vec<(&Row, &Pending)> {
         let mut rows = self.rows();
         rows.retain(|row| !row.oldest.is_empty());
@@ -207,7 +207,7 @@ impl State {
         shown
     }
 
-    /// Whether an operation was in flight at the reading before.
+    /// Whether an operation was in flight at the previous reading.
     pub(super) fn has_grown(&self, row: &Row, pending: &Pending) -> bool {
         self.seen.contains(&identity(row, pending))
     }

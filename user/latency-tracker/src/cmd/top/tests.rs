@@ -183,7 +183,7 @@ fn an_interval_is_the_difference_of_two_readings() {
         (0, None, None)
     );
     assert_eq!(all[1].rate(), Some(0.0));
-    // It has started since: all of its counters are from the interval.
+    // The instance has started since, so all of its counters belong to the interval.
     assert_eq!((all[2].ended, all[2].rate()), (4, Some(2.0)));
     assert_eq!(all[2].max, Some(700), "the longest delay limits its bucket");
 }
@@ -249,7 +249,7 @@ fn each_instance_has_a_share_of_the_list_of_operations_in_flight() {
     assert_eq!(shown(7).iter().filter(|name| **name == "sleeps").count(), 5);
     assert_eq!(shown(1).len(), 1);
     assert_eq!(shown(0).len(), 0);
-    // One is left of the disk's, and has grown.
+    // One operation of the disk is left, and is older.
     disk.oldest = vec![pending(90 * MS, 77), pending(4 * MS, 79)];
     state.update(reading(1, vec![sleeps, disk]));
     let grown: Vec<(u64, bool)> = state

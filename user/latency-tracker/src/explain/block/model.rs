@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reconstructs what happened to the late request from the events of a trace.
+//! Reconstructs the life of a late request from the events of a trace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -76,7 +76,7 @@ impl Took {
     }
 }
 
-/// What the trace shows about one alert.
+/// The facts about one alert that the trace shows.
 #[derive(Debug, Clone)]
 pub(crate) struct Explanation {
     pub(crate) alert: Alert,
@@ -84,7 +84,7 @@ pub(crate) struct Explanation {
     pub(crate) request: Option<Request>,
     /// The queue, if the issue of the request is also in the trace.
     pub(crate) queue: Option<DeviceQueue>,
-    /// Why the other activity of the device is not known, if it is not.
+    /// Why the other activity of the device is unknown, if it is.
     pub(crate) gap: Option<Unrecorded>,
     /// The CPU that issued it, and the time that each task ran there meanwhile, longest first.
     pub(crate) ran: Option<(u32, Vec<(Task, u64)>)>,

@@ -39,6 +39,9 @@ impl fmt::Display for Explanation {
         for function in &stack {
             writeln!(f, "  {}", printable(function))?;
         }
+        for line in crate::ustack::lines(alert, 0) {
+            writeln!(f, "{line}")?;
+        }
         writeln!(f)?;
         if let Some(verdict) = self.verdict() {
             for line in out::wrap(&verdict, 2) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The life of every request of one device, as far as the trace shows it.
+//! The recorded life of every request of one device.
 
 use super::event::Event;
 

@@ -98,7 +98,7 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
         ),
         "{of_b}"
     );
-    // The limit of a level above counts there. A cgroup beside it, and one without a limit, do not matter.
+    // The limit of a higher level counts at that level. A sibling cgroup, and a cgroup without a limit, do not matter.
     let levels = [
         cgroup("/a/b", "max 100000", &grown),
         cgroup("/a", HALF, &grown),
@@ -116,7 +116,7 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
         of_one.contains("by cpu.max of its cgroup or an ancestor"),
         "{of_one}"
     );
-    // Released before the period ended, which only the time shows.
+    // The quota was released before the period ended, as only the time shows.
     let slack = [counters(500, 3, 10), counters(95_000, 3, 100)];
     let of_slack = of_quota(&evidence(&[cgroup("/a/b", HALF, &slack)]));
     assert!(
@@ -132,7 +132,7 @@ fn a_quota_whose_counter_is_not_known_is_offered_and_one_that_has_not_grown_excl
         assert!(said.starts_with(begin), "{said}");
     };
     is_open(of_quota(&Evidence::default()));
-    // Grown before the delay or after it, as far as is known.
+    // Growth that may have come before or after the delay.
     for times in [[500, 600], [95_000, 99_000], [2000, 95_000], [500, 50_000]] {
         let reads = [counters(times[0], 3, 10), counters(times[1], 4, 20)];
         is_open(of_quota(&evidence(&[cgroup("/a/b", HALF, &reads)])));
@@ -156,7 +156,7 @@ fn a_counter_alone_names_no_quota() {
     let grown = [counters(500, 3, 10), counters(95_000, 4, 80)];
     let evidence = evidence(&[cgroup("/a/b", HALF, &grown)]);
     let alert = alert("threshold", (1000, 92_000), "");
-    // A neighbour has the CPU.
+    // Another thread has the CPU.
     let mut busy = throttled();
     busy[1] = switch(1000, 0, 7, R, 8);
     busy[4] = switch(92_000, 0, 8, R, 7);
@@ -164,17 +164,20 @@ fn a_counter_alone_names_no_quota() {
     let expected = "was switched out while runnable, and waited for CPU 0, which ran hog/8; meanwhile a \
                     quota was used up (cpu.max of cgroup /a/b), perhaps by another thread.";
     assert!(said.ends_with(expected), "{said}");
-    // A neighbour has it for a third of the time: then it may be why.
+    // Another thread has the CPU for a third of the time, so it may be the cause.
     let mut partly = throttled();
     partly.splice(
         2..2,
         [switch(20_000, 0, 0, R, 8), switch(50_000, 0, 8, S, 0)],
     );
     let said = verdict(&partly, &alert, &evidence);
-    let expected =
-        "perhaps cpu.max, whose counters have grown, although the CPU also ran other threads.";
+    let expected = "perhaps cpu.max of cgroup /a/b, whose counters have grown meanwhile.";
     assert!(said.ends_with(expected), "{said}");
-    // The CPU is slow to leave idle, and a period ends meanwhile.
+    // The timer that refilled the quota is not recorded.
+    partly.drain(4..6);
+    let said = verdict(&partly, &alert, &evidence);
+    assert!(said.ends_with(expected), "{said}");
+    // The CPU is slow to leave idle, and a period ends in this time.
     let idle = |time, enters| at(time, 0, What::Idle { enters });
     let slow = [
         switch(0, 0, 0, R, 7),
@@ -203,7 +206,7 @@ const HIGH: &str =
     " stack=__mem_cgroup_handle_over_high+0x1a0/0x230,exit_to_user_mode_loop+0x91/0x130";
 const QUOTA: &str = " stack=preempt_schedule_thunk+0x16/0x30,throttle_cfs_rq_work+0x1e0/0x200,task_work_run+0x5b/0xa0";
 
-/// 7 sleeps twice, each time until a timer; for the second time from then on.
+/// 7 sleeps twice, each time until a timer expires; the second sleep starts at `again`.
 fn sleeps(again: u64) -> Vec<Event<'static>> {
     let timer = |time| at(time, 0, What::Timer { function: None });
     vec![
@@ -228,15 +231,15 @@ fn the_function_of_a_sleep_names_what_that_sleep_was_for() {
     let of_second = "late/7 waited for memory.high of its cgroup (__mem_cgroup_handle_over_high).";
     let second = why(&alert("threshold", (11_000, 90_010), HIGH));
     assert!(second.ends_with(of_second), "{second}");
-    // While it sleeps.
+    // During the sleep.
     let pending = why(&alert("timeout", (11_000, 50_000), HIGH));
     assert!(pending.ends_with(of_second), "{pending}");
-    // It ran when the stack was read, or the stack is of another kind of alert.
+    // The thread ran when the stack was read, or the stack comes from another kind of alert.
     for (reason, time) in [("timeout", 92_000), ("other", 90_010)] {
         let said = why(&alert(reason, (11_000, time), HIGH));
         assert!(said.contains("waited for a timer"), "{said}");
     }
-    // The first sleep, which is the longest part, was another one.
+    // The first sleep, which is the longest part, had another cause.
     let alert = alert("stack", (1000, 90_010), HIGH);
     let first = verdict(&sleeps(80_000), &alert, &Evidence::default());
     assert!(first.ends_with("late/7 waited for a timer."), "{first}");
@@ -256,9 +259,58 @@ fn the_function_that_throttles_proves_a_quota() {
         said.contains("was held back by cpu.max of cgroup /a."),
         "{said}"
     );
+    // Another thread ran first when the quota was refilled.
+    let mut busy = throttled();
+    busy.insert(4, switch(91_600, 0, 0, R, 8));
+    busy[5] = switch(92_000, 0, 8, S, 7);
+    let held = "98 % of the delay (90.00us): late/7 was held back by cpu.max of cgroup /a.";
+    assert_eq!(verdict(&busy, &alert, &unknown), held);
+    // The timer is not recorded. The idle CPU shows that the quota was still used up.
+    busy.drain(2..4);
+    let held = "99 % of the delay (90.60us): late/7 was held back by cpu.max of cgroup /a.";
+    assert_eq!(verdict(&busy, &alert, &unknown), held);
+    // The other thread had the CPU all the time.
+    busy[1] = switch(1000, 0, 7, R, 8);
+    busy.remove(2);
+    let said = verdict(&busy, &alert, &unknown);
+    let expected = "ran hog/8; at first a quota held it back (cpu.max of cgroup /a), as the alert shows; until when is \
+                    not recorded.";
+    assert!(said.ends_with(expected), "{said}");
 }
 
-/// 9 lets 7 go on, and has done something else before.
+/// The quota held the thread back earlier, and for a short time.
+#[test]
+fn a_stack_says_nothing_about_another_wait() {
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(1000, 0, 7, R, 0),
+        switch(5000, 0, 0, R, 7),
+        switch(6000, 0, 7, S, 8),
+        waking(10_000, 0, 7),
+        switch(92_000, 0, 8, S, 7),
+        switch(100_000, 0, 7, S, 0),
+    ];
+    let alert = alert("timeout", (1000, 4000), QUOTA);
+    let evidence = evidence(&[cgroup("/a", HALF, &[])]);
+    let told = told(&events);
+    let thread = told.model.by_tid(7).next();
+    let proofs = Proofs::new(&told.model, &evidence, &alert, thread);
+    let pieces = lt_model::why::path_beside(&told.model, &proofs, thread.unwrap(), 1000, 92_000);
+    let shown = crate::analyze::show::Shown {
+        model: &told.model,
+        thread: thread.unwrap(),
+        range: (1000, 92_000),
+        pieces: &pieces,
+        facts: &proofs.facts(thread, 1000, 92_000),
+    };
+    let said = shown.verdict().unwrap();
+    assert!(
+        said.ends_with("had been woken, and waited for CPU 0, which ran hog/8."),
+        "{said}"
+    );
+}
+
+/// 9 lets 7 continue, after other activity.
 #[test]
 fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
     let call = |time, name| at(time, 0, What::Call { name });
@@ -290,7 +342,7 @@ fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
         said.ends_with("late/7 waited for the freezer of cgroup /a."),
         "{said}"
     );
-    // Frozen for another time, not at all, or asleep in a call.
+    // Frozen at another time, or never, or asleep in a call.
     for (begin, usec) in [(outside, 30_000), (outside, 0), (call(10, b"read"), 80_020)] {
         let said = why(begin, usec);
         assert!(
@@ -300,7 +352,8 @@ fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
     }
 }
 
-/// No stack shows it: it is offered only if a timeout has ended a sleep outside of system calls, and the counter has grown.
+/// Without a stack, the cause is named as possible only if a timeout has ended a sleep outside of system calls, and the
+/// counter has grown.
 #[test]
 fn a_counter_offers_memory_high_for_a_timeout_outside_of_system_calls() {
     let slept = |begin, [entry, exit]: [What<'static>; 2]| {
@@ -337,7 +390,8 @@ fn a_counter_offers_memory_high_for_a_timeout_outside_of_system_calls() {
     let said = why(&sleeps, &[of("/a/b", 4), of("/a", 4)]);
     let expected = "memory.high of its cgroup or an ancestor, whose counter has grown.";
     assert!(said.ends_with(expected), "{said}");
-    // It has not grown, the thread slept in a call or until a timer of its own, or its stack shows no such function.
+    // The counter has not grown, or the thread slept in a call or until its own timer, or its stack shows no such
+    // function.
     let grown = [of("/a", 4)];
     let call = at(10, 0, What::Call { name: b"read" });
     let hrtimer = [What::Timer { function }, What::TimerEnd];
@@ -389,7 +443,7 @@ fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     let some = Some(evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]));
     fs::write(&file, serde_json::to_string(&some).unwrap()).unwrap();
     assert_eq!(read(capture.path()).unwrap(), some);
-    // For the trace of the capture, too, but not for another one that happens to be there.
+    // Also for the trace of the capture, but not for another trace in the directory.
     let [trace, other] = ["trace", "other"].map(|name| capture.path().join(name));
     for directory in [&trace, &other] {
         fs::create_dir(directory).unwrap();

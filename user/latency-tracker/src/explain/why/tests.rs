@@ -152,7 +152,8 @@ fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
     );
 }
 
-/// A loop device completes a request in an interrupt: its worker is not known, nor the disk below.
+/// A loop device completes a request in an interrupt: neither its worker nor the disk below is
+/// known.
 #[test]
 fn a_sentence_says_that_what_is_below_a_loop_device_is_not_recorded() {
     let disk = lt_model::Disk(7 << 20);
@@ -182,7 +183,7 @@ fn a_sentence_says_that_what_is_below_a_loop_device_is_not_recorded() {
     );
 }
 
-/// 7 waits for a softirq that was raised outside of all interrupts that are recorded, or in one that a CPU sends to itself.
+/// 7 waits for a softirq that was raised outside of all recorded interrupts, or in a self-IPI.
 #[test]
 fn a_sentence_says_if_it_is_not_recorded_what_has_raised_a_softirq() {
     let vector = 0;
@@ -267,7 +268,7 @@ fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
     );
 }
 
-/// 7 is moved from one CPU to another while it waits, and one or both of these are idle.
+/// 7 is moved from one CPU to another while it waits, and one or both CPUs are idle.
 #[test]
 fn a_reason_is_given_for_each_cpu_that_was_idle() {
     let moved = |other| {
@@ -309,7 +310,7 @@ fn a_reason_is_given_for_each_cpu_that_was_idle() {
     );
 }
 
-/// 8 sleeps again and again before it wakes 7.
+/// 8 sleeps many times before it wakes 7.
 #[test]
 fn a_thread_that_sleeps_several_times_in_one_wait_is_said_to_poll() {
     let slept = |times: u64, wakes_each: bool| {
@@ -337,13 +338,13 @@ fn a_thread_that_sleeps_several_times_in_one_wait_is_said_to_poll() {
         " (4 times: this thread polls, or works in steps; what it waits for is not recorded).";
     let (polled, once) = (slept(4, false), format!("{said}."));
     assert!(polled.ends_with(&format!("{said}{polls}")), "{polled}");
-    // A few times, or once for each of several waits.
+    // A few sleeps, or one for each of several waits.
     for other in [slept(2, false), slept(4, true)] {
         assert!(other.contains(&once), "{other}");
     }
 }
 
-/// 8 is another program later, and so is 7.
+/// 7 and 8 later execute other programs.
 #[test]
 fn threads_have_the_names_that_they_had_then() {
     let mut events = hogged();

@@ -18,7 +18,7 @@ use crate::explain::runs::{Run, runs};
 const CAUSES: usize = 5;
 const STEPS: usize = 12;
 const UNUSUAL: usize = 5;
-/// A worker is unusual if its share of a processor exceeds that in the rest of the trace by this much.
+/// A worker is unusual if its share of a processor exceeds its share in the remaining trace by this much.
 const MORE: f64 = 0.1;
 
 impl Why<'_> {
@@ -67,7 +67,8 @@ impl Why<'_> {
             lines.push("stack of the task".into());
         }
         lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
-        if let Some(resource) = resource::of(&stack) {
+        lines.extend(crate::ustack::lines(alert, 0));
+        if let Some(resource) = resource::of_alert(alert) {
             let resource::Resource { function, what, .. } = resource;
             lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
         }

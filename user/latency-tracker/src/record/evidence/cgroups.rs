@@ -2,9 +2,9 @@
 
 //! Cgroups (version 2): their limits and counters.
 //!
-//! All cgroups are read once, when the recorder is armed. Later, only cgroups with a limit and those of late tasks are
-//! read. A cgroup is identified by the inode of its directory, because a cgroup that was removed and created again has
-//! counters that start at 0.
+//! All cgroups are read once, when the recorder is armed. Later, only cgroups with a limit and cgroups of late tasks
+//! are read. A cgroup is identified by the inode of its directory, because a cgroup that was removed and created again
+//! has counters that start at 0.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -249,7 +249,7 @@ pub(super) fn chain(tasks: &[Task], others: &[String]) -> Vec<String> {
 }
 
 /// Finds the mount point of the hierarchy in the text of `mountinfo`: `36 35 0:26 /root /mount/point options - cgroup2
-/// ...`. Of several, prefers one of the whole hierarchy.
+/// ...`. Prefers a mount of the whole hierarchy.
 fn mount(root: &Path, mounts: &str) -> Option<Mount> {
     let mut found: Option<Mount> = None;
     for line in mounts.lines() {

@@ -61,7 +61,7 @@ pub(super) fn read(root: &Path) -> Result<Vec<Function>, Unknown> {
     find(BufReader::new(file))
 }
 
-/// Finds them in lines such as `ffffffff81130a20 t dl_task_timer`.
+/// Finds these functions in lines such as `ffffffff81130a20 t dl_task_timer`.
 fn find(mut symbols: impl BufRead) -> Result<Vec<Function>, Unknown> {
     let wanted: Vec<&str> = [&OF_LIMITS[..], &OF_PACKETS, &OF_OTHERS].concat();
     let mut found = Vec::new();
@@ -88,7 +88,7 @@ fn find(mut symbols: impl BufRead) -> Result<Vec<Function>, Unknown> {
     if is_hidden {
         return Err(Unknown::Hidden);
     }
-    // Two functions of one name in different files: which of them is meant cannot be known.
+    // Two functions of one name in different files are ambiguous.
     found.retain(|(name, _)| plain.get(name).is_none_or(|n| *n < 2));
     let mut functions: Vec<Function> = found
         .into_iter()
@@ -101,7 +101,7 @@ fn find(mut symbols: impl BufRead) -> Result<Vec<Function>, Unknown> {
     Ok(functions)
 }
 
-/// Address and name of a symbol of the kernel itself. A function of a module is a different one, even with that name.
+/// Address and name of a symbol of the kernel itself. A function of a module does not count, even with this name.
 fn symbol(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;

@@ -3,7 +3,6 @@
 //! Facts about the late tasks, from `/proc`.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,22 +12,10 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::now;
 
-/// The initial PID namespace: `PROC_PID_INIT_INO` in include/uapi/linux/nsfs.h.
-const INITIAL: &str = "pid:[4026531836]";
-
 /// Clock ticks a second in `/proc/TID/stat`: `USER_HZ`.
 const TICKS: u64 = 100;
 
-/// Whether the thread IDs of `/proc` are those of alerts, which are numbered in the initial PID namespace.
-pub(super) fn are_numbered_as_in_alerts(root: &Path) -> bool {
-    match fs::read_link(root.join("proc/self/ns/pid")) {
-        Ok(link) => link == Path::new(INITIAL),
-        // This kernel has no PID namespaces.
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    }
-}
-
-/// The late task of `alert`; `None` if it has ended. The path of its cgroup is the one in `/proc/TID/cgroup`.
+/// The late task of `alert`; `None` if it has ended. The path of its cgroup comes from `/proc/TID/cgroup`.
 pub(super) fn read(root: &Path, alert: &Alert) -> Option<Task> {
     let directory = root.join("proc").join(alert.tid.to_string());
     let text = |name: &str| {

@@ -95,7 +95,7 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     assert_eq!(task.cgroup.as_deref(), Some("/a/b"));
     assert_eq!(task.policy.as_deref(), Some("SCHED_OTHER"));
     assert_eq!(task.cpus.as_deref(), Some("0-1,3"));
-    // Its cgroup has no limit, and that of another task is none of its business.
+    // Its cgroup has no limit, and the cgroup of another task does not matter.
     let [group] = evidence.cgroups.as_slice() else {
         panic!("{:?}", evidence.cgroups);
     };
@@ -120,13 +120,14 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     assert_eq!(group.reads[0].frozen, Some(false));
     assert_eq!(group.reads[0].memory_high, None);
 
-    // What was read for one alert is compared with the next.
+    // The reading for one alert is compared with the next one.
     collector.rearm();
     let next = of(&mut collector, now());
     let reads = &next.cgroups[0].reads;
     assert_eq!(reads.len(), 3);
     assert_eq!(reads[0].nr_throttled, Some(4));
-    // The delay of this one began before: so do its reads. One that began before all has all that there are.
+    // The delay of this alert started earlier, and so do its readings. An alert whose delay started before all readings
+    // has all of them.
     for (start, first) in [(start, group.reads[0].begin), (0, group.reads[0].begin)] {
         let old = of(&mut collector, start);
         assert_eq!(old.cgroups[0].reads[0].begin, first);
@@ -156,7 +157,7 @@ fn a_cgroup_made_later_has_no_read_before_and_one_made_again_forgets() {
     task(&root, "/a");
     let mut collector = Collector::start(root.path());
     write(&root, "sys/fs/cgroup/new/memory.max", "1\n");
-    // Before the other is removed, so that it cannot have its inode.
+    // Created before the other directory is removed, so that it cannot get its inode.
     fs::rename(
         root.path().join("sys/fs/cgroup/a"),
         root.path().join("gone"),
@@ -231,7 +232,7 @@ fn a_root_below_another_cgroup_is_listed_without_a_limit() {
     let evidence = of(&mut Collector::start(root.path()), now());
     assert_eq!(evidence.cgroups[0].path, "/");
     assert_eq!(evidence.cgroups[0].reads[0].frozen, Some(false));
-    // The true one is not, nor is what lies outside of the namespace.
+    // The true path is not shown, and neither are paths outside of the namespace.
     for cgroup in ["/", "/../b", "/removed (deleted)"] {
         let root = machine(&[]);
         task(&root, cgroup);
@@ -297,7 +298,7 @@ fn the_walk_is_bounded_and_takes_the_upper_levels_first() {
     assert_eq!((whole.len(), whole.is_cut()), (13, false));
     let mut cut = Groups::walk(root.path(), 5);
     assert_eq!((cut.len(), cut.is_cut()), (5, true));
-    // What is not known yet is read at the alert.
+    // Unknown facts are read at the alert.
     write(&root, "sys/fs/cgroup/3/b/cpu.max", "1 2\n");
     let chain = ["/3".to_string(), "/3/b".to_string()];
     cut.read_again(&chain);
@@ -321,7 +322,7 @@ fn a_disk_has_the_name_that_it_has_all_the_time() {
     link("104:0", "pci/block/cciss!c0d0");
     link("7:0", "virtual/block/loop0");
     let mut collector = Collector::start(root.path());
-    // One comes later, and one has another name then.
+    // One task comes later, and one has another name then.
     link("253:0", "virtual/block/slow");
     link("7:0", "virtual/block/other");
     let disks = of(&mut collector, now()).disks;

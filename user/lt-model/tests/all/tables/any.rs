@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What holds for any events.
+//! Properties that hold for all traces.
 
 use proptest::prelude::*;
 
@@ -150,7 +150,7 @@ proptest! {
         }
     }
 
-    /// No duration reaches across a gap: each case is also found if the events before it, and those after it, are missing.
+    /// No duration overlaps a gap.
     #[test]
     fn no_duration_of_a_thread_spans_a_gap(all in events()) {
         let gaps: Vec<(u64, u64)> = all.iter().filter_map(|seen| match seen.step {

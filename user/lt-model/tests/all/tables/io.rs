@@ -47,7 +47,7 @@ fn parts_requeues_and_merges_are_followed() {
         block(1, Inserted, 0, 8),
         block(2, Inserted, 8, 8),
         block(3, Merged, 8, 8),
-        // It has grown.
+        // The request has grown.
         block(4, Issued, 0, 16),
         block(5, Requeued, 0, 16),
         block(6, Inserted, 0, 16),
@@ -69,11 +69,63 @@ fn identical_requests_in_flight_at_once_are_not_measured() {
         block(2, Issued, 0, 8),
         block(10, Completed, 0, 8),
         block(30, Completed, 0, 8),
-        // One after the other, they are.
+        // Consecutive requests are measured.
         block(40, Issued, 0, 8),
         block(41, Completed, 0, 8),
     ]);
     assert_eq!((took(&device), device.missed.identical), (vec![(40, 1)], 2));
+}
+
+#[test]
+fn a_read_and_a_write_of_one_place_are_two_requests() {
+    let write = |time, stage| {
+        let Step::Block(block) = block(time, stage, 0, 8).step else {
+            unreachable!()
+        };
+        let operation = Operation::Write;
+        seen(time, 0, Step::Block(Block { operation, ..block }))
+    };
+    let (queue, device) = both(&[
+        block(1, Inserted, 0, 8),
+        write(2, Inserted),
+        write(5, Issued),
+        block(9, Issued, 0, 8),
+        block(10, Completed, 0, 8),
+        write(30, Completed),
+    ]);
+    assert_eq!(took(&queue), [(1, 8), (2, 3)]);
+    assert_eq!(took(&device), [(5, 25), (9, 1)]);
+    // The write is given back, not the read that was issued first.
+    let (_, device) = both(&[
+        block(1, Issued, 0, 8),
+        write(2, Issued),
+        write(3, Requeued),
+        block(10, Completed, 0, 8),
+        write(20, Issued),
+        write(30, Completed),
+    ]);
+    assert_eq!(took(&device), [(1, 9), (2, 28)]);
+}
+
+#[test]
+fn a_request_that_hangs_throughout_the_range_is_counted() {
+    let range = Range {
+        from: 5,
+        to: 20,
+        ..Range::all(5)
+    };
+    let all = [
+        // It never ends.
+        block(1, Issued, 0, 8),
+        block(6, Issued, 80, 8),
+        lost(7, 3, 8),
+        // It ends after the range.
+        block(30, Completed, 80, 8),
+        block(40, Issued, 800, 8),
+    ];
+    let found = tables_of(Analysis::Io, range, None, &all).tables;
+    let device = find(&found, Kind::Device);
+    assert_eq!((took(device), device.missed), (vec![], missed(1, 1)));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn softirq(raise: u64, cpu: u32, vector: u32, entry: u64, exit: u64) -> [Seen<'s
 #[test]
 fn handlers_and_softirqs_have_the_published_figures() {
     let mut all = vec![
-        // The start of this one was before the trace.
+        // This handler started before the trace.
         of(at(0, 1, What::SoftirqEnd { vector: 1 })),
     ];
     for (i, cpu) in [0, 1, 2, 0, 1, 2].into_iter().enumerate() {
@@ -69,7 +69,7 @@ fn handlers_and_softirqs_have_the_published_figures() {
     let softirqs = find(&found.tables, Kind::Softirq);
     assert_eq!(of_vector(softirqs, 4), [2 * MS; 6]);
     assert_eq!(of_vector(softirqs, 9), [3 * MS; 3]);
-    // The end without a start is counted, and nothing else.
+    // Only the end without a start is counted.
     assert_eq!(
         (softirqs.missed, handlers.missed),
         (missed(0, 1), missed(0, 0))
@@ -123,7 +123,7 @@ fn a_softirq_waits_since_its_first_raise() {
     assert_eq!(took(find(&found, Kind::Softirq)), [(9, 3), (14, 1)]);
 }
 
-/// On PREEMPT_RT, another thread may run the same vector before the preempted one goes on.
+/// On PREEMPT_RT, another thread may run the same vector before the preempted one continues.
 #[test]
 fn softirqs_of_two_threads_are_not_confused() {
     let all = [

@@ -29,11 +29,11 @@ fn waits_are_of_a_lock_and_a_thread() {
         of(switch(0, 1, 0, R, 8)),
         contended(10, 0, 0xa0, 32),
         contended(11, 1, 0xa0, 32),
-        // The waiter for a mutex goes to sleep: the same wait.
+        // The waiter for a mutex goes to sleep, which does not end its wait.
         contended(12, 0, 0xa0, 32 | 1),
         acquired(20, 1, 0xa0),
         acquired(30, 0, 0xa0),
-        // A semaphore has a spinlock at its address.
+        // A semaphore starts with a spinlock, which has the same address.
         contended(40, 0, 0xb0, 0),
         contended(41, 0, 0xb0, 1),
         acquired(42, 0, 0xb0),

@@ -25,7 +25,7 @@ fn a_wakeup_lasts_from_waking_to_running() {
     assert_eq!(took(table), [(10, 15), (110, 7)]);
     assert_eq!((table.whole.sums.sum, table.whole.sums.count), (22, 2));
     assert_eq!((table.worst[0].took(), table.worst[0].cpu), (15, 0));
-    // Thread 8 has not run any more.
+    // Thread 8 has not run since.
     assert_eq!(table.missed, missed(0, 1));
 }
 
@@ -116,7 +116,7 @@ fn no_wait_spans_a_gap_of_any_cpu() {
     ];
     let table = &tables(WAKEUPS, &all)[0];
     assert_eq!((took(table), table.missed), (vec![(30, 5)], missed(2, 0)));
-    // It lasts into a gap that began before it.
+    // A wait that starts in a gap.
     let all = [
         of(switch(0, 0, 7, S, 8)),
         lost(5, 1, 20),
@@ -151,7 +151,7 @@ fn what_is_outside_of_the_streams_or_of_the_range_is_not_measured() {
     };
     let table = &tables_of(WAKEUPS, range, None, &all).tables[0];
     assert_eq!((took(table), table.missed), (vec![(30, 5)], missed(0, 0)));
-    // The stream of CPU 1 starts later, and ends before.
+    // The stream of CPU 1 starts later and ends earlier.
     let mut builder = Builder::new(WAKEUPS, Range::all(5), None);
     builder.has_stream(0, 0);
     builder.has_stream(1, 28);
@@ -185,14 +185,14 @@ fn a_cpu_without_a_stream_leaves_no_time_of_a_thread() {
     assert_eq!((took(table), table.missed), (vec![], missed(1, 1)));
 }
 
-/// Three CPUs for 100 ms, of which threads use all of one, two thirds of one and a fifth of one. `cputop` of
-/// lttng-analyses shows such a case: the shares of CPUs and of threads are of the whole range, also for what ran at its
-/// start or its end.
+/// Three CPUs for 100 ms: threads use all, two thirds and a fifth of one CPU each. Modelled on `cputop` of
+/// lttng-analyses: shares of CPUs and threads refer to the whole range, and include threads that run at its start or
+/// end.
 #[test]
 fn shares_of_cpus_are_of_all_recorded_time() {
     const MS: u64 = 1_000_000;
     let all = [
-        // CPU 2 runs thread 30 all the time: two switches show it.
+        // CPU 2 runs thread 30 all the time, as two switches show.
         of(switch(0, 0, 0, R, 10)),
         of(switch(0, 1, 0, R, 20)),
         of(switch(0, 2, 0, R, 30)),
@@ -212,7 +212,7 @@ fn shares_of_cpus_are_of_all_recorded_time() {
     times.sort_unstable();
     assert_eq!(times, [21, 66, 100]);
     assert_eq!(runs.whole.sums.sum, 187 * MS);
-    // From its first event on, each is recorded to the end.
+    // Each CPU is recorded from its first event to the end.
     let recorded: u64 = runs.recorded.values().sum();
     assert_eq!(recorded, 300 * MS);
 }

@@ -27,7 +27,7 @@ fn a_call_is_its_threads_wherever_that_runs_and_errors_are_counted() {
         end(15, 1, b"read", -11),
         of(switch(20, 1, 8, S, 7)),
         end(30, 1, b"read", 100),
-        // An address, and the highest one that is no error.
+        // An address, and the highest value that is not an error.
         call(40, 1, b"mmap"),
         end(41, 1, b"mmap", -4096),
     ];
@@ -69,7 +69,7 @@ fn no_call_spans_a_gap() {
         call(10, 0, b"read"),
         lost(12, 1, 14),
         end(20, 0, b"read", 0),
-        // The end of one call and the start of the next are lost, without a word.
+        // The end of one call and the start of the next are lost, and the loss is not reported.
         call(30, 0, b"read"),
         end(40, 0, b"write", 0),
     ];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! For any events: the pieces of a path tile the requested time, and pieces of other threads lie inside a wait.
+//! For random events: the pieces of a path tile the requested time, and pieces of other threads lie inside a wait.
 
 use lt_model::why::{Cause, causes, handled, instead, path, wanted};
 use lt_model::{Builder, Kept, Model, State, ThreadId};
@@ -35,14 +35,15 @@ proptest! {
         }
     }
 
-    /// First who waited for whom, and then what that makes one want: the path is the same, and who had a processor.
+    /// The first pass keeps only the waits, the second only the wanted parts: the path and the use of processors are
+    /// equal.
     #[test]
     fn in_two_passes_a_path_is_the_same(events in events(), from in 0..60u64, took in 1..60u64, keep in 0..30u64) {
         let whole = model(&events);
         let kept = keep.min(from);
         let mut builder = Builder::new();
         builder.forget_before(kept);
-        // Too little for everything, and the waits are kept somewhere on the way.
+        // Limits too small for everything: at some point, only the waits are kept.
         let bytes = feed(Builder::new(), &events).bytes();
         for limit in [0, bytes / 3, bytes / 2, bytes - 1] {
             let mut builder = Builder::new();
@@ -89,7 +90,7 @@ proptest! {
                     prop_assert_eq!(piece.thread, id);
                     continue;
                 }
-                // It explains one wait of the thread that was asked for, or the time before that was born.
+                // The piece explains one wait of the requested thread, or the time before its creation.
                 prop_assert_ne!(piece.thread, id);
                 prop_assert_eq!(own.len(), 1, "{:?} {:?}", piece, own);
                 prop_assert!(matches!(own[0].state, State::Blocked(..)), "{piece:?} {own:?}");

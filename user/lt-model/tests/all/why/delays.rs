@@ -13,7 +13,7 @@ use crate::made::{R, S, at, model, switch, waking};
 const XINIT: i32 = 438;
 const XORG: i32 = 440;
 
-/// The events of threads that take turns on a processor each.
+/// The events of threads that each have a processor, and take turns.
 struct Script {
     events: Vec<Event<'static>>,
     cpu: u32,
@@ -42,7 +42,7 @@ impl Script {
         self.events.push(switch(self.now, self.cpu, 9, S, self.tid));
     }
 
-    /// Blocks in a call; `ends` adds the wakeup. Then it waits for the processor.
+    /// The thread blocks in a call; `ends` adds the wakeup. Then the thread waits for the processor.
     fn blocks(
         &mut self,
         name: &'static [u8],
@@ -76,14 +76,14 @@ fn xinit() -> (Model, ThreadId) {
     let by_xorg = |time| vec![waking(time, 1, XINIT)];
     x.works(4_000_000);
     x.is_preempted(9_908_719);
-    // Nothing has been seen of CPU 2.
+    // CPU 2 has no earlier event.
     x.blocks(b"fork", 2_859, 8_000, |time| vec![waking(time, 2, XINIT)]);
     x.works(96_817);
     x.blocks(b"execve", 1_626, 318, |time| vec![waking(time, 2, XINIT)]);
     x.works(600_000);
     let begin = x.now;
     x.blocks(b"select", long, 10_000, by_xorg);
-    // Those that the figure leaves out are shorter.
+    // Calls that the figure leaves out are shorter.
     let others = [rest / 4, rest / 4, rest / 4, rest - rest / 4 * 3];
     for time in selects.into_iter().chain(others) {
         x.works(10_000);
@@ -206,7 +206,7 @@ fn the_chain_of_a_starting_x_server_leads_to_the_sleeps_of_another_process() {
     assert_eq!(what(1), ("nanosleep", 200_006_000, Leaf::Timer));
     assert_eq!(what(2), ("select", 203_262_000, Leaf::Timer));
     assert!((3..45).all(|n| what(n) == ("nanosleep", 10_002_000, Leaf::Timer)));
-    // What woke it from fork and execve is not recorded, and no thread is named.
+    // The waker in fork and execve is not recorded, so no thread is named.
     let first: Vec<_> = waits
         .iter()
         .take(2)
@@ -262,7 +262,7 @@ fn before_its_creation_the_closest_ancestor_stands_for_a_thread() {
             .iter()
             .all(|s| s.states.iter().all(|stay| stay.class() == Class::Working))
     );
-    // From its creation on it stands for itself.
+    // After its creation, there is only the thread itself.
     assert_eq!(delays(&m, id, now - 2_343, now).len(), 1);
 }
 
@@ -288,7 +288,7 @@ fn user_mode_is_known_only_after_a_call() {
     builder.has_all_calls();
     for event in [
         switch(0, 0, 0, R, 7),
-        // It may have been in a call that began before the recording.
+        // The thread may have been in a call that started before the recording.
         at(10, 0, What::Return),
         at(20, 0, What::Call { name: b"read" }),
         at(30, 0, What::Return),
@@ -323,7 +323,7 @@ fn user_mode_is_known_only_after_a_call() {
             (100, 110, false)
         ]
     );
-    // A later start does not change what is known.
+    // A later start does not change the result.
     assert!(states(&m, id, 35, 50).iter().all(|stay| stay.outside));
 }
 
@@ -399,7 +399,7 @@ proptest! {
                     prop_assert!(named || stay.by.is_none());
                     prop_assert!(wait.cause.is_some() || stay.by.is_some(), "{:?} {:?}", stay, wait);
                 }
-                // A wait lies inside the one above it.
+                // A wait lies inside the wait above it.
                 let mut above: Vec<(u64, u64)> = vec![(*begin, *end)];
                 for wait in waits {
                     prop_assert!(wait.depth < above.len());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Paths from events: who is named, and who had the processor.
+//! Paths from known events: the named threads, and the users of the processor.
 
 use lt_model::why::{
     Cause, Leaf, Piece, Worker, handled, instead, path, thread_in, unusual, used, wanted,
 };
 use lt_model::{Builder, Event, Handler, Model, Raiser, SwitchedOut, ThreadId, Use, What};
 
-use crate::made::{R, S, at, completed, model, switch, waking};
+use crate::made::{R, S, at, chain, completed, model, switch, waking};
 
 fn of(m: &Model, tid: i32) -> ThreadId {
     m.by_tid(tid).next().unwrap()
@@ -15,28 +15,7 @@ fn of(m: &Model, tid: i32) -> ThreadId {
 
 #[test]
 fn a_chain_ends_at_a_device() {
-    let call = |time, name| at(time, 0, What::Call { name });
-    let m = model(&[
-        switch(0, 0, 0, R, 7),
-        call(1, b"fsync"),
-        // 7 waits for 8, which waits for the disk.
-        switch(3, 0, 7, S, 8),
-        switch(5, 0, 8, S, 0),
-        at(
-            9,
-            0,
-            What::Irq {
-                number: 24,
-                name: b"disk",
-            },
-        ),
-        waking(10, 0, 8),
-        at(11, 0, What::IrqEnd { number: 24 }),
-        switch(12, 0, 0, R, 8),
-        waking(15, 0, 7),
-        switch(18, 0, 8, S, 7),
-        switch(20, 0, 7, S, 0),
-    ]);
+    let m = model(&chain(0));
     let told: Vec<_> = path(&m, of(&m, 7), 0, 20)
         .iter()
         .map(|p| (m.threads[p.thread.0 as usize].tid, p.end, p.depth))
@@ -65,7 +44,7 @@ fn a_chain_ends_at_a_device() {
     assert_eq!(ends, [(8, 10), (10, 12), (12, 13)]);
 }
 
-/// The pieces of a path: whose, until when, and why.
+/// The pieces of a path: thread, end and cause of each.
 fn told(m: &Model, tid: i32, from: u64, to: u64) -> String {
     let one = |p: &Piece| {
         let why = match p.cause {
@@ -80,8 +59,8 @@ fn told(m: &Model, tid: i32, from: u64, to: u64) -> String {
     all.join(", ")
 }
 
-/// Lists of events by which other implementations test what they make of a trace (design of the analyses, Trace
-/// Compass's tests of its graph), each as one machine saw them.
+/// Lists of events from the tests of other implementations (design of the analyses, Trace Compass's tests of its
+/// graph), each as seen on one machine.
 #[test]
 fn the_paths_of_published_lists_of_events() {
     // Two threads take turns, and the waker of the second is not recorded.
@@ -94,7 +73,7 @@ fn the_paths_of_published_lists_of_events() {
     assert_eq!(told(&m, 1, 10, 40), "1 P 20, 1 R 30, 1 P 40");
     assert_eq!(told(&m, 2, 10, 40), "2 R 20, 2 Blocked(None) 30, 2 R 40");
 
-    // 200 sends a packet and waits for the answer, which a softirq of another processor brings; 202 waits for 200.
+    // 200 sends a packet and waits for the answer, which a softirq of another processor delivers; 202 waits for 200.
     let answered = |end: &[Event<'static>]| {
         let begin = [
             switch(7, 0, 202, S, 201),
@@ -120,7 +99,7 @@ fn the_paths_of_published_lists_of_events() {
         "200 R 15, 200 For(Packet(Unrecorded), None) 70, 200 P 75, 200 R 90, 202 P 95"
     );
 
-    // The same, and the thread of an interrupt brings it.
+    // The thread of an interrupt delivers the answer.
     let name = b"wlan";
     let m = answered(&[
         at(50, 0, What::Irq { number: 30, name }),
@@ -169,7 +148,7 @@ fn works_for_the_handler(thread: &'static [u8]) {
             switch(10, 0, 7, S, 0),
             at(20, 0, What::Softirq { vector: 9 }),
         ];
-        // The handler interrupts another softirq, and after that the thread is woken.
+        // The handler interrupts another softirq, after which the thread is woken.
         let end = [
             at(62, 0, What::SoftirqEnd { vector: 9 }),
             wakes,
@@ -215,25 +194,25 @@ fn works_for_the_handler(thread: &'static [u8]) {
         ),
         "3 irq 24 64, 3 P 70, 3 R 75, 7 P 80"
     );
-    // Nor is what wakes it what has sent a packet that it brings.
+    // The interrupted thread is not the sender of the packet, either.
     assert_eq!(
         path_of(NET_RX, [entry, exit, at(61, 0, What::Exit)]),
         "3 For(Packet(Unrecorded), None) 64, 3 P 70, 3 R 75, 7 P 80"
     );
-    // The owner of the event is unknown, but not its kind.
+    // The raiser is unknown, but not the kind of the event.
     let late = Event { time: 60, ..raise };
     assert_eq!(
         path_of(HI, [entry, exit, late]),
         "3 For(Softirq(0, Unrecorded), None) 64, 3 P 70, 3 R 75, 7 P 80"
     );
-    // When a timer was due is not known, nor for how much of the time it was that thread.
+    // The due time of the timer is not known, and neither is the thread's share of the delay.
     assert_eq!(
         path_of(TIMER, [entry, exit, late]),
         "7 For(Timer, None) 75, 7 P 80"
     );
 }
 
-/// The task that has raised the softirq that brings a packet decides where the packet is from.
+/// The raiser of the softirq that delivers a packet shows the origin of the packet.
 #[test]
 fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
     let vector = 3;
@@ -247,7 +226,7 @@ fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
         ];
         let m = model(&[&begin[..], raised, &end].concat());
         let pieces = path(&m, of(&m, 7), 10, 57);
-        // The last one: a gap before it is a part of its own.
+        // The last piece: a gap before it is a separate piece.
         match pieces.last().map(|piece| piece.cause) {
             Some(Cause::For(leaf, None)) => leaf,
             other => panic!("{other:?}"),
@@ -269,7 +248,7 @@ fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
     assert_eq!(cause(&timer), Leaf::Packet(Raiser::Timer));
     let both = [&device[..], &timer.map(|e| Event { time: 53, ..e })].concat();
     assert_eq!(cause(&both), Leaf::Packet(Raiser::Several));
-    // The first has been served.
+    // The first raise has been served.
     let served = [
         at(53, 0, What::Softirq { vector }),
         at(53, 0, What::SoftirqEnd { vector }),
@@ -281,7 +260,7 @@ fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
     ]
     .concat();
     assert_eq!(cause(&other), Leaf::Packet(Raiser::Timer));
-    // Neither is one of which the raise was lost, or is not recorded.
+    // A softirq whose raise was lost or not recorded does not count as the device's, either.
     let lost = [&device[..], &[at(53, 0, What::Lost { until: 54 })]].concat();
     assert_eq!(cause(&lost), Leaf::Packet(Raiser::Unrecorded));
     assert_eq!(cause(&[]), Leaf::Packet(Raiser::Unrecorded));
@@ -309,7 +288,7 @@ fn a_timer_that_was_late_since_it_was_due_is_what_kept_its_thread() {
                 },
             ),
             switch(10, 0, 7, S, 8),
-            // For another softirq.
+            // A wakeup for another softirq.
             at(20, 0, What::Waking { tid, name, target }),
             timer(39),
         ];
@@ -343,7 +322,7 @@ fn a_timer_that_was_late_since_it_was_due_is_what_kept_its_thread() {
     for (of_disk, what) in [(false, "For(Timer, None)"), (true, of_disk)] {
         let known = (format!("7 {what} 40, {late}"), 0);
         assert_eq!(path_of(of_disk, true, 1), known);
-        // Of several, or without the raise, it is not known since when it was due.
+        // With several timers, or without the raise, the due time is not known.
         for (raised, timers) in [(true, 2), (false, 1)] {
             let (path, waits) = path_of(of_disk, raised, timers);
             assert_eq!((path, waits), (format!("7 {what} 93, 7 P 98"), 1));
@@ -367,7 +346,7 @@ fn a_wait_for_a_disk_names_it() {
     assert_eq!(pieces[0].cause, Cause::For(Leaf::Completion(disk), None));
 }
 
-/// A timer ends such a sleep, and the limit is why it was.
+/// A timer ends such a sleep, but the limit is its cause.
 #[test]
 fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
     let disk = Some(lt_model::Disk(8 << 20));
@@ -416,7 +395,7 @@ fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
         path(&m, of(&m, 7), 3, 50)[0].cause,
         Cause::For(Leaf::Dirty(disk), None)
     );
-    // It has done something else first.
+    // The thread did something else first.
     let returns = at(2, 0, What::Return);
     assert_eq!(cause(&[returns]), Cause::For(Leaf::Timer, None));
 }
@@ -450,7 +429,7 @@ fn before_a_thread_was_made_its_maker_had_to_make_it() {
     let m = model(&[
         switch(0, 0, 0, R, 7),
         switch(0, 1, 0, R, 8),
-        // 7 waits for a thread that 8 makes at 4.
+        // 7 waits for a thread that 8 creates at 4.
         switch(1, 0, 7, S, 0),
         at(
             4,
@@ -493,7 +472,7 @@ fn what_works_more_than_in_the_rest_is_unusual() {
     let m = model(&[
         switch(0, 0, 0, R, 7),
         switch(0, 1, 0, R, 8),
-        // From 60 to 80 it is 9, interrupted for a quarter of the time on one.
+        // 9 runs from 60 to 80, and is interrupted for a quarter of the time on one CPU.
         switch(60, 0, 7, R, 9),
         at(70, 0, What::Softirq { vector: 3 }),
         at(75, 0, What::SoftirqEnd { vector: 3 }),
@@ -511,14 +490,14 @@ fn what_works_more_than_in_the_rest_is_unusual() {
             (Worker::Leaf(Leaf::Packet(Raiser::Unrecorded)), 0.25, 0.0)
         ]
     );
-    // 7 works all that time, and half of the rest.
+    // 7 works all of this time, and half of the remaining time.
     assert_eq!(told(0, 60), [(Worker::Thread(of(&m, 7)), 1.0, 0.5)]);
     // There is nothing to compare it with.
     assert!(told(0, 100).is_empty());
     assert!(told(200, 300).is_empty());
 }
 
-/// The buffer of a busy processor is full sooner, so the trace of it begins later.
+/// The buffer of a busy processor fills sooner, so its part of the trace starts later.
 #[test]
 fn what_works_all_the_time_that_is_known_is_not_unusual() {
     let m = model(&[
@@ -529,7 +508,7 @@ fn what_works_all_the_time_that_is_known_is_not_unusual() {
     ]);
     assert_eq!(used(&m, 1, 0, 100)[0], (Use::Unknown, 80));
     assert_eq!(unusual(&m, 90, 100, 0.1), []);
-    // There is nothing to compare it with on that processor.
+    // That processor has no other time to compare with.
     assert_eq!(unusual(&m, 70, 100, 0.1), []);
 }
 
@@ -575,7 +554,7 @@ fn a_number_that_is_used_again_is_the_thread_of_that_time() {
     assert_eq!(thread_in(&m, 4, 0, 50), None);
 }
 
-/// What it did first is not known, and a thread that had nothing to do with its making has ended that.
+/// The first activity of the new thread is not recorded, and ends with a wakeup by a thread that did not create it.
 #[test]
 fn who_first_woke_a_thread_has_not_made_it() {
     let fork = What::Fork {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Small graphs whose bounded critical path is known: those by which other implementations test theirs (design of the
-//! analyses, Trace Compass's unit tests), as tables.
+//! Small graphs with a known bounded critical path, from the tests of other implementations (design of the analyses,
+//! Trace Compass's unit tests), as tables.
 //!
-//! A letter is a thread; `A 0 R 6 B 8 R 9` runs from 0 to 6, is blocked to 8 and runs to 9. `B 8 > A 8` is an edge: at 8
-//! B woke A; `B 3 > A 4` one that took from 3 to 4 to arrive.
+//! A letter is a thread; `A 0 R 6 B 8 R 9` runs from 0 to 6, is blocked until 8 and runs until 9. `B 8 > A 8` is an
+//! edge: B woke A at 8. The edge `B 3 > A 4` took from 3 to 4 to arrive.
 
 use lt_model::why::{Cause, path};
 use lt_model::{Context, Interval, Model, Sleep, State, Thread, ThreadId, Waker, WakerId};
@@ -73,7 +73,7 @@ fn model(lines: &[&str], edges: &[&str]) -> Model {
     m
 }
 
-/// The path of A from its begin to its end: `A R 6, B R 8, A R 9`.
+/// The path of A from its start to its end: `A R 6, B R 8, A R 9`.
 fn path_of_a(m: &Model) -> String {
     let (from, to) = m.threads[0].span().unwrap();
     let mut told: Vec<(u32, &str, u64)> = Vec::new();
@@ -135,7 +135,7 @@ fn the_path_of_each_graph_is_the_known_one() {
             "A R 3, B R 6, A R 9",
         ),
         (
-            // What wakes it was sent before it waited: nothing that B did then is its delay.
+            // The wakeup was sent before A waited, so no activity of B is its delay.
             "opened, and it takes a while to arrive",
             &["A 0 R 3 B 6 R 9", "B 0 R 5"],
             &["B 2 > A 6"],
@@ -171,21 +171,21 @@ fn the_path_of_each_graph_is_the_known_one() {
             "A R 1, B R 2, C R 3, D R 4, C R 5, B R 6, A R 7",
         ),
         (
-            // B sends to C, which sends to D: packets are not followed from the one to the other.
+            // B sends to C, which sends to D: packets are not followed from one to the next.
             "woken by one that a packet has reached",
             &["A 0 R 1 B 11 R 12", "B 3 R 5", "C 6 R 8", "D 9 R 11"],
             &["D 11 > A 11"],
             "A R 1, D ? 9, D R 11, A R 12",
         ),
         (
-            // B waits longer than A: of its own wait only what is within A's counts.
+            // B waits longer than A: only the part of B's wait within A's wait counts.
             "the waker waited before",
             &["A 0 R 5 B 9 R 10", "B 0 B 8 R 9", "C 0 R 8"],
             &["C 8 > B 8", "B 9 > A 9"],
             "A R 5, C R 8, B R 9, A R 10",
         ),
         (
-            // At one and the same time each has woken the other.
+            // Each has woken the other at the same time.
             "in a circle",
             &["A 0 R 2 B 5 R 6", "B 0 R 1 B 5 R 6"],
             &["A 5 > B 5", "B 5 > A 5"],

@@ -37,7 +37,7 @@ fn waking(time: u64, cpu: u32, tid: i32) -> [Event<'static>; 2] {
     ]
 }
 
-/// What is known of quotas, and of sleeps.
+/// Known facts about quotas and sleeps.
 struct Knows(Quota, Option<Slept>);
 
 impl Beside for Knows {
@@ -52,7 +52,7 @@ impl Beside for Knows {
     }
 }
 
-/// The parts of the path of a thread from 10 to 110: each until when, and why.
+/// The parts of the path of a thread from 10 to 110: end and cause of each.
 fn parts(tid: i32, beside: &dyn Beside, events: &[Event<'static>]) -> Vec<(u64, Cause)> {
     let mut builder = Builder::new();
     builder.has_functions([
@@ -66,7 +66,8 @@ fn parts(tid: i32, beside: &dyn Beside, events: &[Event<'static>]) -> Vec<(u64, 
     pieces.iter().map(|p| (p.end, p.cause)).collect()
 }
 
-/// 7 has used up the quota; meanwhile CPU 0 runs `by` for some time, and after the timer 8 first.
+/// 7 has used up the quota. CPU 0 then runs other threads for the time `by`, and 8 first after the
+/// timer.
 fn throttled(by: u64) -> Vec<Event<'static>> {
     let mut events = vec![switch(0, 0, 0, R, 7), switch(10, 0, 7, R, 0)];
     events.extend([switch(40, 0, 0, R, 5), switch(40 + by, 0, 5, S, 0)]);
@@ -90,13 +91,13 @@ fn a_quota_is_named_if_it_is_proved_and_the_cpu_was_idle() {
     // Another thread had the CPU for much of the time.
     let plain = [(100, Cause::Preempted), run];
     assert_eq!(parts(7, &proved, &throttled(30)), plain);
-    // The counters are not known, or show that it was no quota.
+    // The counters are not known, or show that no quota was used up.
     for unproved in [Quota::Open, Quota::Excluded] {
         assert_eq!(parts(7, &Knows(unproved, None), &throttled(4)), plain);
     }
 }
 
-/// While a neighbour has the CPU, a quota that is used up meanwhile is not why the thread waits.
+/// While another thread has the CPU, a quota that is used up then is not the cause of the wait.
 #[test]
 fn before_the_cpu_is_idle_its_thread_is_why() {
     let events = [
@@ -194,7 +195,7 @@ fn a_bio_is_held_back_by_io_max_if_the_work_of_that_submits_it() {
         held(THROTTLE),
         (60, Cause::Held(disk, Place::Limited, None))
     );
-    // Another work: all that is known is that the worker submitted it.
+    // Another work: only the submission by the worker is known.
     assert!(matches!(
         held(PERIOD),
         (110, Cause::For(Leaf::Others(..), None))
@@ -216,7 +217,8 @@ fn a_sleep_is_for_what_its_function_waits_for() {
         parts(7, &Nothing, &timer)[0],
         (100, Cause::For(Leaf::Timer, None))
     );
-    // A device and a thread say more, unless a thread has only ended what it did not cause.
+    // A device or a thread is a better explanation, unless the thread has only ended a sleep that
+    // it did not cause.
     let name = b"eth0";
     let device = by(&[
         at(99, 0, What::Irq { number: 3, name }),
@@ -237,7 +239,7 @@ fn a_sleep_is_for_what_its_function_waits_for() {
     ));
 }
 
-/// The thread that sends SIGCONT has not stopped it.
+/// The sender of SIGCONT has not stopped the thread.
 #[test]
 fn a_stopped_thread_waits_for_a_signal_and_not_for_its_sender() {
     let events = |sleep| {

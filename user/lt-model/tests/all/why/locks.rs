@@ -79,14 +79,14 @@ fn a_thread_that_spins_waits_for_the_owner_that_wakes_it() {
         told(&model(&spun(Some((UNLOCK, A))), None), (0, 120)),
         owner
     );
-    // Of another lock, or in another call: what has woken it is not the owner, and that is not recorded.
+    // For another lock, or in another call, the waker is not the owner, which is not recorded.
     let alone = "7 ran 10, 7 ran in futex(FUTEX_LOCK_PI) 50, 7 Interrupted(Timer) 51, 7 ran in futex(FUTEX_LOCK_PI) 110, 7 ran 120";
     for other in [Some((UNLOCK, B)), Some((1, A)), None] {
         assert_eq!(told(&model(&spun(other), None), (0, 120)), alone);
     }
 }
 
-/// Only that the thread waited for a lock is known, as from an alert.
+/// Only the wait for a lock is known, as from an alert.
 #[test]
 fn without_system_calls_an_alert_may_show_that_it_was_a_lock() {
     let mut events = spun(None);
@@ -98,12 +98,12 @@ fn without_system_calls_an_alert_may_show_that_it_was_a_lock() {
         told(&known, (0, 120)),
         "7 ran 10, 8 ran 50, 8 ran 51, 8 ran 100, 7 ran 120"
     );
-    // Not if calls are recorded, and the owner's was another one.
+    // Not if calls are recorded, and the owner made another call.
     let told = told(&model(&spun(Some((1, A))), Some((10, 110))), (0, 120));
     assert!(!told.contains('8'), "{told}");
 }
 
-/// 9 has the lock until 40, then 8 until 100; both 7 and 8 spin, on a CPU each.
+/// 9 has the lock until 40, then 8 until 100; 7 and 8 spin, each on its own CPU.
 fn handed_on() -> Vec<Event<'static>> {
     let mut events = vec![
         switch(0, 0, 0, R, 7),
@@ -127,7 +127,7 @@ fn a_lock_that_is_handed_on_is_waited_for_from_each_owner_in_turn() {
     let owners = "9 ran 39, 9 ran in futex(FUTEX_UNLOCK_PI) 40, 8 ran in futex(FUTEX_LOCK_PI) 41, 8 ran 99, \
                   8 ran in futex(FUTEX_UNLOCK_PI) 100";
     assert_eq!(told(&m, (10, 100)), owners);
-    // One owner after the other has woken it, as another thread was faster.
+    // Two owners have woken it in turn, since another thread got the lock first.
     let mut events = spun(Some((UNLOCK, A)));
     events.insert(0, switch(0, 2, 0, R, 9));
     let first = [futex(59, 2, UNLOCK, A)].into_iter().chain(wakes(60, 2, 7));

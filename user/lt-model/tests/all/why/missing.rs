@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A sleep that a timer ends, in traces without the events of what else a timer may stand for.
+//! Sleeps that a timer ends, in traces without events of other causes that a timer may hide.
 
 use lt_model::why::{Cause, Leaf, Place, path};
 use lt_model::{Builder, Disk, Event, Events, Sleep, Stage, SwitchedOut, What};
@@ -10,7 +10,7 @@ use crate::made::{R, at, completed, request, switch, waking};
 const WAKES: u64 = 0x10;
 const OTHER: u64 = 0x20;
 
-/// What 7 waited for from 10 to 100, without these events.
+/// The cause of the wait of 7 from 10 to 100, in a trace without these events.
 fn cause(missing: &[Events], sleep: Sleep, events: &[Event<'static>]) -> Cause {
     let mut builder = Builder::new();
     builder.has_functions([(WAKES, "hrtimer_wakeup")]);
@@ -39,7 +39,7 @@ fn timer(missing: &[Events], sleep: Sleep, function: u64) -> Cause {
     cause(missing, sleep, &ended)
 }
 
-/// The same by a timer of jiffies.
+/// The cause of a sleep that a timer of the timer wheel ends.
 fn in_softirq(missing: &[Events], function: u64) -> Cause {
     let ended = [
         at(98, 0, What::Softirq { vector: 1 }),
@@ -60,10 +60,10 @@ fn a_timer_that_is_not_known_may_be_that_of_a_disk_if_completions_are_not_record
     assert_eq!(timer(&[], waits, OTHER), certain);
     assert_eq!(timer(&completions, waits, OTHER), perhaps(true, false));
     assert_eq!(in_softirq(&completions, OTHER), perhaps(true, false));
-    // The thread has set it itself.
+    // The thread itself has set the timer.
     assert_eq!(timer(&completions, waits, WAKES), certain);
     assert_eq!(in_softirq(&completions, WAKES), certain);
-    // The pause of the dirty limit is one that it sets itself, too.
+    // The thread itself also sets the timer of the dirty limit's pause.
     let dirty = [Events::Dirty];
     assert_eq!(timer(&dirty, pauses, WAKES), perhaps(false, true));
     assert_eq!(timer(&dirty, waits, WAKES), certain);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Waits for a request of a disk, by where the request was.
+//! Waits for disk requests, by the stage of the request.
 
 use lt_model::why::{Cause, Leaf, Piece, path};
 use lt_model::{Disk, Event, Kind, Sleep, Stage, SwitchedOut, What};
@@ -12,7 +12,7 @@ const DISK: Disk = Disk(253 << 20);
 const PARTITION: Disk = Disk(259 << 20 | 1);
 const MAPPED: Disk = Disk(254 << 20);
 
-/// Thread 7 sleeps from 10 on, and a completion of sectors 64 to 71 wakes it at 100: what that time was.
+/// Explains the sleep of thread 7 from 10 to 100, when a completion of sectors 64 to 71 wakes it.
 fn parts(events: &[Event<'static>]) -> String {
     let (disk, range) = (DISK, Some((64, 8)));
     let mut all = vec![switch(0, 0, 0, R, 7)];
@@ -51,14 +51,14 @@ fn parts(events: &[Event<'static>]) -> String {
 
 #[test]
 fn a_wait_for_a_request_is_split_by_where_it_was() {
-    // The thread's own read, which the disk gets at once.
+    // The thread's own read, which is issued at once.
     let own = [
         request(5, Stage::Queued, DISK, 64),
         request(6, Stage::Allocated, DISK, 64),
         request(7, Stage::Issued, DISK, 64),
     ];
     assert_eq!(parts(&own), "disk 100");
-    // A limit of a cgroup: another thread submits it later.
+    // With a cgroup's limit, another thread submits it later.
     let limited = own.map(|e| Event {
         time: e.time + 90,
         ..e
@@ -71,7 +71,7 @@ fn a_wait_for_a_request_is_split_by_where_it_was() {
     let mut queued = own;
     (queued[1].time, queued[2].time) = (40, 80);
     assert_eq!(parts(&queued), "Unallocated 40, Queued 80, disk 100");
-    // The driver has given it back, and got it again.
+    // The driver has returned the request, and it was issued again.
     let again = [&own[..], &[request(50, Stage::Issued, DISK, 64)]].concat();
     assert_eq!(parts(&again), "Queued 50, disk 100");
 }
@@ -102,7 +102,7 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
         parts(&stacked),
         "Stacked 60, Unallocated 61, Queued 62, disk 100"
     );
-    // Two that may be it.
+    // Two candidates.
     let other = Disk(259 << 20 | 2);
     let two = [&[request(4, Stage::Queued, other, 64)], &partition[..]].concat();
     assert_eq!(parts(&two), "Unrecorded 30, disk 100");
@@ -113,10 +113,10 @@ fn where_a_request_was_is_not_known_without_its_events() {
     assert_eq!(parts(&[]), "completion 100");
     let issued = [request(97, Stage::Issued, DISK, 64)];
     assert_eq!(parts(&issued), "Unrecorded 97, disk 100");
-    // Merged into another: it has got no request of its own.
+    // Merged into another request: the bio has no request of its own.
     let merged = [request(5, Stage::Queued, DISK, 64), issued[0]];
     assert_eq!(parts(&merged), "Unrecorded 97, disk 100");
-    // Others' requests do not count, nor does one whose events may be lost.
+    // Requests of other threads do not count, nor does a request whose events may be lost.
     let another = [
         request(5, Stage::Issued, DISK, 72),
         request(5, Stage::Issued, MAPPED, 64),
@@ -129,7 +129,8 @@ fn where_a_request_was_is_not_known_without_its_events() {
     assert_eq!(parts(&lost), "completion 100");
 }
 
-/// 7 waits for a tag, or for a page that 9 reads: 9's request completes, and where that was says nothing of 7's.
+/// 7 waits for a tag, or for a page that 9 reads. The request of 9 completes; its stages do not show those of 7's
+/// request.
 #[test]
 fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
     let by_nine = |first: u64| {
@@ -144,7 +145,7 @@ fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
     assert_eq!(parts(&by_nine(60)), "9's 100");
     let own = [request(5, Stage::Queued, DISK, 128)];
     assert_eq!(parts(&[&own[..], &by_nine(60)].concat()), "9's 100");
-    // It gets a request after that, for what it had submitted before.
+    // The thread then gets a request, for its earlier bio.
     let after = |sector| [request(103, Stage::Allocated, DISK, sector)];
     let waits = [&own[..], &by_nine(60), &after(128)].concat();
     assert_eq!(parts(&waits), "Unallocated 100");
@@ -157,7 +158,7 @@ fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
     ]
     .concat();
     assert_eq!(parts(&then), "9's 100");
-    // A stacked device passes it on.
+    // A stacked device passes the bio on.
     let mut stacked = by_nine(60).to_vec();
     stacked[1] = request(60, Stage::Queued, MAPPED, 0);
     let remap = What::Remap {
@@ -169,7 +170,7 @@ fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
     assert_eq!(parts(&stacked), "9's 100");
 }
 
-/// 7's bio of a partition became a part of 9's request: it waits for that.
+/// 7's bio of a partition became a part of 9's request, so 7 waits for 9's request.
 #[test]
 fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
     let merged = [
@@ -183,7 +184,7 @@ fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
     assert_eq!(parts(&merged), "Unrecorded 23, disk 100");
 }
 
-/// A worker that a device mapper has submits 7's bio for it, and an interrupt does it above any thread.
+/// A worker of the device mapper submits 7's bio, or an interrupt does, on top of any thread.
 #[test]
 fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
     let worker = [
@@ -217,8 +218,8 @@ fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
     assert!(!parts(&interrupt).contains("9's"), "{}", parts(&interrupt));
 }
 
-/// 9 is the worker of a loop device: it reads the file, which is on another disk, and then raises the softirq that completes
-/// the request of 7.
+/// 9 is the worker of a loop device. It reads the file, which is on another disk, and then raises the softirq that
+/// completes the request of 7.
 #[test]
 fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
     const LOOP: Disk = Disk(7 << 20);
@@ -264,7 +265,7 @@ fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
         path_of(&[raise]),
         "9 runs 20, 9 disk 253:0 62, 9 waits 65, 9 runs 70, 7 disk 7:0 78"
     );
-    // A device does it in an interrupt, which is no work of the thread that it meets.
+    // A device completes it in an interrupt, which is not work of the interrupted thread.
     let handler = What::Irq {
         number: 5,
         name: b"disk",
@@ -283,7 +284,7 @@ fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
     }
 }
 
-/// 7 sleeps from 10 to 100, when a request of that `range` and `kind` completes: the last part of that.
+/// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
 fn ends(before: &[Event<'static>], range: Option<(u64, u32)>, kind: Kind) -> (Cause, u64) {
     let disk = DISK;
     let mut all = vec![switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 0)];
@@ -306,7 +307,7 @@ fn a_request_that_does_not_just_read_or_write_is_told() {
     let of = |kind| Cause::For(Leaf::Special(disk, kind), None);
     let flush = |time| at(time, 0, What::Flush { disk });
     assert_eq!(ends(&[flush(30)], None, Kind::Flush), (of(Kind::Flush), 30));
-    // The disk has two of them: which one ends is not known, nor when it began.
+    // The disk has two such requests: which of them ends, and its start, are not known.
     let unknown = Cause::For(Leaf::Completion(disk), None);
     assert_eq!(
         ends(&[flush(30), flush(40)], None, Kind::Flush),

@@ -55,8 +55,8 @@ pub(super) fn lines(state: &State, row: &Row, width: usize, room: usize) -> Vec<
     lines
 }
 
-/// Returns a line for each power of two from the shortest delay on; the longest ones, if there are
-/// too many.
+/// Returns a line for each power of two from the shortest delay on; only the longest delays, if
+/// there is not enough room.
 fn histogram(row: &Row, bar: usize, room: usize, is_unicode: bool) -> Vec<String> {
     let merged = Log2Hist::merge(&row.delays, Unit::Nsecs);
     let rows: Vec<(u64, u64, u64)> = merged.rows().skip_while(|(_, _, n)| *n == 0).collect();
@@ -68,7 +68,7 @@ fn histogram(row: &Row, bar: usize, room: usize, is_unicode: bool) -> Vec<String
     let hidden = rows.len().saturating_sub(room);
     let line = |&(low, high, count): &(u64, u64, u64)| {
         let filled = u128::from(count) * bar as u128 / u128::from(most);
-        // A delay is visible, however rare it is.
+        // Even a single delay is visible.
         let filled = usize::try_from(filled)
             .unwrap_or(bar)
             .max(usize::from(count > 0));

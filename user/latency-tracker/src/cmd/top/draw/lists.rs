@@ -14,13 +14,13 @@ use crate::cmd::top::state::State;
 /// Widths of the columns before `INSTANCE`.
 const AGO: usize = 7;
 const DELAY: usize = 9;
-/// Greatest widths of an instance and of a task.
+/// Maximum widths of an instance and of a task.
 const INSTANCE: usize = 16;
 const WHO: usize = 22;
-/// Least width of the rest of a line; the instance and the task get less on a narrow screen.
+/// Minimum width of the subject; on a narrow screen, the instance and the task get less.
 const WHAT: usize = 20;
 
-/// Returns both lists, which share `room` lines. What one does not need goes to the other.
+/// Returns both lists, which share `room` lines. Lines that one list does not need go to the other.
 pub(super) fn lines(state: &State, width: usize, room: usize) -> Vec<Line<'static>> {
     // Two headings.
     let Some(room) = room.checked_sub(2) else {
@@ -28,7 +28,7 @@ pub(super) fn lines(state: &State, width: usize, room: usize) -> Vec<Line<'stati
     };
     let alerts = state.alerts();
     let pending = state.pending(room);
-    // Each list has a line, if only to say that it is empty.
+    // Each list has at least one line, which may show that the list is empty.
     let (many, in_flight) = (alerts.len().max(1), pending.len().max(1));
     let of_pending = in_flight.min(room.saturating_sub(many).max(room / 2));
     let of_alerts = many.min(room - of_pending);
@@ -77,7 +77,7 @@ pub(super) fn lines(state: &State, width: usize, room: usize) -> Vec<Line<'stati
     lines
 }
 
-/// An alert of the last interval is highlighted: the time, ns.
+/// The length of the last interval, ns: its alerts are highlighted.
 fn recent(state: &State) -> u64 {
     u64::try_from(state.interval.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -115,7 +115,7 @@ pub(in crate::cmd::top) fn pending_cells(pending: &Pending) -> (String, String, 
     )
 }
 
-/// How long ago something was, in at most [`AGO`] characters.
+/// The age of an event, in at most [`AGO`] characters.
 pub(in crate::cmd::top) fn ago(ns: u64) -> String {
     match ns / 1_000_000_000 {
         0 => Nanos(ns).to_string(),

@@ -108,7 +108,7 @@ fn details_replace_the_lists() {
             text.contains("8.39ms - 16.78ms") && text.contains(" 10 █"),
             "{text}"
         );
-        // What was lost comes first.
+        // Losses come first.
         let counters = lines
             .iter()
             .find(|line| line.contains("1.02us - 2.05us"))

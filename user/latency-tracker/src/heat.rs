@@ -2,7 +2,7 @@
 
 //! A heat map. Time runs to the right and latency upwards; a darker cell has more operations.
 //!
-//! There is one panel per class, one column per sample, as wide as the sample lasted, and one row per
+//! There is one panel per kind of operation, one column per sample, as wide as the sample lasted, and one row per
 //! power of two. The colour scale is logarithmic, from 1 to the largest count of any cell, and the same
 //! for all panels, so that a single slow operation is visible beside a million fast ones. Each cell has
 //! a title, which browsers show under the pointer.
@@ -13,8 +13,33 @@ use lt_proc::Nanos;
 use svg::Document;
 use svg::node::element::{Group, Rectangle, Title};
 
-use super::file::{ProfileFile, Sample};
-use super::words::class_name;
+/// What is drawn.
+#[derive(Debug, Default)]
+pub(crate) struct HeatMap {
+    pub(crate) heading: String,
+    pub(crate) subheading: String,
+    /// The shortest delay of each row, ns. A row ends where the next one begins; the last row has no end.
+    pub(crate) low: Vec<u64>,
+    pub(crate) panels: Vec<Panel>,
+}
+
+/// The operations of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Panel {
+    pub(crate) name: String,
+    /// In order of time.
+    pub(crate) columns: Vec<Column>,
+}
+
+/// A sample.
+#[derive(Debug, Default)]
+pub(crate) struct Column {
+    /// Its start and end, ns of any one clock.
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    /// A count for each row.
+    pub(crate) counts: Vec<u64>,
+}
 
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 24.0;
@@ -26,7 +51,7 @@ const ABOVE: f64 = 26.0;
 const BELOW: f64 = 30.0;
 const LEGEND: f64 = 52.0;
 
-/// From light to dark, in steps that look even, including to colour-blind people.
+/// From light to dark, in steps that look even, also to colour-blind people.
 const COLOURS: [(u8, u8, u8); 6] = [
     (0xfd, 0xe7, 0xa9),
     (0xfb, 0xb0, 0x5f),
@@ -36,17 +61,15 @@ const COLOURS: [(u8, u8, u8); 6] = [
     (0x2a, 0x0f, 0x54),
 ];
 
-/// Draws the given classes.
-pub(crate) fn draw(file: &ProfileFile, classes: &[&str]) -> Document {
-    let begin = file.samples.first().map_or(0, |sample| sample.begin);
-    let end = file.samples.last().map_or(0, |sample| sample.end);
-    let panels: Vec<Panel<'_>> = classes
-        .iter()
-        .map(|class| Panel::new(file, class))
-        .collect();
-    let most = panels.iter().map(Panel::most).max().unwrap_or(0);
+/// Draws all panels.
+pub(crate) fn draw(map: &HeatMap) -> Document {
+    let columns = || map.panels.iter().flat_map(|panel| &panel.columns);
+    let begin = columns().map(|column| column.begin).min().unwrap_or(0);
+    let end = columns().map(|column| column.end).max().unwrap_or(0);
+    let most = columns().flat_map(|column| &column.counts).max();
+    let most = most.copied().unwrap_or(0);
     let width = LEFT + PLOT + RIGHT;
-    let panels_height: f64 = panels.iter().map(Panel::height).sum();
+    let panels_height: f64 = map.panels.iter().map(Panel::height).sum();
     let height = HEAD + panels_height + LEGEND;
     let axis = Axis {
         begin,
@@ -59,38 +82,21 @@ pub(crate) fn draw(file: &ProfileFile, classes: &[&str]) -> Document {
         .set("font-family", "sans-serif")
         .set("font-size", 11)
         .set("fill", "#222")
-        .add(Title::new(heading(file)))
+        .add(Title::new(map.heading.as_str()))
         .add(
             Rectangle::new()
                 .set("width", width)
                 .set("height", height)
                 .set("fill", "white"),
         )
-        .add(text(LEFT, 24.0, &heading(file)).set("font-size", 15))
-        .add(text(LEFT, 42.0, &subheading(file)).set("fill", "#666"));
+        .add(text(LEFT, 24.0, &map.heading).set("font-size", 15))
+        .add(text(LEFT, 42.0, &map.subheading).set("fill", "#666"));
     let mut y = HEAD;
-    for panel in &panels {
-        document = document.add(panel.draw(file, &axis, y, most));
+    for panel in &map.panels {
+        document = document.add(panel.draw(&map.low, &axis, y, most));
         y += panel.height();
     }
     document.add(legend(y + 6.0, most))
-}
-
-fn heading(file: &ProfileFile) -> String {
-    format!(
-        "{} on {}: how long operations took",
-        file.instance, file.host
-    )
-}
-
-fn subheading(file: &ProfileFile) -> String {
-    let samples = file.samples.len();
-    let each = file.seconds() / samples.max(1) as f64;
-    format!(
-        "Linux {}, {samples} samples of {} each",
-        file.kernel.split(' ').next().unwrap_or("?"),
-        Nanos((each * 1e9) as u64)
-    )
 }
 
 /// The time axis.
@@ -104,7 +110,7 @@ impl Axis {
         LEFT + PLOT * time.saturating_sub(self.begin) as f64 / self.span as f64
     }
 
-    /// Returns the distance of ticks, so that there are 4 to 10.
+    /// Returns the distance between ticks, chosen so that there are 4 to 10 of them.
     fn step(&self) -> u64 {
         const SECOND: u64 = 1_000_000_000;
         const STEPS: [u64; 14] = [
@@ -116,62 +122,35 @@ impl Axis {
     }
 }
 
-/// The panel of a class.
-struct Panel<'a> {
-    class: &'a str,
+impl Panel {
     /// The first and the last row that is drawn.
-    rows: (usize, usize),
-    /// The rows of each sample.
-    columns: Vec<(&'a Sample, &'a [u64])>,
-}
-
-impl<'a> Panel<'a> {
-    fn new(file: &'a ProfileFile, class: &'a str) -> Self {
-        let counts = |sample: &'a Sample| {
-            let found = sample.counts.0.iter().find(|(name, _)| name == class);
-            found.map(|(_, counts)| (sample, counts.as_slice()))
+    fn rows(&self) -> (usize, usize) {
+        let used = |column: &Column| {
+            let is_used = |row: &usize| column.counts[*row] > 0;
+            let rows = 0..column.counts.len();
+            Some((rows.clone().find(is_used)?, rows.rev().find(is_used)?))
         };
-        let columns: Vec<(&Sample, &[u64])> = file.samples.iter().filter_map(counts).collect();
-        let used = |row: &usize| columns.iter().any(|(_, counts)| counts[*row] > 0);
-        let rows = 0..file.low.len();
-        let first = rows.clone().find(used).unwrap_or(0);
-        let last = rows.rev().find(used).unwrap_or(0);
-        Self {
-            class,
-            rows: (first, last),
-            columns,
-        }
-    }
-
-    fn most(&self) -> u64 {
-        let counts = self.columns.iter().flat_map(|(_, counts)| counts.iter());
-        counts.copied().max().unwrap_or(0)
+        let used = self.columns.iter().filter_map(used);
+        used.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+            .unwrap_or((0, 0))
     }
 
     fn plot_height(&self) -> f64 {
-        (self.rows.1 - self.rows.0 + 1) as f64 * ROW
+        let (first, last) = self.rows();
+        (last - first + 1) as f64 * ROW
     }
 
     fn height(&self) -> f64 {
         ABOVE + self.plot_height() + BELOW
     }
 
-    fn draw(&self, file: &ProfileFile, axis: &Axis, top: f64, most: u64) -> Group {
-        let (first, last) = self.rows;
+    fn draw(&self, low: &[u64], axis: &Axis, top: f64, most: u64) -> Group {
+        let (first, last) = self.rows();
         let plot = top + ABOVE;
         let bottom = plot + self.plot_height();
         let y = |row: usize| plot + (last - row) as f64 * ROW;
-        let total: u64 = self
-            .columns
-            .iter()
-            .flat_map(|(_, counts)| counts.iter())
-            .sum();
-        let name = format!(
-            "{} ({}): {}",
-            class_name(self.class),
-            self.class,
-            thousands(total)
-        );
+        let counts = self.columns.iter().flat_map(|column| &column.counts);
+        let name = format!("{}: {}", self.name, thousands(counts.sum()));
         let frame = Rectangle::new()
             .set("x", LEFT)
             .set("y", plot)
@@ -181,14 +160,14 @@ impl<'a> Panel<'a> {
         let mut group = Group::new()
             .add(text(LEFT, plot - 8.0, &name).set("font-weight", "bold"))
             .add(frame);
-        for (sample, counts) in &self.columns {
-            let (left, right) = (axis.x(sample.begin), axis.x(sample.end));
+        for Column { begin, end, counts } in &self.columns {
+            let (left, right) = (axis.x(*begin), axis.x(*end));
             for row in (first..=last).filter(|row| counts[*row] > 0) {
-                let from = Nanos(sample.begin.saturating_sub(axis.begin));
+                let from = Nanos(begin.saturating_sub(axis.begin));
                 let title = format!(
                     "{} of {} after {from}",
                     thousands(counts[row]),
-                    range(&file.low, row)
+                    range(low, row)
                 );
                 let cell = Rectangle::new()
                     .set("x", round(left))
@@ -204,7 +183,7 @@ impl<'a> Panel<'a> {
         // Label every other bound, or all bounds if there are few.
         let every = if last - first < 8 { 1 } else { 2 };
         for row in (first..=last).filter(|row| (row - first).is_multiple_of(every)) {
-            let bound = Nanos(file.low[row]).to_string();
+            let bound = Nanos(low[row]).to_string();
             let label = text(LEFT - 6.0, y(row) + ROW + 3.5, &bound).set("text-anchor", "end");
             group = group.add(label);
         }
@@ -287,16 +266,29 @@ fn clock(ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::tests::file;
     use super::*;
+
+    /// A map with a column for each second.
+    fn map(low: &[u64], counts: &[&[u64]]) -> HeatMap {
+        let column = |(i, counts): (usize, &&[u64])| Column {
+            begin: i as u64 * 1_000_000_000,
+            end: (i as u64 + 1) * 1_000_000_000,
+            counts: counts.to_vec(),
+        };
+        HeatMap {
+            heading: "<script>&".into(),
+            subheading: String::new(),
+            low: low.to_vec(),
+            panels: vec![Panel {
+                name: "read calls (s_read)".into(),
+                columns: counts.iter().enumerate().map(column).collect(),
+            }],
+        }
+    }
 
     #[test]
     fn each_cell_that_has_a_count_is_drawn_once_with_its_title() {
-        let file = file(
-            &[1024, 2048, 4096],
-            &[(&[0, 7, 0], &[0, 0, 0]), (&[0, 0, 1200], &[0, 0, 0])],
-        );
-        let picture = draw(&file, &["s_read"]).to_string();
+        let picture = draw(&map(&[1024, 2048, 4096], &[&[0, 7, 0], &[0, 0, 1200]])).to_string();
         assert!(picture.starts_with("<svg"));
         assert!(
             picture.contains("7 of 2.05us to 4.10us after 0ns"),
@@ -320,10 +312,8 @@ mod tests {
     }
 
     #[test]
-    fn names_from_a_file_can_not_break_the_picture() {
-        let mut file = file(&[1, 2], &[(&[1, 1], &[1, 1])]);
-        file.host = "<script>&".into();
-        let picture = draw(&file, &["s_read", "b_write"]).to_string();
+    fn names_can_not_break_the_picture() {
+        let picture = draw(&map(&[1, 2], &[&[1, 1]])).to_string();
         assert!(!picture.contains("<script>"), "{picture}");
     }
 
@@ -343,9 +333,9 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_is_an_empty_picture() {
-        let empty = file(&[1, 2], &[]);
-        assert!(draw(&empty, &[]).to_string().contains("0 samples"));
+    fn a_map_without_samples_is_an_empty_picture() {
+        assert!(draw(&map(&[1, 2], &[])).to_string().contains("(s_read): 0"));
+        assert!(draw(&HeatMap::default()).to_string().starts_with("<svg"));
     }
 
     #[test]

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The stack of an alert's task in user space: the last words of the record's tail, described by a
+//! byte in the record.
+//!
+//! ```text
+//!   tail:   | words of the tracker, or kernel stack ... | user stack, innermost first ... |
+//!   byte:   end << 5 | number of addresses                <----------- number ---------->
+//! ```
+
+use kernel::{fmt, prelude::*};
+
+/// Maximum number of addresses.
+pub(crate) const USER_DEPTH: usize = 16;
+
+/// Number of bits for the number of addresses.
+const LEN_BITS: u32 = 5;
+const LEN_MASK: u8 = (1 << LEN_BITS) - 1;
+const _: () = assert!(USER_DEPTH <= LEN_MASK as usize);
+
+/// Where a stack ends, or why there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// Not asked for: the record has no such stack.
+    Unasked = 0,
+    /// At the outermost function.
+    Outermost = 1,
+    /// At a frame pointer that is not aligned, or does not increase.
+    Broken = 2,
+    /// At an address that could not be read without a page fault.
+    Unreadable = 3,
+    /// At the maximum number of addresses.
+    Depth = 4,
+    /// At the innermost address: the frame layout of the program's ABI is not known.
+    Unsupported = 5,
+    /// There is no stack: the task has no context in user space, or the alert came from within
+    /// the walk of another stack.
+    None = 6,
+    /// The alert was raised by another task, or by an interrupt.
+    Elsewhere = 7,
+}
+
+impl End {
+    const ALL: [End; 8] = [
+        End::Unasked,
+        End::Outermost,
+        End::Broken,
+        End::Unreadable,
+        End::Depth,
+        End::Unsupported,
+        End::None,
+        End::Elsewhere,
+    ];
+
+    /// Returns the word in the alert line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            End::Unasked => "unasked",
+            End::Outermost => "outermost",
+            End::Broken => "broken",
+            End::Unreadable => "unreadable",
+            End::Depth => "depth",
+            End::Unsupported => "unsupported",
+            End::None => "none",
+            End::Elsewhere => "elsewhere",
+        }
+    }
+}
+
+/// The number of addresses of a stack, and where they end: a byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Mark(pub(crate) u8);
+
+impl Mark {
+    /// Packs the number of addresses, and where they end.
+    pub(crate) fn new(end: End, len: usize) -> Self {
+        Self((end as u8) << LEN_BITS | (len.min(USER_DEPTH) as u8))
+    }
+
+    /// Returns the number of addresses.
+    pub(crate) fn len(self) -> usize {
+        usize::from(self.0 & LEN_MASK).min(USER_DEPTH)
+    }
+
+    /// Returns where they end.
+    pub(crate) fn end(self) -> End {
+        End::ALL[usize::from(self.0 >> LEN_BITS)]
+    }
+}
+
+/// The stack as fields of a line, each with a space before it; nothing if it was not asked for.
+/// User-space addresses are shown only to a trusted reader.
+pub(crate) struct UserField<'a> {
+    pub(crate) entries: &'a [u64],
+    pub(crate) mark: Mark,
+    pub(crate) is_trusted: bool,
+}
+
+impl fmt::Display for UserField<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.mark.end();
+        match end {
+            End::Unasked => return Ok(()),
+            End::None | End::Elsewhere => return f.write_fmt(fmt!(" ustack={}", end.name())),
+            _ if !self.is_trusted => return f.write_str(" ustack=hidden"),
+            _ => {}
+        }
+        f.write_str(" ustack=")?;
+        for (i, &address) in self.entries.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            f.write_fmt(fmt!("{comma}{address:#x}"))?;
+        }
+        f.write_fmt(fmt!(" ustack_end={}", end.name()))
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The stack of the current task in user space, by frame pointers, as addresses. Only user space
+//! can resolve them to names.
+//!
+//! ```text
+//!   registers at the entry     memory of the task, higher addresses below
+//!   ip, fp --------------+---> | fp of the caller | return address |
+//!                                    |
+//!                                    +---> | fp of its caller | return address |   ...   0: the end
+//! ```
+//!
+//! A function that sets up no frame is missing from the chain: a system call's wrapper in the C
+//! library often hides its caller. A program without frame pointers has anything in the register.
+//!
+//! # Contexts
+//!
+//! Any, with preemption off. Nothing is faulted in.
+
+use crate::sys::{
+    bindings as helpers,
+    platform::PreemptGuard, //
+};
+
+/// Maximum number of entries.
+pub(crate) const USER_DEPTH_MAX: usize = helpers::LT_USER_STACK_MAX as usize;
+
+/// Where a stack ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// There is none: the task has no memory of user space, or another walk is going on.
+    None,
+    /// At the outermost function.
+    Outermost,
+    /// At a frame pointer that is not aligned, or does not increase.
+    Broken,
+    /// At an address that cannot be read without a page fault.
+    Unreadable,
+    /// At the maximum number of entries.
+    Depth,
+    /// At the innermost entry, since the layout of such a program's frames is not known.
+    Unsupported,
+}
+
+/// Addresses in user space, innermost first: the next instruction, then return addresses.
+pub(crate) struct UserStack {
+    entries: [u64; USER_DEPTH_MAX],
+    len: usize,
+    ended: Ended,
+}
+
+impl UserStack {
+    /// Walks the stack of the current task. Any context.
+    #[inline(always)]
+    pub(crate) fn of_current(_guard: &PreemptGuard) -> Self {
+        let (mut entries, mut len) = ([0; USER_DEPTH_MAX], 0);
+        let room = USER_DEPTH_MAX as u32;
+        // SAFETY: There is room for `room` entries and for their number, and the guard keeps
+        // preemption off.
+        let end = unsafe { helpers::lt_user_stack(entries.as_mut_ptr(), room, &mut len) };
+        let ended = match end {
+            helpers::lt_user_end_LT_USER_OUTERMOST => Ended::Outermost,
+            helpers::lt_user_end_LT_USER_BROKEN => Ended::Broken,
+            helpers::lt_user_end_LT_USER_UNREADABLE => Ended::Unreadable,
+            helpers::lt_user_end_LT_USER_DEPTH => Ended::Depth,
+            helpers::lt_user_end_LT_USER_UNSUPPORTED => Ended::Unsupported,
+            _ => Ended::None,
+        };
+        let len = (len as usize).min(USER_DEPTH_MAX);
+        Self {
+            entries,
+            len,
+            ended,
+        }
+    }
+
+    /// Returns the addresses.
+    pub(crate) fn entries(&self) -> &[u64] {
+        self.entries.get(..self.len).unwrap_or_default()
+    }
+
+    /// Returns where they end.
+    pub(crate) fn ended(&self) -> Ended {
+        self.ended
+    }
+}

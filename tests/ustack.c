@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * A program whose stack is known exactly, for tests/vm/ustack.sh. It has no C
+ * library, so that all its functions are compiled with the same options, and its
+ * first frame has a frame pointer of 0.
+ *
+ * usage: NAME MODE MS    a nanosleep of MS milliseconds in inner(), which
+ *                        middle() calls, which outer() calls
+ *
+ *   exit     then the program exits
+ *   stay     then it waits for a signal, as in all other modes
+ *   deep     the call is in 40 functions
+ *   cycle, below, odd, kernel, absent
+ *            the call is made with a frame pointer that leads back to its own
+ *            frame; is below the stack pointer; is not aligned; is an address of
+ *            the kernel; is in a page that was never touched (exit status 9 if
+ *            there is no room for the page)
+ */
+
+#if defined(__x86_64__)
+
+__asm__(".globl _start\n.type _start, @function\n_start: xor %ebp, %ebp\n"
+	"mov %rsp, %rdi\nand $-16, %rsp\ncall first\n.size _start, . - _start\n");
+
+enum { NANOSLEEP = 35, PAUSE = 34, EXIT = 60, MMAP = 9 };
+
+static inline long call(long number, long a, long b)
+{
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret) : "a"(number), "D"(a), "S"(b)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static long map_page(unsigned long where)
+{
+	/* MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE */
+	register long flags __asm__("r10") = 0x100022;
+	register long fd __asm__("r8") = -1;
+	register long offset __asm__("r9") = 0;
+	long ret;
+
+	__asm__ volatile("syscall" : "=a"(ret)
+			 : "a"(MMAP), "D"(where), "S"(4096), "d"(3), "r"(flags), "r"(fd),
+			   "r"(offset)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static inline long call_with(unsigned long fp, long number, long a, long b)
+{
+	long ret;
+
+	__asm__ volatile("mov %%rbp, %%r12\nmov %[fp], %%rbp\nsyscall\nmov %%r12, %%rbp"
+			 : "=a"(ret) : "a"(number), "D"(a), "S"(b), [fp] "r"(fp)
+			 : "rcx", "r11", "r12", "memory");
+	return ret;
+}
+
+#define KERNEL 0xffffffff81000000
+
+#elif defined(__i386__)
+
+__asm__(".globl _start\n.type _start, @function\n_start: xor %ebp, %ebp\n"
+	"mov %esp, %eax\nand $-16, %esp\nsub $12, %esp\npush %eax\ncall first\n"
+	".size _start, . - _start\n");
+
+enum { NANOSLEEP = 162, PAUSE = 29, EXIT = 1 };
+
+static inline long call(long number, long a, long b)
+{
+	long ret;
+
+	__asm__ volatile("int $0x80" : "=a"(ret) : "a"(number), "b"(a), "c"(b) : "memory");
+	return ret;
+}
+
+#else
+#error this architecture is not supported
+#endif
+
+#define CALLED __attribute__((noinline, noclone))
+
+struct time {
+	long seconds, ns;
+};
+
+static int is(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
+static inline __attribute__((always_inline)) void late(const char *mode, long ms)
+{
+	struct time time = { ms / 1000, ms % 1000 * 1000000 };
+
+	(void)mode;
+#ifdef __x86_64__
+	unsigned long frame[2] = { (unsigned long)frame, 0x401000 };
+	unsigned long at = (unsigned long)frame, page = 0x7ffffffe0000;
+
+	__asm__ volatile("" : : "r"(frame) : "memory");
+	if (is(mode, "cycle") || is(mode, "odd") || is(mode, "below") || is(mode, "kernel") ||
+	    is(mode, "absent")) {
+		if (is(mode, "odd"))
+			at++;
+		if (is(mode, "below"))
+			at = (at - 65536) & ~15ul;
+		if (is(mode, "kernel"))
+			at = KERNEL;
+		if (is(mode, "absent")) {
+			at = page + 64;
+			if (map_page(page) != (long)page)
+				call(EXIT, 9, 0);
+		}
+		call_with(at, NANOSLEEP, (long)&time, 0);
+		return;
+	}
+#endif
+	call(NANOSLEEP, (long)&time, 0);
+}
+
+CALLED void inner(const char *mode, long ms)
+{
+	late(mode, ms);
+	__asm__ volatile("" ::: "memory");
+}
+
+CALLED void middle(const char *mode, long ms)
+{
+	inner(mode, ms);
+	__asm__ volatile("" ::: "memory");
+}
+
+CALLED void outer(const char *mode, long ms)
+{
+	middle(mode, ms);
+	__asm__ volatile("" ::: "memory");
+}
+
+CALLED void deep(int more, long ms)
+{
+	if (more)
+		deep(more - 1, ms);
+	else
+		inner("deep", ms);
+	__asm__ volatile("" ::: "memory");
+}
+
+__attribute__((used)) void first(long *stack)
+{
+	char **words = (char **)(stack + 1);
+	const char *mode = words[1], *digit = words[2];
+	long ms = 0;
+
+	while (*digit)
+		ms = 10 * ms + *digit++ - '0';
+	if (is(mode, "deep"))
+		deep(40, ms);
+	else
+		outer(mode, ms);
+	if (!is(mode, "exit"))
+		call(PAUSE, 0, 0);
+	call(EXIT, 0, 0);
+}

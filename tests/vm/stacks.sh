@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker stacks` tells two known reasons to sleep apart: it has each with its count, and the one with the
+# longer total first, from an instance of its own, from an instance of another user, which keeps its line and all its
+# alerts, and from a file. A stack that is cut off or missing, an alert that is gone and an operation that has not ended
+# are counted. Nothing is left behind.
+# kernels: stock
+# long: rt
+# cpus: 2
+# root: full
+# icount: 1
+# timeout: 300
+
+. /lt/tests/lib.sh
+. /lt/tests/sched.sh
+
+# The command loads and unloads the module itself.
+mkdir -p "/usr/lib/modules/$(uname -r)/updates"
+cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
+/sbin/depmod
+
+# The truth: `victim` sleeps five times for 60 ms, and waits three times for 400 ms until `writer` writes to a pipe.
+cat >/tmp/two.py <<'END'
+import os, time
+
+def called(name):
+    with open("/proc/self/comm", "w", encoding="ascii") as comm:
+        comm.write(name)
+
+there, back = os.pipe(), os.pipe()
+if os.fork() == 0:
+    called("writer")
+    for _ in range(3):
+        os.read(there[0], 1)
+        time.sleep(0.4)
+        os.write(back[1], b"x")
+    os._exit(0)
+called("victim")
+for _ in range(5):
+    time.sleep(0.06)
+for _ in range(3):
+    os.write(there[1], b"x")
+    os.read(back[0], 1)
+called("done")
+os.wait()
+END
+
+# stacks STATUS WORD...: the command ends with STATUS; its output is in /tmp/out, its notes are in /tmp/err.
+stacks() {
+	_want=$1 _rc=0
+	shift
+	latency-tracker stacks "$@" >/tmp/out 2>/tmp/err || _rc=$?
+	cat /tmp/err /tmp/out
+	assert_eq "$_rc" "$_want" "the exit status of stacks $*"
+}
+says() { tr -s ' \n' ' ' <"$1" | grep -qE -- "$2" || fail "no '$2'"; }
+# holds EXPRESSION FILE...: an expression of Python about the JSON objects r[0], r[1] ... is true. of(i, WORD) is the only
+# stack of r[i] with this word in a function.
+holds() {
+	_expression=$1
+	shift
+	python3 - "$_expression" "$@" <<'END' || fail "$_expression: $(cat "$@")"
+import json, sys
+r = [json.loads(open(file, encoding="utf-8").read()) for file in sys.argv[2:]]
+def of(i, word, key="stack"):
+    found = [one for one in r[i]["stacks"] if any(word in frame for frame in one[key])]
+    assert len(found) == 1, found
+    return found[0]
+def missing(i, key):
+    return r[i]["missing"].get(key, 0)
+assert eval(f"({sys.argv[1]})"), sys.argv[1]
+END
+}
+truth='[s["count"] for s in r[0]["stacks"]] == [3, 5] and r[0]["count"] == 8
+	and of(0, "pipe_read")["count"] == 3 and of(0, "pipe_read")["total"] >= 1200e6 and of(0, "pipe_read")["longest"] >= 400e6
+	and of(0, "hrtimer_nanosleep")["count"] == 5 and of(0, "hrtimer_nanosleep")["total"] >= 300e6
+	and sum(s["total"] for s in r[0]["stacks"]) == r[0]["total"] and r[0]["threshold"] == [40e6, 40e6]'
+whole='all(s["stack"][-1].startswith("entry_SYSCALL") and not s["cut_off"] for s in r[0]["stacks"])
+	and not any(missing(0, key) for key in ["no_stack", "cut_off", "unread", "older", "not_ended"])'
+
+# Errors come before anything is started.
+stacks 1 nosuch
+says /tmp/err 'unknown tracker or recipe "nosuch"'
+stacks 1 block
+says /tmp/err 'block records a stack only for an operation that times out.*add timeout='
+stacks 1 offcpu worst=1
+says /tmp/err 'worst=1 reports new records only'
+stacks 1 offcpu stack=0
+says /tmp/err 'stack=0 records no stack'
+stacks 1 offcpu -d 0
+says /tmp/err 'offcpu is not an instance'
+stacks 1 --alerts /no/such/file
+[ ! -d $LT ] || fail "the module is still loaded"
+
+# An instance of its own, for the time of a command.
+stacks 0 offcpu comm=victim threshold=40ms --json -o /tmp/own -- python3 /tmp/two.py
+holds "$truth and $whole and r[0]['ended']['count'] >= 8 and r[0]['status'] == 0" /tmp/own
+[ ! -d $LT ] || fail "the module is still loaded"
+# A call waits in one place, but has an alert for its stack and another one for its end.
+stacks 0 syscall comm=victim calls=read,clock_nanosleep threshold=40ms --json -o /tmp/calls -- python3 /tmp/two.py
+holds "$truth and $whole" /tmp/calls
+
+# Instances of another user: of each kind one.
+load_module
+control 'w offcpu threshold=40ms comm=victim stack=32'
+control 'short offcpu threshold=40ms comm=victim stack=3'
+control 'none offcpu threshold=40ms comm=victim stack=0'
+control 'small offcpu threshold=40ms comm=victim ring=2'
+control 'hung offcpu threshold=40ms timeout=100ms comm=hung'
+control 'flies offcpu threshold=40ms comm=hung'
+cp $LT/control /tmp/before
+exec 3<$LT/w/alerts
+latency-tracker stacks w --json >/tmp/live 2>/tmp/err -d 10m &
+reader=$!
+wait_until 60 grep -q 'reading the alerts of w' /tmp/err
+python3 /tmp/two.py
+wait_until 10 stat_is w alerts -eq 8
+kill -INT $reader
+wait $reader && status=0 || status=$?
+assert_eq $status 2 "the exit status with alerts"
+cat /tmp/live
+holds "$truth and $whole" /tmp/live
+alerts_of w /tmp/late
+exec 3<&-
+stacks 0 --alerts /tmp/late --json -o /tmp/file
+stacks 2 w -d 0 --json -o /tmp/recorded
+holds 'r[0]["stacks"] == r[1]["stacks"] == r[2]["stacks"]' /tmp/live /tmp/file /tmp/recorded
+stacks 0 w -d 0 --new
+says /tmp/out 'Nothing that ended took longer than the threshold \(40ms\)\.'
+assert_eq "$(grep -c '^seq=' $LT/w/wakeup)" 8 "alerts for a reader of wakeup"
+cmp /tmp/before $LT/control || fail "an instance has changed"
+
+# As people read it, and as tools for flame graphs do.
+stacks 2 w -d 0
+says /tmp/out 'w \(offcpu\), as recorded: 8 late operations in 2 stacks, .*Only delays above the threshold \(40ms\) are in here\.'
+says /tmp/out ' 3 [0-9.]+m?s [0-9.]+ [0-9.]+ms victim anon_pipe_read.* entry_SYSCALL_64.* 5 [0-9.]+ms [0-9.]+ [0-9.]+ms victim hrtimer_nanosleep'
+stacks 2 w -d 0 --folded
+grep -Eq '^victim;entry_SYSCALL_64_after_hwframe;do_syscall_64;[^ ]*pipe_read [0-9]+$' /tmp/out || fail "no folded stack"
+python3 - <<'END' || fail "the folded sums differ"
+import json
+lines = [line.rsplit(" ", 1) for line in open("/tmp/out", encoding="utf-8").read().splitlines()]
+total = json.loads(open("/tmp/recorded", encoding="utf-8").read())["total"]
+assert len(lines) == 2 and abs(sum(int(value) for _, value in lines) - total / 1000) <= 2, (lines, total)
+END
+says /tmp/err 'Only delays above the threshold'
+stacks 2 w -d 0 --by waker --folded
+grep -Eq '^writer;entry_SYSCALL_64_after_hwframe;[^ ]*pipe_write;[^ ]* [0-9]+$' /tmp/out || fail "no waker"
+stacks 2 w -d 0 --by both --json -o /tmp/both
+holds '[s["count"] for s in r[0]["stacks"]][0] == 3 and of(0, "pipe_write", "waker_stack")["tasks"][0]["waker"] == "writer"
+	and all(t["waker"] != "writer" for t in r[0]["stacks"][-1]["tasks"])' /tmp/both
+
+# What is missing.
+stacks 2 short -d 0 --json -o /tmp/out.json
+holds 'r[0]["count"] == 8 and missing(0, "cut_off") == 8 and all(s["cut_off"] and len(s["stack"]) == 3 for s in r[0]["stacks"])' /tmp/out.json
+stacks 2 short -d 0
+says /tmp/out '\[cut off\].* cut_off 8 operations whose stack is cut off'
+stacks 2 none -d 0 --json -o /tmp/out.json
+holds 'r[0]["count"] == 8 == missing(0, "no_stack") and r[0]["stacks"][0]["stack"] == []' /tmp/out.json
+stacks 2 none -d 0
+says /tmp/out ' no_stack 8 late operations without a stack: the instance has stack=0'
+stacks 2 small -d 0 --json -o /tmp/out.json
+holds 'r[0]["count"] == 2 and missing(0, "older") == 6' /tmp/out.json
+stacks 1 w threshold=1ms
+says /tmp/err 'threshold=1ms: w is an instance, which is not changed'
+
+# What has not ended: in the sums if it has raised an alert, beside them if not.
+python3 -c 'import time; open("/proc/self/comm", "w").write("hung"); time.sleep(1000)' &
+hung=$!
+wait_until 60 stat_is hung timed_out -eq 1
+stacks 2 hung -d 0 --json -o /tmp/out.json
+holds 'r[0]["count"] == 1 == missing(0, "not_ended") and of(0, "hrtimer_nanosleep")["total"] > 100e6 and r[0]["in_flight"] == []' /tmp/out.json
+stacks 0 flies -d 0 --json -o /tmp/out.json
+holds 'r[0]["count"] == 0 and r[0]["in_flight"][0]["tasks"][0]["comm"] == "hung"' /tmp/out.json
+stacks 0 flies -d 0
+says /tmp/out 'Not ended, for longer than the threshold, and not in the sums: 1 operation .*hung hrtimer_nanosleep'
+kill $hung
+wait $hung || :
+unload_module
+found=$(find /sys/fs/cgroup /run/latency-tracker -maxdepth 1 -name '*latency-tracker-run*' -o -name '*.json' 2>/dev/null) || :
+assert_eq "$found" "" "what is left"

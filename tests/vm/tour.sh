@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The commands of the tour (Documentation/guide/tour.md) work in order, and print what the page shows: numbers and times
+# may differ, and all other words are the same. Nothing is left at its end.
+# kernels: stock
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, the times of a tour are those of an ordinary kernel
+# timeout: 300
+
+. /lt/tests/lib.sh
+
+# The commands load and unload the module themselves, as after `make install`.
+mkdir -p "/usr/lib/modules/$(uname -r)/updates"
+cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
+/sbin/depmod
+page=/lt/Documentation/guide/tour.md
+python3 -B /lt/tests/tour.py $page /tmp/shown || fail "the tour prints something else"
+[ "$(grep -c '^    # latency-tracker ' $page)" -ge 10 ] || fail "too few commands"
+[ ! -d $LT ] || fail "the module is still loaded"

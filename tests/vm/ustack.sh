@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# With ustack=1, the alert of a late system call has the task's stack in user space: exactly its functions, in order, also
+# for a 32-bit program. A program without frame pointers, and frame pointers that lead nowhere, give a short stack and the
+# reason. A reader without the capability sees no address. Names are looked up while the process exists; later there are
+# addresses only. Other trackers refuse ustack=1.
+# kernels: stock
+# long: rt
+# cpus: 2
+# root: full
+# arm64: no, the program of tests/ustack.c is for x86
+# timeout: 120
+
+. /lt/tests/lib.sh
+
+need /usr/bin/setpriv
+as_member='/usr/bin/setpriv --reuid=1000 --regid=1000 --groups=77 --inh-caps=-all --bounding-set=-all'
+load_module gid=77
+ms=$(patiently 40)
+control "u syscall threshold=$(patiently 20)ms calls=nanosleep ustack=1 wakeup_interval=0"
+control "t syscall threshold=10s timeout=$(patiently 20)ms calls=nanosleep ustack=1 wakeup_interval=0"
+control "no syscall threshold=$(patiently 20)ms calls=nanosleep wakeup_interval=0"
+for name in u t no; do follow $LT/$name/alerts /tmp/$name; done
+# shellcheck disable=SC2086 # words
+$as_member /usr/bin/cat $LT/u/alerts >/tmp/member &
+member=$!
+wait_until 10 sh -c "ls -l /proc/$member/fd 2>/dev/null | grep -q $LT/u/alerts"
+latency-tracker watch u --new >/tmp/text &
+latency-tracker watch u --new --json >/tmp/json &
+wait_until 10 sh -c "[ \$(ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c $LT/u/alerts) -ge 4 ]"
+
+# late PROGRAM MODE: run it; its alert is then in /tmp/line, and what watch found in /tmp/object.
+late() {
+	"$1" "$2" "$ms" &
+	pid=$!
+	wait_until 10 grep -q " pid=$pid " /tmp/u
+	grep " pid=$pid " /tmp/u >/tmp/line
+	cat /tmp/line
+	assert_eq "$(grep -c . /tmp/line)" 1 "alerts of $1 $2"
+	wait_until 10 grep -q "\"pid\":$pid," /tmp/json
+	grep "\"pid\":$pid," /tmp/json >/tmp/object
+	shows 'in user space:'
+	[ "$2" = exit ] || kill $pid
+	wait $pid || :
+}
+# shows PATTERN: wait until the text about process $pid, on one line, has this.
+shown() { awk -v pid="$pid" '$1 == "u" { on = $4 == pid } on' /tmp/text | tr -s ' \n' ' ' | grep -q -- "$1"; }
+shows() { wait_until 10 shown "$1"; }
+# names: print the functions that watch has found, the innermost first.
+names() { grep -o '"name":"[^"]*"' /tmp/object | cut -d'"' -f4 | paste -s -d ' '; }
+# addresses: print the addresses of the alert, one per line.
+addresses() { field ustack </tmp/line | tr ',' '\n'; }
+# field KEY: print the value of a field of each line.
+field() { sed -n "s/.* $1=\([^ ]*\).*/\1/p"; }
+
+late late-fp stay
+assert_eq "$(names)" "inner middle outer first _start" "functions"
+assert_eq "$(addresses | wc -l) $(field ustack_end </tmp/line)" "5 outermost" "addresses, and the end"
+assert_eq "$(grep -o '"address":"[^"]*"' /tmp/object | cut -d'"' -f4)" "$(addresses)" "addresses of the object"
+shows 'in user space: inner+0x[0-9a-f]* \[.*/late-fp\] middle+0x[0-9a-f]* \[.*\] outer+.* first+.* _start+0x[0-9a-f]* \[.*/late-fp\] $'
+grep -q ' call=nanosleep .* ret=0 ustack=0x[0-9a-f,x]* ustack_end=outermost$' /tmp/line || fail "the fields come last"
+# Without the parameter there is no such field; a timeout is raised by another task, which says so.
+wait_until 10 grep -q " pid=$pid " /tmp/no
+assert_eq "$(grep -c 'ustack' /tmp/no)" 0 "stacks without ustack=1"
+grep " pid=$pid " /tmp/t | grep -q ' reason=timeout .* stack="[^"]*nanosleep.*" ustack=elsewhere$' || fail "the timeout: $(cat /tmp/t)"
+assert_eq "$(cat $LT/u/ustack) $(cat $LT/no/ustack)" "1 0" "the parameter"
+
+late late-nofp stay
+assert_eq "$(names)" inner "functions without frame pointers"
+shows 'probably has no frame pointers. Rebuild it with -fno-omit-frame-pointer'
+
+late late-fp deep
+assert_eq "$(names)" "inner$(printf ' deep%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)" "sixteen functions"
+assert_eq "$(field ustack_end </tmp/line)" depth "the end of a deep stack"
+
+# Frame pointers that lead nowhere.
+for how in 'cycle 2 broken' 'below 1 broken' 'odd 1 broken' 'kernel 1 unreadable' 'absent 1 unreadable'; do
+	# shellcheck disable=SC2086 # words
+	set -- $how
+	late late-fp "$1"
+	assert_eq "$(addresses | wc -l) $(field ustack_end </tmp/line)" "$2 $3" "$1"
+	grep -q '"name":"inner"' /tmp/object || fail "$1: no innermost function"
+	shows '-fno-omit-frame-pointer'
+done
+
+other_abi() {
+	late late-32 stay
+	assert_eq "$(names)" "inner middle outer first _start" "functions of a 32-bit program"
+	addresses | grep -qv '^0x[0-9a-f]\{6,8\}$' && fail "wide addresses"
+	grep -q ' abi=compat ' /tmp/line || fail "the ABI"
+}
+# The kernel of tests/run-debug has only one ABI.
+case $(uname -r) in *-debug) ;; *) other_abi ;; esac
+
+# The member of the group has seen the same alerts, without addresses.
+wait_until 10 sh -c "[ \$(grep -c . /tmp/member) -ge 8 ]"
+assert_eq "$(grep -c ' ustack=hidden$' /tmp/member)" "$(grep -c . /tmp/member)" "hidden stacks"
+assert_eq "$(grep -c 'ustack_end' /tmp/member)" 0 "ends of hidden stacks"
+kill $member
+# shellcheck disable=SC2086 # words
+$as_member latency-tracker watch u -n 1 >/tmp/watched 2>&1 || :
+tr -s ' \n' ' ' </tmp/watched | grep -q 'a stack that only a reader with CAP_PERFMON or CAP_SYS_ADMIN may see' ||
+	fail "watch as a member: $(cat /tmp/watched)"
+
+# A process that has exited: addresses only. watch reads what is recorded.
+late-fp exit "$ms" &
+pid=$!
+wait $pid
+wait_until 10 grep -q " pid=$pid " /tmp/u
+seen=$(stat u alerts)
+latency-tracker watch u --json -n "$seen" | grep "\"pid\":$pid," >/tmp/object || fail "no alert of $pid"
+cat /tmp/object
+assert_eq "$(names)" "" "functions of a process that has exited"
+grep -q '"note":"no names: the process has exited' /tmp/object || fail "no reason"
+assert_eq "$(grep -c '"address":"0x' /tmp/object)" 1 "addresses"
+
+# The command that runs a program, too.
+latency-tracker run syscall threshold="$(patiently 20)ms" calls=nanosleep ustack=1 -- timeout 2 late-fp stay "$ms" >/tmp/run 2>&1 || :
+cat /tmp/run
+tr -s ' \n' ' ' </tmp/run | grep -q 'in user space: inner+.* middle+.* outer+.* first+.* _start+' || fail "run"
+
+# The other trackers refuse it, with the reason.
+for tracker in block offcpu wakeup irq tree; do
+	refused "$tracker ustack=1" control "bad $tracker ustack=1"
+	kernel_says "can be read by the task only, and it does not raise these alerts: \"ustack\"" || fail "$tracker: $(dmesg | tail -n 1)"
+done
+refused "func ustack=1" control 'bad func function=vfs_read ustack=1'
+kernel_says "this tracker does not record stacks in user space: \"ustack\"" || fail "func"
+refused "workqueue ustack=1" control 'bad workqueue ustack=1'
+kernel_says "a worker of the kernel has no stack in user space: \"ustack\"" || fail "workqueue"
+refused "ustack=2" control 'bad syscall ustack=2'
+refused "ustack cannot be changed" control 'u syscall ustack=0'
+[ ! -e $LT/bad ] || fail "a refused line has made an instance"
+for name in u t no; do control -$name; done
+unload_module

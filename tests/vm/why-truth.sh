@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker why` names the right culprit, with its share, in ten cases of known truth, half of which have two
+# causes at once; it names no innocent task beside them. tests/why_truth.py has the cases, and states the truth of each
+# before `why` runs. A cause that is called unknown counts separately, and is accepted only where the case says so.
+# long: stock rt
+# cpus: 2
+# root: full
+# debug: no, LTTng's modules are not built for this kernel
+# arm64: no, its root is without LTTng
+# timeout: 1800
+# worth: each case starts a flight recorder, and no other test judges the whole way of `why`
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+load_module
+null_disk slow 400000000
+null_disk quick 100000000
+null_disk other 3000000
+# A daemon that runs already, so that no case waits for its start.
+lttng-sessiond --daemonize
+python3 -B /lt/tests/why_truth.py >/tmp/truth 2>&1 && status=0 || status=$?
+cat /tmp/truth
+assert_eq $status 0 "the judge's exit status"
+[ "$(grep -c ', two causes\. Truth: ' /tmp/truth)" -ge 5 ] || fail "too few cases have two causes"
+grep -Eq '^right (9|1[0-9]), unknown [0-9]+, wrong 0$' /tmp/truth || fail "too few cases"
+kill "$(cat /run/lttng/lttng-sessiond.pid)"
+wait_until 120 sh -c '! pidof lttng-sessiond >/dev/null'
+unload_module

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The result of `stacks` for programs: JSON, and folded stacks for flame graphs.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use lt_common::out;
+use serde::Serialize;
+
+use super::args::By;
+use super::operation::name;
+use super::report::missing;
+use super::source::Source;
+use super::tally::{Group, Sum, Sums};
+
+/// What `--json` prints; times in ns.
+#[derive(Serialize)]
+struct Report<'a> {
+    /// The instance or the file; null for an instance of this run.
+    name: Option<&'a str>,
+    recipe: Option<&'a str>,
+    tracker: Option<&'a str>,
+    /// The tracker and its parameters.
+    line: Option<&'a str>,
+    by: By,
+    /// The lowest and the highest threshold: only longer delays are in the sums, or those of operations that timed out.
+    threshold: Option<[u64; 2]>,
+    /// How long alerts were read.
+    duration: Option<u64>,
+    #[serde(flatten)]
+    all: Sum,
+    /// All operations that ended, late or not; null unless the instance is of this run.
+    ended: Option<Ended>,
+    stacks: Vec<Row<'a>>,
+    /// Operations in flight at the end, and not in `stacks`.
+    in_flight: Vec<Row<'a>>,
+    /// The counters of missing or incomplete data that are not 0.
+    missing: BTreeMap<String, u64>,
+    /// The exit status of the command, 128+N after signal N; null without one.
+    status: Option<u8>,
+}
+
+#[derive(Serialize)]
+struct Ended {
+    count: u64,
+    total: u64,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    sum: Sum,
+    tasks: Vec<Task<'a>>,
+    /// Where the tasks were, the innermost function first; empty if not recorded.
+    stack: &'a [String],
+    waker_stack: &'a [String],
+    cut_off: bool,
+}
+
+#[derive(Serialize)]
+struct Task<'a> {
+    comm: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    waker: &'a str,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+fn row(group: &Group) -> Row<'_> {
+    let tasks = group.tasks.iter();
+    Row {
+        sum: group.sum,
+        tasks: tasks
+            .map(|((comm, waker), sum)| Task {
+                comm,
+                waker,
+                sum: *sum,
+            })
+            .collect(),
+        stack: &group.stack,
+        waker_stack: &group.waker_stack,
+        cut_off: group.is_cut,
+    }
+}
+
+pub(super) fn json(source: &Source, sums: &Sums) -> Result<String> {
+    let missing = missing(source, sums).into_iter();
+    let threshold = source.threshold.map(|threshold| [threshold; 2]);
+    let recipe = source.recipe.as_ref();
+    let report = Report {
+        name: source.name.as_deref(),
+        recipe: recipe.map(|recipe| recipe.name.as_str()),
+        tracker: source.tracker.as_deref(),
+        line: source.line.as_deref(),
+        by: sums.by,
+        threshold: sums
+            .limits
+            .thresholds
+            .map(|(low, high)| [low, high])
+            .or(threshold),
+        duration: source.time.map(|time| time.as_nanos() as u64),
+        all: sums.all,
+        ended: source.ended.map(|(count, total)| Ended { count, total }),
+        stacks: sums.groups.iter().map(row).collect(),
+        in_flight: sums.in_flight.iter().map(row).collect(),
+        missing: missing.map(|(key, n, _)| (key, n)).collect(),
+        status: match source.outcome {
+            Some(lt_common::Outcome::Status(status)) => Some(status),
+            _ => None,
+        },
+    };
+    Ok(serde_json::to_string(&report)?)
+}
+
+/// A line for each stack and task, `comm;outer;...;inner MICROSECONDS`. With both stacks, `--` follows, and the stack of
+/// the waker, the innermost function first, as in bcc's offwaketime.
+pub(super) fn folded(sums: &Sums) -> Vec<String> {
+    let mut lines = Vec::new();
+    for group in &sums.groups {
+        for ((comm, waker), sum) in &group.tasks {
+            let path = path(group, comm, waker, sums.by);
+            lines.push(format!("{path} {}", sum.total.saturating_add(500) / 1000));
+        }
+    }
+    lines
+}
+
+fn path(group: &Group, comm: &str, waker: &str, by: By) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let down = |words: &mut Vec<String>, root: &str, stack: &[String]| {
+        words.push(word(root));
+        if stack.is_empty() {
+            words.push("[no stack]".into());
+        } else if group.is_cut {
+            words.push("[cut off]".into());
+        }
+        words.extend(stack.iter().rev().map(|frame| word(&name(frame))));
+    };
+    match by {
+        By::Kernel => down(&mut words, comm, &group.stack),
+        By::Waker => down(&mut words, waker, &group.waker_stack),
+        By::Both => {
+            down(&mut words, comm, &group.stack);
+            if !group.waker_stack.is_empty() {
+                words.push("--".into());
+                words.extend(group.waker_stack.iter().map(|frame| word(&name(frame))));
+                words.push(word(waker));
+            }
+        }
+    }
+    words.join(";")
+}
+
+/// A name that does not end the frame or the line.
+fn word(name: &str) -> String {
+    match name {
+        "" => "[unknown]".into(),
+        name => out::printable(name).replace(';', ":"),
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! One late operation, from all alerts about it: the alerts of a timeout or of a stack, and the alert of its end.
+
+use lt_proc::{Alert, Pending, Reason};
+
+/// A late operation.
+#[derive(Debug, Clone)]
+pub(super) struct Operation {
+    pub(super) comm: String,
+    /// The task that woke it, or `[hardirq]` for an interrupt; empty if not recorded.
+    pub(super) waker: String,
+    /// Where the task was, the innermost function first; empty if not recorded.
+    pub(super) stack: Vec<String>,
+    /// Where its waker was.
+    pub(super) waker_stack: Vec<String>,
+    /// The delay, ns; so far, unless the operation has ended.
+    pub(super) delay: u64,
+    /// Whether it had more than one stack.
+    pub(super) is_moved: bool,
+    /// Whether it began before its instance, so that the delay is a lower bound.
+    pub(super) is_at_least: bool,
+    start: u64,
+    /// Time of its last alert.
+    seen: u64,
+    has_timed_out: bool,
+}
+
+impl Operation {
+    pub(super) fn of(alert: &Alert) -> Self {
+        let fields = &alert.fields;
+        let waker = match fields.text("context").as_deref() {
+            None => String::new(),
+            Some("task") => fields.text("waker_comm").unwrap_or_default().into_owned(),
+            // The task that was interrupted has nothing to do with it.
+            Some(context) => format!("[{context}]"),
+        };
+        Self {
+            comm: alert.comm.text().into_owned(),
+            waker,
+            stack: alert.stack(),
+            waker_stack: alert.waker_stack(),
+            delay: alert.delay,
+            is_moved: false,
+            is_at_least: fields.is_at_least(),
+            start: alert.start(),
+            seen: alert.time,
+            has_timed_out: alert.reason == Reason::Timeout,
+        }
+    }
+
+    /// An operation in flight.
+    pub(super) fn pending(pending: &Pending) -> Self {
+        let fields = &pending.fields;
+        let text = |key| fields.text(key).unwrap_or_default().into_owned();
+        let start = fields.number("start").unwrap_or(0);
+        Self {
+            comm: text("comm"),
+            waker: String::new(),
+            stack: pending.stack(),
+            waker_stack: Vec::new(),
+            delay: pending.age(),
+            is_moved: false,
+            is_at_least: fields.is_at_least(),
+            start,
+            seen: start.saturating_add(pending.age()),
+            has_timed_out: false,
+        }
+    }
+
+    /// Takes, from the operations `open` of a thread that have not ended, the operation that a later alert is about.
+    ///
+    /// The alert of an end follows the alert of a timeout if it is marked as late, and only then. The earlier alert was
+    /// raised while the operation was in flight, so it is not older than the start. If several operations fit, the one
+    /// with the nearest start is taken: the start that is computed from an alert is late by the time that raising the
+    /// alert took.
+    pub(super) fn take_from(
+        open: &mut Vec<Self>,
+        start: u64,
+        reason: Option<&Reason>,
+    ) -> Option<Self> {
+        let fits = |earlier: &Self| match reason {
+            Some(Reason::Late) => earlier.has_timed_out,
+            Some(Reason::Stack) | None => true,
+            Some(_) => !earlier.has_timed_out,
+        };
+        let near = open.iter().enumerate();
+        let near = near.filter(|(_, earlier)| fits(earlier) && start <= earlier.seen);
+        let (at, _) = near.min_by_key(|(_, earlier)| earlier.start.abs_diff(start))?;
+        Some(open.swap_remove(at))
+    }
+
+    /// Returns the alert `later` of this operation, completed with what only an earlier alert has.
+    pub(super) fn then(self, mut later: Self) -> Self {
+        let is_other = |a: &[String], b: &[String]| {
+            !a.is_empty()
+                && !b.is_empty()
+                && !a.iter().map(|f| name(f)).eq(b.iter().map(|f| name(f)))
+        };
+        later.is_moved |= self.is_moved || is_other(&self.stack, &later.stack);
+        later.is_at_least |= self.is_at_least;
+        later.has_timed_out |= self.has_timed_out;
+        later.start = self.start;
+        if later.stack.is_empty() {
+            later.stack = self.stack;
+        }
+        if later.waker_stack.is_empty() {
+            later.waker_stack = self.waker_stack;
+            later.waker = self.waker;
+        }
+        later
+    }
+}
+
+/// The function of a frame such as `ext4_sync_file+0x1a/0x340 [ext4]`, with its module, without the offset.
+pub(super) fn name(frame: &str) -> String {
+    let (place, module) = frame.split_once(' ').unwrap_or((frame, ""));
+    let function = place.split_once("+0x").map_or(place, |(name, _)| name);
+    match module {
+        "" => function.to_string(),
+        module => format!("{function} {module}"),
+    }
+}
+
+/// Whether the kernel is entered in this function, so that no function called it.
+pub(super) fn is_entry(frame: &str) -> bool {
+    const ENTRIES: [&str; 6] = [
+        "entry_",
+        "ret_from_fork",
+        "common_startup_64",
+        "secondary_startup",
+        // arm64, from user space
+        "el0t_",
+        "el0_",
+    ];
+    ENTRIES.iter().any(|entry| frame.starts_with(entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_have_names_and_ends() {
+        assert_eq!(name("bio_await+0x79/0xb0"), "bio_await");
+        assert_eq!(name("ext4_sync+0x1/0x2 [ext4]"), "ext4_sync [ext4]");
+        assert_eq!(name("?"), "?");
+        assert!(is_entry("entry_SYSCALL_64_after_hwframe+0x76/0x7e"));
+        assert!(!is_entry("do_syscall_64+0xe1/0x650") && !is_entry("?"));
+    }
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Sums operations by stack.
+//!
+//! ```text
+//!   alert -> operation, once it has ended -> group of its stack, by the names of the functions
+//! ```
+//!
+//! An operation that has not ended is kept until its end comes, or until all alerts have been read. So memory grows with
+//! the number of stacks and of operations in flight, not with the number of alerts.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lt_proc::{Alert, Pending, Reason};
+use serde::Serialize;
+
+use super::args::By;
+use super::operation::{Operation, is_entry, name};
+
+/// Maximum number of functions of a waker's stack, whatever `stack` is.
+const WAKER_DEPTH: usize = 16;
+
+/// Delays, ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Sum {
+    pub(super) count: u64,
+    pub(super) total: u64,
+    pub(super) longest: u64,
+}
+
+impl Sum {
+    fn add(&mut self, delay: u64) {
+        self.count += 1;
+        self.total = self.total.saturating_add(delay);
+        self.longest = self.longest.max(delay);
+    }
+}
+
+/// The operations of one stack.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// Where the tasks were, the innermost function first; empty if not recorded, or not asked for.
+    pub(super) stack: Vec<String>,
+    pub(super) waker_stack: Vec<String>,
+    pub(super) sum: Sum,
+    /// By name of the late task and name of the waker, which is empty unless asked for.
+    pub(super) tasks: BTreeMap<(String, String), Sum>,
+    /// Whether the outer functions are missing, since the stack is as long as a stack may be.
+    pub(super) is_cut: bool,
+}
+
+impl Group {
+    /// Whether no stack is recorded.
+    pub(super) fn is_without(&self) -> bool {
+        self.stack.is_empty() && self.waker_stack.is_empty()
+    }
+
+    /// Adds an operation with the same functions.
+    fn add(&mut self, operation: Operation, by: By) {
+        join(&mut self.stack, operation.stack);
+        join(&mut self.waker_stack, operation.waker_stack);
+        let waker = match by {
+            By::Kernel => String::new(),
+            By::Waker | By::Both => operation.waker,
+        };
+        let tasks = self.tasks.entry((operation.comm, waker)).or_default();
+        tasks.add(operation.delay);
+        self.sum.add(operation.delay);
+    }
+}
+
+/// Keeps the offset of each function only if all operations share it.
+fn join(frames: &mut Vec<String>, others: Vec<String>) {
+    if frames.is_empty() {
+        *frames = others;
+        return;
+    }
+    for (frame, other) in frames.iter_mut().zip(others) {
+        if *frame != other {
+            *frame = name(frame);
+        }
+    }
+}
+
+/// The names of the functions of a task and of its waker.
+type Key = (Vec<String>, Vec<String>);
+
+/// Sums of the alerts so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    by: By,
+    /// Operations that have not ended, by instance and thread.
+    open: HashMap<(String, u64), Vec<Operation>>,
+    groups: HashMap<Key, Group>,
+    all: Sum,
+    /// Sum of the delays that are in the histogram of the instance, ns.
+    ended: u64,
+    moved: u64,
+    at_least: u64,
+    limits: Limits,
+    /// The number of the first alert of each instance.
+    first: BTreeMap<String, u64>,
+    /// The newest ended operation of each thread: when it began, and when it was reported.
+    newest: HashMap<u64, (u64, u64)>,
+}
+
+/// Lowest and highest limits that the operations exceeded, ns.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Limits {
+    pub(super) thresholds: Option<(u64, u64)>,
+    pub(super) timeouts: Option<(u64, u64)>,
+}
+
+impl Limits {
+    /// Adds the limit of an alert: the timeout for an alert of a timeout, otherwise the threshold.
+    fn add(&mut self, alert: &Alert) {
+        let range = match alert.reason {
+            Reason::Timeout => &mut self.timeouts,
+            _ => &mut self.thresholds,
+        };
+        let (low, high) = range.unwrap_or((u64::MAX, 0));
+        *range = Some((low.min(alert.threshold), high.max(alert.threshold)));
+    }
+}
+
+/// The result.
+#[derive(Debug)]
+pub(super) struct Sums {
+    pub(super) by: By,
+    /// The longest total first. Operations without a stack come last.
+    pub(super) groups: Vec<Group>,
+    pub(super) all: Sum,
+    /// The sum of the delays that are in the histogram of the instance, too.
+    pub(super) ended: u64,
+    /// Operations that had more than one stack.
+    pub(super) moved: u64,
+    /// Operations that had not ended when they were last seen.
+    pub(super) unfinished: u64,
+    /// Operations that began before their instance.
+    pub(super) at_least: u64,
+    pub(super) limits: Limits,
+    /// The number of the first alert of each instance.
+    pub(super) first: BTreeMap<String, u64>,
+    /// Operations over the threshold that are in flight, and not in the sums.
+    pub(super) in_flight: Vec<Group>,
+}
+
+impl Tally {
+    pub(super) fn new(by: By) -> Self {
+        Self {
+            by,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn see(&mut self, alert: &Alert) {
+        self.limits.add(alert);
+        self.first
+            .entry(alert.instance.clone())
+            .or_insert(alert.seq);
+        let key = (alert.instance.clone(), alert.tid);
+        let new = Operation::of(alert);
+        let earlier = self
+            .open
+            .get_mut(&key)
+            .and_then(|open| Operation::take_from(open, alert.start(), Some(&alert.reason)));
+        let operation = match earlier {
+            Some(earlier) => earlier.then(new),
+            None => new,
+        };
+        match alert.reason {
+            Reason::Timeout | Reason::Stack => self.open.entry(key).or_default().push(operation),
+            Reason::Threshold | Reason::Late | Reason::Other(_) => {
+                if self.open.get(&key).is_some_and(Vec::is_empty) {
+                    self.open.remove(&key);
+                }
+                self.newest.insert(alert.tid, (alert.start(), alert.time));
+                if !operation.is_at_least {
+                    self.ended = self.ended.saturating_add(operation.delay);
+                }
+                self.add(operation);
+            }
+        }
+    }
+
+    fn add(&mut self, mut operation: Operation) {
+        match self.by {
+            By::Kernel => operation.waker_stack.clear(),
+            By::Waker => operation.stack.clear(),
+            By::Both => {}
+        }
+        self.all.add(operation.delay);
+        self.moved += u64::from(operation.is_moved && self.by != By::Waker);
+        self.at_least += u64::from(operation.is_at_least);
+        let names = |frames: &[String]| frames.iter().map(|frame| name(frame)).collect();
+        let key = (names(&operation.stack), names(&operation.waker_stack));
+        let group = self.groups.entry(key).or_default();
+        group.add(operation, self.by);
+    }
+
+    /// Ends the sums of one instance, or of a file. `depth` is the maximum number of functions of a stack; if it is not
+    /// known, the length of the longest stack is used. `pending` are the operations in flight at the end; of these,
+    /// operations older than `threshold` are late.
+    pub(super) fn finish(
+        mut self,
+        depth: Option<usize>,
+        pending: &[Pending],
+        threshold: u64,
+    ) -> Sums {
+        let mut in_flight = Self::new(By::Kernel);
+        let mut by_thread: HashMap<u64, Vec<Operation>> = HashMap::new();
+        for ((_, tid), operations) in std::mem::take(&mut self.open) {
+            by_thread.entry(tid).or_default().extend(operations);
+        }
+        let before = self.all.count;
+        // Operations that have ended since `pending` was read.
+        let newest = std::mem::take(&mut self.newest);
+        let has_ended = |tid, start, seen| {
+            let newest = newest.get(&tid);
+            newest.is_some_and(|&(begin, time)| start <= begin && seen <= time)
+        };
+        for one in pending.iter().filter(|one| one.age() > threshold) {
+            let operation = Operation::pending(one);
+            let tid = one.fields.number("tid").unwrap_or(0);
+            let start = one.fields.number("start").unwrap_or(0);
+            let open = by_thread.entry(tid).or_default();
+            // An alert of this operation is already known.
+            match Operation::take_from(open, start, None) {
+                Some(known) => self.add(known.then(operation)),
+                None if has_ended(tid, start, start + one.age()) => {}
+                None => in_flight.add(operation),
+            }
+        }
+        by_thread
+            .into_values()
+            .flatten()
+            .for_each(|operation| self.add(operation));
+        Sums {
+            by: self.by,
+            unfinished: self.all.count - before,
+            groups: sorted(self.groups, depth),
+            all: self.all,
+            ended: self.ended,
+            moved: self.moved,
+            at_least: self.at_least,
+            limits: self.limits,
+            first: self.first,
+            in_flight: sorted(in_flight.groups, depth),
+        }
+    }
+}
+
+fn sorted(groups: HashMap<Key, Group>, depth: Option<usize>) -> Vec<Group> {
+    let mut groups: Vec<Group> = groups.into_values().collect();
+    let most = |frames: fn(&Group) -> &Vec<String>| {
+        let longest = groups.iter().map(|group| frames(group).len()).max();
+        depth.or(longest).unwrap_or(0)
+    };
+    let (depth, waker_depth) = (
+        most(|group| &group.stack),
+        most(|group| &group.waker_stack).min(WAKER_DEPTH),
+    );
+    let is_cut = |frames: &[String], depth: usize| {
+        frames.len() >= depth && frames.last().is_some_and(|last| !is_entry(last))
+    };
+    for group in &mut groups {
+        group.is_cut = is_cut(&group.stack, depth) || is_cut(&group.waker_stack, waker_depth);
+    }
+    groups.sort_by(|a, b| {
+        let rank = |group: &Group| (!group.is_without(), group.sum.total, group.sum.count);
+        let names = |group: &Group| (group.stack.clone(), group.waker_stack.clone());
+        rank(b).cmp(&rank(a)).then_with(|| names(a).cmp(&names(b)))
+    });
+    groups
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The result of reading a trace, with the reasons why it may be incomplete.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use lt_common::out::{self, note};
+use lt_model::Model;
+
+use super::several::Gap;
+
+/// The result of reading a trace.
+pub(crate) struct Told {
+    pub(crate) model: Model,
+    /// Whether the trace has sched_switch.
+    pub(super) switches: bool,
+    /// Whether the trace has wakeups.
+    pub(super) wakeups: bool,
+    /// Whether the trace has system calls.
+    pub(super) calls: bool,
+    pub(super) events: u64,
+    pub(crate) lost: u64,
+    /// Missing packets, with an unknown number of events.
+    pub(super) packets: u64,
+    /// Number of packets that could be read only in part.
+    pub(super) damaged: u64,
+    /// Whether the trace is still being written.
+    pub(super) grew: bool,
+    /// Gaps between traces that were recorded one after the other.
+    pub(super) gaps: Vec<Gap>,
+    /// The first part that could not be read.
+    pub(crate) fault: Option<lt_ctf::Error>,
+    pub(super) took: Duration,
+}
+
+impl Told {
+    /// Returns `self`, or an error if the `trace` has no sched_switch.
+    pub(crate) fn with_threads(self, trace: &Path) -> Result<Self> {
+        match self.fault {
+            _ if self.switches => Ok(self),
+            Some(fault) => Err(fault.into()),
+            None if self.events == 0 => bail!("{}: no event in this trace", trace.display()),
+            None => bail!(
+                "{}: no event sched_switch in this trace: it does not show which thread ran; record with -e sched_switch",
+                trace.display()
+            ),
+        }
+    }
+
+    /// Whether the trace has no event at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events == 0
+    }
+
+    /// Whether the activity of threads is recorded.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.switches
+    }
+
+    /// Reasons why the result may be wrong.
+    pub(crate) fn caveats(&self) -> Vec<String> {
+        let mut caveats = Vec::new();
+        if self.lost > 0 {
+            caveats.push(format!(
+                "the tracer lost {} events, so the result may be incomplete: record with larger buffers",
+                out::thousands(self.lost)
+            ));
+        }
+        if self.packets > 0 {
+            caveats.push(format!(
+                "{} are missing, so the result may be incomplete: record with larger buffers",
+                out::plural(
+                    usize::try_from(self.packets).unwrap_or(usize::MAX),
+                    "packet"
+                )
+            ));
+        }
+        if let Some(first) = self.gaps.first() {
+            caveats.push(format!(
+                "nothing is recorded between the traces: on CPU {} from {} to {}{}",
+                first.cpu,
+                first.from,
+                first.until,
+                match self.gaps.len() {
+                    1 => String::new(),
+                    n => format!(", and {}", out::plural(n - 1, "other time")),
+                }
+            ));
+        }
+        if self.grew {
+            caveats.push(
+                "the trace is still being written: only the part that existed was read".into(),
+            );
+        }
+        if let Some(fault) = &self.fault {
+            let part = match self.damaged {
+                0 | 1 => "part of the trace".into(),
+                n => format!("the ends of {} packets of the trace", out::thousands(n)),
+            };
+            let first = if self.damaged > 1 { "the first: " } else { "" };
+            caveats.push(format!(
+                "{part} cannot be read, so the result may be incomplete: {first}{fault}"
+            ));
+        }
+        caveats
+    }
+
+    /// The kinds of events about threads and waits that the trace lacks, and how to record them.
+    pub(crate) fn unrecorded(&self) -> Vec<&'static str> {
+        let wakeups = "no event sched_waking in this trace: it does not show what ended a wait; \
+                       record with -e sched_waking";
+        let calls = "no system calls in this trace: it does not show in which call a thread was; \
+                     enable them with lttng enable-event --kernel --syscall --all";
+        let all = [(self.wakeups, wakeups), (self.calls, calls)];
+        all.into_iter()
+            .filter(|(has, _)| !has)
+            .map(|(_, text)| text)
+            .collect()
+    }
+
+    /// Prints the caveats.
+    pub(crate) fn complain(&self) {
+        self.caveats().iter().for_each(|caveat| note(caveat));
+    }
+
+    /// A result with a given model, without a trace.
+    #[cfg(test)]
+    pub(crate) fn made(model: Model, lost: u64) -> Self {
+        Self {
+            model,
+            switches: true,
+            wakeups: true,
+            calls: true,
+            events: 0,
+            lost,
+            packets: 0,
+            damaged: 0,
+            grew: false,
+            gaps: Vec::new(),
+            fault: None,
+            took: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn say_how_fast(&self) {
+        let rate = self.events as f64 / self.took.as_secs_f64().max(1e-9);
+        note(&format!(
+            "{} events in {:.2} s, {} a second",
+            out::thousands(self.events),
+            self.took.as_secs_f64(),
+            out::thousands(rate as u64)
+        ));
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The stack of a late task in user space: finds the names of its functions, and shows them.
+//!
+//! ```text
+//!   the kernel: addresses            this program, when it reads the alert
+//!   ustack=0x401136,0x401180  --->  /proc/PID/maps, the files mapped there  --->  ustack_names
+//! ```
+//!
+//! Names are looked up at once, since the process may exit, and then only addresses are left. They are looked up in the
+//! process of the alert, never in another one that has got its number since. Explanations of a capture only show what
+//! was found when it was read.
+
+mod process;
+mod show;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use blazesym::Pid;
+use blazesym::symbolize::source::{Process, Source};
+use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use lt_common::pids::are_numbered_as_in_alerts;
+use lt_proc::{Alert, UserFrame, UserNames, UserStack};
+
+use self::process::{Found, Mapping};
+pub(crate) use self::show::lines;
+
+/// Maximum number of processes whose mappings are remembered. Beyond that, all are forgotten.
+const MOST: usize = 256;
+
+/// Number of alerts for which one symbolizer is used: it keeps open every file that it has read.
+const LOOKUPS: u32 = 64;
+
+const FOREIGN: &str =
+    "no names: in this PID namespace, processes have other numbers than in alerts";
+
+/// Looks up names, and remembers the mappings of processes that have been seen.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    symbolizer: Option<Symbolizer>,
+    /// Alerts since it was created.
+    lookups: u32,
+    /// By the number of the process, and the name of the thread: another program has other mappings.
+    seen: HashMap<(u64, String), Found>,
+}
+
+impl Names {
+    /// Adds the names of the functions of its stack in user space to an alert that was read just now.
+    pub(crate) fn find(&mut self, alert: &mut Alert) {
+        let Some(UserStack::Addresses { addresses, .. }) = alert.user_stack() else {
+            return;
+        };
+        if replaced_program(alert) {
+            return;
+        }
+        let found = match are_numbered_as_in_alerts(Path::new("/")) {
+            true => process::find(alert),
+            false => Err(FOREIGN.into()),
+        };
+        alert.ustack_names = Some(match found {
+            Ok(found) => {
+                let names = self.names(alert, &addresses, &found);
+                if self.seen.len() >= MOST {
+                    self.seen.clear();
+                }
+                self.seen.insert(key(alert), found);
+                names
+            }
+            Err(why) => self.without(alert, &addresses, &why),
+        });
+    }
+
+    /// The names of functions in a process that exists.
+    fn names(&mut self, alert: &Alert, addresses: &[u64], found: &Found) -> UserNames {
+        let mut frames = frames(addresses, &found.mappings);
+        // A return address is after the call, which may be the last instruction of its function.
+        let calls: Vec<u64> = addresses.iter().map(|a| a.saturating_sub(1)).collect();
+        if self.lookups.is_multiple_of(LOOKUPS) {
+            self.symbolizer = None;
+        }
+        self.lookups = self.lookups.wrapping_add(1);
+        let symbolizer = self.symbolizer.get_or_insert_with(|| {
+            Symbolizer::builder()
+                .enable_code_info(false)
+                .enable_inlined_fns(false)
+                .build()
+        });
+        let mut process = Process::new(Pid::from(alert.pid as u32));
+        process.debug_syms = false;
+        // Only files as the process has mapped them: another program, or a pipe, may have their paths by now. The user
+        // of the process chooses what /tmp/perf-PID.map is.
+        process.map_files = true;
+        process.perf_map = false;
+        let source = Source::Process(process);
+        let mut error = None;
+        // Each on its own: without frame pointers, an address may lie anywhere.
+        for (frame, call) in frames.iter_mut().zip(calls) {
+            if frame.file.is_none() {
+                continue;
+            }
+            match symbolizer.symbolize_single(&source, Input::AbsAddr(call)) {
+                Ok(Symbolized::Sym(symbol)) => {
+                    frame.name = Some(symbol.name.into_owned());
+                    frame.offset = Some(symbol.offset as u64 + 1);
+                }
+                Ok(Symbolized::Unknown(_)) => {}
+                Err(why) => error = error.or(Some(why.to_string())),
+            }
+        }
+        // The number may have passed to another process meanwhile.
+        if !process::find(alert).is_ok_and(|again| again.start == found.start) {
+            for frame in &mut frames {
+                (frame.name, frame.offset) = (None, None);
+            }
+            let note = Some(process::GONE.to_string());
+            return UserNames { frames, note };
+        }
+        let is_unnamed = frames.iter().any(|frame| frame.name.is_none());
+        let note = match error {
+            Some(error) if frames.iter().all(|frame| frame.name.is_none()) => {
+                Some(format!("no names: {error}"))
+            }
+            Some(error) => Some(format!("not all names: {error}")),
+            None => is_unnamed.then(|| {
+                "functions without a name are not in the symbol table of their file".into()
+            }),
+        };
+        UserNames { frames, note }
+    }
+
+    /// What is left of a process that cannot be read: the files, if it has been seen before.
+    fn without(&self, alert: &Alert, addresses: &[u64], why: &str) -> UserNames {
+        let known = self.seen.get(&key(alert));
+        let known = known.filter(|found| process::began_before(found.start, alert));
+        let mappings = known.map_or(&[][..], |found| &found.mappings);
+        UserNames {
+            frames: frames(addresses, mappings),
+            note: Some(why.to_string()),
+        }
+    }
+}
+
+/// Whether the call has replaced the program, so that the address is the first one of the new program.
+fn replaced_program(alert: &Alert) -> bool {
+    let is_exec = |call| ["execve", "execveat"].contains(&call);
+    let call = alert.fields.text("call");
+    call.as_deref().is_some_and(is_exec) && alert.fields.number("ret") == Some(0)
+}
+
+fn key(alert: &Alert) -> (u64, String) {
+    (alert.pid, alert.comm.text().into_owned())
+}
+
+/// The addresses, and the files that are mapped there.
+fn frames(addresses: &[u64], mappings: &[Mapping]) -> Vec<UserFrame> {
+    let frame = |&address: &u64| {
+        let mapping = mappings.iter().find(|mapping| mapping.has(address));
+        UserFrame {
+            address: format!("{address:#x}"),
+            file: mapping.map(|mapping| mapping.file.clone()),
+            file_offset: mapping.map(|mapping| mapping.offset_of(address)),
+            ..UserFrame::default()
+        }
+    };
+    addresses.iter().map(frame).collect()
+}
+
+#[cfg(test)]
+mod tests;
