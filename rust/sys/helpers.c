@@ -35,6 +35,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/deadline.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/security.h>
 #include <linux/slab.h>
@@ -311,6 +312,45 @@ void lt_task_put(struct task_struct *task)
 u64 lt_task_start_time(const struct task_struct *task)
 {
 	return READ_ONCE(task->start_time);
+}
+
+/*
+ * As lock_task_sighand(), which is not exported: __exit_signal() takes the lock
+ * to detach a task from its ids, which are freed after that.
+ */
+bool lt_task_keep(struct task_struct *task, unsigned long *flags)
+{
+	struct sighand_struct *sighand;
+
+	rcu_read_lock();
+	for (;;) {
+		sighand = rcu_dereference(task->sighand);
+		if (!sighand)
+			break;
+		/* It may have been freed and reused, but remains a lock. */
+		spin_lock_irqsave(&sighand->siglock, *flags);
+		if (sighand == rcu_access_pointer(task->sighand))
+			return true;
+		spin_unlock_irqrestore(&sighand->siglock, *flags);
+	}
+	rcu_read_unlock();
+	return false;
+}
+
+void lt_task_unkeep(struct task_struct *task, unsigned long flags)
+{
+	unlock_task_sighand(task, &flags);
+	rcu_read_unlock();
+}
+
+struct task_struct *lt_task_parent(struct task_struct *task)
+{
+	return rcu_dereference(task->real_parent);
+}
+
+bool lt_task_is_released(const struct task_struct *task)
+{
+	return !READ_ONCE(task->thread_pid);
 }
 
 notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)

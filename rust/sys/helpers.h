@@ -115,6 +115,19 @@ bool lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock, u64 due,
 struct task_struct *lt_task_find(u32 tid);
 void lt_task_put(struct task_struct *task);
 u64 lt_task_start_time(const struct task_struct *task);
+
+/*
+ * Keeps a task from being released, so that its ids remain its own: takes the
+ * lock of its signal handlers, with interrupts off, inside a section of RCU.
+ * False, with nothing taken, if it has been released.
+ */
+bool lt_task_keep(struct task_struct *task, unsigned long *flags);
+void lt_task_unkeep(struct task_struct *task, unsigned long flags);
+/* The parent of such a task, valid until the lock is released. */
+struct task_struct *lt_task_parent(struct task_struct *task);
+/* Whether it has no ids any longer. */
+bool lt_task_is_released(const struct task_struct *task);
+
 /* At most size addresses, 0 for a task that runs and for the caller. */
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 /* The caller's own stack, without the functions of this module. */

@@ -43,17 +43,24 @@ use core::{mem::MaybeUninit, ptr::NonNull};
 use kernel::bindings;
 
 /// A reference to a task.
-struct Counted(NonNull<bindings::task_struct>);
+pub(super) struct Counted(NonNull<bindings::task_struct>);
 
 impl Counted {
+    /// Returns the task with this id.
+    pub(super) fn find(tid: u32) -> Option<Self> {
+        // SAFETY: Any number is valid; the function returns NULL or a task with a reference.
+        let task = unsafe { helpers::lt_task_find(tid) };
+        NonNull::new(task).map(Self)
+    }
+
     /// Returns the task with the lowest id that is at least `tid`, and that id.
-    fn next(mut tid: u32) -> Option<(u32, Self)> {
+    pub(super) fn next(mut tid: u32) -> Option<(u32, Self)> {
         // SAFETY: `tid` may be written; the function returns NULL or a task with a reference.
         let task = unsafe { helpers::lt_task_next(&mut tid) };
         Some((tid, Self(NonNull::new(task)?)))
     }
 
-    fn get(&self) -> TaskRef<'_> {
+    pub(super) fn get(&self) -> TaskRef<'_> {
         // SAFETY: The reference keeps it valid.
         unsafe { TaskRef::from_raw(self.0.as_ptr()) }
     }

@@ -148,7 +148,7 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
     const LINES: ParamKind = ParamKind::Id {
         max: i32::MAX as u64,
     };
-    let [f0, f1, f2, f3, f4, f5, f6] = tasks::filter(false);
+    let [f0, f1, f2, f3, f4, f5, f6, f7] = tasks::filter(false);
     params(
         5_000_000,
         [
@@ -159,6 +159,7 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
             f4,
             f5,
             f6,
+            f7,
             param(
                 "end",
                 ENDS,

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `tree=1`: a filter that accepts the process of `pid`, and all of its descendants.
+//!
+//! ```text
+//!   pid=P          the value that probes compare is P
+//!   pid=P tree=1   it is FOLLOWED, which is no process: only the set decides
+//! ```
+//!
+//! With `tree=1` the ID alone does not decide, since it may be reused by a process that is not a
+//! descendant. So the value of `pid` in the core is not an ID then, and the comparisons that every
+//! filter makes fail. The set of sys/descendants.rs is looked at only after that: instances without
+//! `tree=1` do not pay for it.
+//!
+//! The set is made when the instance is created, before its probes are attached, and is kept up to
+//! date until the instance is removed, also while that is disabled. So neither parameter can be
+//! changed later.
+
+use super::{kind::Kind, Values};
+use crate::{
+    control::{Number, Param, ALL},
+    sys::descendants::Descendants, //
+};
+use kernel::prelude::*;
+
+/// The name of the parameter for the process.
+pub(super) const PID: &str = "pid";
+
+/// The name of the parameter that adds the descendants of that process.
+pub(crate) const TREE: &str = "tree";
+
+/// The value of `pid` for probes if a set of processes decides; not the ID of a process, nor
+/// [`ALL`].
+pub(crate) const FOLLOWED: u64 = ALL - 1;
+
+impl Kind {
+    /// Returns the position of `pid` if an instance with these values has `tree=1`.
+    pub(super) fn followed(&self, value: impl Fn(usize) -> Number) -> Option<usize> {
+        let position = |name| {
+            let mut params = self.params.iter();
+            params.position(|param: &Param| param.name == name)
+        };
+        let tree = position(TREE)?;
+        position(PID).filter(|_| value(tree) != 0)
+    }
+}
+
+/// The processes that the filter accepts.
+pub(super) struct Followed {
+    /// The position of `pid`, and its value for users.
+    pub(super) param: usize,
+    pub(super) pid: Number,
+    processes: Descendants,
+}
+
+impl Followed {
+    /// Creates the set of an instance with these values, if it has `tree=1`. Sleeps. Fails with
+    /// `ESRCH` if there is no such process, `ENOMEM` or `ENOSYS`.
+    pub(super) fn create(kind: &Kind, values: &Values) -> Result<Option<Self>> {
+        let Some(param) = kind.followed(|at| values[at]) else {
+            return Ok(None);
+        };
+        let pid = values[param];
+        let processes = Descendants::of(u32::try_from(pid)?)?;
+        Ok(Some(Self {
+            param,
+            pid,
+            processes,
+        }))
+    }
+
+    /// Whether a process is among them. Any context.
+    #[inline(always)]
+    pub(super) fn contains(&self, pid: u32) -> bool {
+        self.processes.contains(pid)
+    }
+}
