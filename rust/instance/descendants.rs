@@ -4,17 +4,17 @@
 //!
 //! ```text
 //!   pid=P          the value that probes compare is P
-//!   pid=P tree=1   it is FOLLOWED, which is no process: only the set decides
+//!   pid=P tree=1   the value is FOLLOWED, which is not an ID: only the set decides
 //! ```
 //!
 //! With `tree=1` the ID alone does not decide, since it may be reused by a process that is not a
 //! descendant. So the value of `pid` in the core is not an ID then, and the comparisons that every
-//! filter makes fail. The set of sys/descendants.rs is looked at only after that: instances without
-//! `tree=1` do not pay for it.
+//! filter makes fail. The set of sys/descendants.rs is looked at only after that: a filter without
+//! `pid` does not pay for it, and one with `pid` compares once more before it refuses a task.
 //!
-//! The set is made when the instance is created, before its probes are attached, and is kept up to
-//! date until the instance is removed, also while that is disabled. So neither parameter can be
-//! changed later.
+//! The set is created with the instance, before the probes of the instance are attached, and is
+//! kept up to date until the instance is removed, even while the instance is disabled. So neither
+//! parameter can be changed later.
 
 use super::{kind::Kind, Values};
 use crate::{
@@ -47,8 +47,9 @@ impl Kind {
 
 /// The processes that the filter accepts.
 pub(super) struct Followed {
-    /// The position of `pid`, and its value for users.
+    /// The position of `pid`.
     pub(super) param: usize,
+    /// The value of `pid` as it is shown.
     pub(super) pid: Number,
     processes: Descendants,
 }
@@ -69,7 +70,7 @@ impl Followed {
         }))
     }
 
-    /// Whether a process is among them. Any context.
+    /// Whether the filter accepts a process. Any context.
     #[inline(always)]
     pub(super) fn contains(&self, pid: u32) -> bool {
         self.processes.contains(pid)

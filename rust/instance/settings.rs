@@ -182,7 +182,7 @@ pub(crate) fn values_of_new<'a>(
     Ok(values)
 }
 
-/// Checks whether the values are valid together, see [`Kind::check`]; the filter's first.
+/// Checks whether the values are valid together: those of the filter, and then [`Kind::check`].
 fn check(kind: &'static Kind, values: &Values) -> core::result::Result<(), Fault<'static>> {
     let followed = kind.followed(|at| values[at]);
     if followed.is_some_and(|pid| values[pid] == Number::from(ALL)) {

@@ -22,9 +22,9 @@
 //! - *The creator decides*, not the parent: the child of a member is a member even with
 //!   `CLONE_PARENT`, and remains one whatever parent, session, process group or namespace it has
 //!   later.
-//! - An ID is free once its owner has been reaped. A process that reaps itself runs for another few
-//!   microseconds, until its last switch; if its ID were reused within that time, the new bit would
-//!   apply to it, as a comparison with the ID would.
+//! - An ID is free once its owner has been reaped. The owner may still run for a few microseconds
+//!   then, until its last switch. If the ID were reused within that time, the new bit would apply
+//!   to the old owner as well, as a comparison with the ID would.
 //!
 //! # Why no process is missed at the start
 //!
@@ -44,6 +44,9 @@
 //!   that bit as 1 afterwards, and sets the bit of `C` again. Until then `C` has not run.
 //! - The last pass has added nothing. So each child of a member was a member when the pass visited
 //!   it, or got its bit from the probe.
+//! - With `CLONE_PARENT` the probe reads the bit of a sibling of `C`, not the bit of `Q`. The
+//!   sibling is an older child of `Q`: by the same argument it is a member in the end, and if its
+//!   bit was set after that read, another pass finds `C`.
 //!
 //! No other process gets a bit. A pass sets a bit while the process cannot be released ([`Kept`]),
 //! so its ID is its own. If the parent has been released by the end of the test, the tested bit may
@@ -59,9 +62,8 @@
 //! loops repeat only if another CPU has changed the same word. [`Descendants::contains`]: any
 //! context.
 //!
-//! Each set attaches the probe for itself: the kernel's own array of a tracepoint's functions, each
-//! with its data, which is read under RCU, is the list of all sets. Without a set the tracepoint
-//! remains a no-op.
+//! Each set attaches the probe for itself: the tracepoint's own array of functions, each with its
+//! data, serves as the list of all sets. Without a set the tracepoint remains a no-op.
 //!
 //! C headers: [`include/trace/events/sched.h`](srctree/include/trace/events/sched.h),
 //! [`include/linux/sched/signal.h`](srctree/include/linux/sched/signal.h)
@@ -96,9 +98,9 @@ pub(crate) struct Descendants {
 }
 
 impl Descendants {
-    /// Returns the set of a process, with its descendants of now and later. Sleeps. Fails with
-    /// `ESRCH` if there is no such process, or none that runs yet; `ENOMEM`; or `ENOSYS` if the
-    /// kernel lacks the tracepoint.
+    /// Returns the set of a process with its present and future descendants. Sleeps. Fails with
+    /// `ESRCH` if there is no such process, or if it has not been woken yet; `ENOMEM`; or `ENOSYS`
+    /// if the kernel lacks the tracepoint.
     pub(crate) fn of(pid: u32) -> Result<Self> {
         let members = Members::new()?;
         let attachment = Attachment::new(members.clone(), [fork_probe()])?;
@@ -194,8 +196,8 @@ impl Members {
                 // Perhaps another thread has become the leader.
                 continue;
             };
-            // The probe may still have to clear the bit of a task that was never woken. Otherwise
-            // it has done so before the state was set, which we have read before the full barrier.
+            // The probe may not have cleared the bit of a task that was never woken. Otherwise it
+            // did so before the state was set, and we read the state before the full barrier.
             if kept.task.state() & bindings::TASK_NEW != 0 {
                 return Err(ESRCH);
             }
@@ -276,7 +278,7 @@ fn fork_probe() -> Probe<'static, Members> {
 ///
 /// # Invariants
 ///
-/// We hold the lock of its signal handlers, with interrupts off, and are in a section of RCU.
+/// We hold the lock of its signal handlers and are in a read-side critical section of RCU.
 struct Kept<'a> {
     task: TaskRef<'a>,
     flags: c_ulong,
@@ -288,7 +290,7 @@ impl<'a> Kept<'a> {
         let mut flags = 0;
         // SAFETY: The task is valid, and `flags` can be written.
         let is_kept = unsafe { helpers::lt_task_keep(task.as_ptr(), &mut flags) };
-        // INVARIANT: The function has taken the lock, and entered the section.
+        // INVARIANT: If true, the function has taken the lock and entered the section.
         is_kept.then(|| Self { task, flags })
     }
 

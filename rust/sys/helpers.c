@@ -172,7 +172,10 @@ bool lt_memory_available(size_t bytes)
 notrace void lt_current(struct lt_task *out)
 {
 	BUILD_BUG_ON(sizeof(out->comm) != TASK_COMM_LEN);
-	/* Owner in rust/alert/record.rs keeps this many bits of an id. */
+	/*
+	 * Owner in rust/alert/record.rs keeps this many bits of an id, and
+	 * descendants.rs has a bit for each id.
+	 */
 	BUILD_BUG_ON(PID_MAX_LIMIT > 1 << 22);
 	out->pid = current->tgid;
 	out->tid = current->pid;
@@ -315,7 +318,7 @@ u64 lt_task_start_time(const struct task_struct *task)
 }
 
 /*
- * As lock_task_sighand(), which is not exported: __exit_signal() takes the lock
+ * As lock_task_sighand(), which is not exported. __exit_signal() takes the lock
  * to detach a task from its ids, which are freed after that.
  */
 bool lt_task_keep(struct task_struct *task, unsigned long *flags)

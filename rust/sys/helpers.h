@@ -118,8 +118,8 @@ u64 lt_task_start_time(const struct task_struct *task);
 
 /*
  * Keeps a task from being released, so that its ids remain its own: takes the
- * lock of its signal handlers, with interrupts off, inside a section of RCU.
- * False, with nothing taken, if it has been released.
+ * lock of its signal handlers, with interrupts off unless on PREEMPT_RT, inside
+ * a section of RCU. False, with nothing taken, if it has been released.
  */
 bool lt_task_keep(struct task_struct *task, unsigned long *flags);
 void lt_task_unkeep(struct task_struct *task, unsigned long flags);

@@ -2,8 +2,8 @@
 
 //! Common parts of the trackers of tasks: which tasks are tracked, and which are not reported.
 //!
-//! With `tree=1` the processes are a set, see instance/descendants.rs; `pid`, of which the set is
-//! made, is then [`FOLLOWED`] for a probe.
+//! With `tree=1` a set of processes decides, see instance/descendants.rs; a probe then reads
+//! [`FOLLOWED`] as the value of `pid`.
 //!
 //! The owner of an event is the task that waits: the wakee, or the task that was switched out. An
 //! idle task never waits; but func, pair and lock track calls made on top of it, too.
