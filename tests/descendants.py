@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Which processes the filter tree=1 accepts, for a test inside the virtual machine.
 
-usage: descendants.py kinds         descendants of a process, of every kind, and other processes make known numbers of
-                                    calls; the alerts must be those of the descendants
-       descendants.py race ROUNDS   an instance is created in each round while a process and another one fork all the
-                                    time; the alerts must be those of the first process and its descendants
-       descendants.py serve NAME    does what the first program asks for, until that ends
+usage: descendants.py kinds         descendants of a process, of every kind, and other processes make calls; the alerts
+                                    must be exactly the calls of the descendants
+       descendants.py race ROUNDS   in each round, an instance is created while its process and another one keep
+                                    forking; the alerts must be those of the first process and its descendants
+       descendants.py serve NAME    does what the first program asks for, until that program ends
 
-In `kinds`, each process connects to a socket, and does what it is asked to do over it, whoever its parent is by now.
+In `kinds`, each process connects to a socket and executes the requests that it receives there, so it does not matter
+which parent it has by then.
 """
 
 import collections
@@ -224,7 +225,7 @@ def kinds():
     below = new(before, "fork", "below")
     threaded = new(root, "fork", "threaded")
     thread = new(threaded, "thread", "thread")
-    # It lost its parent too early.
+    # Loses its parent before the instance exists.
     early = new(root, "daemon", "early")
     other_child = new(other, "fork", "other_child")
     gone = new(other, "fork", "gone")
@@ -284,7 +285,7 @@ def kinds():
 
 
 def breed(count, gate, results, ready):
-    """Forks all the time; each process makes the call when the gate is opened, and tells its id."""
+    """Keeps forking; each process makes the call when the gate is opened, and reports its id."""
     is_breeder = True
     for number in range(count):
         if os.fork() == 0:
