@@ -175,10 +175,13 @@ fn not_ended(measured: &Measured) -> Vec<String> {
     }
     let title = format!("Not ended: {}, the oldest first", out::thousands(count));
     let mut lines = vec![String::new(), out::paint(Colour::Bold, &title)];
-    for pending in measured.pending.iter().take(SHOWN) {
+    let shown = measured.pending.iter().take(SHOWN);
+    let mut more = count;
+    for pending in shown {
         lines.extend(alone::unfinished(&measured.tracker, pending));
+        more = more.saturating_sub(1);
     }
-    if let more @ 1.. = count.saturating_sub(SHOWN as u64) {
+    if more > 0 {
         lines.push(format!("  and {} more", out::thousands(more)));
     }
     lines

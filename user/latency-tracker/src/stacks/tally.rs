@@ -100,8 +100,6 @@ pub(super) struct Tally {
     limits: Limits,
     /// The number of the first alert of each instance.
     first: BTreeMap<String, u64>,
-    /// The newest ended operation of each thread: when it began, and when it was reported.
-    newest: HashMap<u64, (u64, u64)>,
 }
 
 /// Lowest and highest limits that the operations exceeded, ns.
@@ -174,7 +172,6 @@ impl Tally {
                 if self.open.get(&key).is_some_and(Vec::is_empty) {
                     self.open.remove(&key);
                 }
-                self.newest.insert(alert.tid, (alert.start(), alert.time));
                 if !operation.is_at_least {
                     self.ended = self.ended.saturating_add(operation.delay);
                 }
@@ -213,12 +210,6 @@ impl Tally {
             by_thread.entry(tid).or_default().extend(operations);
         }
         let before = self.all.count;
-        // Operations that have ended since `pending` was read.
-        let newest = std::mem::take(&mut self.newest);
-        let has_ended = |tid, start, seen| {
-            let newest = newest.get(&tid);
-            newest.is_some_and(|&(begin, time)| start <= begin && seen <= time)
-        };
         for one in pending.iter().filter(|one| one.age() > threshold) {
             let operation = Operation::pending(one);
             let tid = one.fields.number("tid").unwrap_or(0);
@@ -227,7 +218,6 @@ impl Tally {
             // An alert of this operation is already known.
             match Operation::take_from(open, start, None) {
                 Some(known) => self.add(known.then(operation)),
-                None if has_ended(tid, start, start + one.age()) => {}
                 None => in_flight.add(operation),
             }
         }

@@ -121,10 +121,11 @@ pub(super) fn rows(now: &Reading, before: Option<&Reading>) -> Vec<Row> {
 }
 
 /// Whether two readings are of one instance. A false result means that another instance has
-/// replaced it.
+/// replaced it. A replacement whose counters and buckets are all at least as high is not detected.
 fn is_same(before: &OneReading, now: &OneReading) -> bool {
     let grows = |key: &&str| before.stats.count(key) <= now.stats.count(key);
     before.instance.name == now.instance.name
         && before.instance.tracker == now.instance.tracker
         && STEADY.iter().all(grows)
+        && before.delays.since(&now.delays).count() == 0
 }
