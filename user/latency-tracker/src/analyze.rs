@@ -72,12 +72,12 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     let trace = match args.max_memory {
         None => trace::read(&args.trace, args.from, &interrupted)?,
         Some(limit) => {
-            let wanted = |model: &Model| {
+            let wanted = |model: &Model, (): &()| {
                 let (thread, (from, to), _) = asked(model, args)?;
                 Ok(why::wanted(model, thread, from, to))
             };
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
-            trace::read_within(limit, &args.trace, args.from, &interrupted, wanted)?
+            trace::read_within(limit, &args.trace, args.from, &interrupted, &mut (), wanted)?
         }
     };
     let model = &trace.model;

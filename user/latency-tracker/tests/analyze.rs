@@ -386,39 +386,58 @@ fn a_signal_ends_the_wait_for_alerts() {
     drop(writer);
 }
 
-/// With less memory than the whole model takes, the path is the same. With too little, the error
-/// says how much is needed.
+/// With less memory than the whole model takes, the path and the delays are the same. With too
+/// little, the error says how much is needed.
 #[test]
 fn a_limit_on_memory_changes_nothing_or_is_said() {
     let dir = Dir::with_traces("memory");
-    let mut smaller = 0;
-    for tid in busiest(&dir, "compact") {
-        let path = |more: &[&str]| {
-            let args = [&["--tid", &tid, "--json"], more].concat();
-            run(&mut dir.path("compact", &args))
-        };
-        let (status, whole, _) = path(&[]);
-        assert_eq!(status, 0);
-        for limit in ["30K", "50K", "100K", "150K", "200K", "400K", "1G"] {
-            let (status, found, error) = path(&["--max-memory", limit]);
-            if status == 0 {
-                assert_eq!(found, whole, "{limit}");
-                smaller += u64::from(limit != "1G");
-                continue;
+    for (what, form) in [
+        ("path", "--json"),
+        ("delays", "--json"),
+        ("delays", "--all"),
+    ] {
+        let mut smaller = 0;
+        for tid in busiest(&dir, "compact") {
+            let analyze = |more: &[&str]| {
+                let args = [&["--tid", &tid, form], more].concat();
+                run(&mut dir.of_trace(&["analyze", what], "compact", &args))
+            };
+            let (status, whole, _) = analyze(&[]);
+            assert_eq!(status, 0);
+            for limit in ["30K", "50K", "100K", "150K", "200K", "400K", "1G"] {
+                let (status, found, error) = analyze(&["--max-memory", limit]);
+                if status == 0 {
+                    assert_eq!(found, whole, "{what} {form} {limit}");
+                    smaller += u64::from(limit != "1G");
+                    continue;
+                }
+                assert!(
+                    error.contains("of memory is not enough: set --max-memory 1M"),
+                    "{error}"
+                );
+                assert_eq!((found.as_str(), limit != "1G"), ("", true));
             }
+            let (status, _, error) = analyze(&["--max-memory", "1K"]);
             assert!(
-                error.contains("of memory is not enough: set --max-memory 1M"),
+                status == 1 && error.contains("1 KiB of memory is not enough"),
                 "{error}"
             );
-            assert_eq!((found.as_str(), limit != "1G"), ("", true));
         }
-        let (status, _, error) = path(&["--max-memory", "1K"]);
-        assert!(
-            status == 1 && error.contains("1 KiB of memory is not enough"),
-            "{error}"
-        );
+        assert!(smaller > 0, "{what} {form}");
     }
-    assert!(smaller > 0);
+    let from = [
+        "--tid",
+        "1",
+        "--from",
+        "sched_switch:1",
+        "--max-memory",
+        "1G",
+    ];
+    let (status, _, error) = run(&mut dir.delays("compact", &from));
+    assert!(
+        status == 1 && error.contains("sched_switch:1 cannot be found with --max-memory"),
+        "{error}"
+    );
 }
 
 /// The parts of a list follow each other from one time to another.

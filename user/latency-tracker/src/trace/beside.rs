@@ -13,3 +13,9 @@ pub(crate) trait Beside {
     /// Called at the start of a time in which events of a CPU are missing, with its end, ns.
     fn lost(&mut self, _time: u64, _cpu: u32, _until: u64) {}
 }
+
+/// Consumes nothing.
+impl Beside for () {
+    fn begin(&mut self, _reader: &Reader) {}
+    fn see(&mut self, _event: &lt_ctf::Event<'_>) {}
+}

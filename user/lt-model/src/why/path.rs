@@ -112,8 +112,14 @@ pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
 /// for.
 #[must_use]
 pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
-    let walk = walk(model, &Nothing, thread, from, to);
     let mut wanted = Wanted::default();
+    want(&mut wanted, model, thread, (from, to));
+    wanted
+}
+
+/// Adds what a model must contain for the path of a thread between two times, see [`wanted`].
+pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, to): (u64, u64)) {
+    let walk = walk(model, &Nothing, thread, from, to);
     let mut waits = walk.waits.iter().peekable();
     for piece in &walk.pieces {
         // In time order, in which adding is fast.
@@ -136,7 +142,6 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
     for (thread, begin, end) in walk.cut {
         wanted.thread(thread, begin, end);
     }
-    wanted
 }
 
 /// The waits for a CPU, since its wakeup, of a softirq or interrupt thread that ran the timer or completed the request

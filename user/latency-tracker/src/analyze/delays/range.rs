@@ -28,6 +28,24 @@ pub(super) fn finder(args: &DelaysArgs) -> Finder {
     Finder::new(all.map(|mark| mark.name.clone()))
 }
 
+/// Returns an error if an event of one thread is named: only a complete model shows which thread was running at an event.
+pub(super) fn needs_no_processor(args: &DelaysArgs) -> Result<()> {
+    let points = [&args.from, &args.to].into_iter().flatten();
+    for point in points {
+        if let Point::Event(Mark {
+            name,
+            tid: Some(tid),
+        }) = point
+        {
+            bail!(
+                "{name}:{tid} cannot be found with --max-memory, since the first pass does not keep which thread \
+                 ran where: give its time instead"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// The start of the range, if known before the trace is read.
 pub(super) fn start(args: &DelaysArgs) -> Option<When> {
     match args.from {
