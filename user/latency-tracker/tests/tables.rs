@@ -169,17 +169,17 @@ fn wakeups_of_a_trace_are_those_of_its_text() {
 fn time_on_cpus_is_all_that_was_recorded() {
     let dir = traces("traces.tar.xz");
     for trace in ["compact", "snapshot", "all"] {
-        let (by_cpu, by_thread) = (
-            json(&dir, "cpu", trace, &["--by", "cpu"]),
-            json(&dir, "cpu", trace, &["--by", "thread"]),
-        );
+        let [by_cpu, by_thread, by_process] =
+            ["cpu", "thread", "process"].map(|by| json(&dir, "cpu", trace, &["--by", by]));
         let (cpus, threads) = (table(&by_cpu, "run"), table(&by_thread, "run"));
+        let processes = table(&by_process, "run");
         assert_eq!(cpus["all"], threads["all"], "{trace}");
+        assert_eq!(processes["all"], threads["all"], "{trace}");
         let sum = |table: &Value| {
             let rows = table["rows"].as_array().unwrap();
             rows.iter().map(|row| number(&row["sum"])).sum::<u64>()
         };
-        assert_eq!(sum(cpus), sum(threads));
+        assert_eq!((sum(cpus), sum(processes)), (sum(threads), sum(threads)));
         let length = number(&by_cpu["to"]) - number(&by_cpu["from"]);
         for row in cpus["rows"].as_array().unwrap() {
             let (time, share) = (number(&row["sum"]), row["share"].as_f64().unwrap());
@@ -268,6 +268,13 @@ fn what_perf_recorded_is_read_too() {
         table(&by_thread, "call")["all"],
         table(&calls, "call")["all"]
     );
+    // Each event has the process of the thread that makes the call.
+    let by_process = json(&dir, "syscalls", "perf", &["--by", "process"]);
+    let by_process = table(&by_process, "call");
+    assert_eq!(by_process["all"], table(&calls, "call")["all"]);
+    let is_recorded = |row: &Value| number(&row["process"]["tid"]) > 0;
+    let rows = by_process["rows"].as_array().unwrap();
+    assert!(rows.iter().all(is_recorded), "{rows:?}");
     for analysis in ["wakeups", "cpu", "irq"] {
         let found = json(&dir, analysis, "perf", &[]);
         for table in found["tables"].as_array().unwrap() {
@@ -398,7 +405,7 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
         ),
         (
             &["--by", "line"],
-            "[possible values: thread, name, cpu, priority]",
+            "[possible values: thread, process, name, cpu, priority]",
         ),
         (&["--json", "--csv"], "cannot be used with"),
         (&["--from", "2s"], "expected a time"),

@@ -146,8 +146,12 @@ impl Builder {
     #[must_use]
     pub fn finish(mut self) -> Tables {
         self.machine.finish(&mut self.ground, self.last);
+        let mut tables = self.machine.tables();
+        for table in tables.iter_mut().filter(|table| table.by == By::Process) {
+            table.by_process(|thread| self.ground.process(thread));
+        }
         Tables {
-            tables: self.machine.tables(),
+            tables,
             ground: self.ground,
         }
     }

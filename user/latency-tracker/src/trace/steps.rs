@@ -16,6 +16,8 @@ struct Decoder {
     form: Form,
     /// The current thread.
     tid: Option<FieldIndex>,
+    /// A thread, and its process.
+    process: Option<(FieldIndex, FieldIndex)>,
 }
 
 enum Form {
@@ -134,6 +136,26 @@ fn current(class: &Class) -> Option<FieldIndex> {
     context.map(|(index, _)| index).or_else(of_request)
 }
 
+/// A thread and its process: the new thread of a fork, an existing thread, or the current one. The fork of perf has no
+/// process.
+fn process(class: &Class) -> Option<(FieldIndex, FieldIndex)> {
+    let both = |tid, pid| class.field(tid).zip(class.field(pid));
+    match name_of(class) {
+        "sched_process_fork" => both("child_tid", "child_pid"),
+        "lttng_statedump_process_state" | "perf_comm" => both("tid", "pid"),
+        _ => {
+            let context = |context, of_perf| {
+                let is = |field: &lt_ctf::Field| {
+                    field.name == context && field.scope != Scope::Payload || field.name == of_perf
+                };
+                let mut fields = class.fields().filter(|(_, field)| is(field));
+                fields.next().map(|(index, _)| index)
+            };
+            context("tid", "perf_tid").zip(context("pid", "perf_pid"))
+        }
+    }
+}
+
 /// The operation by `RWBS_FLAG_*` of LTTng.
 fn of_bits(bits: u64) -> Operation {
     match bits {
@@ -164,6 +186,10 @@ pub(crate) trait Sink {
     /// # Errors
     /// If needed events are missing.
     fn begin(&mut self, has: &dyn Fn(Need) -> bool) -> Result<()>;
+    /// Whether events must name the processes of threads.
+    fn needs_processes(&self) -> bool {
+        false
+    }
     /// Called with each event.
     fn see(&mut self, seen: &Seen<'_>);
     /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is before the first event
@@ -254,9 +280,13 @@ impl Decoder {
 
 impl Beside for Steps<'_> {
     fn begin(&mut self, reader: &Reader) {
+        let with_processes = self.sink.needs_processes();
         let decoder = |class: &Class| {
-            let (form, tid) = (form(class)?, current(class));
-            Some(Decoder { form, tid })
+            Some(Decoder {
+                form: form(class)?,
+                tid: current(class),
+                process: process(class).filter(|_| with_processes),
+            })
         };
         self.decoders = reader.classes().map(decoder).collect();
         self.releases = several::releases(reader);
@@ -281,11 +311,14 @@ impl Beside for Steps<'_> {
         let release = self.releases.get(of).copied().unwrap_or(NEW);
         let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
         if let Some(step) = decoder.step(event, release) {
-            let tid = decoder.tid.and_then(|tid| event.signed(tid));
+            let number = |field| i32::try_from(event.signed(field)?).ok();
             self.sink.see(&Seen {
                 time: nanoseconds(event.cycles(), frequency),
                 cpu: event.cpu().unwrap_or(0),
-                tid: tid.and_then(|tid| i32::try_from(tid).ok()),
+                tid: decoder.tid.and_then(number),
+                process: decoder
+                    .process
+                    .and_then(|(tid, process)| number(tid).zip(number(process))),
                 step,
             });
         }

@@ -67,13 +67,22 @@ struct OnCpu {
     since: Option<u64>,
 }
 
+/// A thread.
+#[derive(Debug, Clone, Copy)]
+struct Task {
+    tid: i32,
+    name: Option<Name>,
+    /// The main thread of its process, if recorded.
+    main: Option<TaskId>,
+}
+
 /// State common to all tables.
 #[derive(Debug, Default)]
 pub(super) struct Ground {
     cpus: Vec<OnCpu>,
     /// Gaps of any CPU.
     gaps: Gaps,
-    tasks: Vec<(i32, Option<Name>)>,
+    tasks: Vec<Task>,
     numbers: HashMap<i32, TaskId>,
     pub(super) names: Names,
     /// The CPUs that have streams; empty if not known.
@@ -224,14 +233,44 @@ impl Ground {
         }
         // More than 2^32 threads would not fit into memory.
         let id = TaskId(self.tasks.len() as u32);
-        self.tasks.push((tid, None));
+        self.tasks.push(Task {
+            tid,
+            name: None,
+            main: None,
+        });
         self.numbers.insert(tid, id);
         id
     }
 
     /// The number and the last name of a thread.
     pub(super) fn task(&self, id: TaskId) -> (i32, Option<Name>) {
-        self.tasks.get(id.0 as usize).copied().unwrap_or((0, None))
+        let task = self.tasks.get(id.0 as usize);
+        task.map_or((0, None), |task| (task.tid, task.name))
+    }
+
+    /// The main thread of the process of a thread, if recorded; the idle thread is a process of its own.
+    pub(super) fn process(&self, id: TaskId) -> Option<TaskId> {
+        let task = self.tasks.get(id.0 as usize)?;
+        task.main.or((task.tid == 0).then_some(id))
+    }
+
+    /// Records the process of a thread.
+    fn belongs(&mut self, tid: i32, process: i32) {
+        if tid <= 0 || process <= 0 {
+            return;
+        }
+        let mut main = self.find(process);
+        let mut id = self.find(tid);
+        if self.process(id).is_some_and(|known| known != main) {
+            // The number was another thread's, whose end is not recorded.
+            self.numbers.remove(&tid);
+            id = self.find(tid);
+            // The new thread may be the main thread itself.
+            main = self.find(process);
+        }
+        if let Some(task) = self.tasks.get_mut(id.0 as usize) {
+            task.main = Some(main);
+        }
     }
 
     /// The number and the name of the thread with that number.
@@ -267,11 +306,11 @@ impl Ground {
         let name = self.names.number(name);
         let id = self.find(tid);
         if let Some(task) = self.tasks.get_mut(id.0 as usize) {
-            task.1 = Some(name);
+            task.name = Some(name);
         }
     }
 
-    /// Takes names from an event.
+    /// Takes names and processes from an event.
     pub(super) fn name(&mut self, seen: &Seen<'_>) {
         match seen.step {
             Step::Known(What::Switch {
@@ -302,6 +341,9 @@ impl Ground {
             }
             Step::Known(What::There { tid, name }) => self.rename(tid, name),
             _ => {}
+        }
+        if let Some((tid, process)) = seen.process {
+            self.belongs(tid, process);
         }
     }
 

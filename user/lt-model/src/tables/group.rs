@@ -43,6 +43,8 @@ pub enum Kind {
 pub enum By {
     /// Thread.
     Thread,
+    /// Process of the thread.
+    Process,
     /// Name of the thread.
     Name,
     /// CPU.
@@ -79,6 +81,8 @@ pub enum Object {
 pub enum Key {
     /// A thread; `None` if it is not recorded.
     Thread(Option<TaskId>),
+    /// A process, by its main thread; `None` if the process of the thread is not recorded.
+    Process(Option<TaskId>),
     /// A name of threads.
     Name(Option<Name>),
     /// A CPU.

@@ -74,6 +74,7 @@ pub(super) fn name(kind: Kind) -> &'static str {
 pub(super) fn grouping(table: &Table) -> &'static str {
     match (table.by, table.kind) {
         (By::Thread, _) => "thread",
+        (By::Process, _) => "process",
         (By::Name, _) => "name",
         (By::Cpu, _) => "cpu",
         (By::Priority, _) => "priority",
@@ -154,6 +155,7 @@ impl<'a> Report<'a> {
         let unknown = || "not recorded".to_string();
         match key {
             Key::Thread(thread) => thread.map_or_else(unknown, |thread| self.thread(thread)),
+            Key::Process(main) => main.map_or_else(unknown, |main| self.thread(main)),
             Key::Name(name) => {
                 name.map_or_else(unknown, |name| out::printable(self.found.tables.text(name)))
             }
