@@ -60,10 +60,7 @@ fn look_up(target: LookupTarget<'_>) -> Result<u64> {
     match target {
         LookupTarget::Disk(disk) => lookup_disk(disk).map(u64::from),
         LookupTarget::Cgroup(path) => cgroup::lookup(&c_string(path)?),
-        LookupTarget::Tracepoint(name) => {
-            let found = Tracepoint::find(&c_string(name)?);
-            found.map(|_| 0).ok_or(ENOENT)
-        }
+        LookupTarget::Tracepoint(name) => Tracepoint::find_any(&c_string(name)?).map(|_| 0),
         LookupTarget::Function(name) => fprobe::check(&c_string(name)?).map(|()| 0),
     }
 }

@@ -256,8 +256,19 @@ bool lt_is_trusted(void);
 /* Lets a group of the initial user namespace read an entry. */
 void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
 
-/* Tracepoints of the kernel, by name */
+/* Tracepoints, by name */
+
+/* One of the kernel proper, or NULL. */
 struct tracepoint *lt_tracepoint_find(const char *name);
+/*
+ * One of the kernel proper, or else of a module: then *module, which is NULL
+ * otherwise, has a reference. An ERR_PTR if it fails: -ENOENT for none, -EBUSY
+ * if its module is not live, -EEXIST for more than one, -EPERM for one of ours.
+ * Sleeps.
+ */
+struct tracepoint *lt_tracepoint_get(const char *name, struct module **module);
+/* Releases the reference. */
+void lt_tracepoint_put(struct module *module);
 /* Whether it has the arguments that our probes take; true if none takes it. */
 bool lt_tracepoint_fits(const char *name);
 void lt_tracepoint_sync(void);

@@ -58,7 +58,10 @@ fn lookup(target: LookupTarget<'_>) -> Result<u64> {
         LookupTarget::Function(b"lt_current") => Err(EBUSY),
         LookupTarget::Function(b"unfollowed") => Err(ENOTSUPP),
         LookupTarget::Function(_) => Err(ENOENT),
-        LookupTarget::Tracepoint(b"sched_switch") => Ok(0),
+        LookupTarget::Tracepoint(b"sched_switch" | b"jbd2_start_commit") => Ok(0),
+        LookupTarget::Tracepoint(b"coming") => Err(EBUSY),
+        LookupTarget::Tracepoint(b"twice") => Err(EEXIST),
+        LookupTarget::Tracepoint(b"alert") => Err(EPERM),
         LookupTarget::Tracepoint(_) => Err(ENOENT),
     }
 }
@@ -417,6 +420,7 @@ fn functions() {
 fn points() {
     for text in [
         "tracepoint:sched_switch",
+        "tracepoint:jbd2_start_commit",
         "function:vfs_fsync",
         "return:vfs_fsync",
     ] {
@@ -443,16 +447,30 @@ fn points() {
             "function:asm_exc_nmi",
             "return:lt_current",
             "tracepoint:sched_*",
+            "tracepoint:twice",
+            "tracepoint:alert",
         ],
     );
-    let said = POINT
-        .parse(b"tracepoint:none", &lookup)
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        said,
-        "p: no such tracepoint in the kernel image: \"tracepoint:none\""
-    );
+    refused(&POINT, EBUSY, &["tracepoint:coming"]);
+    for (name, why) in [
+        (
+            "none",
+            "no such tracepoint in the kernel or a loaded module (load its module first)",
+        ),
+        (
+            "coming",
+            "the module of this tracepoint is being loaded or unloaded (try again)",
+        ),
+        (
+            "twice",
+            "several loaded modules have a tracepoint of this name (unload the others)",
+        ),
+        ("alert", "cannot trace latency_tracker's own tracepoints"),
+    ] {
+        let text = format!("tracepoint:{name}");
+        let fault = POINT.parse(text.as_bytes(), &lookup).unwrap_err();
+        assert_eq!(fault.to_string(), format!("p: {why}: \"{text}\""));
+    }
 }
 
 #[test]
