@@ -32,6 +32,8 @@ pub(crate) fn c_string(name: &[u8]) -> Result<CString> {
 pub(crate) fn failed(error: Error, name: &[u8]) -> Fault<'_> {
     let expected = if error == ENOMEM {
         "not enough memory for this instance"
+    } else if error == ENOENT {
+        "a function or tracepoint of this instance is missing (load its module first)"
     } else {
         "the kernel refused this instance"
     };
