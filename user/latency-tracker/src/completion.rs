@@ -210,9 +210,7 @@ fn values(param: &ParamInfo, typed: &str) -> Vec<Word> {
             ("function", _) => functions("", typed),
             ("function:NAME", _) => functions("function:", typed),
             ("return:NAME", _) => functions("return:", typed),
-            ("tracepoint:NAME", _) => traced("available_events", "tracepoint:", typed, |line| {
-                line.split_once(':').map(|(_, event)| event)
-            }),
+            ("tracepoint:NAME", _) => traced("available_events", "tracepoint:", typed, tracepoint),
             (_, "pid") if alternative.contains('-') => pids(start),
             _ if is_placeholder(alternative) => Vec::new(),
             _ => fitting(start, [(alternative.to_string(), String::new())]),
@@ -239,6 +237,13 @@ fn functions(prefix: &str, typed: &str) -> Vec<Word> {
     traced("available_filter_functions", prefix, typed, |line| {
         line.split(' ').next()
     })
+}
+
+/// The name of an event's tracepoint, from a line `SYSTEM:EVENT`; `None` for an event without one, and for our own, which
+/// the kernel module does not trace.
+fn tracepoint(line: &str) -> Option<&str> {
+    let (system, event) = line.split_once(':')?;
+    (!["syscalls", "latency_tracker"].contains(&system)).then_some(event)
 }
 
 /// The names in a file of tracefs that start with `typed`, which has this prefix; only the prefix if `typed` lacks it.
@@ -334,6 +339,17 @@ mod tests {
             ["tracepoint:", "function:", "return:"]
         );
         assert_eq!(offered("begin", kind, "", "t"), ["tracepoint:"]);
+    }
+
+    #[test]
+    fn tracepoints_are_those_that_can_be_traced() {
+        assert_eq!(tracepoint("sched:sched_switch"), Some("sched_switch"));
+        assert_eq!(
+            tracepoint("jbd2:jbd2_start_commit"),
+            Some("jbd2_start_commit")
+        );
+        assert_eq!(tracepoint("syscalls:sys_enter_read"), None);
+        assert_eq!(tracepoint("latency_tracker:alert"), None);
     }
 
     #[test]
