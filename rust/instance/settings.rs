@@ -34,6 +34,8 @@ pub(crate) fn failed(error: Error, name: &[u8]) -> Fault<'_> {
         "not enough memory for this instance"
     } else if error == ENOENT {
         "a function or tracepoint of this instance is missing (load its module first)"
+    } else if error == EBUSY {
+        "a module that this instance needs is being loaded or unloaded (try again)"
     } else {
         "the kernel refused this instance"
     };

@@ -58,6 +58,7 @@
  */
 #define pr_fmt(fmt) "latency_tracker: " fmt
 
+#include <linux/compiler.h>
 #include <linux/err.h>
 #include <linux/fprobe.h>
 #include <linux/ftrace.h>
@@ -119,10 +120,17 @@ notrace u64 lt_fprobe_result(struct ftrace_regs *regs)
 
 /*
  * Returns the module that a function is in, with a reference; NULL for the
- * kernel proper. The functions that find a module by its address or name are
- * not exported. But the name of the symbol contains the module's name, and the
- * module's folder is in /sys/module, as ours is: kset_find_obj() is exported,
- * and <linux/module.h> has the fields.
+ * kernel proper, and for this module, whose exit function removes all probes.
+ * Fails with -EBUSY if the module is being loaded or unloaded: a reference to a
+ * module whose init function is running protects nothing, see
+ * module_tracepoints.c.
+ *
+ * The functions that find a module by its address or name are not exported. But
+ * the name of the symbol contains the module's name, and the module's folder is
+ * in /sys/module, as ours is: kset_find_obj() is exported, and <linux/module.h>
+ * has the fields. Before its init function is called, and after its exit
+ * function has returned, a module may lack the folder. Freeing a module waits
+ * until there is no reference to the folder.
  */
 static struct module *lt_module_of(unsigned long address, char *text)
 {
@@ -139,10 +147,15 @@ static struct module *lt_module_of(unsigned long address, char *text)
 	*end = '\0';
 	kobj = kset_find_obj(modules, name + 1);
 	if (!kobj)
-		return ERR_PTR(-ENOENT);
+		return ERR_PTR(-EBUSY);
 	module = container_of(kobj, struct module_kobject, kobj)->mod;
-	if (!module || !try_module_get(module))
+	if (!module)
 		module = ERR_PTR(-ENOENT);
+	else if (module == THIS_MODULE)
+		module = NULL;
+	else if (READ_ONCE(module->state) != MODULE_STATE_LIVE ||
+		 !try_module_get(module))
+		module = ERR_PTR(-EBUSY);
 	kobject_put(kobj);
 	return module;
 }
@@ -174,9 +187,6 @@ static int lt_get_modules(struct lt_fprobe *probe)
 
 		if (IS_ERR(module))
 			err = PTR_ERR(module);
-		else if (module == THIS_MODULE)
-			/* Its exit function removes this probe. */
-			module_put(module);
 		else if (module)
 			*next++ = module;
 	}
@@ -440,7 +450,9 @@ int lt_function_check(const char *name)
 	/* Neither is ever armed: one finds the address, the other checks it. */
 	struct kprobe *symbol;
 	struct ftrace_ops *ops;
+	struct module *module;
 	int err = -ENOMEM;
+	char *text;
 
 	if (!IS_ENABLED(CONFIG_KPROBES)) {
 		u64 first;
@@ -450,7 +462,8 @@ int lt_function_check(const char *name)
 	}
 	symbol = kzalloc_obj(*symbol);
 	ops = kzalloc_obj(*ops);
-	if (!symbol || !ops)
+	text = kmalloc(KSYM_SYMBOL_LEN, GFP_KERNEL);
+	if (!symbol || !ops || !text)
 		goto out;
 	symbol->symbol_name = name;
 	symbol->flags = KPROBE_FLAG_DISABLED;
@@ -462,9 +475,16 @@ int lt_function_check(const char *name)
 	ftrace_free_filter(ops);
 	/* Functions of ours that may run in a probe are notrace. */
 	if (err && within_module((unsigned long)symbol->addr, THIS_MODULE))
-		err = -EBUSY;
+		err = -EPERM;
+	if (!err) {
+		module = lt_module_of((unsigned long)symbol->addr, text);
+		err = PTR_ERR_OR_ZERO(module);
+		if (!err)
+			module_put(module);
+	}
 	unregister_kprobe(symbol);
 out:
+	kfree(text);
 	kfree(ops);
 	kfree(symbol);
 	return err;

@@ -26,7 +26,11 @@ struct lt_fprobe {
 /* Whether this kernel has the necessary features. */
 bool lt_fprobe_possible(void);
 
-/* Registers; either function may be NULL. An ERR_PTR if it fails. Sleeps. */
+/*
+ * Registers; either function may be NULL. An ERR_PTR if it fails: -ENOENT if
+ * there is no function of this name that can be followed, -EBUSY if the module
+ * of one is being loaded or unloaded, or another error. Sleeps.
+ */
 struct lt_fprobe *lt_fprobe_new(const char *name, fprobe_entry_cb entry,
 				fprobe_exit_cb exit, size_t data_size,
 				void *owner, void *measured);
@@ -66,13 +70,16 @@ void lt_calls_free(struct lt_calls *calls);
 /*
  * The addresses of the functions of this name that can be followed, those of
  * modules included; returns how many, at most `max`. -ENOENT if there is none,
- * -ENOMEM, -EOPNOTSUPP. Sleeps.
+ * -EBUSY if the module of one is being loaded or unloaded, -ENOMEM,
+ * -EOPNOTSUPP. Sleeps.
  */
 int lt_functions_find(const char *name, u64 *out, u32 max);
 
 /*
- * Whether there is a function of this name that can be followed; -ENOTSUPP on a
- * kernel without CONFIG_FPROBE. Sleeps.
+ * Whether there is a function of this name that can be followed: -ENOENT if
+ * there is none, -EBUSY if its module is being loaded or unloaded, -EPERM for a
+ * function of ours that may run in a probe, -ENOTSUPP on a kernel without
+ * CONFIG_FPROBE, or another error if it cannot be traced. Sleeps.
  */
 int lt_function_check(const char *name);
 

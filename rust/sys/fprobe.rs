@@ -306,7 +306,7 @@ unsafe impl<S, F: Observer<S>> Send for Functions<S, F> {}
 
 impl<S, F: Observer<S>> Functions<S, F> {
     /// Starts following. Sleeps. Fails with `ENOENT` if no function of this name can be followed,
-    /// or `ENOMEM`.
+    /// `EBUSY` if the module of one is being loaded or unloaded, or `ENOMEM`.
     pub(crate) fn new(name: &CStr, what: What, observer: Arc<F>) -> Result<Self> {
         let owner = Arc::as_ptr(&observer).cast_mut().cast::<c_void>();
         let measured = Measured::new::<S>(name, &observer)?;
@@ -371,8 +371,8 @@ pub(crate) fn missing() -> Option<&'static CStr> {
 }
 
 /// Finds the addresses of the functions with one name that can be followed, as many as fit in
-/// `room`; returns their number. Sleeps. Fails with `ENOENT` if there is none, `ENOMEM`, or
-/// `EOPNOTSUPP`.
+/// `room`; returns their number. Sleeps. Fails with `ENOENT` if there is none, `EBUSY` if the
+/// module of one is being loaded or unloaded, `ENOMEM`, or `EOPNOTSUPP`.
 ///
 /// The addresses may become stale: nothing keeps their modules loaded.
 pub(crate) fn find(name: &CStr, room: &mut [u64]) -> Result<usize> {
@@ -389,8 +389,9 @@ pub(crate) fn find(name: &CStr, room: &mut [u64]) -> Result<usize> {
 }
 
 /// Checks whether a function of this name can be followed. Sleeps. Fails with `ENOENT` if there is
-/// none, `EBUSY` for a function of this module that may run in a probe, `ENOTSUPP` if this kernel
-/// cannot follow functions, or another error if it cannot be traced.
+/// none, `EBUSY` if its module is being loaded or unloaded, `EPERM` for a function of this module
+/// that may run in a probe, `ENOTSUPP` if this kernel cannot follow functions, or another error if
+/// it cannot be traced.
 pub(crate) fn check(name: &CStr) -> Result {
     // SAFETY: The name is a C string that outlives the call.
     to_result(unsafe { helpers::lt_function_check(name.as_ptr().cast()) })

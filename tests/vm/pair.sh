@@ -134,8 +134,8 @@ grep -q " reason=timeout .* context=task key=$$" /tmp/alerts || fail "timeout: $
 exec 3<&-
 control -p
 
-# Tracepoints of a module, a known time apart: found only while the module is live, and only if no
-# other module has one of this name.
+# Tracepoints of a module, a known time apart: found only while the module is live, as its functions
+# are, and only if no other module has one of this name.
 hit=/sys/module/lt_points/parameters/run
 begin=tracepoint:lt_point_begin_tp end=tracepoint:lt_point_end_tp
 points="pair begin=$begin end=$end begin_key=arg0:32 threshold=0"
@@ -145,6 +145,7 @@ insmod /lt/lt_points.ko init_ms="$(patiently 2000)" 2>/dev/null &
 loading=$!
 wait_until 10 grep -qs coming /sys/module/lt_points/initstate
 says "x $points" "the module of this tracepoint is being loaded or unloaded (try again): \"$begin\""
+says "x pair begin=function:lt_points_run end=$end" 'the module of this function is being loaded or unloaded (try again): "function:lt_points_run"'
 if wait $loading; then fail "a module loads whose init function fails"; fi
 says "x pair end=$end begin=$begin" "end: $missing: \"$end\""
 insmod /lt/lt_points.ko

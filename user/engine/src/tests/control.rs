@@ -55,7 +55,8 @@ fn lookup(target: LookupTarget<'_>) -> Result<u64> {
         LookupTarget::Cgroup(_) => Err(ENOENT),
         LookupTarget::Function(b"vfs_fsync" | b"show.isra.0") => Ok(0),
         LookupTarget::Function(b"asm_exc_nmi") => Err(EINVAL),
-        LookupTarget::Function(b"lt_current") => Err(EBUSY),
+        LookupTarget::Function(b"coming") => Err(EBUSY),
+        LookupTarget::Function(b"lt_current") => Err(EPERM),
         LookupTarget::Function(b"unfollowed") => Err(ENOTSUPP),
         LookupTarget::Function(_) => Err(ENOENT),
         LookupTarget::Tracepoint(b"sched_switch" | b"jbd2_start_commit") => Ok(0),
@@ -389,6 +390,7 @@ fn functions() {
         EINVAL,
         &["asm_exc_nmi", "lt_current", "unfollowed"],
     );
+    refused(&FUNCTION, EBUSY, &["coming"]);
     let odd = [
         "",
         "vfs_*",
@@ -404,6 +406,14 @@ fn functions() {
         (
             "asm_exc_nmi",
             "p: this function cannot be traced: \"asm_exc_nmi\"",
+        ),
+        (
+            "coming",
+            "p: the module of this function is being loaded or unloaded (try again): \"coming\"",
+        ),
+        (
+            "lt_current",
+            "p: a function of this module that a probe may call cannot be traced: \"lt_current\"",
         ),
         (
             "unfollowed",
@@ -451,7 +461,7 @@ fn points() {
             "tracepoint:alert",
         ],
     );
-    refused(&POINT, EBUSY, &["tracepoint:coming"]);
+    refused(&POINT, EBUSY, &["tracepoint:coming", "function:coming"]);
     for (name, why) in [
         (
             "none",
