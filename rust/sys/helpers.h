@@ -258,16 +258,16 @@ void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
 
 /* Tracepoints, by name */
 
-/* One of the kernel proper, or NULL. */
+/* Returns a tracepoint of the kernel proper, or NULL. */
 struct tracepoint *lt_tracepoint_find(const char *name);
 /*
- * One of the kernel proper, or else of a module: then *module, which is NULL
- * otherwise, has a reference. An ERR_PTR if it fails: -ENOENT for none, -EBUSY
- * if its module is not live, -EEXIST for more than one, -EPERM for one of ours.
- * Sleeps.
+ * Returns a tracepoint of the kernel proper, or else of a module. Sets *module
+ * to that module, with a reference, or else to NULL. An ERR_PTR if it fails:
+ * -ENOENT if there is none, -EBUSY if its module is not live, -EEXIST if
+ * several modules have one of this name, -EPERM for one of ours. Sleeps.
  */
 struct tracepoint *lt_tracepoint_get(const char *name, struct module **module);
-/* Releases the reference. */
+/* Releases the reference of lt_tracepoint_get(). */
 void lt_tracepoint_put(struct module *module);
 /* Whether it has the arguments that our probes take; true if none takes it. */
 bool lt_tracepoint_fits(const char *name);

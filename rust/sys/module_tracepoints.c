@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tracepoints by name, those of modules included, with a reference to the
- * module; see tracepoint.rs.
+ * Finds tracepoints by name, including those of modules, with a reference to
+ * the module; see tracepoint.rs.
  *
- * The list of modules that have tracepoints is not exported. But a notifier of
- * that list is called for each of them while it is being registered, under the
- * lock of the list. A module is taken off the list, under that lock, before its
- * memory is freed. So during the call its tracepoints can be compared, and a
- * reference taken, which keeps them valid after the call.
+ * The list of modules that have tracepoints is not exported. But registering a
+ * notifier of that list calls it for each module on the list, under the lock of
+ * the list. A module is taken off the list, under that lock, before its memory
+ * is freed. So during the call its tracepoints can be compared, and a reference
+ * taken, which keeps them valid after the call.
  *
- * Only a live module will do. While a module's init function runs (COMING),
- * try_module_get() succeeds, too, but the reference protects nothing: if the
- * function fails, do_init_module() frees the module in spite of it. Once a
- * module is LIVE, its init function has succeeded. If it has begun to unload
- * (GOING), try_module_get() fails.
+ * Only a live module will do. While a module's init function is running
+ * (COMING), try_module_get() also succeeds, but the reference protects nothing:
+ * if the function fails, do_init_module() frees the module in spite of the
+ * reference. Once a module is LIVE, its init function has succeeded. If the
+ * module is already being unloaded (GOING), try_module_get() fails.
  *
  * The names of tracepoints are names of global symbols. Two modules may define
  * the same one if neither exports it.
@@ -35,9 +35,9 @@ struct lt_module_search {
 	struct notifier_block block;
 	const char *name;
 	struct task_struct *caller;
-	/* An ERR_PTR if it is not exactly one. */
+	/* An ERR_PTR unless exactly one was found, in a live module. */
 	struct tracepoint *found;
-	/* With a reference, or NULL. */
+	/* The module of the first one, with a reference, or NULL. */
 	struct module *module;
 };
 
@@ -64,7 +64,7 @@ static int lt_search_module(struct notifier_block *block, unsigned long event,
 	struct module *module = ((struct tp_module *)data)->mod;
 	struct tracepoint *tp;
 
-	/* Not a module that another task is loading or unloading right now. */
+	/* Ignores modules that other tasks load or unload meanwhile. */
 	if (event != MODULE_STATE_COMING || search->caller != current)
 		return NOTIFY_DONE;
 	tp = lt_tracepoint_in(module, search->name);
@@ -100,7 +100,7 @@ static struct tracepoint *lt_search_modules(const char *name,
 		return ERR_PTR(err);
 	unregister_tracepoint_module_notifier(&search.block);
 	if (IS_ERR(search.found)) {
-		/* The first of several modules, if any. */
+		/* If several modules have one, there may be a reference. */
 		module_put(search.module);
 		return search.found;
 	}

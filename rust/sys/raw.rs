@@ -61,9 +61,9 @@ unsafe extern "C" fn hit<S, T: Observer<S>>(
     }
 }
 
-/// Attaches an observer, until the result is dropped. If the tracepoint is in a module, that stays
-/// loaded. Sleeps. Fails as [`Tracepoint::find_any`](super::tracepoint::Tracepoint::find_any), or
-/// with `ENOMEM`.
+/// Attaches an observer, until the result is dropped. If the tracepoint is in a module, the module
+/// stays loaded until then. Sleeps. Fails as
+/// [`Tracepoint::find_any`](super::tracepoint::Tracepoint::find_any), or with `ENOMEM`.
 pub(crate) fn attach<S, T: Observer<S>>(name: &CStr, observer: Arc<T>) -> Result<Attachment<T>> {
     // SAFETY: The function takes integers from registers, whatever the tracepoint has put there,
     // and may be called in any context.

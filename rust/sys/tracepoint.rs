@@ -91,7 +91,8 @@ impl Tracepoint {
     }
 
     /// Finds a tracepoint with any arguments by its name: one of the kernel proper, or else of a
-    /// module, which stays loaded. Sleeps; iterates over all tracepoints.
+    /// module, which stays loaded as long as the result exists. Sleeps; iterates over all
+    /// tracepoints.
     ///
     /// Fails with `ENOENT` if there is none, `EBUSY` if its module is being loaded or unloaded,
     /// `EEXIST` if several modules have one of this name, or `EPERM` if it is one of ours.
@@ -176,7 +177,7 @@ impl<'a, T> Probe<'a, T> {
         }
     }
 
-    /// Makes a probe whose tracepoint may also be one of a module.
+    /// Makes a probe for a tracepoint with any arguments, which may be in a module.
     ///
     /// # Safety
     ///

@@ -2,9 +2,8 @@
 /*
  * lt_points: two tracepoints of a module, a known time apart.
  *
- * A task that writes MS to the parameter `run` hits lt_point_begin_tp(MS), is
- * busy for MS milliseconds, and hits lt_point_end_tp(MS), until the write
- * returns.
+ * Writing MS to the parameter `run` hits lt_point_begin_tp(MS), keeps the task
+ * busy for MS milliseconds, and hits lt_point_end_tp(MS).
  *
  * With init_ms=N, loading the module takes N milliseconds, and then fails.
  */

@@ -239,8 +239,8 @@ fn functions(prefix: &str, typed: &str) -> Vec<Word> {
     })
 }
 
-/// The name of an event's tracepoint, from a line `SYSTEM:EVENT`; `None` for an event without one, and for our own, which
-/// the kernel module does not trace.
+/// Returns the name of an event's tracepoint, from a line `SYSTEM:EVENT`. `None` for the events of single system calls,
+/// which have none, and for our own, which the kernel module does not trace.
 fn tracepoint(line: &str) -> Option<&str> {
     let (system, event) = line.split_once(':')?;
     (!["syscalls", "latency_tracker"].contains(&system)).then_some(event)
