@@ -29,8 +29,6 @@
 
 #include "helpers.h"
 
-#ifdef CONFIG_MODULES
-
 struct lt_module_search {
 	struct notifier_block block;
 	const char *name;
@@ -107,16 +105,6 @@ static struct tracepoint *lt_search_modules(const char *name,
 	*module = search.module;
 	return search.found;
 }
-
-#else /* !CONFIG_MODULES */
-
-static struct tracepoint *lt_search_modules(const char *name,
-					    struct module **module)
-{
-	return ERR_PTR(-ENOENT);
-}
-
-#endif /* CONFIG_MODULES */
 
 struct tracepoint *lt_tracepoint_get(const char *name, struct module **module)
 {
