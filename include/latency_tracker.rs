@@ -3,11 +3,11 @@
 //! A safe interface to include/latency_tracker.h for Rust modules.
 //!
 //! Include it in your module with `#[path = ".../latency_tracker.rs"] mod latency_tracker;` and
-//! link against the module's symbols (`KBUILD_EXTRA_SYMBOLS`). The header documents each function
-//! and the contexts in which it may be called.
+//! link against latency_tracker's symbols (`KBUILD_EXTRA_SYMBOLS`). The header documents each
+//! function and the contexts in which it may be called.
 //!
-//! Probes can share a [`Tracker`]. Dropping it destroys it. An [`Event`] is a reference that
-//! borrows its tracker, so no reference outlives the tracker.
+//! Probes can share a [`Tracker`]. Dropping a tracker destroys it. An [`Event`] is a reference
+//! that borrows its tracker, so no reference outlives the tracker.
 
 #![allow(dead_code, reason = "not every module needs all of it")]
 
@@ -258,8 +258,8 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
         to_result(unsafe { latency_tracker_event_in_at(self.raw.as_ptr(), bytes, len, data, 0, 0) })
     }
 
-    /// Starts an operation at `start`, with its own timeout (0 for none), and returns a
-    /// reference to the event. Any context.
+    /// Starts an operation at `start` (0 for now), with its own timeout (0 for the tracker's),
+    /// and returns a reference to the event. Any context.
     pub(crate) fn event_in_get(
         &self,
         key: &[u8],

@@ -21,7 +21,7 @@
 //!
 //! # Contexts
 //!
-//! Functions for events: any. All other functions sleep.
+//! Functions for events, and `set_threshold`: any. All other functions sleep.
 
 use crate::{
     alert::{
@@ -77,8 +77,8 @@ pub(crate) struct Config {
     pub(crate) show_keys: bool,
 }
 
-/// Creates a tracker for a module, not enabled; returns the address for the module, and its
-/// instance. Sleeps; fails with `EINVAL` or `ENOMEM`.
+/// Creates a disabled tracker for a module. Returns the address that the module uses for it, and
+/// the instance. Sleeps; fails with `EINVAL` or `ENOMEM`.
 pub(crate) fn create(
     name: Name,
     owner: Owner,
@@ -163,8 +163,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
         Ok((guard, or_now(start)))
     }
 
-    // The functions that start and end events are not inlined: otherwise all classes of `Any` would
-    // have the frame of the largest one.
+    // The functions that start and end events are not inlined: otherwise a call would need the
+    // stack frame of the largest class of `Any`, whatever its own.
 
     #[inline(never)]
     fn event_in(&self, key: &[u8], data: Option<&[u8]>, start: u64, timeout: u64) -> Result {
@@ -433,8 +433,8 @@ fn or_now(time: u64) -> u64 {
     }
 }
 
-/// Copies bytes into words, in memory order; the words must be zero. In place, which saves a copy
-/// and its space on the stack.
+/// Copies bytes into words, in memory order; the words must be zero. Works in place, which saves a
+/// copy and its space on the stack.
 #[inline(always)]
 fn to_words<const N: usize>(words: &mut [u64; N], bytes: &[u8]) {
     for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {

@@ -2,10 +2,10 @@
 
 //! The one-line language of instances: `NAME TRACKER [key=value ...]`, `-NAME`.
 //!
-//! Internally, nearly every parameter is a number: nanoseconds, 0 or 1, a count, the index of a
-//! word, a device, the letters of a short name; a long name remains text. A [`Param`] defines its
-//! notation and its valid values. A whole line is checked before it takes effect, and an error is a
-//! [`Fault`] that quotes the word.
+//! Internally, nearly every value is a number: nanoseconds, 0 or 1, a count, the index of a word, a
+//! device, the letters of a short name. A long name remains text. A [`Param`] defines the notation
+//! and the valid values of a parameter. A whole line is checked before it takes effect. An error is
+//! a [`Fault`], which quotes the word.
 
 use crate::{alert::record::NAME_MAX, text::Quoted};
 use kernel::{
@@ -57,9 +57,9 @@ pub(crate) enum Kind {
     /// The name of a command, at most 15 bytes, or `all`, which is 0. The value is its bytes, the
     /// first the lowest. Bytes that cannot be typed in a line are written as `\xHH`.
     Comm,
-    /// A list of these names, separated by commas; a leading `!` means all but these, and `all` is
-    /// 0. At most [`names::MAX`] names. Each name has a code below 1023, which two names may share.
-    /// [`names::is_listed`] checks a code against the value.
+    /// A list of at most [`names::MAX`] of these names, separated by commas; a leading `!` means
+    /// all but the listed names, and `all` is 0. Each name has a code below 1023, which two names
+    /// may share. [`names::is_listed`] checks a code against the value.
     Names(&'static [(&'static str, u16)]),
     /// The name of a network device, in the notation of [`Kind::Comm`]; the device need not exist.
     NetDevice,
@@ -70,8 +70,8 @@ pub(crate) enum Kind {
     Function,
     /// A [`Kind::Function`], or `all`. Not required; `all` is not kept as text.
     FunctionOrAll,
-    /// A point that can be hit: `tracepoint:NAME`, of the kernel proper, `function:NAME`, at its
-    /// call, or `return:NAME`, at its return. A required text.
+    /// A point that can be hit: `tracepoint:NAME`, a tracepoint of the kernel image;
+    /// `function:NAME`, the call of a function; or `return:NAME`, its return. A required text.
     Point,
     /// The values to take at a point, see [`fields`]. `empty` is the word for no values, if
     /// allowed.
@@ -204,7 +204,7 @@ impl<'a> Settings<'a> {
 }
 
 impl<'a> Iterator for Settings<'a> {
-    /// The key, the value, and both as one word.
+    /// The key and the value.
     type Item = core::result::Result<(&'a [u8], &'a [u8]), Fault<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -38,18 +38,18 @@
 //! between its reading in the first pass and its reading in the second (a hot word found empty
 //! twice with the same tag had nothing put in meanwhile, so it stayed empty), and in the moment
 //! between the passes all of them were empty. Every further pass is caused by the get or put of
-//! another party (lock-free). [`PASSES`] and [`LOOKS`] bound a search that other CPUs keep
+//! another caller (lock-free). [`PASSES`] and [`LOOKS`] bound a search that other CPUs keep
 //! disturbing: a pool that this many passes found exhausted is reported full without the proof.
 //!
-//! A search that has proved the pool exhausted leaves a note (exhausted.rs), which spares the next
-//! callers the search. A put that finds the note clears it.
+//! A search that has proved the pool exhausted leaves a note (exhausted.rs), so that later callers
+//! need not search. A put that finds the note clears it.
 //!
 //! # Growing
 //!
-//! A search that empties its node's pool below the low watermark, must steal, or finds nothing sets
-//! `wanted` and calls [`Platform::queue_memory_work`], once. A worker, which may sleep, then calls
-//! [`Freelist::grow`], which adds chunks: first the directory entry is filled, then the new cells
-//! are pushed, one by one. Chunks are freed only with the pool.
+//! A search requests growth if it empties its node's pool below the low watermark, must steal, or
+//! finds nothing: it sets `wanted` and calls [`Platform::queue_memory_work`], once. A worker, which
+//! may sleep, then calls [`Freelist::grow`], which adds chunks: it fills a directory entry, then
+//! pushes the new cells, one by one. Chunks are freed only with the pool.
 //!
 //! # Contexts
 //!
@@ -58,12 +58,12 @@
 //!
 //! # Orderings
 //!
-//! `put` releases the caller's accesses to the cell; `get` acquires them. A `get` is a full barrier
-//! as a writer, too: a CPU that sees a stack emptied by it also sees all that this CPU had seen
-//! before, which the argument about passes needs (Documentation/design/engine.md). A `put` is also
-//! a full barrier, before it reads the note of a search. A party that has an index sees its chunk:
-//! pushing releases the directory, and indices are passed on with release and acquire (here, and by
-//! the table).
+//! `put` releases the caller's accesses to the cell; `get` acquires them. A `get` is a full
+//! barrier, so it releases, too: a CPU that sees a stack emptied by a `get` also sees all that the
+//! getting CPU had seen before, which the argument about passes needs
+//! (Documentation/design/engine.md). A `put` is also a full barrier, before it reads the note of a
+//! search. A caller that has an index sees its chunk: pushing releases the directory, and indices
+//! are passed on with release and acquire (here, and by the table).
 
 use crate::{
     engine::platform::Platform,
@@ -96,17 +96,18 @@ const TAG_ONE: u64 = 1 << INDEX_BITS;
 /// growth adds to a node may leave indices unused.
 pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 
-/// Maximum number of cells that a CPU caches before its node's pool gets them. Fewer in a small
-/// pool, so that the caches of all CPUs together hold at most half of it, or one cell each.
+/// Maximum number of cells on a CPU's own stack; any more go to its node's pool. The limit is lower
+/// in a small pool, so that the stacks of all CPUs together hold at most half of it, or one cell
+/// each.
 const CACHE: u64 = 64;
 
-/// Number of passes over an exhausted pool that other CPUs keep changing. The more places there
-/// are, the fewer passes, so that the search ends on a large machine, too.
+/// Maximum and minimum number of passes over an exhausted pool that other CPUs keep changing. The
+/// more places there are, the fewer passes, so that the search also ends on a large machine.
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
 
-/// Number of places that a disturbed search reads in all its passes, if that is enough for
-/// [`PASSES_MIN`].
+/// Number of places that a disturbed search reads in all its passes together, if that is enough for
+/// [`PASSES_MIN`] passes.
 const LOOKS: usize = 2048;
 
 /// Logarithm of the maximum number of cells in one chunk, the unit of allocation.
@@ -357,7 +358,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         for number in first..next {
             match allocated {
                 Ok(()) => self.publish(number),
-                // SAFETY: The entry is not filled, so no CPU looks; we are busy.
+                // SAFETY: The entry is not filled, so no CPU reads it; we hold `busy`.
                 Err(_) => unsafe { *self.directory[number as usize].chunk.get() = None },
             }
         }
@@ -380,8 +381,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 let cells = NodeSlice::try_new(len as usize, Some(node), |_| Ok(cell()))?;
                 let node = Home(node);
                 // INVARIANT: The entry is not filled yet.
-                // SAFETY: No CPU reads it before it is filled, and no other writes: we are
-                // busy.
+                // SAFETY: No CPU reads it before it is filled, and no other CPU writes it: we hold
+                // `busy`.
                 unsafe {
                     *entry.chunk.get() = Some(Chunk {
                         cells,
@@ -435,7 +436,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     #[inline(always)]
     pub(crate) fn get_hot(&self, guard: &P::Guard) -> Option<Index> {
         let cache = self.caches.this::<P>(guard);
-        // Acquire: whatever the cell's last owner left in it is seen.
+        // Acquire: we see what the cell's last owner left in it.
         let hot = cache.hot.load(Acquire);
         let top = hot & INDEX_MASK;
         // Full: see "Orderings" above.
@@ -483,8 +484,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.exhausted.end();
     }
 
-    /// Moves the cells that a CPU has cached to the pools: it has gone offline. Any context; a cell
-    /// in transit counts as held.
+    /// Moves the cells cached by a CPU that has gone offline to the pools. Any context; a cell in
+    /// transit counts as held.
     pub(crate) fn drain(&self, cpu: usize) {
         let Some(cache) = self.caches.get(cpu) else {
             return;
@@ -611,7 +612,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     #[inline]
     fn pop(&self, stack: &Stack) -> core::result::Result<Index, u64> {
         loop {
-            // Acquire: the link, and whatever the cell's last owner left in it, is read below.
+            // Acquire: the link, and what the cell's last owner left in the cell, are read later.
             let head = stack.head.load(Acquire);
             let top = head & INDEX_MASK;
             if top == 0 {

@@ -66,7 +66,7 @@ pub(crate) struct MadeBy {
 
 /// An instance of any tracker, for the /proc tree. All functions sleep.
 pub(crate) trait Instance: Send + Sync {
-    /// Returns its tracker.
+    /// Returns the kind of its tracker.
     fn kind(&self) -> &'static Kind;
 
     /// Returns the module that created it, if one did.
@@ -99,7 +99,7 @@ pub(crate) trait Instance: Send + Sync {
     fn shut_down(&self);
 
     /// Maintains the memory for events: allocates more if it runs short. Returns the nanoseconds
-    /// until the next call; `None` if only on request.
+    /// until the next call; `None` if the next call is needed only on request.
     fn maintain(&self) -> Option<u64>;
 
     /// Returns its profile, if its tracker has one.
@@ -264,7 +264,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     pub(crate) fn maintain(&self) -> Option<u64> {
         platform::each_offline_cpu(|cpu| self.engine.cpu_gone(cpu));
         if self.engine.wants_to_grow() {
-            // Outgrown memory can wait; a burst does not.
+            // Outgrown memory can wait; a burst cannot.
             self.grow();
             return Some(RETRY_NS);
         }
@@ -310,7 +310,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         &self.engine
     }
 
-    /// Its tracker.
+    /// Returns the kind of its tracker.
     pub(crate) fn kind(&self) -> &'static Kind {
         self.kind
     }
@@ -321,7 +321,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         Some(point)
     }
 
-    /// Its alerts.
+    /// Returns its alerts.
     pub(crate) fn alerts(&self) -> &Arc<Alerts> {
         &self.alerts
     }
@@ -341,8 +341,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         [self.value(param), self.uppers[param].load(Relaxed)]
     }
 
-    /// Whether all of these parameters, a bit each, have their defaults: one test for filters that
-    /// are rarely used. Any context.
+    /// Whether all of these parameters, one bit each, have their defaults: a single test for
+    /// filters that are rarely used. Any context.
     #[inline(always)]
     pub(crate) fn are_default(&self, params: u64) -> bool {
         // Relaxed: as in `value`.
@@ -371,7 +371,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         Values::new(|at| self.shown(at), &self.texts)
     }
 
-    /// The value of a parameter that is a text.
+    /// Returns the value of a text parameter.
     pub(crate) fn text(&self, param: usize) -> Option<&CStr> {
         self.texts[param].as_ref().map(|text| &***text)
     }
@@ -407,7 +407,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[common::ENABLED].store(u64::from(enabled), Relaxed);
     }
 
-    /// Prints `stats`, including a second engine's, if the instance has one.
+    /// Prints `stats`, including the counters of a second engine, if there is one.
     pub(crate) fn show_stats(&self, second: Option<&dyn Second>, out: &SeqFile) {
         let stats = self.engine.stats();
         let total = |counter| {

@@ -42,8 +42,8 @@ pub(crate) mod waiting;
 pub(crate) mod waker;
 pub(crate) mod workqueue;
 
-/// `ENOSYS`: this kernel lacks a necessary feature; the `kernel` crate has no name for the error
-/// yet.
+/// Returns `ENOSYS`, for a kernel that lacks a necessary feature. The `kernel` crate has no name
+/// for this error yet.
 pub(crate) fn enosys() -> kernel::error::Error {
     kernel::error::Error::from_errno(-(kernel::bindings::ENOSYS as i32))
 }

@@ -10,10 +10,9 @@
 //!                                               no --> timer --> wake, not armed
 //! ```
 //!
-//! `armed` is cleared just before the wakeup, so an alert that finds it set is recorded before that
-//! wakeup and is seen by it; a later alert sets it again. No alert needs a later one to be
-//! announced.
-//! noticed.
+//! `armed` is cleared just before the wakeup, so an alert that finds it set was recorded before
+//! that wakeup, and the woken readers see it. A later alert sets `armed` again. So no alert depends
+//! on a later one to be noticed.
 
 use crate::{
     engine::platform::Platform,
@@ -112,7 +111,7 @@ impl State {
 
 impl Callbacks for State {
     fn on_irq_work(&self, handle: &Handle) {
-        // Not armed: a change of the interval queued this, but the timer has woken the readers
+        // Not armed: a change of the interval queued this work, but the timer woke the readers
         // first.
         if !self.armed.load(Relaxed) {
             return;
@@ -130,7 +129,7 @@ impl Callbacks for State {
 
     fn on_timer(&self, handle: &Handle) {
         // Not armed: a change to a shorter interval has already woken the readers. Armed again by a
-        // later alert: a wakeup now may come too early, so the irq_work decides.
+        // later alert: a wakeup now may be too early, so the irq_work decides.
         let now = Kernel::now();
         let since = now.saturating_sub(self.last.load(Relaxed));
         if self.armed.load(Relaxed) && since >= self.interval.load(Relaxed) {

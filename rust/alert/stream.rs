@@ -2,9 +2,10 @@
 
 //! The alerts of one instance, or of all: a ring, its readers, and the two files that they read.
 //!
-//! All readers of `wakeup` share one position: each alert goes to one of them, and a read without
-//! new alerts returns end-of-file. `alerts` has no end: each open file has its own position, and a
-//! seek to its start goes back to the oldest alert in the ring.
+//! An open `wakeup` starts after the last alert that any of its readers got. A read sleeps until
+//! there is a new alert; the reads that follow return all alerts up to that moment, and then
+//! end-of-file. `alerts` has no end: each open file has its own position, and a seek to its start
+//! goes back to the oldest alert in the ring.
 
 use crate::{
     alert::{
@@ -55,12 +56,13 @@ pub(crate) struct Alerts {
     overruns: Atomic<u64>,
 }
 
-/// Time for which a ring that is removed waits for its readers to return, in milliseconds.
+/// How long the removal of a ring waits for its readers to return, in milliseconds.
 const DRAIN_TIMEOUT_MS: i64 = 200;
 
 impl Alerts {
-    /// Keeps the last `len` alerts, a power of two, with tails of `depth` words, and wakes at most
-    /// once per `interval` nanoseconds. Sleeps; fails with `ENOMEM` or `EINVAL`.
+    /// Creates a ring that keeps the last `len` alerts, a power of two, with tails of `depth`
+    /// words, and wakes its readers at most once per `interval` nanoseconds. Sleeps; fails with
+    /// `ENOMEM` or `EINVAL`.
     pub(crate) fn new(len: u32, depth: usize, interval: u64, line: Line) -> Result<Self> {
         Ok(Self {
             ring: Ring::new(len, depth)?,
@@ -73,8 +75,7 @@ impl Alerts {
         })
     }
 
-    /// Records an alert made from its number, with a tail that fits; returns `Err` if the alert is
-    /// lost. Any context.
+    /// Records an alert, see [`Ring::push`], and counts it if it is lost. Any context.
     ///
     /// The caller announces it with [`Alerts::announce`].
     pub(crate) fn record(
@@ -110,7 +111,7 @@ impl Alerts {
         }
     }
 
-    /// Returns the function that prints its alerts.
+    /// Returns the function that prints the line of an alert.
     pub(crate) fn line(&self) -> Line {
         self.line
     }
@@ -170,7 +171,7 @@ impl Alerts {
 /// An alert read from the ring.
 struct ReadAlert {
     alert: Alert,
-    /// The tail, with the number of words that the alert records.
+    /// The tail, of which the first `alert.tail` words are used.
     tail: [u64; TAIL_MAX],
 }
 

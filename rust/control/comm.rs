@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The short name of a command or a network device as the value of a parameter: its bytes, in one
+//! The short name of a command or network device as the value of a parameter: its bytes, in one
 //! number.
 
 use super::{fault, Fault, Number};

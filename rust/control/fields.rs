@@ -2,8 +2,8 @@
 
 //! The values that a `pair` takes at a point: registers, the thread, the CPU.
 //!
-//! A list has one or two of them, `arg0,tid`, and is a number like other values: a byte for each,
-//! the first the lowest, 0 for none.
+//! A list has one or two of these, such as `arg0,tid`. It is stored as a number, like other
+//! values: a byte for each, the first one lowest, 0 for none.
 
 use super::{fault, Fault};
 use kernel::{
@@ -61,7 +61,7 @@ impl Width {
 }
 
 impl Field {
-    /// The list of only the thread.
+    /// The list that has only the thread.
     pub(crate) const TID: u64 = 1;
 
     fn to_byte(self) -> u8 {

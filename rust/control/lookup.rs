@@ -25,7 +25,8 @@ pub(crate) enum LookupTarget<'a> {
     /// `ENOENT` if there is none, `EBUSY` for a function of ours that may run in a probe,
     /// `ENOTSUPP` if this kernel cannot follow functions, any other error if it cannot be traced.
     Function(&'a [u8]),
-    /// A tracepoint by its name, checked for existence; the number has no meaning. `ENOENT`.
+    /// A tracepoint by its name, checked for existence; the number has no meaning. `ENOENT` if
+    /// there is none.
     Tracepoint(&'a [u8]),
 }
 

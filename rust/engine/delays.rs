@@ -126,8 +126,8 @@ pub(crate) trait Delays {
     /// Each CPU's word wraps: 65,536 sleepers add 65,536 s in a second, which is 2^64 ns after
     /// three days. The words give the lower half of the sum. The upper half follows from the
     /// histogram, whose bounds for the sum are at most an eighth apart. So the result is exact up
-    /// to 2^67 ns. Above, it is the number with this lower half that is closest to the middle of
-    /// the bounds: at most a sixteenth, plus half of 2^64, from the sum.
+    /// to 2^67 ns. Above that, it is the number with this lower half that is closest to the middle
+    /// of the bounds; it differs from the sum by at most a sixteenth, plus half of 2^64.
     fn sum(&self) -> u128 {
         let (mut least, mut most) = (0, 0);
         for bucket in 0..BUCKETS {
@@ -174,7 +174,7 @@ pub(crate) fn quotient(sum: u128, by: u64) -> u64 {
     quotient
 }
 
-/// Replaces an extreme, safe against interrupts of this CPU that do the same.
+/// Replaces an extreme. An interrupt of this CPU may do so at the same time.
 #[cold]
 #[inline(never)]
 fn improve(extreme: &Atomic<u64>, value: u64, better: impl Fn(u64, u64) -> bool) {

@@ -15,7 +15,7 @@ use crate::{
     sys::atomic::Relaxed,
 };
 
-/// The state after an end whose start was known.
+/// Whether a report of an event's timeout may still run after the event has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
     /// No report of the event's timeout is running, and none will start.
@@ -81,8 +81,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.stats.here::<P>(guard).count(Counter::UNMATCHED);
     }
 
-    /// Ends an operation. Returns its state after the end, if it was known; if not, nothing is
-    /// counted.
+    /// Ends an operation. Returns `None`, and counts nothing, if the operation is not known.
     ///
     /// `end` returns the time; a closure that reads the clock is called only if the event is known.
     /// `is_end` checks the event first, and may decide that the operation did not end but ceased to

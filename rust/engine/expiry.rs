@@ -11,8 +11,8 @@
 //!       look, mark, report, unmark                             what is due
 //! ```
 //!
-//! An end between mark and unmark notices it ([`super::Ended`]); an event that ends before is not
-//! reported.
+//! An end between mark and unmark notices the report ([`super::Ended`]). An event that ends
+//! before its mark is not reported.
 //!
 //! The fast path takes no part in this, so all of the cost is here: a worker pays it, about once
 //! per timeout. Runs in a context that may sleep; holds the guard for one event at a time.
@@ -84,9 +84,10 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// afterwards. It gets the result of `look` only if the event was pending during that call.
     ///
     /// Returns when the first of the remaining events may time out; no checked event can time out
-    /// before. `now` means soon: an event was inside [`Engine::update`] at that moment, or was
-    /// changed when it timed out. Calls `cond_resched`, which may sleep, from time to time and
-    /// after each report; holds the guard for one event at a time.
+    /// before. A result of `now` means that the next search must follow soon: an event was inside
+    /// [`Engine::update`] at that moment, or was changed when it timed out. Calls `cond_resched`,
+    /// which may sleep, from time to time and after each report; holds the guard for one event at
+    /// a time.
     pub(crate) fn expire<T>(
         &self,
         now: u64,

@@ -47,7 +47,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.table.reap()
     }
 
-    /// Returns the cells that a CPU that went offline had cached to the pool. Any context.
+    /// Returns to the pool the cells cached by a CPU that went offline. Any context.
     pub(crate) fn cpu_gone(&self, cpu: usize) {
         self.pool.drain(cpu);
     }

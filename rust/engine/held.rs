@@ -183,7 +183,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         found.is_some()
     }
 
-    /// Drops an event that stood for no operation, if it has not ended, and counts it as `gone`.
+    /// Drops an event that stands for no operation, if it has not ended, and counts it as `gone`.
     /// Takes the reference. Not inside [`Engine::update`] of this event.
     pub(crate) fn drop_held(&self, event: Reference) {
         let Reference(index) = event;
@@ -212,8 +212,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         }
     }
 
-    /// Returns the reference with this number, see [`Reference::index`], if the event in this cell
-    /// has any holder, which need not be the caller.
+    /// Returns the reference with this number, see [`Reference::index`], if any caller holds a
+    /// reference to the event in this cell; it need not be this caller.
     pub(crate) fn reference(&self, number: u32) -> Option<Reference> {
         let index = self.pool.index_of(number)?;
         let is_held = self.pool.cell(index).holders() != 0;

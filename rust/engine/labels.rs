@@ -26,12 +26,13 @@
 //!  +------------+---------+-----------+
 //! ```
 //!
-//! A compare-and-swap of the empty state for the tag of the label, which is part of its hash, claims
-//! a slot. The winner takes the next row, stores the words, and then publishes the row in the same
-//! state word, with release. No caller waits for the winner: if a slot is claimed with the caller's
-//! tag but has no row yet, the delay is counted in `other`. This also holds if the caller interrupts
-//! the winner. A different tag means a different label, and the search continues. So no label ever
-//! has two slots: a search passes over a slot only if another label has it for good.
+//! A slot is claimed by a compare-and-swap of its empty state for the tag of the label, which is
+//! part of the label's hash. The winner takes the next row, stores the words, and then publishes the
+//! row in the same state word, with release. No caller waits for the winner: if a slot is claimed
+//! with the caller's tag but has no row yet, the delay is counted in `other`. This also holds if the
+//! caller interrupts the winner. A different tag means a different label, and the search continues.
+//! So no label ever has two slots: a search passes over a slot only if another label has it for
+//! good.
 //!
 //! Labels are first come, first served. Once all rows are taken, the delays of further labels are
 //! counted in `other`. No label is evicted, so a label without a row when the last one is taken
@@ -78,7 +79,7 @@ const ROW: u64 = (1 << 9) - 1;
 const CLAIMED: u64 = ROW + 1;
 /// The bits of a state that come from the label's hash.
 const TAG: u64 = !(ROW | CLAIMED);
-/// Replaces the row in the slot of a label that was claimed when all rows were taken.
+/// Stands in for the row in a slot that was claimed when all rows were taken.
 const NO_ROW: u64 = ROW;
 const _: () = assert!((LABELS_MAX as u64) < NO_ROW);
 
@@ -96,13 +97,13 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the first word of the label of an event, of which `word` returns each word.
+    /// Returns the first word of an event's label; `word` returns the event's word at a position.
     #[inline(always)]
     fn first(self, word: impl Fn(usize) -> u64) -> u64 {
         word(self.at) >> self.shift & self.mask
     }
 
-    /// Returns the label of an event, of which `word` returns each word.
+    /// Returns an event's label; `word` returns the event's word at a position.
     #[inline(always)]
     pub(crate) fn label(self, word: impl Fn(usize) -> u64) -> [u64; LABEL] {
         let next = |nth| match nth < self.words {

@@ -15,7 +15,7 @@
 //! Nothing is ever reset to zero. A reset takes a snapshot and keeps it; a profile is the
 //! difference of two snapshots. Each operation increments one word once, so it is in the next
 //! snapshot or the one after. Reading and resetting thus lose nothing, and no probe waits for
-//! either. The reader's view is not of one instant on all CPUs.
+//! either. A snapshot does not show all CPUs at the same instant.
 //!
 //! # Contexts
 //!
@@ -164,7 +164,7 @@ struct Window {
     taken: usize,
 }
 
-/// Number of snapshots in the length of a window, at equal distances.
+/// Number of equally spaced snapshots in the length of a window.
 const STEPS: u64 = 12;
 
 /// Number of snapshots of a window: [`STEPS`], and the one at its start.
@@ -193,7 +193,7 @@ pub(crate) enum Span {
     Window(usize),
 }
 
-/// The snapshots. Its user has exclusive access.
+/// The snapshots. The caller has exclusive access.
 pub(crate) struct History {
     words: NodeSlice<Atomic<u64>>,
     windows: [Window; WINDOWS.len()],

@@ -142,7 +142,7 @@ impl Schedule {
     }
 
     /// Ensures that another CPU watches this one, and checks in time. A watching CPU that is late
-    /// for its check, or for starting the watch, is given up.
+    /// for its check, or for starting the watch, is replaced.
     pub(crate) fn ensure_watched(&mut self, machine: &impl Machine) {
         let (Some(due), true, false) = (self.due, self.is_watched, self.is_stopped) else {
             return;
@@ -174,7 +174,7 @@ impl Schedule {
     pub(crate) fn takes_over(&mut self, machine: &impl Machine) -> bool {
         let takes_over = self.is_overdue(machine);
         if takes_over {
-            // The work waits in vain for the other CPU's worker; the timer will queue it here.
+            // The other CPU's worker does not run the work; the timer will queue it here.
             machine.cancel();
         }
         takes_over
@@ -239,7 +239,7 @@ impl Schedule {
     }
 }
 
-/// Returns the first CPU after `after` that may be disturbed, and is not `not`.
+/// Returns the first CPU after `after` that may be disturbed and is not `not`.
 fn next(machine: &impl Machine, after: usize, not: Option<usize>) -> Option<usize> {
     let cpus = machine.cpus();
     (1..=cpus)

@@ -76,7 +76,7 @@ impl Index {
     /// exists.
     #[inline(always)]
     pub(super) fn with_offset(self, offset: usize) -> Self {
-        // INVARIANT: As the caller says.
+        // INVARIANT: The caller passes the offset of a cell that exists.
         Self(self.0 | offset as u32)
     }
 

@@ -26,9 +26,9 @@ const MIN_PAUSE_NS: u64 = 500_000;
 /// Returns the nanoseconds until the next search for timed-out events, after one that began at
 /// `began` and returned `first`, with timeouts of at least `shortest`.
 ///
-/// Half of the time by which an alert may be late, max(1 ms, timeout / 16), is for the pause; the
-/// other half is for the timer, the worker and the search. A long search takes at most half of a
-/// CPU.
+/// An alert may be late by max(1 ms, timeout / 16). Half of that time is for the pause, the other
+/// half for the timer, the worker and the search. If searches are long, each pause is at least as
+/// long as the search before it, so that they take at most half of a CPU.
 pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
     let done = Kernel::now();
     // An event that starts after `began` cannot time out before this.

@@ -62,8 +62,9 @@ impl InstanceProfile {
         self.history.lock().reset(&self.counts, Kernel::now());
     }
 
-    /// Takes the snapshots that are due. Returns the nanoseconds until the next is due; a short
-    /// time if another task holds the lock, as that task may be kept from running. May sleep.
+    /// Takes the snapshots that are due. Returns the nanoseconds until the next one is due, or a
+    /// short time if another task holds the lock. Does not wait for that task, which may be kept
+    /// from running. May sleep.
     pub(crate) fn take_due(&self) -> u64 {
         const MOMENT: u64 = 10_000_000;
         let Some(mut history) = self.history.try_lock() else {

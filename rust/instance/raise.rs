@@ -73,7 +73,7 @@ impl Rate {
         if second > old >> COUNT_BITS {
             return Some(second << COUNT_BITS | 1);
         }
-        // Of this second, or of the next if another CPU's clock read was a little ahead.
+        // The word is of this second, or of the next if another CPU's clock read was a little ahead.
         (old & ((1 << COUNT_BITS) - 1) < max).then_some(old + 1)
     }
 
@@ -83,7 +83,7 @@ impl Rate {
         Self::after(self.0.load(Relaxed), now, max).is_some()
     }
 
-    /// Counts one more alert, if allowed. Writes nothing in a storm, when it is not.
+    /// Counts one more alert, if allowed. If not, as in a storm of alerts, writes nothing.
     fn take(&self, now: u64, max: u64) -> bool {
         // Relaxed: as in `has_room`.
         let mut old = self.0.load(Relaxed);
@@ -222,7 +222,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         true
     }
 
-    /// Raises an alert with the stack of its task in user space, if that task is the current one.
+    /// Raises an alert. It has the stack of its task in user space, if that task is the current one.
     /// Not inlined: the stack should take no room in the frame of other alerts.
     #[inline(never)]
     fn raise_with_user_stack(
@@ -256,8 +256,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         });
     }
 
-    /// Records an alert with the words of its tail, and the description of the last ones; emits its
-    /// trace event, and announces it.
+    /// Records an alert with its tail, whose last words `user` describes; emits its trace event, and
+    /// announces it.
     fn record(
         &self,
         reason: Reason,
@@ -299,7 +299,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             alert.seq = seq;
             stats.here::<Kernel>(guard).count(Counter::ALERTS_LOST);
         }
-        // If this one is lost, the readers of all instances see the gap in their own numbering.
+        // If this record is lost, readers of all instances see the gap in the shared ring's numbers.
         let _ = self.all.record(|_| alert.to_words(), tail);
         trace(&alert);
         self.alerts.announce();

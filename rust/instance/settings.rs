@@ -28,7 +28,7 @@ pub(crate) fn c_string(name: &[u8]) -> Result<CString> {
     CString::try_from_fmt(fmt!("{text}"))
 }
 
-/// Reports that the kernel refused to create or to change what `name` names.
+/// Reports that the kernel refused to create or change the instance or the parameter `name`.
 pub(crate) fn failed(error: Error, name: &[u8]) -> Fault<'_> {
     let expected = if error == ENOMEM {
         "not enough memory for this instance"
@@ -113,7 +113,7 @@ fn allocated<T>(kind: &Kind, values: Result<T>) -> core::result::Result<T, Fault
     values.map_err(|error| failed(error, kind.name.as_bytes()))
 }
 
-/// Changes an instance. A fault of the kernel's is reported for `name`.
+/// Changes an instance. If the kernel refuses the change, the fault names `name`.
 pub(crate) fn change<'a>(
     instance: &dyn Instance,
     changes: &Changes,

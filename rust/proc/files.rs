@@ -105,7 +105,7 @@ pub(crate) fn instance_files(
     Ok(files)
 }
 
-/// Logs a line in the kernel log, and returns the error for the writer.
+/// Logs the fault in the kernel log, and returns the error for the writer.
 fn refuse(fault: &Fault<'_>) -> Error {
     pr_warn!("{fault}\n");
     fault.error
@@ -341,7 +341,7 @@ impl Query for HwnoiseFile {
         let mut bins = KVec::from_elem(0, hwnoise::BINS, GFP_KERNEL)?;
         let mut found = Found::new(&mut bins);
         interrupts::off(|| found.measure(plan, Kernel::now));
-        // Waiting tasks run first, on a kernel that does not preempt itself.
+        // On a kernel that does not preempt itself, lets waiting tasks run first.
         periodic::cond_resched();
         found.print(&mut Lines(out)).map_err(|_| ENOMEM)
     }

@@ -2,9 +2,9 @@
 
 //! All instances by name, and the execution of lines of the control language.
 //!
-//! One lock guards the list. It is not held during long operations: a disk is looked up before the
-//! lock is taken. An instance that is removed waits for its readers after the lock was released,
-//! while its name is still reserved.
+//! One lock guards the list. An instance is created while the lock is held, but disks and other
+//! objects of the kernel are looked up before, since that may take long. A removed instance waits
+//! for its readers after the lock was released, while its name is still reserved.
 
 use crate::{
     alert::{record::Name, stream::Alerts},
@@ -50,13 +50,13 @@ struct Entry {
     instance: Arc<dyn Instance>,
     /// Its folder.
     files: Files,
-    /// Its entry in the list of instances that wait for work, if it does.
+    /// Its entry in the list of instances that wait for work, if it waits.
     listed: Option<Listed>,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // First, recording stops; then the readers return.
+        // Recording stops first; then the readers return.
         self.instance.shut_down();
         self.listed = None;
         self.files.clear();
@@ -69,7 +69,7 @@ struct List {
     entries: Option<KVec<Entry>>,
     /// Names that are still reserved: their instances are being removed.
     leaving: KVec<Name>,
-    /// Number of removals: after a removal the other instances may have new positions.
+    /// Number of removals. After a removal, other instances may have new positions.
     removed: u64,
 }
 
@@ -151,8 +151,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Removes the instance at this position. Its name, if it is in `leaving`, becomes free after
-    /// that. Sleeps.
+    /// Removes the instance at this position. If its name is in `leaving`, the name becomes free
+    /// afterwards. Sleeps.
     fn take_out(&self, mut list: MutexGuard<'_, List>, at: usize) {
         list.removed = list.removed.wrapping_add(1);
         let entry = list.entries.as_mut().and_then(|all| all.remove(at).ok());

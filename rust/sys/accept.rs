@@ -34,7 +34,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A socket that was accepted.
+/// An accepted socket.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Socket {
     /// A number that identifies the socket while it is open.
@@ -147,7 +147,7 @@ unsafe extern "C" fn closed<T: Observer>(owner: *mut c_void, inode: u64) {
     observer.closed(sk);
 }
 
-/// The probe at the send.
+/// The probe of sends.
 fn probes<T: Observer>() -> [Probe<'static, T>; 1] {
     // SAFETY: It has the arguments of this tracepoint, of which only the address of the socket is
     // used.

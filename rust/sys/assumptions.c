@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Self-tests of what is assumed about the kernel; see assumptions.rs.
+ * Self-tests of the assumptions about the kernel; see assumptions.rs.
  */
 #include <linux/delay.h>
 #include <linux/hrtimer.h>

@@ -4,9 +4,9 @@
 //!
 //! The `kernel` crate's atomics call C functions, unless the kernel is built with
 //! `CONFIG_RUST_INLINE_HELPERS`, which distributions do not set. Each load and each exchange of the
-//! engine would then be a call that clobbers all caller-saved registers: more than a quarter of all
-//! instructions of a pair. The types here have the same names, methods and orderings, and compile
-//! to the same instructions on x86-64, in place:
+//! engine would then be a call that clobbers all caller-saved registers: more than a quarter of the
+//! instructions for the start and end of an event. The types here have the same names, methods and
+//! orderings, and compile to the same instructions on x86-64, inline:
 //!
 //! | operation                        | instruction    | C                                    |
 //! |----------------------------------|----------------|--------------------------------------|
@@ -82,7 +82,7 @@ mod x86_64 {
             Self(UnsafeCell::new(value))
         }
 
-        /// Returns its address.
+        /// Returns the address of the value.
         #[inline(always)]
         pub(crate) const fn as_ptr(&self) -> *mut T {
             self.0.get()
@@ -92,7 +92,7 @@ mod x86_64 {
     /// Keeps the compiler from moving memory accesses across this call.
     #[inline(always)]
     fn barrier() {
-        // SAFETY: No instruction at all.
+        // SAFETY: Emits no instruction.
         unsafe { asm!("", options(nostack, preserves_flags)) };
     }
 
@@ -174,8 +174,8 @@ mod x86_64 {
     /// Subtracts `value` from byte number `byte` of a word, in which no other CPU changes that
     /// byte.
     ///
-    /// A store of that byte alone, with release ordering. Exchanges of the whole word by other CPUs
-    /// come before or after it, which queued_spin_unlock() relies on, too.
+    /// Stores only that byte, with release ordering. An exchange of the whole word by another CPU
+    /// comes either before or after the store; queued_spin_unlock() relies on this, too.
     #[inline(always)]
     #[allow(dead_code, reason = "not every user of this file needs each")]
     pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, _value: u64) {

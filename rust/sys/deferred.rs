@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A function call is identified by its `call_single_data_t`, which is in one queue at a time. That
-//! queue also has wakings and irq_works: they are not passed on here. A function called at once on
-//! the same CPU has no such structure, and is not passed on, either.
+//! queue also has wakings and irq_works, which are not reported here. A function called at once on
+//! the same CPU has no `call_single_data_t`, and is not reported, either.
 //!
 //! C headers: [`include/linux/smp.h`](srctree/include/linux/smp.h),
 //! [`include/linux/timer.h`](srctree/include/linux/timer.h),

@@ -19,14 +19,14 @@ struct lt_fprobe {
 	void *measured;
 	/* The first of the functions, as it is passed to handlers. */
 	unsigned long function;
-	/* Up to a NULL. */
+	/* NULL-terminated. */
 	struct module **modules;
 };
 
 /* Whether this kernel has the necessary features. */
 bool lt_fprobe_possible(void);
 
-/* Registers; either function may be NULL. An ERR_PTR if it fails. Sleeps. */
+/* Registers a probe; either handler may be NULL. ERR_PTR on failure. Sleeps. */
 struct lt_fprobe *lt_fprobe_new(const char *name, fprobe_entry_cb entry,
 				fprobe_exit_cb exit, size_t data_size,
 				void *owner, void *measured);
@@ -39,13 +39,13 @@ u64 lt_fprobe_missed(const struct lt_fprobe *probe);
  */
 bool lt_fprobe_follows(const struct lt_fprobe *probe, unsigned long function);
 
-/* When the module is unloaded, and there is no probe left. Sleeps. */
+/* Called when the module is unloaded, and no probe is left. Sleeps. */
 void lt_fprobe_unload(void);
 
 /*
- * Between these two, calls of functions on this CPU in this context must not be
- * followed. False if that is so already, or if readers are being woken. With
- * preemption off.
+ * Calls of functions between these two, on this CPU and in this context, are
+ * not followed. lt_fprobe_enter() returns false if the context is already
+ * between them, or if readers are being woken. With preemption off.
  */
 bool lt_fprobe_enter(void);
 void lt_fprobe_leave(void);
@@ -53,20 +53,20 @@ void lt_fprobe_leave(void);
 u64 lt_fprobe_argument(struct ftrace_regs *regs, u32 nth);
 u64 lt_fprobe_result(struct ftrace_regs *regs);
 
-/* Several functions, by their first argument or their result. */
+/* Follows several functions, by their first argument or their result. */
 struct lt_calls;
 typedef void (*lt_calls_fn)(void *owner, u64 word);
 
-/* An ERR_PTR if it fails. Sleeps. */
+/* Returns an ERR_PTR on failure. Sleeps. */
 struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
 			      lt_calls_fn fn, void *owner);
 /* Nothing is called after this returns. Sleeps. */
 void lt_calls_free(struct lt_calls *calls);
 
 /*
- * The addresses of the functions of this name that can be followed, those of
- * modules included; returns how many, at most `max`. -ENOENT if there is none,
- * -ENOMEM, -EOPNOTSUPP. Sleeps.
+ * Finds the addresses of the functions of this name that can be followed, also
+ * in modules. Returns their number, at most `max`; or -ENOENT if there is none,
+ * -ENOMEM, or -EOPNOTSUPP. Sleeps.
  */
 int lt_functions_find(const char *name, u64 *out, u32 max);
 

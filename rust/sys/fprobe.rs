@@ -15,7 +15,7 @@
 //! of two calls of one task that have not returned, including interrupts on top of it, the later
 //! one has the higher frame, and returns first.
 //!
-//! All functions with the name are followed. Their modules stay loaded.
+//! All functions of the given name are followed, and their modules stay loaded.
 //!
 //! # What is not followed
 //!
@@ -97,12 +97,13 @@ pub(crate) trait Observer<S>: Target {
     /// of interest.
     fn entered(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame) -> Option<u64>;
 
-    /// Called at the return of a function for which [`Observer::entered`] kept a word. If it was
-    /// entered before this [`Functions`] existed, the word may be from an observer of another one,
-    /// since removed.
+    /// Called at the return of a function for which [`Observer::entered`] kept a word. If the
+    /// function was entered before this [`Functions`] existed, the word may be from the observer of
+    /// another one that has been removed.
     fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
 
-    /// Called when a function is called, or returns, on behalf of an observer.
+    /// Called instead of the others when a function is called, or returns, while an observer runs
+    /// or readers are woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
@@ -115,7 +116,8 @@ pub(crate) enum What {
     Entry,
 }
 
-/// Calls `outside` unless it is already running in this context.
+/// Calls `outside`, unless an observer is already running in this context, or readers are being
+/// woken.
 #[inline(always)]
 fn apart<R>(guard: &PreemptGuard, outside: impl FnOnce(&PreemptGuard) -> R) -> Option<R> {
     // SAFETY: Preemption is off, as the guard proves.

@@ -3,8 +3,8 @@
  * What the Rust side calls in C: inline functions and macros of the kernel
  * made callable, and the few structures that both sides share.
  *
- * bindgen reads this file (see bindings.h); helpers.c and periodic.c implement
- * it. Policy lives in Rust; nothing here decides anything.
+ * bindgen reads this file (see bindings.h); the C files under rust/ implement
+ * it, helpers.c most of it. There is no policy here: Rust decides.
  */
 #ifndef _LATENCY_TRACKER_HELPERS_H
 #define _LATENCY_TRACKER_HELPERS_H
@@ -16,7 +16,7 @@
 #include <linux/types.h>
 #include <trace/events/latency_tracker_alert.h>
 
-/* Since 7.3, linux/hrtimer.h does not have the clock bases any more. */
+/* Since 7.3, linux/hrtimer.h no longer has the clock bases. */
 #if __has_include(<linux/hrtimer_bases.h>)
 #include <linux/hrtimer_bases.h>
 #endif
@@ -73,8 +73,8 @@ void lt_current(struct lt_task *out);
 /* 0 in a task, 1 in a softirq, 2 in a hard interrupt, 3 in an NMI. */
 u32 lt_context(void);
 /*
- * The masks that this uses in the preemption counter; on PREEMPT_RT the last
- * one applies to softirq_disable_cnt of the task.
+ * The masks that lt_context() and task.rs apply to the preemption counter; on
+ * PREEMPT_RT the last one applies to the task's softirq_disable_cnt.
  */
 enum {
 	LT_NMI_MASK = NMI_MASK,
@@ -88,7 +88,7 @@ bool lt_task_throttled(const struct task_struct *task);
 bool lt_task_throttles(const struct task_struct *task);
 u32 lt_task_uid(const struct task_struct *task);
 
-/* Whether a task is in a cgroup of version 2 or below it, by its number. */
+/* Whether a task is in the cgroup of version 2 with this id, or below it. */
 bool lt_task_in_cgroup(struct task_struct *task, u64 id);
 int lt_cgroup_lookup(const char *path, u64 *id);
 /* The number of the cgroup of version 2 of a thread; 0 if there is no such thread. */
@@ -98,7 +98,6 @@ u64 lt_cgroup_of(u32 tid);
 #define LT_STACK_MAX 32
 #define LT_SYMBOL_MAX 768
 
-/* By the id in the initial namespace: with a reference, or NULL. */
 /*
  * Self-tests, see assumptions.rs: true unless they find a contradiction. They
  * sleep.
@@ -112,10 +111,11 @@ bool lt_assume_waking_lock(void);
 bool lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock, u64 due,
 				   u64 latest, u64 function));
 
+/* Finds a task by its id in the initial namespace: a reference, or NULL. */
 struct task_struct *lt_task_find(u32 tid);
 void lt_task_put(struct task_struct *task);
 u64 lt_task_start_time(const struct task_struct *task);
-/* At most size addresses, 0 for a task that runs and for the caller. */
+/* Saves at most size addresses; none for a running task, or for the caller. */
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 /* The caller's own stack, without the functions of this module. */
 u32 lt_stack_here(u64 *entries, u32 size);
@@ -132,7 +132,7 @@ enum lt_user_end {
 	LT_USER_UNREADABLE,
 	/* At the limit. */
 	LT_USER_DEPTH,
-	/* At once: frame pointers of such programs are not known. */
+	/* At the first entry: the frames of such programs are not known. */
 	LT_USER_UNSUPPORTED,
 };
 
@@ -164,18 +164,16 @@ void lt_waker_sync(struct lt_waker *waker);
 int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg), void *arg);
 void lt_waker_poll(struct lt_waker *waker, struct file *file,
 		   struct poll_table_struct *table);
-/*
- * Whether this CPU is waking a task in this context. With preemption off. False
- * if no callback of a waker runs on any CPU.
- */
+/* Number of callbacks of wakers that run, on all CPUs. */
 extern atomic_t lt_callbacks;
+/* Whether one of them runs in the current task. With preemption off. */
 bool lt_is_waking(void);
 
 /* Work in a kernel thread, repeated when a schedule (periodic.rs) decides. */
 struct lt_periodic;
 typedef void (*lt_periodic_fn)(struct lt_periodic *periodic, void *owner);
 
-/* Before the first one is made, and after the last one is freed. They sleep. */
+/* Called before the first is made, and after the last is freed. They sleep. */
 int lt_periodic_init(void);
 void lt_periodic_exit(void);
 
@@ -214,7 +212,7 @@ int lt_memory_work_start(struct lt_periodic *periodic);
 void lt_memory_work_stop(void);
 void lt_queue_memory_work(void);
 
-/* This module stays loaded. */
+/* A reference that keeps this module loaded. */
 void lt_module_get(void);
 void lt_module_put(void);
 const char *lt_module_name(struct module *module);
@@ -244,9 +242,9 @@ bool lt_may_open(const struct inode *inode, const struct file *file);
 bool lt_may_mark(const struct inode *inode);
 
 /*
- * stream_open() for a file that lseek() moves: without a position for which two
- * readers would wait for each other, and without -ESPIPE before our own
- * function.
+ * stream_open() for a file with an lseek() of its own: there is no file
+ * position, for which two readers would wait for each other, and lseek()
+ * reaches our function instead of failing with -ESPIPE.
  */
 int lt_stream_open(struct inode *inode, struct file *file);
 
@@ -258,7 +256,7 @@ void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
 
 /* Tracepoints of the kernel, by name */
 struct tracepoint *lt_tracepoint_find(const char *name);
-/* Whether it has the arguments that our probes take; true if none takes it. */
+/* Whether it has the arguments that our probes take; true without a probe. */
 bool lt_tracepoint_fits(const char *name);
 void lt_tracepoint_sync(void);
 
@@ -286,15 +284,15 @@ void lt_clock_offsets(u64 out[LT_CLOCKS]);
 
 /* A timer of the timer wheel whose function is called. Times are of CLOCK_MONOTONIC. */
 struct lt_timer {
-	u64 due;	/* from when on it may be called: what was asked for */
-	u64 latest;	/* with the slack that it may be late to save wake-ups */
+	u64 due;	/* the requested time */
+	u64 latest;	/* the time to which the wheel rounded it */
 	u64 function;
 };
 
 /*
  * A timer of the timer wheel whose function is called, on a base whose clock is
- * `baseclk`. `due` is the requested jiffy, `latest` the one to which the wheel
- * rounded it: both as the start of the jiffy, which is wrong by at most a tick.
+ * `baseclk`. `due` is the start of the requested jiffy, `latest` of the jiffy
+ * to which the wheel rounded it. Both are wrong by at most a tick.
  */
 void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 		    struct lt_timer *out);
@@ -322,16 +320,16 @@ struct lt_syscall {
 };
 
 /*
- * The task with the lowest id in the initial namespace that is at least *tid,
- * with a reference, and *tid is its id then; or NULL.
+ * Returns the task with the lowest id in the initial namespace that is at least
+ * *tid, with a reference, and sets *tid to that id; or returns NULL.
  */
 struct task_struct *lt_task_next(u32 *tid);
-/* Takes the lock of every waking of a task by another, with interrupts off. */
+/* Takes the lock that every waking by another task takes; interrupts off. */
 unsigned long lt_task_lock(struct task_struct *task);
 void lt_task_unlock(struct task_struct *task, unsigned long flags);
-/* That of a task that sleeps, under this lock; false for a kernel thread. x86 only. */
+/* The call of a sleeping task, under this lock; false for a kernel thread. x86 only. */
 bool lt_task_syscall(struct task_struct *task, struct lt_syscall *out);
-/* The address of the mutex that such a task sleeps for; 0 if it does not, or on PREEMPT_RT. */
+/* The address of the mutex that a sleeping task waits for; 0 for none, or on PREEMPT_RT. */
 u64 lt_task_mutex(const struct task_struct *task);
 
 /* Block requests */
@@ -374,7 +372,7 @@ u32 lt_drop_reason(char *out, size_t size, u32 reason);
 /* Sockets that are accepted: accept.c */
 struct lt_socket {
 	u64 id;		/* its address; 0 for no socket */
-	u64 local[2];	/* as they are sent; IPv4 in the first 4 bytes */
+	u64 local[2];	/* in network order; IPv4 in the first 4 bytes */
 	u64 remote[2];
 	u16 local_port;	/* host order */
 	u16 remote_port;
@@ -389,18 +387,18 @@ u32 lt_socket_address(char *out, size_t size, u16 family, const u64 address[2],
 		      u16 port);
 
 /* Work items: workqueue.c */
-/* Finds out where the names of workqueues are, if the kernel exports that. Sleeps. */
+/* Finds where the names of workqueues are, if the kernel has BTF. Sleeps. */
 void lt_wq_find_names(void);
 void lt_wq_name_of(const struct pool_workqueue *pwq, u64 out[4]);
 u64 lt_work_function(const struct work_struct *work);
 /* Whether a valid work waits for a worker. */
 bool lt_work_is_listed(const struct work_struct *work);
-/* Whether it is waiting for a worker; both addresses may be stale. */
+/* Whether a work waits for a worker; both addresses may be stale. */
 bool lt_work_is_queued(u64 work, u64 function);
 
 /* Works of kthread workers: deferred.c */
 u64 lt_kthread_work_function(const struct kthread_work *work);
-/* Whether it waits for its worker; both addresses may be stale. */
+/* Whether a work waits for its worker; both addresses may be stale. */
 bool lt_kthread_work_is_queued(u64 work, u64 function);
 
 /* Our own tracepoints */

@@ -4,8 +4,8 @@
 
 use crate::sys::bindings;
 
-/// Calls a function, which does not sleep, with the interrupts of this CPU off, also on PREEMPT_RT;
-/// NMIs still come. If interrupts were off before, they stay off. Any context.
+/// Calls a function that does not sleep, with the interrupts of this CPU off (also on PREEMPT_RT);
+/// NMIs still arrive. If interrupts were off before, they stay off. Any context.
 ///
 /// Takes a function instead of returning a guard: with two guards in variables, safe code could
 /// drop the outer one first, and turn interrupts on under the inner one.

@@ -7,7 +7,7 @@
 //!   -------------------------> queued ------------------> running ----------------->
 //! ```
 //!
-//! Such a worker is one thread with a queue of its own; it is woken for a work item only if it is
+//! A kthread worker is one thread with its own queue; it is woken for a work item only if it is
 //! idle.
 //!
 //! C headers: [`include/linux/kthread.h`](srctree/include/linux/kthread.h),

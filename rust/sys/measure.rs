@@ -30,8 +30,9 @@ pub(crate) type Values = [Option<u64>; COUNTERS];
 
 /// Receives the measurements of a probe's runs.
 pub(crate) trait Meter: Send + Sync {
-    /// Takes a run, and whether it has changed the probe's state; `None` for a run that an NMI or a
-    /// machine check interrupted. With interrupts off; also called from an NMI on top of itself.
+    /// Takes the values of a run, and whether the run has changed the probe's state. The values are
+    /// `None` if an NMI or a machine check interrupted the run. Called with interrupts off; an NMI
+    /// may call it on top of itself.
     fn take(&self, guard: &PreemptGuard, has_changed: bool, values: Option<&Values>);
 }
 
@@ -110,7 +111,7 @@ impl Counting {
         Ok(Self { len: events.len() })
     }
 
-    /// Returns the number of CPUs that count each event, or why none does.
+    /// Returns the number of CPUs that count each event, or the reason why none does.
     pub(crate) fn states(&self) -> impl Iterator<Item = core::result::Result<u32, Missing>> {
         (0..self.len as u32).map(|nth| {
             let mut error: c_int = 0;

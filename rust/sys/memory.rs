@@ -15,7 +15,7 @@ use kernel::{
     prelude::*,
 };
 
-/// Bit whose OR into a kernel address sets the highest bit; 0 on architectures where kernel
+/// Bit to OR into a kernel address to set its highest bit; 0 on architectures where kernel
 /// addresses are in the upper half.
 pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
     target_arch = "x86_64",
@@ -28,11 +28,11 @@ pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
     1 << 63
 };
 
-/// Size in bytes from which [`check`] reads the available memory.
+/// Size in bytes above which [`check`] looks at the available memory.
 const LARGE: usize = 1 << 20;
 
-/// Fails with `ENOMEM` if this much memory, in bytes, is not available: a large allocation is not
-/// even tried, so that the kernel does not kill processes for it.
+/// Fails with `ENOMEM` if this much memory, in bytes, is not available. Called before large
+/// allocations, so that they do not invoke the OOM killer.
 pub(crate) fn check(bytes: usize) -> Result {
     // SAFETY: No requirements.
     if bytes > LARGE && !unsafe { bindings::lt_memory_available(bytes) } {
@@ -135,14 +135,14 @@ unsafe impl<T: Send> Send for PerCpu<T> {}
 // SAFETY: A shared `PerCpu` gives out shared references only, to any CPU's value.
 unsafe impl<T: Sync> Sync for PerCpu<T> {}
 
-/// Iterates over the CPUs that can ever appear.
+/// Iterates over the possible CPUs.
 fn possible() -> impl Iterator<Item = usize> {
     // SAFETY: Reads a variable that is constant after boot.
     let cpus = unsafe { bindings::lt_nr_cpus() };
     (0..cpus as usize).filter(|&cpu| is_possible(cpu))
 }
 
-/// Whether a CPU can ever appear.
+/// Whether a CPU is possible.
 pub(super) fn is_possible(cpu: usize) -> bool {
     // SAFETY: Reads a variable that is constant after boot.
     let cpus = unsafe { bindings::lt_nr_cpus() };

@@ -77,7 +77,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Is notified when a module is unloaded.
+/// Receives notifications of unloaded modules.
 pub(crate) trait Watcher: Send + Sync + 'static {
     /// Called when the module has run its exit function, and its memory is about to be freed.
     /// Sleeps.

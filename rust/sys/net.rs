@@ -200,7 +200,7 @@ const FREES: [&CStr; 2] = [c"__kfree_skb", c"skb_attempt_defer_free"];
 /// The function that frees a packet whose data was merged into another packet.
 const MERGES: [&CStr; 1] = [c"kfree_skb_partial"];
 
-/// Returns the first tracepoint that this kernel lacks, if any, or `fprobe`.
+/// Returns the first required feature that this kernel lacks, if any: `fprobe` or a tracepoint.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }

@@ -83,7 +83,7 @@ unsafe impl<T: Periodic> Send for PeriodicWork<T> {}
 unsafe impl<T: Periodic> Sync for PeriodicWork<T> {}
 
 impl<T: Periodic> PeriodicWork<T> {
-    /// Creates work that rests. Sleeps; fails with `ENOMEM`.
+    /// Creates work that rests until [`PeriodicWork::kick`]. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(target: Arc<T>) -> Result<Self> {
         let schedule = UnsafeCell::new(Schedule::new(T::WATCHED));
         let shared = Arc::new(Shared { target, schedule }, GFP_KERNEL)?;

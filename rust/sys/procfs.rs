@@ -78,7 +78,7 @@ pub(crate) trait Listing: Send + Sync + 'static {
 
 /// The lines of an open [`Listing`], a batch at a time.
 pub(crate) trait Records: Send {
-    /// Makes the next batch the first one.
+    /// Starts again with the first batch.
     fn rewind(&mut self);
 
     /// Generates the next batch; returns its number of lines, 0 at the end. Sleeps.
@@ -186,7 +186,7 @@ impl<T: Stream> Object for StreamObject<T> {
 ///
 /// # Invariants
 ///
-/// `entry` is a folder that exists, and so does the one it is in.
+/// `entry` is a folder that exists, and so does its parent.
 pub(crate) struct Dir {
     entry: NonNull<helpers::proc_dir_entry>,
     gid: Option<u32>,
@@ -232,7 +232,7 @@ impl Dir {
         let entry = unsafe { helpers::proc_mkdir_mode(name.as_ptr().cast(), mode, inside) };
         // INVARIANT: Just made; the parent is held.
         let dir = Self {
-            // procfs does not return the reason, but names are free
+            // procfs returns no reason; the name is free, so memory is short
             entry: NonNull::new(entry).ok_or(ENOMEM)?,
             gid,
             _parent: parent,
@@ -453,10 +453,10 @@ struct OpenListing {
 }
 
 impl OpenListing {
-    /// Returns the position in this batch of the line with a number; generates the next batch if
+    /// Returns the position of line number `at` in the current batch; generates the next batch if
     /// the line is there. `None` at the end.
     fn find(&mut self, at: i64) -> Result<Option<usize>> {
-        // Unless the first line is only repeated, into a larger buffer.
+        // Rewinds, unless seq_file only repeats the first line, into a larger buffer.
         if at == 0 && (self.at != 0 || self.len == 0) {
             self.records.rewind();
             (self.first, self.len) = (0, 0);
@@ -766,7 +766,7 @@ const NO_OPS: helpers::proc_ops = helpers::proc_ops {
     proc_release: None,
     proc_poll: None,
     proc_ioctl: None,
-    // include/linux/proc_fs.h has it only for such kernels
+    // include/linux/proc_fs.h has this field only with CONFIG_COMPAT
     #[cfg(CONFIG_COMPAT)]
     proc_compat_ioctl: None,
     proc_mmap: None,

@@ -91,7 +91,8 @@ impl Registers<'_> {
 /// Receives system calls. All functions are about the current task, except
 /// [`Observer::switched_in`].
 pub(crate) trait Observer: Target {
-    /// Whether the tasks are followed, too: [`Observer::renamed`] and the functions after it.
+    /// Whether tasks are followed, too: if so, [`Observer::renamed`] and the functions below it are
+    /// called.
     const TASKS: bool;
 
     /// Called when the task makes the call with this number, see [`Registers::number`]. Preemption
@@ -154,7 +155,7 @@ unsafe extern "C" fn executed<T: Observer>(
 ) {
     // SAFETY: The function's contract.
     let (observer, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
-    // A thread that is not the first of its process gets the id of the first.
+    // A thread other than the group leader takes over the id of the leader.
     if task.tid() != old as u32 {
         observer.renamed(&Kernel::guard(), old as u32);
     }
@@ -210,7 +211,7 @@ fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     probes.into_iter().filter_map(needed)
 }
 
-/// The first tracepoint that an observer may need and this kernel lacks, if any.
+/// Returns the first tracepoint that an observer may need and this kernel lacks, if any.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }

@@ -49,8 +49,8 @@ pub(crate) fn alert_enabled(traced: Traced) -> bool {
 
 /// Emits the event. Any context.
 pub(crate) fn alert(event: &AlertEvent<'_>) {
-    // Strings end at a NUL: names are shorter than their words, comm is cut by the kernel, and this
-    // ensures it.
+    // Strings end at a NUL: names are shorter than their words, and the kernel truncates comm.
+    // Clearing the last byte makes sure.
     let mut instance = *event.instance;
     instance[3] &= !(0xff << 56);
     let mut comm = *event.comm;

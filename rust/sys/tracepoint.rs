@@ -72,7 +72,7 @@ pub(crate) struct Probe<'a, T> {
     _with: PhantomData<fn(&T)>,
 }
 
-/// A [`Probe`] of the tracepoint of this name, from a function with its arguments.
+/// Makes a [`Probe`] of the tracepoint of this name from a function that takes its arguments.
 ///
 /// `probe!(sched_waking: waking::<T>)`; a function of another type does not compile.
 ///
@@ -117,7 +117,7 @@ impl<'a, T> Probe<'a, T> {
         }
     }
 
-    /// The name of the tracepoint.
+    /// Returns the name of the tracepoint.
     pub(crate) fn tracepoint(&self) -> &'a CStr {
         self.tracepoint
     }
@@ -191,7 +191,7 @@ handlers! {
     handler_5: 5, a: A, b: B, c: C, d: D, e: E;
 }
 
-/// A [`Probe`] of the tracepoint of this name that takes its arguments as numbers:
+/// Makes a [`Probe`] of the tracepoint of this name that takes its arguments as numbers:
 /// `handled!(softirq_exit(vector): |probes: Probes, guard| probes.left(guard, vector))`.
 ///
 /// It compiles only with the tracepoint's number of arguments.
@@ -286,7 +286,7 @@ unsafe extern "C" fn measured<T: Target>(
     measure::around(&*this.meter, |guard| this.with.changes(guard), run);
 }
 
-/// Probes that are called with a `T`, until dropped. Dropping sleeps.
+/// Attached probes, which are called with a `T` until this is dropped. Dropping sleeps.
 pub(crate) struct Attachment<T> {
     attached: KVec<Attached>,
     /// This and `with` stay alive until the last probe has returned.

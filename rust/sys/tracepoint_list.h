@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The list of tracepoints.h: which tracepoints, and the types of their arguments.
- * Included with another LT_TRACEPOINT() each time. Those of trackers that declare
- * them (rust/trackers/declare.rs) are in declared_list.h.
+ * The list for tracepoints.h: tracepoints, and the types of their arguments.
+ * Each file that includes it defines its own LT_TRACEPOINT(). Tracepoints that
+ * a tracker declares (rust/trackers/declare.rs) are in declared_list.h.
  */
 
 /* block.rs */

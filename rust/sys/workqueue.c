@@ -3,8 +3,8 @@
  * Work items and their queues, made callable from Rust; see workqueue.rs.
  *
  * The name of a workqueue is in structures that only kernel/workqueue.c
- * defines. Where it is in them follows from the kernel's own description of its
- * types (BTF); on a kernel without it workqueues have no names here.
+ * defines. BTF, the kernel's description of its types, shows where; on a kernel
+ * without BTF, workqueues have no names here.
  */
 #include <linux/btf.h>
 #include <linux/mutex.h>
@@ -65,10 +65,11 @@ static bool lt_wq_member(const struct btf *btf, u32 id, u32 wq,
 }
 
 /*
- * Once: a search takes a reference that a module cannot return, as btf_put() is
- * not exported. It is to the kernel's own BTF, where these types are found
- * before any module is searched, and which is never freed: a load of this
- * module leaves a count of two, in a refcount_t, and no memory.
+ * Searches only once: a search takes a reference that a module cannot drop, as
+ * btf_put() is not exported. The reference is to the kernel's own BTF, where
+ * these types are found before any module is searched, and which is never
+ * freed: each load of this module leaks two counts of a refcount_t, and no
+ * memory.
  */
 void lt_wq_find_names(void)
 {
@@ -118,7 +119,7 @@ notrace bool lt_work_is_listed(const struct work_struct *work)
 	const long listed = BIT(WORK_STRUCT_PENDING_BIT) |
 			    BIT(WORK_STRUCT_PWQ_BIT);
 
-	/* So that the address of a delayed work is that of its work. */
+	/* A delayed work and its work have the same address. */
 	BUILD_BUG_ON(offsetof(struct delayed_work, work) != 0);
 	return (atomic_long_read(&work->data) & listed) == listed;
 }
@@ -128,8 +129,8 @@ notrace bool lt_work_is_listed(const struct work_struct *work)
  * reading kernel memory in this way does not fault. One case cannot be ruled
  * out: the address was vmalloc()ed or a module's, and the registers of a device
  * are now mapped there, some of which change when they are read. Works are
- * nearly always in kmalloc()ed or static memory, neither of which becomes such
- * a mapping, unless a module with static works is unloaded.
+ * usually in kmalloc()ed or static memory, neither of which becomes such a
+ * mapping, unless a module with static works is unloaded.
  */
 notrace bool lt_work_is_queued(u64 address, u64 function)
 {

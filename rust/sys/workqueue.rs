@@ -67,7 +67,7 @@ impl Work<'_> {
         self.raw.as_ptr() as u64
     }
 
-    /// Returns the address of its function.
+    /// Returns the address of the work's function.
     pub(crate) fn function(&self) -> u64 {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_work_function(self.raw.as_ptr()) }
@@ -110,7 +110,8 @@ pub(crate) trait Observer: Target {
     /// now on.
     fn started(&self, work: &Work<'_>);
 
-    /// Called when the function has returned; of the work only the address is left.
+    /// Called when the function has returned. The work may no longer exist: only its address is
+    /// passed.
     fn ended(&self, work: u64);
 
     /// Called when the caller is about to take a waiting work off its list and queue it again. Only
@@ -205,7 +206,7 @@ pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
     }
 }
 
-/// The first tracepoint that this kernel lacks, if any.
+/// Returns the first tracepoint that this kernel lacks, if any.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }

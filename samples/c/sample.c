@@ -2,8 +2,8 @@
 /*
  * lt_sample_c: tracks how long a function takes, from another module.
  *
- * The function is one of this module, lt_sample_work(). A kretprobe begins an
- * event when a thread enters it and ends the event when the thread returns; the
+ * The function, lt_sample_work(), is in this module. A kretprobe starts an event
+ * when a thread enters it and ends the event when the thread returns; the
  * key is the thread. A call that takes longer than 10 ms is reported, and a call
  * that has not returned after 100 ms is reported while it is still running.
  *
@@ -36,8 +36,8 @@ static u32 last_tid;
 static u32 last_ms;
 
 /*
- * Runs where the event ends, here in the probe, or in a kernel thread if it
- * times out; it must not sleep. All pointers point to copies.
+ * Runs where the event ends (here, in the probe), or in a kernel thread if the
+ * event times out; must not sleep. All pointers point to copies.
  */
 static void late(const struct latency_tracker_report *report)
 {
@@ -51,7 +51,7 @@ static void late(const struct latency_tracker_report *report)
 
 static noinline __noclone void lt_sample_work(unsigned int ms)
 {
-	/* Not msleep(), which counts ticks: it is too short if they are late. */
+	/* Not msleep(): it counts ticks, and returns early if they are late. */
 	usleep_range(ms * USEC_PER_MSEC, (ms + 1) * USEC_PER_MSEC);
 }
 
@@ -69,7 +69,7 @@ static int leave(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
 	u32 tid = current->pid;
 
-	/* -ENOENT if it was entered before the probe was registered. */
+	/* -ENOENT if the call began before the probe was registered. */
 	latency_tracker_event_out(tracker, &tid, sizeof(tid), 0);
 	return 0;
 }

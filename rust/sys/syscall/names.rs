@@ -2,8 +2,8 @@
 
 //! System calls by number and name.
 //!
-//! A number belongs to one of several tables, by the kind of the program; a name may be in several
-//! tables. syscalls.awk generates our tables from the kernel's headers:
+//! A number belongs to one of several tables, which depends on the kind of program; a name may be
+//! in several tables. syscalls.awk generates our tables from the kernel's headers:
 //!
 //! ```text
 //!   Call: ABI, number ----> code: one for each name ----> name
@@ -72,7 +72,7 @@ pub(crate) static CALLS: [(&str, u16); helpers::LT_SYSCALLS.len()] = helpers::LT
 /// The code of a number without a name.
 pub(crate) const NO_CODE: u16 = 1023;
 
-/// The bit that the numbers of x32 have in addition.
+/// The bit that is set in all x32 numbers.
 const X32_BIT: i32 = 0x4000_0000;
 
 impl Call {
@@ -107,7 +107,7 @@ impl Call {
         }
     }
 
-    /// Returns its name, if it has one.
+    /// Returns the name of the call, if it has one.
     pub(crate) fn name(self) -> Option<&'static str> {
         let code = self.code();
         let mut calls = CALLS.iter();
@@ -123,7 +123,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// The code of a name, [`NO_CODE`] if there is none; for use at compile time.
+/// Returns the code of a name, [`NO_CODE`] if there is none; for use at compile time.
 pub(crate) const fn code_of(name: &str) -> u16 {
     let name = name.as_bytes();
     let mut at = 0;

@@ -18,7 +18,8 @@ pub(crate) enum Detail {
     Request(block::Detail),
 }
 
-/// In place of a request's device and flags; no device has such a number.
+/// Marks a system call; stored where a request has its device and flags, and equal to none
+/// of them.
 const CALL: u64 = u64::MAX;
 
 impl Record for Detail {

@@ -12,16 +12,18 @@
 //! ```
 //!
 //! A worker is woken for a queue, and takes the first item from it: only `workqueue_execute_start`
-//! shows the work. So from there to the end of the work, the worker has the chain of the work, or
-//! none. Of the chain on which the worker was woken, only those steps are kept that show how the
-//! worker came to the work. A work that a softirq does (`WQ_BH`) is on the chain of that softirq.
+//! shows which work that is. So from there to the end of the work, the worker has the chain of the
+//! work, or none. Of the chain on which the worker was woken, only the steps that show how the
+//! worker came to the work are kept. A work that a softirq executes (`WQ_BH`) is on the chain of
+//! that softirq.
 //!
-//! A queued work may be cancelled, and no tracepoint shows that. Its tip is dropped when the work
-//! is queued again, or by an occasional search, which reads the memory of the work as the tracker
-//! `workqueue` does. It is not reported.
+//! A queued work may be cancelled, which has no tracepoint. Its tip is dropped when the work is
+//! queued again, or by an occasional search, which reads the memory of the work as the tracker
+//! `workqueue` does. The tip is not reported.
 //!
-//! The works of kthread workers are followed in the same way, by tracepoints of their own. Such a
-//! worker is woken only if it is idle: a work queued while it is busy has no other link to it.
+//! The works of kthread workers are followed in the same way, by their own tracepoints. A kthread
+//! worker is woken only if it is idle: a work queued while the worker is busy has no other link to
+//! it.
 //!
 //! # Two CPUs
 //!
@@ -73,7 +75,7 @@ fn function(chain: &impl Look) -> u64 {
 
 /// Returns the chain in the data of an event.
 fn chain_in(data: &Data) -> &Chain {
-    // Part of an array that is long enough.
+    // Never the default: the array is long enough.
     data[CHAIN_AT..]
         .first_chunk()
         .unwrap_or(&[0; super::chain::WORDS])
@@ -177,7 +179,7 @@ impl Probes {
     /// Tracks a work that is queued.
     fn work_queued(&self, guard: &Guard, key: u64, function: u64) {
         TaskRef::with_current(|current| {
-            // Queued at most once at a time: an earlier tip of this work was cancelled.
+            // A work is queued at most once at a time: if there is a tip, the work was cancelled.
             let engine = self.core.engine();
             engine.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
             self.defer(guard, &current, key, Kind::Queue, function);
@@ -212,7 +214,7 @@ impl Probes {
     fn defer(&self, guard: &Guard, current: &TaskRef<'_>, key: u64, kind: Kind, subject: u64) {
         let context = Context::current();
         let may_be = context != Context::Task || self.may_be_on_chain(guard, current);
-        // Our own readers (trap 9).
+        // Works and calls that are deferred while our own readers are woken are ignored (trap 9).
         if !may_be || is_waking(guard) {
             return;
         }
@@ -316,14 +318,14 @@ impl Probes {
         }
         let engine = self.core.engine();
         let mut waits = false;
-        // Cannot fail: `see` does not.
+        // Cannot fail, as the closure does not.
         let _ = engine.each_pending(|event| {
             let is_queued = Counts(event.data[CHAIN_AT + COUNTS]).state() == State::Queued;
             waits |= is_queued && [WORK, KTHREAD_WORK].contains(&(event.key[0] & BITS));
             // A work of a kthread worker is put on its list shortly after its tip is made.
             let age = Kernel::now().saturating_sub(event.data[CHAIN_AT + LAST]);
             if age >= SOON && is_cancelled(&event.key, &event.data) {
-                // Not if the work was queued again since.
+                // Only if the work was not queued again since.
                 let (start, last) = (event.start, event.data[CHAIN_AT + LAST]);
                 let is_it = |tip: &Tip<'_>| {
                     tip.start() == start

@@ -299,7 +299,7 @@ impl Cpus {
         raised.is_some_and(|raised| raised.load(Relaxed) & TAKEN != 0)
     }
 
-    /// Raises a softirq on the chain that `make` makes; `make` returns when the chain begins, and
+    /// Raises a softirq on the chain that `make` makes; `make` returns the start of the chain, and
     /// whether it is wanted. Returns `false` if the softirq had been raised before: then the first
     /// wanted chain stays. Interrupts are off.
     pub(super) fn raise(
@@ -327,7 +327,7 @@ impl Cpus {
                 stored[0].store(start, Relaxed);
                 TAKEN | if is_wanted { 0 } else { UNWANTED }
             }
-            // An unwanted chain is dropped all the same.
+            // An unwanted chain is dropped even if no new chain replaces it.
             None => 0,
         };
         // Stored last: interrupts are off, so `serve` takes the chain before or after all of this.
@@ -428,8 +428,8 @@ impl Cpus {
         }
     }
 
-    /// Notes the call of the function of a timer, whose clock may be set, in a softirq of the
-    /// current task.
+    /// Notes the call of a timer's function in a softirq of the current task, for a timer whose
+    /// clock can be set.
     #[inline(never)]
     pub(super) fn enter_soft_timer_of_clock(
         &self,

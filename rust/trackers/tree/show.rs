@@ -44,7 +44,7 @@ pub(super) enum End {
 }
 
 const ENDS: [&str; 5] = ["none", "switch", "user", "blocked", "work"];
-/// Names of [`State`], without the last two.
+/// Names of the values of [`State`], except the last two.
 const STATES: [&str; 5] = ["woken", "running", "waiting", "working", "queued"];
 /// Names of [`Origin`].
 const ORIGINS: [&str; 6] = ["none", "irq", "vector", "timer", "work", "wheel"];
@@ -117,7 +117,7 @@ pub(super) fn chain(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) ->
     f.write_fmt(fmt!("{}", Chain { words, steps, rest }))
 }
 
-/// The word for the activity of the task.
+/// Returns the word for a [`State`], by its number.
 fn state(number: usize) -> &'static str {
     const DOUBTED: usize = State::Doubted as usize;
     const LEAVING: usize = State::Leaving as usize;

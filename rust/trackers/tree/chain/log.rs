@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The use of a CPU, as sums that a wait for this CPU can be divided by: how long each interrupt,
-//! softirq or task had it.
+//! A log of the use of a CPU: how long each interrupt, softirq or task had it, in sums among which
+//! a wait for the CPU is divided.
 //!
 //! ```text
 //!   runs      | A    | B | A | B | C  | A   |
@@ -24,8 +24,8 @@
 //! slice that ends meanwhile is added to a sum of the last segment. This sum is the last to end
 //! there, so its end shows which sums ended before the wait, and nothing is taken from those.
 //!
-//! All of it belongs to one CPU; a log is not changed and read at the same time. Relaxed
-//! everywhere: the number of waits orders nothing else in memory.
+//! A log belongs to one CPU, and is not changed and read at the same time. Relaxed everywhere: the
+//! number of waits orders nothing else in memory.
 
 use crate::sys::atomic::{Atomic, Relaxed};
 

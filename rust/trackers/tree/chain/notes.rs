@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Notes on a chain, which have not become steps of it yet.
+//! Notes on a chain that have not become steps yet.
 //!
 //! ```text
 //!   slept    the task has gone to sleep in the middle of its work,    its own CPU
@@ -11,11 +11,11 @@
 //! ```
 //!
 //! The chain itself belongs to the CPU of the task. Wakers come from other CPUs, perhaps before
-//! this CPU has finished the switch to another task. So neither changes the chain: each has words
-//! of its own. The task's CPU makes steps of these words when it switches to the task again, and so
-//! does any reader of a copy. A word holds the time and place of a step, relative to the last step;
-//! the subject of both is the task. The words of the waker are written before `woken`. A copy made
-//! meanwhile may have `woken` and lack the waker, or a part of its name.
+//! this CPU has finished the switch to another task. So neither side changes the chain: each has
+//! words of its own. The task's CPU makes steps of these words when it switches to the task again,
+//! and so does any reader of a copy. A word holds the time and place of a step, relative to the
+//! last step; the subject of both is the task. The words of the waker are written before `woken`. A
+//! copy made meanwhile may have `woken` and lack the waker, or a part of its name.
 
 use super::{of_tag, step::woken_by, tag_of, Counts, Kind, State, Step, Words, LONGEST};
 

@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Switch = 8,
     /// The task is switched out though it is runnable; the subject is the task that runs instead.
     Preempted = 9,
-    /// The task waits for a lock of PREEMPT_RT.
+    /// The task waits for a spinlock, which sleeps on PREEMPT_RT.
     Lock = 10,
     /// The task waits for something other than the next event.
     Sleep = 11,
@@ -52,7 +52,8 @@ pub(crate) enum Kind {
     /// The task sleeps as in [`Kind::Sleep`], after it has requested reads of its own since its
     /// switch-in.
     Reads = 22,
-    /// Not a step: the rivals that had the CPU in that time, see rivals.rs.
+    /// Not a step: the rivals that had the CPU in the wait that the preceding step ended, see
+    /// rivals.rs.
     Rivals = 28,
     /// Not a step: the CPU's activity in the wait that the preceding step ended, see wait.rs.
     Parts = 29,

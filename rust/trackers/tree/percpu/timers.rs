@@ -40,7 +40,8 @@ pub(crate) struct Timers {
 
 /// Decides which [`Timers`] apply to a timer.
 pub(crate) trait Choice {
-    /// Whether all timers with exact times are wanted, from their due times on. Calls nothing.
+    /// Whether all timers with exact times are wanted, from their due times on. Inline, without
+    /// a call.
     fn is_plain(&self) -> bool;
 
     /// Returns the start of the delay of the timer with this function.
@@ -218,7 +219,7 @@ impl Expired {
                 chain.begin_with(origin, [due, (at, step), expire]);
             }
             Base::First(_) | Base::Unknown => chain.begin_with(origin, [due, expire]),
-            // Steps before the timer was due are not on the chain from there.
+            // Steps before the timer was due are left out.
             Base::Chain(begin, before) => chain.begin_around(origin, due, (begin, &before), expire),
         }
         timers.mark(chain);
@@ -227,7 +228,7 @@ impl Expired {
 }
 
 impl Timers {
-    /// The choice without parameters.
+    /// The choice with default parameters.
     pub(crate) const PLAIN: Self = Self {
         since: Since::Due,
         is_refused: false,
