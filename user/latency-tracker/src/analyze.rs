@@ -132,7 +132,7 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The requested thread and time, with a note about the choice.
+/// Finds the requested thread and time. The note is about the choice.
 fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option<String>)> {
     let at = |when: &Option<When>| when.map(|when| when.since(model.span.0));
     let (from, to) = (at(&args.from), at(&args.to));
@@ -155,7 +155,7 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
 }
 
 /// Finds the thread with that number that existed for the longest part of the requested time. Returns the thread, the
-/// time in which it is known, and a note if there are other such threads.
+/// time for which it is recorded, and a note if other threads had the number, too.
 fn choose(
     model: &Model,
     tid: i32,

@@ -30,7 +30,7 @@ const WORD: &str = "latency-tracker";
 /// Replaces an alert's number in an event that carries evidence.
 const EVIDENCE: &str = "evidence";
 
-/// Bytes of the text of an event: the logger takes 1,024, and the head has a word and five numbers.
+/// Maximum number of bytes of TEXT in an event: the logger takes 1,024, and the head has a word and five numbers.
 const MOST: usize = 900;
 
 /// Splits an alert of capture number `capture` into the texts of events. `pid` is the recorder.
@@ -57,7 +57,7 @@ fn split(pid: u32, capture: u64, what: &str, text: &str) -> Vec<String> {
     parts.into_iter().enumerate().map(piece).collect()
 }
 
-/// The alerts and the evidence that a trace carries; nothing if no recorder sent the trace.
+/// The alerts and the evidence that a trace carries; empty unless a recorder sent the trace.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
     /// The alerts, by number.

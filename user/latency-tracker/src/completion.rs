@@ -4,7 +4,7 @@
 //! `LATENCY_TRACKER_COMPLETE=SHELL` and the words so far; it prints the words that fit.
 //!
 //! Clap knows commands, options and fixed values. Instances, trackers, recipes, `KEY=VALUE`, processes, disks and
-//! cgroups are found here. What the user may not read is not offered.
+//! cgroups are found here. Names that the user may not read are not offered.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,18 +19,18 @@ use crate::proc_root;
 use crate::recipes::Recipes;
 use crate::trackers::TRACKERS;
 
-/// Names the shell, if it asks for words.
+/// The variable that names the shell that asks for words.
 const SHELL: &str = "LATENCY_TRACKER_COMPLETE";
 
-/// No words of a list longer than this are offered until more is typed.
+/// A list of more words than this is not offered until more is typed.
 const TOO_MANY: usize = 2_000;
 
-/// Answers a shell that asks for words of this command line, and ends the program; otherwise does nothing.
+/// If a shell asks for words of this command line, prints them and ends the program.
 pub(crate) fn answer(command: fn() -> clap::Command) {
     CompleteEnv::with_factory(command).var(SHELL).complete();
 }
 
-/// The script by which a shell learns to ask.
+/// The script that makes a shell ask for words.
 pub(crate) fn script(shell: clap_complete::Shell) -> std::io::Result<Vec<u8>> {
     use clap_complete::Shell::{Bash, Fish, Zsh};
     let ours: &[u8] = match shell {
@@ -102,14 +102,14 @@ pub(crate) fn recipes(typed: &OsStr) -> Vec<Word> {
     fitting(typed, all.into_iter().map(|one| (one.name, one.question)))
 }
 
-/// What `run` can run.
+/// The arguments of `run`.
 pub(crate) fn recipes_and_trackers(typed: &OsStr) -> Vec<Word> {
     let mut all = recipes(typed);
     all.extend(trackers(typed));
     all
 }
 
-/// What `stacks` can read or run.
+/// The arguments of `stacks`.
 pub(crate) fn anything(typed: &OsStr) -> Vec<Word> {
     let mut all = instances(typed);
     all.extend(recipes_and_trackers(typed));
@@ -136,7 +136,7 @@ pub(crate) fn disks(typed: &OsStr) -> Vec<Word> {
     fitting(typed, plain(names(Path::new("/sys/block"))))
 }
 
-/// The cgroups below the one that is typed.
+/// The cgroups below the typed path.
 pub(crate) fn cgroups(typed: &OsStr) -> Vec<Word> {
     let typed = typed.to_string_lossy();
     let above = typed.rfind('/').map_or("/", |last| &typed[..=last]);
@@ -154,7 +154,7 @@ pub(crate) fn cgroups(typed: &OsStr) -> Vec<Word> {
     fitting(OsStr::new(&*typed), plain(whole))
 }
 
-/// The `KEY=VALUE` of the tracker on the command line.
+/// The `KEY=VALUE` settings of the tracker on the command line.
 pub(crate) fn settings(typed: &OsStr) -> Vec<Word> {
     let words = words();
     let Some(tracker) = tracker_of(&words) else {
@@ -181,7 +181,7 @@ pub(crate) fn settings(typed: &OsStr) -> Vec<Word> {
         .collect()
 }
 
-/// The tracker whose parameters come now: the last one that is named, or the recipe's tracker.
+/// The tracker whose parameters follow: the last named tracker, or the tracker of the last named recipe.
 fn tracker_of(words: &[String]) -> Option<TrackerInfo> {
     let named = words.iter().rev().skip(1).find_map(|word| {
         let all = all_trackers();
@@ -199,7 +199,7 @@ fn tracker_of(words: &[String]) -> Option<TrackerInfo> {
 /// The values of a parameter that start with `typed`.
 fn values(param: &ParamInfo, typed: &str) -> Vec<Word> {
     let start = OsStr::new(typed);
-    // A kind has alternatives, e.g. `0-139|all` or `issue|insert`; some of them stand for what is found here.
+    // A kind has alternatives, e.g. `0-139|all` or `issue|insert`; some of them stand for values that are found here.
     let mut found = Vec::new();
     for alternative in param.kind.split(" (").next().unwrap_or_default().split('|') {
         let more = match (alternative, param.name.as_str()) {
@@ -241,7 +241,7 @@ fn functions(prefix: &str, typed: &str) -> Vec<Word> {
     })
 }
 
-/// The names in a file of tracefs that start with `typed`, which has this prefix; only the prefix if `typed` lacks it.
+/// The names in a file of tracefs that match `typed` after this prefix; only the prefix if `typed` lacks it.
 fn traced(file: &str, prefix: &str, typed: &str, name: fn(&str) -> Option<&str>) -> Vec<Word> {
     let Some(start) = typed.strip_prefix(prefix) else {
         return fitting(OsStr::new(typed), plain([prefix.to_string()]));

@@ -152,8 +152,8 @@ impl Config {
     }
 }
 
-/// Returns the file itself, or the `*.conf` files of a directory, sorted by name. Editors leave
-/// other files beside them, some of them hidden.
+/// Returns the file itself, or the `*.conf` files of a directory, sorted by name. Files that editors leave there
+/// are ignored; some of them are hidden.
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_path_buf()]);

@@ -9,10 +9,10 @@
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone
 //! ```
 //!
-//! The instance is created first, since the kernel then validates its parameters: after a typo nothing is started. A
-//! failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
+//! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
+//! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
-//! Each part that is set up is a value whose drop takes it down, in reverse order, on every exit path. A killed run
+//! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
 mod args;
@@ -57,7 +57,7 @@ pub(crate) const CAPTURES: &str = "/var/lib/latency-tracker/captures";
 /// Running time of the recorder before its coverage is measured.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// Interval of checking whether the flight recorder still records.
+/// How often to check whether the flight recorder still records.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// Maximum number of alerts of one wake-up that are explained; alert.json has all of them.
@@ -76,7 +76,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let captures = Captures::open(args.captures()).map_err(|error| elsewhere(error, args))?;
     let tracker = instance::tracker(root, args)?;
 
-    // From here on, these values are dropped in reverse order, which is the order of cleaning up.
+    // The values from here on are dropped in reverse order, which is the order of the cleanup.
     let mut left = Note::new();
     let mut armed = Armed::prepare(root, args, &mut left)?;
     note("setting up the flight recorder and measuring for a second");
@@ -292,7 +292,7 @@ impl Recorder<'_> {
         match kept {
             Kept::Capture(_) => {
                 history.captured(Instant::now());
-                // The snapshot of a stopped recorder does not fail.
+                // Checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
                 self.forget_old();
                 self.say_state(history)?;
@@ -343,7 +343,7 @@ impl Recorder<'_> {
         history: &mut History,
         machine: &mut Machine<'_>,
     ) -> Result<Kept> {
-        // At once, while the processes exist.
+        // Read at once, while the processes still exist.
         let naming = woken.find_names();
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
@@ -456,7 +456,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Sends a copy of the trace to the relay daemon. Returns its place there, or the reason for a failure.
+    /// Sends a copy of the trace to the relay daemon. Returns the location of the copy, or the reason for a failure.
     fn send(
         &self,
         relay: &Relay,

@@ -16,7 +16,7 @@ use lt_common::wait::{Signals, Wake};
 use lt_proc::Alert;
 use sd_notify::NotifyState;
 
-/// Where entries go.
+/// The socket of the journal.
 const JOURNAL: &str = "/run/systemd/journal/socket";
 
 /// `MESSAGE_ID` of an alert.
@@ -148,7 +148,7 @@ fn connect() -> Result<UnixDatagram> {
 /// Encodes an alert in the journal's native protocol. The fields have the names of `--json`.
 fn entry(alert: &Alert, capture: Option<&Path>) -> Result<Vec<u8>> {
     let mut entry = Vec::new();
-    // Readers of the journal may not see addresses.
+    // Readers of the journal must not see addresses.
     let alert = &alert.without_user_addresses();
     let message = out::printable(&alert.to_string());
     let fixed = [

@@ -33,7 +33,7 @@ pub(super) struct Peak {
     pub(super) waited: u64,
     /// The counters that moved, the least usual first.
     pub(super) moved: Vec<Moved>,
-    /// Alerts on that CPU during the peak.
+    /// Alerts on the CPU during the peak.
     pub(super) alerts: Vec<Alert>,
     /// The cause, in a sentence.
     pub(super) cause: String,
@@ -149,7 +149,7 @@ fn names(moved: &[&Moved]) -> String {
     }
 }
 
-/// Returns the `alerts` of this CPU, or of that thread, in this time (CLOCK_MONOTONIC ns).
+/// Returns the `alerts` of this CPU, or of this thread, in a time (CLOCK_MONOTONIC ns).
 pub(super) fn during<'a>(
     alerts: impl Iterator<Item = &'a Alert>,
     cpu: u32,

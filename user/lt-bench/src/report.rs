@@ -225,7 +225,7 @@ pub(super) fn drawn(file: &Path, title: &str, curves: &[Curve]) -> String {
     }
 }
 
-/// Fails before the measurement rather than after it.
+/// Checks the output files before the measurement, so that a bad path does not lose its result.
 pub(super) fn check_outputs(files: &[PathBuf]) -> Result<()> {
     for file in files {
         let parent = file

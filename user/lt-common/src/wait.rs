@@ -50,7 +50,7 @@ impl Signals {
             .context("cannot prepare the pipe for signals")?;
         let last = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // Comes first: the handlers run in this order, and the byte wakes the reader of the number.
+            // Registered first: handlers run in this order, and the byte wakes the reader of the number.
             flag::register_usize(signal, Arc::clone(&last), signal as usize)
                 .context("cannot catch signals")?;
             let writer = writer

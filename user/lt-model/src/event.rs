@@ -33,12 +33,12 @@ impl Priority {
     }
 }
 
-/// Stage that a request has reached.
+/// Stage that a request reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// `block_bio_queue`: a bio is submitted.
     Queued,
-    /// `block_getrq`: the bio has got a request.
+    /// `block_getrq`: the bio gets a request.
     Allocated,
     /// `block_rq_issue`: the request is issued to the driver.
     Issued,
@@ -171,7 +171,7 @@ pub enum What<'a> {
         /// The address of its function.
         function: u64,
     },
-    /// `workqueue_execute_end`: the worker has finished its work item.
+    /// `workqueue_execute_end`: the worker finishes its work item.
     WorkEnd,
     /// `power_cpu_idle`: the processor enters an idle state, or leaves it.
     Idle {
@@ -191,7 +191,7 @@ pub enum What<'a> {
         /// The disk to which the data is written.
         disk: Option<Disk>,
     },
-    /// A request of a disk, or a bio of a disk or partition, has reached a stage.
+    /// A request of a disk, or a bio of a disk or partition, reaches a stage.
     Request {
         /// The stage.
         stage: Stage,
@@ -212,7 +212,7 @@ pub enum What<'a> {
         /// The new disk and first sector.
         to: (Disk, u64),
     },
-    /// A request of a disk has been completed, or a part of it.
+    /// A request of a disk, or a part of it, is completed.
     Completed {
         /// The disk.
         disk: Disk,

@@ -28,7 +28,7 @@ impl ParseError {
         }
     }
 
-    /// Returns this fault with the number of its line in a larger text.
+    /// Returns this error with the number of its line in a larger text.
     #[must_use]
     pub fn at_line(mut self, line: usize) -> Self {
         self.line = line;

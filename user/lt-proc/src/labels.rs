@@ -23,7 +23,7 @@ pub struct Labels {
     pub by: String,
     /// Number of values that can have counters of their own.
     pub max_labels: u64,
-    /// Whether all of them are taken: further values are counted in `other`.
+    /// Whether all labels are taken: further values are counted in `other`.
     pub full: bool,
     /// The values, in the order of their first delays.
     pub labels: Vec<Label>,

@@ -122,7 +122,7 @@ impl Profile {
         self.end.saturating_sub(self.begin)
     }
 
-    /// Returns the difference to `earlier`, a reading of the same profile. `None` if the two start
+    /// Returns the counts since `earlier`, a reading of the same profile. `None` if the two start
     /// at different times, because of a reset.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Option<Self> {

@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn shielded(root: &Root, target: &Target) -> Found {
-    // Fails if the kernel's file is missing, but not if cgroups are.
+    // Fails if the kernel has no such file, but not if there are no cgroups.
     root.cpus(&format!("{CPU}/isolated"))?;
     let open = target.cpus.without(&isolated(root));
     if open.is_empty() {

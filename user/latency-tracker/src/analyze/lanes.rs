@@ -11,8 +11,8 @@
 //! Other threads   ...
 //! ```
 //!
-//! Bars have the words of the text output. Unrecorded time has a bar, too. Items beyond a limit are left out, with a
-//! note in the view.
+//! Bars use the wording of the text output. Unrecorded time has a bar, too. Items beyond a limit are left out, with
+//! a note in the view.
 
 mod around;
 
@@ -32,11 +32,11 @@ use crate::html::{Bar, Group, Kind, Lane, View, Words};
 
 use self::around::Places;
 
-/// Maximum number of bars of a page, and the number that each view may always have.
+/// Maximum number of bars on a page, and the number that every view may have regardless.
 const BARS: usize = 60_000;
 const FEW: usize = 2000;
 
-/// Maximum number of bars of each view, if a page has `views` of them.
+/// Maximum number of bars of each view on a page with `views` views.
 pub(crate) fn bars_of_each(views: usize) -> usize {
     (BARS / views.max(1)).max(FEW)
 }

@@ -160,7 +160,7 @@ impl Picture<'_> {
         }
     }
 
-    /// Draws the processors that did something in that time.
+    /// Draws the processors with activity in the range.
     fn tracks_of_processors(&self, drawing: &mut Drawing<'_>) -> Result<Vec<(usize, Track)>> {
         let (from, to) = self.range;
         let all = drawing.writer.track("CPUs", None)?;
@@ -174,7 +174,7 @@ impl Picture<'_> {
         Ok(tracks)
     }
 
-    /// Draws the threads: those of the paths in their order, then the others.
+    /// Draws the threads of the paths, in path order, and then the other threads.
     fn tracks_of_threads(
         &self,
         drawing: &mut Drawing<'_>,

@@ -566,7 +566,7 @@ fn known(cause: Cause) -> &'static str {
 pub(crate) struct CauseJson {
     kind: &'static str,
     known: &'static str,
-    /// Why it is not recorded, and the CPU responsible.
+    /// Why the cause is not recorded, and the CPU responsible.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -592,7 +592,7 @@ pub(crate) struct CauseJson {
     /// A possible reason, not proved.
     #[serde(skip_serializing_if = "Option::is_none")]
     perhaps: Option<&'static str>,
-    /// The thread of the disk request, if another thread.
+    /// The thread of the disk request, if it is a different one.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_of: Option<Thread>,
     /// The kernel function in which the thread slept, if it shows the reason.

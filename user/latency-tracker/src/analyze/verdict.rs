@@ -197,7 +197,7 @@ impl Shown<'_> {
             [] => "a CPU that is not recorded (enable sched_migrate_task)".into(),
             cpus => cpus.join(", and for "),
         };
-        // An idle CPU has named it already.
+        // The clause about an idle CPU already names the quota.
         let is_said = !partly.is_empty();
         let quota = self.facts.quota_meanwhile(counted).filter(|_| !is_said);
         let quota = quota.unwrap_or_default();
@@ -391,7 +391,7 @@ mod tests {
         assert!(lines.iter().any(row), "{lines:?}");
     }
 
-    /// As on PREEMPT_RT: `ktimers/1` runs the timer of 7, and `hog/8` has its CPU.
+    /// As on PREEMPT_RT, `ktimers/1` runs the timer of 7, and `hog/8` occupies the CPU of `ktimers/1`.
     #[test]
     fn a_thread_that_runs_a_timer_and_waited_for_its_cpu_is_named_with_it() {
         let function = None;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `apply`: makes the running instances match configuration files. Unchanged instances keep
-//! running. Instances that `apply` has not started are left alone.
+//! `apply`: makes the running instances match configuration files. Unchanged instances keep running.
+//! Instances that `apply` did not start are left alone.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -23,7 +23,7 @@ const STATE: &str = "/run/latency-tracker";
 pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
     let paths = real(&args.paths)?;
     if args.stop {
-        // Without the module nothing runs.
+        // The module is not loaded for this: without it, no instance runs.
         let books = Books::open(Path::new(STATE))?;
         return Apply::new(root, books, &paths).stop();
     }

@@ -134,7 +134,7 @@ fn row_cells(row: &Row<'_>) -> Vec<String> {
     ]
 }
 
-/// Prints the explanation, and where the files of the capture are.
+/// Prints the alerts, the explanation, and the path of the capture.
 fn show(path: &Path) -> Result<Outcome> {
     let saved = saved(path)?;
     for alert in &saved.alerts {

@@ -54,7 +54,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
     })
 }
 
-/// Why there are no more alerts. The alerts of all instances end only with the module.
+/// Returns why there are no more alerts. The alerts of all instances end only with the module.
 fn ended(root: &ProcRoot, name: Option<&str>) -> String {
     let unloaded = || lt_common::module::is_going() || !root.is_loaded();
     match name.filter(|_| !unloaded()) {

@@ -30,7 +30,7 @@ pub(super) fn explains(alert: &Alert) -> bool {
 /// Explains the alerts that are about requests.
 pub(super) struct Explainers {
     all: Vec<Explainer>,
-    /// The relevant fields, by event class; later, no name is looked up.
+    /// The relevant fields of each event class. No name is looked up once reading has started.
     wanted: Vec<Option<Vec<(FieldIndex, String)>>>,
 }
 
@@ -76,7 +76,7 @@ impl Beside for Explainers {
     }
 }
 
-/// Converts an event, with these of its fields.
+/// Converts an event, keeping only these fields.
 fn plain(event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
     let value = |index| {
         let mut value = String::new();

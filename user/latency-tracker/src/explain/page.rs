@@ -109,7 +109,7 @@ fn view(
         return Ok(view);
     }
     let why = Why::new(told, alert, evidence);
-    // Lines of any length, also if standard output is a terminal.
+    // Not wrapped, even if standard output is a terminal.
     view.text = out::whole(|| why.text());
     view.notes = why.notes();
     match why.shown() {

@@ -71,7 +71,7 @@ impl<'a> Why<'a> {
     /// The largest part of the delay, in one sentence.
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
-        // An alert of `tree` has its own steps.
+        // An alert of `tree` carries its own steps.
         if let Some(chain) = chain::verdict(self.alert) {
             let told = [Some(chain), chain::interference(self.alert)];
             let sentences: Vec<_> = told.iter().flatten().map(|text| sentence(text)).collect();

@@ -72,7 +72,7 @@ pub(crate) fn p_value(p: f64) -> String {
     }
 }
 
-/// Two digits or more.
+/// Formats a share with at least two digits.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 9.95 || percent > 99.0 && percent < 100.0 {

@@ -17,7 +17,7 @@ use lt_common::lttng::Buffers;
 use lt_common::lttng::events::matches;
 use lt_common::out::bytes;
 
-/// Larger samples are measured in bytes only.
+/// Events are counted in samples up to this size; larger samples are measured in bytes only.
 const COUNT_UP_TO: u64 = 64 << 20;
 
 /// Number of events in a sample.
@@ -36,7 +36,7 @@ pub(crate) struct Estimate {
     /// Bytes of the busiest CPU, and of all CPUs.
     busiest: u64,
     total: u64,
-    /// Events of all CPUs, when they were counted.
+    /// Events of all CPUs, if they were counted.
     events: Option<Count>,
     /// Whether there are events that `--lean` would leave out.
     has_extra: bool,
@@ -84,7 +84,7 @@ impl Estimate {
         })
     }
 
-    /// Number of bytes of one CPU that are kept.
+    /// Number of bytes that the ring of one CPU keeps.
     fn kept(&self) -> u64 {
         let kept = self.buffers.num_subbuf.saturating_sub(1).max(1);
         kept * self.buffers.subbuf_size

@@ -42,7 +42,7 @@ pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
     }
 }
 
-/// Whether this user may write to `control`. The kernel has the last word.
+/// Whether this user may write to `control`. The kernel makes the final decision.
 fn may_create(root: &ProcRoot) -> bool {
     let control = root.path().join("control");
     nix::unistd::access(&control, nix::unistd::AccessFlags::W_OK).is_ok()
@@ -69,7 +69,7 @@ pub(crate) struct Armed<'a> {
 const ENABLED: &str = "enabled";
 
 impl<'a> Armed<'a> {
-    /// Uses the existing instance, or creates it disabled, so that the kernel has checked every value.
+    /// Uses the existing instance, or creates it disabled: then the kernel has checked every value.
     pub(crate) fn prepare(root: &'a ProcRoot, args: &RecordArgs, left: &mut Note) -> Result<Self> {
         let existing = root
             .instances()?

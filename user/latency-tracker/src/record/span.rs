@@ -46,7 +46,7 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let mut partial = traces.partial()?;
     let trace = partial.path.join("trace");
 
-    // From here on, these values are dropped in reverse order, which is the order of cleaning up.
+    // The values from here on are dropped in reverse order, which is the order of the cleanup.
     let mut left = Note::new();
     left.update(|owned| owned.directory = Some(partial.path.clone()));
     let daemon = Daemon::ensure()?;

@@ -108,7 +108,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Turns the instance off, so that all its numbers belong together, and returns them.
+    /// Turns the instance off, so that its figures are consistent, and returns them.
     pub(super) fn finish(mut self, time: Duration, see: &mut dyn FnMut(Alert)) -> Result<Measured> {
         let pending = self.root.pending(&self.name)?;
         let off = Setting {

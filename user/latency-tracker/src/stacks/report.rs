@@ -203,7 +203,7 @@ fn frames(group: &Group, by: By) -> Vec<String> {
     lines
 }
 
-/// What is missing from the sums, or not as it seems: a key, a number and a sentence.
+/// Data missing from the sums, or misleading: a key, a number and a sentence.
 pub(super) fn missing(source: &Source, sums: &Sums) -> Vec<(String, u64, String)> {
     let older: u64 = match source.has_older {
         true => sums

@@ -592,7 +592,7 @@ pub(super) mod tests {
         );
     }
 
-    /// Writes the rest of a file when the trace has been opened.
+    /// Completes a file once the trace has been opened.
     struct Writes<'a>(&'a Path, &'a [u8]);
 
     impl Beside for Writes<'_> {

@@ -62,7 +62,7 @@ impl Operation {
     }
 }
 
-/// `RWBS_FLAG_*` of LTTng. A request of another kind has none of these bits.
+/// The purpose from LTTng's `RWBS_FLAG_*` bits. A request of another kind has none of these bits.
 fn of_bits(bits: u64) -> Purpose {
     const WRITE: u64 = 1;
     const DISCARD: u64 = 1 << 1;
@@ -79,7 +79,7 @@ fn of_bits(bits: u64) -> Purpose {
     }
 }
 
-/// The letters of the kernel: a preceding flush, the operation, and its flags.
+/// The purpose from the kernel's letters: a preceding flush, the operation, and its flags.
 fn of_letters(text: &[u8]) -> Purpose {
     let rest = text.strip_prefix(b"F").unwrap_or(text);
     match rest.first() {
@@ -128,7 +128,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             next: thread("next_tid", "next_comm")?,
             prio: Prio {
                 fields: field("prev_prio").zip(field("next_prio")),
-                // LTTng counts from the first priority that is none of SCHED_FIFO or SCHED_RR.
+                // LTTng counts from the first priority that is neither SCHED_FIFO nor SCHED_RR.
                 base: if system.is_none() { 100 } else { 0 },
             },
         },
@@ -177,7 +177,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             let range = field("sector").zip(field("nr_sector"));
             Kind::Completed(field("dev")?, range, operation)
         }
-        // The name of the end of every system call before LTTng 2.3.
+        // Before LTTng 2.3, every system call ended with this event.
         "exit_syscall" => Kind::Return,
         _ => match call_or_vector(system, name)? {
             Kind::Call(call) if call == "futex" => match (field("op"), field("uaddr")) {
@@ -214,7 +214,7 @@ pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
 fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     let begins = |begins: &[&str]| begins.iter().find_map(|begin| name.strip_prefix(begin));
     let (calls, returns, vectors): (&[_], &[_], _) = match system {
-        // The last name is older than LTTng 2.3.
+        // The last prefix is older than LTTng 2.3.
         None => (
             &["syscall_entry_", "compat_syscall_entry_", "sys_"],
             &["syscall_exit_", "compat_syscall_exit_"],
@@ -233,7 +233,7 @@ fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     vector(name.strip_prefix(vectors)?)
 }
 
-/// The start or the end of such an interrupt, from the part of the name after its system.
+/// The start or the end of an interrupt that does not come from a device, from the event's name without its system.
 fn vector(name: &str) -> Option<Kind> {
     if let Some(name) = name.strip_suffix("_entry") {
         return Some(match name {
@@ -269,7 +269,8 @@ impl Kind {
         })
     }
 
-    /// The interrupt that a processor sends to itself. If it is recorded, all interrupts without a device are.
+    /// Whether this is the interrupt that a processor sends to itself. If so, all interrupts without a device are
+    /// recorded.
     pub(super) fn is_sent_to_itself(&self) -> bool {
         matches!(self, Self::Ipi(name) if name == "irq_work")
     }

@@ -21,7 +21,7 @@ const STARTS: [&str; 6] = [
     "__libc_start_call_main",
 ];
 
-/// Returns the stack as lines that begin `indent` to the right; none if the alert has no such stack.
+/// Returns the user-space stack as lines indented by `indent`; none if the alert has no such stack.
 pub(crate) fn lines(alert: &Alert, indent: usize) -> Vec<String> {
     let say = |text: &str| out::wrap(&format!("in user space: {}", out::printable(text)), indent);
     let (addresses, end) = match alert.user_stack() {

@@ -34,7 +34,7 @@ impl Usual {
         self.ns += ns;
     }
 
-    /// Returns by how much a counter moves in that time, on average.
+    /// Returns by how much a counter moves in `ns`, on average.
     fn expected(&self, counter: &Counter, ns: u64) -> f64 {
         let by = self.by.get(counter).copied().unwrap_or(0);
         if self.ns == 0 {

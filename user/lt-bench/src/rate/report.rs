@@ -52,8 +52,8 @@ struct Ratio {
     name: String,
     to: String,
     lossless: Option<f64>,
-    /// Mean time of an event at full rate; the following fields are its maximum, variance and
-    /// deviation.
+    /// Ratio of the mean times of an event at full rate; the following fields are the ratios
+    /// of the maximum, the variance and the deviation.
     mean: Option<f64>,
     max: Option<f64>,
     variance: Option<f64>,

@@ -9,7 +9,7 @@
 //!                     `---- the middle is next: each step halves the ratio of the two
 //! ```
 //!
-//! Two runs at one rate may differ: a run may be disturbed, or lucky. A rate that has lost anything
+//! Two runs at one rate may differ: a run may be disturbed, or lucky. A rate that lost anything
 //! counts as lossy from then on, and so does every higher rate. The answer is a rate that has been
 //! run as often as requested without a loss.
 //!

@@ -226,7 +226,7 @@ impl Trace {
         for Found { at, block } in &self.clocks {
             emit(*at, "clock-class", clock(block).map_err(|e| (*at, e))?)?;
         }
-        // A time that names no clock belongs to the only clock. If there is no clock at all, it
+        // A time that names no clock belongs to the only clock. If there is no clock, it
         // counts nanoseconds.
         lower.only_clock = match self.clocks.as_slice() {
             [] => {

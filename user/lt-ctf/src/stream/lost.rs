@@ -41,7 +41,7 @@ impl Stream {
     /// was at `last`.
     ///
     /// A packet's counter of discarded events is stored when the packet is closed, which happens at
-    /// the first event that fits again. So the events that a packet counts were lost after its own
+    /// the first event that fits again. The events that a packet counts were thus lost after its own
     /// last event, and before the next packet.
     pub(super) fn find_lost(&mut self, last: u64, is_open: bool) {
         let Some(before) = &self.before else {

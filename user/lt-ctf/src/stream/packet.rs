@@ -71,7 +71,7 @@ impl Stream {
         self.growing || self.grew
     }
 
-    /// Called when a packet has been read as far as the file has it. Fails if the file ends before
+    /// Called when a packet has been read up to the end of the file. Fails if the file ends before
     /// the packet.
     pub(super) fn end_cut(&mut self) -> Result<()> {
         let Some(packet) = self.packet.cut.take() else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Times without events, of each processor and of any processor.
+//! Times without events, of one processor or of any processor.
 
 use crate::state::Unrecorded;
 
@@ -63,7 +63,7 @@ impl Gaps {
         }
     }
 
-    /// Declares that the activity of that processor is unknown.
+    /// Declares that the activity of `cpu` is unknown.
     pub(super) fn set_absent(&mut self, cpu: u32) {
         if !self.absent.contains(&cpu) {
             self.absent.push(cpu);

@@ -48,8 +48,8 @@ pub(super) struct Requests {
     flushes: HashMap<Disk, Flushes>,
 }
 
-/// Flushes of a disk: the number at the driver, and the time when it got the last one. If it had another flush then,
-/// the starts of the flushes that end next are unknown.
+/// Flushes of a disk: their number at the driver, and when the last one was issued. That time is `None` if the driver
+/// had another flush then: the starts of the flushes that end next are unknown.
 #[derive(Debug, Default)]
 struct Flushes {
     under_way: u32,
@@ -70,7 +70,7 @@ impl Requests {
             + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
     }
 
-    /// Records that a request has reached a stage. For its submission, records the thread and whether a limit has held
+    /// Records that a request has reached a stage. For its submission, records the thread and whether a limit held
     /// it back. For its allocation by its own thread, returns when the thread submitted it.
     fn reach(
         &mut self,
@@ -124,7 +124,7 @@ impl Requests {
         of.under_way += 1;
     }
 
-    /// Handles the end of a flush, or of a request that waited for a flush; the flush was the last one of the disk.
+    /// Handles the end of a flush, or of a request that waited for a flush: the last flush that was issued to the disk.
     pub(super) fn flushed(&mut self, disk: Disk) -> Option<Request> {
         let of = self.flushes.get_mut(&disk)?;
         of.under_way = of.under_way.saturating_sub(1);
@@ -196,7 +196,7 @@ impl Requests {
     }
 }
 
-/// Makes the record of a completed request.
+/// Creates the record of a completed request.
 fn request(held: Held, issued: u64, kind: Kind) -> Request {
     Request {
         disk: held.disk,
@@ -211,14 +211,14 @@ fn request(held: Held, issued: u64, kind: Kind) -> Request {
 }
 
 impl Builder {
-    /// Whether io.max may have held back the requests that that thread submits: it is a worker whose work items are not
+    /// Whether io.max may have held back the requests that `thread` submits: it is a worker whose work items are not
     /// recorded.
     fn may_be_held_back(&self, thread: ThreadId) -> bool {
         self.missing.has(Events::Works)
             && self.is_called(thread, |name| name.starts_with("kworker/"))
     }
 
-    /// Records that a request, or a bio, has reached a stage on that CPU.
+    /// Records that a request, or a bio, has reached a stage on `cpu`.
     pub(super) fn request(&mut self, time: u64, cpu: u32, stage: Stage, place: (Disk, u64)) {
         let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
         let at = self.cpus.at(cpu);

@@ -129,7 +129,7 @@ pub enum Extra {
     Migrations,
     /// Completions of a part of a request.
     Parts,
-    /// Requests that the driver has given back.
+    /// Requests that the driver gave back.
     Requeues,
     /// Requests that became a part of another request.
     Merges,

@@ -58,7 +58,7 @@ impl Irq {
         }
     }
 
-    /// Starts a handler or softirq. `is` finds a running one of this kind, whose end must be missing.
+    /// Starts a handler or softirq. `is` matches a running one of the same kind, whose end must be missing.
     fn start(&mut self, ground: &mut Ground, open: Open, is: impl Fn(&Open) -> bool) {
         if let Some(place) = self.open.iter().position(is) {
             let earlier = self.open.remove(place);
@@ -69,7 +69,7 @@ impl Irq {
         self.open.push(open);
     }
 
-    /// Ends the handler or softirq that `is` finds. If there is none, the start of an operation for `object` is
+    /// Ends the handler or softirq that `is` matches. If there is none, the start of an operation for `object` is
     /// missing.
     fn end(
         &mut self,

@@ -94,8 +94,8 @@ impl Sums {
         matches!(self.values, Values::Exact(_))
     }
 
-    /// The smallest duration that at least this share of all durations, in percent, does not exceed, or an upper bound of
-    /// it. `None` if there are no durations.
+    /// The smallest duration that at least `percent` % of all durations do not exceed, or an upper bound of it. `None`
+    /// if there are no durations.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100);

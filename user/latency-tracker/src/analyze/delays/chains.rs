@@ -68,7 +68,7 @@ fn took(wait: &Wait) -> u64 {
 }
 
 impl Report<'_> {
-    /// The chains of all segments, in the order of time.
+    /// The chains of all segments, in time order.
     pub(super) fn chains(&self, args: &DelaysArgs) -> Vec<String> {
         let part = Part {
             least: self.least(args),
@@ -141,7 +141,7 @@ struct Below<'w> {
     deeper: usize,
 }
 
-/// Takes the waits of this depth, each with the waits below it.
+/// Consumes the waits of this depth, each with the waits below it.
 fn nodes<'w>(
     waits: &mut &'w [Wait],
     depth: usize,

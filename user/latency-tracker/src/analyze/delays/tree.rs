@@ -154,7 +154,7 @@ impl Tree {
 
     /// `working 49.90ms (user mode 49.80ms, in write 100.00us), runnable, waiting for a CPU 3.00us`.
     pub(super) fn sentence(&self) -> String {
-        /// Number of nodes below each that are named.
+        /// Maximum number of nodes named below each node.
         const NAMED: usize = 3;
         let part = |node: &Self| format!("{} {}", node.label, Nanos(node.time));
         let with_below = |node: &Self| {

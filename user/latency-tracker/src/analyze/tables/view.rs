@@ -70,7 +70,7 @@ pub(super) fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// The name of a grouping, as an option.
+/// The name of a grouping, as given to `--by`.
 pub(super) fn grouping(table: &Table) -> &'static str {
     match (table.by, table.kind) {
         (By::Thread, _) => "thread",
@@ -214,7 +214,7 @@ impl<'a> Report<'a> {
         self.shown(table, Some(SHOWN))
     }
 
-    /// The share of one CPU that a row of [`Kind::Run`] has used, in parts per thousand of the recorded time.
+    /// The CPU usage of a row of [`Kind::Run`]: its time as a fraction of the recorded time of one CPU.
     pub(super) fn share(&self, table: &Table, line: &Line<'_>) -> Option<f64> {
         let of_interval = table
             .recorded

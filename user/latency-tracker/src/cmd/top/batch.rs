@@ -217,7 +217,7 @@ fn text(reading: &Reading, rows: &[Row], args: &TopArgs) -> Result<()> {
     out::line("")
 }
 
-/// Prints a list with its headings, if there is anything in it.
+/// Prints a list with its headings, unless it is empty.
 fn section(head: &[&str], rows: &[Vec<String>]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The action of each key, as in htop if htop has such a key.
+//! The action of each key. Keys that htop also has do the same as there.
 
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ impl State {
         Todo::Draw
     }
 
-    /// Sorts by the column `n` places to the right, starting again at the left end.
+    /// Sorts by the column `n` places to the right, wrapping around to the left end.
     fn sort_beside(&mut self, n: usize) {
         let at = COLUMNS
             .iter()
@@ -133,7 +133,7 @@ impl State {
         self.sort = COLUMNS[(at + n) % COLUMNS.len()];
     }
 
-    /// Changes the interval to the nearest step that suits.
+    /// Changes the interval to the nearest step for which `suits` returns true.
     fn step(&mut self, suits: fn(Duration, Duration) -> bool) -> Todo {
         let steps = STEPS.map(Duration::from_millis);
         let candidates = steps.iter().filter(|step| suits(**step, self.interval));

@@ -111,7 +111,7 @@ impl<'t> Lower<'t> {
         Ok(())
     }
 
-    /// Returns the class of a field of that name.
+    /// Returns the class of a field with this name.
     fn class(&mut self, name: &'t str, of: &'t Type) -> Lowered {
         self.spend(CLASS + name.len())?;
         match &of.kind {
@@ -173,7 +173,7 @@ impl<'t> Lower<'t> {
         Ok(class)
     }
 
-    /// Returns the role of a field of that name in this scope.
+    /// Returns the role of a field with this name in this scope.
     fn role(&mut self, name: &str, int: &'t Int) -> Option<&'static str> {
         if int.signed {
             return None;

@@ -10,7 +10,7 @@ use super::types::{Float, Int, Kind, Length, Mapping, Named, Names, Type};
 use crate::bits::Order;
 use crate::metadata::field::DEPTH;
 
-/// The words that the names of C's own types consist of.
+/// The words that make up the names of C's own types.
 const C_WORDS: [&str; 12] = [
     "void",
     "char",
@@ -414,7 +414,7 @@ impl<'a> Parser<'a> {
         }))
     }
 
-    /// Parses the name of a structure, an enumeration or a variant, if it has one.
+    /// Parses the name of a structure, an enumeration or a variant, if there is one.
     fn tag(&mut self) -> Parsed<Option<String>> {
         match self.token {
             Token::Word(_) => self.word().map(Some),

@@ -239,7 +239,7 @@ fn a_sleep_is_for_what_its_function_waits_for() {
     ));
 }
 
-/// The sender of SIGCONT has not stopped the thread.
+/// The sender of SIGCONT need not have stopped the thread.
 #[test]
 fn a_stopped_thread_waits_for_a_signal_and_not_for_its_sender() {
     let events = |sleep| {
