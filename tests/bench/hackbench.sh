@@ -70,7 +70,7 @@ synthetic/lt_wakeup keys=lat.log2
 synthetic/lt_offcpu keys=off.log2
 END
 
-# triggers: set them. no_triggers: remove them, the last first.
+# triggers: set the triggers. no_triggers: remove them, the last one first.
 triggers() { while read -r event trigger; do echo "hist:$trigger" >>"$events/$event/trigger"; done </tmp/triggers; }
 no_triggers() {
 	sed '1!G; h; $!d' /tmp/triggers |
@@ -95,7 +95,7 @@ hist() {
 echo 4608 >/proc/sys/net/core/wmem_default
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 insmod /lt/latency_tracker.ko
-# The first run of everything is slow.
+# Warm up: the first run of anything is slow.
 run warm
 run warm
 round=0

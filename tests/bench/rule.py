@@ -69,7 +69,7 @@ class Trace:
         self.open[tid] = (time, state)
 
     def path(self, tid, begin, end, chain=()):
-        """(thread, what it did, for how long) in that time."""
+        """Yields (thread, what it did, for how long) between begin and end."""
         for since, until, state, waker in self.states.get(tid, []):
             since, until = max(since, begin), min(until, end)
             if since >= until:

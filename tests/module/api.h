@@ -23,10 +23,10 @@ extern u8 last_key[LATENCY_TRACKER_KEY_MAX];
 extern struct data last_data;
 extern int reports;
 
-/* A callback that notes these. */
+/* A callback that records the report, and increments reports. */
 void late(const struct latency_tracker_report *report);
 
-/* Waits until there are this many. The time limit is reached only if something is broken. */
+/* Waits for this many reports. The time limit is reached only if something is broken. */
 bool reported(int count);
 
 /* The configuration that tests begin with. Sets reports to 0. */

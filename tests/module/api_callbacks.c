@@ -115,8 +115,8 @@ void no_callback_after_the_end(void)
 			CHECK(!latency_tracker_event_in(t, &key, 8, &data));
 		}
 		/*
-		 * They end while they time out, one after the other. Not before
-		 * a quarter has: the host may keep the CPU that searches.
+		 * Ends the events while they time out, one after another, but not
+		 * before a quarter has: the host may hold up the searching CPU.
 		 */
 		for (tries = 0; tries < 1000; tries++) {
 			if (READ_ONCE(timeout_calls) - before > LT_SLOTS / 4)
@@ -128,7 +128,7 @@ void no_callback_after_the_end(void)
 	}
 	set_cpus_allowed_ptr(current, cpu_possible_mask);
 	CHECK(!latency_tracker_synchronize(t));
-	/* None of those that were reported as running is still running. */
+	/* None of the callbacks that were reported as running still runs. */
 	for (i = 0; i < begun; i++) {
 		over += freed[i];
 		WRITE_ONCE(freed[i], true);

@@ -183,7 +183,7 @@ void duplicates(void)
 })
 
 /*
- * However many events of one key are begun, no call takes long, and a refused one
+ * However many events of one key are live, no call takes long, and a refused one
  * returns an error. The times are printed, and vm/api-crowd compares them with the
  * limit on a machine whose clock counts instructions: elsewhere the host may take
  * the CPU away meanwhile.

@@ -35,7 +35,7 @@ u64 lt_interrupts_came(unsigned int cpu);
 /* Stops all interrupts, and waits for running ones. */
 void lt_interrupts_stop(void);
 
-/* Frees it. */
+/* Frees the interrupts. */
 void lt_interrupts_free(void);
 
 #endif /* _LT_SELFTEST_INTERRUPTS_H */

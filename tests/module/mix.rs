@@ -72,7 +72,7 @@ pub(crate) struct Mix {
     engine: Engine,
     keys: [[u64; 2]; 6],
     said: [Atomic<u64>; Counter::ALL.len()],
-    /// Number of times that a referenced event had changed its identity.
+    /// Number of referenced events found to have changed their identity.
     strange: Atomic<u64>,
 }
 
@@ -211,8 +211,8 @@ impl Mix {
     }
 }
 
-/// Checks that all cells are present and free, and match the pool's count; nothing else runs. Ends
-/// the live ones by clearing.
+/// Clears the live events, and checks that all cells are present and free, and match the pool's
+/// count. Nothing else may run.
 pub(crate) fn pool_is_whole(engine: &Engine) -> Verdict {
     engine.clear();
     let capacity = u64::from(engine.capacity());

@@ -60,7 +60,7 @@ struct Shared {
     dice: KVec<Dice>,
 }
 
-/// Does a part of the work of thread number `thread`; called repeatedly.
+/// Does a part of the work of thread number `thread`. Called repeatedly.
 ///
 /// # Safety
 ///

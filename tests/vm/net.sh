@@ -27,7 +27,7 @@ veth() { modprobe veth 2>/dev/null; }
 ! in_time || { ipv6 && veth; } || fail "no IPv6 or no veth"
 addresses='127.0.0.1' waiting=2
 ! ipv6 || addresses='127.0.0.1 ::1' waiting=4
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 for address in $addresses; do
 	net read tcp $address 1
 	net read udp $address 1

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A tracker made of two points: the same alerts as block's, from its tracepoints, paired by the
-# request; a function and its return, paired by the thread; two functions, paired by the CPU; a
-# tracepoint paired with itself. An invalid line is refused, and the log quotes the word.
+# The tracker pair, which is made of two points: the tracepoints of block, paired by the request, give the same alerts
+# as block; a function and its return, paired by the thread; two functions, paired by the CPU; and a tracepoint paired
+# with itself. An invalid line is refused, and the log quotes the word.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -51,7 +51,7 @@ says "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
 # The alerts equal block's.
 ms=$(patiently 20)
 null_disk slow "${ms}000000"
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 reads slow 2
 control "b block threshold=10ms dev=slow"
 control "p pair $from $to begin_key=arg0 end_show=arg1:8,arg2:32 threshold=10ms"
@@ -131,8 +131,8 @@ grep -q " reason=timeout .* context=task key=$$" /tmp/alerts || fail "timeout: $
 exec 3<&-
 control -p
 
-# Its alerts cause no further alerts, neither about waking the reader nor about what the reader
-# does.
+# The alerts of this instance cause no further alerts, neither about waking the reader nor about
+# what the reader does.
 control 'p pair begin=tracepoint:irq_work_entry end=tracepoint:irq_work_exit begin_key=cpu threshold=0 wakeup_interval=0' 2>/dev/null ||
 	control 'p pair begin=tracepoint:sched_waking end=tracepoint:sched_switch begin_key=arg0 end_key=arg2 threshold=0 wakeup_interval=0'
 follow $LT/p/alerts /dev/null

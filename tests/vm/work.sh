@@ -41,7 +41,7 @@ insmod /lt/lt_causes.ko us=3000
 parameters=/sys/module/lt_causes/parameters
 line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 begin=$LT/work_begin done=$LT/work_done
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 /usr/bin/taskset -c 1 sh -c "echo handler >$parameters/run"
 
 # Instances that track work, and others.

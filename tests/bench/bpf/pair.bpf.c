@@ -22,7 +22,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, struct key);
 	__type(value, __u64);
-	/* the loader says how many */
+	/* the loader sets the number */
 	__uint(max_entries, 1);
 } starts SEC(".maps");
 

@@ -85,13 +85,13 @@ pub(crate) fn irq_restore(flags: c_ulong) {
     unsafe { glue::ltb_irq_restore(flags) }
 }
 
-/// Free memory in bytes.
+/// Returns the free memory in bytes.
 pub(crate) fn free_memory() -> u64 {
     // SAFETY: Reads counters.
     unsafe { glue::ltb_free_memory() }
 }
 
-/// A pool of lib/objpool, to compare with.
+/// A pool of lib/objpool, for comparison.
 ///
 /// # Invariants
 ///
