@@ -26,8 +26,9 @@
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
 //! which never recurs (2^49 lives). The other bits change within a life: when the event times out,
 //! and when a reference is taken or returned. Between two lives of one event, while its owner
-//! changes it, `changing` distinguishes the cell from a free or ended one. `found` is set from the
-//! first publication on: the operation was found in flight, and began at its start or before.
+//! changes it, `changing` distinguishes the cell from a free or ended one. `found`, if set at all,
+//! is set from the first publication on: the operation was already in flight, and began no later
+//! than the recorded start.
 //! `labelled` never changes: it is set in all cells of an engine that counts delays by label, so
 //! that an end, which checks for odd events anyway, needs no further check.
 //!
@@ -46,7 +47,8 @@
 //!    written only after a later owner got the cell, which is after the winner put the cell, which
 //!    is after the winner's comparison.
 //!
-//! A caller that only reads ([`Event::peek`]) copies, and then checks that the state is unchanged.
+//! A caller that only reads ([`Event::peek`]) copies, and then checks that the cell is still in the
+//! same life.
 //!
 //! # Timing out
 //!
@@ -295,7 +297,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// [`Event::time_out`].
     ///
     /// If the event has ended meanwhile, or was changed, there is nothing to do: the cell may hold
-    /// another event, and a change has kept the mark.
+    /// another event, and a changed event keeps the mark until its end.
     pub(crate) fn has_reported(&self, life: Life) {
         // Relaxed: a guess, the exchange checks it.
         let mut now = self.state.load(Relaxed);
@@ -443,13 +445,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
         true
     }
 
-    /// Whether the event has not ended, in any life. For holders of a reference.
+    /// Whether the event is live, in this or a later life; false while it is being changed. For
+    /// holders of a reference.
     pub(crate) fn is_live(&self) -> bool {
         self.life().is_some()
     }
 
-    /// Whether the event has not ended, even if it is being changed. For any caller: it may end in
-    /// the next instant.
+    /// Whether the event has not ended, even if it is being changed. Any caller may ask, but the
+    /// answer may be stale at once.
     pub(crate) fn is_live_or_changing(&self) -> bool {
         // Acquire: as in `life`.
         self.state.load(Acquire) & (LIVE | CHANGING) != 0
@@ -607,7 +610,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         array::from_fn(|i| self.data[i].load(Relaxed))
     }
 
-    /// Returns a word of the data, as [`Event::data`]; 0 if there is no such word.
+    /// Returns one word of the data, see [`Event::data`]; 0 if there is no such word.
     #[inline(always)]
     pub(crate) fn word(&self, at: usize) -> u64 {
         self.data.get(at).map_or(0, |one| one.load(Relaxed))

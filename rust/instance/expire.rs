@@ -41,8 +41,8 @@ pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Reports timed-out events. Returns the nanoseconds until the next event can time out; `None`
-    /// if there is no timeout. May sleep.
+    /// Reports timed-out events. Returns the nanoseconds until the next search for such events;
+    /// `None` if there is no timeout. May sleep.
     ///
     /// `owner` returns the task that an event belongs to, whose current stack goes into the alert.
     /// An event that `can_time_out` refuses is skipped; `settle` completes the copy of an event
@@ -121,8 +121,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         Some(until_next_search(now, timeout, first))
     }
 
-    /// Returns the current stack of the owner of an event that began at `start`, at most `stack`
-    /// entries deep. Empty if the event has no owner, or if the owner is running or is the caller.
+    /// Returns the current stack of the owner of an event that began at `start`, at most as
+    /// deep as the parameter `stack`. Empty if the event has no owner, or if the owner is running or is the caller.
     /// May sleep.
     pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
         let depth = self.depth();

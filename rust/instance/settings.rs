@@ -8,7 +8,7 @@
 //!   file ----> set_param ----> change
 //! ```
 //!
-//! A fault names the word or the parameter that is wrong. All functions sleep.
+//! A fault names the word or the parameter that is wrong. All functions may sleep.
 
 use super::{
     common,
@@ -161,7 +161,7 @@ pub(crate) fn values_of_new<'a>(
     if values[common::EVENTS] > values[common::MAX_EVENTS] {
         let param = &kind.params[common::MAX_EVENTS];
         if let Some(word) = settings.value_of(param.name) {
-            // Neither exceeds the maximum number of cells.
+            // The cast is lossless: the maximum number of cells limits both counts.
             return Err(control::below(param, values[common::EVENTS] as u64, word));
         }
         values[common::MAX_EVENTS] = values[common::EVENTS];

@@ -28,7 +28,8 @@
 //! To detect this, we read the memory at the work's address and check whether it looks like a
 //! waiting work with this function; it may no longer be a work.
 //!
-//! The owner of an event is the worker, once there is one: its stack shows why the work takes long.
+//! The owner of an event is the worker, once there is one: its stack shows why the work takes
+//! so long.
 //!
 //! # Contexts
 //!
@@ -95,12 +96,12 @@ tracker! {
         const NO_USER_STACK: &str = "a worker of the kernel has no stack in user space";
 
         const LABELS: labels::Rules = labels::Rules {
-            // Times before the end.
+            // In an event these are timestamps; they become durations only at its end.
             excluded: &["queued", "running"],
             ..labels::Rules::ALL
         };
 
-        // If works write to a terminal, each alert would raise the next.
+        // If work items write the alerts to a terminal, each alert would otherwise raise the next.
         const IS_OF_TASKS: bool = true;
 
         fn suspect(detail: &Detail, _: Owner) -> Owner {

@@ -7,8 +7,9 @@
 # usage: hackbench.sh ROUNDS LOOPS
 #
 # The contenders take turns in each round: no tracer, our `wakeup` and `offcpu`, the three variants
-# of the BPF programs of sched.bpf.c, and hist triggers of ftrace. All see every wait, and none
-# reports any. The machine's clock is the number of instructions executed, and it has one processor.
+# of the BPF programs of sched.bpf.c, and hist triggers of ftrace. Every tracer sees
+# all waits (hist triggers: all but the first wakeup of a new task), and none reports any. The
+# machine has one processor, and its clock counts executed instructions.
 #
 # hackbench runs at a real-time priority over sockets that hold only a few messages. So the number
 # of task switches is the same for each contender, and different decisions of the scheduler do not
@@ -59,8 +60,8 @@ bpf() {
 	echo "count bpf_$1 $(sed -n 's/delays //p' /tmp/out) $(sed -n 's/lost //p' /tmp/out)" >>/tmp/runs
 }
 
-# The hist triggers for these waits, one per line: an event and its trigger. (Only sleeping tasks are woken: there is no
-# second start of one variable.)
+# The hist triggers for these waits, one per line: an event and its trigger. (A task is woken
+# only while it sleeps, so its variable is never set twice before it is read.)
 cat >/tmp/triggers <<'END'
 sched/sched_waking keys=pid:woken=common_timestamp
 sched/sched_switch keys=prev_pid:left=common_timestamp if prev_pid != 0

@@ -32,7 +32,7 @@ module! {
     type: Stress,
     name: "lt_stress",
     authors: ["The latency-tracker developers"],
-    description: "Stress of the latency-tracker engine",
+    description: "Stress test of the latency-tracker engine",
     license: "GPL v2",
 }
 

@@ -178,7 +178,7 @@ fn steps_are_a_table_with_bars() {
     let (code, _, err) = tree.run(&["steps", "slow"]);
     assert_eq!(code, 1);
     assert!(
-        err.contains("slow has no steps; only instances of the tracker `tree` have"),
+        err.contains("slow has no steps; only instances of the tracker `tree` have them"),
         "{err}"
     );
     let (code, _, err) = tree.run(&["steps"]);

@@ -177,7 +177,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             let range = field("sector").zip(field("nr_sector"));
             Kind::Completed(field("dev")?, range, operation)
         }
-        // Before LTTng 2.3, every system call ended with this event.
+        // Before LTTng 2.6, every system call ended with this event.
         "exit_syscall" => Kind::Return,
         _ => match call_or_vector(system, name)? {
             Kind::Call(call) if call == "futex" => match (field("op"), field("uaddr")) {
@@ -214,7 +214,7 @@ pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
 fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     let begins = |begins: &[&str]| begins.iter().find_map(|begin| name.strip_prefix(begin));
     let (calls, returns, vectors): (&[_], &[_], _) = match system {
-        // The last prefix is older than LTTng 2.3.
+        // LTTng before 2.6 used the last prefix.
         None => (
             &["syscall_entry_", "compat_syscall_entry_", "sys_"],
             &["syscall_exit_", "compat_syscall_exit_"],
@@ -256,7 +256,7 @@ fn disk_of(bdi: &[u8]) -> Option<Disk> {
 }
 
 impl Kind {
-    /// The class of an event whose absence may make another cause seem likely.
+    /// The group of the event, if a trace without that group could point to a wrong cause.
     pub(super) fn shows(&self) -> Option<Events> {
         Some(match self {
             Self::Completed(..) => Events::Completions,
@@ -269,8 +269,8 @@ impl Kind {
         })
     }
 
-    /// Whether this is the interrupt that a processor sends to itself. If so, all interrupts without a device are
-    /// recorded.
+    /// Whether this is the interrupt that a processor sends to itself. A trace that has it has all interrupts that come
+    /// from no device.
     pub(super) fn is_sent_to_itself(&self) -> bool {
         matches!(self, Self::Ipi(name) if name == "irq_work")
     }
@@ -285,7 +285,7 @@ impl Kind {
         matches!(self, Self::Call(_) | Self::Futex(..))
     }
 
-    /// Decodes the event; `None` if a field has an unexpected value.
+    /// Decodes the event; `None` if the model does not need it, or if a field has an unexpected value.
     pub(super) fn what<'a>(
         &'a self,
         event: &lt_ctf::Event<'a>,
@@ -379,7 +379,7 @@ impl Kind {
             },
             Self::WorkEnd => What::WorkEnd,
             Self::Idle(state) => What::Idle {
-                // A missing state means that the processor leaves an idle state.
+                // The state -1 means that the processor leaves an idle state.
                 enters: unsigned(*state)? != u32::MAX,
             },
             Self::Ipi(ipi) => What::Ipi {
@@ -520,7 +520,7 @@ mod tests {
     #[test]
     fn the_end_of_a_request_names_its_disk_in_a_trace_of_perf() {
         let text = || json!({"type": "null-terminated-string"});
-        // 254:3, as the kernel counts
+        // 254:3, as the kernel encodes it (MKDEV)
         let disk = 254 << 20 | 3u32;
         let fields = [
             ("perf_ip", unsigned(64), &(1u64 << 63).to_le_bytes()[..]),
@@ -565,7 +565,7 @@ mod tests {
         assert_eq!(said("block:block_rq_complete", &fields), Some(true));
         assert_eq!(said("block:block_rq_issue", &fields), Some(true));
         assert_eq!(said("block:block_rq_merge", &fields), None);
-        // Useless without the number.
+        // Useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }
 
@@ -598,7 +598,7 @@ mod tests {
         assert_eq!(split("sched_switch"), Some((None, "sched_switch")));
         let perf = Some((Some("sched"), "sched_switch"));
         assert_eq!(split("sched:sched_switch"), perf);
-        // An event of a program, and an event that has only a number.
+        // An event of a program, and an event that gives the system call only as a number.
         assert_eq!(split("app:sched_process_exit"), None);
         assert_eq!(split("raw_syscalls:sys_enter"), None);
     }

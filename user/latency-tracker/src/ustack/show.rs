@@ -89,7 +89,7 @@ fn ended(names: &UserNames, end: &UserEnd) -> Option<&'static str> {
     let outermost = names.frames.last();
     let name = outermost.and_then(|frame| frame.name.as_deref());
     let is_whole = name.is_some_and(|name| STARTS.contains(&name));
-    // Otherwise nothing is known about the program.
+    // Without a file, nothing is known about the program.
     let is_known = outermost.is_some_and(|frame| frame.file.is_some());
     match end {
         UserEnd::Unsupported => {
@@ -100,7 +100,7 @@ fn ended(names: &UserNames, end: &UserEnd) -> Option<&'static str> {
         UserEnd::Broken => Some(
             "here the chain of frame pointers breaks: a function further out does not keep them",
         ),
-        UserEnd::Unreadable => Some("the functions further out were not in memory"),
+        UserEnd::Unreadable => Some("the rest of the stack was not in memory"),
         UserEnd::Depth => Some("the functions further out are not recorded"),
     }
 }

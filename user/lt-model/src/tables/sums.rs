@@ -2,9 +2,9 @@
 
 //! Count, sum, extremes and percentiles of durations, in bounded memory.
 //!
-//! Up to [`EXACT`] durations are kept, and percentiles are exact. More are counted in the buckets of the kernel module's
-//! histograms, eight for each power of two: a percentile is then the upper bound of its bucket, at most 1/8 above the true
-//! value.
+//! Up to [`EXACT`] durations are kept, and percentiles are exact. Beyond that, all durations are counted in
+//! buckets like those of the kernel module's histograms, eight for each power of two: a percentile is then the upper
+//! bound of its bucket, at most 1/8 above the true value.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ impl Sums {
         self.value(took);
     }
 
-    /// Counts a duration that is part of no sum.
+    /// Counts a duration without adding it to the sum.
     pub(super) fn value(&mut self, took: u64) {
         self.least = match self.count {
             0 => took,

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! NAME      TRACKER  RATE     P50     P99     MAX  ALERTS  PENDING  OLDEST  LOST  P99 OVER TIME
-//! slow_disk block     312  2.10ms  9.44ms  20.4ms   12 +3        2  8.31ms     -  ..:.:::|:...
+//! slow_disk block     312  2.10ms  9.44ms  20.4ms   12 +3        2  8.31ms     -  ..:.:-:#:...
 //! ```
 //!
 //! If the width is limited, names are cut first. Then the graph is left out, and then columns, in the order of
@@ -266,7 +266,7 @@ fn rate(rate: f64) -> String {
     }
 }
 
-/// The heights of a bar, the lowest first, and their order in ASCII.
+/// The heights of a bar, the lowest first, and their ASCII equivalents.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = ['.', ':', '-', '=', '+', '*', '%', '#'];
 
