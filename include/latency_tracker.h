@@ -16,10 +16,10 @@
  *
  * All times are nanoseconds of CLOCK_MONOTONIC (ktime_get_mono_fast_ns()).
  *
- * Contexts: create, destroy, clear, synchronize, set_timeout and set_enabled sleep,
- * and are refused in a callback. All other functions may be called in any context,
- * including NMI, and under the runqueue lock; they do not sleep, lock, allocate or
- * wake.
+ * Contexts: create, destroy, clear, synchronize, set_timeout and set_enabled may
+ * sleep, and are refused in a callback. All other functions may be called in any
+ * context, including NMI, and under the runqueue lock; they do not sleep, lock,
+ * allocate or wake.
  *
  * The callback runs with preemption off and must not sleep. Its context is that of
  * the call that ends the event, or a kernel thread if the event times out. It may
@@ -149,12 +149,12 @@ enum latency_tracker_flags {
  * @owner: THIS_MODULE, not NULL
  * @name: the name of the instance, up to 31 letters, digits, '_' and '-', not
  *	beginning with a digit
- * @priv: for the callback
+ * @priv: passed to the callback
  * @callback: called for late events, or NULL
  * @threshold: report delays longer than this; ~0ULL for none
  * @timeout: report an event that has not ended after this time, once; 0 for never
- * @min_event_timeout: the shortest timeout that an event may have of its own; it
- *	determines how often timeouts are checked; 0 if no event has its own
+ * @min_event_timeout: the shortest timeout of its own that an event may have; it
+ *	determines how often timeouts are checked; 0 if no event has one
  * @key_size: the size of keys in bytes, 1 to LATENCY_TRACKER_KEY_MAX
  * @data_size: the private data of an event in bytes, up to
  *	LATENCY_TRACKER_DATA_MAX
@@ -208,10 +208,11 @@ struct latency_tracker_config {
  * The module that exports this function cannot be unloaded until the tracker is
  * destroyed.
  *
- * Context: task, sleeps.
+ * Context: task, may sleep.
  * Return: the tracker, or an ERR_PTR: -EINVAL for an invalid configuration (the
  * kernel log says why), -EEXIST if there is an instance with this name, -ENOMEM,
- * -E2BIG if @config has fields that this version does not know.
+ * -E2BIG if @config sets fields that this version does not have, -EDEADLK in a
+ * callback.
  */
 struct latency_tracker *
 latency_tracker_create(const struct latency_tracker_config *config);
@@ -226,12 +227,12 @@ latency_tracker_create(const struct latency_tracker_config *config);
  * files. Pending events are dropped and counted.
  *
  * Leaked references are reported in the kernel log; the memory of the tracker is
- * then not freed, so that they can still be read and returned. If a module is
- * unloaded without destroying its trackers, they are destroyed, and the kernel log
- * names them.
+ * then not freed, so that they can still be read and returned, and the module that
+ * exports this function can no longer be unloaded. If a module is unloaded without
+ * destroying its trackers, they are destroyed, and the kernel log names them.
  *
- * Context: task, sleeps. In a callback it is refused: the kernel log has a message,
- * and the tracker is left unchanged.
+ * Context: task, may sleep. In a callback it is refused: the kernel log has a
+ * message, and the tracker is left unchanged.
  */
 void latency_tracker_destroy(struct latency_tracker *tracker);
 
@@ -504,8 +505,8 @@ int latency_tracker_for_each(struct latency_tracker *tracker, const void *key,
  * The events are counted as "cleared", and not reported. Events that begin meanwhile
  * may stay. When the function returns, no callback of a dropped event is running.
  *
- * Context: task, sleeps. In a callback it is refused: the kernel log has a message,
- * and nothing is dropped.
+ * Context: task, may sleep. In a callback it is refused: the kernel log has a
+ * message, and nothing is dropped.
  * Return: how many events were dropped.
  */
 u64 latency_tracker_clear(struct latency_tracker *tracker);
@@ -538,9 +539,9 @@ void latency_tracker_set_threshold(struct latency_tracker *tracker, u64 ns);
  * @ns: report events that have not ended after this time; 0 for never. It also
  *	applies to pending events.
  *
- * Context: task, sleeps.
- * Return: 0; -ERANGE for more than a year; -ENODEV if the tracker is being destroyed;
- * -EDEADLK in a callback.
+ * Context: task, may sleep.
+ * Return: 0; -ENOMEM; -ERANGE for more than a year; -ENODEV if the tracker is being
+ * destroyed; -EDEADLK in a callback.
  */
 int latency_tracker_set_timeout(struct latency_tracker *tracker, u64 ns);
 
@@ -549,7 +550,7 @@ int latency_tracker_set_timeout(struct latency_tracker *tracker, u64 ns);
  * @tracker: the tracker
  * @on: false also drops the pending events, after running callbacks have returned
  *
- * Context: task, sleeps.
+ * Context: task, may sleep.
  * Return: 0; -ENOMEM; -ENODEV if the tracker is being destroyed; -EDEADLK in a
  * callback.
  */

@@ -13,13 +13,14 @@
  *	latency_tracker_work_done(&work, "order 4711", 10);
  *
  * Instances of the tracker tree with end=work follow the work, starting from the
- * interrupt or timer that woke the task that begins it. If there is none, a mark
- * fails with -ENODEV, and costs a system call. A cookie is 1 to 64 arbitrary
- * bytes; a newline at its end is ignored.
+ * interrupt or timer that woke the task that begins it. If there is no such
+ * instance, a mark costs one system call, and fails with -ENODEV. A cookie is 1 to
+ * 64 arbitrary bytes; a newline at its end is ignored.
  * See Documentation/trackers/tree.md.
  *
- * All functions return 0 or a negative errno. A mark is one write(2): any number
- * of threads may share a struct latency_tracker_work.
+ * latency_tracker_work_close() returns nothing. All other functions return 0 or a
+ * negative errno. A mark is one write(2): any number of threads may share a
+ * struct latency_tracker_work.
  */
 #ifndef LATENCY_TRACKER_WORK_H
 #define LATENCY_TRACKER_WORK_H
@@ -105,7 +106,7 @@ latency_tracker_work_mark(const struct latency_tracker_work *work, int fd,
 	return write(fd, line, head + len) < 0 ? -errno : 0;
 }
 
-/* Marks the start. -ENODEV without an instance, -ENOSPC if one has no room. */
+/* Marks the start. -ENODEV without an instance, -ENOSPC if an instance is full. */
 static inline int
 latency_tracker_work_begin(const struct latency_tracker_work *work,
 			   const void *cookie, size_t len)

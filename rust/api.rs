@@ -21,7 +21,7 @@
 //!
 //! # Contexts
 //!
-//! Functions for events, and `set_threshold`: any. All other functions sleep.
+//! Functions for events, and `set_threshold`: any. All other functions may sleep.
 
 use crate::{
     alert::{
@@ -59,7 +59,7 @@ pub(crate) const DATA_MAX: usize = 256;
 /// Maximum length of a key of two words, in bytes.
 const SHORT_KEY: usize = 16;
 
-/// An event's own timeout that never expires.
+/// The timeout of an event that must never time out.
 const NEVER: u64 = u64::MAX;
 
 /// The configuration of a module's tracker, after its checks.
@@ -78,7 +78,7 @@ pub(crate) struct Config {
 }
 
 /// Creates a disabled tracker for a module. Returns the address that the module uses for it, and
-/// the instance. Sleeps; fails with `EINVAL` or `ENOMEM`.
+/// the instance. May sleep; fails with `EINVAL` or `ENOMEM`.
 pub(crate) fn create(
     name: Name,
     owner: Owner,
@@ -332,7 +332,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
 
     /// Reports a late event to the module, and as an alert. Any context.
     ///
-    /// A callback may call back into this function, so this path uses as little stack as possible:
+    /// A callback may end events, and so re-enter this function. This path therefore uses as little
+    /// stack as possible:
     /// the alert has a frame of its own.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<K, D>, id: u64) {

@@ -43,14 +43,16 @@
 //!   step, note     --> step.rs: for operations on which two CPUs work
 //!   lookup         --> held.rs: a reference, which keeps the cell
 //!
-//!   expire         --> pool.cells --> Event::peek --> old enough: report()
-//!   grow, reap     --> table, then pool
+//!   expire         --> pool.chunks --> Event::quick_check --> old enough: peek_at, report()
+//!   grow           --> table, then pool
+//!   reap           --> table
 //! ```
 //!
 //! # Contexts
 //!
 //! A function that takes a guard runs in any context, including NMI. [`Engine::growing`],
-//! [`Engine::clear`], [`Engine::grow`] and [`Engine::reap`] sleep.
+//! [`Engine::grow`] and [`Engine::reap`] may sleep. [`Engine::expire`] and [`Engine::clear`] visit
+//! all cells and take guards themselves; they are for tasks.
 //!
 //! # One module
 //!
@@ -86,8 +88,6 @@ pub(crate) mod event;
 pub(crate) mod freelist;
 #[path = "engine/hash.rs"]
 pub(crate) mod hash;
-// Not compiled for the models, which do not use it: an array of loom's atomics does not fit on a
-// thread's stack.
 #[path = "engine/delays.rs"]
 pub(crate) mod delays;
 #[path = "engine/draft.rs"]
@@ -100,6 +100,8 @@ mod expiry;
 mod growth;
 #[path = "engine/held.rs"]
 pub(crate) mod held;
+// The models have a histogram of one bucket: an array of loom's atomics does not fit on a thread's
+// stack.
 #[cfg_attr(loom, path = "../user/engine/tests/loom/histogram.rs")]
 #[cfg_attr(not(loom), path = "engine/histogram.rs")]
 pub(crate) mod histogram;
@@ -159,7 +161,7 @@ pub(crate) enum Begin {
     Crowded,
 }
 
-/// An event that the caller has ended: the cell, and its last state.
+/// An event that the caller has claimed or just started: its cell, and its state at that moment.
 #[derive(Clone, Copy)]
 struct Won<'a> {
     found: Candidate<'a>,
@@ -170,13 +172,14 @@ struct Won<'a> {
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Creates an engine for `capacity` live events, which may grow to `max`, that reports delays
-    /// above `threshold` nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or
+    /// above `threshold` nanoseconds. May sleep; fails with `EINVAL` for an impossible capacity, or
     /// `ENOMEM`.
     pub(crate) fn growing(capacity: u32, max: u32, threshold: u64, seed: Seed) -> Result<Self> {
         Self::labelled(capacity, max, threshold, seed, None)
     }
 
-    /// Creates an engine, as [`Engine::growing`], that counts delays by label, if there are any.
+    /// Creates an engine, as [`Engine::growing`], that counts delays by label if there are
+    /// `labels`.
     pub(crate) fn labelled(
         capacity: u32,
         max: u32,

@@ -7,7 +7,7 @@
 //!            [hot]     [hot]          [hot]     [hot]         on a cache line of its own:
 //!            [stack]   [stack]        [stack]   [stack]       one cell, and some more
 //!               \         /              \         /
-//!              [ node 0 pool ]          [ node 1 pool ]       one stack a node
+//!              [ node 0 pool ]          [ node 1 pool ]       one stack per node
 //!               chunk 0, 2, ...          chunk 1, 3, ...      memory of that node
 //! ```
 //!
@@ -46,7 +46,7 @@
 //!
 //! # Growing
 //!
-//! A search requests growth if it empties its node's pool below the low watermark, must steal, or
+//! A search requests growth if it leaves a node's pool below the low watermark, must steal, or
 //! finds nothing: it sets `wanted` and calls [`Platform::queue_memory_work`], once. A worker, which
 //! may sleep, then calls [`Freelist::grow`], which adds chunks: it fills a directory entry, then
 //! pushes the new cells, one by one. Chunks are freed only with the pool.
@@ -54,7 +54,7 @@
 //! # Contexts
 //!
 //! `get` and `put` may run anywhere, NMI included: an interrupt in the middle of a
-//! compare-and-swap loop changes the tag, and the loop retries. `new` and `grow` sleep.
+//! compare-and-swap loop changes the tag, and the loop retries. `new` and `grow` may sleep.
 //!
 //! # Orderings
 //!
@@ -253,7 +253,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     /// Makes a pool of exactly `capacity` cells that may grow to `max`, spread over the nodes
     /// that have memory.
     ///
-    /// Sleeps. Fails with `EINVAL` if `capacity` is 0 or above `max`, or `max` is above
+    /// May sleep. Fails with `EINVAL` if `capacity` is 0 or above `max`, or `max` is above
     /// [`MAX_CELLS`], and with `ENOMEM` if memory is short; a failure leaves nothing allocated.
     #[allow(dead_code, reason = "for tests")]
     pub(crate) fn new(capacity: u32, max: u32) -> Result<Self> {
@@ -266,7 +266,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             return Err(EINVAL);
         }
         let nodes = P::nodes();
-        // Each doubling may leave a chunk of each node unfilled.
+        // Each doubling may leave a chunk of each node only partly filled.
         let doublings = max.div_ceil(capacity).next_power_of_two().trailing_zeros();
         let partial = populated::<P>() * (doublings + 1);
         let chunks = (max / CHUNK + partial).min(MAX_CHUNKS);
@@ -323,18 +323,18 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.max
     }
 
-    /// Whether growth was requested since the last [`Freelist::grow`].
+    /// Whether growth was requested since the last successful [`Freelist::grow`].
     pub(crate) fn wants_to_grow(&self) -> bool {
         // Relaxed: a hint.
         self.wanted.load(Relaxed) != 0
     }
 
-    /// Adds cells until there are `capacity`, if there are fewer and `capacity` is at most `max`.
-    /// Returns the number of cells added.
+    /// Adds cells until there are `capacity`, or `max` if that is less. Returns the number of cells
+    /// added.
     ///
-    /// Sleeps. Fails with `ENOMEM`, and then adds nothing and leaves growth requested, so that no
-    /// new request is made. (Keeping the chunks that could be allocated would use up the directory,
-    /// which is sized for doublings.) Fails with `EBUSY` while another call is running.
+    /// May sleep. Fails with `ENOMEM`, and then adds nothing and leaves growth requested, so that
+    /// no new request is made. (Keeping the chunks that could be allocated would use up the
+    /// directory, which is sized for doublings.) Fails with `EBUSY` while another call is running.
     pub(crate) fn grow(&self, capacity: u32) -> Result<u32> {
         // Acquire: the accesses of the last caller are seen.
         self.busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
@@ -419,7 +419,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             // INVARIANT: A cell of a filled entry, on no stack and without an owner.
             let index = first.with_offset(offset as usize);
             self.push(&self.pools[chunk.node.0].stack, index, u64::MAX);
-            // Counted after each cell, since the cells already on the stack are free.
+            // After each cell, since a cell that is on the stack can be taken at once.
             self.exhausted.end();
         }
     }
@@ -601,7 +601,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             }
             let depth = self.cell(Index::on_top(top)).link().checked_depth();
             // If the cell was taken meanwhile, the value that was read may be a stale link or no
-            // link. Relaxed: read after the link, and changed before it, by a full exchange.
+            // link. Relaxed: the head is read after the link (Acquire), and a CPU that takes the
+            // cell changes the head, by a full exchange, before the link.
             if stack.head.load(Relaxed) == head {
                 return depth;
             }
@@ -612,7 +613,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     #[inline]
     fn pop(&self, stack: &Stack) -> core::result::Result<Index, u64> {
         loop {
-            // Acquire: the link, and what the cell's last owner left in the cell, are read later.
+            // Acquire: the link, and whatever the cell's last owner left in it, is read below.
             let head = stack.head.load(Acquire);
             let top = head & INDEX_MASK;
             if top == 0 {
@@ -663,7 +664,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Searches every stack, nearest first, until one yields a cell or all are empty at once.
+    /// Searches every stack, nearest first, until one yields a cell, all are proved to have been
+    /// empty at once, or the passes run out.
     #[cold]
     fn search(&self, node: usize) -> Option<Index> {
         let mut before = None;
@@ -706,7 +708,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Requests growth, once.
+    /// Requests growth, unless it has been requested or is impossible.
     fn want(&self) {
         // Relaxed: the worker takes no data from us.
         if self.low.load(Relaxed) != 0
@@ -718,7 +720,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     }
 }
 
-/// Stores a cell as the hot one, if there is none. Returns whether it did.
+/// Stores a cell as the hot one, if there is none. Returns whether the cell was stored.
 #[inline(always)]
 fn warm(hot: &Atomic<u64>, index: Index) -> bool {
     // Relaxed: only whether it is empty matters.

@@ -102,8 +102,8 @@ impl<'a> Found<'a> {
             last = clock();
         }
         let end = last.saturating_add(plan.length);
-        // A reading takes longer than 4 ns, so this limit is reached only by a clock that stands
-        // still because its own interrupt is off: it must not trap the CPU here.
+        // A reading takes longer than 4 ns, so this limit is reached only if the clock stands still
+        // because its own interrupt is off. Without the limit, the CPU would never leave the loop.
         for _ in 0..plan.length / 4 + 1 {
             let now = clock();
             self.add(last, now.saturating_sub(last), plan.threshold);
@@ -134,7 +134,7 @@ impl<'a> Found<'a> {
     }
 
     /// Prints the results: `key value` lines, a line for each kept peak (start, length), and one
-    /// for each bin that has gaps (lowest value, number).
+    /// for each bin that is not empty (lowest value, number of gaps).
     pub(crate) fn print(&self, out: &mut dyn Write) -> fmt::Result {
         out.write_fmt(fmt!("loops {}\n", self.loops))?;
         out.write_fmt(fmt!("min {}\n", self.min))?;

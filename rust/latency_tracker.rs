@@ -79,10 +79,10 @@ use sys::{
 /// The version of the module.
 pub(crate) const VERSION: &str = "0.1.0";
 
-/// Number of alerts of all instances that are kept for readers.
+/// Number of alerts in the ring that all instances share.
 const RING: u32 = 1024;
 
-/// The shortest time between two wake-ups of the readers of all instances, in nanoseconds.
+/// The shortest time between two wakeups of the readers of that ring, in nanoseconds.
 const WAKEUP_INTERVAL: u64 = 1_000_000_000;
 
 module! {

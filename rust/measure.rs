@@ -14,7 +14,7 @@
 //! sys/measure.rs reads the counters around a run. The cost of reading them is measured with the
 //! probe `empty`, which does nothing.
 //!
-//! All functions sleep, except [`Meter::take`].
+//! All functions may sleep, except [`Meter::take`].
 
 pub(crate) mod tally;
 
@@ -111,7 +111,8 @@ pub(crate) struct Measure {
     chosen: Chosen,
     counting: Counting,
     empty: Arc<Point>,
-    /// Number of probes that are not measured, because memory is short or there are too many.
+    /// Number of times that a probe was attached without being measured, because memory was short
+    /// or there were too many points.
     unmeasured: Atomic<u64>,
     #[pin]
     points: Mutex<KVec<Arc<Point>>>,

@@ -78,7 +78,7 @@
 //! # Contexts
 //!
 //! `insert`, `remove` and `find` run anywhere, NMI included, under the caller's guard, which is
-//! an RCU read-side critical section; `new`, `grow` and `reap` sleep.
+//! an RCU read-side critical section; `new`, `grow` and `reap` may sleep.
 
 use crate::{
     engine::{
@@ -180,7 +180,7 @@ pub(crate) struct Table<P: Platform> {
     others: Atomic<u32>,
     /// The [`LEVELS`] holders, allocated separately: large and rarely accessed.
     holders: NodeSlice<Holder>,
-    /// A bit for each of `others` into which nothing is inserted any longer.
+    /// A bit for each level in `others` into which nothing is inserted any longer.
     sealed: Atomic<u32>,
     busy: Atomic<u32>,
     platform: PhantomData<P>,
@@ -193,7 +193,7 @@ unsafe impl<P: Platform> Sync for Table<P> {}
 unsafe impl<P: Platform> Send for Table<P> {}
 
 impl<P: Platform> Table<P> {
-    /// Creates a table for at most `cells` live events. Sleeps; fails with `ENOMEM`.
+    /// Creates a table for at most `cells` live events. May sleep; fails with `ENOMEM`.
     pub(crate) fn new(cells: u32) -> Result<Self> {
         let table = Self {
             current: Atomic::new(0),
@@ -275,7 +275,7 @@ impl<P: Platform> Table<P> {
     #[inline(always)]
     pub(crate) fn remove(&self, guard: &P::Guard, hash: u64, link: &Link, found: Candidate<'_>) {
         let place = Place::kept_in(link);
-        // The place differs if the cell is not at home, or was met through a slot that was being
+        // The place differs if the cell is not at home, or was found through a slot that was being
         // reused and still had its old index.
         match found.bucket_if_at(place) {
             Some(bucket) => bucket.free(hash, place.slot()),
@@ -401,7 +401,7 @@ impl<P: Platform> Table<P> {
     /// Offers the cells that may be stored under `hash`, each with the slot in which it was seen,
     /// until `see` accepts one.
     ///
-    /// For callers that must meet an event only once. [`Table::find`] may offer a cell twice: if
+    /// For callers that must see an event only once. [`Table::find`] may offer a cell twice: if
     /// the table grows meanwhile, or by the old index of a slot that is being claimed. Here each
     /// slot is read once, and [`Seen::is_place_of`] identifies the event's own slot.
     pub(crate) fn visit<R>(
@@ -430,8 +430,8 @@ impl<P: Platform> Table<P> {
     }
 
     /// Ensures room for `cells` live events, and returns whether the table had to grow for that.
-    /// Sleeps. Fails with `ENOMEM`, or with `EBUSY` while another `grow` or `reap` is running; then
-    /// the table is unchanged.
+    /// May sleep. Fails with `ENOMEM`, or with `EBUSY` while another `grow` or `reap` is running;
+    /// then the table is unchanged.
     pub(crate) fn grow(&self, cells: u32) -> Result<bool> {
         let _busy = Busy::enter(&self.busy)?;
         let len = buckets_for(cells);
@@ -458,8 +458,8 @@ impl<P: Platform> Table<P> {
         Ok(true)
     }
 
-    /// Frees the older levels that have become empty, and returns how many are left. Sleeps; fails
-    /// with `EBUSY` as `grow` does.
+    /// Frees the older levels that have become empty, and returns how many are left. May sleep;
+    /// fails with `EBUSY` as `grow` does.
     pub(crate) fn reap(&self) -> Result<u32> {
         let _busy = Busy::enter(&self.busy)?;
         let others = self.others.load(Relaxed);

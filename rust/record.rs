@@ -11,8 +11,8 @@
 //!   } }
 //! ```
 //!
-//! A field starts `at WORD:BIT`, and its type defines its number of bits. The fields have the
-//! same order in the line.
+//! A field starts `at WORD:BIT`, and its type defines its number of bits. A line has the fields in
+//! the order of the declaration.
 //!
 //! # Contexts
 //!
@@ -103,7 +103,8 @@ pub(crate) struct FieldInfo {
     pub(crate) name: &'static str,
     /// The position in the words, in bits.
     pub(crate) at: usize,
-    /// Number of bits; 0 for a field that is only in the line, and derived from the field before it.
+    /// Number of bits; 0 for a field that is only in the line, and derived from the field before
+    /// it.
     pub(crate) bits: usize,
     /// [`Field::SPARE`]
     pub(crate) spare: usize,
@@ -426,8 +427,8 @@ impl Field for Actor {
 /// - `= |it, how| VALUE`: the field is shown as this value; without a type it is only in the line;
 /// - `=> FUNCTION`: this function prints the field, with its name and a space before it.
 ///
-/// The parts `stored` and `printed` of `tracker!` may follow, and `tail`: the trace event's name for
-/// the alert's words after these fields.
+/// The parts `stored` and `printed` of `tracker!` may follow, and `tail`: the trace event's name
+/// for the alert's words after these fields.
 ///
 /// A field that does not fit, or that overlaps an earlier field, does not compile.
 ///

@@ -2,7 +2,7 @@
 
 //! Safe wrappers over the C interfaces that the `kernel` crate does not wrap (yet).
 //!
-//! Only this folder, freelist.rs, rcu_ht.rs and api/ffi.rs may have `unsafe` code. No file here is
+//! Only this folder, `freelist`, `rcu_ht` and `api/ffi` may have `unsafe` code. No file here is
 //! about latency: each could move to `rust/kernel` one day.
 
 #[cfg(all(CONFIG_INET, CONFIG_FPROBE))]

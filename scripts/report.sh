@@ -60,7 +60,7 @@ cost() {
 	[ -z "${COSTS:-}" ] || printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$COSTS"
 }
 
-# failure NAME TIME LOG: print the failure, with the reason if the log has it.
+# failure NAME TIME LOG: print the failure, with the end of the log.
 failure() {
 	printf 'FAIL %s (%s)\n' "$1" "$2"
 	excerpt "$3"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Wakes the readers of alerts: from any context, at most once per interval, and never too late.
+//! Wakes the readers of alerts, from any context and at most once per interval. Each alert is
+//! followed by a wakeup.
 //!
 //! ```text
-//!   alert --> armed? --yes--> nothing: a wake-up is on its way       (counted as suppressed)
+//!   alert --> armed? --yes--> nothing: a wakeup is on its way        (counted as suppressed)
 //!               |
 //!               no --> armed, irq_work --> interval over? --yes--> wake, not armed
 //!                                               |
@@ -11,8 +12,8 @@
 //! ```
 //!
 //! `armed` is cleared just before the wakeup, so an alert that finds it set was recorded before
-//! that wakeup, and the woken readers see it. A later alert sets `armed` again. So no alert depends
-//! on a later one to be noticed.
+//! that wakeup, and the woken readers see it. A later alert sets `armed` again. So readers notice
+//! an alert even if no other alert follows.
 
 use crate::{
     engine::platform::Platform,

@@ -14,12 +14,12 @@
 //!
 //! A writer draws a number, claims that number's slot by a compare-and-swap of its version, writes
 //! the words, and marks the slot as written. The oldest alert is overwritten; each reader has its
-//! own cursor and learns how many it missed. A writer that finds its slot still being written by a
-//! writer a whole lap behind gives up and notes that in the slot, so that no reader waits for a
-//! number that never comes.
+//! own cursor and learns how many it missed. A writer gives up if its slot is still being written
+//! by a writer a whole lap behind, or has been claimed by a writer a whole lap ahead. It notes that
+//! in the slot, so that no reader waits for a number that never comes.
 //!
 //! Recording is never rate-limited; only the wakeup is (notify.rs). Contexts: [`Ring::push`] and
-//! [`Ring::read`] any, NMI included; `new` sleeps.
+//! [`Ring::read`] any, NMI included; `new` may sleep.
 
 use crate::sys::{
     atomic::{Acquire, Atomic, Relaxed, Release},
@@ -36,7 +36,7 @@ pub(crate) type Words = [u64; WORDS];
 
 struct Slot {
     version: Atomic<u64>,
-    /// The highest number of an alert that was lost because this slot was in use.
+    /// The highest number of an alert that was lost because another alert had this slot.
     skipped: Atomic<u64>,
     words: [Atomic<u64>; WORDS],
 }
@@ -70,8 +70,8 @@ pub(crate) enum Read {
 }
 
 impl Ring {
-    /// Creates a ring of `len` alerts, a power of two, with tails of `depth` words. Sleeps; fails
-    /// with `EINVAL` or `ENOMEM`.
+    /// Creates a ring of `len` alerts, a power of two, with tails of `depth` words. May sleep;
+    /// fails with `EINVAL` or `ENOMEM`.
     pub(crate) fn new(len: u32, depth: usize) -> Result<Self> {
         if !len.is_power_of_two() {
             return Err(EINVAL);

@@ -48,7 +48,7 @@ macro_rules! each_class {
 pub(super) use each_class;
 
 impl Any {
-    /// Creates a tracker of the smallest class that is large enough. Sleeps.
+    /// Creates a tracker of the smallest class that is large enough. May sleep.
     pub(super) fn new(
         name: Name,
         values: &Values,

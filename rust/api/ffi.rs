@@ -50,7 +50,7 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    /// Enables the functions, while this module is being loaded. Sleeps; fails with `ENOMEM`, or
+    /// Enables the functions, while this module is being loaded. May sleep; fails with `ENOMEM`, or
     /// `EBUSY` the second time.
     pub(crate) fn new(registry: Arc<Registry>) -> Result<Self> {
         static IS_MADE: Atomic<u32> = Atomic::new(0);
@@ -74,7 +74,7 @@ impl Drop for Exports {
     }
 }
 
-/// Returns the registry, while this module is loaded. Sleeps.
+/// Returns the registry, while this module is loaded. May sleep.
 fn the_registry() -> Result<Arc<Registry>> {
     REGISTRY.lock().clone().ok_or(ENODEV)
 }
@@ -190,8 +190,8 @@ fn ended_or_errno(result: Result<Ended>) -> c_int {
     )
 }
 
-/// Copies a configuration of this or a later version, which may not use fields that this version
-/// does not have.
+/// Copies a configuration of this or a later version. Fields that this version does not have must
+/// be 0.
 ///
 /// # Safety
 ///
@@ -341,7 +341,7 @@ unsafe extern "C" fn latency_tracker_create(config: *const RawConfig) -> *mut Ra
 fn may_wait(function: &str) -> Result {
     if Inside::is_anywhere(&Kernel::guard()) {
         pr_err!("latency_tracker_{function}() refused: it sleeps, and a callback cannot\n");
-        // The `kernel` crate has no name for it yet.
+        // The `kernel` crate has no name for this error yet.
         return Err(Error::from_errno(-(kernel::bindings::EDEADLK as c_int)));
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! Trackers of other modules as instances: created, listed, changed and removed.
 //!
 //! Only the module that created a tracker removes it. If the module is unloaded without doing so,
-//! its trackers are removed, and the log names them. All functions sleep.
+//! its trackers are removed, and the log names them. All functions may sleep.
 
 use super::{
     any::{each_class, Any},
@@ -79,7 +79,7 @@ impl ModuleTracker {
         &self.any
     }
 
-    /// Waits for the tracker's users, and drops pending events.
+    /// Turns the tracker off, waits for its users, and drops pending events.
     fn detach(&self, state: &mut State, next: State) {
         each_class!(&*self.any, client => client.core.set_enabled(false));
         // A caller that found the tracker on has preemption off, or is in a probe.
@@ -174,7 +174,7 @@ impl Instance for ModuleTracker {
     }
 }
 
-/// Number of words of the longest key.
+/// Number of words of the longest key, and its length.
 const KEY_WORDS: usize = 1 + KEY_MAX / 8;
 
 /// The content of an open `pending` file. Keys of any class are padded with zeroes to one length.

@@ -9,7 +9,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// Maximum length of a command's name in bytes, without its NUL.
+/// Maximum length of a name in bytes, without its NUL.
 const COMM_MAX: usize = 15;
 
 /// The errors for the names of commands and of network devices.

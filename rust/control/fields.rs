@@ -12,7 +12,8 @@ use kernel::{
 };
 
 /// Number of arguments that can be taken, on every architecture: the six that x86-64 passes in
-/// registers, less the probe's own. arm64 passes eight.
+/// registers, less the first one of a tracepoint, which has the probe's own data. arm64 passes
+/// eight.
 pub(crate) const ARGUMENTS: usize = 5;
 
 /// Maximum number of fields of a list.

@@ -79,7 +79,7 @@ pub(crate) fn is_listed(list: [u64; 2], code: u16) -> bool {
     is_there != (list[1] & ALL_BUT != 0)
 }
 
-/// Whether a list names a code: it is neither `all` nor an inverted list. Any context.
+/// Whether a list names a code, and is neither `all` nor inverted. Any context.
 #[inline]
 pub(crate) fn is_named(list: [u64; 2], code: u16) -> bool {
     list[1] & ALL_BUT == 0 && listed(list).any(|one| one == code)

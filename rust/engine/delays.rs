@@ -156,7 +156,8 @@ fn with_lower_half(half: u64, near: u128) -> u128 {
     found.unwrap_or(half.into())
 }
 
-/// Returns the quotient, which must fit in 64 bits. Kernels have no 128-bit division.
+/// Returns the quotient, or `u64::MAX` if it does not fit in 64 bits. Kernels have no 128-bit
+/// division.
 pub(crate) fn quotient(sum: u128, by: u64) -> u64 {
     let (mut rest, low) = ((sum >> 64) as u64, sum as u64);
     if rest >= by {
@@ -174,7 +175,7 @@ pub(crate) fn quotient(sum: u128, by: u64) -> u64 {
     quotient
 }
 
-/// Replaces an extreme. An interrupt of this CPU may do so at the same time.
+/// Replaces an extreme. An interrupt on this CPU may replace it in the middle of this.
 #[cold]
 #[inline(never)]
 fn improve(extreme: &Atomic<u64>, value: u64, better: impl Fn(u64, u64) -> bool) {

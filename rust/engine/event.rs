@@ -318,8 +318,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.take(life, 0)
     }
 
-    /// Claims the event for a caller that will publish it again ([`Event::republish`]) or report
-    /// its end ([`Event::has_ended`]). See [`Event::claim`].
+    /// Claims the event for a caller that will publish it again ([`Event::republish`]) or end it
+    /// ([`Event::has_ended`]). See [`Event::claim`].
     #[inline(always)]
     pub(crate) fn claim_to_change(&self, life: Life) -> Option<Life> {
         self.take(life, CHANGING)
@@ -354,8 +354,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// Leaves unpublished an event that was claimed for a change. Only for the owner, which has
-    /// claimed `life`.
+    /// Marks an event that was claimed for a change as ended: it will not be published again. Only
+    /// for the owner, which has claimed `life`.
     #[inline(always)]
     pub(crate) fn has_ended(&self, life: Life) {
         if life.is_held() {
@@ -452,7 +452,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     }
 
     /// Whether the event has not ended, even if it is being changed. Any caller may ask, but the
-    /// answer may be stale at once.
+    /// answer may already be stale.
     pub(crate) fn is_live_or_changing(&self) -> bool {
         // Acquire: as in `life`.
         self.state.load(Acquire) & (LIVE | CHANGING) != 0
@@ -482,8 +482,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.state.store(next, Release);
     }
 
-    /// Publishes the event with a full barrier: of any two callers that publish at once and then
-    /// look for each other's event, at least one finds it. See [`Event::publish`].
+    /// Publishes the event with a full barrier: of any two callers that publish concurrently and
+    /// then look for each other's event, at least one finds it. See [`Event::publish`].
     #[inline(always)]
     pub(crate) fn publish_and_order(&self) -> Life {
         self.publish_fully(self.next_life(OF_ONE_EVENT))

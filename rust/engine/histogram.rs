@@ -50,7 +50,7 @@ const GROUPED: u64 = 4;
 pub(crate) const FIRST_GROUP: usize = group_of(0);
 
 /// Returns the group of a time in nanoseconds below 146 years, in fewer instructions than
-/// [`bucket_of`]. A group is at most a quarter of its lower bound wide, or 1 ns.
+/// [`bucket_of`]. A group is at most a quarter of its lower bound plus 1 ns wide.
 #[inline(always)]
 pub(crate) const fn group_of(time: u64) -> usize {
     let time = time.saturating_add(GROUPED);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counts delays by label. A label is a value of the event, such as the name of its task; it selects
-//! the row in which the delay is counted.
+//! Counts delays by label. A label is a value of the event, such as the name of its task. It
+//! selects the row in which the delay is counted.
 //!
 //! ```text
 //!   event (key, data) --Source--> label, 1 to 4 words
@@ -14,8 +14,8 @@
 //!   other   in the unlabelled delays of `Stats`
 //! ```
 //!
-//! Each delay is in one row, or in `other`; their sum is the whole. No delay is counted twice, and a
-//! reader needs no consistent view of two counters.
+//! Each delay is in one row, or in `other`; their sum is the whole. No delay is counted twice, and
+//! a reader needs no consistent view of two counters.
 //!
 //! # A slot
 //!
@@ -26,13 +26,13 @@
 //!  +------------+---------+-----------+
 //! ```
 //!
-//! A slot is claimed by a compare-and-swap of its empty state for the tag of the label, which is
-//! part of the label's hash. The winner takes the next row, stores the words, and then publishes the
-//! row in the same state word, with release. No caller waits for the winner: if a slot is claimed
-//! with the caller's tag but has no row yet, the delay is counted in `other`. This also holds if the
-//! caller interrupts the winner. A different tag means a different label, and the search continues.
-//! So no label ever has two slots: a search passes over a slot only if another label has it for
-//! good.
+//! To claim a slot, a compare-and-swap replaces its empty state with the tag of the label, which is
+//! part of the label's hash. The winner takes the next row, stores the words, and then publishes
+//! the row in the same state word, with release. No caller waits for the winner: if a slot is
+//! claimed with the caller's tag but has no row yet, the delay is counted in `other`. This also
+//! holds if the caller interrupts the winner. A different tag means a different label, and the
+//! search continues. So no label ever has two slots: a search passes over a slot only if another
+//! label has it for good.
 //!
 //! Labels are first come, first served. Once all rows are taken, the delays of further labels are
 //! counted in `other`. No label is evicted, so a label without a row when the last one is taken
@@ -44,7 +44,7 @@
 //!
 //! # Contexts
 //!
-//! [`Labels::row`]: any, including NMI. [`Labels::new`] sleeps. Documentation/design/engine.md,
+//! [`Labels::row`]: any, including NMI. [`Labels::new`] may sleep. Documentation/design/engine.md,
 //! section 15, argues why this is correct.
 
 use crate::{
@@ -119,7 +119,7 @@ impl Place {
 pub(crate) enum Source {
     /// The CPU on which the operation ends.
     Cpu,
-    /// The cgroup, when the operation ends, of the thread with this id.
+    /// The cgroup that a thread is in when the operation ends; the event has the thread's id here.
     Cgroup(Place),
     /// The event.
     Event(Place),
@@ -189,7 +189,7 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// Creates a table for `labels` labels, from [`LABELS_MIN`] to [`LABELS_MAX`]. Sleeps; fails
+    /// Creates a table for `labels` labels, from [`LABELS_MIN`] to [`LABELS_MAX`]. May sleep; fails
     /// with `ENOMEM`.
     pub(crate) fn new<P: Platform>(source: Source, labels: u32, seed: Seed) -> Result<Self> {
         let labels = labels.clamp(1, LABELS_MAX) as usize;
@@ -319,7 +319,7 @@ impl Labels {
         self.rows.iter()
     }
 
-    /// Returns the label of a row, and the row; `None` if it is not published yet. Sleeps.
+    /// Returns the label of a row, and the row; `None` if it is not published yet.
     pub(crate) fn labelled(&self, row: usize) -> Option<([u64; LABEL], &Row)> {
         let number = row as u64 + 1;
         // Acquire: as in `find`.

@@ -33,7 +33,7 @@ pub(crate) unsafe trait Platform: 'static {
     /// consolidated.
     type Guard;
 
-    /// Takes a [`Platform::Guard`]. Nests.
+    /// Takes a [`Platform::Guard`]. Guards nest.
     fn guard() -> Self::Guard;
 
     /// Returns the CPU that the guard holds, below [`Platform::cpus`].
@@ -65,7 +65,7 @@ pub(crate) unsafe trait Platform: 'static {
     /// Waits until every guard that is held now has been dropped: an RCU grace period. Sleeps.
     fn synchronize();
 
-    /// Requests the growth of all pools that want to grow, in a context that may sleep.
+    /// Queues work, in a context that may sleep, that grows all pools that want to grow.
     fn queue_memory_work();
 
     /// Adds to a counter that only this CPU writes.

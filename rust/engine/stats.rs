@@ -43,8 +43,8 @@ macro_rules! counters {
         }
 
         impl Counter {
-            /// All counters, in the order of the `stats` file, in which `Crowded` and the counters
-            /// after it follow later, among other lines (instance.rs).
+            /// All counters, in the order of the `stats` file, except that `Crowded` and the
+            /// counters after it are further down in the file (instance.rs).
             pub(crate) const ALL: &'static [Counter] = &[$(Counter::$variant,)*];
 
             $($(#[$doc])* pub(crate) const $position: At<{ Counter::$variant as usize }> = At;)*
@@ -75,7 +75,7 @@ counters! {
     /// Events dropped because their key started again before their end was seen: the end was
     /// missed.
     Replaced REPLACED = "replaced",
-    /// Events dropped when the instance was disabled.
+    /// Events dropped when the instance was disabled or removed, or when its module cleared it.
     Cleared CLEARED = "cleared",
     /// Events whose operation ceased to exist without an end (merged away, owner exited).
     Gone GONE = "gone",
@@ -89,7 +89,7 @@ counters! {
     Late LATE = "late",
     /// Alerts raised.
     Alerts ALERTS = "alerts",
-    /// Alerts lost because a writer a whole lap behind still held their slot in the ring.
+    /// Alerts lost because another alert, a whole lap behind or ahead, had their slot in the ring.
     AlertsLost ALERTS_LOST = "alerts_lost",
     /// Starts lost because too many events of their key were live.
     Crowded CROWDED = "crowded",
@@ -121,7 +121,7 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// Creates counters at zero. Sleeps; fails with `ENOMEM`.
+    /// Creates counters at zero. May sleep; fails with `ENOMEM`.
     pub(crate) fn new<P: Platform>() -> Result<Self> {
         let cpus = PerCpu::<Local>::zeroed::<P>()?;
         for local in cpus.iter() {
@@ -141,7 +141,7 @@ impl Stats {
         self.labels.as_ref()
     }
 
-    /// Returns the delays that are not in the row of a label: all delays, without labels.
+    /// Returns the delays that are not in the row of a label: all of them if there are no labels.
     pub(crate) fn unlabelled(&self) -> Unlabelled<'_> {
         Unlabelled(self)
     }

@@ -44,7 +44,7 @@ impl Exhausted {
     #[inline(always)]
     pub(super) fn is_known(&self) -> bool {
         // Relaxed: a cell whose return the caller knows of has ended any earlier note, and a later
-        // one exists only if a search has seen that return.
+        // note exists only if a search has seen that return.
         self.0.load(Relaxed) & STATE == KNOWN
     }
 

@@ -121,9 +121,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
         Some(until_next_search(now, timeout, first))
     }
 
-    /// Returns the current stack of the owner of an event that began at `start`, at most as
-    /// deep as the parameter `stack`. Empty if the event has no owner, or if the owner is running or is the caller.
-    /// May sleep.
+    /// Returns the current stack of the owner of an event that began at `start`, at most as deep as
+    /// the parameter `stack`. Empty if the event has no owner, or if the owner is running or is the
+    /// caller. May sleep.
     pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
         let depth = self.depth();
         if depth == 0 || owner.tid == 0 {

@@ -8,9 +8,9 @@
 //!   a batch, in order:               x x x x  --> lines; then the next pass
 //! ```
 //!
-//! An open file holds only one batch, independent of the pool's size, and each line is generated
-//! once: a reader with a small buffer costs no more than one with a large buffer. The batch grows
-//! with the pool, so that the number of passes is limited, too. Sleeps.
+//! An open file holds only one batch, and each line is generated once: a reader with a small buffer
+//! costs no more than one with a large buffer. The batch grows with the pool, so that the number of
+//! passes is limited, too. All functions may sleep.
 
 use crate::{engine::event::EventCopy, sys::procfs::Records};
 use kernel::{alloc::Flags, prelude::*};

@@ -16,7 +16,8 @@
 //! other modules have no probes, and their references may outlive them; their instances are in
 //! api/instances.rs.)
 //!
-//! All functions sleep.
+//! [`Probes::settle`] and [`Probes::details`] are called with preemption off, and
+//! [`Target::changes`] by running probes. All other functions may sleep.
 
 use super::{
     common,
@@ -58,11 +59,11 @@ use kernel::{
 
 /// The state of a tracker's instance besides the [`Core`]; usually none.
 pub(crate) trait Own: Sized + Send + Sync + 'static {
-    /// Creates the state of a new instance with these values. Sleeps.
+    /// Creates the state of a new instance with these values. May sleep.
     fn new(values: &Values) -> Result<Self>;
 
     /// Drops what is pending in this state, after the instance was disabled, while no probe runs.
-    /// Sleeps.
+    /// May sleep.
     fn clear(&self) {}
 
     /// Returns the second engine, if there is one.
@@ -70,11 +71,11 @@ pub(crate) trait Own: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Drops the outdated state of an offline CPU. Sleeps.
+    /// Drops the outdated state of an offline CPU. May sleep.
     fn cpu_gone(&self, _cpu: usize) {}
 
     /// Does the periodic work while the instance is on. Returns the nanoseconds until the next run;
-    /// `None` for never. Sleeps.
+    /// `None` for never. May sleep.
     fn run(&self) -> Option<u64> {
         None
     }
@@ -114,7 +115,7 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     const TAKES_STOCK: bool = false;
 
     /// Starts events for the operations in flight that can be detected. Called when the probes are
-    /// attached. Sleeps.
+    /// attached. May sleep.
     fn take_stock(_live: &Live<Self, K, D, O>) {}
 
     /// Returns the task that an event belongs to.
@@ -134,7 +135,7 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     fn details(core: &Core<K, D>, late: &Late<K, D>, now: u64) -> Option<Details>;
 
     /// Reports the timed-out events of the second engine, if there is one, see [`Core::expire_in`].
-    /// Sleeps.
+    /// May sleep.
     fn expire_second(_live: &Live<Self, K, D, O>) -> Option<u64> {
         None
     }
@@ -152,7 +153,7 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
         None
     }
 
-    /// Counts lost events that only the attachment knows about. Sleeps.
+    /// Counts lost events that only the attachment knows about. May sleep.
     fn collect_missed(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
 
     /// Prints an event for `pending`, as fields of a line: its owner, and all that is known before

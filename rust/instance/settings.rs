@@ -70,7 +70,7 @@ fn look_up(target: LookupTarget<'_>) -> Result<u64> {
 
 const KERNEL: Lookup<'static> = &look_up;
 
-/// Checks all settings of a line; giving one twice is a fault. May sleep for a long time, when a
+/// Parses all settings of a line; giving one twice is a fault. May sleep for a long time, when a
 /// disk or a cgroup is looked up.
 pub(crate) fn parse<'a>(
     kind: &Kind,

@@ -105,7 +105,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Creates an empty tally. Sleeps; fails with `ENOMEM`.
+    /// Creates an empty tally. May sleep; fails with `ENOMEM`.
     pub(crate) fn new<P: Platform>(counters: usize) -> Result<Self> {
         let len = counters * WORDS + 1;
         let cpus = PerCpu::try_new::<P>(|cpu| {

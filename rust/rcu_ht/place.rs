@@ -54,7 +54,8 @@ impl Place {
     }
 }
 
-/// No place: no link has this value. A free cell that links to another one has a depth as well.
+/// No place. No link has this value: in the link of a free cell, the depth is not 0 if the cell
+/// links to another one.
 pub(super) const NOWHERE: Place = Place(1);
 
 /// A slot that may hold the wanted event.

@@ -159,7 +159,7 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached observer, until dropped; the start is detached first. Dropping sleeps.
+/// An attached observer, until dropped; the start is detached first. Dropping may sleep.
 pub(crate) struct Attachment<T: Observer> {
     _accepts: Calls<T>,
     _sends: tracepoint::Attachment<T>,
@@ -167,7 +167,7 @@ pub(crate) struct Attachment<T: Observer> {
 }
 
 impl<T: Observer> Attachment<T> {
-    /// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks the tracepoint, or
+    /// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks the tracepoint, or
     /// `ENOENT` if it lacks a function, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
         let (argument, result) = (What::Argument, What::Result);

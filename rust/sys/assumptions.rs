@@ -46,12 +46,12 @@ pub(crate) struct Assumption {
     bit: u64,
     /// Its text, as shown to users.
     text: &'static CStr,
-    /// The self-test. Sleeps.
+    /// The self-test: whether the assumption holds, as far as it can see. May sleep.
     holds: fn() -> bool,
 }
 
 /// A runnable task has an `on_rq` of 1, and `se.on_rq` if it is of the fair class; a sleeping task
-/// has neither, or `se.sched_delayed`.
+/// has neither, or has `se.sched_delayed` set.
 pub(crate) static QUEUED: Assumption = Assumption {
     bit: 1,
     text: c"a task that is runnable has on_rq=1",
@@ -88,7 +88,7 @@ static ALL: [&Assumption; 4] = [&QUEUED, &WAKING_LOCK, &THROTTLE_WORK, &TIMER_BA
 /// Assumptions that failed, a bit each.
 static FAILED: Atomic<u64> = Atomic::new(0);
 
-/// Runs the self-tests, and logs failures. Sleeps; must be called once, on load, before
+/// Runs the self-tests, and logs failures. May sleep; must be called once, on load, before
 /// there are instances.
 pub(crate) fn check() {
     for assumption in ALL {

@@ -142,7 +142,7 @@ impl fmt::Display for Rwbs {
 
 /// Returns the whole disk at a device path, as in [`Operation::dev`].
 ///
-/// Sleeps. Fails with `ENOTBLK` for a partition, or if the path is not a block device, and with
+/// May sleep. Fails with `ENOTBLK` for a partition, or if the path is not a block device, and with
 /// `ENOTSUPP` for a disk whose driver uses no requests.
 pub(crate) fn lookup(path: &CStr) -> Result<u32> {
     let mut dev = 0;
@@ -152,7 +152,7 @@ pub(crate) fn lookup(path: &CStr) -> Result<u32> {
 }
 
 /// Checks a device number, as in [`Operation::dev`]. Fails as [`lookup`], or with `ENXIO` if there
-/// is no such device. Sleeps.
+/// is no such device. May sleep.
 pub(crate) fn check(dev: u32) -> Result {
     // SAFETY: Any number is valid.
     to_result(unsafe { helpers::lt_block_look(dev) })
@@ -231,7 +231,7 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
+/// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
 /// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes())

@@ -51,7 +51,7 @@ use kernel::{
 /// Number of softirq vectors.
 pub(crate) const SOFTIRQS: usize = 10;
 
-/// The local interrupts, by their positions.
+/// The names of the local interrupts, by position.
 pub(crate) const VECTORS: [&str; 6] = [
     "local_timer",
     "x86_platform_ipi",
@@ -325,8 +325,9 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(common::<T, false>())
 }
 
-/// Attaches an observer, also to those optional tracepoints (see [`missing`]) that exist. Sleeps.
-/// Fails with `ENOSYS` if the kernel lacks any other tracepoint, and then leaves nothing attached.
+/// Attaches an observer to all required tracepoints, and to those optional ones (see [`missing`])
+/// that exist. May sleep. Fails with `ENOSYS` if the kernel lacks any other tracepoint, and then
+/// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     if observer.wants_times() {
         attach_with::<T, true>(observer)

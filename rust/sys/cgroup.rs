@@ -11,7 +11,7 @@ use crate::sys::bindings;
 use core::ffi::CStr;
 use kernel::{error::to_result, prelude::*};
 
-/// Returns the number of the cgroup at a path below the root that the caller sees. Sleeps; fails
+/// Returns the number of the cgroup at a path below the root that the caller sees. May sleep; fails
 /// with `ENOENT`, or with `ENOTSUPP` on a kernel without cgroups.
 pub(crate) fn lookup(path: &CStr) -> Result<u64> {
     let mut id = 0;

@@ -17,7 +17,7 @@
 
 /*
  * Number of ticks of CLOCK_MONOTONIC that had begun when jiffies was 0. The
- * kernel begins a jiffy with each of these ticks, but may count it later. So
+ * kernel starts a jiffy with each of these ticks, but may count it later. So
  * the smallest difference seen so far is used, and is never too small: the
  * clock is read after jiffies. The value remains valid.
  */
@@ -78,8 +78,9 @@ notrace u64 lt_kthread_work_function(const struct kthread_work *work)
 
 /*
  * Whether the memory at this address looks like a work item that waits for its
- * kthread worker: see lt_work_is_queued(). In one critical section, the worker
- * takes a work item off its list and makes it the current one.
+ * kthread worker: see lt_work_is_queued(). The worker takes an item off its
+ * list and makes it the current one in one critical section, before it reports
+ * the start: so the current item counts as waiting.
  */
 notrace bool lt_kthread_work_is_queued(u64 address, u64 function)
 {

@@ -279,7 +279,7 @@ void lt_fprobe_unload(void)
 			nr, sizeof(*slot));
 }
 
-/* Whether a registered probe follows this function. In a handler. */
+/* Whether a registered probe follows this function. Called in a handler. */
 static notrace bool lt_is_of(const struct fprobe *fp, unsigned long function)
 {
 	/* Freed after a grace period; NULL if the probe is being removed. */
@@ -497,7 +497,7 @@ int lt_function_check(const char *name)
 	return -ENOTSUPP;
 }
 
-/* None of these is called: there is no probe. */
+/* There is no probe: of these, only lt_fprobe_unload() is ever called. */
 
 void lt_fprobe_free(struct lt_fprobe *probe)
 {

@@ -17,7 +17,7 @@ struct lt_fprobe {
 	void *owner;
 	/* For the handlers of a probe that is measured, or NULL. */
 	void *measured;
-	/* The first of the functions, as it is passed to handlers. */
+	/* Address of the first of the functions, as passed to handlers. */
 	unsigned long function;
 	/* NULL-terminated. */
 	struct module **modules;
@@ -26,20 +26,23 @@ struct lt_fprobe {
 /* Whether this kernel has the necessary features. */
 bool lt_fprobe_possible(void);
 
-/* Registers a probe; either handler may be NULL. ERR_PTR on failure. Sleeps. */
+/*
+ * Registers a probe; either handler may be NULL. Returns an ERR_PTR on failure.
+ * May sleep.
+ */
 struct lt_fprobe *lt_fprobe_new(const char *name, fprobe_entry_cb entry,
 				fprobe_exit_cb exit, size_t data_size,
 				void *owner, void *measured);
-/* No handler is called after this returns. Sleeps. */
+/* No handler is called after this returns. May sleep. */
 void lt_fprobe_free(struct lt_fprobe *probe);
 u64 lt_fprobe_missed(const struct lt_fprobe *probe);
 /*
- * In an exit handler: whether the function is one of the probe's, or one of a
- * former probe at the same address.
+ * In an exit handler: whether the probe follows the function that returns. If
+ * not, its entry belonged to a former probe at the same address.
  */
 bool lt_fprobe_follows(const struct lt_fprobe *probe, unsigned long function);
 
-/* Called when the module is unloaded, and no probe is left. Sleeps. */
+/* Called when the module is unloaded, and no probe is left. May sleep. */
 void lt_fprobe_unload(void);
 
 /*
@@ -57,22 +60,22 @@ u64 lt_fprobe_result(struct ftrace_regs *regs);
 struct lt_calls;
 typedef void (*lt_calls_fn)(void *owner, u64 word);
 
-/* Returns an ERR_PTR on failure. Sleeps. */
+/* Returns an ERR_PTR on failure. May sleep. */
 struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
 			      lt_calls_fn fn, void *owner);
-/* Nothing is called after this returns. Sleeps. */
+/* Nothing is called after this returns. May sleep. */
 void lt_calls_free(struct lt_calls *calls);
 
 /*
- * Finds the addresses of the functions of this name that can be followed, also
- * in modules. Returns their number, at most `max`; or -ENOENT if there is none,
- * -ENOMEM, or -EOPNOTSUPP. Sleeps.
+ * Finds the addresses of the functions of this name that can be followed, in
+ * the kernel and in modules. Returns their number, at most `max`; or -ENOENT if
+ * there is none, -ENOMEM, or -EOPNOTSUPP. May sleep.
  */
 int lt_functions_find(const char *name, u64 *out, u32 max);
 
 /*
- * Whether there is a function of this name that can be followed; -ENOTSUPP on a
- * kernel without CONFIG_FPROBE. Sleeps.
+ * Returns 0 if a function of this name can be followed, or an error, such as
+ * -ENOTSUPP on a kernel without CONFIG_FPROBE. May sleep.
  */
 int lt_function_check(const char *name);
 

@@ -5,7 +5,7 @@
  *
  * Functions that may run in a probe, or on the path of an alert to its readers,
  * are notrace: a tracer that traced them would trace itself. The others can be
- * traced, also by this module (tests/vm/own-functions.sh).
+ * traced, even by this module (tests/vm/own-functions.sh).
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -193,13 +193,13 @@ notrace u32 lt_task_cpu(const struct task_struct *task)
 	return task_cpu(task);
 }
 
-/* Whether the lock is held that every waking by another task takes. */
+/* Whether pi_lock is held, which every waking by another task takes. */
 notrace bool lt_task_waking_locked(struct task_struct *task)
 {
 	return raw_spin_is_locked(&task->pi_lock);
 }
 
-/* Whether its cgroup's quota or its SCHED_DEADLINE runtime throttles a task. */
+/* Whether a task is throttled: by its cgroup's quota, or as SCHED_DEADLINE. */
 notrace bool lt_task_throttled(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -328,7 +328,7 @@ notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
 
 notrace u32 lt_stack_here(u64 *entries, u32 size)
 {
-	/* There is room for our own functions, the innermost ones. */
+	/* Room for our own functions, too: the innermost, skipped below. */
 	unsigned long addresses[LT_STACK_MAX + 8];
 	u32 i = 0, len, n = 0;
 
@@ -802,7 +802,7 @@ int lt_block_lookup(const char *path, u32 *dev)
 
 void lt_block_rwbs(char out[16], u32 flags)
 {
-	/* RWBS_LEN of include/trace/events/block.h, which cannot be included here. */
+	/* RWBS_LEN of trace/events/block.h, which cannot be included here. */
 	memset(out, 0, 16);
 	blk_fill_rwbs(out, (__force blk_opf_t)flags);
 }

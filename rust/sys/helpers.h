@@ -57,7 +57,7 @@ void *lt_percpu_alloc(size_t size, size_t align);
 void lt_percpu_free(void *base);
 void *lt_percpu_on(void *base, unsigned int cpu);
 
-/* Whether about this many bytes can be allocated without killing a task. */
+/* Whether this many bytes are less than half of the available memory. */
 bool lt_memory_available(size_t bytes);
 
 /* The current task: ids, start time in ns of CLOCK_MONOTONIC, 16-byte name. */
@@ -100,10 +100,11 @@ u64 lt_cgroup_of(u32 tid);
 
 /*
  * Self-tests, see assumptions.rs: true unless they find a contradiction. They
- * sleep.
+ * may sleep.
  *
- * lt_assume_asleep() calls a function with a task that is off the CPU and in
- * a sleeping state, its pi_lock held, until that returns true.
+ * lt_assume_asleep() calls a function with kthreadd, its pi_lock held, if it is
+ * off the CPU and in a sleeping state. If the function returns false, it is
+ * called again, for at most 20 ms in all.
  */
 bool lt_assume_asleep(bool (*see)(struct task_struct *task));
 bool lt_assume_throttle_work(void);
@@ -126,7 +127,10 @@ enum lt_user_end {
 	LT_USER_NONE,
 	/* At the outermost function: its frame pointer or return address is 0. */
 	LT_USER_OUTERMOST,
-	/* At a frame pointer that is not aligned, or does not increase. */
+	/*
+	 * At a frame pointer that is not aligned, is below the stack pointer,
+	 * or does not increase.
+	 */
 	LT_USER_BROKEN,
 	/* At an address that cannot be read without a page fault. */
 	LT_USER_UNREADABLE,
@@ -139,13 +143,13 @@ enum lt_user_end {
 #define LT_USER_STACK_MAX 16
 
 /*
- * At most size addresses of the current task in user space: the next instruction,
- * then return addresses. Any context, with preemption off.
+ * At most size addresses of the current task in user space: the next
+ * instruction, then return addresses. Any context, with preemption off.
  */
 enum lt_user_end lt_user_stack(u64 *entries, u32 size, u32 *len);
-/* The name of an address as in /proc/PID/stack; its length, 0 for none. */
+/* The name of an address as in /proc/PID/stack; returns its length, or 0. */
 u32 lt_symbol(char *out, size_t size, u64 address);
-/* The name of the function at this address, without an offset; its length. */
+/* The name of the function at this address, no offset; returns its length. */
 u32 lt_function(char *out, size_t size, u64 address);
 /* A pointer as %p prints it: a pseudonym. Returns its length. */
 u32 lt_hashed(char *out, size_t size, u64 pointer);
@@ -166,20 +170,20 @@ void lt_waker_poll(struct lt_waker *waker, struct file *file,
 		   struct poll_table_struct *table);
 /* Number of callbacks of wakers that run, on all CPUs. */
 extern atomic_t lt_callbacks;
-/* Whether one of them runs in the current task. With preemption off. */
+/* Whether such a callback runs in the current task. With preemption off. */
 bool lt_is_waking(void);
 
 /* Work in a kernel thread, repeated when a schedule (periodic.rs) decides. */
 struct lt_periodic;
 typedef void (*lt_periodic_fn)(struct lt_periodic *periodic, void *owner);
 
-/* Called before the first is made, and after the last is freed. They sleep. */
+/* Call before the first is made, and after the last is freed. May sleep. */
 int lt_periodic_init(void);
 void lt_periodic_exit(void);
 
 /*
- * do_work and take_over are called by workers, look in hard interrupts. The
- * schedule must be stopped before the free.
+ * do_work() and take_over() are called by workers, look() in hard interrupts.
+ * The schedule must be stopped before lt_periodic_free().
  */
 struct lt_periodic *lt_periodic_new(lt_periodic_fn do_work,
 				    lt_periodic_fn take_over,
@@ -190,7 +194,7 @@ void lt_periodic_kick(struct lt_periodic *periodic);
 unsigned long lt_periodic_lock(struct lt_periodic *periodic);
 void lt_periodic_unlock(struct lt_periodic *periodic, unsigned long flags);
 
-/* Called under the lock; the watch, on this CPU, calls look. */
+/* To be called under the lock. The watch, on this CPU, calls look(). */
 void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at);
 void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at);
 /* Queues the takeover on a CPU that is online, and cancels it elsewhere. */
@@ -256,7 +260,7 @@ void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
 
 /* Tracepoints of the kernel, by name */
 struct tracepoint *lt_tracepoint_find(const char *name);
-/* Whether it has the arguments that our probes take; true without a probe. */
+/* Whether the tracepoint, if listed, has the arguments that our probes take. */
 bool lt_tracepoint_fits(const char *name);
 void lt_tracepoint_sync(void);
 
@@ -269,8 +273,8 @@ bool lt_syscall_is_compat(void);
 void lt_irq_action_name(const void *action, u64 out[4]);
 
 /*
- * Offsets of the clock and of its time minus CLOCK_MONOTONIC in the base of a
- * high-resolution timer: since 7.3 the kernel crate lacks these fields.
+ * Where the base of a high-resolution timer has the time of its clock minus
+ * CLOCK_MONOTONIC, and the clock's id: since 7.3 the kernel crate lacks both.
  */
 enum {
 	LT_CLOCK_BASE_OFFSET = offsetof(struct hrtimer_clock_base, offset),
@@ -282,22 +286,22 @@ enum {
 
 void lt_clock_offsets(u64 out[LT_CLOCKS]);
 
-/* A timer of the timer wheel whose function is called. Times are of CLOCK_MONOTONIC. */
+/* A timer of the timer wheel whose function is about to be called. */
 struct lt_timer {
-	u64 due;	/* the requested time */
+	u64 due;	/* the requested time, of CLOCK_MONOTONIC */
 	u64 latest;	/* the time to which the wheel rounded it */
 	u64 function;
 };
 
 /*
- * A timer of the timer wheel whose function is called, on a base whose clock is
- * `baseclk`. `due` is the start of the requested jiffy, `latest` of the jiffy
- * to which the wheel rounded it. Both are wrong by at most a tick.
+ * Describes a timer of the wheel, on a base whose clock is `baseclk`. `due` is
+ * the start of the requested jiffy, `latest` of the jiffy to which the wheel
+ * rounded it. Both are wrong by at most a tick.
  */
 void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 		    struct lt_timer *out);
 
-/* Whether it may be arbitrarily late while its CPU is idle. */
+/* Whether a timer may be arbitrarily late while its CPU is idle. */
 bool lt_wheel_timer_is_deferrable(const struct timer_list *timer);
 
 /*
@@ -311,7 +315,7 @@ bool lt_task_in_syscall(struct task_struct *task);
 
 /* Tasks that do not run: waiting.c */
 
-/* The system call that a task has made last. */
+/* The last system call of a task. */
 struct lt_syscall {
 	s64 number;	/* below 0 for none */
 	s64 result;	/* of the call, as it is now */
@@ -387,23 +391,23 @@ u32 lt_socket_address(char *out, size_t size, u16 family, const u64 address[2],
 		      u16 port);
 
 /* Work items: workqueue.c */
-/* Finds where the names of workqueues are, if the kernel has BTF. Sleeps. */
+/* Finds where the names of workqueues are, if the kernel has BTF. May sleep. */
 void lt_wq_find_names(void);
 void lt_wq_name_of(const struct pool_workqueue *pwq, u64 out[4]);
 u64 lt_work_function(const struct work_struct *work);
-/* Whether a valid work waits for a worker. */
+/* Whether a valid work item waits for a worker. */
 bool lt_work_is_listed(const struct work_struct *work);
-/* Whether a work waits for a worker; both addresses may be stale. */
+/* Whether a work item waits for a worker; both addresses may be stale. */
 bool lt_work_is_queued(u64 work, u64 function);
 
-/* Works of kthread workers: deferred.c */
+/* Work items of kthread workers: deferred.c */
 u64 lt_kthread_work_function(const struct kthread_work *work);
-/* Whether a work waits for its worker; both addresses may be stale. */
+/* Whether a work item waits for its worker; both addresses may be stale. */
 bool lt_kthread_work_is_queued(u64 work, u64 function);
 
 /* Our own tracepoints */
 
-/* The trackers that have one of their own, alert_NAME. */
+/* The trackers that have a tracepoint of their own, alert_NAME. */
 enum lt_traced {
 	LT_TRACED_NOT,
 #define LT_TRACED(tracker) LT_TRACED_##tracker,
@@ -413,7 +417,7 @@ enum lt_traced {
 
 void lt_trace_alert(enum lt_traced traced, const struct lt_alert *alert);
 bool lt_trace_alert_enabled(enum lt_traced traced);
-/* LT_TRACED_NOT if the tracker of this name has none. */
+/* LT_TRACED_NOT if the tracker of this name has no tracepoint of its own. */
 enum lt_traced lt_traced_of(const char *tracker);
 
 #endif /* _LATENCY_TRACKER_HELPERS_H */

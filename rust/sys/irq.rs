@@ -81,7 +81,8 @@ impl Action<'_> {
         {
             use kernel::page::PAGE_SIZE;
             const SIZE: usize = NAME_WORDS * size_of::<u64>();
-            // SAFETY: Valid by the type invariant; the field is set before the handler may be called.
+            // SAFETY: Valid by the type invariant; the field is set before the handler may be
+            // called.
             let name = unsafe { addr_of!((*self.raw.as_ptr()).name).read() };
             // The name must be within one page, and not start at its first byte: this excludes
             // NULL, too.
@@ -190,8 +191,8 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T, false>())
 }
 
-/// Attaches an observer of handlers. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint,
-/// and then leaves nothing attached.
+/// Attaches an observer of handlers. May sleep. Fails with `ENOSYS` if the kernel lacks a
+/// tracepoint, and then leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes::<T, false>())
 }

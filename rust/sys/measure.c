@@ -14,7 +14,7 @@
  * no free counter is not counted.
  *
  * lt_measure_begin() and lt_measure_end() run in probes; lt_measure_start() and
- * lt_measure_stop() sleep.
+ * lt_measure_stop() may sleep.
  */
 #include <linux/bits.h>
 #include <linux/cpuhotplug.h>
@@ -149,7 +149,7 @@ static notrace bool lt_event_read(struct perf_event *event, u64 *count)
 #endif /* CONFIG_PERF_EVENTS */
 
 /*
- * Counters are at least 40 bits wide, and no section lasts that long: the
+ * Counters are at least 40 bits wide, and no section counts that far: the
  * difference is right even if the counter has wrapped.
  */
 #define LT_WIDTH GENMASK_ULL(39, 0)
@@ -217,7 +217,7 @@ static int lt_measure_online(unsigned int cpu)
 			WRITE_ONCE(lt_errors[i], PTR_ERR(event));
 			continue;
 		}
-		/* Complete before an interrupt of that CPU can find it. */
+		/* Release: that CPU finds only a complete event. */
 		smp_store_release(&events->of[i], event);
 		WRITE_ONCE(lt_cpus[i], lt_cpus[i] + 1);
 	}

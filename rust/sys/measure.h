@@ -30,7 +30,7 @@ const char *lt_measure_text(void);
 /*
  * Starts counting events, by their positions in the table of measure.c, on each
  * CPU that is or comes online. An event that cannot be counted is not an error.
- * Called once; both sleep.
+ * Called once; both functions may sleep.
  */
 int lt_measure_start(const u32 *events, u32 nr);
 void lt_measure_stop(void);

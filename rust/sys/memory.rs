@@ -3,7 +3,7 @@
 //! Arrays allocated on a chosen NUMA node, and values for each CPU on its own node.
 //!
 //! The `kernel` crate's vectors cannot be allocated on a node yet, though its allocators can do so,
-//! and it has no per-CPU memory. All functions that allocate sleep.
+//! and it has no per-CPU memory. All functions that allocate may sleep.
 
 use crate::{
     engine::platform::Platform,
@@ -31,8 +31,8 @@ pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
 /// Size in bytes above which [`check`] looks at the available memory.
 const LARGE: usize = 1 << 20;
 
-/// Fails with `ENOMEM` if this much memory, in bytes, is not available. Called before large
-/// allocations, so that they do not invoke the OOM killer.
+/// Fails with `ENOMEM` for more than [`LARGE`] bytes, unless they are less than half of the
+/// available memory. Called before allocations, so that a large one does not invoke the OOM killer.
 pub(crate) fn check(bytes: usize) -> Result {
     // SAFETY: No requirements.
     if bytes > LARGE && !unsafe { bindings::lt_memory_available(bytes) } {
@@ -164,9 +164,9 @@ unsafe impl Zeroes for Atomic<u64> {}
 unsafe impl<T: Zeroes, const N: usize> Zeroes for [T; N] {}
 
 impl<T> PerCpu<T> {
-    /// Creates the values. Sleeps; fails with `ENOMEM`, or with the error of `make`.
+    /// Creates the values. May sleep; fails with `ENOMEM`, or with the error of `make`.
     pub(crate) fn try_new<P: Platform>(mut make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
-        // SAFETY: No requirements; sleeps.
+        // SAFETY: No requirements; may sleep.
         let base = unsafe { bindings::lt_percpu_alloc(size_of::<T>(), align_of::<T>()) };
         let base: NonNull<T> = NonNull::new(base.cast()).ok_or(ENOMEM)?;
         for cpu in possible() {
@@ -191,14 +191,14 @@ impl<T> PerCpu<T> {
         })
     }
 
-    /// Creates the values in place, all zero. Fails with `ENOMEM`. Sleeps.
+    /// Creates the values in place, all zero. Fails with `ENOMEM`. May sleep.
     pub(crate) fn zeroed<P: Platform>() -> Result<Self>
     where
         T: Zeroes,
     {
         // Each value has its own cache lines.
         let align = align_of::<T>().max(64);
-        // SAFETY: No requirements; sleeps.
+        // SAFETY: No requirements; may sleep.
         let base = unsafe { bindings::lt_percpu_alloc(size_of::<T>(), align) };
         // INVARIANT: The memory is zeroed, which is a value of `T`.
         Ok(Self {

@@ -205,7 +205,7 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached observer, until dropped; the start is detached first. Dropping sleeps.
+/// An attached observer, until dropped; the start is detached first. Dropping may sleep.
 pub(crate) struct Attachment<T: Observer> {
     _probes: tracepoint::Attachment<T>,
     _merges: Calls<T>,
@@ -213,7 +213,7 @@ pub(crate) struct Attachment<T: Observer> {
 }
 
 impl<T: Observer> Attachment<T> {
-    /// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, or
+    /// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, or
     /// `ENOENT` if it lacks a function, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
         // SAFETY: They may be called with a valid `T`; of their packets only the address is used.

@@ -5,7 +5,7 @@
  *
  *   timer      queues the work where it fires
  *   watch      calls look(), on a second CPU
- *   takeover   a work that is queued on a given CPU
+ *   takeover   a work item that is queued on a given CPU
  *
  * The schedule is under a raw spinlock, since the watch is a hard interrupt on
  * PREEMPT_RT, too.
@@ -26,7 +26,7 @@
 #include "helpers.h"
 
 /*
- * A workqueue of our own. A search may take 100 ms: on system_highpri_wq, whose
+ * A workqueue of our own. One run may take 100 ms: on system_highpri_wq, whose
  * workers run one at a time on a CPU, it would delay other work items by as
  * much. A CPU-intensive work item does not count towards this limit. The
  * workqueue is still per-CPU: the watch relies on a worker running where the
@@ -221,8 +221,8 @@ static struct lt_periodic *lt_memory_work;
 static enum cpuhp_state lt_memory_state;
 
 /*
- * Only requests the work: it takes locks under which other tasks register
- * probes, and those wait for CPU hotplug.
+ * Only requests the work: the work takes locks under which other tasks register
+ * probes, and those tasks wait for CPU hotplug.
  */
 static int lt_cpu_dead(unsigned int cpu)
 {
@@ -247,7 +247,7 @@ void lt_memory_work_stop(void)
 {
 	cpuhp_remove_state_nocalls(lt_memory_state);
 	WRITE_ONCE(lt_memory_work, NULL);
-	/* Probes use the pointer with preemption off: none is left. */
+	/* Probes use the pointer with preemption off: waits for them. */
 	synchronize_rcu();
 }
 

@@ -61,8 +61,9 @@ unsafe extern "C" fn hit<S, T: Observer<S>>(
     }
 }
 
-/// Attaches an observer, until the result is dropped. Sleeps. Fails with `ENOENT` if there is no
-/// such tracepoint in the kernel proper.
+/// Attaches an observer, until the result is dropped. May sleep. Fails with `ENOENT` if there is no
+/// such tracepoint in the kernel proper, or if its arguments are not those that our own probes of
+/// it take.
 pub(crate) fn attach<S, T: Observer<S>>(name: &CStr, observer: Arc<T>) -> Result<Attachment<T>> {
     if Tracepoint::find(name).is_none() {
         return Err(ENOENT);

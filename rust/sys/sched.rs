@@ -14,12 +14,12 @@
 //!
 //! # Contexts
 //!
-//! Preemption is off in all probes except those of exits. At a switch and at the first waking of a
-//! new task, interrupts are off, too, and raw spinlocks are held: the runqueue's, and for a new
-//! task also its own. At any other waking, from any context but NMI, the lock of the wakee is held
-//! with interrupts off; but a task that wakes itself (`try_to_wake_up(current)`) holds no lock, and
-//! has interrupts on. Taking one of these locks again is a deadlock: no wakeup, no timer, no
-//! printk; use irq_work instead.
+//! Preemption is off in all probes except the probes of exits. At a switch and at the first waking
+//! of a new task, interrupts are off, too, and raw spinlocks are held: the runqueue's, and for a
+//! new task also its own. At any other waking, from any context but NMI, the lock of the wakee is
+//! held with interrupts off; but a task that wakes itself (`try_to_wake_up(current)`) holds no
+//! lock, and has interrupts on. Taking one of these locks again is a deadlock: no wakeup, no timer,
+//! no printk; use irq_work instead.
 
 use crate::{
     engine::platform::Platform,
@@ -126,13 +126,13 @@ impl State {
         self.state & bindings::TASK_FROZEN != 0
     }
 
-    /// Whether the task is being woken, and has gone to sleep before.
+    /// Whether the task is being woken from a sleep (`TASK_WAKING`).
     #[inline(always)]
     pub(crate) fn is_waking(self) -> bool {
         self.state == bindings::TASK_WAKING
     }
 
-    /// Whether a task sleeps in exactly this state.
+    /// Whether the task has exactly this state now.
     #[inline(always)]
     pub(crate) fn is_that_of(self, task: &TaskRef<'_>) -> bool {
         self.state == task.state()
@@ -247,7 +247,7 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T, false>())
 }
 
-/// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
+/// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
 /// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes::<T, false>())
@@ -299,8 +299,8 @@ pub(crate) fn missing_exits<T: ExitObserver>() -> Option<&'static CStr> {
     tracepoint::missing(exit_probes::<T>())
 }
 
-/// Attaches an [`ExitObserver`]. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and
-/// then leaves nothing attached.
+/// Attaches an [`ExitObserver`]. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint,
+/// and then leaves nothing attached.
 pub(crate) fn attach_to_exits<T: ExitObserver>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, exit_probes())
 }

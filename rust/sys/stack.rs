@@ -54,8 +54,8 @@ impl Stack {
         stack
     }
 
-    /// Saves at most `depth` entries of the stack of a task that is off the CPU. Any context except
-    /// that task's own.
+    /// Saves at most `depth` entries of the stack of a task that is off the CPU; empty for the
+    /// current task. Any context.
     pub(crate) fn of_task(task: &TaskRef<'_>, depth: usize) -> Self {
         let mut stack = Self::EMPTY;
         if depth == 0 {

@@ -10,8 +10,8 @@
 //!                              waiting        sched_process_exit: there is no way back
 //! ```
 //!
-//! A call that a signal ends also exits; a task that is inside a call when an observer is attached
-//! exits from it without an entry.
+//! A call that a signal ends also reaches `sys_exit`. If a task is inside a call when an observer
+//! is attached, the observer sees an exit without an entry.
 //!
 //! C headers: [`include/trace/events/syscalls.h`](srctree/include/trace/events/syscalls.h),
 //! [`include/asm-generic/syscall.h`](srctree/include/asm-generic/syscall.h)
@@ -216,7 +216,7 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
+/// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
 /// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     let wants_switches = observer.wants_switches();

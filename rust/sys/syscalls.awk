@@ -3,14 +3,14 @@
 # syscalls.awk: generates tables of system call names from bindgen's constants for the kernel's
 # <asm/unistd.h>.
 #
-# The code of a name is its number. If only the 32-bit calls of a 64-bit kernel have the name, it is their number + 512.
+# The code of a name is its number; for a name that only 32-bit calls of a 64-bit kernel have, that number + 512.
 # LT_SYSCALLS are all names with their codes, LT_COMPAT_SYSCALLS the codes of the 32-bit calls by number.
 
 BEGIN { FS = "[ :;=]+"; LIMIT = 512; NONE = 2 * LIMIT - 1 }
 
 /^pub const __NR_/ {
 	name = substr($3, 6)
-	# Skips the number of calls, the other ABI, and names that only serve other macros.
+	# Skips the number of calls, other ABIs, and names that only serve other macros.
 	if (name ~ /syscalls$/ || name ~ /^(x32|compat|3264)_/ || $5 >= LIMIT) next
 	if (sub(/^(ia32|compat32)_/, "", name)) {
 		compat[$5 + 0] = name

@@ -15,7 +15,7 @@ use core::{
 };
 use kernel::bindings;
 
-/// Ids of a task in the initial namespace, and its command name.
+/// Ids of a task in the initial namespace, its start time, and its command name.
 #[derive(Clone, Copy)]
 pub(crate) struct Task {
     /// Thread group id.
@@ -71,8 +71,8 @@ mod in_place {
     #[inline(always)]
     pub(super) fn current() -> *mut bindings::task_struct {
         let task;
-        // SAFETY: Reads a per-CPU variable. It is the same on every CPU where the caller may run, so
-        // reads may be merged and moved: `pure` and `nomem`.
+        // SAFETY: Reads a per-CPU variable. It is the same on every CPU where the caller may run,
+        // so reads may be merged and moved: `pure` and `nomem`.
         unsafe {
             asm!(
                 "mov {task}, qword ptr gs:[rip + {current}]",
@@ -294,7 +294,8 @@ impl<'a> TaskRef<'a> {
         }
     }
 
-    /// Returns the kernel's priority: 0-98 real-time, 100-139 by nice value, 120 for 0.
+    /// Returns the kernel's priority: -1 for SCHED_DEADLINE, 0 to 98 for real-time tasks, 100 to
+    /// 139 by nice value (120 for nice 0).
     #[inline(always)]
     pub(crate) fn prio(&self) -> i32 {
         read!(self, prio)
@@ -361,8 +362,8 @@ impl<'a> TaskRef<'a> {
         read!(self, flags) & bindings::PF_USER_WORKER != 0
     }
 
-    /// Returns the state in which the task waits, or is about to: `TASK_...`. A waking does not
-    /// change it.
+    /// Returns the state in which the task waits, or is about to: `TASK_...`. At `sched_waking`,
+    /// the waking has not changed it yet.
     #[inline(always)]
     pub(crate) fn state(&self) -> u32 {
         read!(self, __state)
@@ -410,7 +411,7 @@ impl<'a> TaskRef<'a> {
         self.is_on_cpu() | on_rq
     }
 
-    /// Whether the task has exited, or is exiting and will not sleep again as itself.
+    /// Whether the task has exited, or is in the last part of its exit (`exit_state` is set).
     pub(crate) fn has_exited(&self) -> bool {
         read!(self, exit_state) != 0
     }
@@ -470,7 +471,7 @@ impl<'a> TaskRef<'a> {
         if on_rq == 0 || read!(self, se.sched_delayed) != 0 {
             return false;
         }
-        // Its CPU dequeues it in the end: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
+        // Its CPU dequeues it later: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
         // order, so a task that still seems to be on the queue may be asleep. Tasks of other
         // classes also have an se.on_rq of 0; tasks of sched_ext count as asleep if they were
         // preempted on their way to sleep, and so does a task that is off the queue to get another

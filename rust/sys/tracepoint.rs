@@ -55,7 +55,7 @@ impl Tracepoint {
 }
 
 /// Whether a tracepoint has the arguments that our probes take, in the headers that this module was
-/// built with. True for tracepoints without a probe of ours, and for names of no tracepoint.
+/// built with. True for tracepoints without a probe of ours, and for any other name.
 pub(crate) fn fits(name: &CStr) -> bool {
     // SAFETY: The name is a C string that outlives the call.
     unsafe { crate::sys::bindings::lt_tracepoint_fits(name.as_ptr().cast()) }
@@ -286,7 +286,7 @@ unsafe extern "C" fn measured<T: Target>(
     measure::around(&*this.meter, |guard| this.with.changes(guard), run);
 }
 
-/// Attached probes, which are called with a `T` until this is dropped. Dropping sleeps.
+/// Attached probes, which are called with a `T` until this is dropped. Dropping may sleep.
 pub(crate) struct Attachment<T> {
     attached: KVec<Attached>,
     /// This and `with` stay alive until the last probe has returned.
@@ -295,7 +295,7 @@ pub(crate) struct Attachment<T> {
 }
 
 impl<T: Target> Attachment<T> {
-    /// Attaches probes in their order. Sleeps. Fails with `ENOSYS` if the kernel lacks a
+    /// Attaches probes in their order. May sleep. Fails with `ENOSYS` if the kernel lacks a
     /// tracepoint, or `ENOMEM`, and then leaves nothing attached.
     pub(crate) fn new<'a>(
         with: Arc<T>,
@@ -320,7 +320,8 @@ impl<T: Target> Attachment<T> {
         Ok(this)
     }
 
-    /// Returns the function that the tracepoint of a probe calls, and its first argument. Sleeps.
+    /// Returns the function that the tracepoint of a probe calls, and its first argument. May
+    /// sleep.
     fn called(&mut self, probe: &Probe<'_, T>) -> Result<(*mut c_void, *mut c_void)> {
         let Some(meter) = self.with.meter(probe.tracepoint) else {
             let data = Arc::as_ptr(&self.with).cast_mut().cast();
@@ -407,7 +408,7 @@ impl Drop for Attached {
     }
 }
 
-/// Waits until no detached probe is running. Sleeps.
+/// Waits until no detached probe is running. May sleep.
 pub(crate) fn synchronize() {
     // SAFETY: Called where sleeping is allowed.
     unsafe { crate::sys::bindings::lt_tracepoint_sync() };

@@ -14,7 +14,7 @@ LT_TRACEPOINT(block_rq_merge, struct request *);
 LT_TRACEPOINT(block_rq_complete, struct request *, blk_status_t, unsigned int);
 LT_TRACEPOINT(block_io_done, struct request *);
 
-/* sched.rs */
+/* sched.rs, causes.rs, syscall.rs */
 LT_TRACEPOINT(sched_switch, bool, struct task_struct *, struct task_struct *,
 	      unsigned int);
 LT_TRACEPOINT(sched_waking, struct task_struct *);

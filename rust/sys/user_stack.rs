@@ -33,7 +33,7 @@ pub(crate) enum Ended {
     None,
     /// At the outermost function.
     Outermost,
-    /// At a frame pointer that is not aligned, or does not increase.
+    /// At a frame pointer that is not aligned, is below the stack pointer, or does not increase.
     Broken,
     /// At an address that cannot be read without a page fault.
     Unreadable,

@@ -67,7 +67,7 @@ impl Handle {
     }
 }
 
-/// A [`Handle`] with the state of its callbacks. Dropping it waits for both callbacks; sleeps.
+/// A [`Handle`] with the state of its callbacks. Dropping it waits for both callbacks; may sleep.
 pub(crate) struct Waker<T: Callbacks> {
     handle: Handle,
     state: KBox<T>,
@@ -79,7 +79,7 @@ unsafe impl<T: Callbacks> Send for Waker<T> {}
 unsafe impl<T: Callbacks> Sync for Waker<T> {}
 
 impl<T: Callbacks> Waker<T> {
-    /// Creates a waker. Sleeps; fails with `ENOMEM`.
+    /// Creates a waker. May sleep; fails with `ENOMEM`.
     pub(crate) fn new(state: T) -> Result<Self> {
         let state = KBox::new(state, GFP_KERNEL)?;
         let owner = core::ptr::from_ref(&*state).cast_mut().cast::<c_void>();

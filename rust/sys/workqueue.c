@@ -113,24 +113,24 @@ notrace u64 lt_work_function(const struct work_struct *work)
 	return (unsigned long)READ_ONCE(work->func);
 }
 
-/* Whether a work is queued and not taken yet: on a list, not on a timer. */
+/* Whether a work item is on a list: neither taken yet, nor on a timer. */
 notrace bool lt_work_is_listed(const struct work_struct *work)
 {
 	const long listed = BIT(WORK_STRUCT_PENDING_BIT) |
 			    BIT(WORK_STRUCT_PWQ_BIT);
 
-	/* A delayed work and its work have the same address. */
+	/* A delayed_work and its work_struct have the same address. */
 	BUILD_BUG_ON(offsetof(struct delayed_work, work) != 0);
 	return (atomic_long_read(&work->data) & listed) == listed;
 }
 
 /*
- * The work may be gone, and its memory reused: the only assumption is that
- * reading kernel memory in this way does not fault. One case cannot be ruled
- * out: the address was vmalloc()ed or a module's, and the registers of a device
- * are now mapped there, some of which change when they are read. Works are
- * usually in kmalloc()ed or static memory, neither of which becomes such a
- * mapping, unless a module with static works is unloaded.
+ * The work item may be gone, and its memory reused: the only assumption is that
+ * reading the address has no side effect. One case cannot be ruled out: the
+ * address was vmalloc()ed or a module's, and the registers of a device are now
+ * mapped there, some of which change when they are read. Work items are usually
+ * in kmalloc()ed or static memory, neither of which becomes such a mapping,
+ * unless a module with static work items is unloaded.
  */
 notrace bool lt_work_is_queued(u64 address, u64 function)
 {

@@ -11,12 +11,13 @@
 //! ```
 //!
 //! An event starts when a task submits the request (`block_io_start`): `current` is then the
-//! submitter, which for buffered writes is a writeback worker. The filter is applied only here.
-//! Later steps add their times to the event; a request that goes directly to the driver is never
-//! inserted. The key is the address of the request; only one request has this key at a time:
+//! submitter, which for buffered writes is a writeback worker. `dev` is checked only here, except
+//! for the block layer's own flushes, whose events start when they are issued. Later steps add
+//! their times to the event; a request that goes directly to the driver is never inserted. The key
+//! is the address of the request; only one request has this key at a time:
 //!
-//! - *requeued* requests keep their first issue as the start: the submitter has been waiting since
-//!   then;
+//! - *requeued* requests keep their start, from before they were returned: the submitter has been
+//!   waiting since then;
 //! - *merged* requests cease to exist (`gone`, `merged`);
 //! - *partial* completions are counted; the last completion ends the event;
 //! - requests that complete without ever having been issued have no delay to measure (`gone`,
@@ -25,8 +26,8 @@
 //! - a write that is part of a flush sequence completes twice: the completion of its data is
 //!   measured; the completion of the whole sequence, which has no bytes, is ignored;
 //! - requests that leave without completing (`block_io_done` alone) are `gone`, `aborted`;
-//! - a request that is issued twice without having been requeued is a new request at the same
-//!   address; the end of its predecessor was missed (`replaced`).
+//! - a request that is inserted or issued a second time without having been requeued is a new
+//!   request at the same address; the end of its predecessor was missed (`replaced`).
 //!
 //! # Contexts
 //!

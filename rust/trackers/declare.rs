@@ -15,7 +15,8 @@
 //!
 //! # Contexts
 //!
-//! The tracker's functions run in the context of their tracepoint, with preemption off.
+//! The functions named in `probes` run in the context of their tracepoint, with preemption off. A
+//! tracker with `attach` is called by a file of `sys`, whose head describes the contexts.
 
 pub(super) use super::tasks::{self, Guard};
 pub(super) use crate::{
@@ -125,7 +126,7 @@ pub(super) trait Events<const K: usize> {
     type Detail: Record;
 
     /// Returns the owner of an event that starts here, in the current task or an interrupt on top
-    /// of it. Returns `None` and counts it if the task filter rejects it.
+    /// of it. Returns `None`, and counts the event as filtered, if the task filter rejects it.
     fn caller(&self, guard: &Guard, task: &TaskRef<'_>) -> Option<Owner>;
 
     /// Starts an event, with the alert fields that are already known.
@@ -135,11 +136,12 @@ pub(super) trait Events<const K: usize> {
     fn change(&self, guard: &Guard, key: &[u64; K], change: impl FnOnce(&mut Self::Detail))
         -> bool;
 
-    /// Ends an event; `finish` completes its alert fields. Returns whether the key was live.
+    /// Ends an event. If it is late, `finish` completes the fields of the alert. Returns whether
+    /// the key was live.
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut Self::Detail)) -> bool;
 
-    /// Ends an event of a task that stays off the CPU until the probe returns. The alert has that
-    /// task's stack.
+    /// Ends an event as [`Events::end`] does, for a task that stays off the CPU until the probe
+    /// returns. The alert has that task's stack.
     fn end_off_cpu(
         &self,
         guard: &Guard,
@@ -344,7 +346,7 @@ pub(super) const fn params<const N: usize>(
     all
 }
 
-/// Declares a tracker of tracepoints. In order:
+/// Declares a tracker of tracepoints. A declaration has, in this order:
 ///
 /// - its name, and the operation that it measures; the words of a key; the threshold, in
 ///   nanoseconds;

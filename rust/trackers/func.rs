@@ -12,8 +12,8 @@
 //! An event starts when the instance's function is called, and ends when that call returns. The key
 //! is the task and the depth: the number of its calls of the function that have not returned,
 //! including this one. A task has one stack of calls, which includes the interrupts on top of it.
-//! So the last call to start is the first to end, and the depth tells the calls apart. The depth is
-//! found by trying values from 1 on, as usually no call is live. It is kept with the return
+//! So the last call to start is the first to end, and the depth distinguishes the calls. The depth
+//! is found by trying values from 1 on, as usually no call is live. It is kept with the return
 //! address, so the end needs no search.
 //!
 //! A call whose end was missed would count as an outer call forever. So an event keeps the frame of
@@ -129,11 +129,11 @@ fn frame_of(data: &[u64; WORDS]) -> Frame {
 enum Extra {
     /// Calls that the kernel could not trace.
     Missed = 1,
-    /// Calls by our own probes, which are not tracked.
+    /// Calls and returns in our own probes, or while our readers are woken; not tracked.
     Own = 2,
 }
 
-/// Returns the key of the current task's call at a depth.
+/// Returns the key of a task's call at this depth.
 #[inline(always)]
 fn key(task: &TaskRef<'_>, depth: u64) -> [u64; 2] {
     [task.address(), depth]
@@ -175,8 +175,8 @@ impl fprobe::Observer<Tracked> for Probes {
                 ..Detail::default()
             };
             let (key, data) = (key(&task, depth), record::data::<WORDS>(owner, &known));
-            // The return is traced even if the pool was full, and then counts as `unmatched`: a
-            // return costs the same whether or not its call is tracked.
+            // If the pool was full, the call has no event, but its return is traced all the same,
+            // and counted as `unmatched`.
             engine.event_in_unique(guard, &key, Kernel::now(), &data);
             Some(depth)
         })

@@ -11,8 +11,8 @@
 //!
 //! One engine has both kinds of events. The key of a system call is the thread id; the key of a
 //! request is its address, which is never a thread id. The code that tracks requests is shared with
-//! the `block` tracker; for this tracker it also counts the ends. The classes of system calls are
-//! in io/calls.rs.
+//! the `block` tracker; for `io`, the end of each request is also counted in the profile. The
+//! classes of system calls are in io/calls.rs.
 //!
 //! A read from a terminal may take a day, so the default threshold is the maximum, which is never
 //! reached. Set a lower threshold for alerts.

@@ -17,7 +17,7 @@
 //! interrupt, so there is no task filter, and an interrupted reader of alerts is reported like any
 //! other task.
 //!
-//! Where interrupts are threads (PREEMPT_RT, `threadirqs`), the handler called here is the part
+//! Where interrupts are threaded (PREEMPT_RT, `threadirqs`), the handler called here is the part
 //! that wakes the thread. That thread is a task: `wakeup` measures how long it waits.
 //!
 //! # Contexts

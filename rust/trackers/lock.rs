@@ -24,13 +24,14 @@
 //! would recurse without end, or this CPU would wait for a lock that it holds:
 //!
 //! - The pool, the table and the ring of alerts have no lock, the counters are the CPU's own, and
-//!   the clock is the one for NMIs.
+//!   the clock is NMI-safe.
 //! - The stack walk at an end needs no memory but the caller's stack, and uses tables that do not
 //!   change.
 //! - An irq_work wakes readers and requests memory: queueing it is an atomic exchange and an
-//!   interrupt to the same CPU. Its callback (wake up, start a timer, queue a work) takes locks,
-//!   but does not hold the lock that the event is about. If the callback itself waits for a lock,
-//!   that is an ordinary event, except while our readers are woken, since it would wake them again.
+//!   interrupt to the same CPU. Its callback (wake up, start a timer, queue a work item) takes
+//!   locks, but does not hold the lock that the event is about. If the callback itself waits for a
+//!   lock, that is an ordinary event, except while our readers are woken, since it would wake them
+//!   again.
 //! - Nothing is printed.
 //! - The guard is a preempt count. Dropping it may reschedule, if nothing else keeps preemption
 //!   off; a task that waits with its state set continues in that state, as after any interrupt.
@@ -38,7 +39,8 @@
 use super::{declare::*, stock};
 use crate::record;
 
-/// `all`, and the kinds as `perf lock` calls them, in the order of [`FLAGS`].
+/// `all`; the kinds as `perf lock` calls them, in the order of [`FLAGS`]; and `other` for all
+/// others.
 #[rustfmt::skip]
 const KINDS: [&str; 14] = [
     "all", "semaphore", "spinlock", "rwlock:R", "rwlock:W", "rwsem:R", "rwsem:W", "rtmutex",
@@ -80,14 +82,15 @@ tracker! {
     }
 }
 
-/// The flags of contention_begin: LCB_F_SPIN, _READ, _WRITE, _RT, _PERCPU and _MUTEX are 1 to 32.
+/// The flags of contention_begin for each kind: LCB_F_SPIN is 1, _READ 2, _WRITE 4, _RT 8, _PERCPU
+/// 16 and _MUTEX 32.
 #[rustfmt::skip]
 const FLAGS: [u64; 12] = [0, 1, 1 | 2, 1 | 4, 2, 4, 8, 8 | 2, 8 | 4, 16 | 2, 16 | 4, MUTEX];
 const MUTEX: u64 = 32;
 
 /// Returns the position in [`KINDS`] of the kind with these flags.
 fn kind(flags: u64) -> u8 {
-    // A mutex waiter spins or sleeps.
+    // A mutex waiter also sets LCB_F_SPIN while it spins.
     let flags = if flags & MUTEX != 0 { MUTEX } else { flags };
     let known = FLAGS.iter().position(|&of_kind| of_kind == flags);
     known.unwrap_or(FLAGS.len()) as u8 + 1

@@ -3,9 +3,9 @@
 //! `module`: latencies measured by other kernel modules, see include/latency_tracker.h and api.rs.
 //!
 //! Only the measuring module creates and removes an instance of this tracker. Any user with write
-//! access may change its threshold, its timeout and whether it is on. Its alerts have the id of the
-//! end and the key, or a number that stands for the key if the module does not allow it to be
-//! shown.
+//! access may change the parameters that are not fixed, such as `threshold` and `enabled`. Its
+//! alerts have the id of the end and the key, or a number that stands for the key if the module
+//! does not allow it to be shown.
 
 use crate::{
     alert::record::DETAIL, //
@@ -94,7 +94,8 @@ impl fmt::Display for Key<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Key::Hidden(number) => f.write_fmt(fmt!("key=#{number:08x}")),
-            // Print it as a number; on big-endian machines its bytes come first in the word.
+            // Print a key of this size as a number. On big-endian machines its bytes are the high
+            // ones of the word.
             Key::Shown([word, ..], len @ (1 | 2 | 4 | 8)) => {
                 let unused = 64 - 8 * *len as u32;
                 let number = if cfg!(target_endian = "big") {

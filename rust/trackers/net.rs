@@ -10,7 +10,7 @@
 //!                      |<---------------- delay ----------------->|
 //! ```
 //!
-//! The key is the address of the packet. Addresses are reused, also for packets that are sent, and
+//! The key is the address of the packet. Addresses are reused, even for packets that are sent, and
 //! an event whose end is missed would stay live until another packet at its address ends. So each
 //! end must be seen:
 //!

@@ -216,8 +216,8 @@ impl sched::Observer for Probes {
         // in at this very moment. Then that end is missed, and the event is `replaced` when the
         // task is switched out again.
         //
-        // Read before the event is looked up: a task that has gone to sleep and left its CPU
-        // already has its event.
+        // `may_run` is read before the event is looked up: a task that has gone to sleep and left
+        // its CPU already has its event.
         let may_run = wakee.may_run();
         let mut sleeps = false;
         engine.update(guard, &tasks::key(&wakee), |event| {

@@ -277,7 +277,7 @@ impl<S: Side> fprobe::Observer<Returned<S>> for Probes {
     }
 }
 
-/// A side that is attached.
+/// An attached side.
 #[expect(dead_code, reason = "held to be dropped")]
 enum Attached<S: Side> {
     Tracepoint(tracepoint::Attachment<Probes>),

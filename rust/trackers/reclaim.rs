@@ -87,7 +87,7 @@ tracker! {
     }
 }
 
-/// Returns the key of the current task's operation.
+/// Returns the key of the current task's operation of this kind.
 fn key(kind: u8) -> [u64; 1] {
     TaskRef::with_current(|task| [u64::from(task.tid()) << 8 | u64::from(kind)])
 }

@@ -86,7 +86,7 @@ impl sched::Observer for Probes {
         }
         self.end_off_cpu(guard, &tasks::key(&next), next, move |alert| {
             alert.prev = tasks::actor(&prev);
-            // The task is on this CPU, until the switch is done.
+            // `prev` is on this CPU until the switch is done.
             alert.migrated = alert.from != prev.cpu();
         });
     }

@@ -8,7 +8,7 @@
 //!                                        |<-- delay: it took at least --->|
 //! ```
 //!
-//! Such an event starts when this module finds the task waiting, so its delay is a lower bound.
+//! Such an event starts when the task is found waiting, so its delay is a lower bound.
 //! sys/waiting.rs shows why its findings hold until the task is switched in. The engine ensures:
 //!
 //! - *No two events of one task.* An event that a probe has started for the task is exact, so it is
@@ -71,7 +71,7 @@ pub(super) fn take<const K: usize, const D: usize>(
     waiting::each(note, |event, watched| {
         match watched {
             None => engine.put_ref(&Kernel::guard(), event),
-            // Without memory the event cannot be checked later.
+            // Out of memory: the event cannot be checked later, so it is dropped now.
             Some(_) if doubtful.reserve(1, GFP_KERNEL).is_err() => engine.drop_held(event),
             Some(watched) => {
                 let _ = doubtful.push_within_capacity((watched, event));

@@ -10,7 +10,8 @@
 //!        |<--------------------------- delay ----------------------->|  reason=threshold
 //! ```
 //!
-//! The key is the task, which makes one call at a time. A call ends with `sys_exit`, except when:
+//! The key is the task, which makes one call at a time. A call starts with `sys_enter` and ends
+//! with `sys_exit`, except when:
 //!
 //! - The task exits, in the call or because it was killed: the event is dropped (`gone`).
 //! - A thread other than the group leader calls execve(): it takes over the thread id of the

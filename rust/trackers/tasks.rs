@@ -2,8 +2,8 @@
 
 //! Common parts of the trackers of tasks: which tasks are tracked, and which are not reported.
 //!
-//! The owner of an event is the task that waits: the wakee, or the task that was switched out. An
-//! idle task never waits, but func, pair and lock also track calls made on top of it.
+//! The owner of an event is usually the task that waits: the wakee, or the task that was switched
+//! out. An idle task never waits, but func, pair and lock also track what runs on top of it.
 
 use crate::{
     alert::{
@@ -200,7 +200,8 @@ pub(super) fn place(task: &TaskRef<'_>, cpu: u32) -> Place {
     }
 }
 
-/// Whether an alert may be raised about this task; if not, that is counted. Any context.
+/// Whether an alert may be raised about this task. Counts, and returns `false` for, a reader of
+/// alerts. Any context.
 pub(super) fn is_reported<const K: usize, const D: usize>(
     core: &Core<K, D>,
     guard: &Guard,

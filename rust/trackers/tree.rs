@@ -24,9 +24,10 @@
 //! Its steps add up exactly to the delay (`chain`).
 //!
 //! Kernel threads are hops: the chain continues through a kernel thread. It ends with the first
-//! user-space task, the *target*, to which the filter applies. A tip that reaches no target ends
-//! with the work of its thread, and is counted as `gone`. With `end=work`, the target's chain
-//! continues under a cookie, from `begin` to `done` (`work`).
+//! user-space task, the *target*, to which the filter applies; with `kthreads=1`, a kernel thread
+//! may be the target, too. A tip that reaches no target ends with the work of its thread, and is
+//! counted as `gone`. With `end=work`, the target's chain continues under a cookie, from `begin` to
+//! `done` (`work`).
 //!
 //! # Contexts
 //!
@@ -275,8 +276,8 @@ const _: () = assert!(chain::STEPS <= OWN_TAIL && chain::SPLIT < DETAIL);
 enum Extra {
     /// Further causes of a wakeup or raise that was already in flight.
     Merged = 1,
-    /// Wakings, raises, works or calls in an interrupt that has no tracepoint, if the last handler
-    /// seen has already returned (`CpuState::is_stale`).
+    /// Wakings, raises, work items or calls in an interrupt that has no tracepoint, if the last
+    /// handler seen has already returned (`CpuState::is_stale`).
     Stale = 2,
     /// Wakings of tasks that turned out to be awake; also in `gone`.
     Awake = 3,
@@ -402,7 +403,7 @@ impl Choice for Probes {
         let halves = self.core.halves(ORIGIN);
         let is_origin = match timing {
             Timing::Exact => !self.is_origin_chosen() || is_listed(halves, Origin::Timer as u16),
-            // Late by design, so only on request.
+            // Wheel timers are late by design, so they are origins only on request.
             Timing::Tick => is_named(halves, Origin::Wheel as u16),
             Timing::Any => false,
         };

@@ -127,7 +127,7 @@ impl sched::Observer for Probes {
         }
         self.end(guard, &tasks::key(&next), move |alert| {
             alert.prev = tasks::actor(&prev);
-            // The task is on this CPU, until the switch is done.
+            // `prev` is on this CPU until the switch is done.
             alert.migrated = alert.target != prev.cpu();
         });
     }

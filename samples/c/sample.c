@@ -9,9 +9,9 @@
  *
  *	insmod latency_tracker.ko
  *	insmod lt_sample_c.ko
- *	echo 20 > /sys/module/lt_sample_c/parameters/work	(20 ms)
  *	cat /proc/latency_tracker/sample_c/alerts &
- *	cat /sys/module/lt_sample_c/parameters/timeout
+ *	echo 20 > /sys/module/lt_sample_c/parameters/work	(20 ms)
+ *	cat /sys/module/lt_sample_c/parameters/threshold	(1 report)
  */
 #include <linux/delay.h>
 #include <linux/kprobes.h>
@@ -29,7 +29,7 @@ struct call {
 
 static struct latency_tracker *tracker;
 
-/* How often each reason was reported, and the contents of the last report. */
+/* The number of reports for each reason, and the contents of the last report. */
 static atomic_t reports[3];
 static u64 last_delay;
 static u32 last_tid;

@@ -6,7 +6,7 @@ usage: analyze.py LATENCY-TRACKER TRACE DIRECTORY ROUNDS [PREFIX]
 
 The path is that of the thread that ran the most. In DIRECTORY the first part of each stream becomes a shorter trace.
 The best round counts: processor time, user and system. A longer trace need not have a longer path. So the path is also
-requested for the first second of the trace alone, where it is the same in each part: then only reading takes time.
+requested for the first second of the trace alone. It is the same in each part, so only reading takes more time.
 Prints `result` rows for report.py, their names with PREFIX.
 """
 

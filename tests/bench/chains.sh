@@ -49,7 +49,8 @@ run() {
 }
 
 # compare LOAD: print the ratios of its rounds. With confidence 0.95 the median lies between the k-th smallest and the
-# k-th greatest of n, whatever the distribution, if fewer than k of n coins show heads, or tails, in 1 of 20 cases.
+# k-th greatest of n, whatever the distribution, if fewer than k of n coins show heads, or tails, with a probability of
+# at most 0.05.
 compare() {
 	awk -v load="$1" '
 		$1 == "time" && split($2, name, "_") && name[1] == load { took[name[2], ++runs[name[2]]] = $3 }

@@ -42,7 +42,7 @@ import time
 
 LT = "/proc/latency_tracker"
 NULLB = "/sys/kernel/config/nullb"
-# load: its trackers, and the BPF programs that do the same as the last tracker (loader, object)
+# load: its trackers, and the object with the BPF programs that do the same as the last tracker
 CONTENDERS = {
     "hackbench": (("wakeup", "offcpu", "tree", "wakeup+offcpu"), "sched-facts.bpf.o"),
     "fio": (("block", "irq", "io", "tree"), "chain.bpf.o"),
@@ -58,8 +58,8 @@ LTTNG = {
 
 
 def call(*words):
-    """Runs a command; prints its output if it fails."""
-    # The command's children end with it, even if this program ends early.
+    """Runs a command. If it fails, ends the program with its output."""
+    # If this program ends early, the command and its children are killed.
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0)
     try:
         said, _ = process.communicate()
@@ -191,7 +191,7 @@ class Loads:
         getattr(self, name)()
 
     def hackbench(self):
-        """Runs at a real-time priority, so that tasks switch equally often with each contender."""
+        """Sends messages; if small, at a real-time priority, so that tasks switch equally often with each contender."""
         first = ("hackbench", "--process") if self.large else ("chrt", "--fifo", "1", "hackbench", "--process", "--fds", "4")
         call(*first, *(("--groups", "10", "--loops", "10000") if self.large else ("--groups", "2", "--loops", "400")))
 

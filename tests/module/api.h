@@ -7,7 +7,7 @@
 
 #include <latency_tracker.h>
 
-/* Notes a failed check, and continues: errors are passed from call to call. */
+/* Notes a failed check, and continues: the API accepts the error pointers that follow from it. */
 void check(bool holds, const char *what, const char *test, int line);
 
 #define CHECK(condition) check((condition), #condition, __func__, __LINE__)
@@ -50,7 +50,7 @@ void what_is_impossible_is_refused(void);
 void a_callback_may_call(void);
 void destroying_waits_for_callbacks(void);
 
-/* A callback that takes long, and a thread that ends an event of its tracker. */
+/* A callback that takes a long time, and a thread that ends an event of its tracker. */
 extern struct latency_tracker *slow_tracker;
 extern bool slow_entered, slow_left;
 void slow(const struct latency_tracker_report *report);

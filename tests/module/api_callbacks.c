@@ -27,7 +27,7 @@ void disabling_waits_for_callbacks(void)
 	task = kthread_run(end_slowly, NULL, "lt_api");
 	CHECK(!IS_ERR(task));
 	await_callback();
-	/* This waits for a grace period only. */
+	/* This waits only for a grace period, which also waits for the callback. */
 	CHECK(!latency_tracker_set_enabled(slow_tracker, false));
 	CHECK(slow_left);
 	if (!IS_ERR(task))
@@ -60,7 +60,7 @@ static void use(const struct latency_tracker_report *report)
 	}
 }
 
-/* Ends an event in one of three ways. Returns whether it has. */
+/* Ends an event by its key or by a reference. Returns whether it has ended. */
 static bool end_and_free(struct latency_tracker *t, u64 object, int *reporting)
 {
 	u64 key = object % LT_SLOTS;

@@ -19,7 +19,7 @@
  *            for a while when it is due
  *   task     it schedules a tasklet itself, which wakes it: no interrupt is
  *            involved
- *   fan      a handler wakes a thread, which wakes `width` other kernel threads
+ *   fan      a handler wakes a thread, which wakes LT_WIDTH other kernel threads
  *            and it: only the last wakeup is a chain to user space
  *   shared   the threaded line's handler raises a softirq; then the other line's
  *            handler does as for softirq
@@ -548,7 +548,7 @@ static struct irq_work lt_threaded_work = IRQ_WORK_INIT_HARD(lt_on_threaded_work
 
 /*
  * The interrupt comes later, when the writer sleeps: waking a task that is awake
- * starts no chain. A slow kernel may have preempted it before that.
+ * starts no chain. A slow kernel may have preempted the writer before it slept.
  */
 static struct hrtimer lt_trigger;
 static struct irq_work *lt_triggered;
@@ -611,7 +611,7 @@ static int lt_weather(void)
 	err = smp_call_function_single(other, lt_storm_begins, NULL, 1);
 	for (round = 0; round < rounds && !err; round++) {
 		set_current_state(TASK_INTERRUPTIBLE);
-		/* The task waits, and is awake. */
+		/* The task is about to sleep, and still runs. */
 		ndelay(lt_some_time(&last, 10000));
 		schedule();
 		ndelay(lt_some_time(&last, 20000));
@@ -644,7 +644,7 @@ static enum hrtimer_restart lt_on_timer(struct hrtimer *timer)
 static struct hrtimer lt_timer;
 static enum hrtimer_mode lt_mode;
 
-/* For other threads: whether the writer sleeps now, and has not given up. */
+/* For other threads: waits until the writer sleeps. Returns false if the writer has given up. */
 static bool lt_writer_sleeps(void)
 {
 	do {

@@ -2,8 +2,8 @@
 
 //! Shared by the tests of the engine in a real kernel: threads, the engine, and its sums.
 //!
-//! Compiled into each test module together with the files of the engine. All functions sleep
-//! except [`begin`] and [`end`], which run in any context.
+//! Compiled into each test module together with the files of the engine. [`begin`] and [`end`] run
+//! in any context; the other functions may sleep.
 
 use crate::{
     engine::{hash::Seed, histogram, platform::Platform, stats::Counter, Begin},

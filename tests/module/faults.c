@@ -16,7 +16,7 @@
 
 #include "faults.h"
 
-/* Written by the task whose allocations fail, except for @task. */
+/* Only the task whose allocations fail writes the fields other than @task. */
 static struct {
 	struct task_struct *task;
 	unsigned int nth;

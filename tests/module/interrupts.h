@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-/* Where a handler runs. Contexts of contexts.rs has the same values. */
+/* Where a handler runs. `Context` of contexts/storm.rs has the same values. */
 enum lt_context {
 	LT_SOFTIRQ = 1,		/* on PREEMPT_RT a thread */
 	LT_HARDIRQ = 2,

@@ -21,8 +21,7 @@ int lt_crowd_start(unsigned int nr, lt_thread_fn fn, void *arg);
 void lt_crowd_stop(void);
 
 /*
- * Number of guards so far that ended with a call to the scheduler; for one CPU
- * at a time.
+ * Number of guards so far that ended by a call of lt_preempt_enable(). Use it on one CPU at a time.
  */
 unsigned long lt_guards_ended_by_call(void);
 

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # The tracker pair, which is made of two points: the tracepoints of block, paired by the request, give the same alerts
-# as block; a function and its return, paired by the thread; two functions, paired by the CPU; and a tracepoint paired
-# with itself. An invalid line is refused, and the log quotes the word.
+# as block; a function and its return, paired by the thread; two functions, paired by the thread, with and without the
+# CPU; and a tracepoint paired with itself. An invalid line is refused, and the log quotes the word.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -96,8 +96,8 @@ awk -v most="$(if in_time; then echo 8e6; else echo 1e12; fi)" '
 	{ sub(/.* delay=/, ""); if ($1 < 3e6 || $1 > most) { print $1; exit 1 } }' /tmp/alerts || fail "delays"
 control -p
 
-# Two functions, paired by the CPU: the time between two calls. With again=keep, the first start
-# stays.
+# Two functions, paired by the thread, with and without the CPU: the time between two calls. With again=keep, the first
+# start stays.
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_sleep begin_key=tid,cpu threshold=0'
 control 'k pair begin=function:lt_fn_delay end=function:lt_fn_sleep again=keep threshold=0'
 taskset 1 sh -c "echo delay 4 $(patiently 2) >/proc/lt_functions; echo sleep 2 1 >/proc/lt_functions"

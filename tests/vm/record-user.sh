@@ -29,7 +29,7 @@ chown 1234:1234 /tmp/anna
 load_module gid=990
 null_disk slow 200000000
 control 'slow block threshold=50ms dev=slow'
-# anna GROUPS COMMAND...
+# anna GROUPS COMMAND...: run the command as this user, in these groups.
 anna() {
 	groups=$1
 	shift

@@ -18,7 +18,7 @@
 //!
 //! # Contexts
 //!
-//! The list is built at compile time. Everything else sleeps.
+//! The list is built at compile time. Everything else may sleep.
 
 use crate::{
     alert::record::{Owner, DETAIL, ID_BITS},
@@ -77,7 +77,7 @@ const fn is_equal(a: &str, b: &str) -> bool {
 }
 
 impl Rules {
-    /// Accepts all fields that are short enough.
+    /// Accepts all fields that are short enough and known before the end of the event.
     pub(crate) const ALL: Self = Self {
         has_owner: true,
         excluded: &[],

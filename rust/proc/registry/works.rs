@@ -47,14 +47,14 @@ impl Works {
         self.each(|work| work.begin(cookie))
     }
 
-    /// Marks work as done, for all instances that wait for work. Fails with `ENODEV` if there is
-    /// none.
+    /// Marks work as done, for all instances that wait for work. Fails with `ENODEV` if no instance
+    /// does.
     pub(crate) fn done(&self, cookie: Cookie<'_>) -> Result {
         self.each(|work| work.done(cookie))
     }
 
-    /// Passes each instance to `tell`; returns the first error of an enabled instance, if any, or
-    /// `ENODEV` if no instance is enabled.
+    /// Passes each instance to `tell`. Returns the first error of an enabled instance, if there is
+    /// one, or `ENODEV` if no instance is enabled.
     fn each(&self, tell: impl Fn(&dyn Work) -> Result) -> Result {
         let mut told = Err(ENODEV);
         for work in self.list.lock().iter() {

@@ -2,8 +2,8 @@
 
 //! System calls by number and name.
 //!
-//! A number belongs to one of several tables, which depends on the kind of program; a name may be
-//! in several tables. syscalls.awk generates our tables from the kernel's headers:
+//! A number belongs to one of several tables: the kind of program decides which. A name may be in
+//! several tables. syscalls.awk generates our tables from the kernel's headers:
 //!
 //! ```text
 //!   Call: ABI, number ----> code: one for each name ----> name
@@ -79,7 +79,7 @@ impl Call {
     /// Returns the call with a number, of a program that makes native calls or compat calls.
     #[inline(always)]
     pub(crate) fn new(number: i64, is_compat: bool) -> Self {
-        // The kernel itself uses 32 bits of it.
+        // The kernel itself uses only 32 bits of the number.
         let number = number as i32;
         let abi = match is_compat {
             false => Abi::Native,
@@ -89,8 +89,8 @@ impl Call {
         Self { abi, number }
     }
 
-    /// Returns a number below [`NO_CODE`], equal for all calls of one name, whatever the ABI;
-    /// [`NO_CODE`] if the call has no name.
+    /// Returns a number below [`NO_CODE`], equal for all calls of one name, whatever the ABI. If
+    /// the call has no name, returns [`NO_CODE`], or a code that no name has.
     #[inline(always)]
     pub(crate) fn code(self) -> u16 {
         match self.abi {

@@ -47,7 +47,7 @@ pub(crate) const COUNTERS: [&str; 6] = [
 
 /// A tracker of requests.
 pub(crate) trait Requests<O: Own>: Declared<1, WORDS, O> {
-    /// The position of the first of [`COUNTERS`].
+    /// The position of the first of [`COUNTERS`] among the tracker's counters.
     const COUNTERS_AT: usize;
 
     /// Whether a delay starts at the insertion.
@@ -61,7 +61,7 @@ pub(crate) trait Requests<O: Own>: Declared<1, WORDS, O> {
         true
     }
 
-    /// Whether all wanted requests are tracked, so that an end without an event is counted as
+    /// Whether all wanted requests are tracked. If so, an end without an event is counted as
     /// unmatched.
     fn follows_all(_: &Core<1, WORDS>) -> bool {
         true
@@ -277,7 +277,8 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
     fn completed(&self, rq: &Request<'_>, bytes: u32) {
         let guard = Kernel::guard();
         if !rq.is_last(bytes) {
-            // With no bytes, the driver reports an error first, and completes the request later.
+            // A completion of 0 bytes only reports an error: the driver completes the request
+            // later.
             if bytes != 0 && self.is_wanted(rq) {
                 self.count(&guard, Extra::Partial);
             }

@@ -71,7 +71,7 @@ const CLASSES: [(Class, &[u32]); 6] = [
     (
         Class::Open,
         &[
-            // Newer architectures have openat() alone.
+            // Newer architectures lack open() and creat().
             #[cfg(target_arch = "x86_64")]
             bindings::__NR_open,
             #[cfg(target_arch = "x86_64")]
@@ -186,8 +186,8 @@ impl Probes {
                     report::<_, _, _, Tracked>(&self.core, &guard, late, owner, detail);
                 },
             );
-            // The call would be tracked if it started now, so it started before the instance was
-            // on.
+            // The call would be tracked if it started now. So the instance was off at its start,
+            // the filter has changed since, or the pool was full.
             if ended.is_none() && is_owner(&self.core, &guard, &task) {
                 engine.unmatched(&guard);
             }

@@ -19,8 +19,8 @@
 //!   while the waking of another task takes the slot, as wakings of one task are serialised; and
 //!   then an older note of this task is lost, too. A task that is neither on a runqueue nor on a
 //!   CPU has its event: `on_cpu` is cleared after `sched_switch`. A task that was preempted on its
-//!   way to sleep may be switched in at this moment, and then go to sleep: so an event of that
-//!   sleep does not count. If the task is switched in while that event is hidden by the waker,
+//!   way to sleep may be switched in at this moment, and then go to sleep: so the event of its
+//!   preemption does not count. If the task is switched in while that event is hidden by the waker,
 //!   nothing is noted here; then it has been switched out twice since any older note.
 //! - *It is of this sleep.* The note has the task's number of switches, which the kernel may or may
 //!   not have incremented yet for the switch that started the event. In a note of an older sleep,
@@ -76,7 +76,7 @@ pub(crate) struct Early {
 }
 
 impl Early {
-    /// Creates the table. Sleeps; fails with `ENOMEM`.
+    /// Creates the table. May sleep; fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         let slots = NodeSlice::try_new(SLOTS, None, |_| {
             Ok(Slot {
@@ -92,7 +92,7 @@ impl Early {
         })
     }
 
-    /// Clears the table, while no probe runs; nothing is noted until it is opened.
+    /// Clears the table, while no probe runs; nothing is noted until [`Early::open`].
     pub(crate) fn close(&self) {
         self.is_open.store(0, Relaxed);
         for slot in self.slots.iter() {

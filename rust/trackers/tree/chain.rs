@@ -9,13 +9,13 @@
 //! ```
 //!
 //! A step is two words: its kind, its CPU, and the time since the previous step; and its subject.
-//! Further data takes up places of steps: one for the name of a task that is switched in
-//! ([`Kind::Name`]), up to five for the cookie of a work, one for the CPU's activity while a task
-//! waited, and up to five, if they are free, for the rivals that had the CPU in the longest wait. A
-//! time that does not fit is added to the sum for the steps that are left out. When there is no
-//! room, the first [`FIRST`] places and the latest ones stay. Of the steps in between, only their
-//! number, their total time, and the start of the first are kept. Before any step is left out,
-//! repeated preemptions of one task become one step (fold.rs).
+//! Further data takes up places of steps: one for the name of a step's task ([`Kind::Name`]), up to
+//! five for the cookie of a unit of work, one for the CPU's activity while a task waited, and up to
+//! five, if they are free, for the rivals that had the CPU in the longest wait. A time that does
+//! not fit is added to the sum for the steps that are left out. When there is no room, the first
+//! [`FIRST`] places and the latest ones stay. Of the steps in between, only their number, their
+//! total time, and the start of the first are kept. Before any step is left out, repeated
+//! preemptions of one task become one step (fold.rs).
 //!
 //! A chain is words, in an event, in per-CPU memory, or on the stack ([`Words`]), and is changed in
 //! place. This code uses nothing of the kernel: user/engine tests the same files. Any context.
@@ -81,7 +81,7 @@ pub(crate) const LAST: usize = 0;
 const MORE: usize = 1;
 /// Position of [`Counts`].
 pub(crate) const COUNTS: usize = 2;
-/// Position of the CPU, priority and policy of the task that was woken last.
+/// Position of the CPU, priority and policy of the task that was woken or switched in last.
 pub(crate) const PLACE: usize = 3;
 /// Position of the name of the action of the interrupt at the origin.
 const ACTION: usize = 4;
@@ -104,8 +104,8 @@ fn tag_of(kind: Kind, cpu: u32, time: u64) -> u64 {
     (kind as u64) << KIND_AT | cpu << CPU_AT | time
 }
 
-/// Number of bytes of a name that fit in the place of a step, and number of their bits in its first
-/// word.
+/// Number of bytes of a name that fit in the place of a step, and number of the name's bits that
+/// are in the first word of the place.
 const NAME_BYTES: usize = 15;
 const NAME_BITS: u32 = 56;
 

@@ -18,10 +18,10 @@
 //! - *The next waking* (ordered after this one by the lock) drops the tip. If the task had slept,
 //!   it would have been switched in since, and the tip would no longer be in doubt.
 //! - *The switch to another task.* If the task is preempted, its state does not decide. If it stays
-//!   runnable otherwise, the tip is dropped. If it goes to sleep, then in case 1 the waker still
-//!   holds its lock, since it waits until the task has left its CPU; or it has set the state to
-//!   `WAKING`, and left the wakeup to that CPU. If neither is true, the waking is over: case 2, and
-//!   the tip is dropped.
+//!   runnable without having been preempted, the tip is dropped. If it goes to sleep, then in case
+//!   1 the waker still holds its lock, since it waits until the task has left its CPU; or it has
+//!   set the state to `WAKING`, and left the wakeup to that CPU. If neither is true, the waking is
+//!   over: case 2, and the tip is dropped.
 //! - *The switch to the task.* If it has slept in between, this waking has ended that sleep: a
 //!   later one would have dropped the tip. The task has slept if it has left its CPU voluntarily,
 //!   which the kernel counts before `sched_switch`; if not, it was only preempted, and the tip is
@@ -118,7 +118,8 @@ impl Probes {
             return;
         }
         // Full: the tip is there before the task is read again. If the task has not left, and is
-        // still awake after that, the next switch sees the tip, or leaves it to the one after.
+        // still awake after that, the next switch sees the tip, or leaves the decision to a later
+        // switch.
         fence(Ordering::SeqCst);
         // Read first, so that a sleep for which the task has left is seen in the read of the
         // runqueue, which begins with an acquire.
@@ -153,13 +154,14 @@ impl Probes {
         if engine.copy_of(guard, &key(&prev), is_there).is_none() {
             return;
         }
-        // Full: on_rq first. A waker that takes the lock after it was read sees the task asleep,
-        // and makes no tip that could be dropped here.
+        // Full: the store to on_rq comes before the read of the lock. A waker that takes the lock
+        // after this read sees the task asleep, and makes no tip that could be dropped here.
         fence(Ordering::SeqCst);
         let decision = if state.is_dead() || state.is_runnable() {
             Some(false)
         } else {
-            // The lock first: if it is free, the state is the one after the waking of this tip.
+            // The lock is read first: if it is free, the waking that made the tip is over, and the
+            // state shows its result.
             let may_be_woken = prev.may_be_woken_now();
             if Sleep::of_sleeper(&prev).is_waking() {
                 has_slept(state)

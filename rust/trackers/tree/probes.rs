@@ -211,7 +211,8 @@ impl sched::Observer for Probes {
 }
 
 impl Probes {
-    /// Returns the CPU, for probes that divide its time.
+    /// Returns this CPU and its logs, for probes that divide the time of the CPU; `None` unless
+    /// `TIMED`.
     #[inline(always)]
     fn timed<const TIMED: bool>(&self, guard: &Guard) -> Option<Timed<'_>> {
         self.own.timed(guard).filter(|_| TIMED)

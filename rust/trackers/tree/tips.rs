@@ -22,9 +22,8 @@
 //!   switched out: any other is already the next one, from a waker that was faster.
 //! - A waker that finds the task asleep makes a new tip. If the task sleeps in the middle of its
 //!   work, by its state, the waker only notes the waking on the existing tip.
-//! - A waker that finds the task awake only notes that on the existing tip. The task may still go to
-//!   sleep in the next moment, so the waker makes a new tip, too, which is in doubt (doubts.rs).
-//!
+//! - A waker that finds the task awake only notes that on the existing tip. The task may still go
+//!   to sleep in the next moment, so the waker makes a new tip, too, which is in doubt (doubts.rs).
 //! - While the task waits for a CPU, it may be moved to another one. Either its waker does that,
 //!   before the task is on a runqueue, or a CPU that holds the locks of both runqueues, so the task
 //!   is not switched in meanwhile. The notes about the wait move with it.
@@ -167,9 +166,9 @@ impl Probes {
         Next::End(end)
     }
 
-    /// Makes a copy of the chain to the current task, which begins a work, if the task is on a
-    /// chain; returns the start of the chain. The tip continues for the next activity of the task,
-    /// but no timeout reports it: the work has its own timeout.
+    /// Makes a copy of the chain to the current task, which begins a unit of work, if the task is
+    /// on a chain; returns the start of the chain. The tip continues for the next activity of the
+    /// task, but no timeout reports it: the work has its own timeout.
     pub(super) fn take_along(
         &self,
         guard: &Guard,

@@ -15,7 +15,7 @@
 //!
 //! # Contexts
 //!
-//! [`Totals::count`]: any. Showing sleeps.
+//! [`Totals::count`]: any. Showing: a task that may sleep.
 
 use super::{
     chain::{Kind, Look},
@@ -58,8 +58,8 @@ const KINDS: [(Kind, &str); 19] = [
     (Kind::Reads, "reads"),
 ];
 
-// The words of a kind: the sum, the maximum, and the groups, each at its own number. Words before
-// the first group remain 0.
+// The words of a kind: the sum, the maximum, and the groups, each at its own number. The words
+// between the maximum and the first group remain 0.
 const SUM: usize = 0;
 const MAX: usize = 1;
 /// The last group also has all longer times, more than four minutes.
@@ -76,7 +76,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Creates the totals, at zero. Sleeps; fails with `ENOMEM`.
+    /// Creates the totals, at zero. May sleep; fails with `ENOMEM`.
     pub(super) fn new() -> Result<Self> {
         let cpus = PerCpu::zeroed::<Kernel>()?;
         Ok(Self { cpus })

@@ -68,7 +68,7 @@ impl<'a> Waking<'a> {
 }
 
 impl Probes {
-    /// Handles the waking of another task.
+    /// Handles a waking.
     #[inline(never)]
     pub(super) fn woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
         // All calls are tail calls, so this needs no frame.
@@ -78,7 +78,7 @@ impl Probes {
         self.woken_by_another(guard, current, wakee);
     }
 
-    /// Handles the waking of another task while our readers may be woken.
+    /// Handles a waking while our readers may be woken.
     #[cold]
     #[inline(never)]
     fn woken_meanwhile(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
@@ -88,7 +88,7 @@ impl Probes {
         }
     }
 
-    /// Handles the waking of another task that is not one of our readers.
+    /// Handles a waking that does not wake one of our readers.
     #[inline(always)]
     fn woken_by_another(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
         // A task that wakes itself keeps running, in spite of its state.
@@ -131,8 +131,8 @@ impl Probes {
                 self.core.count_extra(guard, Extra::Merged as usize);
             }
         } else if goes_on(sleep) || sleep.is_frozen() {
-            // The task slept in the middle of its work, and continues it. (A frozen task that slept
-            // otherwise has no tip.)
+            // The task slept in the middle of its work, and continues it. (A frozen task that had
+            // not slept in the middle of its work has no tip.)
             let engine = self.core.engine();
             // The waker may be the owner of a lock. An interrupt has no task to record.
             let [w0, w1, w2] = match Context::current() {
@@ -258,7 +258,8 @@ impl Probes {
         true
     }
 
-    /// Whether the filter accepts a woken task as a target, on a chain that began on this CPU.
+    /// Whether the filter accepts a woken task as a target, on a chain that began on CPU
+    /// `first_cpu`.
     #[inline(never)]
     fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
         let core = &self.core;

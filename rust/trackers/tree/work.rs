@@ -60,7 +60,7 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Creates the engine of an instance with `end=work`; `None` for any other instance. Sleeps;
+    /// Creates the engine of an instance with `end=work`; `None` for any other instance. May sleep;
     /// fails with `ENOMEM`.
     pub(super) fn new(values: &Values) -> Result<Option<KBox<Self>>> {
         if values[super::END] != u128::from(WORK) {
@@ -86,7 +86,7 @@ impl Jobs {
         self.engine.cpu_gone(cpu);
     }
 
-    /// Passes a copy of each work to `see`, in the form of a tip.
+    /// Passes a copy of each unit of work to `see`, in the form of a tip.
     pub(super) fn each(&self, see: &mut dyn FnMut(EventCopy<1, DATA>) -> Result) -> Result {
         self.engine.each_pending(|event| {
             see(EventCopy {
@@ -122,7 +122,7 @@ impl Second for Jobs {
     }
 }
 
-/// Converts the event of a work to the event of a tip. Its data does not depend on the key.
+/// Converts the event of a unit of work to the event of a tip. The data does not depend on the key.
 fn as_tip(late: &Late<KEY, DATA>) -> Late<1, DATA> {
     late.with_key([0])
 }
@@ -143,8 +143,8 @@ impl Work for Probes {
 }
 
 impl Probes {
-    /// Returns the work, if the instance has `end=work` and is on. Requires the guard, see the head
-    /// of this file.
+    /// Returns the unfinished work, if the instance has `end=work` and is on. Requires the guard,
+    /// see the head of this file.
     fn jobs(&self) -> Result<&Jobs> {
         let jobs = self.own.jobs.as_deref();
         jobs.filter(|_| self.core.is_enabled()).ok_or(ENODEV)

@@ -293,7 +293,7 @@ int BPF_PROG(expired)
 
 	if (!cpu)
 		return 0;
-	/* Only a softirq in an interrupt is nested in another. */
+	/* A timer of an interrupt may be nested in one of a softirq, not the other way round. */
 	if (cpu->timer.number) {
 		cpu->timer.number = 0;
 		return 0;

@@ -85,7 +85,7 @@ fn key(n: u64) -> [u64; 2] {
     [0xffff_8881_0000_0000_u64.wrapping_add(request), 0x0080_0010]
 }
 
-/// Returns a key of an event that never starts.
+/// Returns a key that differs from every [`key`].
 #[inline(always)]
 fn unknown(n: u64) -> [u64; 2] {
     [key(n)[0], 0x0080_0020]
@@ -112,8 +112,7 @@ enum What {
     SoftTimer,
 }
 
-/// A scenario and its row: without any probe, or tracked by a tracker, in the order of
-/// scripts/bench.
+/// A scenario and its row: without any probe, or with a tracker, in the order of scripts/bench.
 const WAYS: [(What, &str); 47] = [
     (What::Irq, "no_irq"),
     (What::Irq, "irq_other"),

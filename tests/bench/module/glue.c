@@ -421,7 +421,8 @@ static void ltb_expire(const struct ltb_way *way)
 }
 
 /*
- * Sets the task that seems to run. Interrupts are off, and only the probes depend on it.
+ * Sets the task that seems to run; on x86 only. Interrupts are off, and only the probes depend on
+ * it.
  */
 static void ltb_run_as(struct task_struct *task)
 {

@@ -74,9 +74,9 @@ enum ltb_what {
 	LTB_WHATS
 };
 
-/* Allocate a scenario, or NULL. Sleeps. */
+/* Allocate a scenario, or NULL. May sleep. */
 struct ltb_way *ltb_way_new(enum ltb_what what);
-/* Attach an empty function to each of its tracepoints. Sleeps. */
+/* Attach an empty function to each of its tracepoints; false if that fails. May sleep. */
 bool ltb_way_attach(struct ltb_way *way);
 /* Run the scenario once, preemption off. */
 void ltb_way_pass(const struct ltb_way *way);

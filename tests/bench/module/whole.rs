@@ -184,21 +184,23 @@ fn longest(engine: &Engine, timeout: u64) -> u64 {
     longest
 }
 
-/// Measures the tracepoint of a request that is not tracked. The name is the attached tracker.
+/// Measures the tracepoint of a request that is not tracked. The name says whether a probe is
+/// attached.
 pub(crate) fn tracepoint(meter: &Meter, name: &str) -> Result {
     let request = Request::new()?;
     meter.row(name, 0, |_| request.inserted());
     Ok(())
 }
 
-/// Measures the functions that the tracepoint of a switch calls. The name is the tracker's.
+/// Measures the functions that the tracepoint of a switch calls. The name says which tracker is
+/// attached.
 pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
     let switches = Switches::new()?;
     meter.row(name, 0, |n| switches.switch(&Kernel::guard(), n));
     Ok(())
 }
 
-/// Measures a scenario from start to end, by its number in glue.h. The name is the tracker that is
+/// Measures a scenario from start to end, by its number in glue.h. The name says which tracker is
 /// attached.
 pub(crate) fn way(meter: &Meter, what: u32, name: &str) -> Result {
     pass(meter, &Way::new(what)?, name)

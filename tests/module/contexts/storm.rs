@@ -130,7 +130,7 @@ impl Notes for Storm {
     }
 }
 
-/// Returns the number of CPUs that take part: at least two, or no CPU could send an NMI.
+/// Returns the number of CPUs that take part; with fewer than two, no CPU could send an NMI.
 pub(crate) fn cpus() -> u64 {
     Kernel::cpus().min(CPUS) as u64
 }
@@ -252,7 +252,7 @@ impl<F> Interrupts<'_, F> {
         })
     }
 
-    /// Stops the interrupts and waits for running handlers. A second call does nothing. Sleeps.
+    /// Stops the interrupts and waits for running handlers. A second call does nothing. May sleep.
     fn stop(&self) {
         // SAFETY: As above.
         unsafe { lt_interrupts_stop() };

@@ -28,7 +28,7 @@ pub(crate) struct Faults(());
 
 impl Faults {
     pub(crate) fn new() -> Result<Self> {
-        // SAFETY: Called once, by the module's beginning.
+        // SAFETY: Called once, when the module is loaded.
         to_result(unsafe { lt_faults_start() })?;
         Ok(Self(()))
     }

@@ -37,7 +37,7 @@ pub(crate) fn one_winner() -> Result<Verdict> {
     on_cpus(cpus, |cpu| {
         for n in 0..EVENTS {
             if cpu == 0 {
-                // Stay ahead by at most the capacity of the pool.
+                // Stay ahead by at most half the capacity of the pool.
                 while n >= wins.load(Acquire) + AHEAD {
                     cond_resched();
                 }

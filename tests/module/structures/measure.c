@@ -67,7 +67,10 @@ static u64 pairs(const struct lts_structure *structure, void *store, u64 live, u
 
 static int measure(const struct lts_structure *structure, u64 live, u64 calls)
 {
-	/* Until every live event has begun among ends: until then, each delay is a new maximum. */
+	/*
+	 * Long enough that every live event has begun between ends: until then, each delay is a
+	 * new maximum.
+	 */
 	u64 before = max(calls, live);
 	void *store = create(structure, live, before + calls);
 	struct lts_counts counts;
@@ -180,7 +183,7 @@ static int batches(const struct lts_structure *structure, u64 live, unsigned int
 {
 	struct across across = { .structure = structure, .live = live };
 	u64 slices = DIV_ROUND_UP(live, SLICE);
-	/* Many live events take long, but few of their many slices are disturbed. */
+	/* Many live events take a long time, but few of their many slices are disturbed. */
 	int rounds = slices > 1 ? 8 : 16;
 	struct lts_counts counts;
 	u64 *least = kcalloc(2 * slices, sizeof(*least), GFP_KERNEL);

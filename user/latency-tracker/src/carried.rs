@@ -22,7 +22,7 @@ use lt_proc::{Alert, StreamLine};
 /// Each write to this file is an event.
 pub(crate) const LOGGER: &str = "/dev/lttng-logger";
 
-/// The event of a write.
+/// The name of the event that a write causes.
 pub(crate) const EVENT: &str = "lttng_logger";
 
 const WORD: &str = "latency-tracker";
@@ -68,7 +68,7 @@ pub(crate) struct Carried {
 /// A text that was split: recorder, capture, and number of the alert; `None` for the evidence.
 type Key = (u32, u64, Option<u64>);
 
-/// Collects the pieces of a trace.
+/// Collects the pieces of the texts in a trace.
 #[derive(Debug, Default)]
 struct Pieces {
     /// The recorder and the capture of the last piece.

@@ -19,10 +19,10 @@ use crate::proc_root;
 use crate::recipes::Recipes;
 use crate::trackers::TRACKERS;
 
-/// The variable that names the shell that asks for words.
+/// The environment variable with the name of the shell that asks for words.
 const SHELL: &str = "LATENCY_TRACKER_COMPLETE";
 
-/// A list of more words than this is not offered until more is typed.
+/// If more names than this match, none is offered until more is typed.
 const TOO_MANY: usize = 2_000;
 
 /// If a shell asks for words of this command line, prints them and ends the program.
@@ -71,7 +71,7 @@ pub(crate) fn instances(typed: &OsStr) -> Vec<Word> {
     fitting(typed, all.into_iter().map(|one| (one.name, one.tracker)))
 }
 
-/// The trackers that the loaded module has; if none is loaded, all trackers.
+/// The trackers that the loaded module has; if its list cannot be read, all trackers.
 pub(crate) fn trackers(typed: &OsStr) -> Vec<Word> {
     fitting(typed, all_trackers())
 }
@@ -102,14 +102,14 @@ pub(crate) fn recipes(typed: &OsStr) -> Vec<Word> {
     fitting(typed, all.into_iter().map(|one| (one.name, one.question)))
 }
 
-/// The arguments of `run`.
+/// The recipes and the trackers, for `run`.
 pub(crate) fn recipes_and_trackers(typed: &OsStr) -> Vec<Word> {
     let mut all = recipes(typed);
     all.extend(trackers(typed));
     all
 }
 
-/// The arguments of `stacks`.
+/// The instances, the recipes and the trackers, for `stacks`.
 pub(crate) fn anything(typed: &OsStr) -> Vec<Word> {
     let mut all = instances(typed);
     all.extend(recipes_and_trackers(typed));
@@ -181,7 +181,7 @@ pub(crate) fn settings(typed: &OsStr) -> Vec<Word> {
         .collect()
 }
 
-/// The tracker whose parameters follow: the last named tracker, or the tracker of the last named recipe.
+/// The tracker of the last word that names a tracker or a recipe: its parameters follow.
 fn tracker_of(words: &[String]) -> Option<TrackerInfo> {
     let named = words.iter().rev().skip(1).find_map(|word| {
         let all = all_trackers();
@@ -225,7 +225,7 @@ fn values(param: &ParamInfo, typed: &str) -> Vec<Word> {
     found
 }
 
-/// Whether a user cannot type this alternative of a kind: a word for values, or a range.
+/// Whether this alternative of a kind only describes what can be typed: a word for values, or a range.
 fn is_placeholder(alternative: &str) -> bool {
     let is_range = alternative.split_once('-').is_some_and(|(low, high)| {
         let ends_in_digit = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
@@ -258,7 +258,7 @@ fn traced(file: &str, prefix: &str, typed: &str, name: fn(&str) -> Option<&str>)
     }
 }
 
-/// The names of the running processes that can be a word of the command line.
+/// The names of the running processes, without those that contain whitespace and thus are not one word.
 fn comms() -> Vec<String> {
     let mut all: Vec<_> = processes().into_iter().map(|(_, comm)| comm).collect();
     all.sort();

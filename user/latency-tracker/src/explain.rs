@@ -4,7 +4,7 @@
 //! explanation for each capture.
 //!
 //! ```text
-//! alert of a request --block--> its life, the queue of the device, who overtook it
+//! alert of a request --block--> its life, the queue of the device, requests that overtook it
 //! any other alert ----why-----> the critical path of its thread, or the activity of its processor
 //! all alerts --draw, page--> a trace for Perfetto, an HTML page
 //! ```

@@ -110,7 +110,7 @@ impl Axis {
         LEFT + PLOT * time.saturating_sub(self.begin) as f64 / self.span as f64
     }
 
-    /// Returns the distance between ticks, chosen so that there are 4 to 10 of them.
+    /// Returns the distance between ticks, chosen so that 4 to 10 of them fit into a span of 4 s or more.
     fn step(&self) -> u64 {
         const SECOND: u64 = 1_000_000_000;
         const STEPS: [u64; 14] = [

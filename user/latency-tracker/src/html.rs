@@ -12,7 +12,7 @@
 //! Content-Security-Policy forbids all requests, and all scripts and styles except the page's own, which a nonce marks.
 //! The nonce is a hash of the data, so the data cannot contain it.
 //!
-//! Times are ns since the start of the view, since JavaScript's numbers are exact up to 2^53.
+//! Times are ns since the start of the view, because JavaScript's numbers are exact only up to 2^53.
 
 pub(crate) mod merge;
 
@@ -35,12 +35,12 @@ const SCRIPT: &str = concat!(
     include_str!("html/view.js"),
 );
 
-/// The kind of a bar. The style has a colour for each, and the script one label in the legend.
+/// The kind of a bar. The style has a colour for each, and the legend a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// A thread of interest runs.
     Running,
-    /// An interrupt has the processor.
+    /// An interrupt runs on the processor.
     Interrupted,
     /// Runnable without a processor.
     Runnable,
@@ -143,7 +143,7 @@ pub(crate) struct Bar(
     pub(crate) Option<Word>,
 );
 
-/// Start and lane, end and lane, and whether it belongs to the path. Lanes count from 0 across groups.
+/// Start and lane, end and lane, and whether the arrow belongs to the path. Lanes count from 0 across groups.
 #[derive(Serialize, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrow(
     pub(crate) u64,

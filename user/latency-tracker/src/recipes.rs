@@ -41,7 +41,7 @@ built_in! {
     "wakeup-latency" "workqueue-run" "workqueue-stall" "write" "writeback-throttling" "xfs-fsync"
 }
 
-/// Optional features of a kernel that a recipe needs.
+/// An optional feature of the kernel that a recipe needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Need {

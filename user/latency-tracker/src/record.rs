@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `record`: the daemon that saves a trace of the kernel just before an operation was late.
+//! `record`: the daemon that saves a kernel trace of the time before each alert.
 //!
 //! ```text
-//!   set up: instance, disabled (if asked for) -> LTTng flight recorder -> estimate -> arm delay -> enabled
+//!   set up: instance, disabled (with TRACKER) -> LTTng flight recorder -> estimate -> arm delay -> enabled
 //!   loop:   NAME/alerts (poll, real-time) -> policy -> post-trigger -> snapshot
 //!           -> DIR/0001/{trace/, alert.json, evidence.json, explanation.txt}
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone
@@ -149,8 +149,8 @@ fn estimate(
     )
 }
 
-/// Raises the priority, so that the snapshot is taken before the ring overwrites the delay. Missing permission is not
-/// fatal.
+/// Raises the priority, so that the snapshot is taken before the ring overwrites the events of the delay. Missing
+/// permission is not fatal.
 fn real_time() {
     let limits = [
         (lt_common::rt::raise(), "rtprio"),
@@ -334,8 +334,8 @@ impl Recorder<'_> {
         revived.ok().flatten()
     }
 
-    /// Takes the snapshot and writes alert.json, evidence.json and explanation.txt. Without a snapshot, there is no
-    /// explanation.
+    /// Takes the snapshot and writes alert.json, evidence.json and explanation.txt. There is no explanation without a
+    /// snapshot, or with --no-explain.
     fn capture(
         &self,
         woken: &Woken,
@@ -347,7 +347,7 @@ impl Recorder<'_> {
         let naming = woken.find_names();
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
-            // A signal shortens this wait, but does not prevent the capture; the next wait handles a second signal.
+            // A signal only ends this wait, and is used up: the capture follows, and a second signal ends the run.
             let time = self.args.post_trigger.into();
             self.service.sleep(self.signals, time)?;
         }

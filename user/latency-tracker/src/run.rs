@@ -44,7 +44,7 @@ use crate::recipes::Recipe;
 use crate::record::leftovers::{self, Note};
 use crate::ustack::Names;
 
-/// Counters of late operations without an alert that can be read.
+/// Counters of late operations whose alert cannot be read.
 pub(crate) const UNREAD: [&str; 3] = ["alerts_lost", "alerts_suppressed", "readers"];
 
 /// Time of a run without a command, unless the user sets one.
@@ -78,7 +78,7 @@ pub(crate) struct Measured {
     /// Operations in flight at the end, the oldest first.
     pub(crate) pending: Vec<Pending>,
     pub(crate) command: Vec<OsString>,
-    /// The command's exit status; `None` if it still runs.
+    /// The command's exit status; `None` without a command, or if it still runs.
     pub(crate) status: Option<ExitStatus>,
 }
 
@@ -136,7 +136,7 @@ impl Measured {
             || UNREAD.iter().any(|key| self.stats.count(key) > 0)
     }
 
-    /// The exit status: the command's status; without a command, whether there was an alert.
+    /// The exit status: the command's status if it has ended, otherwise whether any operation was late.
     pub(crate) fn outcome(&self, is_alert_read: bool) -> Outcome {
         match (self.status, self.was_late(is_alert_read)) {
             (Some(status), _) => Outcome::Status(code(status)),

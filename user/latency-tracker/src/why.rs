@@ -53,7 +53,7 @@ const UNKNOWN: Nanos = Nanos(10_000_000);
 const AROUND: Duration = Duration::from_millis(100);
 /// How often to check whether the command has ended.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time for which a process is watched, unless the user sets one.
+/// Time for which a target other than a command is watched, unless the user sets one.
 const WATCHED: Duration = Duration::from_secs(60);
 /// Operations in flight that are shown if nothing was late.
 const STUCK: usize = 5;
@@ -194,7 +194,7 @@ struct Search<'a> {
     signals: &'a Signals,
     /// Whether to find the longest delay of the whole run.
     worst: bool,
-    /// When the recording had started, `CLOCK_MONOTONIC`.
+    /// A time at which the recording ran already, `CLOCK_MONOTONIC`, ns.
     began: u64,
     flight: Option<Flight>,
     captures: &'a Captures,
@@ -206,14 +206,14 @@ struct Search<'a> {
 /// A late operation.
 struct Found {
     alert: Alert,
-    /// The alerts around it.
+    /// The alerts that were read together with `alert`, itself included.
     beside: Vec<Alert>,
     /// The capture; `None` without a trace.
     capture: Option<PathBuf>,
 }
 
 impl Search<'_> {
-    /// Waits for a case until `end`, or until the command has ended.
+    /// Waits for a case until `end`, a signal, or the end of the command.
     fn wait(
         &mut self,
         watched: &mut Watched<'_>,
@@ -259,7 +259,7 @@ impl Search<'_> {
         }
     }
 
-    /// Saves the longest of these alerts if the search accepts it.
+    /// Saves the longest of these alerts if it ranks above the case found so far.
     fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
         self.missed += seen.missed;
         if seen.alerts.is_empty() {
@@ -416,7 +416,7 @@ fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     }
 }
 
-/// Rounds a time down to two digits.
+/// Rounds a time down to two significant digits.
 fn round(time: Nanos) -> Nanos {
     let digits = time.0.checked_ilog10().unwrap_or(0);
     let unit = 10u64.pow(digits.saturating_sub(1));

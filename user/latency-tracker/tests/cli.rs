@@ -368,7 +368,7 @@ fn recipes_are_listed_shown_and_replaced_and_a_slip_of_the_finger_is_understood(
         assert!(code == 1 && err.contains(&fault), "{args:?}: {err}");
     }
 
-    // Trackers and recipes share one space of names.
+    // Trackers and recipes share one namespace.
     for (word, meant) in [("blok", "block"), ("disk-queu", "disk-queue")] {
         let (code, _, err) = run(&["run", word]);
         let text = format!("unknown tracker or recipe {word:?}; did you mean {meant}");

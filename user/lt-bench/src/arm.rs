@@ -279,8 +279,8 @@ pub(super) fn setting(key: &str, value: impl ToString) -> Setting {
     }
 }
 
-/// Returns the settings of an instance. The threshold is half of a peak, since such a delay
-/// explains most of the peak.
+/// Returns the settings of an instance. The threshold is half of the peak threshold: a delay of that length explains at
+/// least half of a peak at the threshold.
 fn settings(args: &LoopArgs, place: &Place, tracker: &str, pid: u32) -> Vec<Setting> {
     let mut settings = vec![setting("threshold", format!("{}ns", args.threshold.0 / 2))];
     match tracker {

@@ -26,8 +26,7 @@ pub(super) struct Peak {
     pub(super) time: u64,
     /// How long it took, ns.
     pub(super) took: u64,
-    /// The time between the readings of the counters before and after the peak, ns; 0 if there was
-    /// none before.
+    /// The time between the readings of the counters before and after the peak, ns; 0 without a reading before it.
     pub(super) window: u64,
     /// How long the loop was runnable, but did not run, ns.
     pub(super) waited: u64,

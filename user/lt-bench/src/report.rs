@@ -259,7 +259,7 @@ fn series(phases: &[Phase]) -> Vec<Series> {
                 let Some(mut series) = Series::new(name, *cpu, phase.name, samples) else {
                     continue;
                 };
-                // Losses of the two phases together: they are reported once.
+                // These counts cover the samples in bursts and between them, so they are reported once.
                 if words.is_empty() {
                     series.peaks = found.peaks;
                     series.events = found.events;

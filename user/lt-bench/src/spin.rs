@@ -60,8 +60,8 @@ impl Mail {
         }
     }
 
-    /// Makes the loop sleep instead of spin: examining this peak takes long, and needs kernel
-    /// threads on all CPUs.
+    /// Makes the loop sleep instead of spin: examining this peak takes a long time, and needs kernel threads on all
+    /// CPUs.
     pub(super) fn takes_long(&self) {
         self.state.store(LENGTHY, Ordering::Release);
     }

@@ -57,7 +57,7 @@ fn lttng<'a>(args: impl IntoIterator<Item = &'a str>) -> Exec {
     Exec::new("lttng", ["--no-sessiond"].into_iter().chain(args)).env("LTTNG_HOME", run_dir())
 }
 
-/// The names of all sessions; empty if no session daemon runs.
+/// The names of all sessions; empty if no session daemon answers.
 pub fn sessions() -> Vec<String> {
     let listed = lttng(["--mi", "xml", "list"]).output();
     let names = listed.and_then(|xml| names_of("session", &xml));
@@ -381,8 +381,8 @@ impl Daemon {
     }
 }
 
-/// Timeout for starting and stopping the daemon: it loads and unloads the tracer's modules, which takes long on a busy
-/// machine.
+/// Timeout for starting and stopping the daemon: it loads and unloads the tracer's modules, which takes a long time on
+/// a busy machine.
 const DAEMON: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -392,7 +392,7 @@ impl Drop for Daemon {
             stop_handed_over();
             return;
         };
-        // If other users have sessions by now, it outlives us: the last recorder stops it.
+        // If other users have sessions by now, the daemon outlives us: the last recorder stops it.
         if matches!(child.try_wait(), Ok(None)) && daemon_pid() == Some(pid_of(&child)) {
             if !sessions().is_empty() {
                 let _ = fs::write(run_dir().join(HANDED_OVER), child.id().to_string());

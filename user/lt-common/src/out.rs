@@ -177,7 +177,7 @@ pub fn plural(n: usize, what: &str) -> String {
     }
 }
 
-/// The share of a time in `whole`: `92 % of the delay (11.9ms)`.
+/// The share of a time in `whole`: `92 % of the delay (11.90ms)`.
 pub fn share(time: u64, whole: u64, what: &str) -> String {
     let percent = u128::from(time) * 100 / u128::from(whole.max(1));
     format!("{percent} % of the {what} ({})", Nanos(time))

@@ -26,7 +26,7 @@ use crate::trace::Trace;
 pub enum Item<'a> {
     /// An event.
     Event(Event<'a>),
-    /// A loss, because the tracer could not keep up. It comes where the gap starts.
+    /// A loss: the tracer could not keep up, or the rest of a packet cannot be read. It comes where the gap starts.
     Lost(Lost),
 }
 

@@ -179,7 +179,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Returns the offset of its value if the clock counts nanoseconds.
+    /// Returns the offset of its value in ns, if the clock counts nanoseconds.
     pub(crate) fn offset(&self) -> Option<i64> {
         let seconds = self.offset_seconds.saturating_mul(SECOND as i64);
         (self.frequency == SECOND).then(|| seconds.wrapping_add(self.offset_cycles as i64))
@@ -216,7 +216,7 @@ pub struct Schema {
 impl Schema {
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node {
-        // Every NodeId is an index that was pushed to `nodes`, which never shrinks.
+        // Every NodeId is the index of a node that was pushed to `nodes`, which never shrinks.
         &self.nodes[id as usize]
     }
 

@@ -215,8 +215,7 @@ impl Stream {
         }
     }
 
-    /// Advances to the next event, or to a loss before it. After an error, continues behind the
-    /// fault.
+    /// Advances to the next event, or to a loss before it. After an error, continues past the fault.
     #[inline]
     pub(crate) fn advance(&mut self, schema: &Schema) -> Result<Next> {
         loop {

@@ -160,7 +160,7 @@ fn refuse(stream: &TcpStream, status: &'static str, end: Instant) -> io::Result<
     linger(stream, end)
 }
 
-/// The path and headers of a request.
+/// What a request asks for.
 enum Wanted {
     Metrics,
     Index,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! State machines, one for each thread and each processor, driven by one event after the other.
+//! State machines, one for each thread and each processor, driven by one event after another.
 //!
 //! ```text
 //! thread     running --switch--> preempted, or blocked --waking--> waiting --switch--> running
@@ -66,7 +66,7 @@ use crate::wakers::Wakers;
 use crate::wanted::Wanted;
 use crate::{Model, Processor};
 
-/// Above the number of processors that Linux supports. Events of processors with this or a higher number are ignored.
+/// Maximum number of processors that Linux supports. Events of processors with this or a higher number are ignored.
 const CPUS: u32 = 8192;
 
 /// Deeper nesting means missing end events, not real nesting. The outermost context is dropped.
@@ -96,9 +96,10 @@ fn cpu_of(name: &[u8]) -> Option<u32> {
 pub enum Kept {
     /// All of the trace, or the wanted parts.
     All,
-    /// Only the waits between threads, with their times and the order in which a path visits them; no other activity.
+    /// Only the waits between threads, with their times and wakers, which is enough to follow a path; no other
+    /// activity.
     Waits,
-    /// The waits alone exceed the limit, with this number of bytes. The model is useless.
+    /// Even the waits, or the wanted parts, exceed the limit, with this number of bytes. The model is useless.
     Nothing(usize),
 }
 
@@ -760,7 +761,7 @@ impl Builder {
         self.tasks.forget_on(ran, cpu, since, why);
     }
 
-    /// Starts and ends the streams of the processors up to `time`.
+    /// Ends the streams whose last event was before `time`.
     fn reach(&mut self, first: u64, time: u64) {
         while let Some((until, cpu)) = self.ends.pop_if(|(end, _)| *end < time) {
             self.cpus.reach(cpu, first);

@@ -39,7 +39,7 @@ pub enum Context {
 }
 
 impl Context {
-    /// Whether it is softirq `of`, run by a softirq thread.
+    /// Whether it is softirq `of`, and the current thread's own work.
     pub(crate) fn is_own(self, of: Vector) -> bool {
         matches!(self, Self::Softirq { vector, own: true, .. } if vector == of)
     }

@@ -74,7 +74,7 @@ pub enum What<'a> {
         target: u32,
     },
     /// `sched_wakeup`, `sched_wakeup_new`: a thread has become runnable. The event may be on a processor other than the
-    /// wakeup's.
+    /// waker's.
     Wakeup {
         /// The thread.
         tid: i32,
@@ -197,7 +197,7 @@ pub enum What<'a> {
         stage: Stage,
         /// The disk or partition.
         disk: Disk,
-        /// Its first sector, of the disk.
+        /// Its first sector, counted from the start of the disk.
         sector: u64,
     },
     /// A flush of a disk's cache is issued to the driver.

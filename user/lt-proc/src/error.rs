@@ -36,7 +36,7 @@ impl ParseError {
     }
 }
 
-/// A failure of the tree itself; the cause is its source, not part of its text.
+/// A failure to use the tree. The cause is the error's source, and not part of its text.
 #[derive(Debug, Error)]
 pub enum ProcError {
     /// There is no `/proc/latency_tracker`.

@@ -95,7 +95,6 @@ pub struct Counters {
     pub memory_max: Option<u64>,
     /// `cgroup.events`: whether it is frozen.
     pub frozen: Option<bool>,
-    /// `cgroup.stat.local`: how long it was frozen, us, by itself or by an ancestor, including a
-    /// freeze that lasts.
+    /// `cgroup.stat.local`: how long it was frozen, us, by itself or by an ancestor, including a freeze in progress.
     pub frozen_usec: Option<u64>,
 }

@@ -188,7 +188,7 @@ impl Fields {
 /// The field of [`Fields::is_at_least`].
 pub(crate) const SINCE: &str = "since";
 
-/// Formats a value to print, with quotes only if its end would be unclear without.
+/// Formats a value to print, with quotes only if its end would be unclear without them.
 fn plain(value: &Value) -> Cow<'_, str> {
     let text = value.text();
     let graphic = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';

@@ -9,7 +9,7 @@
 //! other count=0 sum=0 min=0 max=0 buckets=
 //! ```
 //!
-//! Each delay is in one line; together the lines are `NAME/histogram`. Values that differ in the kernel but print
+//! Each delay is counted in one line; the lines add up to `NAME/histogram`. Values that differ in the kernel but print
 //! alike, such as states of tasks, are one label here.
 
 use serde::Serialize;

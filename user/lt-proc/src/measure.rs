@@ -11,7 +11,7 @@
 //! bucket 320 352 1400 12
 //! ```
 //!
-//! A bucket has its lowest number of cycles, the lowest number above it, the number of its samples,
+//! A `bucket` line has the lowest number of cycles in the bucket, the lowest number above it, the number of samples,
 //! and the sum of each event over these samples.
 
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::ParseError;
 pub struct Measure {
     /// The cycles, and the requested events.
     pub counters: Vec<Counter>,
-    /// Probes that are not measured, for lack of memory.
+    /// Number of probes that are not measured, for lack of memory.
     pub unmeasured: u64,
     /// The probes in the order in which they were attached; `empty` is first.
     pub probes: Vec<MeasuredProbe>,

@@ -247,7 +247,7 @@ fn tick(root: &Root, target: &Target) -> Found {
 }
 
 fn rcu(root: &Root, target: &Target) -> Found {
-    // nohz_full= implies it.
+    // nohz_full= implies rcu_nocbs=.
     let full = root.cpus(&format!("{CPU}/nohz_full")).unwrap_or_default();
     let last = last_possible(root, target);
     let listed = root

@@ -17,7 +17,7 @@ use super::cpus::Cpus;
 #[derive(Debug)]
 pub struct Root(PathBuf);
 
-/// An unreadable file, with the reason.
+/// A fact that is not available, with the reason: usually an unreadable file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing(String);
 

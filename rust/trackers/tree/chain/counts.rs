@@ -33,7 +33,7 @@ impl Origin {
 pub(crate) enum State {
     /// The task was woken, and has not been switched in.
     Waking = 0,
-    /// The task runs, or is preempted.
+    /// The task runs, or is preempted or throttled.
     Running = 1,
     /// The task waits for a lock, or sleeps in the middle of its work. Only in copies: see
     /// notes.rs.
@@ -90,7 +90,7 @@ impl Counts {
         (self.field::<0, 8>() as usize).min(PLACES)
     }
 
-    /// Returns the first free place, at least one, if this many are free.
+    /// Returns the first free place, if at least `places` are free.
     #[inline(always)]
     pub(super) fn free_place(self, places: usize) -> Option<usize> {
         let used = self.field::<0, 8>() as usize;
@@ -142,7 +142,7 @@ impl Counts {
         self.field::<56, 4>() & TARGET != 0
     }
 
-    /// Whether the target has started a work, which has a chain of its own.
+    /// Whether the target has started a unit of work, which has a chain of its own.
     pub(crate) fn has_begun(self) -> bool {
         self.field::<56, 4>() & BEGUN != 0
     }

@@ -3,10 +3,10 @@
 //! Notes on a chain that have not become steps yet.
 //!
 //! ```text
-//!   slept    the task has gone to sleep in the middle of its work,    its own CPU
-//!            or has left its system call and runs on (State::Leaving)
-//!   waker    by which task: its thread id and its name, or 0          its waker's CPU
-//!   woken    it was woken from that                                   its waker's CPU
+//!   slept    when the task went to sleep in the middle of its work,   its own CPU
+//!            or left its system call and ran on (State::Leaving)
+//!   waker    by which task: thread id and name, or 0                  its waker's CPU
+//!   woken    when it was woken from that sleep                        its waker's CPU
 //!   merged   how often it was woken while it was awake                its wakers' CPUs, an interrupt's
 //! ```
 //!
@@ -51,8 +51,8 @@ pub(crate) fn state(counts: Counts, notes: &[u64; NOTES]) -> State {
     }
 }
 
-/// Makes steps of the notes, for a chain whose task is `subject`. Also adds the noted numbers to
-/// the chain's, and clears the notes.
+/// Makes steps of the notes, for a chain whose task is `subject`. Also adds the noted number of
+/// wakings to the chain's count, and clears the notes.
 pub(crate) fn settle(chain: &mut impl Words, notes: &mut [u64; NOTES], subject: u64) {
     let (last, state) = (chain.last(), state(chain.counts(), notes));
     let [_, waker, low, high, ..] = *notes;

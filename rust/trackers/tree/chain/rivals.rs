@@ -22,7 +22,7 @@ use super::{log::Who, place_of_name, wait::MASK, Kind, KIND_AT};
 pub(crate) enum Sort {
     /// A device interrupt: its handler, or its thread.
     Irq = 1,
-    /// A local interrupt, by its position in the list of them.
+    /// A local interrupt, by its position in the list of local interrupts.
     Vector = 2,
     /// A softirq, by its number, wherever it ran.
     Softirq = 3,

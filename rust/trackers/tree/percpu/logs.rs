@@ -3,21 +3,20 @@
 //! The rivals that had a CPU while tasks waited for it. Kept by an instance with `interference=1`.
 //!
 //! ```text
-//!   sort        who                                its time is that of the word
+//!   sort        rivals                             word with its time
 //!   interrupts  lines, local interrupts, NMIs      irq
 //!               threads of interrupts
 //!   softirqs    their vectors                      softirq
 //!   tasks       all others                         neither, and not idle
 //! ```
 //!
-//! At each change of rival, the slice of the one that had the CPU ends. It is added to the log of
+//! At each change of rival, the slice of the rival that had the CPU ends. It is added to the log of
 //! its sort (chain/log.rs), and the words of the CPU change (spent.rs). So the slices of a sort add
 //! up to its word, except for NMIs, which have a sum of their own until the next change.
 //!
 //! An interrupt within another one has its own slices, and so does a handler that another handler
-//! or a local interrupt has called. Softirqs in threads, and threads of interrupts, count as
-//! softirqs and interrupts wherever the kernel runs them; such a thread counts as an interrupt
-//! outside a softirq.
+//! or a local interrupt has called. Softirqs in threads count as softirqs. The thread of an
+//! interrupt counts as an interrupt while it runs no softirq.
 //!
 //! # Contexts
 //!

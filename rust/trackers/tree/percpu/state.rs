@@ -280,7 +280,7 @@ impl CpuState {
         self.vector.store(0, Relaxed);
     }
 
-    /// Notes the call of the function of a timer, which was not due before `since`.
+    /// Notes the call of the function of a timer that was not due before `since`.
     #[inline(always)]
     pub(crate) fn enter_timer(&self, timer: &Timer, since: u64, now: u64) {
         self.timer.enter(timer, since, now);
@@ -440,8 +440,8 @@ impl CpuState {
         }
     }
 
-    /// Notes the waking of a softirq thread, if it was woken on this CPU before: it never runs on
-    /// another. Returns whether it was.
+    /// Notes the waking of a softirq thread, if the thread was woken on this CPU before: a softirq
+    /// thread never runs on another CPU. Returns whether it was.
     #[inline(always)]
     pub(crate) fn wake_known_thread(&self, task: u64, subject: u64) -> bool {
         let Some(thread) = self.thread(task) else {
@@ -453,8 +453,7 @@ impl CpuState {
         true
     }
 
-    /// Notes the waking of a softirq thread of this CPU for the first time, or when its slot is
-    /// free again.
+    /// Notes the first waking of a softirq thread of this CPU, if a slot is free.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake_thread(&self, task: u64, subject: u64, name: [u64; 2]) {

@@ -5,7 +5,7 @@
 //! ```text
 //!   due             interrupt or softirq       function called      its activity
 //!    |-----------------------|-----------------------|------------------->
-//!    `from=softexpires`, or the end of the slack     steps
+//!    start with `from=softexpires`; `from=expires` starts at the end of the slack
 //! ```
 //!
 //! See the head of percpu.rs.
@@ -44,7 +44,7 @@ pub(crate) trait Choice {
     /// a call.
     fn is_plain(&self) -> bool;
 
-    /// Returns the start of the delay of the timer with this function.
+    /// Returns the choice for a timer with this function.
     fn timers(&self, timing: Timing, function: u64) -> Timers;
 }
 
@@ -88,7 +88,7 @@ impl Expiring {
         }
     }
 
-    /// Notes that the function of a timer is called, which was not due before `since`.
+    /// Notes the call of the function of a timer that was not due before `since`.
     #[inline(always)]
     pub(super) fn enter(&self, timer: &Timer, since: u64, now: u64) {
         self.due.store(timer.due.max(since), Relaxed);
@@ -197,7 +197,7 @@ impl Expired {
                     chain.push(called, step(Kind::Expire));
                     start
                 } else {
-                    // No known activity calls it, so no earlier step is known.
+                    // No known activity calls the function, so no earlier step is known.
                     chain.begin_with(origin, [(called, step(Kind::Expire))]);
                     called
                 };
@@ -234,7 +234,7 @@ impl Timers {
         is_refused: false,
     };
 
-    /// Marks the chain of a timer.
+    /// Marks the chain of a timer as refused, if the filter refuses the timer.
     #[inline(always)]
     fn mark(self, chain: &mut impl Words) {
         if self.is_refused {

@@ -3,12 +3,12 @@
 //! The lanes of a page (`--html`): the result of an analysis, and the activity of threads and CPUs around it.
 //!
 //! ```text
-//! Critical path   late/7       | runs | waits for hog/8                         | runs
-//!                 waited for          | hog/8 runs | hog/8 waits for a timer |..|
-//! Its threads     late/7       | runs | waits for hog/8              |woken|      runs
-//!                 hog/8        ...                                   ^ an arrow: the wakeup
-//! CPUs            CPU 0        | late/7 | hog/8 |   | hog/8 | late/7
-//! Other threads   ...
+//! Critical path        late/7       | runs | waits for hog/8                         | runs
+//!                      waited for          | hog/8 runs | hog/8 waits for a timer |..|
+//! Threads of the path  late/7       | runs | waits for hog/8              |woken|      runs
+//!                      hog/8        ...                                   ^ an arrow: the wakeup
+//! CPUs                 CPU 0        | late/7 | hog/8 |   | hog/8 | late/7
+//! Other threads        ...
 //! ```
 //!
 //! Bars use the wording of the text output. Unrecorded time has a bar, too. Items beyond a limit are left out, with

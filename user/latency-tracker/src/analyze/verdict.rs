@@ -146,7 +146,7 @@ impl Shown<'_> {
         let looks_limited = of_it
             .clone()
             .any(|p| looks_like_a_quota(model, p.thread, p.end));
-        // The uses of each processor, summed over all of these pieces. Short ones are omitted.
+        // Each processor with its longest use, summed over these pieces. Processors with only short waits are omitted.
         let mut had = had(model, of_it.clone());
         had.retain(|had| had.time >= most.time / 8);
         // An idle processor does not show the reason: a limit may keep its threads from running, or it is slow to leave
@@ -295,7 +295,7 @@ impl Had {
     }
 }
 
-/// The processors for which a thread waited in these pieces, in order of first use.
+/// The processors for which threads waited in these pieces, in order of first use.
 fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
     let mut cpus: Vec<(u32, u64)> = Vec::new();
     let mut sums: Vec<((u32, Use), u64)> = Vec::new();

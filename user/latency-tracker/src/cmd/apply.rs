@@ -59,8 +59,8 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     real.collect()
 }
 
-/// The instances that earlier runs have started. The file is locked so that only one `apply` runs
-/// at a time.
+/// The instances that earlier runs have started. A locked file ensures that only one `apply` runs at
+/// a time.
 #[derive(Debug)]
 struct Books {
     path: PathBuf,
@@ -109,7 +109,7 @@ impl Books {
 enum Done {
     Started,
     Changed,
-    /// Restarted, since this parameter can only be given at creation.
+    /// Restarted, because its tracker changed, or the kernel refused to change it while it runs.
     Restarted,
     Nothing,
 }

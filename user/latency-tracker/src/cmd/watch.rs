@@ -236,8 +236,8 @@ impl Columns {
         )
     }
 
-    /// Formats an alert: one line in a pipe, and as many as needed on a terminal. Nothing is left
-    /// out.
+    /// Formats an alert: one line in a pipe, and as many as needed on a terminal, where only a long
+    /// name of an instance is cut.
     fn rows(&self, alert: &Alert, limit: Option<usize>) -> Vec<String> {
         let time = if self.timestamp {
             format!("{} ", super::clock_of(alert.time))

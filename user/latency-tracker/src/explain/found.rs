@@ -68,7 +68,7 @@ fn alert<'a>(
             "before_start" if value.number() == Some(0) => {}
             "before_start" => own.push(("since", Value::Bare("before-start".into()))),
             _ if tracker == Some("block") => own.extend(of_request(key, value)),
-            // The unnamed words of the common event.
+            // `args` and `stack` of the common event: words without a name.
             _ if tracker.is_none() => {}
             _ => own.push((key, value)),
         }

@@ -20,7 +20,7 @@ use crate::analyze::words::{Facts, used_by};
 use crate::html::{Cell, Cells, Column, Page, Row, Table, View};
 use crate::trace::Told;
 
-/// Maximum number of views, of the longest delays.
+/// Maximum number of views; the alerts with the longest delays have one.
 const VIEWS: usize = 50;
 
 /// Writes the page, replacing `file`.

@@ -181,7 +181,7 @@ impl<'a> Proofs<'a> {
         Some(grown.next().is_none().then_some(number))
     }
 
-    /// The level that was frozen for exactly that sleep.
+    /// The level that was frozen for about the time of that sleep.
     fn frozen(&self, thread: ThreadId, sleep: &Interval) -> Option<u16> {
         // A frozen thread sleeps outside of system calls, and unfreezing wakes it.
         let State::Blocked(Sleep::Interruptible, None) = sleep.state else {

@@ -5,7 +5,7 @@
 
 use lt_proc::Alert;
 
-/// Functions, each with the reason of a sleep in it.
+/// Functions, each with the reason for a sleep in it.
 const SLEEPS: [(&str, &str); 57] = [
     // Pages
     (

@@ -27,7 +27,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// Starts a thread that sends all alerts from now on. It ends with the process.
 pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
-    // If the module is loaded, opened before this returns, so that no alert is missed.
+    // If the module is loaded, opens the file before this returns, so that no alert is missed.
     let mut file = root.open_alerts(None, false).ok();
     thread::spawn(move || {
         let mut said = String::new();
@@ -48,7 +48,7 @@ pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
     });
 }
 
-/// Sends the alerts until there are no more.
+/// Sends the alerts until the module is unloaded.
 fn read(file: &File, outbox: &Outbox, resource: &Resource) -> Result<()> {
     let mut lines = Lines::default();
     loop {

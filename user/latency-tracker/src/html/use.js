@@ -94,7 +94,7 @@ function listen() {
 		if (act) { event.preventDefault(); act(); }
 	};
 	canvas.addEventListener('wheel', event => {
-		// Left of the lanes, and when everything is shown, the page scrolls.
+		// Left of the lanes, and when zooming out while everything is shown, the page scrolls.
 		const all = to - from >= view.length;
 		if (event.offsetX < gutter() || (all && event.deltaY > 0)) return;
 		event.preventDefault();

@@ -37,7 +37,8 @@ pub(crate) struct ProfileFile {
     /// The shortest delay of each row, ns. A row ends where the next one begins; the last row has
     /// no end.
     pub(crate) low: Vec<u64>,
-    /// In time order; each sample starts where its predecessor ends.
+    /// In time order. Each sample starts where its predecessor ends, unless resets between them lost
+    /// counts.
     pub(crate) samples: Vec<Sample>,
 }
 

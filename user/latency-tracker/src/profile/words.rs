@@ -6,7 +6,7 @@ use lt_proc::Nanos;
 
 use super::compare::{Comparison, Moved};
 
-/// Minimum change of a share that gets its own sentence.
+/// Minimum change of a share for which the bound is named.
 const NOTABLE: f64 = 0.01;
 
 /// Name of the operations of a class.

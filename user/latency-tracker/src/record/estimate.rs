@@ -2,10 +2,10 @@
 
 //! Estimates how many seconds the flight recorder covers, and how many events per second it records.
 //!
-//! buffer = sub-buffers x their size, per CPU; events = buffer / size of one; time = events / rate.
-//! Rate and size are measured: the recorder runs for about a second, then a snapshot shows what was written. The
-//! busiest CPU's ring covers the shortest time, so it gives the answer. One sub-buffer is always being overwritten, so
-//! it does not count. On a machine that gets busier later, the ring covers less: each capture reports what it covered.
+//! buffer = (sub-buffers - 1) x their size, per CPU; time = buffer / bytes per second. One sub-buffer does not count:
+//! it is always being overwritten. The rate is measured: the recorder runs for about a second, then a snapshot shows
+//! what was written. The busiest CPU's ring covers the shortest time, so it gives the answer. On a machine that gets
+//! busier later, the ring covers less: each capture reports what it covered.
 
 use std::fmt;
 use std::fs;

@@ -31,7 +31,7 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 /// First argument of the child, before the command.
 const CHILD: &str = "__run";
 
-/// Exit statuses of a shell for a command that it cannot run.
+/// Exit status of a shell for a command that it cannot run.
 const NOT_EXECUTABLE: u8 = 126;
 
 /// In the child, waits and becomes the command; returns only if that fails. In any other process, returns `None`.

@@ -37,7 +37,7 @@ struct Report<'a> {
     in_flight: Vec<Row<'a>>,
     /// The counters of missing or incomplete data that are not 0.
     missing: BTreeMap<String, u64>,
-    /// The exit status of the command, 128+N after signal N; null without one.
+    /// The exit status of the command, 128+N after signal N; null without one, or if it still runs.
     status: Option<u8>,
 }
 

@@ -11,9 +11,9 @@ use super::args::By;
 use super::source::{Source, why_without};
 use super::tally::{Group, Sum, Sums};
 
-/// Names in a row.
+/// Maximum number of names in a row.
 const NAMES: usize = 3;
-/// Stacks of operations in flight that are shown.
+/// Maximum number of stacks of operations in flight.
 const IN_FLIGHT: usize = 5;
 
 pub(super) fn text(source: &Source, sums: &Sums, rows: usize) -> Vec<String> {

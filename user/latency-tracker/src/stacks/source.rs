@@ -51,7 +51,7 @@ pub(super) struct Source {
     /// Maximum number of functions of a stack.
     pub(super) depth: Option<u64>,
     pub(super) threshold: Option<u64>,
-    /// Whether only new records raised an alert (`worst=1`).
+    /// Whether only a new maximum raised an alert (`worst=1`).
     pub(super) is_worst: bool,
     /// How long alerts were read.
     pub(super) time: Option<Duration>,
@@ -60,7 +60,7 @@ pub(super) struct Source {
     pub(super) pending: Vec<Pending>,
     /// Alerts that were overwritten before they were read.
     pub(super) missed: u64,
-    /// Whether the alerts that were recorded before are included.
+    /// Whether alerts that were recorded before this command started are included.
     pub(super) has_older: bool,
     /// Counters of what is missing, with a sentence each.
     pub(super) losses: Vec<(String, u64, &'static str)>,

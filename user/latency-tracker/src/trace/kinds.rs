@@ -51,7 +51,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// The operation of a request, and whether it has no sectors.
+    /// The purpose of a request, and whether it has no sectors.
     fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, bool) {
         let bits = self.bits.and_then(|bits| match event.unsigned(bits) {
             Some(bits) => Some(of_bits(bits)),

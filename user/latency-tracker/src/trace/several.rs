@@ -149,7 +149,7 @@ pub(super) fn dark(
         .collect()
 }
 
-/// Whether every system call is recorded in the traces that have sched_switch.
+/// Whether every system call is recorded in all kernel traces.
 pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     /// With --all, a trace has a class for each system call of the kernel; with calls selected by name, it has fewer.
     const ALL_CALLS: usize = 200;
@@ -159,7 +159,7 @@ pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
 }
 
-/// Events that are missing from some trace with sched_switch.
+/// Events that are missing from some kernel trace.
 pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item = Events> {
     let has = |trace: &Trace, events| {
         let mut kinds = trace.schema.classes().filter_map(kinds::kind);

@@ -31,7 +31,7 @@ struct Watch {
     alerts: Stream,
 }
 
-/// The readings of the instances.
+/// The result of reading the alerts of all instances.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) alerts: Vec<Alert>,

@@ -17,7 +17,7 @@ const CHANNEL: &str = "all";
 pub struct Wanted<'a> {
     /// The only process whose events are recorded; `None` for all processes.
     pub pid: Option<u32>,
-    /// The events to record: all of the kernel, or all of user space.
+    /// The events to record: either only of the kernel, or only of user space.
     pub sources: &'a [Source<'a>],
     /// The buffers of the channel.
     pub buffers: Buffers,

@@ -3,7 +3,6 @@
 //! Generates the steps of an event class from its field classes, and the place of each field.
 //! For each field, it tracks the distance from the last anchor, and the position modulo a power of two. Most
 //! alignments are therefore known distances, and need no step.
-//! alignments are known distances, and need no step.
 
 use crate::schema::{Field, Kind, NodeId, Op, Program, Schema, Scope, Slot, Step};
 

@@ -33,8 +33,8 @@ impl Stream {
             );
             return Err(self.fault(at, What::Data(what)));
         }
-        // The new window starts at the page in which the event starts. If it does already, it is
-        // doubled.
+        // The new window starts at the page in which the event starts. If the current window starts there already, it
+        // is doubled.
         let base = at / 8 / PAGE * PAGE;
         let mut size = self.size.max(self.bytes.len());
         if base == self.base {

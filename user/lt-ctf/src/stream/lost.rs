@@ -27,7 +27,7 @@ pub struct Lost {
     pub cpu: Option<u32>,
     /// The kind of the loss.
     pub what: Missing,
-    /// Number of lost items.
+    /// Number of lost items; 1 for [`Missing::Rest`].
     pub count: u64,
     /// The loss is between these times, cycles of the trace's clock, as in
     /// [`crate::Event::cycles`].

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::made::*;
 use crate::tsdl;
 
-/// A xorshift generator, for identical damage in every run.
+/// An xorshift generator, for identical damage in every run.
 struct Random(u64);
 
 impl Random {

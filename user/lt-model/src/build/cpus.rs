@@ -12,7 +12,7 @@ use crate::request::Request;
 use crate::tiles::{Kinds, Tiles, with_room};
 
 /// Time after an interrupt, ns, in which a wakeup of a thread to which it defers work is attributed to the interrupt.
-/// Such a wakeup takes some microseconds; a later wakeup is by the interrupted thread.
+/// Such a wakeup comes within some microseconds; a later wakeup is by the interrupted thread.
 pub(super) const TAIL: u64 = 100_000;
 
 /// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread, as for packets
@@ -74,13 +74,14 @@ pub(super) struct Cpu {
     known: Kinds<Context>,
 }
 
+/// All processors.
 #[derive(Debug, Default)]
 pub(super) struct Cpus {
     all: Vec<Cpu>,
     pub(super) policy: Policy,
 }
 
-/// All processors.
+/// How much of the activity is kept.
 #[derive(Debug, Default)]
 pub(super) struct Policy {
     /// Activity that ended at this time or before is dropped.

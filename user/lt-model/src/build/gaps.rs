@@ -19,7 +19,7 @@ impl Gap {
     }
 }
 
-/// The overlap of the first gap that overlaps `from` to `to`.
+/// The first gap that hides a part of `from` to `to`, cut to those times.
 fn part(gaps: &[Gap], from: u64, to: u64) -> Option<Gap> {
     let place = gaps.partition_point(|gap| gap.until <= from);
     // An empty gap makes the state after it unknown, but hides no time.

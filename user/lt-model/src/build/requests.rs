@@ -82,7 +82,8 @@ impl Requests {
         let held = self.at(disk, sector, stage == Stage::Issued);
         match stage {
             Stage::Queued => {
-                // The end of the older request was not seen, unless it has just come from a stacked device.
+                // The end of an older request with this sector was not seen. A bio that a stacked device has just
+                // passed on has no `queued` yet.
                 if held.queued.is_some() {
                     *held = Held::new(disk);
                 }
@@ -124,7 +125,7 @@ impl Requests {
         of.under_way += 1;
     }
 
-    /// Handles the end of a flush, or of a request that waited for a flush: the last flush that was issued to the disk.
+    /// Handles the end of a flush, or of a request that waited for one. Returns the flush, if its start is known.
     pub(super) fn flushed(&mut self, disk: Disk) -> Option<Request> {
         let of = self.flushes.get_mut(&disk)?;
         of.under_way = of.under_way.saturating_sub(1);
@@ -171,8 +172,9 @@ impl Requests {
         Some(request(held, held.issued?, kind))
     }
 
-    /// Finds the request with this sector. Bios belong to a partition, but a request that `is_issued` belongs to the
-    /// disk: it is the only request that has not been issued, if there is just one.
+    /// Finds the request with this sector, or adds one. A bio may be recorded for a partition, but its issue
+    /// (`is_issued`) is recorded for the disk: if there is only one request with this sector, not yet issued, it is
+    /// taken for this request.
     fn at(&mut self, disk: Disk, sector: u64, is_issued: bool) -> &mut Held {
         if self.len >= MOST {
             self.clear();

@@ -102,7 +102,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// The thread numbered `tid`; `None` for the idle thread.
+    /// The thread numbered `tid`, which is added if it is new; `None` for the idle thread.
     pub(super) fn find(&mut self, tid: i32) -> Option<ThreadId> {
         if tid <= 0 {
             return None;
@@ -206,8 +206,8 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
-    /// Moves a thread from the runqueue of one processor to another. During a wakeup, which `sched_wakeup` would end if
-    /// `wakeups` are recorded, the thread is on no runqueue yet.
+    /// Moves a thread from the runqueue of one processor to another. During a wakeup, the thread is on no runqueue yet;
+    /// if `wakeups` are recorded, `sched_wakeup` shows when the wakeup ends.
     pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {
         let task = self.of(thread);
         if !matches!(task.state, State::Waiting | State::Preempted) {
@@ -401,7 +401,8 @@ impl Tasks {
         self.keep(id, interval, ends);
     }
 
-    /// Adds an interval to the thread, unless it is unwanted. `ends` means that a wakeup ended the interval before it.
+    /// Adds an interval to the thread, or drops it if it ended before the time to keep; an unwanted interval becomes
+    /// unknown. `ends` means that a wakeup ended the interval before it.
     fn keep(&mut self, id: ThreadId, interval: Interval, ends: bool) {
         let Interval {
             begin,
@@ -424,7 +425,7 @@ impl Tasks {
             }
         };
         let kind = self.kinds.number(doing);
-        // The intermediate states took no time.
+        // Any state in between took no time, so the last interval continues.
         if !ends && all.extend(end, kind, waker) {
             return;
         }

@@ -132,7 +132,7 @@ impl Builder {
         Some(id)
     }
 
-    /// The softirq thread or interrupt thread that runs the timer or completes the request. It has the due time if
+    /// The softirq thread or interrupt thread that runs the timer or completes the request. The due time is included if
     /// the timer is the only one of its softirq.
     fn handler(&mut self, cpu: u32) -> Option<Helper> {
         let at = self.cpus.at(cpu);

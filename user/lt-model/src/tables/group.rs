@@ -100,7 +100,7 @@ pub struct Case {
     pub begin: u64,
     /// Its end, ns.
     pub end: u64,
-    /// The CPU where it ended.
+    /// The CPU where it ended; for [`Kind::Preempted`], the CPU that the thread left.
     pub cpu: u32,
     /// The thread, if known.
     pub thread: Option<TaskId>,

@@ -192,8 +192,8 @@ impl Cause {
     }
 }
 
-/// The leaf that ended a sleep. If the thread did not set the timer that ended it, the reason may be another one, whose
-/// events are missing.
+/// The leaf that ended a sleep. Unless the timer that ended it is known to be the thread's own, the cause may be one
+/// whose events are missing.
 fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> Leaf {
     let leaf = context.into();
     if leaf != Leaf::Timer {
@@ -201,7 +201,7 @@ fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> 
     }
     let own = interval.waker.is_some_and(|w| model.is_timeout(w));
     let disk = !model.has(Events::Completions) && !own;
-    // The pause of the dirty limit is an uninterruptible sleep, and ends like any other.
+    // The pause of the dirty limit is an uninterruptible sleep that a timer ends.
     let pauses = !matches!(sleep, Sleep::Interruptible | Sleep::Idle);
     let dirty = !model.has(Events::Dirty) && pauses;
     match disk || dirty {

@@ -63,7 +63,7 @@ pub struct Wait {
     pub kind: Waited,
     /// The waker that ended it, if recorded.
     pub waker: Option<WakerId>,
-    /// The thread of the pieces that explain it, if another thread's; `None` for a timer or a device.
+    /// The other thread whose pieces explain the wait; `None` for a timer or a device.
     pub by: Option<ThreadId>,
     /// The cause, unless a thread ended it.
     pub cause: Option<Cause>,
@@ -272,7 +272,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds the time before a thread is known: its creator's activity, if it was created then.
+    /// Adds a time in which the thread is not known: its creator's activity if the thread was created at the end of
+    /// that time, otherwise an unknown piece.
     fn before(&mut self, id: ThreadId, part: (u64, u64), inside: (u64, u64)) {
         if part.0 >= part.1 {
             return;
@@ -544,7 +545,7 @@ fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     }
 }
 
-/// Whether every softirq of its vector leads to this leaf.
+/// Whether the leaf stands for a softirq, other than those of timers.
 fn is_of_softirq(leaf: Leaf) -> bool {
     matches!(
         leaf,
@@ -552,7 +553,7 @@ fn is_of_softirq(leaf: Leaf) -> bool {
     )
 }
 
-/// The system call in which it slept.
+/// The system call in which the thread slept.
 fn call_of(interval: &Interval) -> Option<Name> {
     match interval.state {
         State::Blocked(_, call) => call,

@@ -44,7 +44,7 @@ struct Node<'w> {
     reason: usize,
 }
 
-/// The reason for a wait: the thread, what it waited for, and the reasons of the waits below.
+/// The reason for a wait: the thread, the kind of wait, the thread or cause behind it, and the reasons of waits below.
 type Reason = (
     ThreadId,
     Waited,
@@ -59,7 +59,7 @@ struct Rows<'r> {
     part: &'r Part,
     rows: Vec<Row>,
     next: usize,
-    /// The number of the first chain with a reason.
+    /// For each reason, the number of its first row.
     shown: HashMap<usize, usize>,
 }
 

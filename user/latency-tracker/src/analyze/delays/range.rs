@@ -50,7 +50,7 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
     };
     let from = args.from.as_ref().map(|from| time(from, begin));
     let from = from.transpose()?.unwrap_or(begin);
-    // An event that ends the range comes after its start.
+    // The event that ends the range is searched for after the start of the range.
     let since = from.saturating_add(1);
     let last = args.event.as_ref();
     let last = last.map(|mark| event(model, finder, mark, since));

@@ -67,7 +67,7 @@ mod tests {
         assert!(lines[2].starts_with(" 2    word word"), "{lines:?}");
         assert!(lines[3].starts_with("      word"), "{lines:?}");
         assert!(lines.iter().all(|line| line.len() < 80));
-        // Far to the right there is still room.
+        // A deep indentation still leaves room for the text.
         let deep = table(&["N", "WHAT"], &[row("1", 500, &long)]);
         assert!(
             deep.iter().all(|line| line.len() < 80) && deep[1].ends_with("word"),

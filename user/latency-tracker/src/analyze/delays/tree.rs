@@ -152,7 +152,7 @@ impl Tree {
             .collect()
     }
 
-    /// `working 49.90ms (user mode 49.80ms, in write 100.00us), runnable, waiting for a CPU 3.00us`.
+    /// `working 49.80ms (user mode 49.80ms), interrupted 3.00us (runnable, waiting for a CPU 3.00us)`.
     pub(super) fn sentence(&self) -> String {
         /// Maximum number of nodes named below each node.
         const NAMED: usize = 3;

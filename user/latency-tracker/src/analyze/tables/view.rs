@@ -187,7 +187,7 @@ impl<'a> Report<'a> {
         lines
     }
 
-    /// The rows to show, and how many there are.
+    /// The rows to show, and the number of all rows.
     pub(super) fn shown<'t>(
         &self,
         table: &'t Table,
@@ -209,7 +209,7 @@ impl<'a> Report<'a> {
         (lines, count)
     }
 
-    /// The rows that a person sees by default, and how many there are.
+    /// The rows that a person sees by default, and the number of all rows.
     pub(super) fn few<'t>(&self, table: &'t Table) -> (Vec<Line<'t>>, usize) {
         self.shown(table, Some(SHOWN))
     }

@@ -46,7 +46,7 @@ pub(super) struct ByLabel<'a> {
 }
 
 impl<'a> ByLabel<'a> {
-    /// Returns the instances among `names` that count by label.
+    /// Removes from `names` the instances that do not count by label; fails if none remains.
     pub(super) fn new(
         root: &'a ProcRoot,
         args: &'a HistArgs,
@@ -162,8 +162,8 @@ const COLUMNS: [(&str, &str); 4] = [
     (">P99.9", "p99.9"),
 ];
 
-/// Returns the lines of a table. The longest delays are known only if it `is_whole`: not for an
-/// interval.
+/// Returns the lines of a table. The longest delays are known only if the table `is_whole`,
+/// not for an interval.
 fn table(labels: &Labels, stats: &Stats, is_whole: bool) -> Vec<String> {
     let cells = |name: String, row: &Row<'_>| {
         let ns = |known: Option<u64>| known.map_or("-".to_string(), |ns| Nanos(ns).to_string());

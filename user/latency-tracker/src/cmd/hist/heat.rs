@@ -3,7 +3,7 @@
 //! `hist -i` as a heat map: `--live` prints a line for each interval, `--svg` draws all of them at the end.
 //!
 //! Each column of the picture, and each line, is the difference of two readings, so together they contain every
-//! operation, whenever they are read.
+//! operation, regardless of when the readings are taken.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::cli::HistArgs;
 use crate::cmd::clock;
 use crate::heat::{self, Column, HeatMap, Panel};
 
-/// Rows: up to 2 ns, and then one for each power of two.
+/// Rows: below 2 ns, and then one for each power of two.
 const ROWS: usize = 42;
 
 /// The rows that a line shows: the first one also has all shorter delays, the last one all longer ones.
@@ -110,7 +110,7 @@ fn legend() -> String {
     format!("{} operations or more", marks.join("  "))
 }
 
-/// The header of the lines: the shortest delay of every fourth cell.
+/// The header of the lines: the shortest delay of every fourth row.
 fn head() -> String {
     let mut bounds = String::new();
     // The last label would be wider than its cells.

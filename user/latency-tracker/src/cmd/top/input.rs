@@ -6,7 +6,7 @@
 //! that nothing follows within [`ESC_TIME`] is the key Esc; the caller provides the clock
 //! ([`Decoder::due`], [`Decoder::finish`]).
 //!
-//! crossterm's reader retries for as long as a read fails, so it would use a whole CPU once the
+//! crossterm's reader is not used: it retries as long as a read fails, so it would use a whole CPU once the
 //! terminal is gone.
 
 use std::time::{Duration, Instant};

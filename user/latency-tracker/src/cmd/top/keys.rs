@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The action of each key. Keys that htop also has do the same as there.
+//! The action of each key. Keys that htop also has do the same as in htop.
 
 use std::time::Duration;
 
@@ -142,7 +142,8 @@ impl State {
         Todo::Reschedule
     }
 
-    /// Handles a key while something is typed. A filter takes effect at once; Esc restores it.
+    /// Handles a key while something is typed. A filter takes effect at once; Esc restores the
+    /// previous one.
     fn edit(&mut self, prompt: Prompt, key: Key) -> Todo {
         let (Prompt::Filter(before) | Prompt::Interval(before)) = &prompt;
         let mut text = match &prompt {

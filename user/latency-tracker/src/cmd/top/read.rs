@@ -236,7 +236,7 @@ mod tests {
     const ALERT: &str = "seq=17 time=1 instance=slow tracker=block reason=threshold delay=2 threshold=1 cpu=1 \
         pid=8 tid=8 comm=\"fio\"\n";
 
-    /// A tree of one instance.
+    /// The module's directory, with one instance.
     fn tree() -> (tempfile::TempDir, ProcRoot) {
         let dir = tempfile::tempdir().unwrap();
         let root = ProcRoot::new(dir.path());

@@ -49,7 +49,7 @@ pub(crate) struct DeviceQueue {
     pub(crate) issued: usize,
     pub(crate) completed: usize,
     pub(crate) overtakers: Vec<Overtaker>,
-    /// Device times of other requests that ended while the request waited, ns.
+    /// Device times of other requests that ended while the late request was there, ns.
     pub(crate) others: Option<Took>,
     /// Device times of requests that ended earlier or were issued later, for comparison.
     pub(crate) otherwise: Option<Took>,

@@ -342,7 +342,7 @@ fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
         said.ends_with("late/7 waited for the freezer of cgroup /a."),
         "{said}"
     );
-    // Frozen at another time, or never, or asleep in a call.
+    // Frozen for a shorter time, or never, or asleep in a call.
     for (begin, usec) in [(outside, 30_000), (outside, 0), (call(10, b"read"), 80_020)] {
         let said = why(begin, usec);
         assert!(

@@ -125,14 +125,14 @@ impl Groups {
         }
     }
 
-    /// Reads all cgroups known to have a limit.
+    /// Reads all cgroups that have a limit, or once had one or were frozen.
     pub(super) fn read_limited(&mut self) {
         let limited = self.known.iter().filter(|(_, group)| group.is_evidence());
         let limited: Vec<String> = limited.map(|(path, _)| path.clone()).collect();
         self.read_again(&limited);
     }
 
-    /// The cgroups whose quota was used up after `start`, according to the reads so far.
+    /// The cgroups whose quota was used up since the last read before `start`, according to their current counters.
     pub(super) fn throttled(&self, start: u64) -> Vec<String> {
         let is_throttled = |(path, group): &(&String, &Group)| {
             let mut limits = group.limits.iter();

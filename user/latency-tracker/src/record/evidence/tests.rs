@@ -120,7 +120,7 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     assert_eq!(group.reads[0].frozen, Some(false));
     assert_eq!(group.reads[0].memory_high, None);
 
-    // The reading for one alert is compared with the next one.
+    // The evidence of the next alert starts with the last read before its delay.
     collector.rearm();
     let next = of(&mut collector, now());
     let reads = &next.cgroups[0].reads;

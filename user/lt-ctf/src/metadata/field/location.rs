@@ -97,7 +97,7 @@ impl Reader<'_> {
                 self.leaves(node, &mut nodes);
             }
         }
-        // Options of one variant share a slot, if there are several.
+        // If the path leads to several options of a variant, they share a slot.
         let slot = nodes.iter().find_map(|n| self.schema.node(*n).slot);
         let slot = match slot {
             Some(slot) => slot,

@@ -44,7 +44,7 @@ pub(super) struct Lower<'t> {
     pub(super) order: Option<Order>,
     /// The clock of a time that names no clock.
     pub(super) only_clock: Option<&'t str>,
-    /// The clock of the times seen since this field was last taken.
+    /// The clock of the first timestamp of the current stream class, if any; the caller resets it for each class.
     pub(super) clock: Option<&'t str>,
     roots: [Option<&'t Type>; 6],
     root: Root,

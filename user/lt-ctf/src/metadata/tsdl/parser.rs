@@ -349,7 +349,7 @@ impl<'a> Parser<'a> {
         Type::new(kind, DEPTH)
     }
 
-    /// Parses the attributes of an integer, a number or a string, in braces, if there are any.
+    /// Parses the attributes of an integer, a floating-point number or a string, in braces, if there are any.
     fn attributes(&mut self) -> Parsed<Block> {
         match self.token {
             Token::Mark("{") => self.block(),
@@ -565,7 +565,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the given alignment. The default is a byte if the size is a number of bytes.
+/// Returns the alignment that the block sets, in bits. The default is 8 if the size is a multiple of 8, otherwise 1.
 fn natural(block: &Block, size: u64) -> Result<u64, String> {
     let align = block.unsigned("align")?;
     Ok(align.unwrap_or(if size.is_multiple_of(8) { 8 } else { 1 }))

@@ -102,8 +102,7 @@ impl Type {
     }
 }
 
-/// Returns the name of a field to show. LTTng prefixes each name with an underscore, so that none
-/// is a keyword.
+/// Returns the name of a field, as it is shown. LTTng prefixes each name with an underscore, so that none is a keyword.
 pub(super) fn shown(name: &str) -> &str {
     name.strip_prefix('_').unwrap_or(name)
 }

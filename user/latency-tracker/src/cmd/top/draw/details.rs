@@ -82,7 +82,7 @@ fn histogram(row: &Row, bar: usize, room: usize, is_unicode: bool) -> Vec<String
     rows.iter().skip(hidden).map(line).collect()
 }
 
-/// Returns the counters that are not 0 in `across` columns, losses first.
+/// Lays out the counters that are not 0 in `across` columns, losses first.
 fn counters(row: &Row, room: usize, across: usize) -> Vec<String> {
     let lost: Vec<&str> = row.lost().map(|(key, _)| key).collect();
     let others = row
