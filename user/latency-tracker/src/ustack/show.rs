@@ -100,7 +100,7 @@ fn ended(names: &UserNames, end: &UserEnd) -> Option<&'static str> {
         UserEnd::Broken => Some(
             "here the chain of frame pointers breaks: a function further out does not keep them",
         ),
-        UserEnd::Unreadable => Some("the rest of the stack was not in memory"),
+        UserEnd::Unreadable => Some("the functions further out were not in memory"),
         UserEnd::Depth => Some("the functions further out are not recorded"),
     }
 }
