@@ -21,7 +21,7 @@ LEAVE = "\x1b[?1049l"
 
 
 def lines(path):
-    """Whole lines only: the last one may still be written."""
+    """Reads whole lines only: the last one may still be incomplete."""
     with open(path, encoding="utf-8") as file:
         return [json.loads(line) for line in file.read().split("\n")[:-1]]
 
@@ -117,7 +117,7 @@ def terminal(*command):
         while part := os.read(master, 4096).decode(errors="replace"):
             shown += part
     except OSError:
-        # The end of a terminal.
+        # The terminal has been closed.
         pass
     assert status == 0, status
     assert "the latency_tracker module was removed" in shown.rpartition(LEAVE)[2], shown[-300:]

@@ -62,7 +62,7 @@ unsafe extern "C" fn hit<S, T: Observer<S>>(
 }
 
 /// Attaches an observer, until the result is dropped. If the tracepoint is in a module, the module
-/// stays loaded until then. Sleeps. Fails as
+/// stays loaded until then. May sleep. Fails as
 /// [`Tracepoint::find_any`](super::tracepoint::Tracepoint::find_any), or with `ENOMEM`.
 pub(crate) fn attach<S, T: Observer<S>>(name: &CStr, observer: Arc<T>) -> Result<Attachment<T>> {
     // SAFETY: The function takes integers from registers, whatever the tracepoint has put there,

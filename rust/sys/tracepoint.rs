@@ -113,7 +113,7 @@ impl Tracepoint {
 }
 
 /// Whether a tracepoint has the arguments that our probes take, in the headers that this module was
-/// built with. True for tracepoints without a probe of ours, and for names of no tracepoint.
+/// built with. True for tracepoints without a probe of ours, and for any other name.
 pub(crate) fn fits(name: &CStr) -> bool {
     // SAFETY: The name is a C string that outlives the call.
     unsafe { crate::sys::bindings::lt_tracepoint_fits(name.as_ptr().cast()) }
@@ -131,7 +131,7 @@ pub(crate) struct Probe<'a, T> {
     _with: PhantomData<fn(&T)>,
 }
 
-/// A [`Probe`] of the tracepoint of this name, from a function with its arguments.
+/// Makes a [`Probe`] of the tracepoint of this name from a function that takes its arguments.
 ///
 /// `probe!(sched_waking: waking::<T>)`; a function of another type does not compile.
 ///
@@ -193,7 +193,7 @@ impl<'a, T> Probe<'a, T> {
         }
     }
 
-    /// Finds the tracepoint. Sleeps. Fails with `ENOSYS` if the kernel lacks it, or, for a probe
+    /// Finds the tracepoint. May sleep. Fails with `ENOSYS` if the kernel lacks it, or, for a probe
     /// that takes any arguments, as [`Tracepoint::find_any`].
     fn find(&self) -> Result<Tracepoint> {
         if self.takes_any {
@@ -203,7 +203,7 @@ impl<'a, T> Probe<'a, T> {
         }
     }
 
-    /// The name of the tracepoint.
+    /// Returns the name of the tracepoint.
     pub(crate) fn tracepoint(&self) -> &'a CStr {
         self.tracepoint
     }
@@ -277,7 +277,7 @@ handlers! {
     handler_5: 5, a: A, b: B, c: C, d: D, e: E;
 }
 
-/// A [`Probe`] of the tracepoint of this name that takes its arguments as numbers:
+/// Makes a [`Probe`] of the tracepoint of this name that takes its arguments as numbers:
 /// `handled!(softirq_exit(vector): |probes: Probes, guard| probes.left(guard, vector))`.
 ///
 /// It compiles only with the tracepoint's number of arguments.
@@ -372,7 +372,7 @@ unsafe extern "C" fn measured<T: Target>(
     measure::around(&*this.meter, |guard| this.with.changes(guard), run);
 }
 
-/// Probes that are called with a `T`, until dropped. Dropping sleeps.
+/// Attached probes, which are called with a `T` until this is dropped. Dropping may sleep.
 pub(crate) struct Attachment<T> {
     attached: KVec<Attached>,
     /// The modules of the tracepoints. They, `measured` and `with` stay until the last probe has
@@ -383,7 +383,7 @@ pub(crate) struct Attachment<T> {
 }
 
 impl<T: Target> Attachment<T> {
-    /// Attaches probes in their order. Sleeps. Fails with `ENOSYS` if the kernel lacks a
+    /// Attaches probes in their order. May sleep. Fails with `ENOSYS` if the kernel lacks a
     /// tracepoint, as [`Tracepoint::find_any`] for a probe that takes any arguments, or with
     /// `ENOMEM`, and then leaves nothing attached.
     pub(crate) fn new<'a>(
@@ -414,7 +414,8 @@ impl<T: Target> Attachment<T> {
         Ok(this)
     }
 
-    /// Returns the function that the tracepoint of a probe calls, and its first argument. Sleeps.
+    /// Returns the function that the tracepoint of a probe calls, and its first argument. May
+    /// sleep.
     fn called(&mut self, probe: &Probe<'_, T>) -> Result<(*mut c_void, *mut c_void)> {
         let Some(meter) = self.with.meter(probe.tracepoint) else {
             let data = Arc::as_ptr(&self.with).cast_mut().cast();
@@ -504,7 +505,7 @@ impl Drop for Attached {
     }
 }
 
-/// Waits until no detached probe is running. Sleeps.
+/// Waits until no detached probe is running. May sleep.
 pub(crate) fn synchronize() {
     // SAFETY: Called where sleeping is allowed.
     unsafe { crate::sys::bindings::lt_tracepoint_sync() };

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A tracker made of two points: the same alerts as block's, from its tracepoints, paired by the
-# request; a function and its return, paired by the thread; two functions, paired by the CPU; a
-# tracepoint paired with itself; two tracepoints of a module, which stays loaded meanwhile. An
-# invalid line is refused, and the log quotes the word.
+# The tracker pair, which is made of two points: the tracepoints of block, paired by the request, give the same alerts
+# as block; a function and its return, paired by the thread; two functions, paired by the thread, with and without the
+# CPU; a tracepoint paired with itself; and two tracepoints of a module, which stays loaded meanwhile. An invalid line
+# is refused, and the log quotes the word.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -54,7 +54,7 @@ says "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
 # The alerts equal block's.
 ms=$(patiently 20)
 null_disk slow "${ms}000000"
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 reads slow 2
 control "b block threshold=10ms dev=slow"
 control "p pair $from $to begin_key=arg0 end_show=arg1:8,arg2:32 threshold=10ms"
@@ -99,8 +99,8 @@ awk -v most="$(if in_time; then echo 8e6; else echo 1e12; fi)" '
 	{ sub(/.* delay=/, ""); if ($1 < 3e6 || $1 > most) { print $1; exit 1 } }' /tmp/alerts || fail "delays"
 control -p
 
-# Two functions, paired by the CPU: the time between two calls. With again=keep, the first start
-# stays.
+# Two functions, paired by the thread, with and without the CPU: the time between two calls. With again=keep, the first
+# start stays.
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_sleep begin_key=tid,cpu threshold=0'
 control 'k pair begin=function:lt_fn_delay end=function:lt_fn_sleep again=keep threshold=0'
 taskset 1 sh -c "echo delay 4 $(patiently 2) >/proc/lt_functions; echo sleep 2 1 >/proc/lt_functions"
@@ -193,8 +193,8 @@ refused "a module in use is unloaded" rmmod lt_points
 control -m
 rmmod lt_points
 
-# Its alerts cause no further alerts, neither about waking the reader nor about what the reader
-# does.
+# The alerts of this instance cause no further alerts, neither about waking the reader nor about
+# what the reader does.
 control 'p pair begin=tracepoint:irq_work_entry end=tracepoint:irq_work_exit begin_key=cpu threshold=0 wakeup_interval=0' 2>/dev/null ||
 	control 'p pair begin=tracepoint:sched_waking end=tracepoint:sched_switch begin_key=arg0 end_key=arg2 threshold=0 wakeup_interval=0'
 follow $LT/p/alerts /dev/null

@@ -77,7 +77,7 @@ fn field(fields: &str, name: &str) -> String {
     after.split([',', ' ']).next().unwrap().to_string()
 }
 
-/// Durations by key from the text of the trace, by starts and ends with the same key on the same CPU.
+/// Durations by key, from the text of the trace. A start is paired with the next end of the same key on the same CPU.
 fn pairs(lines: &[Line], start: &str, end: &str) -> BTreeMap<u64, Vec<u64>> {
     let mut open: BTreeMap<(u64, String), u64> = BTreeMap::new();
     let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -131,7 +131,7 @@ fn softirqs_of_a_trace_are_those_of_its_text() {
     );
 }
 
-/// From a waking of a thread that is switched out to the switch to it.
+/// From the waking of a thread that is switched out to the switch to this thread.
 #[test]
 fn wakeups_of_a_trace_are_those_of_its_text() {
     let dir = traces("traces.tar.xz");
@@ -239,7 +239,7 @@ fn what_spans_a_gap_is_counted_and_not_measured() {
             }
             let (status, out, said) = analyze(&dir, analysis, "compact", &[]);
             assert!(status == 0 && said.contains(why), "{said}");
-            // No softirq need span the gap.
+            // A softirq does not necessarily span the gap.
             if analysis != "irq" {
                 assert!(hidden > 0, "{analysis}");
                 assert!(

@@ -200,7 +200,7 @@ pub(crate) struct PathArgs {
     pub(crate) verbose: bool,
 }
 
-/// Number of steps shown by default; with the lines that sum up the others, a screen or two.
+/// Number of steps shown by default: one or two screens, with the lines that sum up the others.
 const STEPS: usize = 25;
 
 impl PathArgs {

@@ -13,7 +13,7 @@ use super::Measured;
 use super::losses::losses;
 use crate::explain::alone;
 
-/// Operations in flight that are shown.
+/// Maximum number of operations in flight that are shown.
 const SHOWN: usize = 5;
 
 /// The output of `--json`; times in ns.
@@ -28,7 +28,8 @@ struct Report<'a> {
     /// How long it was measured.
     duration: u64,
     command: Option<Vec<String>>,
-    /// The exit status of the command, 128+N after signal N; null if it still runs.
+    /// The exit status of the command, 128+N after signal N; null without a command,
+    /// or if it still runs.
     status: Option<u8>,
     count: u64,
     /// Upper bounds of buckets.

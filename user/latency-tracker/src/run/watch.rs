@@ -22,7 +22,7 @@ pub(super) struct Watch<'a> {
     root: &'a ProcRoot,
     name: String,
     tracker: String,
-    /// Its line in `control` before the threshold rose.
+    /// Its line in `control`, without its name, before the threshold rose.
     line: String,
     threshold: u64,
     alerts: Option<Stream>,
@@ -108,7 +108,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Turns the instance off, so that all its numbers belong together, and returns them.
+    /// Turns the instance off, so that its figures are consistent, and returns them.
     pub(super) fn finish(mut self, time: Duration, see: &mut dyn FnMut(Alert)) -> Result<Measured> {
         self.read(see)?;
         let begun = Instant::now();

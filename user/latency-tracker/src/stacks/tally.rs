@@ -45,7 +45,7 @@ pub(super) struct Group {
     pub(super) sum: Sum,
     /// By name of the late task and name of the waker, which is empty unless asked for.
     pub(super) tasks: BTreeMap<(String, String), Sum>,
-    /// Whether the outer functions are missing, since the stack is as long as a stack may be.
+    /// Whether outer functions may be missing: the stack has the maximum length.
     pub(super) is_cut: bool,
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Sums {
     /// The longest total first. Operations without a stack come last.
     pub(super) groups: Vec<Group>,
     pub(super) all: Sum,
-    /// The sum of the delays that are in the histogram of the instance, too.
+    /// Sum of the delays that are also in the histogram of the instance.
     pub(super) ended: u64,
     /// Operations that had more than one stack.
     pub(super) moved: u64,

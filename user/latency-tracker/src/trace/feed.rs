@@ -34,7 +34,7 @@ pub(crate) enum Keep {
     Nothing,
 }
 
-/// Reads a trace to its end, or until `interrupted`. Everything that ended before `from` is dropped.
+/// Reads a trace to its end; fails once `interrupted` is set. Everything that ended before `from` is dropped.
 pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -> Result<Told> {
     let keep = from.map_or(Keep::All, Keep::Since);
     read_beside(trace, keep, &Evidence::default(), &[], interrupted, None)?.with_threads(trace)
@@ -595,7 +595,7 @@ pub(super) mod tests {
         );
     }
 
-    /// Writes the rest of a file when the trace has been opened.
+    /// Completes a file once the trace has been opened.
     struct Writes<'a>(&'a Path, &'a [u8]);
 
     impl Beside for Writes<'_> {

@@ -58,7 +58,7 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
-    /// Whether a class has this kind of event.
+    /// Whether the events of a class meet this need.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
             Self::Event(names) => names.contains(&name_of(class)),
@@ -74,7 +74,7 @@ impl Need {
     }
 }
 
-/// The name of the call whose end this event is; `None` for an event that ends any call.
+/// The name of the call that this event ends; `Some(None)` for an event that ends any call.
 fn returns(class: &Class) -> Option<Option<String>> {
     let (system, name) = kinds::split(&class.name)?;
     if name == "exit_syscall" {
@@ -156,7 +156,7 @@ fn process(class: &Class) -> Option<(FieldIndex, FieldIndex)> {
     }
 }
 
-/// The operation by `RWBS_FLAG_*` of LTTng.
+/// The operation from LTTng's `RWBS_FLAG_*` bits.
 fn of_bits(bits: u64) -> Operation {
     match bits {
         _ if bits & (1 << 1) != 0 => Operation::Discard,
@@ -167,7 +167,7 @@ fn of_bits(bits: u64) -> Operation {
     }
 }
 
-/// The operation by the letters of the kernel, in which F before another letter is a flush that comes first.
+/// The operation from the kernel's letters. F before another letter is a preceding flush.
 fn of_letters(text: &[u8]) -> Operation {
     let rest = text.strip_prefix(b"F").filter(|rest| !rest.is_empty());
     match rest.unwrap_or(text).first() {
@@ -259,7 +259,7 @@ impl Decoder {
                 Step::Block(Block {
                     stage: *stage,
                     disk: Disk(u32::try_from(unsigned(*disk)?).ok()?),
-                    // A request without a position has the highest position at its completion.
+                    // A request without a position has the position `u64::MAX` at its completion.
                     sector: unsigned(*sector).filter(|s| *s != u64::MAX).unwrap_or(0),
                     sectors: unsigned(*sectors)?,
                     operation: bits.unwrap_or(Operation::Other),

@@ -10,7 +10,7 @@ use super::table::Why;
 use crate::event::{Priority, What};
 use crate::names::{Name, Names};
 
-/// A limit above the number of CPUs that Linux supports. Higher CPU numbers are ignored.
+/// Maximum number of CPUs that Linux supports. Events of CPUs with this or a higher number are ignored.
 const CPUS: u32 = 8192;
 
 /// The gaps so far.
@@ -38,7 +38,7 @@ impl Gaps {
         }
     }
 
-    /// Whether the time since then has a gap.
+    /// Whether there is a gap since `mark`.
     fn span(self, mark: Mark) -> bool {
         self.count != mark.count || mark.time < self.until
     }
@@ -49,7 +49,8 @@ impl Gaps {
         self.has_lost |= is_lost;
     }
 
-    /// Why an operation that these gaps, or the start or end of the trace, may hide is not measured.
+    /// Why an operation is not measured, if these gaps, or the start or end of the trace, may hide a part of
+    /// it.
     fn why(self) -> Why {
         match self.has_lost {
             true => Why::Lost,
@@ -124,7 +125,7 @@ impl Ground {
         self.cpus.get(cpu as usize)?.current
     }
 
-    /// The current thread of an event.
+    /// The thread of an event.
     pub(super) fn who(&self, seen: &Seen<'_>) -> Option<i32> {
         seen.tid.or_else(|| self.current(seen.cpu))
     }
@@ -140,7 +141,7 @@ impl Ground {
         at.map_or(Mark { time, count: 0 }, |at| at.gaps.mark(time))
     }
 
-    /// Whether a CPU has a gap since then.
+    /// Whether a CPU has a gap since `mark`.
     pub(super) fn spans_on(&self, cpu: u32, mark: Mark) -> bool {
         self.cpus
             .get(cpu as usize)
@@ -158,7 +159,7 @@ impl Ground {
         self.gaps.mark(time)
     }
 
-    /// Whether any CPU has a gap since then.
+    /// Whether any CPU has a gap since `mark`.
     pub(super) fn spans(&self, mark: Mark) -> bool {
         self.gaps.span(mark)
     }
@@ -184,7 +185,8 @@ impl Ground {
         }
     }
 
-    /// Notes that events of a CPU are not recorded until then, since they are lost or outside of its stream.
+    /// Notes that events of a CPU are not recorded up to `until`, since they are lost or outside of its
+    /// stream.
     pub(super) fn lose(&mut self, cpu: u32, until: u64, is_lost: bool) {
         self.gaps.add(until, is_lost);
         if let Some(at) = self.at(cpu) {
@@ -273,13 +275,13 @@ impl Ground {
         }
     }
 
-    /// The number and the name of the thread with that number.
+    /// The number and the name of the thread with number `tid`.
     pub(super) fn named(&mut self, tid: i32) -> (i32, Option<Name>) {
         let id = self.find(tid);
         self.task(id)
     }
 
-    /// Makes the record of an operation.
+    /// Creates the record of an operation.
     pub(super) fn case(
         &mut self,
         (begin, end): (u64, u64),

@@ -104,7 +104,7 @@ pub struct Case {
     pub begin: u64,
     /// Its end, ns.
     pub end: u64,
-    /// The CPU where it ended.
+    /// The CPU where it ended; for [`Kind::Preempted`], the CPU that the thread left.
     pub cpu: u32,
     /// The thread, if known.
     pub thread: Option<TaskId>,
@@ -133,7 +133,7 @@ pub enum Extra {
     Migrations,
     /// Completions of a part of a request.
     Parts,
-    /// Requests that the driver has given back.
+    /// Requests that the driver gave back.
     Requeues,
     /// Requests that became a part of another request.
     Merges,

@@ -2,9 +2,9 @@
 
 //! Count, sum, extremes and percentiles of durations, in bounded memory.
 //!
-//! Up to [`EXACT`] durations are kept, and percentiles are exact. More are counted in the buckets of the kernel module's
-//! histograms, eight for each power of two: a percentile is then the upper bound of its bucket, at most 1/8 above the true
-//! value.
+//! Up to [`EXACT`] durations are kept, and percentiles are exact. Beyond that, all durations are counted in
+//! buckets like those of the kernel module's histograms, eight for each power of two: a percentile is then the upper
+//! bound of its bucket, at most 1/8 above the true value.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ impl Sums {
         self.value(took);
     }
 
-    /// Counts a duration that is part of no sum.
+    /// Counts a duration without adding it to the sum.
     pub(super) fn value(&mut self, took: u64) {
         self.least = match self.count {
             0 => took,
@@ -132,8 +132,8 @@ impl Sums {
         matches!(self.values, Values::Exact(_))
     }
 
-    /// The smallest duration that at least this share of all durations, in percent, does not exceed, or an upper bound of
-    /// it. `None` if there are no durations.
+    /// The smallest duration that at least `percent` % of all durations do not exceed, or an upper bound of it. `None`
+    /// if there are no durations.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100);

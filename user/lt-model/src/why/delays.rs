@@ -42,9 +42,9 @@ pub struct Stay {
     pub begin: u64,
     /// End, ns; later than the start.
     pub end: u64,
-    /// Its activity, or the cause of its wait. If a thread has woken it, this is [`Cause::Blocked`] or [`Cause::Idle`].
+    /// Its activity, or the cause of its wait. If a thread woke it, this is [`Cause::Blocked`] or [`Cause::Idle`].
     pub cause: Cause,
-    /// The thread that has woken it.
+    /// The thread that woke it.
     pub by: Option<ThreadId>,
     /// Whether it is known to be outside of all system calls.
     pub outside: bool,
@@ -194,7 +194,7 @@ fn follows(state: State, outside: bool) -> bool {
     }
 }
 
-/// Whether it is outside of all calls at `time` if it is in no recorded call then: by its last states.
+/// Whether a thread that is in no recorded call at `time` is outside of all calls, judging by its last states.
 fn is_outside_known(model: &Model, id: ThreadId, time: u64) -> bool {
     let last = decides_outside(model, id, time).last();
     last.is_some_and(|last| call(last.state).is_some())

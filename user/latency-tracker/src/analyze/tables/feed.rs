@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Feeds the events of a trace into tables, and knows its range.
+//! Feeds the events of a trace into tables, and determines the range.
 
 use std::collections::BTreeMap;
 
@@ -150,7 +150,7 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// Passes on that events of a CPU are not recorded, see [`Sink::lost`].
+/// Reports missing events of a CPU to the builder, see [`Sink::lost`].
 fn lose(builder: &mut Builder, time: u64, cpu: u32, until: u64) {
     if until == u64::MAX {
         return builder.ends_stream(time, cpu);

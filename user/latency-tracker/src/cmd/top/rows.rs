@@ -3,8 +3,8 @@
 //! The events of an interval: the difference of two readings of an instance.
 //!
 //! Nothing is reset, so other readers of the counters are not disturbed. An instance that was not in the previous
-//! reading started within the interval: its counters are the difference. In the first reading they count since its
-//! start.
+//! reading started within the interval: its counters are the difference. In the first reading, the counters cover
+//! the time since the start of the instance.
 
 use std::time::Duration;
 

@@ -20,7 +20,7 @@ use crate::cli::Column;
 
 const MS: u64 = 1_000_000;
 
-/// A reading of one instance, `seconds` after `start`.
+/// Makes readings of instances; their times count from `start`.
 struct Made {
     start: Instant,
 }

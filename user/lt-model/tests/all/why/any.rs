@@ -53,7 +53,7 @@ proptest! {
         let kept = keep.min(from);
         let mut builder = Builder::new();
         builder.forget_before(kept);
-        // Limits too small for everything: at some point, only the waits are kept.
+        // Limits too small for everything: at some point, at most the waits are kept.
         let bytes = feed(Builder::new(), &events).bytes();
         for limit in [0, bytes / 3, bytes / 2, bytes - 1] {
             let mut builder = Builder::new();
@@ -132,7 +132,7 @@ proptest! {
                     prop_assert_eq!(piece.thread, id);
                     continue;
                 }
-                // The piece explains one wait of the requested thread, or the time before its creation.
+                // The piece explains one wait of the requested thread.
                 prop_assert_ne!(piece.thread, id);
                 prop_assert_eq!(own.len(), 1, "{:?} {:?}", piece, own);
                 prop_assert!(matches!(own[0].state, State::Blocked(..)), "{piece:?} {own:?}");
