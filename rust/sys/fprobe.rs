@@ -307,8 +307,8 @@ pub(crate) struct Functions<S, F: Observer<S>> {
 unsafe impl<S, F: Observer<S>> Send for Functions<S, F> {}
 
 impl<S, F: Observer<S>> Functions<S, F> {
-    /// Starts following. May sleep. Fails with `ENOENT` if no function of this name can be followed,
-    /// `EBUSY` if the module of one is being loaded or unloaded, or `ENOMEM`.
+    /// Starts following. May sleep. Fails with `ENOENT` if no function of this name can be
+    /// followed, `EBUSY` if the module of one is being loaded or unloaded, or `ENOMEM`.
     pub(crate) fn new(name: &CStr, what: What, observer: Arc<F>) -> Result<Self> {
         let owner = Arc::as_ptr(&observer).cast_mut().cast::<c_void>();
         let measured = Measured::new::<S>(name, &observer)?;
@@ -390,10 +390,10 @@ pub(crate) fn find(name: &CStr, room: &mut [u64]) -> Result<usize> {
     Ok(found as usize)
 }
 
-/// Checks whether a function of this name can be followed. May sleep. Fails with `ENOENT` if there is
-/// none, `EBUSY` if its module is being loaded or unloaded, `EPERM` for a function of this module
-/// that may run in a probe, `ENOTSUPP` if this kernel cannot follow functions, or another error if
-/// it cannot be traced.
+/// Checks whether a function of this name can be followed. May sleep. Fails with `ENOENT` if there
+/// is none, `EBUSY` if its module is being loaded or unloaded, `EPERM` for a function of this
+/// module that may run in a probe, `ENOTSUPP` if this kernel cannot follow functions, or another
+/// error if it cannot be traced.
 pub(crate) fn check(name: &CStr) -> Result {
     // SAFETY: The name is a C string that outlives the call.
     to_result(unsafe { helpers::lt_function_check(name.as_ptr().cast()) })
