@@ -81,23 +81,23 @@ use crate::{
 };
 use kernel::prelude::*;
 
-#[path = "engine/event.rs"]
-pub(crate) mod event;
-#[expect(unsafe_code, reason = "denied on the host; inside the fence")]
-#[path = "freelist.rs"]
-pub(crate) mod freelist;
-#[path = "engine/hash.rs"]
-pub(crate) mod hash;
 #[path = "engine/delays.rs"]
 pub(crate) mod delays;
 #[path = "engine/draft.rs"]
 pub(crate) mod draft;
 #[path = "engine/end.rs"]
 mod end;
+#[path = "engine/event.rs"]
+pub(crate) mod event;
 #[path = "engine/expiry.rs"]
 mod expiry;
+#[expect(unsafe_code, reason = "denied on the host; inside the fence")]
+#[path = "freelist.rs"]
+pub(crate) mod freelist;
 #[path = "engine/growth.rs"]
 mod growth;
+#[path = "engine/hash.rs"]
+pub(crate) mod hash;
 #[path = "engine/held.rs"]
 pub(crate) mod held;
 // The models have a histogram of one bucket: an array of loom's atomics does not fit on a thread's
