@@ -161,6 +161,27 @@ pub(crate) fn saved(capture: &Path) -> Result<(Vec<Alert>, u64)> {
     Ok((capture.alerts, capture.lost))
 }
 
+/// All alerts that were recorded with a trace: those of its capture, those that a recorder sent along, or those that are
+/// events of the trace.
+pub(crate) fn recorded(trace: &Path, interrupted: &AtomicBool) -> Result<Vec<Alert>> {
+    let capture = trace.parent().filter(|_| trace.ends_with("trace"));
+    for directory in [Some(trace), capture].into_iter().flatten() {
+        let file = directory.join("alert.json");
+        if file
+            .try_exists()
+            .with_context(|| file.display().to_string())?
+        {
+            return Ok(saved(directory)?.0);
+        }
+    }
+    // What cannot be read is reported with the analysis.
+    let carried = carried::read(trace).unwrap_or_default().alerts;
+    if !carried.is_empty() {
+        return Ok(carried);
+    }
+    Ok(found::all(trace, interrupted)?.unwrap_or_default())
+}
+
 /// The alerts in a file in the format of `alerts`.
 fn lines(file: &Path) -> Result<Vec<Alert>> {
     let alert = |line| match line {

@@ -23,7 +23,7 @@ pub(crate) struct Told {
     pub(super) events: u64,
     pub(crate) lost: u64,
     /// Missing packets, with an unknown number of events.
-    pub(super) packets: u64,
+    pub(crate) packets: u64,
     /// Number of packets that could be read only in part.
     pub(super) damaged: u64,
     /// Whether the trace is still being written.
