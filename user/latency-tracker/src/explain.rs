@@ -163,7 +163,7 @@ pub(crate) fn saved(capture: &Path) -> Result<(Vec<Alert>, u64)> {
 
 /// All alerts that were recorded with a trace: those of its capture, those that a recorder sent along, or those that are
 /// events of the trace.
-pub(crate) fn recorded(trace: &Path, interrupted: &AtomicBool) -> Result<Vec<Alert>> {
+pub(crate) fn recorded_with(trace: &Path, interrupted: &AtomicBool) -> Result<Vec<Alert>> {
     let capture = trace.parent().filter(|_| trace.ends_with("trace"));
     for directory in [Some(trace), capture].into_iter().flatten() {
         let file = directory.join("alert.json");
