@@ -197,7 +197,7 @@ class Expected:
                 continue
             for step in result['path']['path']:
                 cause = step['cause']
-                if cause['kind'] != 'running':
+                if cause['kind'] != 'running' or step['depth'] > 0:
                     key = cause['kind'], cause.get('by'), cause.get('disk', cause.get('name'))
                     groups[key][0].add(result['host'])
                     groups[key][1] += step['end'] - step['begin']

@@ -534,7 +534,7 @@ fn traces_of_one_time_are_reported() {
     let (status, _, said) = dir.analyze(&["wakeups", "compact", "--parquet", "fleet"]);
     assert!(
         status == 0
-            && said.contains(" has a part of the same time: an operation in both has two rows"),
+            && said.contains(" overlaps this trace in time: an operation in both has two rows"),
         "{said}"
     );
     let traces: std::collections::BTreeSet<_> = dir

@@ -38,10 +38,10 @@ pub struct Done {
 /// For a name that would need to be escaped there.
 pub fn host(name: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    match name.chars().all(is_plain) && !name.is_empty() && name.len() <= 253 {
+    match name.chars().all(is_plain) && !name.is_empty() && name.len() <= 250 {
         true => Ok(name.to_string()),
         false => Err(
-            "expected the name of a host, of at most 253 letters, digits, '.', '-' and '_'".into(),
+            "expected the name of a host, of at most 250 letters, digits, '.', '-' and '_'".into(),
         ),
     }
 }

@@ -164,7 +164,10 @@ impl Output {
     ) -> Result<()> {
         let scope = self.scope.clone();
         let alerts: Vec<_> = self.alerts.iter().map(|alert| self.alert(alert)).collect();
-        self.batch.write(ALERTS, "alerts", alerts)?;
+        // A copy of the trace may be without them: then those of an earlier run remain.
+        if !alerts.is_empty() {
+            self.batch.write(ALERTS, "alerts", alerts)?;
+        }
         self.batch.write(&scope, "gaps", gaps)?;
         let overlaps = self.overlaps(&coverage);
         self.batch.write(&scope, "coverage", coverage)?;
@@ -213,7 +216,7 @@ impl Output {
             n => format!(" and {} other traces", n - 1),
         };
         Some(format!(
-            "the trace {first}{more} of host {} has a part of the same time: an operation in both has two rows, which \
+            "the trace {first}{more} of host {} overlaps this trace in time: an operation in both has two rows, which \
              differ in the column trace",
             self.host
         ))
