@@ -3,12 +3,12 @@
 //! Files of Parquet with the results of analyses, one row for each duration, edge, alert and gap.
 //!
 //! ```text
-//! DIR/intervals/host=web3/4fd49bd2-21758899616.wakeups.wakeup.parquet
-//!     |         |         |                    |       `- part: one kind of operation
-//!     |         |         |                    `--------- scope: the analysis
-//!     |         |         `------------------------------ trace
-//!     |         `---------------------------------------- partition, in the style of Hive
-//!     `-------------------------------------------------- table
+//! DIR/intervals/host=web3/4fd49bd2-21758899616-5e0a913c.wakeups.wakeup.parquet
+//!     |         |         |                             |       `- part: one kind of operation
+//!     |         |         |                             `--------- scope: the analysis
+//!     |         |         `--------------------------------------- trace
+//!     |         `------------------------------------------------- partition, in the style of Hive
+//!     `----------------------------------------------------------- table
 //! ```
 //!
 //! `rows.rs` has the tables and their columns. A [`Sheet`] is a file in the making: at most one row group is in memory, and

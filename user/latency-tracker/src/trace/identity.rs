@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which trace this is, and of which host: what its metadata and its first packets say.
+//! Which trace this is, and of which host, by its metadata and the headers of its packets.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use anyhow::Result;
-use lt_ctf::Reader;
+use lt_ctf::{Reader, Span};
 
 use super::several::{self, SECOND, environment, nanoseconds};
 
 /// A trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Distinguishes the traces of a host: a part of the UUID, and the start. A trace that is still being written keeps it.
+    /// Distinguishes the traces of a host: a part of the UUID, the start, and a hash of the range of each stream. A snapshot
+    /// in which one CPU has other packets is another trace, and so is a trace that has grown.
     pub(crate) id: String,
     /// Name of the host.
     pub(crate) host: Option<String>,
@@ -50,8 +51,9 @@ impl Identity {
         let kernels = several::kernels(&reader);
         let is_kernel = |trace: usize| kernels.get(trace) == Some(&true);
         let frequencies = several::frequencies(&reader);
-        let spans = reader.spans().into_iter();
-        let starts = spans.filter(|span| is_kernel(span.trace)).map(|span| {
+        let mut spans = reader.spans();
+        spans.retain(|span| is_kernel(span.trace));
+        let starts = spans.iter().map(|span| {
             let frequency = frequencies.get(span.trace).copied();
             nanoseconds(span.cycles.0, frequency.unwrap_or(SECOND))
         });
@@ -63,11 +65,9 @@ impl Identity {
         let clock = trace.schema.clocks().first();
         let text = |names: &[&str]| environment(trace, names).map(str::to_string);
         let uuid = trace.schema.uuid();
+        let named = uuid.map_or_else(|| by_place(path), |uuid| hex(&uuid[..4]));
         Ok(Self {
-            id: format!(
-                "{}-{start}",
-                uuid.map_or_else(|| by_place(path), |uuid| hex(&uuid[..4]))
-            ),
+            id: format!("{named}-{start}-{}", by_ranges(uuid, &spans)),
             host: text(&["hostname", "host"]),
             kernel: text(&["kernel_release", "release"]),
             // The older format has it in quotes.
@@ -85,18 +85,41 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Stands for the UUID of a trace that has none: a hash (FNV-1a) of its directory.
+/// Stands for the UUID of a trace that has none: a hash of its directory.
 fn by_place(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let bytes = path.as_os_str().as_bytes().iter();
-    let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    hash(path.as_os_str().as_bytes())
+}
+
+/// A hash of the UUID, and of the first and the last time of each stream. The order of the streams does not matter: it is
+/// that of the files in their directory.
+fn by_ranges(uuid: Option<[u8; 16]>, spans: &[Span]) -> String {
+    let range = |span: &Span| {
+        let (cpu, of) = (span.cpu.map_or(u64::MAX, u64::from), span.stream.0 as u64);
+        [cpu, of, span.cycles.0, span.cycles.1]
+    };
+    let mut ranges: Vec<[u64; 4]> = spans.iter().map(range).collect();
+    ranges.sort_unstable();
+    let mut bytes = uuid.unwrap_or_default().to_vec();
+    let numbers = ranges.iter().flatten();
+    bytes.extend(numbers.flat_map(|number| number.to_be_bytes()));
+    hash(&bytes)
+}
+
+/// FNV-1a of 64 bits, folded to 32.
+fn hash(bytes: &[u8]) -> String {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    hex(&hash.to_be_bytes())
+    let folded = (hash ^ (hash >> 32)) as u32;
+    hex(&folded.to_be_bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
     use super::super::feed::tests::traces;
     use super::*;
 
@@ -119,5 +142,29 @@ mod tests {
         assert_eq!(of("ust"), Identity::default());
         assert!(Identity::of(&dir.path().join("nothing")).is_err());
         assert_eq!(by_place(Path::new("/nonexistent/a")).len(), 8);
+    }
+
+    /// As in snapshots of one session: the buffer of one CPU has wrapped, or has more packets at its end.
+    #[test]
+    fn a_trace_in_which_one_stream_has_other_packets_has_another_name() {
+        const PACKET: usize = 16384;
+        let dir = traces();
+        let trace = dir.path().join("compact");
+        let id = || Identity::of(&trace).unwrap().id;
+        let mut names = BTreeSet::from([id()]);
+        for channel in ["channel_0", "channel_1"] {
+            let file = trace.join("kernel").join(channel);
+            let whole = fs::read(&file).unwrap();
+            for part in [&whole[PACKET..], &whole[..whole.len() - PACKET]] {
+                fs::write(&file, part).unwrap();
+                assert!(names.insert(id()), "{channel}: {names:?}");
+            }
+            fs::write(&file, whole).unwrap();
+        }
+        assert!(!names.insert(id()));
+        // A copy has the same name.
+        let copy = dir.path().join("copy");
+        fs::rename(&trace, &copy).unwrap();
+        assert!(names.contains(&Identity::of(&copy).unwrap().id));
     }
 }
