@@ -119,7 +119,7 @@ tables! {
         call: Text,
         /// Disk, by number.
         device: Text,
-        /// Disk, by name.
+        /// Disk, by name, if the trace records it.
         disk: Text,
         /// Operation of the disk request or of the futex call.
         operation: Text,
@@ -193,7 +193,7 @@ tables! {
         cause_perhaps: Text,
         /// System call in which the thread waited or ran.
         call: Text,
-        /// Disk, by name.
+        /// Disk, by name, if the trace records it.
         disk: Text,
         /// Thread that ended the wait.
         woken_by_tid: Int,
@@ -241,7 +241,7 @@ tables! {
         fields: Text,
     }
 
-    /// A time of a CPU without events.
+    /// A time in which a CPU was not recorded.
     Gap "gaps" {
         /// The trace, as in the names of files.
         trace: Text,
@@ -253,11 +253,11 @@ tables! {
         start_utc: Time,
         /// Time of day of the end.
         end_utc: Time,
-        /// Start; null before the first event of the trace.
+        /// Start, within the range of the analysis.
         start_ns: Int,
-        /// End; null after the last event of the trace.
+        /// End, within the range of the analysis.
         end_ns: Int,
-        /// `lost`, `starts-later`, `ends-earlier`; `unknown` of `path` and `delays`.
+        /// `lost`, `between-traces`, `starts-later`, `ends-earlier`, `no-stream`.
         why: Text,
     }
 

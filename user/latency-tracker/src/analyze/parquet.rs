@@ -11,13 +11,13 @@
 
 pub(super) mod edges;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
 use lt_common::out::{self, note};
-use lt_model::{Model, Use};
 use lt_parquet::{Batch, Coverage, Done, Gap};
 use lt_proc::Alert;
 
@@ -25,6 +25,13 @@ use crate::trace::{Identity, Told};
 
 /// Reads the alerts that were recorded with a trace.
 pub(crate) type Alerts = fn(&Path, &AtomicBool) -> Result<Vec<Alert>>;
+
+/// A time in which a CPU was not recorded: the CPU, start, end and reason. The start is 0 if it is not recorded from the
+/// start of the trace on, the end `u64::MAX` if it is not recorded up to its end.
+pub(super) type Dark = (u32, (u64, u64), &'static str);
+
+/// The reason why nothing is recorded between two traces.
+const BETWEEN: &str = "between-traces";
 
 /// The scope of alerts, which every analysis of a trace writes alike.
 const ALERTS: &str = "alerts";
@@ -125,34 +132,40 @@ impl Output {
         }
     }
 
-    /// The row of `gaps` for a time of a CPU. A start of 0 is before the trace, an end of `u64::MAX` after it.
-    pub(super) fn gap(&self, cpu: u32, (from, to): (u64, u64), why: &str) -> Gap {
+    /// The rows of `gaps` for the part of these times that is in a range. The rows of a CPU do not overlap.
+    pub(super) fn gaps(
+        &self,
+        (from, to): (u64, u64),
+        told: &Told,
+        dark: impl Iterator<Item = Dark>,
+    ) -> Vec<Gap> {
+        // The time between two traces comes first: it is also reported as lost.
+        let between = told.between().map(|(cpu, time)| (cpu, time, BETWEEN));
+        let mut of_cpus: BTreeMap<u32, Parts> = BTreeMap::new();
+        for (cpu, (begin, end), why) in between.chain(dark) {
+            let part = (begin.max(from), end.min(to));
+            fill(of_cpus.entry(cpu).or_default(), part, why);
+        }
+        let mut rows = Vec::new();
+        for (cpu, parts) in &of_cpus {
+            let parts = parts.iter();
+            rows.extend(parts.map(|(begin, (end, why))| self.gap(*cpu, (*begin, *end), why)));
+        }
+        rows
+    }
+
+    fn gap(&self, cpu: u32, (from, to): (u64, u64), why: &str) -> Gap {
         let (trace, analysis) = self.names();
-        let (from, to) = (Some(from), Some(to));
-        let (from, to) = (from.filter(|ns| *ns > 0), to.filter(|ns| *ns < u64::MAX));
         Gap {
             trace,
             analysis,
             cpu: Some(cpu.into()),
-            start_utc: from.and_then(|ns| self.utc(ns)),
-            end_utc: to.and_then(|ns| self.utc(ns)),
-            start_ns: from.and_then(int),
-            end_ns: to.and_then(int),
+            start_utc: self.utc(from),
+            end_utc: self.utc(to),
+            start_ns: int(from),
+            end_ns: int(to),
             why: Some(why.into()),
         }
-    }
-
-    /// The times in a range of which a model knows nothing of a CPU.
-    fn unknown(&self, model: &Model, (from, to): (u64, u64)) -> Vec<Gap> {
-        let mut gaps = Vec::new();
-        for (cpu, processor) in (0..).zip(&model.processors) {
-            let stretches = processor.between(from, to);
-            for stretch in stretches.filter(|stretch| stretch.used == Use::Unknown) {
-                let time = (stretch.begin.max(from), stretch.end.min(to));
-                gaps.push(self.gap(cpu, time, "unknown"));
-            }
-        }
-        gaps
     }
 
     /// Writes alerts, gaps and coverage, gives all files their names, and prints what there is now.
@@ -245,6 +258,25 @@ impl Output {
     }
 }
 
+/// Times of a CPU that do not overlap: end and reason, by start.
+type Parts = BTreeMap<u64, (u64, &'static str)>;
+
+/// Adds the parts of a time that are not in `parts`.
+fn fill(parts: &mut Parts, (mut from, to): (u64, u64), why: &'static str) {
+    while from < to {
+        let before = parts.range(..=from).next_back();
+        let covered = before.map_or(0, |(_, (end, _))| *end);
+        if covered > from {
+            from = covered;
+            continue;
+        }
+        let next = parts.range(from..to).next();
+        let next = next.map_or(to, |(begin, _)| *begin);
+        parts.insert(from, (next, why));
+        from = next;
+    }
+}
+
 /// A number of a row; `None` if it is too large for the 63 bits of its column.
 pub(super) fn int(number: u64) -> Option<i64> {
     i64::try_from(number).ok()
@@ -258,6 +290,31 @@ fn utc(offset: Option<i64>, ns: u64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_times_of_a_cpu_do_not_overlap() {
+        let mut parts = Parts::new();
+        for (time, why) in [
+            ((20, 30), "a"),
+            ((40, 50), "b"),
+            ((10, 45), "c"),
+            ((60, 60), "d"),
+            ((12, 48), "e"),
+            ((48, 55), "f"),
+        ] {
+            fill(&mut parts, time, why);
+        }
+        let parts = parts.iter().map(|(from, (to, why))| (*from, *to, *why));
+        let parts: Vec<_> = parts.collect();
+        let expected = [
+            (10, 20, "c"),
+            (20, 30, "a"),
+            (30, 40, "c"),
+            (40, 50, "b"),
+            (50, 55, "f"),
+        ];
+        assert_eq!(parts, expected);
+    }
 
     #[test]
     fn a_time_is_rounded_down_to_us_and_unknown_without_an_offset() {

@@ -120,6 +120,12 @@ impl Told {
             .collect()
     }
 
+    /// Times between traces in which a CPU has recorded nothing: the CPU, start and end.
+    pub(crate) fn between(&self) -> impl Iterator<Item = (u32, (u64, u64))> {
+        let gaps = self.gaps.iter();
+        gaps.map(|gap| (gap.cpu, (gap.from, gap.until)))
+    }
+
     /// Prints the caveats.
     pub(crate) fn complain(&self) {
         self.caveats().iter().for_each(|caveat| note(caveat));

@@ -5,11 +5,11 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use lt_model::Model;
 use lt_parquet::{Coverage, Edge, Interval};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::show::reason;
 use super::{Output, int};
 use crate::trace::Told;
 
@@ -108,6 +108,13 @@ impl Chain<'_> {
     }
 }
 
+/// The part of the range that is in the trace.
+fn range(json: &Value, told: &Told) -> (u64, u64) {
+    let (begin, end) = told.model.span;
+    let inside = |value| time(value).clamp(begin, end);
+    (inside(&json["from"]), inside(&json["to"]))
+}
+
 /// The row of `coverage` for rows of these durations.
 fn covered(
     output: &Output,
@@ -117,14 +124,13 @@ fn covered(
     durations: impl Iterator<Item = Option<i64>>,
 ) -> Coverage {
     let durations: Vec<i64> = durations.flatten().collect();
-    let range = (time(&json["from"]), time(&json["to"]));
     let caveats = told.caveats();
     Coverage {
         tid: number(&json["thread"]["tid"]),
         measured: i64::try_from(durations.len()).ok(),
         sum_ns: Some(durations.iter().fold(0i64, |sum, of| sum.saturating_add(*of))),
         caveats: (!caveats.is_empty()).then(|| caveats.join("\n")),
-        ..output.coverage(kind, range, told)
+        ..output.coverage(kind, range(json, told), told)
     }
 }
 
@@ -138,11 +144,13 @@ fn scope(output: &mut Output, json: &Value) -> String {
 fn finish(
     output: Output,
     json: &Value,
-    model: &Model,
+    told: &Told,
     coverage: Vec<Coverage>,
     interrupted: &AtomicBool,
 ) -> Result<()> {
-    let gaps = output.unknown(model, (time(&json["from"]), time(&json["to"])));
+    let dark = told.model.gaps();
+    let dark = dark.map(|(cpu, time, why)| (cpu, time, reason(why).0));
+    let gaps = output.gaps(range(json, told), told, dark);
     output.finish(coverage, gaps, interrupted)
 }
 
@@ -164,7 +172,7 @@ pub(in crate::analyze) fn path(
     let durations = edges.iter().map(|edge| edge.duration_ns);
     let coverage = vec![covered(&output, "edge", &json, told, durations)];
     output.batch.write(&scope, "edges", edges)?;
-    finish(output, &json, &told.model, coverage, interrupted)
+    finish(output, &json, told, coverage, interrupted)
 }
 
 /// Writes the states and the waits, given the JSON of `analyze delays`.
@@ -194,5 +202,5 @@ pub(in crate::analyze) fn delays(
     ];
     output.batch.write(&scope, "states", stays)?;
     output.batch.write(&scope, "edges", edges)?;
-    finish(output, &json, &told.model, coverage, interrupted)
+    finish(output, &json, told, coverage, interrupted)
 }

@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Error, Result};
 use lt_model::Disk;
 use lt_model::tables::{Builder, Case, Kind, Object, Table};
-use lt_parquet::{Coverage, Gap, Interval, Sheet};
+use lt_parquet::{Coverage, Interval, Sheet};
 
-use super::super::parquet::{Output, int};
+use super::super::parquet::{Dark, Output, int};
 use super::feed::Each;
 use super::view::{self, Report};
 use crate::trace::Told;
@@ -27,7 +27,8 @@ pub(super) struct Operations {
     output: Output,
     disks: BTreeMap<Disk, String>,
     files: Vec<(Kind, File)>,
-    gaps: Vec<Gap>,
+    /// Times in which a CPU was not recorded.
+    dark: Vec<Dark>,
     /// The first failure; nothing is written after it.
     failed: Option<Error>,
 }
@@ -38,7 +39,7 @@ impl Operations {
             output,
             disks,
             files: Vec::new(),
-            gaps: Vec::new(),
+            dark: Vec::new(),
             failed: None,
         }
     }
@@ -165,6 +166,10 @@ impl Operations {
                 ..self.output.coverage(view::name(kind), range, told)
             });
         }
+        let absent = report.found.tables.absent();
+        let absent = absent.map(|cpu| (cpu, (0, u64::MAX), "no-stream"));
+        let dark = self.dark.iter().copied().chain(absent);
+        let gaps = self.output.gaps(range, told, dark);
         let scope = self.output.scope.clone();
         for (kind, file) in self.files {
             let table = report.found.tables.tables.iter().find(|t| t.kind == kind);
@@ -173,7 +178,7 @@ impl Operations {
                 self.output.batch.add(&scope, file.sheet)?;
             }
         }
-        self.output.finish(coverage, self.gaps, interrupted)
+        self.output.finish(coverage, gaps, interrupted)
     }
 }
 
@@ -188,12 +193,12 @@ impl Each for Operations {
         }
     }
 
-    fn lost(&mut self, (from, to): (u64, u64), cpu: u32) {
-        let why = match (from, to) {
+    fn lost(&mut self, time: (u64, u64), cpu: u32) {
+        let why = match time {
             (0, _) => "starts-later",
             (_, u64::MAX) => "ends-earlier",
             _ => "lost",
         };
-        self.gaps.push(self.output.gap(cpu, (from, to), why));
+        self.dark.push((cpu, time, why));
     }
 }
