@@ -19,6 +19,8 @@ pub struct Covered {
     pub trace: String,
     /// The analysis.
     pub analysis: String,
+    /// The only thread that was analyzed.
+    pub tid: Option<i64>,
     /// The boot of the host.
     pub boot: String,
     /// Start of the range, ns of the trace's clock.
@@ -43,6 +45,7 @@ pub fn covered(directory: &Path, host: &str) -> Result<Vec<Covered>> {
                 match (name.as_str(), value) {
                     ("trace", Field::Str(text)) => covered.trace.clone_from(text),
                     ("analysis", Field::Str(text)) => covered.analysis.clone_from(text),
+                    ("tid", Field::Long(tid)) => covered.tid = Some(*tid),
                     ("boot", Field::Str(text)) => covered.boot.clone_from(text),
                     ("start_ns", Field::Long(ns)) => covered.start_ns = *ns,
                     ("end_ns", Field::Long(ns)) => covered.end_ns = *ns,

@@ -217,6 +217,8 @@ impl Output {
             other.trace != self.identity.id
                 && other.analysis == self.analysis
                 && other.boot == *boot
+                // Analyses of two threads have no operation in common.
+                && own.tid.zip(other.tid).is_none_or(|(tid, of)| tid == of)
                 && other.start_ns < end
                 && start < other.end_ns
         });

@@ -147,6 +147,7 @@ fn the_traces_of_a_directory_are_known() {
     let row = Coverage {
         trace: Some("4fd49bd2-21".into()),
         analysis: Some("irq".into()),
+        tid: Some(7),
         boot: Some("b".into()),
         start_ns: Some(21),
         end_ns: Some(40),
@@ -157,6 +158,7 @@ fn the_traces_of_a_directory_are_known() {
     let expected = Covered {
         trace: "4fd49bd2-21".into(),
         analysis: "irq".into(),
+        tid: Some(7),
         boot: "b".into(),
         start_ns: 21,
         end_ns: 40,
