@@ -259,6 +259,8 @@ tables! {
         end_ns: Int,
         /// `lost`, `between-traces`, `starts-later`, `ends-earlier`, `no-stream`.
         why: Text,
+        /// The only thread that was analyzed.
+        tid: Int,
     }
 
     /// What an analysis of a trace covers: one row for each kind of operation.

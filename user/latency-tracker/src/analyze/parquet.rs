@@ -132,9 +132,11 @@ impl Output {
         }
     }
 
-    /// The rows of `gaps` for the part of these times that is in a range. The rows of a CPU do not overlap.
+    /// The rows of `gaps` for the part of these times that is in a range. The rows of a CPU do not overlap. `tid` is the
+    /// only thread that was analyzed.
     pub(super) fn gaps(
         &self,
+        tid: Option<i64>,
         (from, to): (u64, u64),
         told: &Told,
         dark: impl Iterator<Item = Dark>,
@@ -148,8 +150,10 @@ impl Output {
         }
         let mut rows = Vec::new();
         for (cpu, parts) in &of_cpus {
-            let parts = parts.iter();
-            rows.extend(parts.map(|(begin, (end, why))| self.gap(*cpu, (*begin, *end), why)));
+            for (begin, (end, why)) in parts {
+                let gap = self.gap(*cpu, (*begin, *end), why);
+                rows.push(Gap { tid, ..gap });
+            }
         }
         rows
     }
@@ -165,6 +169,7 @@ impl Output {
             start_ns: int(from),
             end_ns: int(to),
             why: Some(why.into()),
+            tid: None,
         }
     }
 

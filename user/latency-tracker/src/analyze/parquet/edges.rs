@@ -150,7 +150,8 @@ fn finish(
 ) -> Result<()> {
     let dark = told.model.gaps();
     let dark = dark.map(|(cpu, time, why)| (cpu, time, reason(why).0));
-    let gaps = output.gaps(range(json, told), told, dark);
+    let tid = number(&json["thread"]["tid"]);
+    let gaps = output.gaps(tid, range(json, told), told, dark);
     output.finish(coverage, gaps, interrupted)
 }
 

@@ -169,7 +169,8 @@ impl Operations {
         let absent = report.found.tables.absent();
         let absent = absent.map(|cpu| (cpu, (0, u64::MAX), "no-stream"));
         let dark = self.dark.iter().copied().chain(absent);
-        let gaps = self.output.gaps(range, told, dark);
+        let tid = report.args.tid.map(i64::from);
+        let gaps = self.output.gaps(tid, range, told, dark);
         let scope = self.output.scope.clone();
         for (kind, file) in self.files {
             let table = report.found.tables.tables.iter().find(|t| t.kind == kind);
