@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `analyze --parquet` from outside: each row is one of the durations of `--json`, on real traces (lt-ctf's testdata) and
-//! on one of disk requests; and what a second run, an interruption and a wrong option leave. (host/fleet has the queries.)
+//! on made-up ones of disk requests and locks; and what a second run, an interruption and a wrong option leave.
+//! (host/fleet has the queries.)
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -9,6 +10,8 @@ mod ctf;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,6 +19,9 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+
+/// Size of each packet of the trace `compact`, in bytes.
+const PACKET: usize = 16384;
 
 /// A trace, a host, and what was written to `fleet`.
 struct Dir(TempDir);
@@ -54,6 +60,36 @@ impl Dir {
         let (status, out, said) = self.analyze(&args);
         assert_eq!(status, 0, "{said}");
         serde_json::from_str(&out).unwrap()
+    }
+
+    /// Removes bytes of a stream of the trace `compact`.
+    fn cut(&self, channel: &str, range: Range<usize>) {
+        let file = self.path().join("compact/kernel").join(channel);
+        let mut bytes = fs::read(&file).unwrap();
+        bytes.drain(range);
+        fs::write(&file, bytes).unwrap();
+    }
+
+    /// The files and the rows of each table.
+    fn everything(&self) -> Vec<(Vec<PathBuf>, Vec<Row>)> {
+        let tables = lt_parquet::TABLES.iter();
+        let of = |table: &str| (self.files(table), self.rows(table));
+        tables.map(|(table, _)| of(table)).collect()
+    }
+
+    /// The gaps of an analysis: CPU, reason, start and end.
+    fn gaps(&self, analysis: &str) -> Vec<(u64, String, u64, u64)> {
+        let rows = self.rows("gaps").into_iter();
+        let rows = rows.filter(|row| row["analysis"] == analysis);
+        let gap = |row: Row| {
+            (
+                number(&row["cpu"]),
+                row["why"].as_str().unwrap().to_string(),
+                number(&row["start_ns"]),
+                number(&row["end_ns"]),
+            )
+        };
+        rows.map(gap).collect()
     }
 
     /// The files of a table, hidden ones too.
@@ -260,9 +296,6 @@ fn rows_are_the_durations_of_the_json() {
         ("syscalls", "all"),
         ("locks", "all"),
     ] {
-        if analysis == "locks" && dir.analyze(&[analysis, trace]).0 != 0 {
-            continue;
-        }
         counts.push(compare(&dir, analysis, trace, &[]));
         fs::remove_dir_all(dir.path().join("fleet")).unwrap();
     }
@@ -307,6 +340,45 @@ fn requests_have_the_name_of_their_disk_wherever_the_trace_has_it() {
         ctf::SECONDS * 1_000_000_000
     );
     assert_eq!(covered["boot"], ctf::BOOT);
+}
+
+#[test]
+fn waits_for_locks_are_those_of_the_json() {
+    let dir = Dir(tempfile::tempdir().unwrap());
+    ctf::locks(&dir.path().join("trace"));
+    assert_eq!(compare(&dir, "locks", "trace", &[]), 4);
+    let rows = dir.rows("intervals");
+    let kinds = rows.iter();
+    let kinds = kinds.map(|row| columns(row, &["kind", "lock_kind", "comm"]));
+    let expected = ["mutex", "mutex", "spinlock", "spinlock"];
+    let expected = expected.map(|kind| vec![json!("contention"), json!(kind), json!("server")]);
+    assert_eq!(sorted(kinds), sorted(expected));
+}
+
+#[test]
+fn waits_have_the_name_of_their_disk_wherever_the_trace_has_it() {
+    let dir = Dir(tempfile::tempdir().unwrap());
+    ctf::waits(&dir.path().join("trace"));
+    dir.written(&["path", "trace", "--tid", "77"]);
+    dir.written(&["delays", "trace", "--tid", "77"]);
+    dir.written(&["wakeups", "trace"]);
+    let is_wait = |row: &&Row| row.get("cause_by").is_some_and(|by| *by == "disk");
+    for (table, analysis, name) in [
+        ("edges", "path", "cause_name"),
+        ("intervals", "delays", "name"),
+    ] {
+        let rows = dir.rows(table);
+        let rows = rows.iter().filter(|row| row["analysis"] == analysis);
+        let waits = rows.filter(is_wait);
+        let waits: Vec<_> = waits.map(|row| columns(row, &[name, "disk"])).collect();
+        let expected = [json!("253:0"), json!("vda")];
+        assert!(
+            waits.len() >= 3 && waits.iter().all(|of| *of == expected),
+            "{analysis}: {waits:?}"
+        );
+    }
+    // Everything is recorded.
+    assert!(dir.files("gaps").is_empty());
 }
 
 #[test]
@@ -410,10 +482,7 @@ fn edges_and_states_are_those_of_the_json() {
 #[test]
 fn what_is_missing_has_rows() {
     let dir = Dir::with("traces.tar.xz");
-    let file = dir.path().join("compact/kernel/channel_0");
-    let mut bytes = fs::read(&file).unwrap();
-    bytes.drain(2 * 16384..3 * 16384);
-    fs::write(&file, bytes).unwrap();
+    dir.cut("channel_0", 2 * PACKET..3 * PACKET);
     assert!(compare(&dir, "wakeups", "compact", &[]) > 100);
     let covered = &dir.rows("coverage")[0];
     assert_eq!(number(&covered["packets_lost"]), 1);
@@ -427,6 +496,100 @@ fn what_is_missing_has_rows() {
     // No operation of a thread spans the gap.
     let spans = |row: &&Row| number(&row["start_ns"]) <= from && number(&row["end_ns"]) >= to;
     assert_eq!(dir.rows("intervals").iter().find(spans), None);
+}
+
+/// Of CPU 0, the first packet was overwritten. The file of CPU 1 ends earlier.
+#[test]
+fn gaps_are_those_in_the_range() {
+    let dir = Dir::with("traces.tar.xz");
+    dir.cut("channel_0", 0..PACKET);
+    for args in [
+        &["wakeups", "compact"][..],
+        &["path", "compact", "--tid", "15"],
+        &["delays", "compact", "--tid", "15"],
+    ] {
+        let run = |more: &[&str]| {
+            dir.written(&[args, more].concat());
+            let coverage = dir.rows("coverage").into_iter();
+            let mut coverage = coverage.filter(|row| row["analysis"] == args[0]);
+            let covered = coverage.next().unwrap();
+            let range = (number(&covered["start_ns"]), number(&covered["end_ns"]));
+            // Each has its thread.
+            let of = |row: &Row| (row["analysis"] == args[0]).then(|| row.get("tid").cloned());
+            let tids = dir.rows("gaps").iter().filter_map(of).collect::<Vec<_>>();
+            let tid = args.get(3).map(|_| json!(15));
+            assert!(tids.iter().all(|of| *of == tid), "{tids:?}");
+            (dir.gaps(args[0]), range)
+        };
+        let (gaps, (from, to)) = run(&["--from", "+1ns"]);
+        let [later, earlier] = &gaps[..] else {
+            unreachable!("{gaps:?}");
+        };
+        let (begin, end) = (later.3, earlier.2);
+        assert!(from < begin && begin < end && end < to, "{gaps:?}");
+        assert_eq!(*later, (0, "starts-later".to_string(), from, begin));
+        assert_eq!(*earlier, (1, "ends-earlier".to_string(), end, to));
+        let middle = (end + to) / 2;
+        let texts = [begin, end, middle].map(|time| time.to_string());
+        let [first, second, third] = texts.each_ref().map(String::as_str);
+        let (gaps, _) = run(&["--from", first, "--to", second]);
+        assert!(gaps.is_empty(), "{gaps:?}");
+        let (gaps, _) = run(&["--from", first, "--to", third]);
+        assert_eq!(gaps, [(1_u64, "ends-earlier".to_string(), end, middle)]);
+    }
+}
+
+#[test]
+fn a_limit_on_memory_changes_no_row() {
+    let dir = Dir::with("traces.tar.xz");
+    dir.cut("channel_0", 2 * PACKET..3 * PACKET);
+    let args = ["path", "compact", "--tid", "15", "--parquet", "fleet"];
+    assert_eq!(dir.analyze(&args).0, 0);
+    let whole = dir.everything();
+    let gaps = dir.gaps("path");
+    assert!(gaps.iter().any(|gap| gap.1 == "lost"), "{gaps:?}");
+    let mut smaller = 0;
+    for limit in ["50K", "100K", "200K", "400K", "600K"] {
+        let (status, _, said) = dir.analyze(&[&args[..], &["--max-memory", limit]].concat());
+        if status == 0 {
+            assert_eq!(dir.everything(), whole, "{limit}");
+            smaller += 1;
+        } else {
+            assert!(said.contains("of memory is not enough"), "{said}");
+        }
+    }
+    assert!(smaller > 0);
+}
+
+#[test]
+fn the_time_between_two_traces_is_not_lost() {
+    let dir = Dir::with("traces.tar.xz");
+    let whole = dir.path().join("compact/kernel");
+    for (name, is_first) in [("first", true), ("second", false)] {
+        let part = dir.path().join("parts").join(name);
+        fs::create_dir_all(&part).unwrap();
+        fs::copy(whole.join("metadata"), part.join("metadata")).unwrap();
+        for channel in ["channel_0", "channel_1"] {
+            let bytes = fs::read(whole.join(channel)).unwrap();
+            let middle = bytes.len() / PACKET / 2 * PACKET;
+            let bytes = match is_first {
+                true => &bytes[..middle],
+                false => &bytes[middle + PACKET..],
+            };
+            fs::write(part.join(channel), bytes).unwrap();
+        }
+    }
+    let between = |args: &[&str]| {
+        dir.written(&[args, &["--from", "+1ns"]].concat());
+        let mut gaps = dir.gaps(args[0]);
+        assert!(gaps.iter().all(|gap| gap.1 != "lost"), "{gaps:?}");
+        gaps.retain(|gap| gap.1 == "between-traces");
+        gaps
+    };
+    let gaps = between(&["wakeups", "parts"]);
+    let cpus: Vec<_> = gaps.iter().map(|gap| gap.0).collect();
+    assert_eq!(cpus, [0, 1], "{gaps:?}");
+    assert_eq!(between(&["path", "parts", "--tid", "15"]), gaps);
 }
 
 #[test]
@@ -488,15 +651,25 @@ fn alerts_are_those_of_the_capture() {
 #[test]
 fn a_second_run_replaces_the_first() {
     let dir = Dir::with("traces.tar.xz");
-    dir.written(&["irq", "compact"]);
-    dir.written(&["wakeups", "compact"]);
-    let before = (dir.files("intervals"), dir.rows("intervals"));
-    let (status, _, said) = dir.analyze(&["irq", "compact", "--parquet", "fleet"]);
-    assert!(
-        status == 0 && said.contains("; they replace those of an earlier run for this trace"),
-        "{said}"
-    );
-    assert_eq!((dir.files("intervals"), dir.rows("intervals")), before);
+    dir.cut("channel_0", 2 * PACKET..3 * PACKET);
+    let runs = [
+        &["irq", "compact"][..],
+        &["wakeups", "compact"],
+        &["path", "compact", "--tid", "15"],
+        &["delays", "compact", "--tid", "15"],
+    ];
+    for run in runs {
+        dir.written(run);
+    }
+    let before = dir.everything();
+    for run in runs {
+        let (status, _, said) = dir.analyze(&[run, &["--parquet", "fleet"]].concat());
+        assert!(
+            status == 0 && said.contains("; they replace those of an earlier run for this trace"),
+            "{said}"
+        );
+        assert_eq!(dir.everything(), before, "{run:?}");
+    }
     // Of a part without softirqs, no file remains.
     let part = [
         "irq",
@@ -511,13 +684,16 @@ fn a_second_run_replaces_the_first() {
     let (status, _, said) = dir.analyze(&part);
     assert_eq!(status, 0, "{said}");
     let rows = dir.rows("intervals");
-    assert!(rows.iter().all(|row| row["analysis"] == "wakeups") && !rows.is_empty());
+    let is_of = |row: &&Row, analysis: &str| row["analysis"] == analysis;
+    let count = |analysis| rows.iter().filter(|row| is_of(row, analysis)).count();
+    assert!(count("irq") == 0 && count("wakeups") > 0 && count("delays") > 0);
     // The same trace elsewhere is the same trace; another host has its own.
     fs::rename(dir.path().join("compact"), dir.path().join("moved")).unwrap();
     dir.written(&["wakeups", "moved"]);
     assert_eq!(dir.rows("intervals"), rows);
     dir.written(&["wakeups", "moved", "--host", "other"]);
-    assert_eq!(dir.rows("intervals").len(), 2 * rows.len());
+    let of_both = rows.len() + count("wakeups");
+    assert_eq!(dir.rows("intervals").len(), of_both);
 }
 
 #[test]
@@ -525,12 +701,8 @@ fn traces_of_one_time_are_reported() {
     let dir = Dir::with("traces.tar.xz");
     let (status, _, said) = dir.analyze(&["wakeups", "compact", "--parquet", "fleet"]);
     assert!(status == 0 && !said.contains("of the same time"), "{said}");
-    // A later snapshot of the same session.
-    for channel in ["channel_0", "channel_1"] {
-        let file = dir.path().join("compact/kernel").join(channel);
-        let bytes = fs::read(&file).unwrap();
-        fs::write(&file, &bytes[16384..]).unwrap();
-    }
+    // A later snapshot of the same session, in which the buffer of CPU 1 has not wrapped.
+    dir.cut("channel_0", 0..PACKET);
     let (status, _, said) = dir.analyze(&["wakeups", "compact", "--parquet", "fleet"]);
     assert!(
         status == 0
@@ -554,11 +726,33 @@ fn what_ends_early_leaves_no_file() {
     limited.arg(env!("CARGO_BIN_EXE_latency-tracker"));
     limited.args(["analyze", "wakeups", "compact", "--parquet", "fleet"]);
     let done = limited.current_dir(dir.path()).output().unwrap();
-    assert!(!done.status.success());
+    let signal = nix::sys::signal::Signal::SIGXFSZ as i32;
+    assert_eq!(done.status.signal(), Some(signal), "{done:?}");
     let files = dir.files("intervals");
     let hidden = |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().starts_with('.');
     assert!(files.iter().all(hidden), "{files:?}");
     assert!(dir.files("coverage").is_empty());
+}
+
+/// Without the signal, each write to a file fails, as on a full disk.
+#[test]
+fn what_cannot_be_written_is_reported_and_removed() {
+    let dir = Dir::with("traces.tar.xz");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]);
+    limited.arg(env!("CARGO_BIN_EXE_latency-tracker"));
+    limited.args(["analyze", "wakeups", "compact", "--parquet", "fleet"]);
+    let done = limited.current_dir(dir.path()).output().unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(
+        done.status.code() == Some(1)
+            && said.contains("fleet/intervals/host=")
+            && said.contains("File too large"),
+        "{said}"
+    );
+    for (table, _) in lt_parquet::TABLES {
+        assert!(dir.files(table).is_empty(), "{table}");
+    }
 }
 
 #[test]
