@@ -77,10 +77,11 @@ packet.context := struct {{ {context} }}; }};
             middle = len(events) // 2
             parts = [(first - 10, events[:middle]), (events[middle - 1][0] + 1, events[middle:])]
             data, discarded = b'', 0
+            if lost and lost[0] == cpu:
+                # A packet is closed, and counts what was lost after it, at the first event that fits again.
+                discarded, rest = lost[1], events[middle + lost[1]:]
+                parts[1] = (rest[0][0] - 1, rest)
             for number, (begin, part) in enumerate(parts):
-                if number == 1 and lost and lost[0] == cpu:
-                    discarded = lost[1]
-                    part = part[20:]
                 body = b''.join(text for _, text in part)
                 end = part[-1][0] if number == 0 else last + 10
                 bits = (4 + 16 + 4 + 6 * 8 + 4 + len(body)) * 8

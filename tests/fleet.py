@@ -91,12 +91,19 @@ def day(number):
 
 # The host, the seed, the day, the disk, what is lost, and whether the name of the disk comes last.
 MADE = [('web1', 1, 18, 'vda', None, False), ('web1', 2, 10, 'vda', None, False), ('web2', 3, 19, 'vda', None, True),
-        ('007', 4, 20, 'nvme0n1', (0, 5), False)]
+        ('007', 4, 20, 'nvme0n1', (0, 20), False)]
 
 
 def latency_tracker(*args):
     done = subprocess.run([command, *map(str, args)], cwd=work, check=True, capture_output=True, text=True)
     return done.stdout
+
+
+def written(directory):
+    """The rows of each file below a directory."""
+    import duckdb
+    read = lambda file: duckdb.execute('SELECT * FROM read_parquet(?, hive_partitioning = false)', [str(file)]).fetchall()
+    return {file: read(file) for file in sorted(directory.rglob('*.parquet'))}
 
 
 def make():
@@ -110,15 +117,19 @@ def make():
         alerts = [{'seq': n, 'time': 1_500_000_000 + n * seed, 'instance': instance, 'tracker': 'block', 'reason': 'threshold',
                    'delay': 1_000_000 * seed + n, 'threshold': 1_000_000, 'cpu': 0, 'pid': 1, 'tid': 1, 'comm': 'server',
                    'disk': disk} for n in range(seed) for instance in ('slow', host)]
+        # an alert that was read twice is one alert
+        alerts.append(alerts[0])
         (capture / 'alert.json').write_text(json.dumps({'alerts': alerts}))
         analyses = {of: [of] for of in TABLES} | {'path': ['path', '--tid', SERVER]}
         result = {'host': host, 'day': date, 'offset': day(date) * 10**9, 'alerts': alerts}
         for of, (name, *args) in analyses.items():
             args = ['analyze', name, capture / 'trace', *args, '--json']
             result[of] = json.loads(latency_tracker(*args, *(['-n', ALL] if of in TABLES else [])))
-            # twice: the second run replaces the first
-            for _ in range(2):
-                again = json.loads(latency_tracker(*args, '--parquet', work / 'of' / host))
+            # twice: the second run replaces the first, and nothing else
+            latency_tracker(*args, '--parquet', work / 'of' / host)
+            before = written(work / 'of' / host)
+            latency_tracker(*args, '--parquet', work / 'of' / host)
+            assert before and written(work / 'of' / host) == before, f'{host}: {of}: the second run differs'
         result['io by device'] = json.loads(latency_tracker('analyze', 'io', capture / 'trace', '--by', 'device', '--json'))
         result['disk'] = disk
         found.append(result)
@@ -201,6 +212,8 @@ class Expected:
                     key = cause['kind'], cause.get('by'), cause.get('disk', cause.get('name'))
                     groups[key][0].add(result['host'])
                     groups[key][1] += step['end'] - step['begin']
+        # the names of disks are in the traces
+        assert {'vda', 'nvme0n1'} <= {what for _, _, what in groups}, groups.keys()
         rows = [(*key, len(hosts), total) for key, (hosts, total) in groups.items()]
         return sorted(rows, key=lambda row: (-row[3], -row[4]))
 
@@ -236,8 +249,9 @@ class Expected:
         return sorted(rows, key=lambda row: (-row[3], row[0]))
 
     def question_10(self):
-        groups = grouped((alert['instance'], (result['host'], alert['delay'], alert['time'] + result['offset']))
-                         for result in self.found for alert in result['alerts'])
+        alerts = {(result['host'], alert['seq'], alert['instance'], alert['delay'], alert['time'] + result['offset'])
+                  for result in self.found for alert in result['alerts']}
+        groups = grouped((instance, (host, delay, time)) for host, _, instance, delay, time in alerts)
         rows = [(instance, 'block', len({host for host, _, _ in of}), len(of), max(delay for _, delay, _ in of),
                  datetime.datetime.fromtimestamp(0) + datetime.timedelta(microseconds=min(time for _, _, time in of) // 1000))
                 for instance, of in groups.items()]
@@ -282,6 +296,9 @@ def main():
     for statement in in_spark.split(';'):
         if statement.strip():
             spark.sql(statement)
+    # the traces begin and end on all CPUs at once
+    gaps = duck.execute('SELECT DISTINCT host, analysis, cpu, why FROM gaps ORDER BY analysis').fetchall()
+    assert gaps == [('007', of, 0, 'lost') for of in sorted([*TABLES, 'path'])], gaps
     # the second runs have doubled nothing
     count, = duck.execute("SELECT count(*) FROM intervals WHERE kind = 'wakeup'").fetchone()
     assert count == sum(len(table(result, 'wakeups', 'wakeup')['worst']) for result in found), count
