@@ -125,7 +125,7 @@ tables! {
         operation: Text,
         /// Kind of lock.
         lock_kind: Text,
-        /// Address of the lock.
+        /// Address of the lock, if recorded.
         lock: Text,
         /// Class of the state.
         class: Text,

@@ -103,7 +103,8 @@ impl Operations {
             prio: case.priority.map(|prio| prio.0.into()),
             ..Interval::default()
         };
-        let address = |address| Some(format!("{address:#x}"));
+        // 0 stands for an address that is not recorded.
+        let address = |address: u64| (address != 0).then(|| format!("{address:#x}"));
         match case.object {
             None => {}
             Some(Object::Line(number, name)) => {
