@@ -233,10 +233,10 @@ impl Output {
         let first = traces.first()?;
         let more = match traces.len() {
             1 => String::new(),
-            n => format!(" and {} other traces", n - 1),
+            n => format!(" and {}", out::plural(n - 1, "other trace")),
         };
         Some(format!(
-            "the trace {first}{more} of host {} overlaps this trace in time: an operation in both has two rows, which \
+            "this trace overlaps the trace {first}{more} of host {} in time: an operation in both has two rows, which \
              differ in the column trace",
             self.host
         ))
