@@ -14,8 +14,8 @@ use super::several::{self, SECOND, environment, nanoseconds};
 /// A trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Distinguishes the traces of a host: a part of the UUID, the start, and a hash of the range of each stream. A snapshot
-    /// in which one CPU has other packets is another trace, and so is a trace that has grown.
+    /// Distinguishes the traces of a host: a part of the UUID, the start, and a hash of the range of each stream. It differs
+    /// between snapshots in which one CPU has other packets, and changes when a trace grows.
     pub(crate) id: String,
     /// Name of the host.
     pub(crate) host: Option<String>,

@@ -120,7 +120,7 @@ impl Told {
             .collect()
     }
 
-    /// Times between traces in which a CPU has recorded nothing: the CPU, start and end.
+    /// Times between traces in which a CPU was not recorded: the CPU, start and end.
     pub(crate) fn between(&self) -> impl Iterator<Item = (u32, (u64, u64))> {
         let gaps = self.gaps.iter();
         gaps.map(|gap| (gap.cpu, (gap.from, gap.until)))

@@ -26,7 +26,7 @@ With -i, a duration counts in the interval in which it ends. --json and --csv\n\
 print all rows, with times in ns.\n\
 \n\
 --parquet writes every measured operation as a row, for SQL over the traces of\n\
-many hosts; --host names the host of a trace that does not."
+many hosts; --host names the host if the trace does not."
         )
     };
 }
