@@ -34,7 +34,7 @@ impl Finder {
         }
     }
 
-    /// The first such event from `from` on: its time, and the thread that was running, if any.
+    /// The first event `mark` from `from` on: its time, and the thread that was running, if any.
     pub(crate) fn first(
         &self,
         model: &Model,
