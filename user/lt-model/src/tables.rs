@@ -72,6 +72,9 @@ trait Machine: fmt::Debug {
     /// Called once, with the time of the last event.
     fn finish(&mut self, ground: &mut Ground, time: u64);
 
+    /// The tables so far.
+    fn growing(&mut self) -> Vec<&mut Table>;
+
     fn tables(self: Box<Self>) -> Vec<Table>;
 }
 
@@ -140,6 +143,21 @@ impl Builder {
         let why = if is_lost { Why::Lost } else { Why::Outside };
         self.machine.lost(&mut self.ground, time, cpu, why);
         self.ground.lose(cpu, until, is_lost);
+    }
+
+    /// Returns the operations that were measured since the last call, by table, in the order in which they ended. With
+    /// [`Range::each`] only. The tables of [`Builder::finish`] have the last ones, and void them all if they are
+    /// [dropped](Table::dropped).
+    pub fn take(&mut self) -> Vec<(Kind, Vec<Case>)> {
+        let growing = self.machine.growing().into_iter();
+        let each = growing.map(|table| (table.kind, table.take()));
+        each.filter(|(_, cases)| !cases.is_empty()).collect()
+    }
+
+    /// A name of a thread, an interrupt or a system call.
+    #[must_use]
+    pub fn text(&self, name: Name) -> &str {
+        self.ground.names.text(name)
     }
 
     /// Returns the tables.

@@ -28,12 +28,14 @@ use lt_proc::evidence::Evidence;
 use self::tree::Tree;
 use super::args::DelaysArgs;
 use super::interrupted;
+use super::parquet::{self, Alerts, Output};
 use super::show::Shown;
 use super::words::{Facts, sentence};
 use crate::trace::{self, Finder, Keep};
 
-pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
+pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     let interrupted = interrupted()?;
+    let output = Output::open(&args.parquet, &args.trace, "delays", alerts, &interrupted)?;
     let mut finder = range::finder(args);
     let start = range::start(args);
     let trace = match args.max_memory {
@@ -78,6 +80,9 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
         let notes = notes.chain(unrecorded).chain(trace.caveats());
         let notes = notes.map(|note| sentence(&note)).collect();
         report.page(args, notes, &interrupted)?.write(file)?;
+    }
+    if let Some(output) = output {
+        parquet::edges::delays(output, &report.json(), &trace, &interrupted)?;
     }
     if args.json {
         out::json(&report.json())?;

@@ -400,14 +400,7 @@ impl Shown<'_> {
             Cause::Idle => ("idle", None, None),
             Cause::Transit => ("transit", None, None),
             Cause::Unknown(why) => {
-                let (why, cpu) = match why {
-                    Unrecorded::Unseen => ("unseen", None),
-                    Unrecorded::Before(cpu) => ("starts-later", Some(cpu)),
-                    Unrecorded::After(cpu) => ("ends-earlier", Some(cpu)),
-                    Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
-                    Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
-                    Unrecorded::Missing => ("missing", None),
-                };
+                let (why, cpu) = reason(why);
                 (json.why, json.of_cpu) = (Some(why), cpu);
                 ("unknown", None, None)
             }
@@ -546,6 +539,18 @@ fn raiser(model: &Model, by: Raiser) -> Option<&'static str> {
         Raiser::Ipi(_) => "interrupt",
         Raiser::Several => "several",
     })
+}
+
+/// Why nothing is recorded, as a word, and the CPU responsible.
+pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
+    match why {
+        Unrecorded::Unseen => ("unseen", None),
+        Unrecorded::Before(cpu) => ("starts-later", Some(cpu)),
+        Unrecorded::After(cpu) => ("ends-earlier", Some(cpu)),
+        Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
+        Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
+        Unrecorded::Missing => ("missing", None),
+    }
 }
 
 /// How the cause is known: `seen` in events, `inferred` from events around it, or `not-recorded`. A wait whose waker is

@@ -175,14 +175,22 @@ fn add(alerts: &mut Vec<Alert>, alert: Alert) {
 
 /// Chooses the alerts to explain: the alerts with these numbers; without numbers, the newest alert.
 pub(super) fn alerts(trace: &Path, seq: &[u64], interrupted: &AtomicBool) -> Result<Vec<Alert>> {
-    let mut reader = Reader::open(trace)?;
-    let kinds: Vec<_> = reader.classes().map(Kind::of).collect();
-    if kinds.iter().all(Option::is_none) {
+    let Some(all) = all(trace, interrupted)? else {
         bail!(
             "{}: neither a capture of `latency-tracker record`, which has a file alert.json, nor a trace with events of \
              latency_tracker, which LTTng's probe records; for another trace, name the alerts with --alerts",
             trace.display()
         );
+    };
+    choose(trace, all, seq)
+}
+
+/// All alerts of a trace; `None` if it does not record any.
+pub(super) fn all(trace: &Path, interrupted: &AtomicBool) -> Result<Option<Vec<Alert>>> {
+    let mut reader = Reader::open(trace)?;
+    let kinds: Vec<_> = reader.classes().map(Kind::of).collect();
+    if kinds.iter().all(Option::is_none) {
+        return Ok(None);
     }
     let mut all = Vec::new();
     loop {
@@ -201,7 +209,7 @@ pub(super) fn alerts(trace: &Path, seq: &[u64], interrupted: &AtomicBool) -> Res
             Ok(Some(Item::Lost(_))) | Err(_) => {}
         }
     }
-    choose(trace, all, seq)
+    Ok(Some(all))
 }
 
 fn choose(trace: &Path, all: Vec<Alert>, seq: &[u64]) -> Result<Vec<Alert>> {

@@ -253,7 +253,7 @@ fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
 }
 
 /// The value of an environment entry, by LTTng's name or by perf's.
-fn environment<'a>(trace: &'a Trace, names: &[&str]) -> Option<&'a str> {
+pub(super) fn environment<'a>(trace: &'a Trace, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| trace.schema.environment(name))
 }
 

@@ -188,6 +188,10 @@ impl Machine for Cpu {
         }
     }
 
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.runs, &mut self.waits]
+    }
+
     fn tables(self: Box<Self>) -> Vec<Table> {
         vec![self.runs, self.waits]
     }

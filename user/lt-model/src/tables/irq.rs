@@ -182,6 +182,10 @@ impl Machine for Irq {
         }
     }
 
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.handlers, &mut self.softirqs, &mut self.raises]
+    }
+
     fn tables(self: Box<Self>) -> Vec<Table> {
         vec![self.handlers, self.softirqs, self.raises]
     }

@@ -146,6 +146,10 @@ impl Machine for Locks {
         self.futexes.finish(ground, time);
     }
 
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.table, self.futexes.table()]
+    }
+
     fn tables(self: Box<Self>) -> Vec<Table> {
         vec![self.table, self.futexes.into_table()]
     }
