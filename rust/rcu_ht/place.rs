@@ -16,7 +16,8 @@ use core::{marker::PhantomData, ptr};
 ///
 /// # Invariants
 ///
-/// The highest bit is set, or the place is [`NOWHERE`].
+/// The highest bit is set, or the place is [`NOWHERE`] or from the link of a cell that is not in
+/// the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place(u64);
 
@@ -32,13 +33,14 @@ impl Place {
     /// Stores the place in the link of the cell at this place.
     #[inline(always)]
     pub(super) fn keep_in(self, link: &Link) {
-        // SAFETY: By the type invariant; only `of` makes what is kept.
+        // SAFETY: Only places made by `of` are kept, and they have the highest bit set.
         unsafe { link.keep(self.0) };
     }
 
     /// Returns the place in a link. For a cell that is not in the table it may be anything.
     #[inline(always)]
     pub(super) fn kept_in(link: &Link) -> Self {
+        // INVARIANT: Kept by `keep_in`, or the cell is not in the table.
         Self(link.kept())
     }
 

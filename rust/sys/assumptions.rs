@@ -61,7 +61,7 @@ pub(crate) static QUEUED: Assumption = Assumption {
 /// At `sched_waking`, the waker of another task holds the `pi_lock` of the wakee.
 pub(crate) static WAKING_LOCK: Assumption = Assumption {
     bit: 2,
-    text: c"a waking holds pi_lock of the wakee",
+    text: c"the waker of a task holds its pi_lock",
     // SAFETY: The module is loading: it may sleep, and runs once.
     holds: || unsafe { helpers::lt_assume_waking_lock() },
 };
@@ -94,7 +94,7 @@ pub(crate) fn check() {
     for assumption in ALL {
         if !(assumption.holds)() {
             let text = assumption.text.to_str().unwrap_or("?");
-            pr_warn!("this kernel is not as assumed: {text}; the trackers that need this are unavailable\n");
+            pr_warn!("this kernel violates an assumption: {text}; the trackers that need this are unavailable\n");
             // Relaxed: read only by users of the module's files, which are created later.
             FAILED.add(assumption.bit, Relaxed);
         }

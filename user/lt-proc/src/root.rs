@@ -80,6 +80,14 @@ impl ProcRoot {
         found.ok_or_else(|| ProcError::NoInstance(name.to_string()))
     }
 
+    /// Returns the text of a file of an instance, such as `histogram`.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`]; [`ProcError::Io`] if the instance has no such file.
+    pub fn text(&self, name: &str, file: &str) -> Result<String, ProcError> {
+        self.read(&Path::new(name).join(file))
+    }
+
     /// Returns the counters of an instance.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::analyze::words::Facts;
 use crate::perfetto::Value;
 use crate::trace::Told;
 
-/// Fraction (1/10) of the delay that is drawn before it and after it.
+/// Before and after the alerts, their total span divided by this is drawn, too.
 pub(super) const MARGIN: u64 = 10;
 
 pub(super) fn draw(

@@ -24,7 +24,7 @@ pub(crate) fn room(directory: &Path) -> String {
     }
 }
 
-/// Source and mount point of the last mount that `directory` is below, in the text of `mountinfo`:
+/// Source and mount point of the innermost mount (the last of several) with `directory`, in the text of `mountinfo`:
 /// `36 35 98:0 /root /mount/point options optional... - type source options`.
 fn disk_of(directory: &Path, mounts: &str) -> Option<(String, PathBuf)> {
     let mut found: Option<(String, PathBuf)> = None;

@@ -43,8 +43,8 @@ pub fn make_run_dir() -> Result<()> {
 pub(super) fn check(daemon: Option<i32>) -> Result<()> {
     if daemon.is_none() {
         bail!(
-            "only LTTng's session daemon of root traces the kernel, and it does not run: `systemctl start \
-             lttng-sessiond` as root starts it"
+            "only root's LTTng session daemon can trace the kernel, and it is not running; as root, start it with \
+             `systemctl start lttng-sessiond`"
         );
     }
     if access(SOCKET, AccessFlags::W_OK).is_ok() {

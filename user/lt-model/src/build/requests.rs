@@ -233,7 +233,9 @@ impl Builder {
         let slept = self.tasks.of(thread).slept_since;
         if slept.is_none_or(|since| since < queued)
             || time <= self.tasks.keep
-            || !self.tasks.wants(thread, queued, time)
+            // The next request after a wait shows whether the wait was without one, so it is kept if any earlier
+            // part of the thread is.
+            || !self.tasks.wants(thread, 0, time)
         {
             return;
         }
