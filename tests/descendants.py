@@ -4,8 +4,8 @@
 
 usage: descendants.py kinds         descendants of a process, of every kind, and other processes make calls; the alerts
                                     must be exactly the calls of the descendants
-       descendants.py race ROUNDS   in each round, an instance is created while its process and another one keep
-                                    forking; the alerts must be those of the first process and its descendants
+       descendants.py race ROUNDS   in each round, an instance is created while the process that it names and another
+                                    one keep forking; the alerts must be those of the former and its descendants
        descendants.py serve NAME    does what the first program asks for, until that program ends
 
 In `kinds`, each process connects to a socket and executes the requests that it receives there, so it does not matter
@@ -46,7 +46,7 @@ def call():
 
 
 def seen(name):
-    """How many alerts of an instance each process and thread has."""
+    """Returns the number of alerts of an instance for each (process, thread)."""
     descriptor = os.open(f"{LT}/{name}/alerts", os.O_RDONLY | os.O_NONBLOCK)
     # From the oldest one on.
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -62,9 +62,9 @@ def seen(name):
 
 
 def clone3(flags, tid):
-    """Forks, with flags, and this thread id unless it is 0."""
+    """Forks with these flags. The child gets the id `tid`, unless that is 0."""
     wanted = (ctypes.c_int * 1)(tid)
-    # A child with the caller's parent has the caller's signal.
+    # A child that gets the caller's parent also gets the caller's exit signal.
     end = 0 if flags & CLONE_PARENT else signal.SIGCHLD
     given = (ctypes.addressof(wanted), 1) if tid else (0, 0)
     arguments = (ctypes.c_uint64 * 11)(flags, 0, 0, 0, end, 0, 0, 0, *given, 0)
@@ -140,7 +140,7 @@ def serve(name):
     try:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.connect(PATH)
-        # A thread is not asked to leave its PID namespace, so its id is what others see.
+        # No thread is started in another PID namespace, so other processes see the same id.
         tid = 0 if threading.get_native_id() == os.getpid() else threading.get_native_id()
         connection.send(f"{name} {tid}".encode())
         while words := connection.recv(200).decode().split():
@@ -176,7 +176,7 @@ class Agent:
 
 
 class Truth:
-    """The processes, and the alerts that there must be."""
+    """The agents' calls that must raise an alert, and those that must not."""
 
     def __init__(self):
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -186,7 +186,7 @@ class Truth:
         self.refused = collections.Counter()
 
     def new(self, creator, what, name, *words, answers=True):
-        """A process or thread that another one creates."""
+        """Returns a process or thread that `creator` creates."""
         creator.send(what, name, *words)
         agent = Agent(self.listener, name)
         if answers:
@@ -194,7 +194,7 @@ class Truth:
         return agent
 
     def call(self, is_member, *agents):
-        """Each makes a call."""
+        """Lets each agent make a call, and notes whether there must be an alert for it."""
         for agent in agents:
             agent.ask("call")
             calls = self.expected if is_member else self.refused
@@ -207,7 +207,7 @@ class Truth:
 
 
 def first(truth, name):
-    """A child of this process."""
+    """Returns a new child of this process, as an agent."""
     if os.fork() == 0:
         truth.listener.close()
         serve(name)
@@ -235,7 +235,7 @@ def kinds():
     truth.call(True, root, before, below, threaded, thread)
     truth.call(False, early, other, other_child, gone)
 
-    # And then.
+    # Once the instance exists.
     child = new(root, "fork", "child")
     daemon = new(before, "daemon", "daemon")
     of_daemon = new(daemon, "fork", "of_daemon")
@@ -250,7 +250,7 @@ def kinds():
     of_other = new(other, "fork", "of_other")
     truth.call(False, of_early, of_other, early, other)
 
-    # Ids are reused: of a descendant by another process, and the other way round.
+    # Ids are reused: a descendant's by another process, and another process's by a descendant.
     ends = new(root, "fork", "ends")
     truth.call(True, ends)
     ends.send("exit")
@@ -290,7 +290,7 @@ def breed(count, gate, results, ready):
     for number in range(count):
         if os.fork() == 0:
             is_breeder = False
-            # A grandchild, of every other child.
+            # Every other child forks a grandchild.
             if number % 2:
                 os.fork()
             break
@@ -309,7 +309,7 @@ def breed(count, gate, results, ready):
 
 
 def everything(descriptor):
-    """Everything until all writers have closed a pipe."""
+    """Returns what is read from a pipe until all writers have closed it."""
     parts = []
     while part := os.read(descriptor, 4096):
         parts.append(part)
@@ -318,7 +318,7 @@ def everything(descriptor):
 
 
 def race_once(name, count):
-    """One round; returns the number of descendants."""
+    """Plays one round, and returns the number of descendants."""
     gate, opener = os.pipe()
     ready, is_ready = os.pipe()
     pids, results = [], []

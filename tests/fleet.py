@@ -27,7 +27,7 @@ ALL = 1 << 20
 
 
 def load(trace, seed, disk, late):
-    """A server that reads from a disk, beside a backup that keeps its CPU, and a worker that sleeps on the other CPU."""
+    """A server reads from a disk; a backup often has the server's CPU; on the other CPU, a worker runs and sleeps."""
     chance = random.Random(seed)
     between = lambda least, most: chance.randrange(least, most)
     tasks = {0: ('swapper/0', 0), SERVER: ('server', SERVER), 200: ('backup', 200), 300: ('worker', 300)}
@@ -69,7 +69,8 @@ def load(trace, seed, disk, late):
         time += between(100, 9000)
         trace.event(0, time, 'irq_softirq_exit', vec=4)
         time += between(1000, 2_500_000) if running else between(1000, 30_000)
-        # the backup could run on after the first round, and sleeps after the second one
+        # of each three rounds, the backup runs in the last two: it is still runnable after the first of these, and
+        # sleeps after the second
         switch(0, time, running, 1 if running and round_ % 3 == 2 else 0, SERVER)
         time += between(100, 3000)
         trace.event(0, time, 'syscall_exit_read', ret=4096)
@@ -100,7 +101,7 @@ def latency_tracker(*args):
 
 
 def written(directory):
-    """The rows of each file below a directory."""
+    """Returns the rows of each Parquet file below a directory."""
     import duckdb
     read = lambda file: duckdb.execute('SELECT * FROM read_parquet(?, hive_partitioning = false)', [str(file)]).fetchall()
     return {file: read(file) for file in sorted(directory.rglob('*.parquet'))}
@@ -143,7 +144,7 @@ def table(result, analysis, name):
 
 
 def rank(durations, share):
-    """The percentile by nearest rank, as `analyze` and SQL define it."""
+    """Returns the percentile by nearest rank, as `analyze` and SQL define it."""
     return sorted(durations)[max(math.ceil(len(durations) * share), 1) - 1]
 
 

@@ -8,7 +8,7 @@ usage: late.py hog            victim is woken, and has to wait, since hog has a 
        late.py futex          victim waits for a lock held by middle, which waits for a lock held by last, which computes
        late.py sleep          victim sleeps
        late.py tcp            victim waits for the answer of server, which sleeps first
-       late.py veth           the same, but server is in a network namespace of its own
+       late.py veth           as tcp, but server is in a network namespace of its own
        late.py fsync FILE     victim writes, and waits until the data is on the disk
        late.py fault FILE     victim reads a page of a mapped file
        late.py cause WORD     victim waits on CPU 1 for what the module lt_causes does

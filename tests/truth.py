@@ -48,7 +48,7 @@ def others(case, late, words):
 
 
 def judged(case, report, without):
-    """right, unknown or wrong."""
+    """Returns right, unknown or wrong."""
     # The first sentence that a person reads. Without one, the text names what is missing.
     words = largest(" ".join(report["text"].split("\n\n")[1].split()))
     verdict = report["verdict"] and largest(report["verdict"])
@@ -76,7 +76,7 @@ def worst(results):
 
 
 def judge_one(cases, reports, without):
-    """Whether every verdict is as expected."""
+    """Prints a line for each case, and returns whether every verdict is as expected."""
     good = True
     for case in cases:
         own = [report for report in reports if report["alert"]["instance"] == case["name"]]

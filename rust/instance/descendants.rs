@@ -55,7 +55,7 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// Creates the set of an instance with these values, if it has `tree=1`. Sleeps. Fails with
+    /// Creates the set of an instance with these values, if it has `tree=1`. May sleep. Fails with
     /// `ESRCH` if there is no such process, `ENOMEM` or `ENOSYS`.
     pub(super) fn create(kind: &Kind, values: &Values) -> Result<Option<Self>> {
         let Some(param) = kind.followed(|at| values[at]) else {

@@ -72,8 +72,8 @@ fn look_up(target: LookupTarget<'_>) -> Result<u64> {
 
 const KERNEL: Lookup<'static> = &look_up;
 
-/// Parses all settings of a line; giving one twice is a fault. May sleep for a long time, when a
-/// disk or a cgroup is looked up.
+/// Parses all settings of a line; a parameter that is given twice is a fault. May sleep for a long
+/// time, when a disk or a cgroup is looked up.
 pub(crate) fn parse<'a>(
     kind: &Kind,
     settings: Settings<'a>,
@@ -160,7 +160,7 @@ pub(crate) fn values_of_new<'a>(
     check(kind, &values)?;
     let followed = kind.followed(|at| values[at]);
     if followed.is_some_and(|pid| !descendants::is_process(values[pid] as u32)) {
-        // `check` has required it.
+        // `check` has ensured that `pid` is given.
         let word = settings.value_of(PID).unwrap_or_default();
         let expected = "pid: with tree=1, expected the ID of a process that exists";
         return Err(control::unknown(ESRCH, expected, word));
@@ -183,7 +183,7 @@ pub(crate) fn values_of_new<'a>(
     Ok(values)
 }
 
-/// Checks whether the values are valid together: those of the filter, and then [`Kind::check`].
+/// Checks whether the values are valid together: first `pid` and `tree`, then by [`Kind::check`].
 fn check(kind: &'static Kind, values: &Values) -> core::result::Result<(), Fault<'static>> {
     let followed = kind.followed(|at| values[at]);
     if followed.is_some_and(|pid| values[pid] == Number::from(ALL)) {

@@ -56,8 +56,8 @@ impl Place {
     }
 }
 
-/// No place. No link has this value: in the link of a free cell, the depth is not 0 if the cell
-/// links to another one.
+/// No place. No link has this value: a place in a link has the highest bit set, and a free cell
+/// that links to another one has a depth greater than 0 in the high bits.
 pub(super) const NOWHERE: Place = Place(1);
 
 /// A slot that may hold the wanted event.
@@ -97,7 +97,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Returns the bucket in which the cell was seen, if that was in this place.
+    /// Returns the bucket in which the cell was seen, if the cell was seen at `place`.
     #[inline(always)]
     pub(super) fn bucket_if_at(&self, place: Place) -> Option<&'a Bucket> {
         // SAFETY: By the type invariant; no link has the value `NOWHERE`, so `seen` is in a bucket.

@@ -23,9 +23,9 @@
 //! found by their types (workqueue.c); if they are not found, work items have no queue names. The
 //! types of per-CPU variables of x86 are asserted at compile time (helpers.c).
 //!
-//! A self-test that cannot see its case, such as a task asleep at that moment, counts as passed: it
-//! has no evidence against the assumption. None starts a timer, changes a task, or takes more than
-//! 20 ms and a grace period.
+//! A self-test that does not meet its case at that moment, such as a sleeping task, counts as
+//! passed: it has no evidence against the assumption. None starts a timer, changes a task, or takes
+//! more than 20 ms and a grace period.
 
 use crate::{
     engine::platform::Platform,
@@ -62,7 +62,7 @@ pub(crate) static QUEUED: Assumption = Assumption {
 pub(crate) static WAKING_LOCK: Assumption = Assumption {
     bit: 2,
     text: c"the waker of a task holds its pi_lock",
-    // SAFETY: The module is loading: it may sleep, and runs once.
+    // SAFETY: Called once, while the module is loading, where sleeping is allowed.
     holds: || unsafe { helpers::lt_assume_waking_lock() },
 };
 
@@ -114,7 +114,8 @@ pub(crate) fn is_one(missing: &CStr) -> bool {
     ALL.iter().any(|one| one.text == missing)
 }
 
-/// Returns the number at the end of the text of [`QUEUED`], which the self-test compares with.
+/// Returns the number at the end of the text of [`QUEUED`], with which the self-test compares
+/// `on_rq`.
 fn on_rq_of_queued() -> i64 {
     let bytes = QUEUED.text.to_bytes();
     let last = bytes.last().map_or(core::ptr::null(), core::ptr::from_ref);

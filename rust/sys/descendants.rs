@@ -29,16 +29,16 @@
 //! # Why no process is missed at the start
 //!
 //! [`Descendants::of`] attaches the probe, and only then looks at all processes, in passes: a
-//! process becomes a member if its parent is one. It ends with the first pass that adds nothing.
-//! Let `Q` be a member, and `C` a child of `Q`:
+//! process becomes a member if its parent is one. The first pass that adds nothing is the last. Let
+//! `Q` be a member, and `C` a child of `Q`:
 //!
 //! - If the fork of `C` has missed the probe, `C` was linked before the first pass, which begins
 //!   after [`tracepoint::synchronize`]. Every pass visits it.
-//! - Otherwise the probe first clears the bit of `C`, and then reads the bit of `Q`. If it reads 1,
-//!   it sets the bit of `C`. If it reads 0, a pass has set the bit of `Q` later, and another pass
-//!   follows, which finds `C`: the probe has a full barrier between the linking of `C` and its
-//!   read, and the pass has one between its write and the next pass, so at least one of the two
-//!   sees what the other wrote.
+//! - If the fork of `C` has called the probe, the probe first clears the bit of `C`, and then reads
+//!   the bit of `Q`. If it reads 1, it sets the bit of `C`. If it reads 0, a pass has set the bit
+//!   of `Q` later, and another pass follows, which finds `C`: the probe has a full barrier between
+//!   the linking of `C` and its read, and the pass has one between its write and the next pass, so
+//!   at least one of the two sees what the other wrote.
 //! - A pass may visit `C` before the fork of `C` reaches the probe, which then clears the bit that
 //!   the pass has set. But the pass has set it because the bit of `Q` was set, so the probe reads
 //!   that bit as 1 afterwards, and sets the bit of `C` again. Until then `C` has not run.
@@ -90,7 +90,7 @@ use kernel::{
 /// Number of process IDs: helpers.c asserts that the kernel has no more. Their bits take 512 KiB.
 const IDS: usize = 1 << 22;
 
-/// A process and its descendants, until dropped. Dropping sleeps.
+/// A process and its descendants, until dropped. Dropping may sleep.
 pub(crate) struct Descendants {
     members: Arc<Members>,
     /// Calls the probe, with a reference of its own to the members.
@@ -98,7 +98,7 @@ pub(crate) struct Descendants {
 }
 
 impl Descendants {
-    /// Returns the set of a process with its present and future descendants. Sleeps. Fails with
+    /// Returns the set of a process with its present and future descendants. May sleep. Fails with
     /// `ESRCH` if there is no such process, or if it has not been woken yet; `ENOMEM`; or `ENOSYS`
     /// if the kernel lacks the tracepoint.
     pub(crate) fn of(pid: u32) -> Result<Self> {
@@ -196,8 +196,9 @@ impl Members {
                 // Perhaps another thread has become the leader.
                 continue;
             };
-            // The probe may not have cleared the bit of a task that was never woken. Otherwise it
-            // did so before the state was set, and we read the state before the full barrier.
+            // The probe may not have cleared the bit of a task that has never been woken. If the
+            // task has been woken, the probe cleared the bit before the state was changed, and we
+            // read the state before the full barrier of `put`.
             if kept.task.state() & bindings::TASK_NEW != 0 {
                 return Err(ESRCH);
             }
@@ -242,7 +243,7 @@ impl Members {
 }
 
 impl Target for Members {
-    /// Forks are not measured: the probes of trackers are.
+    /// Forks are not measured: only the probes of trackers are.
     fn meter(&self, _: &CStr) -> Option<Arc<dyn Meter>> {
         None
     }
@@ -269,8 +270,8 @@ unsafe extern "C" fn forked(
 }
 
 fn fork_probe() -> Probe<'static, Members> {
-    // SAFETY: It has the arguments of this tracepoint: the current task, and one that is not woken
-    // before the probe has returned, so both are valid.
+    // SAFETY: The probe has the arguments of this tracepoint: the current task, and one that is not
+    // woken before the probe has returned, so both are valid.
     unsafe { probe!(sched_process_fork: forked) }
 }
 
@@ -294,8 +295,8 @@ impl<'a> Kept<'a> {
         is_kept.then(|| Self { task, flags })
     }
 
-    /// Returns the thread that created the task, another one of its process if that has exited, or
-    /// a reaper; for the first task, the idle task.
+    /// Returns the parent of the task: usually the thread that created it, another thread of the
+    /// same process if that thread has exited, or a reaper; the idle task for the first task.
     fn parent(&self) -> TaskRef<'_> {
         // SAFETY: By the type invariant we are in a section of RCU, and the task is not released.
         // The parent is released only after its children have got another one, so it was not

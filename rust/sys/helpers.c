@@ -503,12 +503,12 @@ void lt_waker_sync(struct lt_waker *waker)
 	 * The work and the timer may start each other: the work arms the timer,
 	 * and the timer queues the work if the interval has become longer
 	 * meanwhile. So the timer is shut down first: after that it cannot be
-	 * armed, and its function does not run. Then nothing queues the work:
+	 * armed, and its function is not running. Then nothing queues the work:
 	 * no caller in a probe is left, and the last run of the timer is over.
-	 * The other order frees the work under irq_work/N on PREEMPT_RT, where
-	 * the timer's function and the work each run in a thread: the function
-	 * queues the work after irq_work_sync() has seen it idle, and a
-	 * real-time task may keep that thread off its CPU indefinitely.
+	 * The other order could free the work under irq_work/N on PREEMPT_RT,
+	 * where the timer's function and the work each run in a thread: the
+	 * function queues the work after irq_work_sync() has seen it idle, and
+	 * a real-time task may keep that thread off its CPU indefinitely.
 	 */
 	timer_shutdown_sync(&waker->timer);
 	irq_work_sync(&waker->work);

@@ -125,7 +125,7 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
     is_process() && is_thread() && is_named() && (core.value(KTHREADS) != 0 || !task.is_kthread())
 }
 
-/// Whether the filter accepts a task that passed [`may_be_wanted`], on a CPU. Any context.
+/// Whether the filter accepts a task that passed [`may_be_wanted`], on the given CPU. Any context.
 #[inline(always)]
 pub(super) fn is_wanted<const K: usize, const D: usize>(
     core: &Core<K, D>,

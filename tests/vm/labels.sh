@@ -68,7 +68,7 @@ head -n 1 $LT/s/labels | grep -q '^by=comm labels=4 max_labels=4 full=1 memory=[
 whole s
 assert_eq "$(stat p ended)" "$(stat s ended)" "an instance without labels"
 
-# A reset shows the delays since the reset before, and the module goes on counting.
+# A reset shows the delays since the previous reset, and the module goes on counting.
 period() { latency-tracker hist s --json "$@" | sed -E 's/^.*"instance":"s"(,"interval":[0-9]+)?,"count":([0-9]+),.*/\2/'; }
 assert_eq "$(period --reset)" 162 "delays up to the first reset"
 /tmp/beta 4

@@ -52,7 +52,7 @@ sleep 0.2
 hang
 found "a shorter timeout" 20
 
-# Its worker is delayed, its timer is not.
+# On the watching CPU the worker is delayed, and the timer is not.
 begins
 looks 50ms
 sleep 0.2

@@ -37,8 +37,8 @@
 //! that step is missing.)
 //!
 //! A switch that claims the tip would hide it from the next waker, which must drop it. So the
-//! switch reads the tip first, and claims it only if no waker can interfere: the waker has already
-//! come, and will not drop the tip, or the tip is dropped here.
+//! switch reads the tip first, and claims it only if no waker can interfere: either a waker is
+//! already waking the task, and will not drop the tip, or the switch itself drops it.
 //!
 //! A waker may be stopped between the end of its work and the unlock for so long that the task
 //! sleeps again: then the tip stays until the next waking. It is counted as pending, without
@@ -47,14 +47,14 @@
 //! # Two CPUs
 //!
 //! One word counts the tips in doubt, and all probes read it first: a tip is counted from before it
-//! is made until it is decided. Relaxed is enough. A waking sees the stores of earlier ones, by the
-//! lock of the task. In case 2 the waker takes the lock of the runqueue before it ends, as the
-//! task's CPU does for the next switch; in case 1 it does so to put the task on a runqueue, from
-//! which it is then switched in. A switch that is concurrent with the waking may not see the tip.
-//! In case 1 that is harmless: all that the switch would have done is to end the doubt, so that a
-//! timeout may report the tip; if the task was preempted, it would not have done even that. (If the
-//! task stays runnable because of a signal, and another task is picked at that moment, the first
-//! task's chain may begin with this waking, though it never slept.)
+//! is made until it is decided. Relaxed is enough. A waking sees the stores of earlier wakings of
+//! the task, by the lock of the task. In case 2 the waker takes the lock of the runqueue before it
+//! ends, as the task's CPU does for the next switch; in case 1 it does so to put the task on a
+//! runqueue, from which it is then switched in. A switch that is concurrent with the waking may not
+//! see the tip. In case 1 that is harmless: all that the switch would have done is to end the
+//! doubt, so that a timeout may report the tip; if the task was preempted, it would not have done
+//! even that. (If the task stays runnable because of a signal, and another task is picked at that
+//! moment, the first task's chain may begin with this waking, though it never slept.)
 //!
 //! The waker reads the number of times that the task has left, and then `on_rq`; the task's CPU
 //! stores them in the opposite order. On x86 the new number is thus never seen with the old

@@ -14,7 +14,7 @@
 //!
 //! The kernel enforces the quota of a cgroup on the way back to user space, after `sys_exit`, by
 //! task work (`throttle_cfs_rq_work`). The work is queued when the quota is used up, or when a task
-//! of such a cgroup gets a CPU. If it is queued at `sys_exit`, the chain has not ended yet. The tip
+//! of that cgroup gets a CPU. If it is queued at `sys_exit`, the chain has not ended yet. The tip
 //! is then `Leaving`, and has the time as a note.
 //!
 //! - If the task is switched out as throttled, or still has that work, it has not been in user

@@ -66,8 +66,8 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
     }
 }
 
-/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Every long operation polls it: a second signal must not end
-/// the process before it has cleaned up after the first.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Every long operation polls it. No signal ends the process at
+/// once, not even a second one: the process always cleans up first.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

@@ -79,7 +79,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Takes a text of the logger; other texts are ignored.
+    /// Takes a text of the logger. Ignores a text that is not a piece written by `record`.
     fn see(&mut self, text: &str) -> Option<()> {
         let mut words = text.splitn(7, ' ');
         words.next().filter(|word| *word == WORD)?;

@@ -49,7 +49,7 @@ struct Report<'a> {
     verdict: Option<String>,
     /// The complete explanation, as text.
     text: String,
-    /// The path, as `analyze path --json` prints it; for a thread's delay.
+    /// The path, as `analyze path --json` prints it; only for the delay of a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<crate::analyze::show::Json>,
 }
@@ -154,7 +154,7 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
     Ok((trace, chosen, evidence))
 }
 
-/// The alerts of a capture, and how many were lost.
+/// The alerts of a capture, and the number of lost alerts.
 pub(crate) fn saved(capture: &Path) -> Result<(Vec<Alert>, u64)> {
     let file = capture.join("alert.json");
     let about = || file.display().to_string();
@@ -163,8 +163,8 @@ pub(crate) fn saved(capture: &Path) -> Result<(Vec<Alert>, u64)> {
     Ok((capture.alerts, capture.lost))
 }
 
-/// All alerts that were recorded with a trace: those of its capture, those that a recorder sent along, or those that are
-/// events of the trace.
+/// All alerts that were recorded with a trace: the alerts of its capture, alerts that a recorder sent along, or events
+/// of the trace.
 pub(crate) fn recorded_with(trace: &Path, interrupted: &AtomicBool) -> Result<Vec<Alert>> {
     let capture = trace.parent().filter(|_| trace.ends_with("trace"));
     for directory in [Some(trace), capture].into_iter().flatten() {

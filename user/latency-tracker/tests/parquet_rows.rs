@@ -202,7 +202,7 @@ fn operation(case: &Value) -> Vec<Value> {
     values
 }
 
-/// Compares the rows of an analysis with its JSON. Returns how many there are.
+/// Compares the rows of an analysis with its JSON. Returns the number of rows.
 fn compare(dir: &Dir, analysis: &str, trace: &str, args: &[&str]) -> usize {
     let all = [&[analysis, trace], args, &["-n", "1000000"]].concat();
     let found = dir.written(&all);
@@ -498,7 +498,7 @@ fn what_is_missing_has_rows() {
     assert_eq!(dir.rows("intervals").iter().find(spans), None);
 }
 
-/// Of CPU 0, the first packet was overwritten. The file of CPU 1 ends earlier.
+/// The first packet of CPU 0 was overwritten. The file of CPU 1 ends earlier.
 #[test]
 fn gaps_are_those_in_the_range() {
     let dir = Dir::with("traces.tar.xz");
@@ -514,7 +514,7 @@ fn gaps_are_those_in_the_range() {
             let mut coverage = coverage.filter(|row| row["analysis"] == args[0]);
             let covered = coverage.next().unwrap();
             let range = (number(&covered["start_ns"]), number(&covered["end_ns"]));
-            // Each has its thread.
+            // Each gap names the thread of its analysis, if there is one.
             let of = |row: &Row| (row["analysis"] == args[0]).then(|| row.get("tid").cloned());
             let tids = dir.rows("gaps").iter().filter_map(of).collect::<Vec<_>>();
             let tid = args.get(3).map(|_| json!(15));
@@ -609,7 +609,7 @@ fn alerts_are_those_of_the_capture() {
     dir.written(&["wakeups", "0001/trace"]);
     dir.written(&["cpu", "0001/trace"]);
     let rows = dir.rows("alerts");
-    // Once, though both analyses write them.
+    // The alert has one row, though both analyses write it.
     assert_eq!(rows.len(), 1);
     let names = [
         "seq",
@@ -670,7 +670,7 @@ fn a_second_run_replaces_the_first() {
         );
         assert_eq!(dir.everything(), before, "{run:?}");
     }
-    // Of a part without softirqs, no file remains.
+    // No file remains for a part without softirqs.
     let part = [
         "irq",
         "compact",
@@ -687,7 +687,7 @@ fn a_second_run_replaces_the_first() {
     let is_of = |row: &&Row, analysis: &str| row["analysis"] == analysis;
     let count = |analysis| rows.iter().filter(|row| is_of(row, analysis)).count();
     assert!(count("irq") == 0 && count("wakeups") > 0 && count("delays") > 0);
-    // The same trace elsewhere is the same trace; another host has its own.
+    // A trace that was moved replaces its own rows; another host has separate rows.
     fs::rename(dir.path().join("compact"), dir.path().join("moved")).unwrap();
     dir.written(&["wakeups", "moved"]);
     assert_eq!(dir.rows("intervals"), rows);

@@ -139,7 +139,7 @@ impl Model {
     }
 
     /// Returns each time in which a processor is not recorded: the processor, start, end and reason. The end is
-    /// `u64::MAX` if the processor is not recorded up to the end. A gap of length 0 is a loss at one moment.
+    /// `u64::MAX` if the processor is not recorded again. A gap of length 0 is a loss at one moment.
     pub fn gaps(&self) -> impl Iterator<Item = (u32, (u64, u64), Unrecorded)> {
         self.gaps.each()
     }

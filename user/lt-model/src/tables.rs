@@ -145,9 +145,9 @@ impl Builder {
         self.ground.lose(cpu, until, is_lost);
     }
 
-    /// Returns the operations that were measured since the last call, by table, in the order in which they ended. With
-    /// [`Range::each`] only. The tables of [`Builder::finish`] have the last ones, and void them all if they are
-    /// [dropped](Table::dropped).
+    /// Returns the operations that were measured since the last call, by table, in the order in which they ended; none
+    /// without [`Range::each`]. The operations after the last call are in the tables that [`Builder::finish`] returns.
+    /// If such a table is [dropped](Table::dropped), all its operations are void, including those returned here.
     pub fn take(&mut self) -> Vec<(Kind, Vec<Case>)> {
         let growing = self.machine.growing().into_iter();
         let each = growing.map(|table| (table.kind, table.take()));
@@ -197,8 +197,8 @@ impl Tables {
         self.ground.names.text(name)
     }
 
-    /// A CPU that the events mention, but for which the trace has no stream. Then no operation of a thread or a disk is
-    /// measured.
+    /// A CPU that the events mention, but for which the trace has no stream. If there is one, no operation of a thread or
+    /// a disk is measured.
     #[must_use]
     pub fn absent(&self) -> Option<u32> {
         self.ground.absent

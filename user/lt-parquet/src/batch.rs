@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The files of one run: their names, and how they replace those of an earlier run.
+//! The files of one run: their names, and how they replace the files of an earlier run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -77,10 +77,10 @@ impl Batch {
         &self.trace
     }
 
-    /// Starts a file. `scope` is what a later run replaces as a whole, `part` distinguishes its files.
+    /// Starts a file. A later run replaces all files of the same `scope`; `part` distinguishes the files of a scope.
     ///
     /// # Errors
-    /// If the directory or the file cannot be made.
+    /// If the directory or the file cannot be created.
     pub fn sheet<R: Row>(&self, scope: &str, part: &str) -> Result<Sheet<R>> {
         let directory = partition(&self.directory, R::TABLE, &self.host);
         fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
@@ -88,7 +88,7 @@ impl Batch {
         Sheet::new(directory.join(name), &self.by)
     }
 
-    /// Adds a complete file, which takes its name in [`Batch::finish`]. A file without rows is dropped.
+    /// Adds a complete file, which gets its name in [`Batch::finish`]. A file without rows is dropped.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -125,7 +125,7 @@ impl Batch {
     /// Gives the files their names, and removes the other files of an earlier run for the same trace and scopes.
     ///
     /// # Errors
-    /// If a file cannot be renamed or removed. The remaining files are then those of the earlier run.
+    /// If a file cannot be renamed or removed. Files of the earlier run that were not yet replaced or removed then remain.
     pub fn finish(self) -> Result<Done> {
         let old = self.old()?;
         let mut done = Done {
@@ -146,7 +146,7 @@ impl Batch {
         Ok(done)
     }
 
-    /// The files of an earlier run.
+    /// The files that an earlier run left for the same trace and scopes.
     fn old(&self) -> Result<Vec<PathBuf>> {
         let scopes = self.scopes.iter();
         let prefixes: Vec<_> = scopes.map(|scope| prefix(&self.trace, scope)).collect();
@@ -167,7 +167,7 @@ impl Batch {
     }
 }
 
-/// The files of Parquet in a directory; none if there is no such directory.
+/// The Parquet files in a directory; none if there is no such directory.
 pub(crate) fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let named = || directory.display().to_string();
     if !directory.try_exists().with_context(named)? {

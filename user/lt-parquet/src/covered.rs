@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads which traces a directory has already.
+//! Reads which traces a directory already has.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,14 +12,14 @@ use parquet::record::Field;
 use crate::batch::{files, partition};
 use crate::rows::{Coverage, Row};
 
-/// A trace that a directory has.
+/// A trace and an analysis whose results a directory has.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Covered {
     /// The trace.
     pub trace: String,
     /// The analysis.
     pub analysis: String,
-    /// The only thread that was analyzed.
+    /// The only thread that was analyzed, if there was only one.
     pub tid: Option<i64>,
     /// The boot of the host.
     pub boot: String,
@@ -29,7 +29,7 @@ pub struct Covered {
     pub end_ns: i64,
 }
 
-/// Reads the traces of a host in a directory, by the table `coverage`.
+/// Reads the traces of a host in a directory, from the table `coverage`.
 ///
 /// # Errors
 /// If a file cannot be read.

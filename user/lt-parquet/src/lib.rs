@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Files of Parquet with the results of analyses, one row for each duration, edge, alert and gap.
+//! Parquet files with the results of analyses, one row for each duration, edge, alert and gap.
 //!
 //! ```text
 //! DIR/intervals/host=web3/4fd49bd2-21758899616-5e0a913c.wakeups.wakeup.parquet

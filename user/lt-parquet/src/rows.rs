@@ -2,8 +2,8 @@
 
 //! The tables and their columns. `Documentation/guide/fleet-sql.md` has the same columns, which a test compares.
 //!
-//! Every column may be null. A name ends with its unit: `_ns` is ns of the trace's clock or ns of time, `_utc` is the time
-//! of day, which the files have in us: readers such as Spark refuse ns.
+//! Every column may be null. A name ends with its unit: `_ns` is a time of the trace's clock or a duration, in ns; `_utc`
+//! is the time of day, in us, since readers such as Spark refuse ns.
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,7 +259,7 @@ tables! {
         end_ns: Int,
         /// `lost`, `between-traces`, `starts-later`, `ends-earlier`, `no-stream`.
         why: Text,
-        /// The only thread that was analyzed.
+        /// The only thread that was analyzed, if there was only one.
         tid: Int,
     }
 
@@ -279,13 +279,13 @@ tables! {
         start_ns: Int,
         /// End of the range in the trace.
         end_ns: Int,
-        /// Added to a time of the trace's clock, this is the time since 1970.
+        /// What to add to a time of the trace's clock for the time since 1970.
         utc_offset_ns: Int,
         /// The boot of the host, or the clock.
         boot: Text,
         /// Release of the kernel.
         kernel: Text,
-        /// The only thread that was analyzed.
+        /// The only thread that was analyzed, if there was only one.
         tid: Int,
         /// Number of rows of this kind.
         measured: Int,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A file in the making: rows become columns, and columns a row group as soon as there are enough.
+//! A file in the making: rows are collected by column, and written as a row group as soon as there
+//! are enough.
 
 use std::fs::{File, Permissions};
 use std::marker::PhantomData;
@@ -18,7 +19,7 @@ use tempfile::NamedTempFile;
 
 use crate::rows::{Cell, Column, Row, Type};
 
-/// Rows in a row group, all of which are in memory.
+/// Rows in a row group. The rows of the current group are in memory.
 const GROUP: usize = 1 << 16;
 
 /// The values of a column that are in memory. A level is 1 for a value and 0 for null.

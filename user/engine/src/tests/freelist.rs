@@ -243,7 +243,7 @@ fn a_pool_grows_when_it_has_to_and_no_further() {
     let pool = Pool::<Numa>::new(16, 100).unwrap();
     let mut held: Vec<Index> = Vec::new();
     let mut sizes = vec![16];
-    // Growth is not requested before a node is down to its last cell.
+    // Growth is first requested when the last cell of a node is taken.
     let calls = crate::host::calls_of_grower();
     while held.len() < 100 {
         held.extend(get(&pool, 0));

@@ -40,7 +40,8 @@ pub(crate) fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
     Some(data)
 }
 
-/// As `end`, but also returns the reason of the report: the threshold is 0.
+/// As `end`, but also returns the reason of the report. Each end is reported, since the threshold
+/// is 0.
 pub(crate) fn end_why(engine: &Engine, cpu: usize, key: u64) -> Option<(u64, Why)> {
     let mut data = None;
     let known = engine.event_out(

@@ -4,7 +4,7 @@
 //! blocked.
 //!
 //! ```text
-//! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, instances
+//! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, stays
 //!                                                                         |--chains.rs-> chains of waits
 //!                                                                         `--page.rs---> an HTML page
 //! ```
@@ -97,7 +97,7 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// By default, stays and waits shorter than this fraction (1/100) of the range are left out.
+/// By default, stays and waits shorter than 1/`SHORT` of the range are left out.
 const SHORT: u64 = 100;
 
 /// `, of 15.58ms or more (--min)`

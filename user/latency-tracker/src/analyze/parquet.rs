@@ -26,8 +26,8 @@ use crate::trace::{Identity, Told};
 /// Reads the alerts that were recorded with a trace.
 pub(crate) type Alerts = fn(&Path, &AtomicBool) -> Result<Vec<Alert>>;
 
-/// A time in which a CPU was not recorded: the CPU, start, end and reason. The start is 0 if it is not recorded from the
-/// start of the trace on, the end `u64::MAX` if it is not recorded up to its end.
+/// A time in which a CPU was not recorded: the CPU, start, end and reason. The start is 0 if the CPU is not recorded at
+/// the start of the trace, and the end is `u64::MAX` if the CPU is not recorded at the end of the trace.
 pub(super) type Dark = (u32, (u64, u64), &'static str);
 
 /// The reason why nothing is recorded between two traces.
@@ -182,7 +182,7 @@ impl Output {
     ) -> Result<()> {
         let scope = self.scope.clone();
         let alerts: Vec<_> = self.alerts.iter().map(|alert| self.alert(alert)).collect();
-        // A copy of the trace may be without them: then those of an earlier run remain.
+        // A copy of the trace may lack its alerts: then the alerts that an earlier run wrote remain.
         if !alerts.is_empty() {
             self.batch.write(ALERTS, "alerts", alerts)?;
         }
@@ -212,7 +212,8 @@ impl Output {
         Ok(())
     }
 
-    /// Other traces of the same boot that share a part of their time with this one: their operations count twice.
+    /// Returns a note about other traces of the same boot that overlap this one in time: an operation in both counts
+    /// twice.
     fn overlaps(&self, coverage: &[Coverage]) -> Option<String> {
         let own = coverage.first()?;
         let (Some(boot), Some(start), Some(end)) = (&own.boot, own.start_ns, own.end_ns) else {

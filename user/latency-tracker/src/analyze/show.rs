@@ -17,7 +17,7 @@ use super::words::{Facts, disk_name, held, is_call, name_at, remedy, unrecorded,
 
 /// Maximum indentation: one column for each thread in a chain of waiting threads.
 const DEEPEST: usize = 12;
-/// Causes are listed until the remainder is at most this fraction (1/20) of the time.
+/// Causes are listed until the remainder is at most 1/`MOST` of the time.
 const MOST: u64 = 20;
 /// Maximum number of causes that are listed.
 const CAUSES: usize = 12;
@@ -261,7 +261,7 @@ impl Shown<'_> {
         }
     }
 
-    /// Describes a step, and what ran on the processor that it waited for.
+    /// Describes a step, and what ran on the CPU for which its thread waited.
     pub(crate) fn step(&self, piece: &Piece) -> String {
         let mut text = match (piece.cause, piece.cpu) {
             (Cause::Waiting, None) => "woken, waits for a CPU that is not recorded".into(),

@@ -35,7 +35,8 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
     let (trace, name) = (&args.trace, subject.name());
     let mut operations = match Output::open(&args.parquet, trace, name, alerts, &interrupted)? {
         Some(output) => {
-            // A name may come after the requests of the disk, whose rows are written at once.
+            // The name of a disk may come after its requests, whose rows are written at once, so the names are read
+            // first.
             let mut disks = Disks::default();
             if subject == Subject::Io {
                 trace::scan(trace, &[], &interrupted, &mut disks)?;

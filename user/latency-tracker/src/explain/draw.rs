@@ -17,7 +17,7 @@ use crate::analyze::words::Facts;
 use crate::perfetto::Value;
 use crate::trace::Told;
 
-/// Before and after the alerts, their total span divided by this is drawn, too.
+/// Before and after the alerts, 1/`MARGIN` of their total time is also drawn.
 pub(super) const MARGIN: u64 = 10;
 
 pub(super) fn draw(

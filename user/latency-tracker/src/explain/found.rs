@@ -16,12 +16,12 @@ use lt_proc::{Alert, Field, Fields, Reason, Value};
 
 const EVENT: &str = "latency_tracker_alert";
 
-/// Number of latest alerts to search for the alert of an event.
+/// The other event of an alert is looked for among this many latest alerts.
 const NEAR: usize = 64;
 
 /// The events of one class.
 struct Kind {
-    /// The tracker, if the event is its own.
+    /// The tracker that this event belongs to; `None` for the common event.
     tracker: Option<String>,
     fields: Vec<(FieldIndex, String)>,
 }
@@ -185,7 +185,7 @@ pub(super) fn alerts(trace: &Path, seq: &[u64], interrupted: &AtomicBool) -> Res
     choose(trace, all, seq)
 }
 
-/// All alerts of a trace; `None` if it does not record any.
+/// All alerts of a trace; `None` if the trace has no event for alerts.
 pub(super) fn all(trace: &Path, interrupted: &AtomicBool) -> Result<Option<Vec<Alert>>> {
     let mut reader = Reader::open(trace)?;
     let kinds: Vec<_> = reader.classes().map(Kind::of).collect();

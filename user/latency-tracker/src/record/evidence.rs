@@ -10,8 +10,8 @@
 //!   capture kept     counters of all cgroups with a limit, for the next delay
 //! ```
 //!
-//! Unreadable facts are omitted and reported; they do not invalidate a capture. The reads after an alert precede the
-//! snapshot, while the recorder overwrites its oldest events, so there are few of them.
+//! Unreadable facts are omitted and reported; they do not invalidate a capture. The reads right after an alert precede
+//! the snapshot, and the recorder overwrites its oldest events meanwhile, so these reads are few.
 
 mod cgroups;
 mod disks;
@@ -53,7 +53,7 @@ pub(crate) struct Collector {
 #[derive(Debug)]
 pub(crate) struct Seen {
     tasks: Vec<Task>,
-    /// When the first delay began.
+    /// When the earliest delay began.
     start: u64,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Identity {
     pub(crate) boot: Option<String>,
     /// Difference between the time since 1970 and the trace's clock, ns; `None` if the trace does not record it.
     pub(crate) utc_offset: Option<i64>,
-    /// Whether the clock is CLOCK_MONOTONIC, as that of alerts.
+    /// Whether the clock is CLOCK_MONOTONIC, as in alerts.
     pub(crate) is_monotonic: bool,
 }
 
@@ -85,14 +85,14 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Stands for the UUID of a trace that has none: a hash of its directory.
+/// Stands for the UUID of a trace that has none: a hash of the path of its directory.
 fn by_place(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     hash(path.as_os_str().as_bytes())
 }
 
-/// A hash of the UUID, and of the first and the last time of each stream. The order of the streams does not matter: it is
-/// that of the files in their directory.
+/// A hash of the UUID, and of the first and the last time of each stream. The order of the streams does not matter,
+/// since it depends on the order of the files in the directory.
 fn by_ranges(uuid: Option<[u8; 16]>, spans: &[Span]) -> String {
     let range = |span: &Span| {
         let (cpu, of) = (span.cpu.map_or(u64::MAX, u64::from), span.stream.0 as u64);

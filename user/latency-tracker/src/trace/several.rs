@@ -201,7 +201,7 @@ fn is_twice(reader: &Reader, one: &Span, other: &Span) -> bool {
         }
 }
 
-/// Whether no packet is missing between two traces: `next` starts with the packet after the last one of this trace.
+/// Whether no packet is missing between two traces: `next` starts with the packet after the last one of `one`.
 fn follows(reader: &Reader, one: &Span, next: &Span) -> bool {
     numbers(reader, one, next).is_some_and(|[one, next]| one.1.checked_add(1) == Some(next.0))
 }

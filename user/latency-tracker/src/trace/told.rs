@@ -49,7 +49,7 @@ impl Told {
         }
     }
 
-    /// Whether the trace has no event at all.
+    /// Whether the trace has no event.
     pub(crate) fn is_empty(&self) -> bool {
         self.events == 0
     }
@@ -59,7 +59,7 @@ impl Told {
         self.switches
     }
 
-    /// Reasons why the result may be wrong.
+    /// Reasons why the result may be incomplete.
     pub(crate) fn caveats(&self) -> Vec<String> {
         let mut caveats = Vec::new();
         if self.lost > 0 {

@@ -13,7 +13,7 @@ use nix::unistd::{AccessFlags, access, geteuid};
 use crate::private::make_private;
 use crate::user::{group_name, is_root, join};
 
-/// The socket for the commands of the session daemon of root.
+/// The socket on which root's session daemon receives commands.
 const SOCKET: &str = "/run/lttng/client-lttng-sessiond";
 
 /// Directory for this user's runs. It is LTTNG_HOME for our commands, in place of the home directory, and records what

@@ -173,8 +173,8 @@ impl Requests {
     }
 
     /// Finds the request with this sector, or adds one. A bio may be recorded for a partition, but its issue
-    /// (`is_issued`) is recorded for the disk: if there is only one request with this sector, not yet issued, it is
-    /// taken for this request.
+    /// (`is_issued`) is recorded for the disk: if the only request with this sector is of another disk and not issued
+    /// yet, the issue is taken to be of that request.
     fn at(&mut self, disk: Disk, sector: u64, is_issued: bool) -> &mut Held {
         if self.len >= MOST {
             self.clear();

@@ -3,7 +3,7 @@
 //! Time on CPUs, and the waits of threads that were switched out while runnable.
 //!
 //! The time of a thread on a CPU is the sum of all recorded parts of runs, cut at gaps and at the ends of the range.
-//! Only complete runs are counted, and have percentiles.
+//! Only complete runs are counted, and enter the percentiles.
 
 use std::collections::HashMap;
 

@@ -260,7 +260,7 @@ impl Table {
         }
     }
 
-    /// Counts an operation that is not measured, of which only the start or the end is known.
+    /// Counts an operation that is not measured because only its start or its end is known.
     pub(super) fn miss(&mut self, time: u64, who: Option<(i32, Option<Name>)>, why: Why) {
         if self.range.from <= time {
             self.miss_open(time, who, why);

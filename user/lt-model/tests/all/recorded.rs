@@ -197,7 +197,8 @@ fn a_gap_splits_only_what_may_have_run_there() {
     assert!(sleeps(7, b"kworker/0:1", None));
 }
 
-/// As in a trace with unknown streams and overwritten buffers: 7 ran on CPU 1 in between.
+/// 7 ran on CPU 1 in between, but the events of that CPU were overwritten, and the streams are not
+/// declared.
 #[test]
 fn a_thread_that_has_moved_without_an_event_was_not_off_all_the_time() {
     let moved = |first: &[Event<'static>]| {

@@ -134,7 +134,7 @@ fn covered(
     }
 }
 
-/// What a second run replaces.
+/// Adds the thread to the scope, whose rows a second run replaces, and returns the scope.
 fn scope(output: &mut Output, json: &Value) -> String {
     let tid = number(&json["thread"]["tid"]).unwrap_or(0);
     output.scope = format!("{}-{tid}", output.scope);

@@ -175,7 +175,7 @@ impl Operations {
         let scope = self.output.scope.clone();
         for (kind, file) in self.files {
             let table = report.found.tables.tables.iter().find(|t| t.kind == kind);
-            // Of a table that was dropped, or that the trace lacks events for, nothing is known.
+            // Nothing is known about a table that was dropped, or for which the trace lacks events.
             if table.is_some_and(|table| !table.dropped) {
                 self.output.batch.add(&scope, file.sheet)?;
             }

@@ -8,10 +8,10 @@
 //!                            `- shown by the reset --'- --since-reset'
 //! ```
 //!
-//! The module's counters only grow, since other readers rely on that. So a reset keeps what it has read, and the next
-//! period is the difference to it: each delay is in exactly one period. The readings are in
-//! `/run/latency-tracker/NAME.period`, those of a user without root in a directory of this user, so each user has
-//! periods of its own.
+//! The module's counters are never reset, since other readers rely on them. So a reset keeps its reading, and the
+//! next period is the difference from that reading: each delay is in exactly one period. Root's readings are in
+//! `/run/latency-tracker/NAME.period`, those of another user in a directory of that user. Each user therefore has
+//! separate periods.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -84,7 +84,7 @@ fn period(root: &ProcRoot, args: &HistArgs, name: &str) -> Result<()> {
     let length = length.map(Duration::from_nanos);
     let shown = kept.map_or_else(|| now.clone(), |kept| now.since(&kept.reading));
     let stats = root.stats(name)?;
-    // Written before the output, and in place after it: what could not be shown is not reset.
+    // Written before the output, but renamed only after it: delays that could not be shown are not reset.
     let next = match args.reset {
         true => Some(keep(directory, &tracker, time, file, &text)?),
         false => None,
@@ -109,7 +109,7 @@ fn lock(directory: &Path) -> Result<Flock<File>> {
         .map_err(|(_, error)| anyhow!("{}: {error}", path.display()))
 }
 
-/// Writes a reading to a file that has no name yet.
+/// Writes a reading to a temporary file, which the caller renames.
 fn keep(
     directory: &Path,
     tracker: &str,

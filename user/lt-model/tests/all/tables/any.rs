@@ -136,7 +136,8 @@ proptest! {
         }
     }
 
-    /// Whenever they are taken: each operation once, until all are void since a CPU has no stream.
+    /// However often operations are taken, each is returned once, unless all are void because a CPU
+    /// has no stream.
     #[test]
     fn each_operation_can_be_taken(all in events(), often in 1..50usize) {
         let range = Range { each: true, ..Range::all(100_000) };
