@@ -87,7 +87,8 @@ now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
 # `several` of report.sh). A machine ends after a test that fails, or that leaves the machine
 # changed; the remaining tests get another machine. If the emulator breaks a machine (scripts/vm),
 # or the machine does not start, the current test counts as not run and gets another machine, once.
-# After the deadline, the running test is the machine's last one, and no other machine starts.
+# After the deadline, the running test is the machine's last one, and no other machine starts,
+# except for a test whose machine broke.
 share() {
 	local results=$1 dir=$2 kernel=$3 options machine=0 ended test broken=''
 	IFS='|' read -ra options <<<"$4"
@@ -206,7 +207,7 @@ machine() {
 }
 
 # outcome TEST STATUS TAINT TIMES LAST: write the result of a test that `machine` ran, with the
-# kernel's messages meanwhile. A test whose time was up has failed. A test that crashed the machine,
+# kernel's messages from that time. A test whose time was up has failed. A test that crashed the machine,
 # or about which the kernel complained, is a FINDING.
 outcome() {
 	local test=$1 status=$2 log=$LOGS/vm/$1@$kernel/output.log to=$LOGS/vm/$1@$kernel

@@ -12,16 +12,16 @@ usage: tree.py sums FILE                      checks that the steps of each chai
        tree.py parts FILE SLACK TRACE THREAD [PART=NS...]
                                               checks that the last step of each chain records what its CPU did before it:
                                               these times in these parts, within SLACK, and at most SLACK in others. With
-                                              +SLACK all may take longer. TRACE is ftrace's, by the clock mono. The parts
+                                              +SLACK all may take longer. TRACE is ftrace's, on the mono clock. The parts
                                               may also contain the time that tasks other than THREAD, and softirqs that
                                               the test has not raised, had the CPU then
        tree.py roots FILE STEP                checks what `latency-tracker tree --json` has written: one root, STEP, with one
-                                              chain, whose steps take as long as it is old
+                                              chain, whose steps add up to its age
        tree.py live TEXT COMMAND...           runs this on a terminal of 80 columns and 24 lines, until TEXT was shown twice
                                               on a cleared screen, sends Ctrl-C, and checks that this ends it
 
 The stopper (migration/N) may preempt any task at any time; the preemption counts as part of the step in which it comes.
-If the host keeps the time (PATIENCE is not 1, see in_time in lib.sh), this applies to preemptions by any task.
+If the machine is timed by the host (PATIENCE is not 1, see in_time in lib.sh), this applies to preemptions by any task.
 """
 
 import fcntl

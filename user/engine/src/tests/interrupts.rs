@@ -149,8 +149,8 @@ fn drain(engine: &Engine, ends: &Ends, keys: u64) {
 }
 
 /// Runs `outer` in a prepared engine with `inner` as an interrupt before atomic operation number
-/// `at`, and the action of `nmi` as an NMI before the operation of `inner` that has its number.
-/// Returns whether the two places exist.
+/// `at`, and the action of `nmi` as an NMI before the atomic operation of `inner` whose number `nmi`
+/// gives. Returns whether the two places exist.
 fn run(
     capacity: u32,
     outer: Action,

@@ -107,14 +107,14 @@ impl Collector {
         if !self.same_ids {
             return seen;
         }
-        let mut latest: Vec<&Alert> = alerts.iter().collect();
-        latest.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
+        let mut longest: Vec<&Alert> = alerts.iter().collect();
+        longest.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
         let mut known = HashSet::new();
-        latest.retain(|alert| alert.tid > 0 && known.insert(alert.tid));
-        if latest.len() > MOST_TASKS {
+        longest.retain(|alert| alert.tid > 0 && known.insert(alert.tid));
+        if longest.len() > MOST_TASKS {
             note(&format!(
-                "evidence covers only the {MOST_TASKS} latest of {} late tasks",
-                latest.len()
+                "evidence covers only {MOST_TASKS} of {} late tasks, those with the longest delays",
+                longest.len()
             ));
         }
         let groups = &self.groups;
@@ -123,7 +123,7 @@ impl Collector {
             task.cgroup = task.cgroup.and_then(|path| groups.below_mount(&path));
             Some(task)
         };
-        seen.tasks = latest.iter().take(MOST_TASKS).filter_map(read).collect();
+        seen.tasks = longest.iter().take(MOST_TASKS).filter_map(read).collect();
         self.groups.read_again(&cgroups::chain(&seen.tasks, &[]));
         seen
     }
