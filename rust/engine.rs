@@ -12,6 +12,7 @@
 //!       event        one cell: key, start, data, and the word that decides who ends it
 //!
 //!   stats, histogram, delays, labels, profile      counters, for each CPU
+//!   snapshot                                       differences of counters between resets
 //! ```
 //!
 //! An event that ends in time touches one cell, one bucket and the counters of this CPU. There is
@@ -120,6 +121,8 @@ pub(crate) mod rcu_ht;
 mod rename;
 #[path = "engine/schedule.rs"]
 pub(crate) mod schedule;
+#[path = "engine/snapshot.rs"]
+pub(crate) mod snapshot;
 #[path = "engine/stats.rs"]
 pub(crate) mod stats;
 #[path = "engine/step.rs"]

@@ -5,27 +5,25 @@
 //! ```text
 //!   probes ---> Counts     a table for each CPU, only ever counted up
 //!                  |
-//!                  | sum at one moment: a Snapshot
+//!                  | snapshot.rs, which also resets
 //!                  v
 //!              History     profile    = now    - the last reset
 //!                          previous   = the last reset - the one before it
 //!                          1, 5, 15 min = now - the snapshot that old
 //! ```
 //!
-//! Nothing is ever reset to zero. A reset takes a snapshot and keeps it; a profile is the
-//! difference of two snapshots. Each operation increments one word once, so it is in the next
-//! snapshot or the one after. Reading and resetting thus lose nothing, and no probe waits for
-//! either. The reader's view is not of one instant on all CPUs.
-//!
 //! # Contexts
 //!
 //! [`Counts::count`]: any. Everything else is for readers and a worker, under a lock of their own.
 
 use crate::{
-    engine::platform::Platform,
+    engine::{
+        platform::Platform,
+        snapshot::{Period, Snapshots, FIRST_OWN, RESET},
+    },
     sys::{
         atomic::{Atomic, Relaxed},
-        memory::{NodeSlice, PerCpu},
+        memory::PerCpu,
     },
 };
 use kernel::{fmt, prelude::*};
@@ -124,38 +122,6 @@ impl Counts {
     }
 }
 
-/// The counters at one moment: a time in nanoseconds, then the cells.
-///
-/// Atomic, because shared memory can then be changed without `unsafe`; the owner's lock orders all
-/// accesses.
-struct Snapshot<'a>(&'a [Atomic<u64>]);
-
-/// Number of words of a snapshot.
-const WORDS: usize = 1 + CELLS;
-
-impl Snapshot<'_> {
-    fn time(&self) -> u64 {
-        self.0[0].load(Relaxed)
-    }
-
-    fn cell(&self, cell: usize) -> u64 {
-        self.0[1 + cell].load(Relaxed)
-    }
-
-    fn take(&self, counts: &Counts, now: u64) {
-        self.0[0].store(now, Relaxed);
-        for (cell, word) in self.0[1..].iter().enumerate() {
-            word.store(counts.sum_of(cell), Relaxed);
-        }
-    }
-
-    fn copy(&self, other: &Snapshot<'_>) {
-        for (to, from) in self.0.iter().zip(other.0) {
-            to.store(from.load(Relaxed), Relaxed);
-        }
-    }
-}
-
 /// A window that ends now, with snapshots at its possible starts.
 struct Window {
     /// Its length in nanoseconds.
@@ -175,13 +141,6 @@ const MINUTE: u64 = 60_000_000_000;
 /// The windows, in minutes.
 pub(crate) const WINDOWS: [u64; 3] = [1, 5, 15];
 
-/// The position of a snapshot.
-const PREVIOUS: usize = 0;
-const RESET: usize = 1;
-const NOW: usize = 2;
-const FIRST_SLOT: usize = 3;
-const SNAPSHOTS: usize = FIRST_SLOT + WINDOWS.len() * SLOTS;
-
 /// The span of a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Span {
@@ -195,38 +154,31 @@ pub(crate) enum Span {
 
 /// The snapshots. Its user has exclusive access.
 pub(crate) struct History {
-    words: NodeSlice<Atomic<u64>>,
+    snapshots: Snapshots,
     windows: [Window; WINDOWS.len()],
+}
+
+/// Returns the position of a snapshot of a window, by its number since the creation.
+fn slot(window: usize, number: usize) -> usize {
+    FIRST_OWN + window * SLOTS + number % SLOTS
 }
 
 impl History {
     /// Creates a history that starts at `now`, with nothing counted. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(now: u64) -> Result<Self> {
-        let words = NodeSlice::try_new(SNAPSHOTS * WORDS, None, |_| Ok(Atomic::new(0)))?;
         let windows = WINDOWS.map(|minutes| Window {
             length: minutes.wrapping_mul(MINUTE),
             taken: 1,
         });
-        let this = Self { words, windows };
-        for at in 0..SNAPSHOTS {
-            this.snapshot(at).0[0].store(now, Relaxed);
-        }
-        Ok(this)
-    }
-
-    fn snapshot(&self, at: usize) -> Snapshot<'_> {
-        Snapshot(&self.words[at * WORDS..][..WORDS])
-    }
-
-    /// Returns a snapshot of a window, by its number since the creation.
-    fn slot(&self, window: usize, number: usize) -> Snapshot<'_> {
-        self.snapshot(FIRST_SLOT + window * SLOTS + number % SLOTS)
+        Ok(Self {
+            snapshots: Snapshots::new(CELLS, WINDOWS.len() * SLOTS, now)?,
+            windows,
+        })
     }
 
     /// Ends the profile at `now`, and starts the next.
     pub(crate) fn reset(&mut self, counts: &Counts, now: u64) {
-        self.snapshot(PREVIOUS).copy(&self.snapshot(RESET));
-        self.snapshot(RESET).take(counts, now);
+        self.snapshots.reset(now, |cell| counts.sum_of(cell));
     }
 
     /// Takes the snapshots that are due. Returns the nanoseconds until the next one is due.
@@ -235,10 +187,11 @@ impl History {
         for at in 0..WINDOWS.len() {
             let Window { length, taken } = self.windows[at];
             let step = length / STEPS;
-            let last = self.slot(at, taken.wrapping_sub(1)).time();
+            let last = self.snapshots.time(slot(at, taken.wrapping_sub(1)));
             let age = now.saturating_sub(last);
             if age >= step {
-                self.slot(at, taken).take(counts, now);
+                let due = slot(at, taken);
+                self.snapshots.take(due, now, |cell| counts.sum_of(cell));
                 self.windows[at].taken = taken.wrapping_add(1);
                 next = next.min(step);
             } else {
@@ -248,62 +201,42 @@ impl History {
         next
     }
 
-    /// Returns the snapshot at the start of a window that ends at `now`: the newest that is old
-    /// enough.
-    fn first_of(&self, window: usize, now: u64) -> Snapshot<'_> {
+    /// Returns the position of the snapshot at the start of a window that ends at `now`: the newest
+    /// that is old enough.
+    fn first_of(&self, window: usize, now: u64) -> usize {
         let Window { length, taken } = self.windows[window];
         let oldest = taken.saturating_sub(SLOTS);
-        let newest_first = (oldest..taken)
-            .rev()
-            .map(|number| self.slot(window, number));
-        let mut begin = self.slot(window, oldest);
-        for snapshot in newest_first {
-            if now.saturating_sub(snapshot.time()) >= length {
-                begin = snapshot;
-                break;
-            }
-        }
-        begin
+        let mut newest_first = (oldest..taken).rev().map(|number| slot(window, number));
+        let is_old = |at: &usize| now.saturating_sub(self.snapshots.time(*at)) >= length;
+        newest_first.find(is_old).unwrap_or(slot(window, oldest))
     }
 
     /// Returns the profile of a span, which ends at `now` unless the span has ended before.
     pub(crate) fn profile(&mut self, counts: &Counts, span: Span, now: u64) -> Profile<'_> {
-        if span == Span::Previous {
-            return Profile {
-                begin: self.snapshot(PREVIOUS),
-                end: self.snapshot(RESET),
-            };
-        }
-        self.snapshot(NOW).take(counts, now);
         let begin = match span {
+            Span::Previous => return Profile(self.snapshots.previous()),
+            Span::SinceReset => RESET,
             Span::Window(window) => self.first_of(window, now),
-            Span::SinceReset | Span::Previous => self.snapshot(RESET),
         };
-        Profile {
-            begin,
-            end: self.snapshot(NOW),
-        }
+        let value = |cell| counts.sum_of(cell);
+        Profile(self.snapshots.since(begin, now, value))
     }
 }
 
 /// Counts of operations by class and delay, between two moments.
 ///
 /// Prints as a table, see Documentation/ABI/testing.
-pub(crate) struct Profile<'a> {
-    begin: Snapshot<'a>,
-    end: Snapshot<'a>,
-}
+pub(crate) struct Profile<'a>(Period<'a>);
 
 impl Profile<'_> {
     /// Number of operations of a class with a delay in this row.
     pub(crate) fn count(&self, class: Class, row: usize) -> u64 {
-        let cell = class as usize * ROWS + row;
-        self.end.cell(cell).wrapping_sub(self.begin.cell(cell))
+        self.0.cell(class as usize * ROWS + row)
     }
 
     /// Returns the start and the end of the profile.
     pub(crate) fn times(&self) -> (u64, u64) {
-        (self.begin.time(), self.end.time())
+        self.0.times()
     }
 }
 
