@@ -12,7 +12,7 @@
 //!       event        one cell: key, start, data, and the word that decides who ends it
 //!
 //!   stats, histogram, delays, labels, profile      counters, for each CPU
-//!   snapshot                                       differences of counters between resets
+//!   snapshot, periods                              what they counted between resets
 //! ```
 //!
 //! An event that ends in time touches one cell, one bucket and the counters of this CPU. There is
@@ -109,6 +109,8 @@ pub(crate) mod labels;
 mod late;
 #[path = "engine/open.rs"]
 mod open;
+#[path = "engine/periods.rs"]
+pub(crate) mod periods;
 #[expect(unsafe_code, reason = "an unsafe trait")]
 #[path = "engine/platform.rs"]
 pub(crate) mod platform;

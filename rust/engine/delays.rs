@@ -69,10 +69,10 @@ pub(crate) struct Summary {
     pub(crate) sum_us: u64,
 }
 
-/// A set of delays, as its reader sees it.
+/// A set of delays, as its reader sees it: counted so far, or in a period.
 pub(crate) trait Delays {
-    /// Returns the words of each part.
-    fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]>;
+    /// Returns the sum of the words at a position, which is not that of an extreme.
+    fn sum_of(&self, at: usize) -> u64;
 
     /// Returns the number of delays in a histogram bucket.
     fn bucket(&self, bucket: usize) -> u64 {
@@ -91,6 +91,30 @@ pub(crate) trait Delays {
         }
         buckets.iter().sum()
     }
+
+    /// Returns the sum of all delays.
+    ///
+    /// Each CPU's word wraps: 65,536 sleepers add 65,536 s in a second, which is 2^64 ns after
+    /// three days. The words give the lower half of the sum. The upper half follows from the
+    /// histogram, whose bounds for the sum are at most an eighth apart. So the result is exact up
+    /// to 2^67 ns. Above, it is the number with this lower half that is closest to the middle of
+    /// the bounds: at most a sixteenth, plus half of 2^64, from the sum.
+    fn sum(&self) -> u128 {
+        let (mut least, mut most) = (0, 0);
+        for bucket in 0..BUCKETS {
+            let count = u128::from(self.bucket(bucket));
+            let (low, above) = histogram::bounds(bucket);
+            least += count * u128::from(low);
+            most += count * u128::from(above - 1);
+        }
+        with_lower_half(self.sum_of(SUM), least + (most - least) / 2)
+    }
+}
+
+/// A set of delays that probes add to. All are counted so far, and the extremes are known.
+pub(crate) trait Parts: Sized {
+    /// Returns the words of each part.
+    fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]>;
 
     /// Returns the smallest and the largest delay; `None` if there is none.
     fn extremes(&self) -> Option<(u64, u64)> {
@@ -120,26 +144,9 @@ pub(crate) trait Delays {
             sum_us: quotient(sum, 1000),
         }
     }
+}
 
-    /// Returns the sum of all delays.
-    ///
-    /// Each CPU's word wraps: 65,536 sleepers add 65,536 s in a second, which is 2^64 ns after
-    /// three days. The words give the lower half of the sum. The upper half follows from the
-    /// histogram, whose bounds for the sum are at most an eighth apart. So the result is exact up
-    /// to 2^67 ns. Above, it is the number with this lower half that is closest to the middle of
-    /// the bounds: at most a sixteenth, plus half of 2^64, from the sum.
-    fn sum(&self) -> u128 {
-        let (mut least, mut most) = (0, 0);
-        for bucket in 0..BUCKETS {
-            let count = u128::from(self.bucket(bucket));
-            let (low, above) = histogram::bounds(bucket);
-            least += count * u128::from(low);
-            most += count * u128::from(above - 1);
-        }
-        with_lower_half(self.sum_of(SUM), least + (most - least) / 2)
-    }
-
-    /// Returns the sum of the words at a position.
+impl<T: Parts> Delays for T {
     fn sum_of(&self, at: usize) -> u64 {
         // Relaxed: each is exact; together they are a snapshot of about now.
         let values = self

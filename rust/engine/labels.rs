@@ -48,7 +48,7 @@
 
 use crate::{
     engine::{
-        delays::{self, Delays},
+        delays::{self, Parts},
         event::Event,
         hash::Seed,
         platform::Platform,
@@ -171,7 +171,7 @@ impl Row {
     }
 }
 
-impl Delays for Row {
+impl Parts for Row {
     fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]> {
         self.cpus.iter().map(|part| part.as_slice())
     }

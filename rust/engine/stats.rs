@@ -18,7 +18,7 @@
 
 use crate::{
     engine::{
-        delays::{self, Delays},
+        delays::{self, Delays, Parts},
         labels::Labels,
         platform::Platform,
     },
@@ -170,7 +170,26 @@ impl Stats {
 
     /// Returns the smallest, mean and largest delay so far, and their sum.
     pub(crate) fn summary(&self) -> Summary {
-        Delays::summary(self)
+        Parts::summary(self)
+    }
+
+    /// Returns the number of sets of delays: the unlabelled ones, and one for each row.
+    pub(crate) fn sets(&self) -> usize {
+        1 + self.labels().map_or(0, Labels::max)
+    }
+
+    /// Returns the number of the set of a row.
+    pub(crate) const fn set_of(row: usize) -> usize {
+        row + 1
+    }
+
+    /// Returns the total of a word of a set of delays, by its position in the set (delays.rs).
+    pub(crate) fn word_of(&self, set: usize, at: usize) -> u64 {
+        let row = set.checked_sub(Self::set_of(0));
+        match row.zip(self.labels()) {
+            Some((row, labels)) => labels.rows().nth(row).map_or(0, |row| row.sum_of(at)),
+            None => self.unlabelled().sum_of(at),
+        }
     }
 
     fn total_at(&self, at: usize) -> u64 {
@@ -234,17 +253,17 @@ impl<P: Platform> Here<'_, P> {
 }
 
 /// All delays of an instance.
-impl Delays for Stats {
+impl Parts for Stats {
     fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]> {
         let labelled = self.labels.iter().flat_map(Labels::rows);
-        Iterator::chain(self.base(), labelled.flat_map(Delays::parts))
+        Iterator::chain(self.base(), labelled.flat_map(Parts::parts))
     }
 }
 
 /// The delays that are not in the row of a label, see [`Stats::unlabelled`].
 pub(crate) struct Unlabelled<'a>(&'a Stats);
 
-impl Delays for Unlabelled<'_> {
+impl Parts for Unlabelled<'_> {
     fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]> {
         self.0.base()
     }

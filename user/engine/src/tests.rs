@@ -23,6 +23,7 @@ mod interrupts;
 mod labels;
 mod measure;
 mod memory;
+mod periods;
 mod profile;
 mod rcu_ht;
 mod record;

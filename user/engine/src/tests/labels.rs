@@ -5,7 +5,7 @@
 use super::{off_guard, on, Numa};
 use crate::{
     engine::{
-        delays::Delays,
+        delays::{Delays, Parts},
         hash::Seed,
         histogram::{bucket_of, BUCKETS},
         labels::{Labels, Place, Source, LABEL},
@@ -52,7 +52,7 @@ fn engine(source: Source, labels: u32, threshold: u64) -> Result<Engine> {
 struct List(Vec<u64>);
 
 impl List {
-    fn agrees(&self, delays: &impl Delays) {
+    fn agrees(&self, delays: &impl Parts) {
         let Self(list) = self;
         let count = |bucket| {
             list.iter()
