@@ -40,6 +40,7 @@ pub(crate) mod kind;
 pub(crate) mod labels;
 mod parameters;
 pub(crate) mod pending;
+pub(crate) mod periods;
 pub(crate) mod probed;
 pub(crate) mod profile;
 mod raise;
@@ -120,17 +121,12 @@ pub(crate) trait Instance: Send + Sync {
     /// Prints `stats`.
     fn show_stats(&self, out: &SeqFile);
 
-    /// Prints `histogram`.
-    fn show_histogram(&self, out: &SeqFile);
+    /// Returns the counters that have its delays. Any context.
+    fn stats(&self) -> &Stats;
 
     /// Whether delays are counted by label.
     fn has_labels(&self) -> bool {
-        false
-    }
-
-    /// Prints `labels`. Fails with `ENOMEM`.
-    fn show_labels(&self, _out: &SeqFile) -> Result {
-        Ok(())
+        self.stats().labels().is_some()
     }
 
     /// Returns the lines of `pending`, for one open file. Fails with `ENOMEM`.
@@ -470,16 +466,16 @@ impl<const K: usize, const D: usize> Core<K, D> {
             seq_print!(out, "{} {total}\n", counter.name());
         }
     }
+}
 
-    /// Prints `histogram`.
-    pub(crate) fn show_histogram(&self, second: Option<&dyn Second>, out: &SeqFile) {
-        let stats = second.map_or(self.engine.stats(), Second::stats);
-        for bucket in 0..histogram::BUCKETS {
-            let count = stats.bucket(bucket);
-            if count != 0 {
-                let (low, high) = histogram::bounds(bucket);
-                seq_print!(out, "{low} {high} {count}\n");
-            }
+/// Prints `histogram`. Sleeps.
+pub(crate) fn show_histogram(instance: &dyn Instance, out: &SeqFile) {
+    let stats = instance.stats();
+    for bucket in 0..histogram::BUCKETS {
+        let count = stats.bucket(bucket);
+        if count != 0 {
+            let (low, high) = histogram::bounds(bucket);
+            seq_print!(out, "{low} {high} {count}\n");
         }
     }
 }

@@ -89,7 +89,7 @@ control("here block threshold=1ms events=100")
 
 def settings():
     return {name: open(f"{LT}/here/{name}").read() for name in os.listdir(f"{LT}/here")
-            if name not in ("alerts", "wakeup", "stats", "histogram", "pending")}
+            if name not in ("alerts", "wakeup", "stats", "histogram", "pending", "period", "period_previous")}
 
 
 def reset(_):
@@ -101,8 +101,13 @@ for name, value in {"threshold": b"3ms\n", "enabled": b"0\n", "timeout": b"7s\n"
     fd = os.open(f"{LT}/here/{name}", os.O_WRONLY)
     each(f"a write to {name}", lambda: os.write(fd, value), reset, settings)
     os.close(fd)
+# The first reset allocates the snapshots.
+fd = os.open(f"{LT}/here/period", os.O_WRONLY)
+if each("a reset", lambda: os.write(fd, b"reset\n"), lambda _: None, settings) == 0:
+    fail("no reset was refused")
+os.close(fd)
 
-for name in ("trackers", "version", "control", "here/stats", "here/histogram", "here/pending", "here/threshold",
+for name in ("trackers", "version", "control", "here/stats", "here/histogram", "here/period", "here/pending", "here/threshold",
              "here/dev", "here/alerts", "here/wakeup", "alerts", "wakeup"):
     opened = lambda: os.open(f"{LT}/{name}", os.O_RDONLY | os.O_NONBLOCK)
     each(f"opening {name}", opened, os.close, instances)

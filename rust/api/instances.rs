@@ -15,7 +15,7 @@ use crate::{
         stream::Alerts,
     },
     control::Number,
-    engine::{event::EventCopy, platform::Platform},
+    engine::{event::EventCopy, platform::Platform, stats::Stats},
     instance::{
         common,
         kind::Kind,
@@ -162,8 +162,8 @@ impl Instance for ModuleTracker {
         each_class!(&*self.any, client => client.core.show_stats(None, out));
     }
 
-    fn show_histogram(&self, out: &SeqFile) {
-        each_class!(&*self.any, client => client.core.show_histogram(None, out));
+    fn stats(&self) -> &Stats {
+        each_class!(&*self.any, client => client.core.engine().stats())
     }
 
     fn pending(&self) -> Result<Lines> {

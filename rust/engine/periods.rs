@@ -12,8 +12,8 @@
 //! compares them with other counters, never sees them decrease. A period has no extremes, which no
 //! difference of snapshots can give.
 //!
-//! A delay increments a bucket, and then adds to the sum of the same set. If a reset comes in
-//! between, its count is in one period and its time in the other; each is in exactly one.
+//! The sum and the buckets of a set are different words, read one after the other. Each is exact. But
+//! if a delay ends during a reset, its count may be in one period, and its time in the other.
 //!
 //! An instance has the memory for snapshots once it is reset or its current period is read.
 //!

@@ -10,16 +10,17 @@
 
 use super::{
     kind::{Kind, Labelling},
-    Core,
+    Instance,
 };
 use crate::{
     control::{Kind as ParamKind, Param},
     engine::{
-        delays::{quotient, Delays},
+        delays::{quotient, Delays, Parts},
         hash::Seed,
         histogram,
         labels::{Labels, LABEL, LABELS_MAX, LABELS_MIN},
         platform::Platform,
+        stats::Stats,
     },
     sys::{
         memory,
@@ -104,13 +105,31 @@ impl fmt::Display for Decimal {
     }
 }
 
+/// The smallest and the largest of some delays, as fields of a line.
+pub(super) struct Extremes(u64, u64);
+
+impl fmt::Display for Extremes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_fmt(fmt!(" min={} max={}", self.0, self.1))
+    }
+}
+
 /// Prints the counts of a row, each with a space before it. The buckets are copied first, and their
-/// sum is printed as the number of delays, so that both agree.
-fn show_delays(delays: &impl Delays, buckets: &mut [u64], out: &SeqFile) {
+/// sum is printed as the number of delays, so that both agree. Prints the extremes if they are
+/// known.
+pub(super) fn show_delays(
+    delays: &impl Delays,
+    extremes: Option<Extremes>,
+    buckets: &mut [u64],
+    out: &SeqFile,
+) {
     let count = delays.copy(buckets);
-    let (min, max) = delays.extremes().unwrap_or_default();
     let sum = Decimal(delays.sum());
-    seq_print!(out, " count={count} sum={sum} min={min} max={max} buckets=");
+    seq_print!(out, " count={count} sum={sum}");
+    if let Some(extremes) = extremes {
+        seq_print!(out, "{extremes}");
+    }
+    seq_print!(out, " buckets=");
     let mut comma = "";
     for (bucket, &count) in buckets.iter().enumerate() {
         if count != 0 {
@@ -120,6 +139,54 @@ fn show_delays(delays: &impl Delays, buckets: &mut [u64], out: &SeqFile) {
         }
     }
     seq_print!(out, "\n");
+}
+
+/// As [`show_delays`], for delays counted since the creation; min and max are 0 if there is none.
+fn show_all_delays(delays: &impl Parts, buckets: &mut [u64], out: &SeqFile) {
+    let (min, max) = delays.extremes().unwrap_or_default();
+    show_delays(delays, Some(Extremes(min, max)), buckets, out);
+}
+
+/// The labels of an instance that has some: the table, and what is needed to print it.
+pub(super) struct Labelled<'a> {
+    pub(super) labels: &'a Labels,
+    instance: &'a dyn Instance,
+    labelling: Labelling,
+    /// The position of the parameter `by`.
+    by: usize,
+}
+
+impl<'a> Labelled<'a> {
+    /// Returns the labels of an instance; `None` if it does not count by label.
+    pub(super) fn of(instance: &'a dyn Instance, stats: &'a Stats) -> Option<Self> {
+        let labels = stats.labels()?;
+        let labelling = instance.kind().labels?;
+        let (by, _) = instance.kind().label_params()?;
+        Some(Self {
+            labels,
+            instance,
+            labelling,
+            by,
+        })
+    }
+
+    /// Prints the field and how many labels have a row, as fields of a line.
+    pub(super) fn show_head(&self, out: &SeqFile) {
+        let (used, max) = (self.labels.used(), self.labels.max());
+        let by = self.instance.kind().params[self.by].display(self.instance.value(self.by));
+        let full = u8::from(used == max);
+        seq_print!(out, "by={by} labels={used} max_labels={max} full={full}");
+    }
+
+    /// Prints the start of the line of a label.
+    pub(super) fn show_label(&self, label: &[u64; LABEL], out: &SeqFile) {
+        let shown = Shown {
+            labelling: self.labelling,
+            by: self.instance.value(self.by) as usize,
+            label,
+        };
+        seq_print!(out, "label{shown}");
+    }
 }
 
 /// A label as fields of a line.
@@ -135,48 +202,27 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-impl<const K: usize, const D: usize> Core<K, D> {
-    /// Whether delays are counted by label.
-    pub(crate) fn has_labels(&self) -> bool {
-        self.engine.stats().labels().is_some()
-    }
-
-    /// Prints `labels`. Sleeps; fails with `ENOMEM`.
-    pub(crate) fn show_labels(&self, out: &SeqFile) -> Result {
-        let stats = self.engine.stats();
-        let (Some(labels), Some(labelling)) = (stats.labels(), self.kind.labels) else {
-            return Ok(());
+/// Prints `labels`. Sleeps; fails with `ENOMEM`.
+pub(crate) fn show_labels(instance: &dyn Instance, out: &SeqFile) -> Result {
+    let stats = instance.stats();
+    let Some(labelled) = Labelled::of(instance, stats) else {
+        return Ok(());
+    };
+    let labels = labelled.labels;
+    let mut buckets = KVVec::from_elem(0, histogram::BUCKETS, GFP_KERNEL)?;
+    let memory = Labels::bytes(labels.max() as u32, Kernel::cpus());
+    labelled.show_head(out);
+    seq_print!(out, " memory={memory}\n");
+    for row in 0..labels.used() {
+        // Not published yet: its first delay is not counted yet, either.
+        let Some((label, delays)) = labels.labelled(row) else {
+            continue;
         };
-        let Some((param, _)) = self.kind.label_params() else {
-            return Ok(());
-        };
-        let mut buckets = KVVec::from_elem(0, histogram::BUCKETS, GFP_KERNEL)?;
-        let by = self.value(param) as usize;
-        let (used, max) = (labels.used(), labels.max());
-        seq_print!(
-            out,
-            "by={} labels={used} max_labels={max} full={} memory={}\n",
-            self.kind.params[param].display(self.shown(param)),
-            u8::from(used == max),
-            Labels::bytes(max as u32, Kernel::cpus())
-        );
-        for row in 0..used {
-            // Not published yet: its first delay is not counted yet, either.
-            let Some((label, delays)) = labels.labelled(row) else {
-                continue;
-            };
-            let label = &label;
-            let shown = Shown {
-                labelling,
-                by,
-                label,
-            };
-            seq_print!(out, "label{shown}");
-            show_delays(delays, &mut buckets, out);
-            cond_resched();
-        }
-        seq_print!(out, "other");
-        show_delays(&stats.unlabelled(), &mut buckets, out);
-        Ok(())
+        labelled.show_label(&label, out);
+        show_all_delays(delays, &mut buckets, out);
+        cond_resched();
     }
+    seq_print!(out, "other");
+    show_all_delays(&stats.unlabelled(), &mut buckets, out);
+    Ok(())
 }

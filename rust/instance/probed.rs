@@ -38,7 +38,7 @@ use crate::{
         stream::Alerts, //
     },
     control::Number,
-    engine::{event::EventCopy, platform::Platform, Late},
+    engine::{event::EventCopy, platform::Platform, stats::Stats, Late},
     sys::{
         measure::{Meter, Target},
         periodic::{Periodic, PeriodicWork},
@@ -342,17 +342,9 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
         }
     }
 
-    fn show_histogram(&self, out: &SeqFile) {
-        let second = self.live.own.second();
-        self.live.core.show_histogram(second, out);
-    }
-
-    fn has_labels(&self) -> bool {
-        self.live.core.has_labels()
-    }
-
-    fn show_labels(&self, out: &SeqFile) -> Result {
-        self.live.core.show_labels(out)
+    fn stats(&self) -> &Stats {
+        let first = self.live.core.engine().stats();
+        self.live.own.second().map_or(first, Second::stats)
     }
 
     fn pending(&self) -> Result<Lines> {

@@ -6,13 +6,17 @@ use crate::{
     alert::stream::{Alerts, AlertsFile, WakeupFile},
     control::{self, Fault},
     engine::{
+        periods::Which,
         platform::Platform,
         profile::{Span, WINDOWS},
     },
     hwnoise::{self, Found, Plan},
     instance::{
+        labels::show_labels,
+        periods::InstancePeriods,
         profile,
         settings::set_param,
+        show_histogram,
         work::{Cookie, Work, COOKIE_MAX},
         Instance, Shown, Table,
     },
@@ -86,6 +90,13 @@ pub(crate) fn instance_files(
         add(dir.text(c"labels", false, show(Show::Labels)))?;
     }
     add(dir.listing(c"pending", PendingFile(instance.clone())))?;
+    let periods = InstancePeriods::new(instance.clone())?;
+    for (name, which) in PERIODS {
+        let periods = periods.clone();
+        // A write to this file starts the next period.
+        let resets = which == Which::Current;
+        add(dir.text(name, resets, PeriodFile { periods, which }))?;
+    }
     if let Some(profile) = instance.profile() {
         for (name, span) in PROFILES {
             let profile = profile.clone();
@@ -265,8 +276,8 @@ impl Text for ShowFile {
     fn show(&self, out: &SeqFile) -> Result {
         match self.what {
             Show::Stats => self.instance.show_stats(out),
-            Show::Histogram => self.instance.show_histogram(out),
-            Show::Labels => return self.instance.show_labels(out),
+            Show::Histogram => show_histogram(&*self.instance, out),
+            Show::Labels => return show_labels(&*self.instance, out),
         }
         Ok(())
     }
@@ -357,6 +368,44 @@ impl Text for MeasureFile {
     }
 }
 
+/// Executes a write to the file of a period. Only the file of the current one `resets`.
+fn write_reset(text: &[u8], resets: bool, reset: impl FnOnce() -> Result) -> Result {
+    // The file mode stops most users, but not root.
+    if !resets {
+        return Err(EPERM);
+    }
+    if line_of(text) != b"reset" {
+        return Err(refuse(&control::unknown(EINVAL, "expected reset", text)));
+    }
+    reset()
+}
+
+/// The files of the periods.
+const PERIODS: [(&CStr, Which); 2] = [
+    (c"period", Which::Current),
+    (c"period_previous", Which::Previous),
+];
+
+struct PeriodFile {
+    periods: Arc<InstancePeriods>,
+    which: Which,
+}
+
+impl Text for PeriodFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        self.periods.show(self.which, out)
+    }
+
+    fn write(&self, text: &[u8]) -> Result {
+        let resets = self.which == Which::Current;
+        write_reset(text, resets, || self.periods.reset())
+    }
+
+    fn too_long(&self) -> Error {
+        refuse(&TOO_LONG)
+    }
+}
+
 /// The files of a profile.
 const PROFILES: [(&CStr, Span); 2 + WINDOWS.len()] = [
     (c"profile", Span::SinceReset),
@@ -379,15 +428,11 @@ impl Text for ProfileFile {
     }
 
     fn write(&self, text: &[u8]) -> Result {
-        // The file mode stops most users, but not root.
-        if self.span != Span::SinceReset {
-            return Err(EPERM);
-        }
-        if line_of(text) != b"reset" {
-            return Err(refuse(&control::unknown(EINVAL, "expected reset", text)));
-        }
-        self.profile.reset();
-        Ok(())
+        let resets = self.span == Span::SinceReset;
+        write_reset(text, resets, || {
+            self.profile.reset();
+            Ok(())
+        })
     }
 
     fn too_long(&self) -> Error {

@@ -137,6 +137,7 @@ bad control "$ERANGE" 'one block threshold=5ms wakeup_interval=99999999999s' 999
 bad control "$EINVAL" 'one block enabled=0 threshold=never' never
 for file in events ring stack from; do bad one/$file 'Operation not permitted' insert "$file"; done
 bad one/timeout "$EINVAL" soon soon
+for value in again RESET resets 'reset now'; do bad one/period "$EINVAL" "$value" "${value%% *}"; done
 
 # Too much at once
 long=$(head -c 4000 /dev/zero | tr '\0' x)
@@ -159,7 +160,7 @@ control '-four'
 [ "$(state)" = "$before" ] || fail "something else has changed"
 
 # Files that cannot be written, and that only root can read.
-for file in trackers version wakeup alerts one/stats one/histogram one/pending one/events one/ring one/from one/alerts; do
+for file in trackers version wakeup alerts one/stats one/histogram one/period_previous one/pending one/events one/ring one/from one/alerts; do
 	mode=$(ls -l "$LT/$file" | cut -c1-10)
 	assert_eq "$mode" -r-------- "$file"
 done

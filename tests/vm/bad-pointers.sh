@@ -33,7 +33,7 @@ edge = pages + 4096 - 4
 BAD = [0, 8, 0x1000, 0xFFFFFFFF81000000, 0xFFFF888000000000, 0x0000800000000000, edge]
 
 def state():
-    names = ["control"] + [f"one/{name}" for name in sorted(os.listdir(f"{LT}/one")) if name not in ("alerts", "wakeup")]
+    names = ["control"] + [f"one/{name}" for name in sorted(os.listdir(f"{LT}/one")) if name not in ("alerts", "wakeup", "period")]
     return "".join(open(f"{LT}/{name}").read() for name in names)
 
 def tried(name, flags, call):
@@ -48,7 +48,7 @@ def tried(name, flags, call):
     print(f"{name}: ok", flush=True)
 
 before = state()
-for name in ("control", "one/threshold", "one/enabled", "one/timeout", "one/dev"):
+for name in ("control", "one/threshold", "one/enabled", "one/timeout", "one/dev", "one/period"):
     tried(name, os.O_WRONLY, libc.write)
 for name in ("control", "version", "trackers", "one/stats", "one/histogram", "one/threshold", "wakeup", "one/wakeup"):
     tried(name, os.O_RDONLY, libc.read)

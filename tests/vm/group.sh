@@ -17,6 +17,8 @@ assert_eq "$(perms $LT/control)" "-rw------- 0 0" control
 assert_eq "$(perms $LT/alerts)" "-r-------- 0 0" alerts
 assert_eq "$(perms $LT/one/threshold)" "-rw------- 0 0" threshold
 assert_eq "$(perms $LT/one/events)" "-r-------- 0 0" events
+assert_eq "$(perms $LT/one/period)" "-rw------- 0 0" period
+assert_eq "$(perms $LT/one/period_previous)" "-r-------- 0 0" period_previous
 unload_module
 
 load_module gid=77
@@ -25,5 +27,6 @@ assert_eq "$(perms $LT)" "dr-xr-x--- 0 77" "the folder"
 assert_eq "$(perms $LT/control)" "-rw-r----- 0 77" control
 assert_eq "$(perms $LT/one/stats)" "-r--r----- 0 77" stats
 assert_eq "$(perms $LT/one/wakeup)" "-r--r----- 0 77" wakeup
+assert_eq "$(perms $LT/one/period)" "-rw-r----- 0 77" period
 unload_module
 refused "an invalid gid" insmod /lt/latency_tracker.ko gid=99999999999
