@@ -125,12 +125,17 @@ LT_ALERT contains names chosen by users of this machine: quote it, after `--`."
     #[command(
         after_help = "Examples:\n  latency-tracker hist slow_disk\n  latency-tracker hist slow_disk -m\n  \
 latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n  \
+latency-tracker hist slow_disk --since-reset\n  \
+latency-tracker hist slow_disk --reset\n  \
 latency-tracker start by_program block by=comm\n  \
 latency-tracker hist by_program --by\n\n\
 Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the\n\
 true value. With --by, each delay is in one row: that of its label or, if all\n\
 labels of the instance are taken (max_labels=), in `other`, the last row. The\n\
-row with the longest total is first."
+row with the longest total is first.\n\n\
+--reset shows exactly the operations that it resets: each operation is in its\n\
+output or in the next one, and in no other. Everything else counts on since the\n\
+start of the instance: hist without these options, top, export, the counters."
     )]
     Hist(HistArgs),
     /// Shows the operations in flight now, the oldest first.
@@ -340,6 +345,12 @@ pub(crate) struct HistArgs {
     /// Show a histogram of each INTERVAL (a bare number is seconds), COUNT times.
     #[arg(short, long, num_args = 1..=2, value_names = ["INTERVAL", "COUNT"])]
     pub(crate) interval: Vec<String>,
+    /// Show the operations since the last reset, or since the start if there was none.
+    #[arg(long, conflicts_with = "interval")]
+    pub(crate) since_reset: bool,
+    /// End the period since the last reset, show it, and start the next one.
+    #[arg(short, long, requires = "name", conflicts_with_all = ["interval", "since_reset"])]
+    pub(crate) reset: bool,
     /// Show a line for each INTERVAL: a heat map that runs down.
     #[arg(short, long, requires = "interval", conflicts_with_all = ["by", "json", "milliseconds", "nanoseconds"])]
     pub(crate) live: bool,

@@ -504,6 +504,82 @@ fn hist_prints_percentiles_and_losses() {
 }
 
 #[test]
+fn hist_shows_the_period_that_it_resets() {
+    let tree = Tree::new("period");
+    let file = |path: &str, text: &str| fs::write(tree.0.join(path), text).unwrap();
+    let current = "begin=1000000000 end=3000000000\n\
+        all count=2 sum=20002200 buckets=2048-2304:1,18874368-20971520:1\n";
+    let (status, _, err) = tree.run(&["hist", "slow", "--reset"]);
+    assert_eq!(status, 1);
+    assert!(err.contains("is older than this command"), "{err}");
+    file("slow/period", current);
+    let previous = "begin=1000000000 end=3500000000\n\
+        all count=3 sum=20004400 buckets=2048-2304:2,18874368-20971520:1\n";
+    file("slow/period_previous", previous);
+    let (status, out, err) = tree.run(&["hist", "slow", "--since-reset"]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(out.starts_with("slow, 2.00s\n"), "{out}");
+    // The longest delay since the start limits those of a period; others are not known.
+    assert!(out.contains("p50 2.30us  p90 20.40ms"), "{out}");
+    assert!(out.contains("ended 2  ") && !out.contains("mean"), "{out}");
+    assert!(out.lines().all(|line| line.chars().count() < 80), "{out}");
+    let written = |path: &str| fs::read_to_string(tree.0.join(path)).unwrap();
+    assert!(!written("slow/period").contains("reset"));
+
+    let (status, out, err) = tree.run(&["hist", "slow", "--reset"]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(written("slow/period").starts_with("reset\n"));
+    assert!(out.starts_with("slow, 2.50s\n"), "{out}");
+    assert!(out.contains("ended 3  "), "{out}");
+    file("slow/period", previous);
+    let (_, out, _) = tree.run(&["hist", "slow", "-r", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["begin"], 1_000_000_000_u64);
+    assert_eq!(json["end"], 3_500_000_000_u64);
+    assert_eq!(json["count"], 3);
+    assert!(json.get("interval").is_none(), "{out}");
+
+    // Another program has ended the next period, too.
+    file("slow/period", &previous.replace("begin=1", "begin=0"));
+    let (status, out, err) = tree.run(&["hist", "slow", "--reset"]);
+    assert_eq!((status, out.as_str()), (1, ""));
+    assert!(err.contains("another program reset slow"), "{err}");
+    for args in [
+        &["hist", "--reset"][..],
+        &["hist", "slow", "--reset", "-i", "1"],
+        &["hist", "slow", "--since-reset", "-i", "1"],
+        &["hist", "slow", "--since-reset", "--reset"],
+    ] {
+        assert_eq!(tree.run(args).0, 1, "{args:?}");
+    }
+}
+
+#[test]
+fn hist_by_label_shows_the_rows_that_it_resets() {
+    let tree = Tree::new("period-by");
+    let file = |path: &str, text: &str| fs::write(tree.0.join(path), text).unwrap();
+    let labels = "by=comm labels=1 max_labels=16 full=0 memory=1\n\
+        label comm=\"dd\" count=9 sum=18000 min=2000 max=2000 buckets=1920-2048:9\n\
+        other count=0 sum=0 min=0 max=0 buckets=\n";
+    let period = "begin=5 end=9 by=comm labels=1 max_labels=16 full=0\n\
+        all count=4 sum=8000 buckets=1920-2048:4\n\
+        label comm=\"dd\" count=4 sum=8000 buckets=1920-2048:4\n\
+        other count=0 sum=0 buckets=\n";
+    file("slow/labels", labels);
+    file("slow/period", period);
+    file("slow/period_previous", period);
+    for option in ["--since-reset", "--reset"] {
+        let (status, out, err) = tree.run(&["hist", "slow", "--by", option]);
+        assert_eq!((status, err.as_str()), (0, ""));
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines[0], "slow, 4ns");
+        let row: Vec<&str> = lines[2].split_whitespace().collect();
+        assert_eq!(row[..2], ["dd", "4"]);
+        assert!(out.contains("(percentiles and MAX are upper bounds"), "{out}");
+    }
+}
+
+#[test]
 fn errors_end_with_1_and_say_what_to_do() {
     let tree = Tree::new("errors");
     for (args, text) in [

@@ -65,24 +65,30 @@ impl Labels {
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut lines = text.lines().enumerate();
         let head = lines.next().map_or("", |(_, line)| line);
-        let fields = Fields::parse(head).map_err(|e| e.at_line(1))?;
-        let lacks = |name: &str| ParseError::new(head, format!("{name}=NUMBER")).at_line(1);
-        let number = |name: &str| fields.number(name).ok_or_else(|| lacks(name));
-        let by = fields.get("by").ok_or_else(|| lacks("by"))?;
-        let mut this = Self {
-            by: by.text().into_owned(),
-            max_labels: number("max_labels")?,
-            full: number("full")? != 0,
-            labels: Vec::new(),
-            other: Delays::default(),
-        };
+        let mut this = Self::of_head(head).map_err(|e| e.at_line(1))?;
         for (at, line) in lines {
             this.add(line).map_err(|error| error.at_line(at + 1))?;
         }
         Ok(this)
     }
 
-    fn add(&mut self, line: &str) -> Result<(), ParseError> {
+    /// Parses the first line, without any label.
+    pub(crate) fn of_head(head: &str) -> Result<Self, ParseError> {
+        let fields = Fields::parse(head)?;
+        let lacks = |name: &str| ParseError::new(head, format!("{name}=NUMBER"));
+        let number = |name: &str| fields.number(name).ok_or_else(|| lacks(name));
+        let by = fields.get("by").ok_or_else(|| lacks("by"))?;
+        Ok(Self {
+            by: by.text().into_owned(),
+            max_labels: number("max_labels")?,
+            full: number("full")? != 0,
+            labels: Vec::new(),
+            other: Delays::default(),
+        })
+    }
+
+    /// Adds the delays of a further line.
+    pub(crate) fn add(&mut self, line: &str) -> Result<(), ParseError> {
         let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
         let mut label = Fields::parse(rest)?;
         let count = label.0.iter().position(|field| field.key == "count");
@@ -135,18 +141,19 @@ impl Labels {
 }
 
 impl Delays {
-    /// Reads the counts of a line.
-    fn of(counts: &Fields, line: &str) -> Result<Self, ParseError> {
+    /// Reads the counts of a line. The extremes may be missing.
+    pub(crate) fn of(counts: &Fields, line: &str) -> Result<Self, ParseError> {
         let lacks = |name: &str| ParseError::new(line, format!("{name}=NUMBER"));
         let number = |name: &str| counts.number(name).ok_or_else(|| lacks(name));
+        let extreme = |name: &str| counts.get(name).map_or(Ok(0), |_| number(name));
         let text = |name: &str| counts.get(name).map(super::fields::Value::text);
         let sum = text("sum").and_then(|sum| sum.parse().ok());
         let buckets = text("buckets").ok_or_else(|| lacks("buckets"))?;
         let this = Self {
             count: number("count")?,
             sum: sum.ok_or_else(|| lacks("sum"))?,
-            min: number("min")?,
-            max: number("max")?,
+            min: extreme("min")?,
+            max: extreme("max")?,
             histogram: Histogram::parse_list(&buckets)?,
         };
         let counted = this.histogram.count();

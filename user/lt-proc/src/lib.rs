@@ -10,6 +10,7 @@
 //!  NAME/stats         ->  Stats                     what was counted
 //!  NAME/histogram     ->  Histogram -> Log2Hist     how long things took
 //!  NAME/labels        ->  Labels                    how long things took, by a field
+//!  NAME/period*       ->  Period                    how long things took between two resets
 //!  NAME/pending       ->  Pending                   what is in flight now
 //!  hwnoise            ->  Hwnoise, Slice            gaps of a loop with interrupts off
 //!  measure            ->  Measure                   what the probes themselves cost
@@ -47,6 +48,7 @@ mod labels;
 mod log2hist;
 mod measure;
 mod pending;
+mod period;
 mod profile;
 mod root;
 mod stats;
@@ -66,6 +68,7 @@ pub use labels::{Delays, Label, Labels};
 pub use log2hist::{Log2Hist, Unit};
 pub use measure::{Counter, CycleBucket, Measure, MeasuredProbe, Outliers, Taken};
 pub use pending::Pending;
+pub use period::Period;
 pub use profile::{ClassCounts, Profile, Row, Span};
 pub use root::{DEFAULT_ROOT, ProcRoot};
 pub use stats::Stats;

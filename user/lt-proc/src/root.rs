@@ -8,11 +8,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Histogram, Instance, Labels, Measure, ParseError, Pending, ProcError, Profile, Setting, Span,
-    Stats, StepTime, TrackerInfo,
+    Histogram, Instance, Labels, Measure, ParseError, Pending, Period, ProcError, Profile, Setting,
+    Span, Stats, StepTime, TrackerInfo,
 };
 
 const LABELS: &str = "labels";
+const PERIOD: &str = "period";
+const PREVIOUS: &str = "period_previous";
 const STEPS: &str = "steps";
 const MEASURE: &str = "measure";
 
@@ -110,6 +112,36 @@ impl ProcRoot {
         self.path.join(name).join(LABELS).exists()
     }
 
+    /// Returns the delays of an instance since the last reset.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`]; [`ProcError::Io`] also if the kernel lacks memory.
+    pub fn period(&self, name: &str) -> Result<Period, ProcError> {
+        self.parse(&Path::new(name).join(PERIOD), Period::parse)
+    }
+
+    /// Returns the delays of the period that the last reset ended.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::period`].
+    pub fn previous_period(&self, name: &str) -> Result<Period, ProcError> {
+        self.parse(&Path::new(name).join(PREVIOUS), Period::parse)
+    }
+
+    /// Ends the current period of an instance, and starts the next; each delay is in exactly one.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::period`].
+    pub fn reset_period(&self, name: &str) -> Result<(), ProcError> {
+        self.reset(&Path::new(name).join(PERIOD))
+    }
+
+    /// Whether the module has periods, which an older one lacks.
+    #[must_use]
+    pub fn has_period(&self, name: &str) -> bool {
+        self.path.join(name).join(PERIOD).exists()
+    }
+
     /// Returns the operations in flight in an instance.
     ///
     /// # Errors
@@ -187,13 +219,17 @@ impl ProcRoot {
     /// # Errors
     /// See [`ProcRoot::profile`].
     pub fn reset_profile(&self, name: &str) -> Result<(), ProcError> {
-        let relative = Path::new(name).join(Span::SinceReset.file());
+        self.reset(&Path::new(name).join(Span::SinceReset.file()))
+    }
+
+    /// Writes the word that resets a file.
+    fn reset(&self, relative: &Path) -> Result<(), ProcError> {
         let opened = OpenOptions::new()
             .write(true)
-            .open(self.path.join(&relative));
-        let mut file = opened.map_err(|e| self.explain(&relative, e))?;
+            .open(self.path.join(relative));
+        let mut file = opened.map_err(|e| self.explain(relative, e))?;
         let written = file.write_all(b"reset\n");
-        written.map_err(|e| self.explain(&relative, e))
+        written.map_err(|e| self.explain(relative, e))
     }
 
     /// Creates or changes an instance.

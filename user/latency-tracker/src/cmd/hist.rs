@@ -2,6 +2,11 @@
 
 //! `hist`: how long operations took. Prints bcc's log2 text, percentiles from the kernel's finer
 //! buckets, and the counters that show whether any delay is missing.
+//!
+//! ```text
+//!   NAME/histogram    since the start of the instance; -i: differences of readings
+//!   NAME/period*      since the last reset; --reset: the period that it ends (period.rs)
+//! ```
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -11,13 +16,14 @@ use lt_common::Outcome;
 use lt_common::out;
 use lt_common::seconds::interval;
 use lt_common::wait::{Signals, Wake};
-use lt_proc::{Bucket, Histogram, Log2Hist, Nanos, Percentile, ProcRoot, Stats, Unit};
+use lt_proc::{Bucket, Histogram, Log2Hist, Nanos, Percentile, Period, ProcRoot, Stats, Unit};
 use serde::Serialize;
 
 use crate::cli::HistArgs;
 
 mod by;
 mod heat;
+mod period;
 
 use by::ByLabel;
 
@@ -25,14 +31,70 @@ use by::ByLabel;
 #[derive(Serialize)]
 struct Report<'a> {
     instance: &'a str,
-    /// The length of the interval; `None`: since the start of the instance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    interval: Option<u64>,
+    #[serde(flatten)]
+    span: Span,
     count: u64,
     /// Upper bounds of buckets.
     percentiles: BTreeMap<&'static str, u64>,
     buckets: &'a [Bucket],
     stats: &'a Stats,
+}
+
+/// The time that a histogram covers, in the output of `--json`.
+#[derive(Serialize)]
+struct Span {
+    /// The length of an interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<u64>,
+    /// Start and end of a period, `CLOCK_MONOTONIC`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    begin: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<u64>,
+}
+
+/// The time that a histogram covers.
+#[derive(Clone, Copy)]
+enum Time<'a> {
+    /// Since the start of the instance.
+    Whole,
+    /// The time between two readings.
+    Interval(Duration),
+    /// Between two resets, or since one.
+    Period(&'a Period),
+}
+
+impl Time<'_> {
+    fn is_whole(self) -> bool {
+        matches!(self, Time::Whole)
+    }
+
+    fn span(self) -> Span {
+        let (interval, times) = match self {
+            Time::Whole => (None, None),
+            Time::Interval(interval) => (Some(interval.as_nanos() as u64), None),
+            Time::Period(period) => (None, Some((period.begin, period.end))),
+        };
+        Span {
+            interval,
+            begin: times.map(|(begin, _)| begin),
+            end: times.map(|(_, end)| end),
+        }
+    }
+
+    /// Returns the heading of an instance: the time of day if it is wanted, the name, and the
+    /// length of a period.
+    fn heading(self, args: &HistArgs, name: &str) -> String {
+        let clock = if args.timestamp {
+            format!("{} ", super::clock())
+        } else {
+            String::new()
+        };
+        match self {
+            Time::Period(period) => format!("{clock}{name}, {}", Nanos(period.duration())),
+            Time::Whole | Time::Interval(_) => format!("{clock}{name}"),
+        }
+    }
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
@@ -46,7 +108,12 @@ pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
     }
     let Some((interval, count)) = interval(&args.interval)? else {
         for name in &names {
-            show(args, name, &root.histogram(name)?, &root.stats(name)?, None)?;
+            let period = period::wanted(root, args, name)?;
+            let (histogram, time) = match &period {
+                Some(period) => (period.all.histogram.clone(), Time::Period(period)),
+                None => (root.histogram(name)?, Time::Whole),
+            };
+            show(args, name, &histogram, &root.stats(name)?, time)?;
         }
         return Ok(Outcome::Fine);
     };
@@ -72,7 +139,7 @@ pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
                 name,
                 &now.since(&earlier),
                 &root.stats(name)?,
-                Some(interval),
+                Time::Interval(interval),
             )?;
         }
     }
@@ -105,19 +172,19 @@ fn show(
     name: &str,
     hist: &Histogram,
     stats: &Stats,
-    interval: Option<Duration>,
+    time: Time<'_>,
 ) -> Result<()> {
-    // The largest delay is known only for the whole life of the instance.
-    let max = if interval.is_none() {
-        stats.count("max")
-    } else {
-        0
+    // The largest delay is known only for the whole life of the instance, and limits the delays of
+    // any part of it.
+    let max = match time {
+        Time::Whole | Time::Period(_) => stats.count("max"),
+        Time::Interval(_) => 0,
     };
     let percentiles = hist.percentiles(max);
     if args.json {
         return out::json(&Report {
             instance: name,
-            interval: interval.map(|i| i.as_nanos() as u64),
+            span: time.span(),
             count: hist.count(),
             percentiles: percentiles.iter().map(|p| (p.name, p.ns)).collect(),
             buckets: &hist.buckets,
@@ -129,20 +196,20 @@ fn show(
         (_, true) => Unit::Nsecs,
         _ => Unit::Usecs,
     };
-    let time = if args.timestamp {
-        format!("{} ", super::clock())
-    } else {
-        String::new()
-    };
-    out::line(&format!("{time}{name}"))?;
+    out::line(&time.heading(args, name))?;
     out::line(&Log2Hist::merge(hist, unit).to_string())?;
-    for line in footer(&percentiles, hist.count(), stats, interval.is_none()) {
+    for line in footer(&percentiles, hist.count(), stats, time) {
         out::line(&line)?;
     }
     out::line("")
 }
 
-fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) -> Vec<String> {
+fn footer(
+    percentiles: &[Percentile],
+    count: u64,
+    stats: &Stats,
+    time: Time<'_>,
+) -> Vec<String> {
     let mut lines = Vec::new();
     if percentiles.is_empty() {
         lines.push("no operation has ended yet".to_string());
@@ -155,7 +222,7 @@ fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) ->
         lines.push("(percentiles are upper bounds, at most 1/8 above the true value)".to_string());
     }
     let n = |key| out::thousands(stats.count(key));
-    if whole && stats.count("ended") > 0 {
+    if time.is_whole() && stats.count("ended") > 0 {
         let ns = |key| Nanos(stats.count(key));
         lines.push(format!(
             "min {}  mean {}  max {}",
@@ -193,7 +260,7 @@ mod tests {
             &hist.percentiles(stats.count("max")),
             hist.count(),
             &stats,
-            true,
+            Time::Whole,
         );
         assert!(lines.iter().all(|l| l.len() < 80), "{lines:?}");
         assert!(lines[0].starts_with("p50 19.00s"));

@@ -5,19 +5,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use lt_common::{group, out};
 use lt_proc::{Delays, Fields, Labels, Nanos, ProcRoot, Stats};
 use serde::Serialize;
 
+use super::{Span, Time, period};
 use crate::cli::HistArgs;
 
 /// The output of `--json`; times in ns.
 #[derive(Serialize)]
 struct Report<'a> {
     instance: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    interval: Option<u64>,
+    #[serde(flatten)]
+    span: Span,
     by: &'a str,
     max_labels: u64,
     full: bool,
@@ -79,24 +80,26 @@ impl<'a> ByLabel<'a> {
         Ok(())
     }
 
-    /// Shows an instance: the delays since it was read, or all.
+    /// Shows an instance: the delays since it was read, of the period that is wanted, or all.
     pub(super) fn show(&mut self, name: &str, interval: Option<Duration>) -> Result<()> {
-        let now = self.root.labels(name)?;
-        let stats = self.root.stats(name)?;
-        let shown = match self.before.insert(name.to_string(), now.clone()) {
-            Some(earlier) if interval.is_some() => now.since(&earlier),
-            _ => now,
-        };
-        if self.args.json {
-            return out::json(&report(name, &shown, &stats, interval));
-        }
-        let time = if self.args.timestamp {
-            format!("{} ", super::super::clock())
+        let period = period::wanted(self.root, self.args, name)?;
+        let (shown, time) = if let Some(period) = &period {
+            let labels = period.labels.clone();
+            let labels = labels.with_context(|| format!("{name} does not count by label"))?;
+            (labels, Time::Period(period))
         } else {
-            String::new()
+            let now = self.root.labels(name)?;
+            match (self.before.insert(name.to_string(), now.clone()), interval) {
+                (Some(earlier), Some(interval)) => (now.since(&earlier), Time::Interval(interval)),
+                _ => (now, Time::Whole),
+            }
         };
-        out::line(&format!("{time}{name}"))?;
-        for line in table(&shown, &stats, interval.is_none()) {
+        let stats = self.root.stats(name)?;
+        if self.args.json {
+            return out::json(&report(name, &shown, &stats, time));
+        }
+        out::line(&time.heading(self.args, name))?;
+        for line in table(&shown, &stats, time.is_whole()) {
             out::line(&line)?;
         }
         out::line("")
@@ -128,11 +131,11 @@ fn report<'a>(
     instance: &'a str,
     labels: &'a Labels,
     stats: &'a Stats,
-    interval: Option<Duration>,
+    time: Time<'_>,
 ) -> Report<'a> {
     Report {
         instance,
-        interval: interval.map(|i| i.as_nanos() as u64),
+        span: time.span(),
         by: &labels.by,
         max_labels: labels.max_labels,
         full: labels.full,
@@ -272,7 +275,7 @@ mod tests {
     fn json_has_the_share_of_each() {
         let labels = Labels::parse(TEXT).unwrap();
         let stats = Stats::parse("ended 7\n").unwrap();
-        let value = serde_json::to_value(report("a", &labels, &stats, None)).unwrap();
+        let value = serde_json::to_value(report("a", &labels, &stats, Time::Whole)).unwrap();
         assert_eq!(value["labels"][0]["label"]["comm"], "a b");
         assert_eq!(value["labels"][0]["share_ppm"], 500_000);
         assert_eq!(value["other"]["count"], 4);
