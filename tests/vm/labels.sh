@@ -3,10 +3,11 @@
 #
 # by=: each value of a field has exactly the delays of its operations, the first values that come have rows of their own,
 # and all further ones are in `other`; the rows together are the histogram, to the last delay. Every value of by that a
-# tracker lists can be used; others are refused, and the fields are named.
+# tracker lists can be used; others are refused, and the fields are named. Periods: each delay is in exactly one, also if
+# operations end during a reset, in its row and in the whole; everything else counts since the creation.
 # kernels: stock rt
 # cpus: 2
-# timeout: 150
+# timeout: 180
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -19,12 +20,13 @@ program() {
 	chmod +x "/tmp/$1"
 }
 
-# count INSTANCE LABEL: print how many delays a label has; of `other`, and of a label that is not there, too.
+# count INSTANCE LABEL [FILE]: print how many delays a label has; of `other`, and of a label that is not there, too; of
+# `all` in a period.
 count() {
 	awk -v label="$2" '
 		{ text = $0; sub(/ count=.*/, "", text); sub(/^label /, "", text) }
 		NR > 1 && text == label { sub(/.* count=/, ""); sub(/ .*/, ""); n += $0 }
-		END { print n + 0 }' "$LT/$1/labels"
+		END { print n + 0 }' "$LT/$1/${3:-labels}"
 }
 
 # whole INSTANCE: check that the rows are the whole: counts, sums, extremes, and each bucket.
@@ -50,6 +52,26 @@ whole() {
 			if (stat["min"] != min + 0 || stat["max"] != max + 0) { print "extremes", min, max; bad = 1 }
 			exit bad
 		}' "$LT/$1/labels" "$LT/$1/histogram" "$LT/$1/stats" || { cat "$LT/$1/labels"; fail "the rows of $1 are not the whole"; }
+}
+
+# adds_up FILE: check that the rows of a period are its first row: counts, sums, and each bucket.
+adds_up() {
+	awk '
+		function field(name) { match($0, " " name "=[^ ]*"); return substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2) }
+		function number(name) { return field(name) + 0 }
+		NR == 1 { next }
+		{
+			sign = ($1 == "all") ? 1 : -1
+			count += sign * number("count"); sum += sign * number("sum"); own = 0
+			n = split(field("buckets"), list, ",")
+			for (i = 1; i <= n; i++) { split(list[i], part, /[-:]/); bucket[part[1]] += sign * part[3]; own += part[3] }
+			if (own != number("count")) { print "count and buckets differ: " $0; bad = 1 }
+		}
+		END {
+			for (one in bucket) if (bucket[one] != 0) { print "bucket " one ": " bucket[one]; bad = 1 }
+			if (count != 0 || sum != 0) { print "count " count ", sum " sum; bad = 1 }
+			exit bad
+		}' "$1" || fail "the rows of $1 are not the whole"
 }
 
 # By the name of the task: four rows for five programs.
@@ -135,6 +157,86 @@ assert_eq "$(count d "dev=$(dev_of one)") $(count d "dev=$(dev_of two)")" "11 25
 assert_eq "$(count n 'disk="one"') $(count n 'disk="two"')" "11 25" "by name"
 assert_eq "$(awk '/^label/ { sub(/.* count=/, ""); print $1 }' $LT/o/labels | tr '\n' ' ')" "22 3 " "by operation"
 for name in d n o; do whole $name; done
+
+# A period has the operations between two resets, in its rows and as a whole. The other files go on.
+# in_period INSTANCE FILE: print the counts of a period: all, alpha, beta, other.
+in_period() { echo "$(count "$1" all "$2") $(count "$1" 'comm="alpha"' "$2") $(count "$1" 'comm="beta"' "$2") $(count "$1" other "$2")"; }
+control 'r syscall calls=chdir by=comm max_labels=2 threshold=10s'
+control 'n syscall calls=chdir threshold=10s'
+assert_eq "$(in_period r period_previous)" "0 0 0 0" "before the first reset"
+/tmp/alpha 20
+/tmp/beta 30
+/tmp/gamma 7
+assert_eq "$(in_period r period)" "57 20 30 7" "since the creation"
+echo reset >$LT/r/period
+echo reset >$LT/n/period
+assert_eq "$(in_period r period)" "0 0 0 0" "after a reset"
+/tmp/beta 5
+/tmp/gamma 3
+assert_eq "$(in_period r period_previous)" "57 20 30 7" "the period that the reset ended"
+assert_eq "$(in_period r period)" "8 0 5 3" "the period since the reset"
+for file in period period_previous; do cat $LT/r/$file >/tmp/$file; done
+adds_up /tmp/period
+adds_up /tmp/period_previous
+! grep -q alpha /tmp/period || fail "a line for no delays"
+assert_eq "$(sed -n '1s/.*end=[0-9]* //p' /tmp/period)" "by=comm labels=2 max_labels=2 full=1" "the head"
+assert_eq "$(sed -n '1s/begin=\([0-9]*\) .*/\1/p' /tmp/period)" "$(sed -n '1s/.* end=\([0-9]*\) .*/\1/p' /tmp/period_previous)" \
+	"one period starts where the other ends"
+assert_eq "$(sed 's/ sum=.*//; s/[0-9]\{6,\}/T/g' $LT/n/period)" "begin=T end=T
+all count=8" "without labels"
+assert_eq "$(count n all period_previous)" 57 "without labels, before the reset"
+assert_eq "$(count r 'comm="alpha"') $(count r 'comm="beta"') $(count r other) $(stat r ended)" "20 35 10 65" "since the creation"
+whole r
+assert_eq "$(latency-tracker export --once | awk '/^latency_tracker_delay_seconds_count/ && /"r"/ { print $2 }')" 65 "exported"
+
+# The command shows exactly what it resets.
+latency-tracker hist r --since-reset >/tmp/out
+grep -q '^ended 8 ' /tmp/out || fail "--since-reset: $(cat /tmp/out)"
+latency-tracker hist r --reset >/tmp/out
+head -n 1 /tmp/out | grep -q '^r, [0-9.]*m*s$' && grep -q '^ended 8 ' /tmp/out || fail "--reset: $(cat /tmp/out)"
+assert_eq "$(in_period r period) $(in_period r period_previous)" "0 0 0 0 8 0 5 3" "after hist --reset"
+/tmp/alpha 4
+latency-tracker hist r --by --reset >/tmp/out
+assert_eq "$(sed -n '3p' /tmp/out | awk '{ print $1, $2 }')" "alpha 4" "hist --by --reset"
+latency-tracker hist r --since-reset | grep -q 'no operation has ended' || fail "something after the reset"
+latency-tracker hist r | grep -q '^ended 69 ' || fail "hist does not count on"
+! latency-tracker hist --reset 2>/dev/null || fail "a reset of all"
+
+# Refusals change nothing.
+cat $LT/r/period_previous >/tmp/before
+refused 'another word' sh -c "echo again >$LT/r/period"
+kernel_says 'expected reset: "again' || fail 'the word at fault is not named'
+refused 'the previous period' sh -c "echo reset >$LT/r/period_previous"
+cmp $LT/r/period_previous /tmp/before || fail "a refused write reset something"
+control -r
+control -n
+
+# While operations end on both CPUs, they are in one period or the next: the pieces are the whole.
+rounds=$(many 20 5)
+load() { for _round in $(seq "$rounds"); do /tmp/alpha 100; /tmp/beta 200; /tmp/gamma 50; done; }
+control 'r syscall calls=chdir by=comm max_labels=2 threshold=10s'
+load &
+first=$!
+load &
+second=$!
+pieces=0 alphas=0 resets=0
+while kill -0 $first 2>/dev/null || kill -0 $second 2>/dev/null; do
+	now=$(count r all period)
+	echo reset >$LT/r/period
+	cat $LT/r/period_previous >/tmp/piece
+	adds_up /tmp/piece
+	piece=$(count r all period_previous)
+	[ "$piece" -ge "$now" ] || fail "a reset lost what was seen before: $now, $piece"
+	pieces=$((pieces + piece)) alphas=$((alphas + $(count r 'comm="alpha"' period_previous))) resets=$((resets + 1))
+done
+wait
+[ $resets -ge 5 ] || fail "only $resets resets"
+pieces=$((pieces + $(count r all period))) alphas=$((alphas + $(count r 'comm="alpha"' period)))
+echo "$resets resets, $pieces operations"
+assert_eq "$pieces $alphas" "$(stat r ended) $(count r 'comm="alpha"')" "the sum of the pieces"
+assert_eq "$pieces" $((rounds * 700)) "all operations"
+whole r
+control -r
 
 # The command: the longest total first, and other last.
 control 's syscall calls=chdir by=comm max_labels=2 threshold=10s'
