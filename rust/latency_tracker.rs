@@ -28,7 +28,7 @@
 //! | `measure` | the cost of the probes themselves, measured on request |
 //! | `alert` | late events: their record, the ring, its files, and how readers are woken |
 //! | `record` | the fields of an alert, declared once |
-//! | `instance` | a named tracker: parameters, alerts, profile; code for all trackers with probes |
+//! | `instance` | a named tracker: parameters, alerts, periods; code for all trackers with probes |
 //! | `control`, `text` | the language of the control file, and names in text |
 //! | `trackers` | one file per tracker; `tasks` is shared by trackers of tasks |
 //! | `api` | trackers of other modules; `api/ffi` has the functions that they call |
