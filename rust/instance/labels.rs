@@ -105,29 +105,20 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// The smallest and the largest of some delays, as fields of a line.
-pub(super) struct Extremes(u64, u64);
-
-impl fmt::Display for Extremes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_fmt(fmt!(" min={} max={}", self.0, self.1))
-    }
-}
-
 /// Prints the counts of a row, each with a space before it. The buckets are copied first, and their
 /// sum is printed as the number of delays, so that both agree. Prints the extremes if they are
 /// known.
 pub(super) fn show_delays(
     delays: &impl Delays,
-    extremes: Option<Extremes>,
+    extremes: Option<(u64, u64)>,
     buckets: &mut [u64],
     out: &SeqFile,
 ) {
     let count = delays.copy(buckets);
     let sum = Decimal(delays.sum());
     seq_print!(out, " count={count} sum={sum}");
-    if let Some(extremes) = extremes {
-        seq_print!(out, "{extremes}");
+    if let Some((min, max)) = extremes {
+        seq_print!(out, " min={min} max={max}");
     }
     seq_print!(out, " buckets=");
     let mut comma = "";
@@ -143,8 +134,8 @@ pub(super) fn show_delays(
 
 /// As [`show_delays`], for delays counted since the creation; min and max are 0 if there is none.
 fn show_all_delays(delays: &impl Parts, buckets: &mut [u64], out: &SeqFile) {
-    let (min, max) = delays.extremes().unwrap_or_default();
-    show_delays(delays, Some(Extremes(min, max)), buckets, out);
+    let extremes = delays.extremes().unwrap_or_default();
+    show_delays(delays, Some(extremes), buckets, out);
 }
 
 /// The labels of an instance that has some: the table, and what is needed to print it.
@@ -170,9 +161,9 @@ impl<'a> Labelled<'a> {
         })
     }
 
-    /// Prints the field and how many labels have a row, as fields of a line.
-    pub(super) fn show_head(&self, out: &SeqFile) {
-        let (used, max) = (self.labels.used(), self.labels.max());
+    /// Prints the field and that `used` labels have a row, as fields of a line.
+    pub(super) fn show_head(&self, used: usize, out: &SeqFile) {
+        let max = self.labels.max();
         let by = self.instance.kind().params[self.by].display(self.instance.value(self.by));
         let full = u8::from(used == max);
         seq_print!(out, "by={by} labels={used} max_labels={max} full={full}");
@@ -209,11 +200,12 @@ pub(crate) fn show_labels(instance: &dyn Instance, out: &SeqFile) -> Result {
         return Ok(());
     };
     let labels = labelled.labels;
+    let used = labels.used();
     let mut buckets = KVVec::from_elem(0, histogram::BUCKETS, GFP_KERNEL)?;
     let memory = Labels::bytes(labels.max() as u32, Kernel::cpus());
-    labelled.show_head(out);
+    labelled.show_head(used, out);
     seq_print!(out, " memory={memory}\n");
-    for row in 0..labels.used() {
+    for row in 0..used {
         // Not published yet: its first delay is not counted yet, either.
         let Some((label, delays)) = labels.labelled(row) else {
             continue;

@@ -72,7 +72,7 @@ impl InstancePeriods {
         seq_print!(out, "begin={begin} end={end}");
         if let Some(labelled) = &labelled {
             seq_print!(out, " ");
-            labelled.show_head(out);
+            labelled.show_head(labelled.labels.used(), out);
         }
         seq_print!(out, "\nall");
         let all = 0..stats.sets();
