@@ -21,15 +21,14 @@ pub(super) fn wanted(root: &ProcRoot, args: &HistArgs, name: &str) -> Result<Opt
     if !args.reset {
         return Ok(Some(current));
     }
-    // Exactly the period that ends is shown, unless another program has ended the next one already.
+    // Exactly the period that this ends is shown. Another program may reset before or after it.
     root.reset_period(name)?;
     let ended = root.previous_period(name)?;
     ensure!(
         ended.begin == current.begin,
-        "another program reset {name} at the same moment: the operations from {} to {} ns are in \
-         neither output, and the counts since the start are unaffected",
-        current.begin,
-        ended.begin
+        "another program reset {name} at the same moment: the period that started at {} ns cannot \
+         be shown; `latency-tracker hist {name}` still counts its operations",
+        current.begin
     );
     Ok(Some(ended))
 }
