@@ -575,7 +575,10 @@ fn hist_by_label_shows_the_rows_that_it_resets() {
         assert_eq!(lines[0], "slow, 4ns");
         let row: Vec<&str> = lines[2].split_whitespace().collect();
         assert_eq!(row[..2], ["dd", "4"]);
-        assert!(out.contains("(percentiles and MAX are upper bounds"), "{out}");
+        assert!(
+            out.contains("(percentiles and MAX are upper bounds"),
+            "{out}"
+        );
     }
 }
 

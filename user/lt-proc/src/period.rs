@@ -129,7 +129,11 @@ mod tests {
             ("begin=1\nall count=0 sum=0 buckets=\n", 1, "begin=1"),
             ("begin=1 end=2\n", 1, ""),
             (&format!("{HEAD}\n{ROWS}"), 2, "label"),
-            (&format!("{HEAD} by=comm\n{ALL}"), 1, "begin=5000 end=9000 by=comm"),
+            (
+                &format!("{HEAD} by=comm\n{ALL}"),
+                1,
+                "begin=5000 end=9000 by=comm",
+            ),
             (
                 &format!("{HEAD}\nall count=3 sum=70 buckets=64-72:1\n"),
                 2,

@@ -285,7 +285,9 @@ fn reading_and_resetting_while_others_count_loses_nothing() {
             }
         }
     });
-    let period = periods.get(Which::Current, &stats, u64::MAX, || ()).unwrap();
+    let period = periods
+        .get(Which::Current, &stats, u64::MAX, || ())
+        .unwrap();
     add(whole(&stats, &period));
     // Every delay is in one piece: all counters, from the creation to the end.
     assert_eq!(pieces, Content::of(&stats), "{resets} resets");
@@ -302,9 +304,15 @@ fn without_memory_nothing_is_reset() {
         Err(ENOMEM)
     );
     let period = periods.get(Which::Previous, &stats, 2, || ()).unwrap();
-    assert_eq!((period.times(), whole(&stats, &period).count()), ((0, 0), 0));
+    assert_eq!(
+        (period.times(), whole(&stats, &period).count()),
+        ((0, 0), 0)
+    );
     let period = periods.get(Which::Current, &stats, 2, || ()).unwrap();
-    assert_eq!((period.times(), whole(&stats, &period).count()), ((0, 2), 1));
+    assert_eq!(
+        (period.times(), whole(&stats, &period).count()),
+        ((0, 2), 1)
+    );
     // From now on it needs none.
     assert_eq!(with_budget(0, || periods.reset(&stats, 3, || ())), Ok(()));
 }

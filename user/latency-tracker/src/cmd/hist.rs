@@ -204,12 +204,7 @@ fn show(
     out::line("")
 }
 
-fn footer(
-    percentiles: &[Percentile],
-    count: u64,
-    stats: &Stats,
-    time: Time<'_>,
-) -> Vec<String> {
+fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, time: Time<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     if percentiles.is_empty() {
         lines.push("no operation has ended yet".to_string());

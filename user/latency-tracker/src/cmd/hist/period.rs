@@ -15,7 +15,8 @@ pub(super) fn wanted(root: &ProcRoot, args: &HistArgs, name: &str) -> Result<Opt
     }
     ensure!(
         root.has_period(name),
-        "{name} has no file `period`: the loaded module is older than this command; load the new one"
+        "{name} has no file `period`: the loaded module is older than this command; load the new \
+         one"
     );
     let current = root.period(name)?;
     if !args.reset {
