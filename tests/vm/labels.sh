@@ -162,14 +162,14 @@ for name in d n o; do whole $name; done
 # in_period INSTANCE FILE: print the counts of a period: all, alpha, beta, other.
 in_period() { echo "$(count "$1" all "$2") $(count "$1" 'comm="alpha"' "$2") $(count "$1" 'comm="beta"' "$2") $(count "$1" other "$2")"; }
 control 'r syscall calls=chdir by=comm max_labels=2 threshold=10s'
-control 'n syscall calls=chdir threshold=10s'
+control 'plain syscall calls=chdir threshold=10s'
 assert_eq "$(in_period r period_previous)" "0 0 0 0" "before the first reset"
 /tmp/alpha 20
 /tmp/beta 30
 /tmp/gamma 7
 assert_eq "$(in_period r period)" "57 20 30 7" "since the creation"
 echo reset >$LT/r/period
-echo reset >$LT/n/period
+echo reset >$LT/plain/period
 assert_eq "$(in_period r period)" "0 0 0 0" "after a reset"
 /tmp/beta 5
 /tmp/gamma 3
@@ -182,9 +182,9 @@ adds_up /tmp/period_previous
 assert_eq "$(sed -n '1s/.*end=[0-9]* //p' /tmp/period)" "by=comm labels=2 max_labels=2 full=1" "the head"
 assert_eq "$(sed -n '1s/begin=\([0-9]*\) .*/\1/p' /tmp/period)" "$(sed -n '1s/.* end=\([0-9]*\) .*/\1/p' /tmp/period_previous)" \
 	"one period starts where the other ends"
-assert_eq "$(sed 's/ sum=.*//; s/[0-9]\{6,\}/T/g' $LT/n/period)" "begin=T end=T
+assert_eq "$(sed 's/ sum=.*//; s/[0-9]\{6,\}/T/g' $LT/plain/period)" "begin=T end=T
 all count=8" "without labels"
-assert_eq "$(count n all period_previous)" 57 "without labels, before the reset"
+assert_eq "$(count plain all period_previous)" 57 "without labels, before the reset"
 assert_eq "$(count r 'comm="alpha"') $(count r 'comm="beta"') $(count r other) $(stat r ended)" "20 35 10 65" "since the creation"
 whole r
 assert_eq "$(latency-tracker export --once | awk '/^latency_tracker_delay_seconds_count/ && /"r"/ { print $2 }')" 65 "exported"
@@ -209,7 +209,7 @@ kernel_says 'expected reset: "again' || fail 'the word at fault is not named'
 refused 'the previous period' sh -c "echo reset >$LT/r/period_previous"
 cmp $LT/r/period_previous /tmp/before || fail "a refused write reset something"
 control -r
-control -n
+control -plain
 
 # While operations end on both CPUs, they are in one period or the next: the pieces are the whole.
 rounds=$(many 20 5)
