@@ -101,11 +101,22 @@ for name, value in {"threshold": b"3ms\n", "enabled": b"0\n", "timeout": b"7s\n"
     fd = os.open(f"{LT}/here/{name}", os.O_WRONLY)
     each(f"a write to {name}", lambda: os.write(fd, value), reset, settings)
     os.close(fd)
-# The first reset allocates the snapshots.
-fd = os.open(f"{LT}/here/period", os.O_WRONLY)
-if each("a reset", lambda: os.write(fd, b"reset\n"), lambda _: None, settings) == 0:
-    fail("no reset was refused")
-os.close(fd)
+# The first reset of an instance allocates the snapshots, after the text of the write.
+period = []
+
+
+def renew():
+    while period:
+        os.close(period.pop())
+        control("-fresh")
+    control("fresh block threshold=1ms events=64")
+    period.append(os.open(f"{LT}/fresh/period", os.O_WRONLY))
+
+
+if each("a reset", lambda: os.write(period[0], b"reset\n"), lambda _: None, instances, renew) < 2:
+    fail("no reset was refused for lack of snapshots")
+os.close(period.pop())
+control("-fresh")
 
 for name in ("trackers", "version", "control", "here/stats", "here/histogram", "here/period", "here/pending", "here/threshold",
              "here/dev", "here/alerts", "here/wakeup", "alerts", "wakeup"):
