@@ -12,7 +12,7 @@ use crate::{
     engine::{
         delays::Delays,
         histogram,
-        labels::LABELS_MAX,
+        labels::{Labels, LABELS_MAX},
         periods::{Periods, Which},
         platform::Platform,
         stats::Stats,
@@ -69,10 +69,11 @@ impl InstancePeriods {
         let period = periods.get(which, stats, Kernel::now(), cond_resched)?;
         let (begin, end) = period.times();
         let labelled = Labelled::of(&*self.instance, stats);
+        let used = stats.labels().map_or(0, Labels::used);
         seq_print!(out, "begin={begin} end={end}");
         if let Some(labelled) = &labelled {
             seq_print!(out, " ");
-            labelled.show_head(labelled.labels.used(), out);
+            labelled.show_head(used, out);
         }
         seq_print!(out, "\nall");
         let all = 0..stats.sets();
@@ -81,7 +82,7 @@ impl InstancePeriods {
             return Ok(());
         };
         let mut is_shown = [false; SETS_MAX];
-        for row in 0..labelled.labels.used() {
+        for row in 0..used {
             let set = Stats::set_of(row);
             let delays = period.of(set..set + 1);
             if delays.count() == 0 {
