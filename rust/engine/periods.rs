@@ -12,10 +12,10 @@
 //! compares them with other counters, never sees them decrease. A period has no extremes, which no
 //! difference of snapshots can give.
 //!
-//! The sum and the buckets of a set are different words, read one after the other. Each is exact. But
-//! if a delay ends during a reset, its count may be in one period, and its time in the other.
+//! The sum and the buckets of a set are different words, read one after the other. Each is exact,
+//! but a delay that ends during a reset may have its count in one period and its time in the other.
 //!
-//! An instance has the memory for snapshots once it is reset or its current period is read.
+//! The memory for snapshots is allocated when a period is first read, or ended by a reset.
 //!
 //! # Contexts
 //!

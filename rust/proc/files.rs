@@ -368,7 +368,7 @@ impl Text for MeasureFile {
     }
 }
 
-/// Executes a write to the file of a period. Only the file of the current one `resets`.
+/// Executes a write to the file of a period or profile. Only that of the current one `resets`.
 fn write_reset(text: &[u8], resets: bool, reset: impl FnOnce() -> Result) -> Result {
     // The file mode stops most users, but not root.
     if !resets {

@@ -134,7 +134,7 @@ true value. With --by, each delay is in one row: that of its label or, if all\n\
 labels of the instance are taken (max_labels=), in `other`, the last row. The\n\
 row with the longest total is first.\n\n\
 --reset shows exactly the operations that it resets: each operation is in its\n\
-output or in the next one, and in no other. Everything else counts on since the\n\
+output or in the next one, and in no other. All other counts continue from the\n\
 start of the instance: hist without these options, top, export, the counters."
     )]
     Hist(HistArgs),
