@@ -160,6 +160,26 @@ fn counters_themselves_are_not_reset() {
     assert_eq!((period.times(), period.of(0..1).count()), ((9, 10), 0));
 }
 
+/// The words of a sum wrap at 2^64 ns, within a period, too.
+#[test]
+fn the_sum_of_a_period_may_exceed_64_bits() {
+    const LONG: u64 = (1 << 60) + 1;
+    let stats = off_guard(|| Stats::new::<Numa>().unwrap());
+    let mut periods = Periods::new(0);
+    let count_long = |number: usize| {
+        on::<Numa, _>(3, |guard| {
+            for _ in 0..number {
+                count(&stats, guard, 0, LONG);
+            }
+        });
+    };
+    count_long(7);
+    periods.reset(&stats, 1, || ()).unwrap();
+    count_long(20);
+    let period = periods.get(Which::Current, &stats, 2, || ()).unwrap();
+    assert_eq!(period.of(0..1).sum(), 20 * u128::from(LONG));
+}
+
 /// A delay that is counted between two sets of the snapshot is in the next period if its set was
 /// already read, and else in the one that ends.
 #[test]
