@@ -3,7 +3,7 @@
 #
 # by=: each value of a field has exactly the delays of its operations, the first values that come have rows of their own,
 # and all further ones are in `other`; the rows together are the histogram, to the last delay. Every value of by that a
-# tracker lists can be used; others are refused, and the fields are named. Periods: each delay is in exactly one, also if
+# tracker lists can be used; others are refused, and the fields are named. Periods: each delay is in exactly one, even if
 # operations end during a reset, in its row and in the whole; everything else counts since the creation.
 # kernels: stock rt
 # cpus: 2
@@ -199,7 +199,7 @@ assert_eq "$(in_period r period) $(in_period r period_previous)" "0 0 0 0 8 0 5 
 latency-tracker hist r --by --reset >/tmp/out
 assert_eq "$(sed -n '3p' /tmp/out | awk '{ print $1, $2 }')" "alpha 4" "hist --by --reset"
 latency-tracker hist r --since-reset | grep -q 'no operation has ended' || fail "something after the reset"
-latency-tracker hist r | grep -q '^ended 69 ' || fail "hist does not count on"
+latency-tracker hist r | grep -q '^ended 69 ' || fail "hist was reset, too"
 ! latency-tracker hist --reset 2>/dev/null || fail "a reset of all"
 
 # Refusals change nothing.
