@@ -5,7 +5,8 @@
 # what woke it: an interrupt. The alert of a task that waits for a pipe names the writer, and where
 # it wrote. Neither is reported if it takes longer than max=, or by an instance that tracks only
 # preempted tasks.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1
