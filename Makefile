@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The entry point. `make help` lists the targets; each is a script of scripts/ or tests/ that says more with --help.
+# The entry point. `make help` lists the targets; each runs a script in scripts/ or tests/, which has --help.
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
@@ -8,16 +8,16 @@
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
-# make test-long K=kcsan runs it on that kernel only, K=rest what make test leaves out, K=small of it, a kernel of our own configuration, K=models the models, K=fuzz the traces; make test K=trixie-backports, some tests on that suite's kernels
+# make test-long K=PART runs one part: rest (what make test leaves out), small (of these, host/own-kernel alone), models, fuzz, or the stress on stock, rt, debug or kcsan; make test K=trixie-backports runs some tests on that suite's kernels
 K ?=
-# make test A=arm64, or rt-arm64, runs those tests that are for this architecture on a kernel of it, in an emulated machine; make deb A=arm64 makes packages for it
+# make test A=arm64 (or rt-arm64) runs the tests that support arm64, in an emulated machine; make deb A=arm64 makes packages for arm64
 A ?=
 # make bench B=engine runs that part; J=FILE also writes the figures as JSON
 B ?=
 J ?=
 # make module KREL=... builds for that kernel: a release, stock, rt or debug
 KREL ?=
-# make KDIR=DIRECTORY builds the module alone, in the build directory of a kernel of your own, in-tree or of O=, and sets nothing up
+# make KDIR=DIRECTORY builds only the module, for a kernel of your own, and sets nothing up; DIRECTORY is its source, or the directory of O=
 KDIR ?=
 # make module TRACKERS='wakeup irq' builds a module with these trackers only
 TRACKERS ?=
@@ -34,10 +34,10 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 place = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' KREL='$(KREL)'
 
-# the command that a script that needs root tells the user to run
+# the command that scripts print, to be run again as root
 export LT_COMMAND := make $(MAKECMDGOALS)
 
-# A path is a kernel's build directory: nothing that needs the environment
+# KDIR, or a KREL that is a path, is a kernel's build directory: only the module is built, without the environment
 own := $(KDIR)$(findstring /,$(KREL))$(and $(KREL),$(wildcard $(KREL)/.))
 all: module $(if $(own),,user) ## build the kernel module and the commands [KDIR=: the module for a kernel of your own]
 

@@ -16,14 +16,16 @@
  *
  * All times are nanoseconds of CLOCK_MONOTONIC (ktime_get_mono_fast_ns()).
  *
- * Contexts: create, destroy, clear, synchronize and the setters, except for the
- * threshold, sleep; in a callback they are refused. All other functions may be
- * called in any context, including NMI, and under the runqueue lock; they do not
- * sleep, lock, allocate or wake. The callback runs in the context of the call that
- * ends the event, or in a kernel thread if an event times out, with preemption off;
- * it must not sleep. It may end events, whose callbacks are then nested in it. If
- * LATENCY_TRACKER_NESTED_MAX callbacks are nested on a stack, a further one is not
- * called, but counted as "nested".
+ * Contexts: create, destroy, clear, synchronize, set_timeout and set_enabled may
+ * sleep, and are refused in a callback. All other functions may be called in any
+ * context, including NMI, and under the runqueue lock; they do not sleep, lock,
+ * allocate or wake.
+ *
+ * The callback runs with preemption off and must not sleep. Its context is that of
+ * the call that ends the event, or a kernel thread if the event times out. It may
+ * end events, whose callbacks are then nested in it. If LATENCY_TRACKER_NESTED_MAX
+ * callbacks are nested on a stack, a further one is counted as "nested" instead of
+ * being called.
  */
 #ifndef _LATENCY_TRACKER_H
 #define _LATENCY_TRACKER_H
@@ -76,9 +78,9 @@ enum latency_tracker_reason {
  * @priv: as in struct latency_tracker_config
  * @key: the key
  * @data: the private data of the event
- * @start: when it began
- * @end: when it ended; @start, if it ended before that (@delay is 0); for a timeout,
- *	when the timeout was noticed
+ * @start: when the event began
+ * @end: when the event ended, or when its timeout was noticed; if the end precedes
+ *	the start, @end is @start, and @delay is 0
  * @delay: from @start to @end
  * @threshold: the threshold or timeout that @delay was compared with
  * @id: as passed to the function that ended the event; 0 for a timeout
@@ -86,10 +88,10 @@ enum latency_tracker_reason {
  * @data_size: the size of @data in bytes
  * @reason: why the callback is called
  *
- * All of it is valid until the callback returns; @key and @data point to copies.
- * The event has ended already, except for a timeout, and exactly one caller has
+ * The report is valid until the callback returns; @key and @data point to copies.
+ * Unless this is a timeout, the event has already ended, and exactly one caller has
  * ended it. An event that times out may end while the callback runs, or just
- * before it starts; that end has then returned LATENCY_TRACKER_ENDED_REPORTING.
+ * before it starts; that end then returns LATENCY_TRACKER_ENDED_REPORTING.
  * New fields go last.
  */
 struct latency_tracker_report {
@@ -113,9 +115,9 @@ typedef void (*latency_tracker_fn)(const struct latency_tracker_report *report);
  * enum latency_tracker_ended - what an end returns, besides 0 and errors
  * @LATENCY_TRACKER_ENDED_REPORTING: the event has ended, but the callback for
  *	its timeout is running, or about to start: on another CPU, or in the code
- *	that the caller interrupts or is called by. The object behind the key or the
- *	data must not be freed at once, but with kfree_rcu() or call_rcu(), or after
- *	synchronize_rcu() or latency_tracker_synchronize(): callbacks run with
+ *	that the caller interrupts or is called by. Do not free the object behind the
+ *	key or the data at once: use kfree_rcu() or call_rcu(), or first call
+ *	synchronize_rcu() or latency_tracker_synchronize(). Callbacks run with
  *	preemption off, which is an RCU read-side critical section.
  */
 enum latency_tracker_ended {
@@ -147,21 +149,21 @@ enum latency_tracker_flags {
  * @owner: THIS_MODULE, not NULL
  * @name: the name of the instance, up to 31 letters, digits, '_' and '-', not
  *	beginning with a digit
- * @priv: for the callback
+ * @priv: passed to the callback
  * @callback: called for late events, or NULL
  * @threshold: report delays longer than this; ~0ULL for none
  * @timeout: report an event that has not ended after this time, once; 0 for never
- * @min_event_timeout: the shortest timeout of a single event, which determines
- *	how often they are checked; 0 if events have no timeouts of their own
+ * @min_event_timeout: the shortest timeout of its own that an event may have; it
+ *	determines how often timeouts are checked; 0 if no event has one
  * @key_size: the size of keys in bytes, 1 to LATENCY_TRACKER_KEY_MAX
  * @data_size: the private data of an event in bytes, up to
  *	LATENCY_TRACKER_DATA_MAX
- * @capacity: how many events can be live at once, at first
- * @max_capacity: how many after growing; 0 for @capacity
+ * @capacity: how many events can be live at once, initially
+ * @max_capacity: how many can be live after growing; 0 for @capacity
  * @flags: of enum latency_tracker_flags
  *
- * Start with LATENCY_TRACKER_CONFIG(name). @threshold and @timeout, and whether
- * the tracker is on, can be changed later, also in /proc.
+ * Start with LATENCY_TRACKER_CONFIG(name). The threshold and the timeout can be
+ * changed later, and the tracker can be turned off and on, also through /proc.
  */
 struct latency_tracker_config {
 	size_t size;
@@ -183,8 +185,8 @@ struct latency_tracker_config {
  * LATENCY_TRACKER_CONFIG - initialise a configuration with its defaults
  * @_name: the name
  *
- * The defaults: keys of a long, no data, 4096 events, a threshold of 1 ms, no
- * timeout, no callback. Fields that follow override:
+ * The defaults: keys the size of a long, no data, 4096 events, a threshold of 1 ms,
+ * no timeout, no callback. Fields that follow override the defaults:
  *
  *	struct latency_tracker_config config = {
  *		LATENCY_TRACKER_CONFIG("my_driver"),
@@ -203,13 +205,14 @@ struct latency_tracker_config {
  * latency_tracker_create() - create an enabled tracker
  * @config: the configuration; not needed afterwards
  *
- * The module that exports this cannot be unloaded until the tracker is
+ * The module that exports this function cannot be unloaded until the tracker is
  * destroyed.
  *
- * Context: task, sleeps.
+ * Context: task, may sleep.
  * Return: the tracker, or an ERR_PTR: -EINVAL for an invalid configuration (the
  * kernel log says why), -EEXIST if there is an instance with this name, -ENOMEM,
- * -E2BIG if @config has fields that this version does not know.
+ * -E2BIG if @config sets fields that this version does not have, -EDEADLK in a
+ * callback.
  */
 struct latency_tracker *
 latency_tracker_create(const struct latency_tracker_config *config);
@@ -218,44 +221,44 @@ latency_tracker_create(const struct latency_tracker_config *config);
  * latency_tracker_destroy() - remove a tracker
  * @tracker: the tracker, or NULL, or an ERR_PTR
  *
- * First unregister all probes that use it, and return all references. This waits
- * for calls that are still running in sections with preemption off (an RCU and a
- * tracepoint grace period), for callbacks and for readers of its files. Pending
- * events are dropped and counted.
+ * First unregister all probes that use the tracker, and return all references. The
+ * function waits for calls that are still running with preemption off (an RCU and
+ * a tracepoint grace period), for callbacks, and for readers of the tracker's
+ * files. Pending events are dropped and counted.
  *
  * Leaked references are reported in the kernel log; the memory of the tracker is
- * then not freed, so that they can still be read and returned. A module that is
- * unloaded without destroying its trackers is named there, and its trackers are
- * destroyed.
+ * then not freed, so that they can still be read and returned, and the module that
+ * exports this function can no longer be unloaded. If a module is unloaded without
+ * destroying its trackers, they are destroyed, and the kernel log names them.
  *
- * Context: task, sleeps. In a callback it is refused: the kernel log has a message,
- * and the tracker is left unchanged.
+ * Context: task, may sleep. In a callback it is refused: the kernel log has a
+ * message, and the tracker is left unchanged.
  */
 void latency_tracker_destroy(struct latency_tracker *tracker);
 
 /**
- * latency_tracker_event_in_at() - an operation begins
+ * latency_tracker_event_in_at() - start an operation
  * @tracker: the tracker
  * @key: its key
  * @key_size: the size of the key; the tracker's key_size, or, with
  *	LATENCY_TRACKER_VARIABLE_KEYS, from 1 to key_size
  * @data: the private data, data_size bytes of it, or NULL for zeros
- * @start: when it began; 0 for now
+ * @start: when the operation began; 0 for now
  * @timeout: the event's own timeout, at least the tracker's min_event_timeout, or
  *	LATENCY_TRACKER_NO_TIMEOUT; 0 for the tracker's
  *
- * With LATENCY_TRACKER_UNIQUE, of two events of a key the one with the later
- * @start stays, whichever call came first. The callback for the timeout of the
- * replaced event may be running when this returns, or about to start: free its object
- * as after LATENCY_TRACKER_ENDED_REPORTING.
+ * With LATENCY_TRACKER_UNIQUE, of two events with the same key, the one with the
+ * later @start stays, whichever call came first. When the function returns, the
+ * callback for the timeout of the replaced event may be running or about to start:
+ * free the object behind that event as after LATENCY_TRACKER_ENDED_REPORTING.
  *
  * An event with a @start in the past may already have timed out. The next search
- * for timeouts finds it, which is at most one min_event_timeout (or timeout, if
- * that is shorter) away.
+ * for timeouts finds it. That search is at most one min_event_timeout away, or one
+ * timeout if that is shorter.
  *
- * Without LATENCY_TRACKER_UNIQUE a key can have about 200 live events, so that no
- * call takes long, plus 8 for each time that the capacity has grown while they
- * were live.
+ * Without LATENCY_TRACKER_UNIQUE, a key can have about 200 live events, plus 8 for
+ * each time that the capacity has grown while they were live. This limit keeps
+ * every call short.
  *
  * Context: any.
  * Return: 0; -ENOSPC if the pool is full (counted); -EBUSY if too many events of
@@ -267,7 +270,7 @@ int latency_tracker_event_in_at(struct latency_tracker *tracker, const void *key
 				u64 timeout);
 
 /**
- * latency_tracker_event_in() - an operation begins now
+ * latency_tracker_event_in() - start an operation now
  * @tracker: the tracker
  * @key: its key
  * @key_size: the size of the key
@@ -284,12 +287,12 @@ static inline int latency_tracker_event_in(struct latency_tracker *tracker,
 }
 
 /**
- * latency_tracker_event_in_get() - an operation begins; get a reference to it
+ * latency_tracker_event_in_get() - start an operation and get a reference to it
  * @tracker: the tracker
  * @key: its key
  * @key_size: the size of the key
  * @data: the private data or NULL
- * @start: when it began; 0 for now
+ * @start: when the operation began; 0 for now
  * @timeout: the event's own timeout; 0 for the tracker's
  *
  * Context: any.
@@ -301,24 +304,25 @@ latency_tracker_event_in_get(struct latency_tracker *tracker, const void *key,
 			     u64 timeout);
 
 /**
- * latency_tracker_event_out_at() - an operation ends
+ * latency_tracker_event_out_at() - end an operation
  * @tracker: the tracker
  * @key: its key
  * @key_size: the size of the key
  * @id: for the callback: which of several kinds of end this is
- * @end: when it ended; 0 for now
+ * @end: when the operation ended; 0 for now
  *
- * Ends one event of this key, any of them if there are several. Exactly one of
- * all callers that try to end an event succeeds, and for that one the callback is
- * called if the event is late, before this returns. An end before the start, or
+ * Ends one event of this key; any of them, if there are several. If several callers
+ * try to end an event, exactly one succeeds. If the event is late, the callback is
+ * called before that caller's call returns. An end before the start, or
  * 2^63 ns (292 years) or more after it, is counted as "negative". It is not reported,
  * unless the event had timed out: then it is LATENCY_TRACKER_LATE with a delay of 0,
  * so that each reported timeout is followed by an end.
  *
- * After 0 no callback for this event is running or will start: the object behind
- * its key or data may be freed. After LATENCY_TRACKER_ENDED_REPORTING the callback
- * for its timeout may be running, or about to start, see there. This holds for any
- * caller, even in an NMI that interrupts the callback, and in the callback itself.
+ * If the result is 0, no callback for this event is running or will start: the
+ * object behind its key or data may be freed. If the result is
+ * LATENCY_TRACKER_ENDED_REPORTING, the callback for its timeout may be running or
+ * about to start; see enum latency_tracker_ended. This holds for any caller, even in
+ * an NMI that interrupts the callback, and in the callback itself.
  *
  * Context: any.
  * Return: 0; LATENCY_TRACKER_ENDED_REPORTING (1); -ENOENT if no event of this key
@@ -329,7 +333,7 @@ int latency_tracker_event_out_at(struct latency_tracker *tracker,
 				 u64 end);
 
 /**
- * latency_tracker_event_out() - an operation ends now
+ * latency_tracker_event_out() - end an operation now
  * @tracker: the tracker
  * @key: its key
  * @key_size: the size of the key
@@ -346,16 +350,16 @@ static inline int latency_tracker_event_out(struct latency_tracker *tracker,
 }
 
 /**
- * latency_tracker_event_out_all() - all operations of a key end
+ * latency_tracker_event_out_all() - end all operations of a key
  * @tracker: the tracker
  * @key: the key
  * @key_size: the size of the key
  * @id: for the callback, which is called for each late event
  * @end: when they ended; 0 for now
  *
- * The callbacks for timeouts of some of them may be running or about to start; free
- * their objects as after LATENCY_TRACKER_ENDED_REPORTING. To get this result for
- * each event, end them with latency_tracker_for_each() and
+ * The callbacks for the timeouts of some events may be running or about to start;
+ * free the objects behind all of them as after LATENCY_TRACKER_ENDED_REPORTING. To
+ * get a result for each event, end the events with latency_tracker_for_each() and
  * latency_tracker_event_out_event().
  *
  * Context: any.
@@ -366,15 +370,15 @@ int latency_tracker_event_out_all(struct latency_tracker *tracker,
 				  u64 end);
 
 /**
- * latency_tracker_event_out_event() - the operation of this event ends
+ * latency_tracker_event_out_event() - end the operation of a referenced event
  * @tracker: the tracker
  * @event: a reference, which the caller keeps
  * @id: for the callback
- * @end: when it ended; 0 for now
+ * @end: when the operation ended; 0 for now
  *
  * Context: any.
- * Return: as latency_tracker_event_out_at(); -ENOENT if it had ended before,
- * which is not counted again.
+ * Return: as latency_tracker_event_out_at(); -ENOENT if the event had ended before,
+ * which is not counted as "unmatched".
  */
 int latency_tracker_event_out_event(struct latency_tracker *tracker,
 				    struct latency_tracker_event *event, u64 id,
@@ -387,8 +391,8 @@ int latency_tracker_event_out_event(struct latency_tracker *tracker,
  * @key_size: the size of the key
  *
  * A reference keeps the event's memory, but does not keep the event alive: any
- * caller can end it, and it can be read after that. A referenced event that has
- * ended still takes room in the pool.
+ * caller can end the event, and the reference can still be used to read it. A
+ * referenced event that has ended still takes room in the pool.
  *
  * Context: any.
  * Return: a reference; ERR_PTR(-ENOENT); ERR_PTR(-EBUSY) if there are
@@ -420,7 +424,7 @@ void latency_tracker_event_put(struct latency_tracker *tracker,
 			       struct latency_tracker_event *event);
 
 /**
- * latency_tracker_event_is_live() - whether this event has not ended
+ * latency_tracker_event_is_live() - check whether an event has not ended
  * @tracker: the tracker
  * @event: a reference
  *
@@ -430,7 +434,7 @@ bool latency_tracker_event_is_live(struct latency_tracker *tracker,
 				   struct latency_tracker_event *event);
 
 /**
- * latency_tracker_event_start() - when an event began
+ * latency_tracker_event_start() - get the start time of an event
  * @tracker: the tracker
  * @event: a reference
  *
@@ -476,12 +480,13 @@ int latency_tracker_event_data(struct latency_tracker *tracker,
  * @key: the key
  * @key_size: the size of the key
  * @visit: called for each event with a reference that is valid during the call
- *	(get one more to keep it), until it does not return 0. Preemption is off. It
- *	may call any function that does not sleep, and may end the event.
+ *	(get one more to keep it), until @visit returns a value other than 0. It runs
+ *	with preemption off, may call any function that does not sleep, and may end
+ *	the event.
  * @arg: for @visit
  *
- * Each event that is live all the time is visited, once, except for one that has
- * too many references already.
+ * Each event that is live throughout is visited exactly once, unless it already has
+ * the maximum number of references.
  *
  * Context: any.
  * Return: how many were visited; -EINVAL.
@@ -497,10 +502,11 @@ int latency_tracker_for_each(struct latency_tracker *tracker, const void *key,
  * latency_tracker_clear() - drop all live events
  * @tracker: the tracker
  *
- * They are counted as "cleared", and not reported. Events that begin meanwhile may
- * stay. When this returns, no callback of a dropped event is running.
+ * The events are counted as "cleared", and not reported. Events that begin meanwhile
+ * may stay. When the function returns, no callback of a dropped event is running.
  *
- * Context: task, sleeps. In a callback it is refused, as destroy is.
+ * Context: task, may sleep. In a callback it is refused: the kernel log has a
+ * message, and nothing is dropped.
  * Return: how many events were dropped.
  */
 u64 latency_tracker_clear(struct latency_tracker *tracker);
@@ -533,19 +539,20 @@ void latency_tracker_set_threshold(struct latency_tracker *tracker, u64 ns);
  * @ns: report events that have not ended after this time; 0 for never. It also
  *	applies to pending events.
  *
- * Context: task, sleeps.
- * Return: 0; -ERANGE for more than a year; -ENODEV if it is being destroyed;
- * -EDEADLK in a callback.
+ * Context: task, may sleep.
+ * Return: 0; -ENOMEM; -ERANGE for more than a year; -ENODEV if the tracker is being
+ * destroyed; -EDEADLK in a callback.
  */
 int latency_tracker_set_timeout(struct latency_tracker *tracker, u64 ns);
 
 /**
  * latency_tracker_set_enabled() - turn a tracker on or off
  * @tracker: the tracker
- * @on: off drops what is pending, after callbacks have returned
+ * @on: false also drops the pending events, after running callbacks have returned
  *
- * Context: task, sleeps.
- * Return: 0; -ENOMEM; -ENODEV if it is being destroyed; -EDEADLK in a callback.
+ * Context: task, may sleep.
+ * Return: 0; -ENOMEM; -ENODEV if the tracker is being destroyed; -EDEADLK in a
+ * callback.
  */
 int latency_tracker_set_enabled(struct latency_tracker *tracker, bool on);
 

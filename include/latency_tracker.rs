@@ -3,11 +3,11 @@
 //! A safe interface to include/latency_tracker.h for Rust modules.
 //!
 //! Include it in your module with `#[path = ".../latency_tracker.rs"] mod latency_tracker;` and
-//! link against the module's symbols (`KBUILD_EXTRA_SYMBOLS`). The header documents each function
-//! and the contexts in which it may be called.
+//! link against latency_tracker's symbols (`KBUILD_EXTRA_SYMBOLS`). The header documents each
+//! function and the contexts in which it may be called.
 //!
-//! Probes can share a [`Tracker`]. Dropping it destroys it. An [`Event`] is a reference that
-//! borrows its tracker, so no reference outlives the tracker.
+//! Probes can share a [`Tracker`]. Dropping a tracker destroys it. An [`Event`] is a reference
+//! that borrows its tracker, so no reference outlives the tracker.
 
 #![allow(dead_code, reason = "not every module needs all of it")]
 
@@ -123,7 +123,7 @@ pub(crate) const VARIABLE_KEYS: u32 = 1 << 2;
 /// Keys appear in /proc as they are.
 pub(crate) const SHOW_KEYS: u32 = 1 << 3;
 
-/// The configuration of a tracker, with the names of `struct latency_tracker_config`.
+/// The configuration of a tracker, with fields of `struct latency_tracker_config`.
 pub(crate) struct Options {
     pub(crate) key_size: u32,
     pub(crate) capacity: u32,
@@ -151,7 +151,7 @@ impl Default for Options {
 pub(crate) enum Reason {
     Threshold,
     Timeout,
-    /// The end of an event that had timed out; with a delay of 0 if it precedes the start.
+    /// The end of an event that had timed out. If the end precedes the start, the delay is 0.
     Late,
 }
 
@@ -165,7 +165,7 @@ pub(crate) enum Ended {
     Reporting,
 }
 
-/// A report, with the names of `struct latency_tracker_report`.
+/// A report, with fields of `struct latency_tracker_report`.
 pub(crate) struct Report<'a, const D: usize> {
     pub(crate) reason: Reason,
     pub(crate) key: &'a [u8],
@@ -183,7 +183,7 @@ pub(crate) trait Late<const D: usize>: 'static {
     fn late(report: &Report<'_, D>);
 }
 
-/// A tracker whose events have `D` words of data. Dropping it sleeps.
+/// A tracker whose events have `D` words of data. Dropping it may sleep.
 ///
 /// # Invariants
 ///
@@ -199,7 +199,7 @@ unsafe impl<const D: usize, L: Late<D>> Send for Tracker<D, L> {}
 unsafe impl<const D: usize, L: Late<D>> Sync for Tracker<D, L> {}
 
 impl<const D: usize, L: Late<D>> Tracker<D, L> {
-    /// Creates an enabled tracker. Errors as for `latency_tracker_create`. Sleeps.
+    /// Creates an enabled tracker. Fails as `latency_tracker_create` does. May sleep.
     pub(crate) fn new(module: &ThisModule, name: &CStr, options: &Options) -> Result<Self> {
         let config = RawConfig {
             size: size_of::<RawConfig>(),
@@ -258,8 +258,8 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
         to_result(unsafe { latency_tracker_event_in_at(self.raw.as_ptr(), bytes, len, data, 0, 0) })
     }
 
-    /// Starts an operation at `start`, with its own timeout (0 for none), and returns a
-    /// reference to the event. Any context.
+    /// Starts an operation at `start` (0 for now), with its own timeout (0 for the tracker's),
+    /// and returns a reference to the event. Any context.
     pub(crate) fn event_in_get(
         &self,
         key: &[u8],
@@ -283,13 +283,13 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
     }
 
     /// Waits until the callbacks of all events that had ended have returned. `EDEADLK` in a
-    /// callback. Sleeps.
+    /// callback. May sleep.
     pub(crate) fn synchronize(&self) -> Result {
         // SAFETY: By the type invariant.
         to_result(unsafe { latency_tracker_synchronize(self.raw.as_ptr()) })
     }
 
-    /// Returns a reference to a live event. Fails with `ENOENT` or `EBUSY`. Any context.
+    /// Returns a reference to a live event. Fails with `ENOENT`, `EBUSY` or `EINVAL`. Any context.
     pub(crate) fn lookup(&self, key: &[u8]) -> Result<Event<'_, D, L>> {
         let (bytes, len) = (key.as_ptr().cast(), key.len());
         // SAFETY: By the type invariant; the key has the given length.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * latency_tracker_work.h: mark the start and the end of a program's work for
- * latency-tracker. A cookie identifies the work. For C and C++ programs; there
- * is no library to link.
+ * latency-tracker. A cookie identifies the work. This header is for C and C++
+ * programs; there is no library to link.
  *
  *	struct latency_tracker_work work;
  *
@@ -13,13 +13,14 @@
  *	latency_tracker_work_done(&work, "order 4711", 10);
  *
  * Instances of the tracker tree with end=work follow the work, starting from the
- * interrupt or timer that woke the task that begins it. Without such an instance
- * a mark is refused (-ENODEV) and costs a system call. A cookie is 1 to 64
- * arbitrary bytes; a newline at its end is ignored.
+ * interrupt or timer that woke the task that begins it. If there is no such
+ * instance, a mark costs one system call, and fails with -ENODEV. A cookie is 1 to
+ * 64 arbitrary bytes; a newline at its end is ignored.
  * See Documentation/trackers/tree.md.
  *
- * All functions return 0 or a negative errno. A mark is one write(2): any number
- * of threads may share a struct latency_tracker_work.
+ * latency_tracker_work_close() returns nothing. All other functions return 0 or a
+ * negative errno. A mark is one write(2): any number of threads may share a
+ * struct latency_tracker_work.
  */
 #ifndef LATENCY_TRACKER_WORK_H
 #define LATENCY_TRACKER_WORK_H
@@ -35,7 +36,7 @@
 /* The longest cookie, in bytes. */
 #define LATENCY_TRACKER_COOKIE_MAX	64
 
-/* Where work is marked. */
+/* The files to which marks are written. */
 struct latency_tracker_work {
 	int begin;
 	int done;
@@ -53,10 +54,10 @@ static inline void latency_tracker_work_close(struct latency_tracker_work *work)
 }
 
 /*
- * Opens the files for marks: those of one instance, or, if it is NULL, of all
+ * Opens the files for marks of one instance, or, if @instance is NULL, of all
  * instances with end=work. -ENOENT if the module is not loaded, or the instance
- * does not exist or has another end; -EACCES or -EPERM for users who may not
- * mark work. After a failure marks are refused.
+ * does not exist or does not have end=work; -EACCES or -EPERM for users who may
+ * not mark work. After a failure, marks are refused.
  */
 static inline int latency_tracker_work_open(struct latency_tracker_work *work,
 					    const char *instance)
@@ -105,7 +106,7 @@ latency_tracker_work_mark(const struct latency_tracker_work *work, int fd,
 	return write(fd, line, head + len) < 0 ? -errno : 0;
 }
 
-/* Marks the start. -ENODEV without an instance, -ENOSPC if one has no room. */
+/* Marks the start. -ENODEV without an instance, -ENOSPC if an instance is full. */
 static inline int
 latency_tracker_work_begin(const struct latency_tracker_work *work,
 			   const void *cookie, size_t len)
@@ -114,7 +115,7 @@ latency_tracker_work_begin(const struct latency_tracker_work *work,
 					 len);
 }
 
-/* Marks the end. An unknown cookie is no error. */
+/* Marks the end. An unknown cookie is not an error. */
 static inline int
 latency_tracker_work_done(const struct latency_tracker_work *work,
 			  const void *cookie, size_t len)

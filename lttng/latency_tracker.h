@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The events of latency_tracker for LTTng: as in
- * include/trace/events/latency_tracker.h, which says what they are.
+ * The events of latency_tracker for LTTng, the same as in
+ * include/trace/events/latency_tracker.h, which describes them.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM latency_tracker

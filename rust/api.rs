@@ -21,7 +21,7 @@
 //!
 //! # Contexts
 //!
-//! Functions for events: any. All other functions sleep.
+//! Functions for events, and `set_threshold`: any. All other functions may sleep.
 
 use crate::{
     alert::{
@@ -59,7 +59,7 @@ pub(crate) const DATA_MAX: usize = 256;
 /// Maximum length of a key of two words, in bytes.
 const SHORT_KEY: usize = 16;
 
-/// An event's own timeout that never expires.
+/// The timeout of an event that must never time out.
 const NEVER: u64 = u64::MAX;
 
 /// The configuration of a module's tracker, after its checks.
@@ -77,8 +77,8 @@ pub(crate) struct Config {
     pub(crate) show_keys: bool,
 }
 
-/// Creates a tracker for a module, not enabled; returns the address for the module, and its
-/// instance. Sleeps; fails with `EINVAL` or `ENOMEM`.
+/// Creates a disabled tracker for a module. Returns the address that the module uses for it, and
+/// the instance. May sleep; fails with `EINVAL` or `ENOMEM`.
 pub(crate) fn create(
     name: Name,
     owner: Owner,
@@ -163,8 +163,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
         Ok((guard, or_now(start)))
     }
 
-    // The functions that start and end events are not inlined: otherwise all classes of `Any` would
-    // have the frame of the largest one.
+    // The functions that start and end events are not inlined: otherwise a call would need the
+    // stack frame of the largest class of `Any`, whatever its own.
 
     #[inline(never)]
     fn event_in(&self, key: &[u8], data: Option<&[u8]>, start: u64, timeout: u64) -> Result {
@@ -332,7 +332,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
 
     /// Reports a late event to the module, and as an alert. Any context.
     ///
-    /// A callback may call back into this function, so this path uses as little stack as possible:
+    /// A callback may end events, and so re-enter this function. This path therefore uses as little
+    /// stack as possible:
     /// the alert has a frame of its own.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<K, D>, id: u64) {
@@ -433,8 +434,8 @@ fn or_now(time: u64) -> u64 {
     }
 }
 
-/// Copies bytes into words, in memory order; the words must be zero. In place, which saves a copy
-/// and its space on the stack.
+/// Copies bytes into words, in memory order; the words must be zero. Works in place, which saves a
+/// copy and its space on the stack.
 #[inline(always)]
 fn to_words<const N: usize>(words: &mut [u64; N], bytes: &[u8]) {
     for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {

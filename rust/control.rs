@@ -2,10 +2,10 @@
 
 //! The one-line language of instances: `NAME TRACKER [key=value ...]`, `-NAME`.
 //!
-//! Internally, nearly every parameter is a number: nanoseconds, 0 or 1, a count, the index of a
-//! word, a device, the letters of a short name; a long name remains text. A [`Param`] defines its
-//! notation and its valid values. A whole line is checked before it takes effect, and an error is a
-//! [`Fault`] that quotes the word.
+//! Internally, nearly every value is a number: nanoseconds, 0 or 1, a count, the index of a word, a
+//! device, the letters of a short name. A long name remains text. A [`Param`] defines the notation
+//! and the valid values of a parameter. A whole line is checked before it takes effect. An error is
+//! a [`Fault`], which quotes the word at fault.
 
 use crate::{alert::record::NAME_MAX, text::Quoted};
 use kernel::{
@@ -55,11 +55,12 @@ pub(crate) enum Kind {
     /// A whole number up to `max`, or `all`, which is [`ALL`].
     Id { max: u64 },
     /// The name of a command, at most 15 bytes, or `all`, which is 0. The value is its bytes, the
-    /// first the lowest. Bytes that cannot be typed in a line are written as `\xHH`.
+    /// first the lowest. Spaces, control characters, bytes above `~`, and `\`, `*`, `?` and `,` are
+    /// written as `\xHH`.
     Comm,
-    /// A list of these names, separated by commas; a leading `!` means all but these, and `all` is
-    /// 0. At most [`names::MAX`] names. Each name has a code below 1023, which two names may share.
-    /// [`names::is_listed`] checks a code against the value.
+    /// A list of at most [`names::MAX`] of these names, separated by commas; a leading `!` means
+    /// all but the listed names, and `all` is 0. Each name has a code below 1023, which two names
+    /// may share. [`names::is_listed`] checks a code against the value.
     Names(&'static [(&'static str, u16)]),
     /// The name of a network device, in the notation of [`Kind::Comm`]; the device need not exist.
     NetDevice,
@@ -70,8 +71,8 @@ pub(crate) enum Kind {
     Function,
     /// A [`Kind::Function`], or `all`. Not required; `all` is not kept as text.
     FunctionOrAll,
-    /// A point that can be hit: `tracepoint:NAME`, of the kernel proper, `function:NAME`, at its
-    /// call, or `return:NAME`, at its return. A required text.
+    /// A point that can be hit: `tracepoint:NAME`, `function:NAME`, at its call, or `return:NAME`,
+    /// at its return, of the kernel or a module. A required text.
     Point,
     /// The values to take at a point, see [`fields`]. `empty` is the word for no values, if
     /// allowed.
@@ -96,13 +97,13 @@ const ALL_FUNCTIONS: &[u8] = b"all";
 /// The value of a parameter. Only names need the upper half.
 pub(crate) type Number = u128;
 
-/// The value of a [`Kind::Id`] or [`Kind::Cgroup`] parameter without a limit.
+/// The value of a [`Kind::Id`] or [`Kind::Cgroup`] parameter that is `all`.
 pub(crate) const ALL: u64 = u64::MAX;
 
 /// Maximum duration: a year, in nanoseconds.
 pub(crate) const DURATION_MAX: u64 = 365 * 24 * 3600 * 1_000_000_000;
 
-/// The value of a [`Kind::Disk`] parameter without a limit.
+/// The value of a [`Kind::Disk`] parameter that is `all`.
 pub(crate) const ALL_DEVICES: u64 = u64::MAX;
 
 const MINOR_BITS: u32 = 20;
@@ -204,7 +205,7 @@ impl<'a> Settings<'a> {
 }
 
 impl<'a> Iterator for Settings<'a> {
-    /// The key, the value, and both as one word.
+    /// The key and the value.
     type Item = core::result::Result<(&'a [u8], &'a [u8]), Fault<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -16,8 +16,9 @@
 //!
 //! An event that ends in time touches one cell, one bucket and the counters of this CPU. There is
 //! no lock, no allocation, no wake-up and no deferred work. An event is lost only when the pool is
-//! full, and then it is counted. If two CPUs end the same key, one gets the event and the other
-//! finds nothing; the winner is decided before anything is reported.
+//! full, or too many events of its key are live, and then it is counted. If two CPUs end the same
+//! key, one gets the event and the other finds nothing; the winner is decided before anything is
+//! reported.
 //!
 //! An [`Engine`] is generic over the size of key and data in words, so that hashing and comparing
 //! are inlined, and over the [`Platform`].
@@ -42,27 +43,29 @@
 //!   step, note     --> step.rs: for operations on which two CPUs work
 //!   lookup         --> held.rs: a reference, which keeps the cell
 //!
-//!   expire         --> pool.cells --> Event::peek --> old enough: report()
-//!   grow, reap     --> table, then pool
+//!   expire         --> pool.chunks --> Event::quick_check --> old enough: peek_at, report()
+//!   grow           --> table, then pool
+//!   reap           --> table
 //! ```
 //!
 //! # Contexts
 //!
 //! A function that takes a guard runs in any context, including NMI. [`Engine::growing`],
-//! [`Engine::clear`], [`Engine::grow`] and [`Engine::reap`] sleep.
+//! [`Engine::grow`] and [`Engine::reap`] may sleep. [`Engine::expire`] and [`Engine::clear`] visit
+//! all cells and take guards themselves; they are for tasks.
 //!
 //! # One module
 //!
-//! Each crate includes the engine with one line, so a new file changes none of them: the kernel
-//! module, its tests and benchmarks (tests/module, tests/bench/module), and user/engine and
-//! user/bench on the host. The engine uses only error codes and allocation flags of the kernel
-//! directly. Each crate supplies the rest: [`platform`], `crate::sys::atomic` and
-//! `crate::sys::memory`.
+//! The engine is part of several crates: the kernel module, its tests and benchmarks (tests/module,
+//! tests/bench/module), and, on the host, user/engine and user/bench. Each includes it with one
+//! line, which a new file of the engine does not change. The engine uses only error codes and
+//! allocation flags of the kernel directly. Each crate supplies an implementation of [`Platform`],
+//! and `crate::sys::atomic` and `crate::sys::memory`.
 //!
-//! The compiler looks for the children of a file included by path next to that file. This is why
-//! this file, and files of rust/engine with children, name paths.
+//! For a file included by path, the compiler looks for child modules next to that file. This is why
+//! this file, freelist.rs and rcu_ht.rs name the paths of their child modules.
 //!
-//! Documentation/design/engine.md argues why it is correct.
+//! Documentation/design/engine.md argues why the engine is correct.
 
 use crate::{
     engine::{
@@ -78,27 +81,27 @@ use crate::{
 };
 use kernel::prelude::*;
 
-#[path = "engine/event.rs"]
-pub(crate) mod event;
-#[expect(unsafe_code, reason = "denied on the host; inside the fence")]
-#[path = "freelist.rs"]
-pub(crate) mod freelist;
-#[path = "engine/hash.rs"]
-pub(crate) mod hash;
-// Not compiled for the models, which do not use it: an array of loom's atomics does not fit on a
-// thread's stack.
 #[path = "engine/delays.rs"]
 pub(crate) mod delays;
 #[path = "engine/draft.rs"]
 pub(crate) mod draft;
 #[path = "engine/end.rs"]
 mod end;
+#[path = "engine/event.rs"]
+pub(crate) mod event;
 #[path = "engine/expiry.rs"]
 mod expiry;
+#[expect(unsafe_code, reason = "denied on the host; inside the fence")]
+#[path = "freelist.rs"]
+pub(crate) mod freelist;
 #[path = "engine/growth.rs"]
 mod growth;
+#[path = "engine/hash.rs"]
+pub(crate) mod hash;
 #[path = "engine/held.rs"]
 pub(crate) mod held;
+// The models have a histogram of one bucket: an array of loom's atomics does not fit on a thread's
+// stack.
 #[cfg_attr(loom, path = "../user/engine/tests/loom/histogram.rs")]
 #[cfg_attr(not(loom), path = "engine/histogram.rs")]
 pub(crate) mod histogram;
@@ -158,7 +161,7 @@ pub(crate) enum Begin {
     Crowded,
 }
 
-/// An event that the caller has ended: the cell, and its last state.
+/// An event that the caller has claimed or just started: its cell, and its state at that moment.
 #[derive(Clone, Copy)]
 struct Won<'a> {
     found: Candidate<'a>,
@@ -169,13 +172,14 @@ struct Won<'a> {
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Creates an engine for `capacity` live events, which may grow to `max`, that reports delays
-    /// above `threshold` nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or
+    /// above `threshold` nanoseconds. May sleep; fails with `EINVAL` for an impossible capacity, or
     /// `ENOMEM`.
     pub(crate) fn growing(capacity: u32, max: u32, threshold: u64, seed: Seed) -> Result<Self> {
         Self::labelled(capacity, max, threshold, seed, None)
     }
 
-    /// Creates an engine, as [`Engine::growing`], that counts delays by label, if there are any.
+    /// Creates an engine, as [`Engine::growing`], that counts delays by label if there are
+    /// `labels`.
     pub(crate) fn labelled(
         capacity: u32,
         max: u32,
@@ -385,7 +389,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         cleared
     }
 
-    /// Passes copies of the live events to `see`, in no order, until it fails.
+    /// Passes copies of the live events to `see`, in no particular order, until `see` fails.
     pub(crate) fn each_pending(&self, mut see: impl FnMut(EventCopy<K, D>) -> Result) -> Result {
         for (_, event) in self.pool.cells() {
             if let Some((_, copy)) = event.peek() {
@@ -414,8 +418,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Raises the threshold to the delay of an end, so that only a longer one is late afterwards.
-    /// Returns whether the event must still be reported; if so, `late` has the threshold that this
-    /// call raised, if any.
+    /// Returns whether the event must still be reported. If this call has raised the threshold,
+    /// `late` gets the threshold from before.
     ///
     /// Of several concurrent ends, each either raises the threshold above all earlier delays or is
     /// not reported: the reported ends form a chain, in which the threshold of each is the delay of

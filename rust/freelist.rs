@@ -7,7 +7,7 @@
 //!            [hot]     [hot]          [hot]     [hot]         on a cache line of its own:
 //!            [stack]   [stack]        [stack]   [stack]       one cell, and some more
 //!               \         /              \         /
-//!              [ node 0 pool ]          [ node 1 pool ]       one stack a node
+//!              [ node 0 pool ]          [ node 1 pool ]       one stack per node
 //!               chunk 0, 2, ...          chunk 1, 3, ...      memory of that node
 //! ```
 //!
@@ -38,32 +38,32 @@
 //! between its reading in the first pass and its reading in the second (a hot word found empty
 //! twice with the same tag had nothing put in meanwhile, so it stayed empty), and in the moment
 //! between the passes all of them were empty. Every further pass is caused by the get or put of
-//! another party (lock-free). [`PASSES`] and [`LOOKS`] bound a search that other CPUs keep
+//! another caller (lock-free). [`PASSES`] and [`LOOKS`] bound a search that other CPUs keep
 //! disturbing: a pool that this many passes found exhausted is reported full without the proof.
 //!
-//! A search that has proved the pool exhausted leaves a note (exhausted.rs), which spares the next
-//! callers the search. A put that finds the note clears it.
+//! A search that has proved the pool exhausted leaves a note (exhausted.rs), so that later callers
+//! need not search. A put that finds the note clears it.
 //!
 //! # Growing
 //!
-//! A search that empties its node's pool below the low watermark, must steal, or finds nothing sets
-//! `wanted` and calls [`Platform::queue_memory_work`], once. A worker, which may sleep, then calls
-//! [`Freelist::grow`], which adds chunks: first the directory entry is filled, then the new cells
-//! are pushed, one by one. Chunks are freed only with the pool.
+//! A search requests growth if it leaves a node's pool below the low watermark, must steal, or
+//! finds nothing: it sets `wanted` and calls [`Platform::queue_memory_work`], once. A worker, which
+//! may sleep, then calls [`Freelist::grow`], which adds chunks: it fills a directory entry, then
+//! pushes the new cells, one by one. Chunks are freed only with the pool.
 //!
 //! # Contexts
 //!
 //! `get` and `put` may run anywhere, NMI included: an interrupt in the middle of a
-//! compare-and-swap loop changes the tag, and the loop retries. `new` and `grow` sleep.
+//! compare-and-swap loop changes the tag, and the loop retries. `new` and `grow` may sleep.
 //!
 //! # Orderings
 //!
-//! `put` releases the caller's accesses to the cell; `get` acquires them. A `get` is a full barrier
-//! as a writer, too: a CPU that sees a stack emptied by it also sees all that this CPU had seen
-//! before, which the argument about passes needs (Documentation/design/engine.md). A `put` is also
-//! a full barrier, before it reads the note of a search. A party that has an index sees its chunk:
-//! pushing releases the directory, and indices are passed on with release and acquire (here, and by
-//! the table).
+//! `put` releases the caller's accesses to the cell; `get` acquires them. A `get` is a full
+//! barrier, so it releases, too: a CPU that sees a stack emptied by a `get` also sees all that the
+//! getting CPU had seen before, which the argument about passes needs
+//! (Documentation/design/engine.md). A `put` is also a full barrier, before it reads the note of a
+//! search. A caller that has an index sees its chunk: pushing releases the directory, and indices
+//! are passed on with release and acquire (here, and by the table).
 
 use crate::{
     engine::platform::Platform,
@@ -96,17 +96,18 @@ const TAG_ONE: u64 = 1 << INDEX_BITS;
 /// growth adds to a node may leave indices unused.
 pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 
-/// Maximum number of cells that a CPU caches before its node's pool gets them. Fewer in a small
-/// pool, so that the caches of all CPUs together hold at most half of it, or one cell each.
+/// Maximum number of cells on a CPU's own stack; any more go to its node's pool. The limit is lower
+/// in a small pool, so that the stacks of all CPUs together hold at most half of it, or one cell
+/// each.
 const CACHE: u64 = 64;
 
-/// Number of passes over an exhausted pool that other CPUs keep changing. The more places there
-/// are, the fewer passes, so that the search ends on a large machine, too.
+/// Maximum and minimum number of passes over an exhausted pool that other CPUs keep changing. The
+/// more places there are, the fewer passes, so that the search also ends on a large machine.
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
 
-/// Number of places that a disturbed search reads in all its passes, if that is enough for
-/// [`PASSES_MIN`].
+/// Number of places that a disturbed search reads in all its passes together, if that is enough for
+/// [`PASSES_MIN`] passes.
 const LOOKS: usize = 2048;
 
 /// Logarithm of the maximum number of cells in one chunk, the unit of allocation.
@@ -252,7 +253,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     /// Makes a pool of exactly `capacity` cells that may grow to `max`, spread over the nodes
     /// that have memory.
     ///
-    /// Sleeps. Fails with `EINVAL` if `capacity` is 0 or above `max`, or `max` is above
+    /// May sleep. Fails with `EINVAL` if `capacity` is 0 or above `max`, or `max` is above
     /// [`MAX_CELLS`], and with `ENOMEM` if memory is short; a failure leaves nothing allocated.
     #[allow(dead_code, reason = "for tests")]
     pub(crate) fn new(capacity: u32, max: u32) -> Result<Self> {
@@ -265,7 +266,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             return Err(EINVAL);
         }
         let nodes = P::nodes();
-        // Each doubling may leave a chunk of each node unfilled.
+        // Each doubling may leave a chunk of each node only partly filled.
         let doublings = max.div_ceil(capacity).next_power_of_two().trailing_zeros();
         let partial = populated::<P>() * (doublings + 1);
         let chunks = (max / CHUNK + partial).min(MAX_CHUNKS);
@@ -322,18 +323,18 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.max
     }
 
-    /// Whether growth was requested since the last [`Freelist::grow`].
+    /// Whether growth was requested since the last successful [`Freelist::grow`].
     pub(crate) fn wants_to_grow(&self) -> bool {
         // Relaxed: a hint.
         self.wanted.load(Relaxed) != 0
     }
 
-    /// Adds cells until there are `capacity`, if there are fewer and `capacity` is at most `max`.
-    /// Returns the number of cells added.
+    /// Adds cells until there are `capacity`, or `max` if that is less. Returns the number of cells
+    /// added.
     ///
-    /// Sleeps. Fails with `ENOMEM`, and then adds nothing and leaves growth requested, so that no
-    /// new request is made. (Keeping the chunks that could be allocated would use up the directory,
-    /// which is sized for doublings.) Fails with `EBUSY` while another call is running.
+    /// May sleep. Fails with `ENOMEM`, and then adds nothing and leaves growth requested, so that
+    /// no new request is made. (Keeping the chunks that could be allocated would use up the
+    /// directory, which is sized for doublings.) Fails with `EBUSY` while another call is running.
     pub(crate) fn grow(&self, capacity: u32) -> Result<u32> {
         // Acquire: the accesses of the last caller are seen.
         self.busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
@@ -357,7 +358,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         for number in first..next {
             match allocated {
                 Ok(()) => self.publish(number),
-                // SAFETY: The entry is not filled, so no CPU looks; we are busy.
+                // SAFETY: The entry is not filled, so no CPU reads it; we hold `busy`.
                 Err(_) => unsafe { *self.directory[number as usize].chunk.get() = None },
             }
         }
@@ -380,8 +381,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 let cells = NodeSlice::try_new(len as usize, Some(node), |_| Ok(cell()))?;
                 let node = Home(node);
                 // INVARIANT: The entry is not filled yet.
-                // SAFETY: No CPU reads it before it is filled, and no other writes: we are
-                // busy.
+                // SAFETY: No CPU reads it before it is filled, and no other CPU writes it: we hold
+                // `busy`.
                 unsafe {
                     *entry.chunk.get() = Some(Chunk {
                         cells,
@@ -418,7 +419,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             // INVARIANT: A cell of a filled entry, on no stack and without an owner.
             let index = first.with_offset(offset as usize);
             self.push(&self.pools[chunk.node.0].stack, index, u64::MAX);
-            // Counted after each cell, since the cells already on the stack are free.
+            // After each cell, since a cell that is on the stack can be taken at once.
             self.exhausted.end();
         }
     }
@@ -435,7 +436,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     #[inline(always)]
     pub(crate) fn get_hot(&self, guard: &P::Guard) -> Option<Index> {
         let cache = self.caches.this::<P>(guard);
-        // Acquire: whatever the cell's last owner left in it is seen.
+        // Acquire: we see what the cell's last owner left in it.
         let hot = cache.hot.load(Acquire);
         let top = hot & INDEX_MASK;
         // Full: see "Orderings" above.
@@ -483,8 +484,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.exhausted.end();
     }
 
-    /// Moves the cells that a CPU has cached to the pools: it has gone offline. Any context; a cell
-    /// in transit counts as held.
+    /// Moves the cells cached by a CPU that has gone offline to the pools. Any context; a cell in
+    /// transit counts as held.
     pub(crate) fn drain(&self, cpu: usize) {
         let Some(cache) = self.caches.get(cpu) else {
             return;
@@ -600,7 +601,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             }
             let depth = self.cell(Index::on_top(top)).link().checked_depth();
             // If the cell was taken meanwhile, the value that was read may be a stale link or no
-            // link. Relaxed: read after the link, and changed before it, by a full exchange.
+            // link. Relaxed: the head is read after the link (Acquire), and a CPU that takes the
+            // cell changes the head, by a full exchange, before the link.
             if stack.head.load(Relaxed) == head {
                 return depth;
             }
@@ -662,7 +664,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Searches every stack, nearest first, until one yields a cell or all are empty at once.
+    /// Searches every stack, nearest first, until one yields a cell, all are proved to have been
+    /// empty at once, or the passes run out.
     #[cold]
     fn search(&self, node: usize) -> Option<Index> {
         let mut before = None;
@@ -705,7 +708,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Requests growth, once.
+    /// Requests growth, unless it has been requested or is impossible.
     fn want(&self) {
         // Relaxed: the worker takes no data from us.
         if self.low.load(Relaxed) != 0
@@ -717,7 +720,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     }
 }
 
-/// Stores a cell as the hot one, if there is none. Returns whether it did.
+/// Stores a cell as the hot one, if there is none. Returns whether the cell was stored.
 #[inline(always)]
 fn warm(hot: &Atomic<u64>, index: Index) -> bool {
     // Relaxed: only whether it is empty matters.

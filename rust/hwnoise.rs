@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The loop of `bench loop --in-kernel`: reads the clock repeatedly with interrupts off, and does
-//! nothing else. So the cause of a gap between two readings is neither an interrupt nor a task, but
-//! an NMI, the firmware, the hardware or the host of a virtual machine.
+//! nothing else. So neither an interrupt nor a task can cause a gap between two readings, only an
+//! NMI, the firmware, the hardware, or the host of a virtual machine.
 //!
 //! ```text
 //!   a task writes a question  | interrupts off: now, now, now, ..... , now | the answer, and user
@@ -10,9 +10,10 @@
 //!                                                       peak
 //! ```
 //!
-//! One question is one slice, of at most a millisecond, on the CPU of the task: the lockup
-//! detectors and RCU's stall detector count in seconds, and a signal, or the unloading of the
-//! module, waits for at most one slice. User space decides how long a CPU rests in between.
+//! Each question runs one slice of at most a millisecond, on the CPU of the task. That is far below
+//! the limits of the lockup detectors and of RCU's stall detector, which count in seconds. A
+//! signal, or the unloading of the module, waits for at most one slice. User space decides how long
+//! a CPU rests between slices.
 //!
 //! Nothing is allocated or started before a question is asked.
 
@@ -34,7 +35,7 @@ const WARM_UP: u64 = 5;
 /// The parameters of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Its length, in nanoseconds.
+    /// Length of the slice, in nanoseconds.
     length: u64,
     /// Minimum length of a peak, in nanoseconds.
     threshold: u64,
@@ -94,15 +95,15 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Measures, on this CPU, with this clock, in nanoseconds. The caller turns interrupts off.
+    /// Runs the loop on this CPU. `clock` returns nanoseconds. The caller turns interrupts off.
     pub(crate) fn measure(&mut self, plan: Plan, clock: impl Fn() -> u64) {
         let mut last = clock();
         for _ in 0..WARM_UP {
             last = clock();
         }
         let end = last.saturating_add(plan.length);
-        // A reading takes longer than 4 ns. A clock that stands still, because its own interrupt is
-        // off, must not trap the CPU here.
+        // A reading takes longer than 4 ns, so this limit is reached only if the clock stands still
+        // because its own interrupt is off. Without the limit, the CPU would never leave the loop.
         for _ in 0..plan.length / 4 + 1 {
             let now = clock();
             self.add(last, now.saturating_sub(last), plan.threshold);
@@ -133,7 +134,7 @@ impl<'a> Found<'a> {
     }
 
     /// Prints the results: `key value` lines, a line for each kept peak (start, length), and one
-    /// for each bin that has gaps (lowest value, number).
+    /// for each bin that is not empty (lowest value, number of gaps).
     pub(crate) fn print(&self, out: &mut dyn Write) -> fmt::Result {
         out.write_fmt(fmt!("loops {}\n", self.loops))?;
         out.write_fmt(fmt!("min {}\n", self.min))?;

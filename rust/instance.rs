@@ -64,9 +64,9 @@ pub(crate) struct MadeBy {
     pub(crate) module: usize,
 }
 
-/// An instance of any tracker, for the /proc tree. All functions sleep.
+/// An instance of any tracker, for the /proc tree. All functions may sleep.
 pub(crate) trait Instance: Send + Sync {
-    /// Returns its tracker.
+    /// Returns the kind of its tracker.
     fn kind(&self) -> &'static Kind;
 
     /// Returns the module that created it, if one did.
@@ -92,14 +92,15 @@ pub(crate) trait Instance: Send + Sync {
         self.has_labels() || labels.is_none_or(|(first, _)| param < first)
     }
 
-    /// Applies changes, none of them to a fixed parameter. If enabling fails, nothing has changed.
+    /// Applies changes, which give fixed parameters no other value. If enabling fails, nothing has
+    /// changed.
     fn apply(&self, changes: &Changes) -> Result;
 
     /// Detaches from the kernel, drops pending events and makes the readers return.
     fn shut_down(&self);
 
     /// Maintains the memory for events: allocates more if it runs short. Returns the nanoseconds
-    /// until the next call; `None` if only on request.
+    /// until the next call; `None` if the next call is needed only on request.
     fn maintain(&self) -> Option<u64>;
 
     /// Returns its profile, if its tracker has one.
@@ -139,7 +140,7 @@ pub(crate) trait Instance: Send + Sync {
 
 /// The content of a tracker's own file.
 pub(crate) trait Table: Send + Sync {
-    /// Prints the content. Sleeps.
+    /// Prints the content. May sleep.
     fn show(&self, out: &SeqFile);
 }
 
@@ -199,7 +200,7 @@ impl From<&Task> for Owner {
 
 impl<const K: usize, const D: usize> Core<K, D> {
     /// Creates a disabled core in place, because it is too large for a kernel stack on which its
-    /// allocation may trigger reclaim. Sleeps; fails with `ENOMEM` or `EINVAL`.
+    /// allocation may trigger reclaim. May sleep; fails with `ENOMEM` or `EINVAL`.
     pub(crate) fn new<'a>(
         kind: &'static Kind,
         new: New<'a>,
@@ -260,11 +261,11 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     /// Grows the pool if it has requested this, frees outgrown memory, and takes back the cells
-    /// that offline CPUs had cached. See [`Instance::maintain`]. Sleeps.
+    /// that offline CPUs had cached. See [`Instance::maintain`]. May sleep.
     pub(crate) fn maintain(&self) -> Option<u64> {
         platform::each_offline_cpu(|cpu| self.engine.cpu_gone(cpu));
         if self.engine.wants_to_grow() {
-            // Outgrown memory can wait; a burst does not.
+            // Outgrown memory can wait; a burst cannot.
             self.grow();
             return Some(RETRY_NS);
         }
@@ -310,18 +311,18 @@ impl<const K: usize, const D: usize> Core<K, D> {
         &self.engine
     }
 
-    /// Its tracker.
+    /// Returns the kind of its tracker.
     pub(crate) fn kind(&self) -> &'static Kind {
         self.kind
     }
 
-    /// Returns the meter of the probe at a tracepoint or a function, if it is measured. Sleeps.
+    /// Returns the meter of the probe at a tracepoint or a function, if it is measured. May sleep.
     pub(crate) fn meter(&self, hook: &CStr) -> Option<Arc<dyn Meter>> {
         let point = self.measure.as_ref()?.point(self.kind.name, hook)?;
         Some(point)
     }
 
-    /// Its alerts.
+    /// Returns its alerts.
     pub(crate) fn alerts(&self) -> &Arc<Alerts> {
         &self.alerts
     }
@@ -341,8 +342,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         [self.value(param), self.uppers[param].load(Relaxed)]
     }
 
-    /// Whether all of these parameters, a bit each, have their defaults: one test for filters that
-    /// are rarely used. Any context.
+    /// Whether all of these parameters, one bit each, have their defaults: a single test for
+    /// filters that are rarely used. Any context.
     #[inline(always)]
     pub(crate) fn are_default(&self, params: u64) -> bool {
         // Relaxed: as in `value`.
@@ -366,12 +367,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
     }
 
-    /// Returns the values of all parameters. Sleeps; fails with `ENOMEM`.
+    /// Returns the values of all parameters. May sleep; fails with `ENOMEM`.
     pub(crate) fn values(&self) -> Result<Values> {
         Values::new(|at| self.shown(at), &self.texts)
     }
 
-    /// The value of a parameter that is a text.
+    /// Returns the value of a text parameter.
     pub(crate) fn text(&self, param: usize) -> Option<&CStr> {
         self.texts[param].as_ref().map(|text| &***text)
     }
@@ -387,7 +388,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
         self.changed
             .store(values.changed(self.kind.params), Relaxed);
-        // Only if the threshold is given: an alert may have raised it since the values were read.
+        // Only if the threshold is given: an end may have raised it since the values were read.
         if changes.get(common::THRESHOLD).is_some() {
             let threshold = values[common::THRESHOLD] as u64;
             self.engine.set_threshold(threshold);
@@ -407,14 +408,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[common::ENABLED].store(u64::from(enabled), Relaxed);
     }
 
-    /// Prints `stats`, including a second engine's, if the instance has one.
+    /// Prints `stats`, including the counters of a second engine, if there is one.
     pub(crate) fn show_stats(&self, second: Option<&dyn Second>, out: &SeqFile) {
         let stats = self.engine.stats();
         let total = |counter| {
             let more = second.map_or(0, |second| second.stats().total(counter));
             stats.total(counter) + more
         };
-        // Printed later in the file, among the totals.
+        // Printed further down in the file.
         let later = [
             Counter::Crowded,
             Counter::AlertsSuppressed,

@@ -24,7 +24,7 @@
 //! | file, folder | content |
 //! |---|---|
 //! | `engine` | pairs starts and ends; `freelist`, `rcu_ht`: the pool and the table, parts of it |
-//! | `hwnoise` | the loop with interrupts off of `bench loop --in-kernel` |
+//! | `hwnoise` | the loop of `bench loop --in-kernel`, which runs with interrupts off |
 //! | `measure` | the cost of the probes themselves, measured on request |
 //! | `alert` | late events: their record, the ring, its files, and how readers are woken |
 //! | `record` | the fields of an alert, declared once |
@@ -36,8 +36,8 @@
 //! | `sys` | safe wrappers over C; with `freelist`, `rcu_ht` and `api/ffi` the only `unsafe` code |
 //!
 //! The engine, `alert/record`, `alert/ring`, `record` without `record/kinds`, `control` and `text`
-//! use only atomics and error codes of the kernel; user/engine compiles these files for tests and
-//! models.
+//! need little more than atomics and error codes from the kernel; user/engine compiles these files
+//! for tests and models.
 
 #![cfg_attr(
     any(only, not(all(CONFIG_BLOCK, CONFIG_NET, CONFIG_INET, CONFIG_FPROBE))),
@@ -79,10 +79,10 @@ use sys::{
 /// The version of the module.
 pub(crate) const VERSION: &str = "0.1.0";
 
-/// Number of alerts of all instances that are kept for readers.
+/// Number of alerts in the ring that all instances share.
 const RING: u32 = 1024;
 
-/// The shortest time between two wake-ups of the readers of all instances, in nanoseconds.
+/// The shortest time between two wakeups of the readers of that ring, in nanoseconds.
 const WAKEUP_INTERVAL: u64 = 1_000_000_000;
 
 module! {
@@ -101,14 +101,14 @@ module! {
 
 /// The loaded module.
 struct LatencyTracker {
-    /// For other modules. None of them has a tracker when this is dropped.
+    /// The functions for other modules. When this is dropped, no other module has a tracker.
     #[cfg(any(not(only), module))]
     exports: Option<Exports>,
     registry: Arc<Registry>,
     files: Files,
     /// Maintains the memory of instances; dropped after them.
     _memory: MemoryWork<Registry>,
-    /// Dropped last, since all of the above have workers.
+    /// Dropped last, since all fields above have workers.
     _queue: PeriodicQueue,
 }
 
@@ -164,7 +164,7 @@ impl Drop for LatencyTracker {
         {
             self.exports = None;
         }
-        // From here on there are no instances, and all probes are off.
+        // Removes all instances, and so detaches all probes.
         self.registry.close();
         self.files.clear();
         sys::fprobe::unload();

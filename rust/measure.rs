@@ -11,10 +11,10 @@
 //!                  +-- none: the others                                   --+
 //! ```
 //!
-//! sys/measure.rs reads the counters around a run. The cost of reading them is measured, too, as
-//! the probe `empty`, which does nothing.
+//! sys/measure.rs reads the counters around a run. The cost of reading them is measured with the
+//! probe `empty`, which does nothing.
 //!
-//! All functions sleep, except [`Meter::take`].
+//! All functions may sleep, except [`Meter::take`].
 
 pub(crate) mod tally;
 
@@ -111,7 +111,8 @@ pub(crate) struct Measure {
     chosen: Chosen,
     counting: Counting,
     empty: Arc<Point>,
-    /// Number of probes that are not measured, for lack of memory, or because there are too many.
+    /// Number of times that a probe was attached without being measured, because memory was short
+    /// or there were too many points.
     unmeasured: Atomic<u64>,
     #[pin]
     points: Mutex<KVec<Arc<Point>>>,
@@ -119,7 +120,7 @@ pub(crate) struct Measure {
 
 impl Measure {
     /// Starts counting the events in the module parameter; `None` if it is empty. Fails with
-    /// `EINVAL` for a word that is no counter, or `ENOMEM`.
+    /// `EINVAL` for a word that is not a counter, or `ENOMEM`.
     pub(crate) fn start() -> Result<Option<Arc<Self>>> {
         let text = measure::parameter().to_str()?;
         if text.is_empty() {

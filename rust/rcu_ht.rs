@@ -32,12 +32,12 @@
 //! - A full bucket sends the event on to the next one, and counts it in `overflow`; `remove` takes
 //!   the count back. A search goes on to the next bucket exactly while `overflow` is not zero, so a
 //!   search for a missing key usually ends at the first bucket.
-//! - A table has at least two slots a cell, so different keys find a slot near their home. Events
-//!   of one key share a home and a tag, and pile up behind it: at most [`CROWD`] of them are taken,
-//!   however many levels there are (except in a new level's home, where a slot is claimed without a
-//!   look at other levels). So a crowd takes up few buckets, and slows down neither itself nor its
-//!   neighbours beyond that. No event is placed farther than [`REACH`] from its home. A refused
-//!   event is counted as `crowded`.
+//! - A table has at least two slots per cell, so different keys find a slot near their home. Events
+//!   of one key share a home and a tag, and pile up behind it: at most [`CROWD`] of them are
+//!   accepted, however many levels there are (except in a new level's home, where a slot is claimed
+//!   without a look at other levels). So a crowd takes up few buckets, which limits how much it
+//!   slows down itself and its neighbours. No event is placed farther than [`REACH`] from its home.
+//!   A refused event is counted as `crowded`.
 //!
 //! # A search
 //!
@@ -78,7 +78,7 @@
 //! # Contexts
 //!
 //! `insert`, `remove` and `find` run anywhere, NMI included, under the caller's guard, which is
-//! an RCU read-side critical section; `new`, `grow` and `reap` sleep.
+//! an RCU read-side critical section; `new`, `grow` and `reap` may sleep.
 
 use crate::{
     engine::{
@@ -180,7 +180,7 @@ pub(crate) struct Table<P: Platform> {
     others: Atomic<u32>,
     /// The [`LEVELS`] holders, allocated separately: large and rarely accessed.
     holders: NodeSlice<Holder>,
-    /// A bit for each of `others` into which nothing is inserted any longer.
+    /// A bit for each level in `others` into which nothing is inserted any longer.
     sealed: Atomic<u32>,
     busy: Atomic<u32>,
     platform: PhantomData<P>,
@@ -193,7 +193,7 @@ unsafe impl<P: Platform> Sync for Table<P> {}
 unsafe impl<P: Platform> Send for Table<P> {}
 
 impl<P: Platform> Table<P> {
-    /// Creates a table for at most `cells` live events. Sleeps; fails with `ENOMEM`.
+    /// Creates a table for at most `cells` live events. May sleep; fails with `ENOMEM`.
     pub(crate) fn new(cells: u32) -> Result<Self> {
         let table = Self {
             current: Atomic::new(0),
@@ -216,7 +216,7 @@ impl<P: Platform> Table<P> {
     }
 
     /// Inserts a cell under a hash, and stores its place in its link. Returns `false`, and changes
-    /// nothing, if there are [`CROWD`] of this key, or no free slot within [`REACH`].
+    /// nothing, if there are [`CROWD`] events of this key, or no free slot within [`REACH`].
     ///
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline(always)]
@@ -275,7 +275,7 @@ impl<P: Platform> Table<P> {
     #[inline(always)]
     pub(crate) fn remove(&self, guard: &P::Guard, hash: u64, link: &Link, found: Candidate<'_>) {
         let place = Place::kept_in(link);
-        // The place differs if the cell is not at home, or was met through a slot that was being
+        // The place differs if the cell is not at home, or was found through a slot that was being
         // reused and still had its old index.
         match found.bucket_if_at(place) {
             Some(bucket) => bucket.free(hash, place.slot()),
@@ -311,7 +311,8 @@ impl<P: Platform> Table<P> {
         None
     }
 
-    /// Searches everywhere, from the result of [`Table::look`] on, with a `take` that has no state.
+    /// Offers cells, as [`Table::find`], starting from the result of [`Table::look`]. `take` has no
+    /// state, so it can be copied.
     #[inline(always)]
     pub(crate) fn find_among<'a, R>(
         &'a self,
@@ -370,8 +371,9 @@ impl<P: Platform> Table<P> {
     /// Whether the event may be outside its home bucket, where [`Table::find_beyond`] searches.
     #[inline(always)]
     pub(crate) fn is_perhaps_beyond(&self, hits: Hits<'_>) -> bool {
-        // Relaxed: an event that was published before this search began was counted before, and
-        // so was its level: before it ceased to be the current one, which we acquired.
+        // Relaxed: an event that was published before this search began was counted before that.
+        // Its level was added to `others` before it ceased to be the current one, and we acquired
+        // the current one.
         hits.bucket.overflow.load(Relaxed) != 0 || self.others.load(Relaxed) != 0
     }
 
@@ -386,7 +388,7 @@ impl<P: Platform> Table<P> {
     ) -> Option<R> {
         let level = self.current(guard);
         let home = level.home(hash);
-        // Relaxed: as in `find`.
+        // Relaxed: as in `is_perhaps_beyond`.
         if home.overflow.load(Relaxed) != 0 {
             if let Some(found) = level.search(hash, 1, take) {
                 return Some(found);
@@ -399,7 +401,7 @@ impl<P: Platform> Table<P> {
     /// Offers the cells that may be stored under `hash`, each with the slot in which it was seen,
     /// until `see` accepts one.
     ///
-    /// For callers that must meet an event only once. [`Table::find`] may offer a cell twice: if
+    /// For callers that must see an event only once. [`Table::find`] may offer a cell twice: if
     /// the table grows meanwhile, or by the old index of a slot that is being claimed. Here each
     /// slot is read once, and [`Seen::is_place_of`] identifies the event's own slot.
     pub(crate) fn visit<R>(
@@ -419,8 +421,8 @@ impl<P: Platform> Table<P> {
 
     /// Iterates over the levels that are not current and may still have events.
     fn others<'a>(&'a self, guard: &'a P::Guard) -> impl Iterator<Item = &'a Level> {
-        // Acquire: if we see the new current level, we also see the old one's bit, see `find`; if
-        // we see a bit, we also see the address.
+        // Acquire: if we see the new current level, we also see the bit of the old one, see
+        // `is_perhaps_beyond`; if we see a bit, we also see the address.
         let others = self.others.load(Acquire);
         let holders = self.holders.iter().enumerate();
         let there = holders.filter(move |(number, _)| others & 1 << number != 0);
@@ -428,8 +430,8 @@ impl<P: Platform> Table<P> {
     }
 
     /// Ensures room for `cells` live events, and returns whether the table had to grow for that.
-    /// Sleeps. Fails with `ENOMEM`, or with `EBUSY` while another call of this or of `reap` is
-    /// running; then the table is unchanged.
+    /// May sleep. Fails with `ENOMEM`, or with `EBUSY` while another `grow` or `reap` is running;
+    /// then the table is unchanged.
     pub(crate) fn grow(&self, cells: u32) -> Result<bool> {
         let _busy = Busy::enter(&self.busy)?;
         let len = buckets_for(cells);
@@ -445,7 +447,7 @@ impl<P: Platform> Table<P> {
             return Ok(false);
         }
         let level = Level::new(len)?;
-        // SAFETY: We are busy, and the holder is empty: no CPU looks at its owner.
+        // SAFETY: We hold `busy`, and the holder is empty: no CPU reads its owner.
         let address = unsafe { self.holders[new].fill(level) };
         let others = self.others.load(Relaxed) | 1 << old;
         // Release: with the bit, the holder's address is seen.
@@ -456,7 +458,7 @@ impl<P: Platform> Table<P> {
         Ok(true)
     }
 
-    /// Frees the levels that have become empty, and returns how many older ones are left. Sleeps;
+    /// Frees the older levels that have become empty, and returns how many are left. May sleep;
     /// fails with `EBUSY` as `grow` does.
     pub(crate) fn reap(&self) -> Result<u32> {
         let _busy = Busy::enter(&self.busy)?;
@@ -483,14 +485,15 @@ impl<P: Platform> Table<P> {
             holder.address.store(0, Relaxed);
             // After this, every search that may have seen the bit has ended.
             P::synchronize();
-            // SAFETY: We are busy. The level is empty, so no removal of an event needs it; it is
+            // SAFETY: We hold `busy`. The level is empty, so no removal of an event needs it; it is
             // neither current nor among the others, and a grace period has passed since.
             drop(unsafe { (*holder.owner.get()).take() });
         }
         Ok(self.others.load(Relaxed).count_ones())
     }
 
-    /// Returns the number of events outside their home bucket now; a measure of crowding.
+    /// Returns the sum of the distances, in buckets, of all events from their home; a measure of
+    /// crowding.
     #[cfg(not(CONFIG_RUST))]
     pub(crate) fn overflowing(&self) -> u64 {
         let overflow = |level: &Level| -> u64 {
@@ -604,7 +607,7 @@ impl Level {
             return self.bucket(home(hash));
         }
         let buckets = self.buckets.as_ptr();
-        // SAFETY: By the type invariant the masked offset is that of a bucket.
+        // SAFETY: By the type invariant the masked offset is the offset of a bucket.
         unsafe { &*buckets.byte_add(hash as usize & self.offsets) }
     }
 
@@ -645,7 +648,7 @@ impl Level {
         self.home(hash).overflow.load(Relaxed)
     }
 
-    /// Returns the number of events with this tag, at most `most`, from the bucket on that is
+    /// Returns the number of events with this tag, at most `most`, counted from the bucket that is
     /// `step` after the home of a hash.
     fn count(&self, hash: u64, step: usize, most: u32) -> u32 {
         let mut seen = 0;
@@ -687,7 +690,7 @@ impl Level {
         None
     }
 
-    /// Takes back the overflow count of `steps` buckets from `home` on.
+    /// Decrements the overflow counts of `steps` buckets, from `home` on.
     fn leave(&self, home: usize, steps: usize) {
         for step in 0..steps {
             let bucket = self.bucket(home.wrapping_add(step));
@@ -698,7 +701,7 @@ impl Level {
 
     /// Whether the level is empty.
     fn is_empty(&self) -> bool {
-        // Acquire: the party that emptied it has finished with it before it is freed.
+        // Acquire: the CPU that emptied the level has finished with it before the level is freed.
         let is_empty = |b: &Bucket| b.tags.load(Acquire) == 0 && b.overflow.load(Acquire) == 0;
         self.buckets.iter().all(is_empty)
     }
@@ -743,8 +746,8 @@ impl Bucket {
                 .is_ok()
             {
                 let slot = (shift / 8) as usize;
-                // Release: a reader of the index may look at the cell: it sees at least that there
-                // is one (growing, freelist.rs).
+                // Release: a reader of the index may read the cell, so it must see that the cell
+                // exists (growing, freelist.rs).
                 // INVARIANT: The number of an index.
                 self.cell(slot).store(cell.to_raw(), Release);
                 Place::of(self, slot).keep_in(link);
@@ -794,7 +797,7 @@ impl Bucket {
     #[inline(always)]
     fn free(&self, hash: u64, slot: u32) {
         // The byte holds this tag until the winner of the event clears it. Release, by
-        // `clear_byte`: the party that claims the slot next is ordered after our use of it.
+        // `clear_byte`: the next caller that claims the slot is ordered after our use of it.
         clear_byte(&self.tags, slot, tag(hash));
     }
 }

@@ -11,8 +11,8 @@
 //!   } }
 //! ```
 //!
-//! A field starts `at WORD:BIT`, and its type defines its number of bits. The fields have the
-//! same order in the line.
+//! A field starts `at WORD:BIT`, and its type defines its number of bits. A line has the fields in
+//! the order of the declaration.
 //!
 //! # Contexts
 //!
@@ -42,8 +42,8 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// Returns the value for a label, which many events share: its reader must not see addresses of
-    /// user space.
+    /// Returns the value for a label, which many events share: no reader may see addresses of user
+    /// space.
     pub(crate) fn of_label() -> Self {
         Self {
             is_alert: true,
@@ -77,12 +77,12 @@ impl How {
         !self.is_alert
     }
 
-    /// Returns `false`: fields of the trace event are in no line.
+    /// Returns `false`: no line has fields that only the trace event has.
     pub(crate) fn traced(&self) -> bool {
         false
     }
 
-    /// Returns `false`: fields that only an event keeps are in no line.
+    /// Returns `false`: no line has fields that only an event keeps.
     pub(crate) fn kept(&self) -> bool {
         false
     }
@@ -103,11 +103,12 @@ pub(crate) struct FieldInfo {
     pub(crate) name: &'static str,
     /// The position in the words, in bits.
     pub(crate) at: usize,
-    /// Number of bits; 0 for a field that is only in the line, and follows from the field before it.
+    /// Number of bits; 0 for a field that is only in the line, and derived from the field before
+    /// it.
     pub(crate) bits: usize,
     /// [`Field::SPARE`]
     pub(crate) spare: usize,
-    /// Whether the field is in the line of an alert about an event that has not ended, too.
+    /// Whether the field is also in the line of an alert about an event that has not ended.
     pub(crate) is_usual: bool,
 }
 
@@ -183,14 +184,14 @@ pub(crate) fn data<const D: usize>(owner: Owner, known: &impl Record) -> [u64; D
     data
 }
 
-/// Returns the known fields of the alert of an event with such data.
+/// Returns the known fields of an event's alert, from data that [`data`] made.
 #[inline(always)]
 pub(crate) fn known<const D: usize, T: Record>(data: &[u64; D]) -> T {
     T::unpack(data.get(Owner::WORDS..).unwrap_or_default())
 }
 
-/// Returns the known fields of an event that keeps their words, except the first one, which is its
-/// key.
+/// Returns the known fields of an event whose key is their first word, and whose data is the
+/// remaining words.
 pub(crate) fn keyed<T: Record>(key: &[u64; 1], data: &[u64]) -> T {
     let mut words = [0; DETAIL];
     [words[0]] = *key;
@@ -204,7 +205,7 @@ pub(crate) fn keyed<T: Record>(key: &[u64; 1], data: &[u64]) -> T {
 pub(crate) trait Field: Copy + Default {
     /// Number of bits: at most a word, or whole words.
     const BITS: usize;
-    /// Number of the highest bits of its first word that are left to other fields.
+    /// Number of high bits of its first word that other fields may use.
     const SPARE: usize = 0;
 
     /// Stores the field where the words are 0.
@@ -274,10 +275,10 @@ pub(crate) const fn words_of(fields: &[Span]) -> usize {
     words
 }
 
-/// Makes number types usable as fields: `TYPE, BITS, its number, the type from a number, the shown
-/// value`. For the trace event, which scripts/trackers writes, a C type and its format follow. If
-/// the trace event's field is not the number itself, its conversion from the word follows, and its
-/// value in the text, in which `X` is the entry's field.
+/// Implements [`Field`] for number types: `TYPE, BITS, conversion to a number, conversion from a
+/// number, shown value`. For the trace event, which scripts/trackers generates, a C type and its
+/// format follow. If the trace event's field is not the number itself, two more may follow: the
+/// conversion from the word, and the value in the text, in which `X` stands for the entry's field.
 macro_rules! fields {
     ($(
         $type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr
@@ -421,13 +422,13 @@ impl Field for Actor {
 ///
 /// - `in NAMES`: the field is a number that is shown as one of these words;
 /// - `as NAME`: the field has this name in the line, and its own in the trace event;
-/// - `if alert`, `if end`, `if pending`, `if traced`, `if kept`: the field is only in these lines,
-///   or in none, see [`How`];
+/// - `if alert`, `if end`, `if pending`: the field is only in these lines, see [`How`];
+/// - `if traced`, `if kept`: the field is in no line;
 /// - `= |it, how| VALUE`: the field is shown as this value; without a type it is only in the line;
 /// - `=> FUNCTION`: this function prints the field, with its name and a space before it.
 ///
-/// Then the parts of `tracker!` may follow: `stored` and `printed`; and `tail`, the name in the
-/// trace event of an alert's words after these fields.
+/// The parts `stored` and `printed` of `tracker!` may follow, and `tail`: the trace event's name
+/// for the alert's words after these fields.
 ///
 /// A field that does not fit, or that overlaps an earlier field, does not compile.
 ///

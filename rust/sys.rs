@@ -2,7 +2,7 @@
 
 //! Safe wrappers over the C interfaces that the `kernel` crate does not wrap (yet).
 //!
-//! Only this folder, freelist.rs, rcu_ht.rs and api/ffi.rs may have `unsafe` code. No file here is
+//! Only this folder, `freelist`, `rcu_ht` and `api/ffi` may have `unsafe` code. No file here is
 //! about latency: each could move to `rust/kernel` one day.
 
 #[cfg(all(CONFIG_INET, CONFIG_FPROBE))]
@@ -42,8 +42,8 @@ pub(crate) mod waiting;
 pub(crate) mod waker;
 pub(crate) mod workqueue;
 
-/// `ENOSYS`: this kernel lacks a necessary feature; the `kernel` crate has no name for the error
-/// yet.
+/// Returns `ENOSYS`, for a kernel that lacks a necessary feature. The `kernel` crate has no name
+/// for this error yet.
 pub(crate) fn enosys() -> kernel::error::Error {
     kernel::error::Error::from_errno(-(kernel::bindings::ENOSYS as i32))
 }

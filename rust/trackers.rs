@@ -25,9 +25,8 @@ pub(crate) struct Absent {
     pub(crate) lacks: &'static [&'static str],
 }
 
-/// Makes the list of trackers from the files next to this one, each with the options that the
-/// kernel must have for it. With `TRACKERS=`, the build sets `only` and the name of each selected
-/// tracker (Kbuild).
+/// Declares the trackers, each a file in trackers/, with the kernel options that each needs. With
+/// `TRACKERS=`, the build sets `only` and the name of each selected tracker (Kbuild).
 macro_rules! list {
     ($($tracker:ident $(if $($option:ident)+)?),* $(,)?) => {
         $(
@@ -35,13 +34,13 @@ macro_rules! list {
             pub(crate) mod $tracker;
         )*
 
-        /// All trackers. The position is the number of the tracker in a record.
+        /// All trackers. A tracker's position is its number in a record.
         pub(crate) static ALL: &[&Kind] = &[$(
             #[cfg(all(any(not(only), $tracker), $($($option),+)?))]
             &$tracker::KIND,
         )*];
 
-        /// The trackers that the kernel's options, or `TRACKERS=`, leave out.
+        /// The trackers that the kernel's options or `TRACKERS=` leave out.
         pub(crate) static ABSENT: &[Absent] = &[$(
             #[cfg(not(all(any(not(only), $tracker), $($($option),+)?)))]
             Absent {

@@ -20,7 +20,7 @@ PARAGRAPHS = 3
 
 
 def example(directory):
-    """The alert and the start of the explanation, as Markdown."""
+    """Returns the alert and the start of the explanation, as Markdown."""
     alert = (directory / "alert.txt").read_text(encoding="utf-8").strip()
     folded = textwrap.wrap(alert, 76, break_long_words=False, break_on_hyphens=False)
     text = (directory / "explanation.txt").read_text(encoding="utf-8").strip()
@@ -30,7 +30,7 @@ def example(directory):
 
 
 def time(ns):
-    """A time of the path, with three digits."""
+    """Formats a time of the path, with three digits."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if ns >= size:
             return f"{ns / size:.3g} {unit}"
@@ -38,7 +38,7 @@ def time(ns):
 
 
 def label(step):
-    """The lane of a step: the thread, or the device that it waits for."""
+    """Returns the lane of a step: the thread, or the device that it waits for."""
     cause = step["cause"]
     if cause["kind"] == "blocked" and "by" in cause:
         return f"{cause['by']} {cause.get('name', '')}".strip()
@@ -46,7 +46,7 @@ def label(step):
 
 
 def bars(path):
-    """The steps as (begin, end, lane, kind): those too short to be seen are left out, equal neighbours are one."""
+    """Returns the steps as (begin, end, lane, kind), without invisibly short ones; merges equal neighbours."""
     least = (path["to"] - path["from"]) / WIDTH
     found = []
     for step in path["path"]:
@@ -60,7 +60,7 @@ def bars(path):
 
 
 def svg(path):
-    """The path: a lane for each thread and device, from the late thread to what it waited for."""
+    """Draws the path: a lane for each thread and device, from the late thread to what it waited for."""
     start, end = path["from"], path["to"]
     late = f"{path['thread']['comm']}/{path['thread']['tid']}"
     found = bars(path)

@@ -7,7 +7,7 @@
 # in build/.
 #
 #   $LT_CACHE/env/KEY/tree        the Debian tree (scripts/env)
-#   $LT_CACHE/env/KEY.LAYER-.../  the same with more packages (scripts/env --with)
+#   $LT_CACHE/env/KEY.LAYER-.../  that tree with more packages (scripts/env --with)
 #   $LT_CACHE/kernel/...          prepared kernel build trees and the kernel source (scripts/kernel-tree)
 #   $LT_CACHE/cargo               cargo's downloads
 #   $LT_CACHE/vm/...              initramfs and root image (scripts/vm-image)
@@ -25,7 +25,7 @@ die()  { printf '%s: %s\n' "$LT_NAME" "$*" >&2; exit 1; }
 # usage: print the head comment of the running script, which is its manual.
 usage() { sed -n '/^# SPDX/d; /^#!/d; /^#/!q; s/^# \{0,1\}//p' "$0" | sed '/./,$!d'; }
 
-# architecture KERNEL: Debian's word for the architecture of a kernel, by its release or its name.
+# architecture KERNEL: print Debian's word for the architecture of a kernel, by its release or its name.
 architecture() { case $1 in arm64|*-arm64) echo arm64 ;; *) echo amd64 ;; esac; }
 
 # layer_for KERNEL: sets layer, the options of scripts/env and scripts/in-tree for the tree that builds and boots this kernel.
@@ -42,7 +42,7 @@ elapsed() {
 
 # step WHAT COMMAND...: run a long COMMAND with its output in $LT_LOG, and show that it is alive: on a
 # terminal by a line that counts the seconds, elsewhere by an occasional line. A failure shows the end of
-# the log and its name. COMMAND is our own child, so that it can be made to die with us.
+# the log and its name. COMMAND is a direct child, so that it can be made to die with this script.
 step() {
 	local what=$1 start=$SECONDS beat=$((SECONDS + 60)) pid rc=0
 	shift
@@ -154,12 +154,12 @@ need_root() {
 	[ "$(id -u)" -eq 0 ] || die "$1 needs root; run: sudo -E ${LT_COMMAND:-$0}"
 }
 
-# need_space GIGABYTES: stop if the cache's disk has less.
+# need_space GIGABYTES: stop if the cache's disk has less free space.
 need_space() {
 	local free
 	free=$(($(df --output=avail --block-size=1M "$LT_CACHE" | tail -n 1) / 1024))
 	[ "$free" -ge "$1" ] || die "$LT_CACHE needs $1 GB of disk, and $free GB are free; set XDG_CACHE_HOME to a place that has them"
 }
 
-# key TEXT...: a short name for the contents of the arguments.
+# key TEXT...: print a short hash of the arguments.
 key() { printf '%s\n' "$@" | sha256sum | cut -c1-16; }

@@ -36,8 +36,8 @@ wanted() {
 	return 1
 }
 
-# verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU: its CPU seconds, which mean more than elapsed
-# ones on a busy machine.
+# verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU is its CPU seconds, which mean more than
+# elapsed seconds on a busy machine.
 verdict() {
 	local took="$3 s${5:+, $5 s of processors}"
 	case $2 in
@@ -60,7 +60,7 @@ cost() {
 	[ -z "${COSTS:-}" ] || printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$COSTS"
 }
 
-# failure NAME TIME LOG: print the failure, with the reason if the log has it.
+# failure NAME TIME LOG: print the failure, with the end of the log.
 failure() {
 	printf 'FAIL %s (%s)\n' "$1" "$2"
 	excerpt "$3"
@@ -84,7 +84,7 @@ spent() {
 	spent=$(((${user%m*} + ${system%m*}) * 60000 + 10#${user#*m} + 10#${system#*m}))
 }
 
-# tenths MILLISECONDS: print them as seconds.
+# tenths MILLISECONDS: print this time in seconds.
 tenths() { echo "$(($1 / 1000)).$(($1 / 100 % 10))"; }
 
 # timed LOG COMMAND...: run COMMAND, all output to LOG; sets status, seconds and cpu.
@@ -207,7 +207,7 @@ reported() {
 	done
 }
 
-# reap_all: reap all of them.
+# reap_all: reap all running commands.
 reap_all() { while [ ${#running[@]} -gt 0 ]; do reap; done; }
 
 # costly: print the results with the most CPU time.

@@ -5,7 +5,7 @@
 #
 # A failed test of vm/ or host/ runs once more after all others, alone, in a machine of its own. If it then passes, it
 # counts as passed and is called flaky: its result depends on other load or on the time of day. Both logs are kept. A
-# flaky test is a bug with a name; a run with more than MOST_FLAKY of them fails.
+# flaky test is a bug; a run with more than MOST_FLAKY of them fails.
 #
 # Some failures are conclusive, and the test does not run again: a kernel warning or a crash of the machine (status
 # FINDING, from tests/machines.sh), a failure of a build, of `cargo test`, or of the models. With LT_AGAIN=0 no test
@@ -33,7 +33,7 @@ follow_up() {
 	fi
 }
 
-# kept LOG: print where the log of the first failure is kept while the test runs again.
+# kept LOG: print the path where the log of the first failure is kept while the test runs again.
 kept() {
 	case $1 in
 		*/output.log) echo "${1%/output.log}.first/output.log" ;;

@@ -118,8 +118,8 @@ def report(file, *words):
                 assert steps[0][0] == "timer" and steps[-1][0] == "switch", alert["path"]
                 assert sum(int(took) for _, took in steps) == alert["delay"], alert["path"]
                 assert max(int(took) for _, took in steps) > 0.8 * alert["delay"] and "most of the delay" in cycle["cause"], cycle
-            # The time of a step lasts until the next one: it was due, and the interrupt did not come. Rarely, the handler
-            # comes between the wakeup and the switch.
+            # The second step has most of the delay: the timer was due, and the interrupt was held off. Rarely, the
+            # handler comes between the wakeup and the switch.
             kept = [cycle["alert"] for cycle in late]
             assert any(int(re.findall(r"@1\+(\d+)", alert["path"])[1]) > 0.8 * alert["delay"] for alert in kept), kept
         elif word.startswith("compared="):
@@ -135,7 +135,7 @@ def report(file, *words):
 
 
 def policy(tid):
-    """Policy, priority and CPUs. SCHED_RESET_ON_FORK is not part of the policy."""
+    """Returns policy, priority and CPUs. SCHED_RESET_ON_FORK is not part of the policy."""
     return (
         os.sched_getscheduler(tid) & ~os.SCHED_RESET_ON_FORK,
         os.sched_getparam(tid).sched_priority,
@@ -240,8 +240,8 @@ def disturb(said, *wanted):
     until(loops, "the loop")
     with open(NMI_PRIORITY, "w", encoding="ascii") as priority:
         priority.write(str(LOOP[1]))
-    # With a higher priority than the loop, to call the handler on its CPU. This task only waits for the handler, except
-    # for a moment.
+    # This task gets a higher priority than the loop, to call the handler on the loop's CPU. It only waits for the
+    # handler, except for a moment.
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(97))
     calls = 0
     while not all(enough(calls, word) for word in wanted):

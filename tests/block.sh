@@ -5,7 +5,7 @@
 
 NULLB=/sys/kernel/config/nullb
 
-# null_disk NAME NANOSECONDS [KEY=VALUE...]: a RAM disk /dev/NAME on which each request takes that time.
+# null_disk NAME NANOSECONDS [KEY=VALUE...]: make a RAM disk /dev/NAME on which each request takes NANOSECONDS.
 null_disk() {
 	if [ ! -d $NULLB ]; then
 		modprobe null_blk nr_devices=0
@@ -21,16 +21,16 @@ null_disk() {
 	wait_until 10 test -b "/dev/$_disk"
 }
 
-# dev_of NAME: MAJOR:MINOR of a disk.
+# dev_of NAME: print MAJOR:MINOR of a disk.
 dev_of() { cat "/sys/block/$1/dev"; }
 
-# reads DISK COUNT [BLOCK]: single direct reads of 4 KiB, one after another.
+# reads DISK COUNT [BLOCK]: make single direct reads of 4 KiB, one after another.
 reads() { dd if="/dev/$1" of=/dev/null bs=4k count="$2" skip="${3:-0}" iflag=direct 2>/dev/null; }
 
-# writes DISK COUNT [BLOCK]: single direct writes of 4 KiB, one after another.
+# writes DISK COUNT [BLOCK]: make single direct writes of 4 KiB, one after another.
 writes() { dd if=/dev/zero of="/dev/$1" bs=4k count="$2" seek="${3:-0}" oflag=direct 2>/dev/null; }
 
-# sums_hold INSTANCE: the counters add up, to the last event; nothing may be in flight.
+# sums_hold INSTANCE: check that the counters add up, to the last event; nothing may be in flight.
 sums_hold() {
 	awk -v name="$1" '
 		{ v[$1] = $2 }
@@ -48,10 +48,10 @@ sums_hold() {
 # quiet INSTANCE: check that nothing is in flight.
 quiet() { [ "$(stat "$1" pending)" = 0 ]; }
 
-# field NAME: the values of one field, from alert lines on standard input.
+# field NAME: print the values of one field, from alert lines on standard input.
 field() { sed -n "s/.* $1=\"\\{0,1\\}\\([^\" ]*\\)\"\\{0,1\\}.*/\\1/p"; }
 
-# watch_slow_disk: the command in PATH starts an instance on a slow disk, and shows an alert for each of five reads.
+# watch_slow_disk: check that the command in PATH starts an instance on a slow disk, and shows its five alerts.
 watch_slow_disk() {
 	null_disk slow 20000000
 	latency-tracker start slow_disk block threshold=10ms dev=slow

@@ -12,7 +12,7 @@ ELEMENT = 'element-6066-11e4-a52e-4f735466cecf'
 
 
 class Browser:
-    """A browser with one window; `with` ends it."""
+    """A browser with one window; `with` closes it."""
 
     def __init__(self, width=1280, height=800, dark=False):
         self.driver = subprocess.Popen(['chromedriver', '--port=0'], stdout=subprocess.PIPE, text=True)
@@ -23,7 +23,7 @@ class Browser:
                 break
         assert port, 'chromedriver did not start'
         self.base = f'http://127.0.0.1:{port}'
-        # as root, and in a tree without a graphics driver; --hide-scrollbars keeps widths the same everywhere
+        # for root, and for a tree without a graphics driver; --hide-scrollbars keeps widths the same everywhere
         args = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars',
                 '--disable-background-networking', f'--window-size={width},{height}']
         if dark:
@@ -63,7 +63,7 @@ class Browser:
         self.until('return document.documentElement.dataset.ready === "yes"')
 
     def run(self, script, *args):
-        """What a script in the page returns."""
+        """Runs a script in the page, and returns its result."""
         return self.ask('POST', '/execute/sync', {'script': script, 'args': list(args)})
 
     def until(self, script, *args):
@@ -85,7 +85,7 @@ class Browser:
         return self.run('return document.querySelector(arguments[0]).innerText', selector)
 
     def pointer(self, selector, steps):
-        """Moves of the pointer from the centre of an element, with ('move', x, y), ('down',), ('up',)."""
+        """Moves the pointer relative to the centre of an element: ('move', x, y), ('down',), ('up',)."""
         origin = {ELEMENT: self.find(selector)}
         actions = []
         for what, *at in steps:
@@ -109,6 +109,6 @@ class Browser:
             out.write(base64.b64decode(self.ask('GET', '/screenshot')))
 
     def complaints(self):
-        """The errors in the browser's log."""
+        """Returns the errors in the browser's log."""
         log = self.ask('POST', '/se/log', {'type': 'browser'})
         return [entry['message'] for entry in log if entry['level'] in ('SEVERE', 'WARNING')]

@@ -62,7 +62,7 @@ def write(milliseconds, times):
 
 
 def execute():
-    # The first thread waits; exec of the other one kills it.
+    # The first thread waits; the exec of the other thread kills it.
     print(f"tid={os.getpid()}", flush=True)
     threading.Thread(target=os.execv, args=("/bin/true", ["true"])).start()
     time.sleep(60)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Ways to make a task late for a known cause, for tests/culprits.py inside the virtual machine. The late one is called
-victim, and each other task has a name of its own. A function returns once the victim has ended its wait, or in the
-victim itself. late.py has more of them."""
+"""Makes a task late for a known cause, for tests/culprits.py inside the virtual machine. The late task is called
+victim, and each other task has a name of its own. A function returns once the victim's wait has ended, or in the
+victim itself. late.py has more causes."""
 
 import ctypes
 import fcntl
@@ -54,7 +54,7 @@ def task(name, function, *arguments):
 
 
 def on(cpu, priority=0):
-    """Stays on that CPU, with a real-time priority if there is one."""
+    """Moves this task to a CPU, with a real-time priority if `priority` is not 0."""
     os.sched_setaffinity(0, {cpu})
     if priority:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
@@ -83,9 +83,9 @@ def read_block(disk, block, size=4096):
 
 
 def victim_waits(wait, name, does):
-    """The victim waits until a task of that name does something that ends the wait."""
+    """The victim waits until a task called `name` does something that ends the wait."""
     r, w = os.pipe()
-    # The task is started before, so that the wait does not include its start.
+    # The task is started before the victim, so that the wait does not include its start.
     task(name, lambda: does(struct.unpack("i", os.read(r, 4))[0]))
     victim = task("victim", wait)
     asleep(victim, "SD")
@@ -127,7 +127,7 @@ def computes():
 
 
 def told_by(kind):
-    """The victim reads what writer writes after it has computed. `kind` makes the two ends."""
+    """The victim reads what writer writes after it has computed. `kind` makes the two ends of the connection."""
     reader, writer = kind()
 
     def write_late(_):
@@ -204,7 +204,7 @@ def child():
 
 
 def vfork():
-    """The victim waits until its child, which shares its memory, executes another program: first it opens a pipe."""
+    """The victim waits for its child, which shares its memory, to execute a program after it has opened a FIFO."""
     if not os.path.exists("/tmp/fork"):
         os.mkfifo("/tmp/fork")
 
@@ -220,7 +220,7 @@ def vfork():
 
 
 def inversion():
-    """The owner of a lock is preempted: medium has its CPU."""
+    """The owner of a lock is preempted: medium occupies its CPU."""
     medium, start = os.pipe()
 
     def first():
@@ -239,7 +239,7 @@ def inversion():
 
 
 def inherited(holder):
-    """A futex with priority inheritance, whose owner has it when `holder` is called."""
+    """A futex with priority inheritance, which its owner holds while `holder` runs."""
     memory = mmap.mmap(-1, 4096)
     address = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
     r, w = os.pipe()
@@ -288,7 +288,7 @@ def fuse():
 
 
 def frozen_disk(directory):
-    """Nothing can be written to a file system while it is frozen, by thawer."""
+    """The victim cannot write to a frozen file system until thawer thaws it."""
     fd = os.open(directory, os.O_RDONLY)
     fcntl.ioctl(fd, 0xC0045877, 0)  # FIFREEZE
 
@@ -437,7 +437,7 @@ def flushed(disk):
 
 
 def neighbours(disk):
-    """A small read has to wait for many writes of backup: the disk takes one at a time."""
+    """A small read waits for many writes of backup: the disk takes one request at a time."""
 
     def backup():
         def writes(number):
@@ -517,7 +517,7 @@ def small(disk):
 
 
 def high():
-    """memory.high: a task that takes more is slowed down."""
+    """memory.high: a task that uses more memory is slowed down."""
     enter(cgroup("lt-high", memory_high="8M"))
     called("victim")
     memory = mmap.mmap(-1, 64 << 20)
@@ -554,7 +554,7 @@ def delayed_ack():
 
 
 def membarrier():
-    # The first run of everything is slow under emulation.
+    # Warm up: the first run of anything is slow under emulation.
     syscall(324, 1, 0, 0)
     called("victim")
     for _ in range(3):
@@ -599,7 +599,7 @@ def baton():
 
 
 def busy_owner():
-    """The owner of a lock computes for a while; then medium has its CPU for longer."""
+    """The owner of a lock computes for a while; then medium occupies its CPU for longer."""
     medium, start = os.pipe()
 
     def then():
@@ -619,7 +619,7 @@ def busy_owner():
 
 
 def then_hog(wait, before, seconds):
-    """The victim waits on CPU 1. When half of the time `before` is over, hog takes this CPU for that long."""
+    """The victim waits on CPU 1. When half of the time `before` is over, hog takes CPU 1 for `seconds`."""
     called("victim")
     victim = os.getpid()
     on(1)

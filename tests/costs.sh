@@ -14,7 +14,7 @@ new_costs() {
 	printf 'name\tcpu_seconds\telapsed_seconds\tresult\n' >"$COSTS"
 }
 
-# costs_by_kind: prints the sums. CPU time of our children that is in no result was spent on set-up
+# costs_by_kind: print the sums. CPU time of our children that is in no result was spent on set-up
 # and boots.
 costs_by_kind() {
 	local spent
@@ -29,7 +29,7 @@ costs_by_kind() {
 		}' "$COSTS"
 }
 
-# without_worth: names the expensive tests that have no line `worth`.
+# without_worth: name the expensive tests that have no line `worth`.
 without_worth() {
 	local name file names=()
 	while read -r name; do

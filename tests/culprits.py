@@ -204,7 +204,7 @@ CASES = [
         + r"CPU 1, which (worked for softirq HI( raised by interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),
     Case("membarrier", causes.membarrier, f"{SLEEPS} threshold=1ms max_alerts=1",
         # The victim waits for a grace period. No CPU delays it: the RCU thread checks the CPUs again after a while.
-        # On PREEMPT_RT the callback is run by a thread of the CPU, which the tick wakes.
+        # On PREEMPT_RT a per-CPU thread runs the callback, and the tick wakes that thread.
         rf"({of('(rcu_preempt|rcuc/[0-9]+)' if RT else 'rcu_preempt', TIMER)}|{VICTIM}{WAITED}an RCU grace period(: readers on all CPUs)? \(\w+\))"),
     # A processor, and limits.
     Case("hog", late.hog, "wakeup threshold=300ms comm=victim", VICTIM + WOKEN + ran("hog")),
@@ -249,8 +249,8 @@ CASES = [
 ]
 
 # Where the explanation is wrong, and why: the parts that were taken away, the cases, and the kernels. Such a sentence
-# counts as wrong. Once the sentence is right, the line must be removed, unless the part has a question mark: such a
-# sentence is wrong at times. `any` is each part.
+# counts as wrong. Once the sentence is right, the line must be removed, unless the part has a question mark: that
+# sentence is wrong only at times. `any` stands for every part.
 KNOWN_WRONG = [
     ("softirqs?", "storm", "stock rt", "what softirqs did counts for the thread that they interrupted"),
     ("softirqs?", "later", "rt", "what woke the thread of the softirq is named, not what raised it"),
@@ -281,7 +281,7 @@ def provoke_once(case):
             os.dup2(out.fileno(), 2)
         case.do()
         os._exit(0)
-    # Processes that it has started end by themselves; the alert shows that the victim has ended.
+    # The tasks that this process has started end by themselves; the alert shows that the victim has ended.
     os.waitpid(pid, 0)
     end = time.monotonic() + 5
     while stat(case.name, "alerts") == 0:
@@ -298,7 +298,7 @@ def control(line):
 
 
 def pattern(culprit, disk):
-    """The expression for a culprit, with the numbers that this machine has; `disk` is that for a disk."""
+    """The expression for a culprit, with this machine's numbers; `disk` is the expression for a disk."""
 
     def known(match):
         with open(f"/sys/block/{match[1]}/dev", encoding="ascii") as dev:
@@ -313,8 +313,8 @@ def pattern(culprit, disk):
 
 
 def known(case):
-    """The cases for truth.py."""
-    # The rule of tests/bench/rule.py has no numbers, and the disks of null_blk are timers.
+    """Returns a case as truth.py needs it."""
+    # The rule of tests/bench/rule.py has no numbers, and calls the disks of null_blk timers.
     less = {"rule": pattern(case.culprit.replace("a flush of ", ""), "(a block device|a timer)")}
     if case.raised:
         less["raised"] = pattern(case.raised, "")

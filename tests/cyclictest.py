@@ -41,7 +41,7 @@ def samples_of(file):
 
 
 def alerts_of(file):
-    """The delays of the thread that is not the first of its process, by when they began."""
+    """Returns the delays, by start time, of the thread that is not its process's first."""
     delays = {}
     with open(file, encoding="utf-8") as lines:
         for line in lines:

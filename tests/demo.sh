@@ -90,7 +90,7 @@ run ls /tmp/captures/0001
 because='100 % of the delay (200.*ms): the request was at the device, which had no$'
 grep -q "$because" /tmp/captures/0001/explanation.txt || fail "the capture is not explained"
 first=$(head -n 1 /tmp/alerts)
-# field_ms NAME: a time of the first alert, in milliseconds.
+# field_ms NAME: print a time of the first alert, in milliseconds.
 field_ms() { echo "$first" | field "$1" | awk '{ printf "%.1f ms", $1 / 1e6 }'; }
 cat <<END
 

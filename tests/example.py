@@ -43,7 +43,7 @@ def main():
     server.close()
     name("client")
     for _ in range(CALLS):
-        # The server sleeps then.
+        # By then, the server sleeps.
         time.sleep(0.1)
         client.send(b"?")
         client.recv(1)

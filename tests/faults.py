@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Fails each allocation of each operation that user space can request of the module (vm/fault-injection)."""
+"""Fails each allocation in each operation that user space can request of the module (vm/fault-injection)."""
 
 import errno
 import os
@@ -70,7 +70,7 @@ def instances():
     return sorted(os.listdir(LT)), open(f"{LT}/control").read()
 
 
-# Opened before: allocations of that open(2) must not fail.
+# Opened here, since no allocation of this open(2) may fail.
 control_fd = os.open(f"{LT}/control", os.O_WRONLY)
 write = lambda line: os.write(control_fd, line)
 

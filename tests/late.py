@@ -196,7 +196,7 @@ def cause(word):
 def storm():
     os.sched_setaffinity(0, {1})
     with open("/dev/urandom", "rb", buffering=0) as random:
-        # The first run of everything is slow under emulation.
+        # Warm up: the first run of anything is slow under emulation.
         random.read(1 << 20)
         begin = time.monotonic()
         random.read(1 << 20)
@@ -205,7 +205,7 @@ def storm():
         with subprocess.Popen(["/sbin/insmod", "/lt/lt_irqs.ko", "times=60", "us=20000", "handler_us=100"]):
             while not os.path.exists("/sys/module/lt_irqs/parameters"):
                 time.sleep(0.01)
-            # Otherwise a softirq thread, if it runs them, has no higher priority than this thread.
+            # This gives a softirq thread, if it runs the softirqs, a higher priority than this thread.
             os.nice(19)
             called("victim")
             random.read(size)

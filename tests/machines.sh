@@ -85,7 +85,7 @@ now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
 # with these options of scripts/vm (separated by |), and write a line for each to RESULTS (see
 # `several` of report.sh). A machine ends after a test that fails, or that leaves the machine
 # changed; the remaining tests get another machine. If the emulator breaks a machine (scripts/vm),
-# or it does not start at all, the current test counts as not run and gets another machine, once.
+# or the machine does not start, the current test counts as not run and gets another one, once.
 # After the deadline, the running test is the machine's last one, and no other machine starts.
 share() {
 	local results=$1 dir=$2 kernel=$3 options machine=0 ended test broken=''
@@ -103,8 +103,8 @@ share() {
 }
 
 # machine DIRECTORY TEST...: run one machine of `share`. Sets ended to the number of tests that it
-# ran. Sets broken to the test that gets another machine, if the emulator broke this one, or it did
-# not start.
+# ran. Sets broken to the test that gets another machine, if the emulator broke this machine or it
+# did not start.
 machine() {
 	local dir=$1 settings=() add=() limits=() ends=() times=() taints=()
 	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint whole=last late='' stopped='' spent total

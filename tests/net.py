@@ -120,7 +120,7 @@ def serve_on(server, address, port, count, milliseconds):
         connection.send(b"x" * (number + 1))
         took = time.monotonic_ns() - begin
         print(f"fd={fd} remote={remote} bytes={number + 1} took={took}", flush=True)
-        # Not the first bytes.
+        # These are not the first bytes.
         connection.send(b"x")
         connection.close()
     assert client.wait() == 0, "the client has failed"

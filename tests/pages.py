@@ -36,7 +36,7 @@ def latency_tracker(*args):
 
 
 def make_pages():
-    """A path, delays, and two alerts, one of a task with a hostile name; and the path and the text, as printed."""
+    """Makes the pages of a path, of delays, and of two alerts, one with a hostile task name; returns their data."""
     # two threads of the trace get names of the same length, which would end the script, and make an element
     for name, hostile in (b'kdamond.0', b'</script>'), (b'rcu_preempt', b'<img src=x>'):
         assert len(name) == len(hostile)
@@ -57,7 +57,7 @@ def make_pages():
 
 
 def state(browser):
-    """Start and end of what is shown; place of the selected bar; the details."""
+    """Returns the start and end of what is shown, the place of the selected bar, and the details."""
     browser.run('return new Promise(requestAnimationFrame)')
     found = browser.run('''const lanes = document.getElementById('lanes'), details = document.getElementById('details');
         return [lanes.dataset.range, lanes.dataset.selected, details.hidden ? '' : details.innerText]''')
@@ -66,7 +66,7 @@ def state(browser):
 
 
 def is_clean(browser, what):
-    """No script of a name ran, no request was made, and no error is in the log."""
+    """Checks that no script in a name ran, no request was made, and no error is in the log."""
     found = browser.run('''return [typeof pwned, document.querySelectorAll('img, b, iframe, link').length,
         performance.getEntriesByType('resource').length, document.scripts.length]''')
     same(found, ['undefined', 0, 0, 2], f'{what}: names are text, and nothing is loaded')
@@ -74,7 +74,7 @@ def is_clean(browser, what):
 
 
 def centre(browser, place):
-    """From a place on the canvas to an offset from its centre."""
+    """Returns the offset of a place from the centre of the canvas."""
     width, height = browser.run('const box = document.getElementById("lanes").getBoundingClientRect(); '
                                 'return [box.width, box.height]')
     x, y, w, h = place
@@ -103,7 +103,7 @@ def use_time_line(browser, length):
 
 
 def use_keys(browser):
-    """Selects by keys; then a click on the same place selects the same bar."""
+    """Keys select a bar, and a click on its place selects it, too."""
     browser.keys('#lanes', '\ue015\ue015\ue014')  # down, down, right
     _, place, details = state(browser)
     true(details and place, 'keys select a bar', details)
@@ -128,7 +128,7 @@ def rows(browser, table):
 
 
 def use_tables(browser, path):
-    """The table of causes is as printed by --json; a click sorts it; a click on a step shows it."""
+    """The table of causes has the values of --json; a click sorts it; a click on a step shows it."""
     causes = rows(browser, 0)
     same([int(row[2].replace(',', '')) for row in causes], [cause['count'] for cause in path['causes']], 'causes in their order')
     total = path['to'] - path['from']

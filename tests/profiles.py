@@ -63,7 +63,7 @@ def tail(x, degrees):
     if z == 0:
         return 1.0
     if z > s + 1:
-        # By its continued fraction, from its end, where 1 minus the series would cancel.
+        # Uses the continued fraction, from its end: here, 1 minus the series would cancel.
         fraction = 0.0
         for k in range(1000, 0, -1):
             fraction = k * (s - k) / (z + 2 * k + 1 - s + fraction)

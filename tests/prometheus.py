@@ -38,7 +38,7 @@ def api(path, **parameters):
 
 
 def query(text):
-    """The value of each series, by its labels other than those of the target."""
+    """Returns the value of each series, by its labels other than those of the target."""
     result = api("query", query=text)["result"]
     own = lambda labels: tuple(sorted((k, v) for k, v in labels.items() if k not in ("__name__", "instance", "job")))
     return {own(series["metric"]): float(series["value"][1]) for series in result}
@@ -80,7 +80,7 @@ def stats(n, name):
 
 
 def shows(n):
-    """Prometheus has the kernel's numbers of the nth tree."""
+    """Checks that Prometheus has the kernel's numbers of the nth tree."""
     slow, ended = stats(n, "slow"), value('latency_tracker_ended_total{name="slow",job="scrape"}')
     return ended == slow["ended"]
 
@@ -115,14 +115,14 @@ os.makedirs(f"{work}/captures/0007")
 with open(f"{work}/captures/0007/alert.json", "w") as file:
     saved = {"capture": 7, "taken": int(time.time()), "instance": "slow", "tracker": "block"}
     json.dump(saved | {"alerts": [{"delay": delay} for delay in delays[:2]]}, file)
-# Alerts arrive as from the module: there may be none now.
+# A FIFO behaves like the module's file: there may be no alerts yet.
 os.mkfifo(f"{work}/alerts")
 for n in 1, 2:
     os.symlink(f"{work}/alerts", f"{work}/trees/{n}/alerts")
 kernel = os.fdopen(os.open(f"{work}/alerts", os.O_RDWR), "w", buffering=1)
 
 
-# Debian's Prometheus has no receiver of OTLP: a collector that is busy at first.
+# Debian's Prometheus does not receive OTLP, so this process does; its collector is busy at first.
 received = {"/v1/metrics": [], "/v1/logs": []}
 
 

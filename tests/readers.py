@@ -116,7 +116,7 @@ def what_was_not_read_is_for_the_next():
     os.close(fd)
     fd = os.open(f"{LT}/slow/wakeup", os.O_RDONLY)
     assert libc.read(fd, ctypes.c_void_p(8), 100) == -1
-    # Reads that file once more, in small pieces.
+    # Reads the same file again, in small pieces.
     text = b""
     while data := os.read(fd, 7):
         text += data
@@ -183,7 +183,7 @@ def a_reader_can_begin_with_what_is_recorded():
     # Alerts that were overwritten before are not lost to this reader.
     text = os.read(fd, 65536).decode()
     assert "lost" not in text and seqs(text) == [3, 4, 5, 6], text
-    # Back in the middle of a line, and to the end.
+    # Seeks from the middle of a line: back to the start, and to the end.
     os.lseek(fd, 0, os.SEEK_SET)
     assert os.read(fd, 10) == b"seq=3 time"
     os.lseek(fd, 0, os.SEEK_SET)

@@ -5,7 +5,7 @@
 
 trap '[ $? -eq 0 ] || tail -n 25 /tmp/*.log' EXIT
 
-# in_a_while COMMAND...: as wait_until, with pauses that are longer: each execve is an event for the recorders.
+# in_a_while COMMAND...: as wait_until, but with longer pauses: each execve is an event for the recorders.
 in_a_while() {
 	_end=$(($(cut -d. -f1 /proc/uptime) + 240))
 	until "$@"; do
@@ -14,7 +14,7 @@ in_a_while() {
 	done
 }
 
-# start LOG ARGUMENT...: $! is a recorder that is armed; $RECORDER is before its command.
+# start LOG ARGUMENT...: start a recorder, $!, and wait until it is armed. The words in $RECORDER precede its command.
 start() {
 	_log=/tmp/$1.log
 	shift
@@ -23,23 +23,23 @@ start() {
 	in_a_while grep -q '^armed' "$_log"
 }
 
-# ended PROCESS LOG: waits for a recorder that has reported alerts, and prints its log.
+# ended PROCESS LOG: wait for a recorder that has reported alerts, and print its log.
 ended() {
 	wait "$1" && status=0 || status=$?
 	cat "/tmp/$2.log"
 	assert_eq "$status" 2 "the exit status of $2"
 }
 
-# sessions: the sessions of recorders.
+# sessions: print the names of the recorders' sessions.
 sessions() { lttng --no-sessiond list 2>/dev/null | grep -o 'latency-tracker-[a-z]*-[0-9]*' | sort | xargs; }
 
-# session_of INSTANCE
+# session_of INSTANCE: print the session of this instance's recorder.
 session_of() { sessions | tr ' ' '\n' | grep "^latency-tracker-$1-" || fail "$1 has no session"; }
 
 # captured DIRECTORY NUMBER: whether this capture is complete.
 captured() { [ -e "$1/$2/alert.json" ]; }
 
-# traced TRACE SECTOR: the trace has the request of the alert.
+# traced TRACE SECTOR: check that the trace has the request of the alert.
 traced() {
 	babeltrace2 "$1" | grep "block_rq_complete: .* sector = $2," >/dev/null || fail "$1 has no request of sector $2"
 }

@@ -102,14 +102,14 @@ put_back() {
 	(
 		cd $kernel/tracing || exit
 		echo 0 >events/enable
-		# those that the test names: there are thousands
+		# only if the test mentions filters: there are thousands of files
 		! grep -q '/filter' "/lt/sequence/$1.sh" || for file in $(grep -Lx none events/*/*/filter); do echo 0 >"$file"; done
-		# not by its size, which is always 0
+		# read it: its size is always 0
 		! grep -q . dynamic_events || echo >dynamic_events
 		echo nop >current_tracer
 		echo 1 >tracing_on
 		echo local >trace_clock
-		# its value once it has been used for the first time
+		# 1408 is the size once the buffer has been used for the first time
 		case $(cat buffer_size_kb) in *1408*) ;; *) echo 1408 >buffer_size_kb ;; esac
 		echo >trace
 	) 2>/dev/null

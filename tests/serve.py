@@ -70,7 +70,7 @@ def by_pipe(connection, wait):
 
 
 def by_duplicate(connection, wait):
-    """By another descriptor, when that of accept(2) is gone."""
+    """By a duplicate, after the descriptor of accept(2) was closed."""
     other = os.dup(connection.fileno())
     connection.close()
     wait()
@@ -79,7 +79,7 @@ def by_duplicate(connection, wait):
 
 
 def by_number(connection, wait):
-    """By a descriptor whose number another socket had at the time."""
+    """By a descriptor whose number belonged to another socket during accept(2)."""
     spare, other = socket.socketpair()
     os.dup2(connection.fileno(), spare.fileno())
     connection.close()
@@ -90,7 +90,7 @@ def by_number(connection, wait):
 
 
 def by_child(connection, wait):
-    """By a child, when the parent's is closed."""
+    """By a child, after the parent has closed its descriptor."""
     go, ready = os.pipe()
     child = os.fork()
     if child == 0:
@@ -150,7 +150,7 @@ def by_part(connection, wait):
 
 
 def by_nothing(connection, _):
-    """Closed without a byte, though others have a descriptor of it for a while."""
+    """Closed without a byte, though other descriptors of it stay open for a while."""
     other = os.dup(connection.fileno())
     connection.close()
     os.close(other)
@@ -191,7 +191,7 @@ def accept(server):
 
 
 def serve(server, count, way, milliseconds):
-    """`count` at a time: each is accepted, and answered by a thread or a process of its own."""
+    """Accepts `count` connections; a thread or a process of its own answers each."""
     threads, children = [], []
     for number in range(count):
         connection = (accept, accept4)[number % 2](server)
@@ -210,7 +210,7 @@ def serve(server, count, way, milliseconds):
             answer()
             os._exit(0)
         children.append(child)
-        # So the next one gets the same number.
+        # This gives the next connection the same number.
         connection.close()
     for thread in threads:
         thread.join()

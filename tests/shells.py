@@ -58,7 +58,7 @@ class Shell:
         os.write(self.terminal, text.encode())
 
     def until(self, done):
-        """Reads until this is so; returns False if the shell has been silent for too long."""
+        """Reads until the condition is true; returns False if the shell has been silent for too long."""
         end = time.monotonic() + PATIENCE
         while not done():
             if not select.select([self.terminal], [], [], max(0, end - time.monotonic()))[0]:

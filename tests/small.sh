@@ -13,7 +13,7 @@ load_module
 uname -a
 uname -v | grep -q PREEMPT_RT || fail "this kernel is not PREEMPT_RT"
 
-# Which trackers are left out, and why.
+# Which trackers are left out, and which options they lack.
 # lacks TRACKER OPTIONS
 lacks() {
 	latency-tracker list --trackers "$1" >/tmp/said

@@ -18,7 +18,7 @@ CHILDREN = 2
 
 
 def child(shared, number):
-    """Sleeps and wakes until a round is announced, then says so and computes until it is over."""
+    """Sleeps and wakes until a round is announced, then confirms it and computes until it is over."""
     shown = 1 + number
     while True:
         while shared[0] == 0:
@@ -46,13 +46,13 @@ def stats(name):
 
 
 def check(name, pids):
-    """The pending events while the children compute."""
+    """Checks that no child is pending while the children compute."""
     pending = [line for line in read(name + "/pending").splitlines() if any(f" tid={pid} " in line for pid in pids)]
     assert not pending, f"{name}: {pending}"
 
 
 def sums(name):
-    """The counters of an instance that is off."""
+    """Checks the counters of a disabled instance; returns its operations from before the start."""
     v = stats(name)
     counted = sum(int(line.split()[2]) for line in read(name + "/histogram").splitlines())
     assert v["started"] == v["ended"] + v["pending"] + v["replaced"] + v["cleared"] + v["gone"], v

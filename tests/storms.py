@@ -52,14 +52,14 @@ def crowd(count):
 
 
 def tasks(count):
-    """Each waits for a byte of its parent, so that it is woken as it lives and its parent as it dies."""
+    """Each task waits for a byte from its parent, which wakes it; its exit then wakes the parent."""
     for _ in range(count // SHORT):
         source, sink = os.pipe()
         pids = []
         for _ in range(SHORT):
             pid = os.fork()
             if pid == 0:
-                # otherwise it would wait for itself if the parent is killed
+                # otherwise the task would wait for itself if the parent is killed
                 os.close(sink)
                 os.read(source, 1)
                 os._exit(0)

@@ -58,11 +58,11 @@ def stats(name):
     return {key: int(value) for key, value in (line.split() for line in read(f"{LT}/{name}/stats").splitlines())}
 
 
-# The parties. Each is called with random numbers and returns when `time_is_up`, or is killed.
+# The processes. Each function gets random numbers, and returns when `time_is_up`, or is killed.
 
 
 def requests(chance, number):
-    """Single requests of random disks, direct and buffered, some of them flushed."""
+    """Makes single requests on random disks, direct and buffered, some of them flushed."""
     page = mmap.mmap(-1, 16384)
     direct = [os.open(f"/dev/{disk}", os.O_RDWR | os.O_DIRECT) for disk in DISKS]
     buffered = os.open("/dev/queued", os.O_RDWR)
@@ -87,7 +87,7 @@ def requests(chance, number):
 
 
 def churn(chance, _):
-    """Writes everything that instances accept."""
+    """Makes every change that instances accept."""
     durations = ["0", "1", "10us", "300us", "2ms", "20ms", "10s"]
     while not time_is_up():
         name = chance.choice(NAMES)
@@ -120,7 +120,7 @@ def churn(chance, _):
                 case 11:
                     write(f"{LT}/{name}/wakeup_interval", chance.choice(durations))
         except OSError as error:
-            # EINVAL, EPERM: created by another meanwhile, with other values for what is fixed
+            # EINVAL, EPERM: another process has created it meanwhile, with other values for what is fixed
             if error.errno not in EXPECTED | {errno.EINVAL, errno.EPERM}:
                 raise
         time.sleep(chance.random() * 0.02)
@@ -206,7 +206,7 @@ def callers(chance, _):
 
 
 def samples(chance, _):
-    """The sample in Rust works when it is loaded. One in four times a sample in C forgets its tracker."""
+    """Loads the samples. The one in Rust works; once in four times, the one in C forgets its tracker."""
     while not time_is_up():
         forget = "1" if chance.random() < 0.25 else "0"
         subprocess.run(["insmod", "/lt/lt_sample_c.ko", f"forget={forget}"], check=True)
@@ -218,13 +218,13 @@ def samples(chance, _):
 
 
 def unload(module):
-    """Unloads a module; that fails while callers use it."""
+    """Unloads a module, which fails while callers use it."""
     while subprocess.run(["rmmod", module], stderr=subprocess.DEVNULL, check=False).returncode:
         time.sleep(0.01)
 
 
 def adds_up_while_used(name):
-    """The sums of rust/engine/stats.rs, read while other CPUs count: starts are never fewer than
+    """Checks the sums of rust/engine/stats.rs while other CPUs count: starts are never fewer than
     their outcomes."""
     v = stats(name)
     assert v["started"] <= v["attempts"] + CPUS, f"{name}: {v}"
@@ -239,7 +239,7 @@ def time_is_up():
 
 
 def spawn(title, party, seed, number):
-    """A process that does something, whose status is 1 if it fails."""
+    """Starts a process, whose exit status is 1 if its function fails."""
     pid = os.fork()
     if pid:
         return pid
@@ -259,7 +259,7 @@ def all_online():
 
 
 def adds_up(name):
-    """The sums of rust/engine/stats.rs, with nothing in flight."""
+    """Checks the sums of rust/engine/stats.rs, with nothing in flight."""
     v = stats(name)
     counted = sum(int(line.split()[2]) for line in read(f"{LT}/{name}/histogram").splitlines())
     assert v["pending"] == 0, f"{name}: {v}"
@@ -278,7 +278,7 @@ def main():
     chance = random.Random(SEED)
     subprocess.run(["insmod", "/lt/latency_tracker.ko"], check=True)
     subprocess.run(["insmod", "/lt/lt_stress.ko"], check=True)
-    # This one lives from the first request to the last.
+    # This instance lives from the first request to the last.
     control("all block threshold=2ms timeout=3ms wakeup_interval=0 events=2")
     parties = [requests] * (CPUS + 1) + [churn] * 2 + [readers] * 2 + [hotplug, callers, callers, samples]
     children = {}
@@ -316,7 +316,7 @@ def main():
     assert v["alerts"] > 0 and v["timed_out"] > 0, v
     assert v["grown"] > 0 and v["capacity"] > 2, v
 
-    # Unloaded while requests are made and files are open; then once more from the start.
+    # The module is unloaded while requests are made and files are open; then everything starts once more.
     os.remove("/tmp/stop")
     busy = [spawn("requests", requests, chance.random(), n) for n in range(CPUS)]
     watchers = [subprocess.Popen(["cat", f"{LT}/{name}/alerts"], stdout=subprocess.DEVNULL) for name in instances]

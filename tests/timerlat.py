@@ -28,7 +28,7 @@ MOST = 90
 
 
 def alerts_of(file):
-    """{when it began: (until the function of the timer was called, delay)}; of timerlat's timer."""
+    """Returns {start: (time until the timer's function was called, delay)} for timerlat's timer."""
     found = {}
     with open(file, encoding="utf-8") as lines:
         for line in lines:
@@ -63,14 +63,14 @@ def samples(period, late, trace, switches):
                 seconds, micros, number, context, latency = sample.groups()
                 at = int(seconds) * 1000 * MS + int(micros) * 1000
                 found.setdefault(int(number), {})[context] = (at - int(latency), int(latency))
-    # Tracing has ended in the middle of a sample.
+    # Tracing may have ended in the middle of a sample.
     if "thread" not in found[max(found)]:
         del found[max(found)]
     assert list(found) == list(range(1, len(found) + 1)), "the tracer's numbers"
     differences = {"irq": [], "thread": []}
     begins = []
     for number, contexts in found.items():
-        # Written a moment after it was read.
+        # The tracer writes a sample a moment after it has read the clock.
         due = first + round((contexts["irq"][0] - first) / period) * period
         assert 0 <= contexts["irq"][0] - due + 1000 < 100_000, f"sample {number} was due at {contexts['irq'][0]}, not {due}"
         assert due in alerts, f"sample {number}, due at {due}, has no alert"
@@ -108,11 +108,11 @@ def histogram(late, file, switches, returns):
     }
     good = True
     for what, bins in theirs.items():
-        # A sample may be in flight as rtla begins or ends. Without one of either kind, the n-th remaining one is
-        # between this and the next.
+        # A sample may be in flight when rtla begins or ends, so one side may lack it. The n-th of its samples is
+        # then between the n-th and the next one of the other side.
         more = len(bins) - len(ours[what])
         assert bins and abs(more) <= 1, f"{what}: rtla has {len(bins)}, we have {len(ours[what])}"
-        # A bin is a microsecond wide; its end counts.
+        # A bin is a microsecond wide; its upper end counts.
         pairs = zip(ours[what], bins[max(more, 0) :])
         good = is_close(what, [1000 * (micros + 1) - ns for ns, micros in pairs]) and good
     counts = sum(micros * 1000 > MS for micros in theirs["irq"]), sum(ns > MS for ns in ours["irq"])
@@ -121,7 +121,7 @@ def histogram(late, file, switches, returns):
 
 
 def main(what, *words):
-    """See the head of this file."""
+    """Runs the comparison that the head of this file describes."""
     if what == "samples":
         good = samples(int(words[0]), int(words[1]), *words[2:])
     else:

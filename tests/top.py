@@ -21,7 +21,7 @@ LEAVE = "\x1b[?1049l"
 
 
 def lines(path):
-    """Whole lines only: the last one may still be written."""
+    """Reads whole lines only: the last one may still be incomplete."""
     with open(path, encoding="utf-8") as file:
         return [json.loads(line) for line in file.read().split("\n")[:-1]]
 
@@ -86,8 +86,9 @@ def sums(top, *words):
         rate = one["ended"] * 1e9 / one["interval"]
         assert abs(one["rate"] - rate) <= 1e-6 * rate, one
         assert one["ended"] == 0 or one["p50"] <= one["p99"] <= one["max"], one
-    new = sum(one["new_alerts"] for one in later)
-    seen = sum(len(report["alerts"]) for report in reports[1:])
+    # An alert may be raised between the reading of the counters and that of the alerts.
+    new = sum(one["new_alerts"] for report in reports for one in report["instances"])
+    seen = sum(len(report["alerts"]) for report in reports)
     assert new == seen, (new, seen)
     assert sum(report["missed"] for report in reports) == 0
     # An instance was removed for a while.
@@ -117,7 +118,7 @@ def terminal(*command):
         while part := os.read(master, 4096).decode(errors="replace"):
             shown += part
     except OSError:
-        # The end of a terminal.
+        # The terminal has been closed.
         pass
     assert status == 0, status
     assert "the latency_tracker module was removed" in shown.rpartition(LEAVE)[2], shown[-300:]

@@ -60,7 +60,7 @@ def without_preemption(steps):
 
 
 def alerts(file):
-    """The delay of each alert and its steps: kind, duration, and the recorded parts of it, if any."""
+    """Returns the delay of each alert and its steps: kind, duration, and the recorded parts, if any."""
     with open(file, encoding="utf-8") as lines:
         for line in lines:
             chain = re.search(r' path="((?:[^"\\]|\\.)*)"', line)
@@ -176,7 +176,7 @@ def parts(file, slack, trace, thread, *expected):
         interrupts = 0
         for part, time in told.items():
             least = expected.get(part, 0)
-            # A busy period that ends by the clock may be interrupted for a part of it.
+            # A busy period ends at a fixed time, so an interruption may take a part of it.
             most = time
             if slack.startswith("+"):
                 most, interrupts = time + interrupts, interrupts + time

@@ -109,7 +109,7 @@ def judge(known, alerts, capture, *parts):
 
 
 def largest(words):
-    """The sentence without its smaller parts."""
+    """Returns the sentence without its smaller parts."""
     return re.sub(r"; [0-9]+ %(:| is not recorded for ).*", ".", words)
 
 
@@ -168,7 +168,7 @@ PARTS = [f"{part}-{cpu}" for part in STREAMS for cpu in (0, 1)] + list(EVENTS)
 
 def streams(capture):
     directory = os.path.join(capture, "trace", "kernel")
-    # That would belong to another trace.
+    # The index would not match a changed trace.
     shutil.rmtree(os.path.join(directory, "index"), ignore_errors=True)
     return {name: os.path.join(directory, name) for name in sorted(os.listdir(directory)) if name[-1].isdigit()}
 

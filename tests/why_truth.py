@@ -25,7 +25,7 @@ import truth
 from causes import LONG, SHORT
 from culprits import HOG, RUNNABLE, TIMER, VICTIM, WAITED, of, ran
 
-# The cgroup that `why` watches: of the victim alone.
+# The cgroup that `why` watches: only the victim is in it.
 GROUP = "lt-why"
 INNOCENT = ("bystander", "onlooker")
 # Share of the delay, in percent, that a row of the table may have if it names an innocent task.
@@ -145,7 +145,7 @@ def wait_until(condition, seconds, what):
 
 
 def why(case):
-    """What `why` prints about the case."""
+    """Returns what `why` prints about the case."""
     log = f"/tmp/why-{case.name}.log"
     words = ["latency-tracker", "why", "--waits", "--over", case.over, "--cgroup", f"/{case.cgroup}", "-d", f"{CASE_TIME}s"]
     with open(log, "w", encoding="utf-8") as file:
@@ -157,11 +157,11 @@ def why(case):
 
     wait_until(is_armed, CASE_TIME, case.name)
     for _ in range(10):
-        # On a slow host the disturbance may come too late.
+        # On a slow host the disturbance may come too late, so it is repeated.
         if process.poll() is not None:
             break
         provoke(case)
-        # It ends soon after an alert.
+        # `why` ends soon after an alert.
         wait_until_it_ends(process, 5)
     text, _ = process.communicate()
     with open(log, encoding="utf-8") as file:
@@ -188,7 +188,7 @@ def pattern(text):
 
 
 def table(text):
-    """The causes, each with its share in percent."""
+    """Returns the causes, each with its share in percent."""
     rows = []
     is_in = False
     for line in text.splitlines():
@@ -202,7 +202,7 @@ def table(text):
 
 
 def judge(case, text):
-    """right, unknown or wrong, and why."""
+    """Returns right, unknown or wrong, and why."""
     owner = re.search(r"^by (\S+)/([0-9]+), ", text, re.MULTILINE)
     if not owner or owner[1] != "victim":
         return "wrong", "the late task is not the victim"

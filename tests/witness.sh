@@ -14,7 +14,7 @@ tracing() {
 	for _event; do echo 1 >$TRACE/events/"$_event"/enable; done
 }
 
-# urgent PRIORITY PATTERN: the kernel's threads of this name get that priority, until `as_usual`.
+# urgent PRIORITY PATTERN: give the kernel threads whose name matches this real-time priority, until `as_usual`.
 urgent() {
 	for _thread in $(pgrep "$2"); do
 		_usual="${_usual:-} $(awk '{ print $1 ":" $40 ":" $41 }' "/proc/$_thread/stat")"
@@ -60,14 +60,14 @@ edit() {
 	mv "$_file.new" "$_file"
 }
 
-# exact WHAT OPTION...: check that the alerts match the trace, by lt-witness with these options.
+# exact WHAT OPTION...: check with lt-witness and these options that the alerts match the trace.
 exact() {
 	_what=$1
 	shift
 	lt-witness "$@" /tmp/trace /tmp/alerts || { cp /tmp/trace /tmp/alerts /lt/out; fail "$_what is not exact"; }
 }
 
-# none WHAT KEY...: check that the counters of the instance add up, and that these are 0.
+# none WHAT KEY...: check that the counters of the instance add up, and that the counters KEY are 0.
 none() {
 	_what=$1
 	shift

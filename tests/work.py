@@ -26,7 +26,7 @@ COOKIE = b"job 1"
 
 
 def write(descriptor, message):
-    """The result of one write(2)."""
+    """Returns the result of one write(2)."""
     try:
         written = os.write(descriptor, message)
     except OSError as error:

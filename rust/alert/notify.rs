@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Wakes the readers of alerts: from any context, at most once per interval, and never too late.
+//! Wakes the readers of alerts, from any context and at most once per interval. Each alert is
+//! followed by a wakeup.
 //!
 //! ```text
-//!   alert --> armed? --yes--> nothing: a wake-up is on its way       (counted as suppressed)
+//!   alert --> armed? --yes--> nothing: a wakeup is on its way        (counted as suppressed)
 //!               |
 //!               no --> armed, irq_work --> interval over? --yes--> wake, not armed
 //!                                               |
 //!                                               no --> timer --> wake, not armed
 //! ```
 //!
-//! `armed` is cleared just before the wakeup, so an alert that finds it set is recorded before that
-//! wakeup and is seen by it; a later alert sets it again. No alert needs a later one to be
-//! announced.
-//! noticed.
+//! `armed` is cleared just before the wakeup, so an alert that finds it set was recorded before
+//! that wakeup, and the woken readers see it. A later alert sets `armed` again. So readers notice
+//! an alert even if no other alert follows.
 
 use crate::{
     engine::platform::Platform,
@@ -112,7 +112,7 @@ impl State {
 
 impl Callbacks for State {
     fn on_irq_work(&self, handle: &Handle) {
-        // Not armed: a change of the interval queued this, but the timer has woken the readers
+        // Not armed: a change of the interval queued this work, but the timer woke the readers
         // first.
         if !self.armed.load(Relaxed) {
             return;
@@ -130,7 +130,7 @@ impl Callbacks for State {
 
     fn on_timer(&self, handle: &Handle) {
         // Not armed: a change to a shorter interval has already woken the readers. Armed again by a
-        // later alert: a wakeup now may come too early, so the irq_work decides.
+        // later alert: a wakeup now may be too early, so the irq_work decides.
         let now = Kernel::now();
         let since = now.saturating_sub(self.last.load(Relaxed));
         if self.armed.load(Relaxed) && since >= self.interval.load(Relaxed) {

@@ -7,7 +7,7 @@
 //! reads or polls a file of alerts is noted here before it sleeps. A tracker checks this before it
 //! raises an alert, which is rare. Readers are still measured.
 //!
-//! Remembers the last [`SLOTS`] readers, each by its ids and its start time. A slot is one
+//! Remembers the last [`SLOTS`] readers, each by its ids and its start mark. A slot is one
 //! independent word. Any context.
 
 use crate::{
@@ -26,7 +26,7 @@ static READERS: Readers = Readers::new();
 
 /// A set that drops its oldest entry when it is full.
 struct Readers {
-    /// The first word of each [`Owner`], which has its ids and its start time; 0 if unused.
+    /// The first word of each reader's [`Owner`], with its ids and its start mark; 0 if unused.
     slots: [Atomic<u64>; SLOTS],
     /// The slot to replace next.
     next: Atomic<u64>,

@@ -91,8 +91,9 @@ impl Owner {
         }
     }
 
-    /// Returns the [`Owner::start_mark`] of a task with start time `time` (nanoseconds):
-    /// approximately microseconds, in the bits left beside the ids, which hold about a second.
+    /// Returns the [`Owner::start_mark`] of a task with start time `time` (nanoseconds), in
+    /// approximate microseconds. The bits that the ids leave free hold about a second, after which
+    /// it wraps.
     pub(crate) fn start_mark_of(time: u64) -> u32 {
         (time >> 10) as u32 & START_MARK_MASK
     }
@@ -102,8 +103,8 @@ impl Owner {
     ///
     /// An id belongs to one task at a time, so a task that has it and started before the operation
     /// is the owner. `began` may be later than the true start, if it was moved to a later step. If
-    /// the id passed to another task between the two, `start_mark` shows it, except in one case in
-    /// a million.
+    /// the id passed to another task between the true start and `began`, `start_mark` shows that,
+    /// except in one case in a million.
     pub(crate) fn is_task_started_at(&self, time: u64, began: u64) -> bool {
         self.tid != 0 && time <= began && Self::start_mark_of(time) == self.start_mark
     }
@@ -131,8 +132,8 @@ pub(crate) const DETAIL: usize = WORDS - 12;
 /// Maximum number of a tracker's own words in a tail; the words of the stack follow.
 pub(crate) const OWN_TAIL: usize = 28;
 
-/// The bit of the third word of an alert for an operation that was in flight when its instance
-/// started.
+/// The bit in the third word of an alert that marks an operation that was in flight when its
+/// instance started.
 const BEFORE: u64 = 1 << 63;
 
 /// The last field of a line about an operation that was in flight when its instance started.
@@ -161,7 +162,7 @@ pub(crate) struct Alert {
     pub(crate) owner: Owner,
     pub(crate) detail: [u64; DETAIL],
     /// Number of words of the record's tail: the tracker's own, then the entries of the owner's
-    /// stack, then those of its stack in user space.
+    /// stack, then the entries of its stack in user space.
     pub(crate) tail: u8,
     /// The owner's stack in user space.
     pub(crate) user: user::Mark,

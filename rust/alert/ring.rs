@@ -9,16 +9,17 @@
 //!   +-------+---------------------+------+
 //! ```
 //!
-//! All slots have the same number of words. All tails of a ring have one length; each record says
-//! how much of it is used.
+//! All slots have the same number of words. All tails of a ring have the same length; each record
+//! has the number of words in use.
 //!
-//! A writer draws a number, claims that number's slot by compare-and-swap on its version, writes
-//! and completes. The oldest alert is overwritten; each reader has its own cursor and learns how
-//! many it missed. A writer that finds its slot still being written by a writer a whole lap behind
-//! gives up and notes that in the slot, so that no reader waits for a number that never comes.
+//! A writer draws a number, claims that number's slot by a compare-and-swap of its version, writes
+//! the words, and marks the slot as written. The oldest alert is overwritten; each reader has its
+//! own cursor and learns how many it missed. A writer gives up if its slot is still being written
+//! by a writer a whole lap behind, or has been claimed by a writer a whole lap ahead. It notes that
+//! in the slot, so that no reader waits for a number that never comes.
 //!
 //! Recording is never rate-limited; only the wakeup is (notify.rs). Contexts: [`Ring::push`] and
-//! [`Ring::read`] any, NMI included; `new` sleeps.
+//! [`Ring::read`] any, NMI included; `new` may sleep.
 
 use crate::sys::{
     atomic::{Acquire, Atomic, Relaxed, Release},
@@ -35,7 +36,7 @@ pub(crate) type Words = [u64; WORDS];
 
 struct Slot {
     version: Atomic<u64>,
-    /// The highest number of an alert that was lost because this slot was in use.
+    /// The highest number of an alert that was lost because another alert had this slot.
     skipped: Atomic<u64>,
     words: [Atomic<u64>; WORDS],
 }
@@ -69,8 +70,8 @@ pub(crate) enum Read {
 }
 
 impl Ring {
-    /// Creates a ring of `len` alerts, a power of two, with tails of `depth` words. Sleeps; fails
-    /// with `EINVAL` or `ENOMEM`.
+    /// Creates a ring of `len` alerts, a power of two, with tails of `depth` words. May sleep;
+    /// fails with `EINVAL` or `ENOMEM`.
     pub(crate) fn new(len: u32, depth: usize) -> Result<Self> {
         if !len.is_power_of_two() {
             return Err(EINVAL);
@@ -94,8 +95,8 @@ impl Ring {
         })
     }
 
-    /// Records an alert, which `fill` makes from its number, with as much of a tail as the ring
-    /// takes. Returns the number; `Err` with the number if the alert is lost.
+    /// Records an alert, which `fill` makes from its number, with as much of `tail` as fits in the
+    /// slot. Returns the number; `Err` with the number if the alert is lost.
     pub(crate) fn push(
         &self,
         fill: impl FnOnce(u64) -> Words,
@@ -105,7 +106,7 @@ impl Ring {
         let number = self.head.fetch_add(1, Relaxed) + 1;
         let slot = self.slot(number);
         let version = slot.version.load(Relaxed);
-        // Acquire: our words are written after those of the slot's last writer.
+        // Acquire: our words are written after the words of the slot's last writer.
         if version & 1 != 0
             || version >= number << 1
             || slot
@@ -113,7 +114,7 @@ impl Ring {
                 .cmpxchg(version, (number << 1) | 1, Acquire)
                 .is_err()
         {
-            // The highest number stays, in whatever order the losing writers store theirs.
+            // The highest number stays, whatever the order in which losing writers store theirs.
             // Relaxed: the reader only compares numbers.
             let mut last = slot.skipped.load(Relaxed);
             while last < number {
@@ -135,7 +136,7 @@ impl Ring {
         Ok(number)
     }
 
-    /// The number of the newest alert, 0 before the first.
+    /// Returns the number of the newest alert, 0 before the first.
     pub(crate) fn head(&self) -> u64 {
         self.head.load(Relaxed)
     }

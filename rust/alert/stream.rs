@@ -2,9 +2,10 @@
 
 //! The alerts of one instance, or of all: a ring, its readers, and the two files that they read.
 //!
-//! All readers of `wakeup` share one position: each alert goes to one of them, and a read without
-//! new alerts returns end-of-file. `alerts` has no end: each open file has its own position, and a
-//! seek to its start goes back to the oldest alert in the ring.
+//! A newly opened `wakeup` starts after the last alert that any reader of `wakeup` got. A read
+//! sleeps until there is a new alert; the reads that follow return all alerts up to that moment,
+//! and then end-of-file. `alerts` has no end: each open file has its own position, and a seek to
+//! its start goes back to the oldest alert in the ring.
 
 use crate::{
     alert::{
@@ -31,8 +32,8 @@ use kernel::{
     time::{delay::fsleep, Delta}, //
 };
 
-/// Maximum length of an alert's tail, in words. A tracker has words of its own there, or a stack in
-/// user space.
+/// Maximum length of an alert's tail, in words: the kernel stack, and either the tracker's own
+/// words or the stack in user space.
 pub(crate) const TAIL_MAX: usize = OWN_TAIL + DEPTH_MAX;
 const _: () = assert!(USER_DEPTH <= OWN_TAIL);
 
@@ -55,12 +56,13 @@ pub(crate) struct Alerts {
     overruns: Atomic<u64>,
 }
 
-/// Time for which a ring that is removed waits for its readers to return, in milliseconds.
+/// How long the removal of a ring waits for its readers to return, in milliseconds.
 const DRAIN_TIMEOUT_MS: i64 = 200;
 
 impl Alerts {
-    /// Keeps the last `len` alerts, a power of two, with tails of `depth` words, and wakes at most
-    /// once per `interval` nanoseconds. Sleeps; fails with `ENOMEM` or `EINVAL`.
+    /// Creates a ring that keeps the last `len` alerts, a power of two, with tails of `depth`
+    /// words, and wakes its readers at most once per `interval` nanoseconds. May sleep; fails with
+    /// `ENOMEM` or `EINVAL`.
     pub(crate) fn new(len: u32, depth: usize, interval: u64, line: Line) -> Result<Self> {
         Ok(Self {
             ring: Ring::new(len, depth)?,
@@ -73,8 +75,7 @@ impl Alerts {
         })
     }
 
-    /// Records an alert made from its number, with a tail that fits; returns `Err` if the alert is
-    /// lost. Any context.
+    /// Records an alert, see [`Ring::push`], and counts it if it is lost. Any context.
     ///
     /// The caller announces it with [`Alerts::announce`].
     pub(crate) fn record(
@@ -110,7 +111,7 @@ impl Alerts {
         }
     }
 
-    /// Returns the function that prints its alerts.
+    /// Returns the function that prints the line of an alert.
     pub(crate) fn line(&self) -> Line {
         self.line
     }
@@ -120,7 +121,7 @@ impl Alerts {
         notify::raise(&self.notifier);
     }
 
-    /// Makes all readers return, for good. Sleeps.
+    /// Makes all readers return, for good. May sleep.
     ///
     /// Once the files are removed, procfs answers any further read with `EIO`. So this waits
     /// briefly for tasks that are reading, which get the remaining alerts and then end-of-file.
@@ -170,7 +171,7 @@ impl Alerts {
 /// An alert read from the ring.
 struct ReadAlert {
     alert: Alert,
-    /// The tail, with the number of words that the alert records.
+    /// The tail, of which the first `alert.tail` words are used.
     tail: [u64; TAIL_MAX],
 }
 
@@ -181,7 +182,7 @@ impl ReadAlert {
     }
 }
 
-/// Maximum number of lines of one read, besides the line about a loss.
+/// Maximum number of alerts in one read; a line about a loss may precede each.
 const BATCH: usize = 16;
 
 /// Number of bytes of text after which a read stops.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One type for trackers of all classes of sizes; any context unless noted.
+//! One type for trackers of all size classes. Any context unless noted.
 
 use super::{Client, Config, SHORT_KEY};
 use crate::{
@@ -12,10 +12,10 @@ use crate::{
 };
 use kernel::{prelude::*, sync::Arc};
 
-/// A tracker of any class of sizes.
+/// A tracker of any size class.
 ///
-/// Its functions are documented in include/latency_tracker.h. The trackers are in boxes: an engine
-/// is too large for the stack.
+/// Its functions are documented in include/latency_tracker.h. The trackers are boxed, since an
+/// engine is too large for the stack.
 pub(crate) enum Any {
     K1D2(KBox<Client<1, 2>>),
     K1D9(KBox<Client<1, 9>>),
@@ -48,7 +48,7 @@ macro_rules! each_class {
 pub(super) use each_class;
 
 impl Any {
-    /// Creates a tracker of the smallest class that is large enough. Sleeps.
+    /// Creates a tracker of the smallest class that is large enough. May sleep.
     pub(super) fn new(
         name: Name,
         values: &Values,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * For other modules: the exported symbols, which are functions of ffi.rs,
- * declared and documented in include/latency_tracker.h; and the facts about
- * their callers that sys/module.rs needs.
+ * declared and documented in include/latency_tracker.h; and the helpers of
+ * ffi/inside.rs and sys/module.rs.
  */
 #include <linux/export.h>
 #include <linux/module.h>
@@ -37,7 +37,7 @@ EXPORT_SYMBOL_GPL(latency_tracker_set_enabled);
 EXPORT_SYMBOL_GPL(latency_tracker_synchronize);
 #endif
 
-/* See inside.rs. One count for each level of interrupt_context_level(). */
+/* See ffi/inside.rs. One count for each level of interrupt_context_level(). */
 struct lt_depths {
 	u8 of_context[4];
 };

@@ -2,8 +2,8 @@
 
 //! The functions of include/latency_tracker.h, and the callbacks: the raw side of api.rs.
 //!
-//! Only converts: pointers to references and slices, errors to negative numbers and error pointers.
-//! Unsafe code is allowed here, as in `sys`.
+//! This code only converts: pointers to references and slices, errors to negative numbers and error
+//! pointers. Unsafe code is allowed here, as in `sys`.
 //!
 //! A `struct latency_tracker` is an [`Any`], which the registry keeps until its destruction.
 
@@ -50,7 +50,7 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    /// Enables the functions, while this module is being loaded. Sleeps; fails with `ENOMEM`, or
+    /// Enables the functions, while this module is being loaded. May sleep; fails with `ENOMEM`, or
     /// `EBUSY` the second time.
     pub(crate) fn new(registry: Arc<Registry>) -> Result<Self> {
         static IS_MADE: Atomic<u32> = Atomic::new(0);
@@ -74,7 +74,7 @@ impl Drop for Exports {
     }
 }
 
-/// Returns the registry, while this module is loaded. Sleeps.
+/// Returns the registry, while this module is loaded. May sleep.
 fn the_registry() -> Result<Arc<Registry>> {
     REGISTRY.lock().clone().ok_or(ENODEV)
 }
@@ -190,7 +190,8 @@ fn ended_or_errno(result: Result<Ended>) -> c_int {
     )
 }
 
-/// Copies a configuration of any version to ours.
+/// Copies a configuration of this or a later version. Fields that this version does not have must
+/// be 0.
 ///
 /// # Safety
 ///
@@ -200,7 +201,7 @@ unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
     // SAFETY: The function's contract: `size` is the first field of all versions.
     let size = unsafe { (*raw).size };
     let known = size_of::<RawConfig>();
-    // This module has the first version.
+    // This module has the first version, so no valid configuration is smaller.
     if size < known {
         pr_err!("configuration with size={size}: expected at least {known}\n");
         return Err(EINVAL);
@@ -300,8 +301,8 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
     values[common::WORST] = has(bindings::latency_tracker_flags_LATENCY_TRACKER_WORST).into();
     let mut handle = ptr::null();
     the_registry()?.adopt(name, &values, |name, all| {
-        // SAFETY: The function's contract: the module that calls us, which is named in the log and
-        // loses its trackers before it is unloaded.
+        // SAFETY: The function's contract: the module that calls us, whose trackers are removed
+        // before it is unloaded.
         let owner = unsafe { Owner::new(config.owner) };
         // INVARIANT: The function's contract.
         let callback = Callback {
@@ -340,7 +341,7 @@ unsafe extern "C" fn latency_tracker_create(config: *const RawConfig) -> *mut Ra
 fn may_wait(function: &str) -> Result {
     if Inside::is_anywhere(&Kernel::guard()) {
         pr_err!("latency_tracker_{function}() refused: it sleeps, and a callback cannot\n");
-        // The `kernel` crate has no name for it yet.
+        // The `kernel` crate has no name for this error yet.
         return Err(Error::from_errno(-(kernel::bindings::EDEADLK as c_int)));
     }
     Ok(())

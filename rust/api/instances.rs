@@ -3,7 +3,7 @@
 //! Trackers of other modules as instances: created, listed, changed and removed.
 //!
 //! Only the module that created a tracker removes it. If the module is unloaded without doing so,
-//! the log names it, and its trackers are removed. All functions sleep.
+//! its trackers are removed, and the log names them. All functions may sleep.
 
 use super::{
     any::{each_class, Any},
@@ -40,7 +40,7 @@ pub(crate) struct ModuleTracker {
     any: Arc<Any>,
     owner: Owner,
     name: Name,
-    /// Serialises changes, too.
+    /// Whether the tracker is on; the lock also serialises changes.
     #[pin]
     state: Mutex<State>,
 }
@@ -53,7 +53,7 @@ enum State {
 }
 
 impl ModuleTracker {
-    /// Creates a tracker, not enabled. Fails with `EINVAL` or `ENOMEM`.
+    /// Creates a disabled tracker. Fails with `EINVAL` or `ENOMEM`.
     pub(crate) fn new(
         name: Name,
         owner: Owner,
@@ -79,10 +79,10 @@ impl ModuleTracker {
         &self.any
     }
 
-    /// Waits for the tracker's users, and drops pending events.
+    /// Turns the tracker off, waits for its users, and drops pending events.
     fn detach(&self, state: &mut State, next: State) {
         each_class!(&*self.any, client => client.core.set_enabled(false));
-        // A user that found the tracker on has preemption off, or is in a probe.
+        // A caller that found the tracker on has preemption off, or is in a probe.
         tracepoint::synchronize();
         // Waits for the worker.
         *state = next;
@@ -174,10 +174,10 @@ impl Instance for ModuleTracker {
     }
 }
 
-/// Number of words of the longest key.
+/// Number of words of the longest key, and its length.
 const KEY_WORDS: usize = 1 + KEY_MAX / 8;
 
-/// The content of an open `pending` file: a key is padded with zeroes, in any class.
+/// The content of an open `pending` file. Keys of any class are padded with zeroes to one length.
 struct Pending {
     any: Arc<Any>,
     batch: Batch<KEY_WORDS, 0>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The short name of a command or a network device as the value of a parameter: its bytes, in one
+//! The short name of a command or network device as the value of a parameter: its bytes, in one
 //! number.
 
 use super::{fault, Fault, Number};
@@ -9,7 +9,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// Maximum length of a command's name in bytes, without its NUL.
+/// Maximum length of a name in bytes, without its NUL.
 const COMM_MAX: usize = 15;
 
 /// The errors for the names of commands and of network devices.

@@ -2,8 +2,8 @@
 
 //! The values that a `pair` takes at a point: registers, the thread, the CPU.
 //!
-//! A list has one or two of them, `arg0,tid`, and is a number like other values: a byte for each,
-//! the first the lowest, 0 for none.
+//! A list has one or two of these, such as `arg0,tid`. It is stored as a number, like other
+//! values: a byte for each, the first one lowest, 0 for none.
 
 use super::{fault, Fault};
 use kernel::{
@@ -12,7 +12,8 @@ use kernel::{
 };
 
 /// Number of arguments that can be taken, on every architecture: the six that x86-64 passes in
-/// registers, less the probe's own. arm64 passes eight.
+/// registers, less the first one of a tracepoint, which has the probe's own data. arm64 passes
+/// eight.
 pub(crate) const ARGUMENTS: usize = 5;
 
 /// Maximum number of fields of a list.
@@ -61,7 +62,7 @@ impl Width {
 }
 
 impl Field {
-    /// The list of only the thread.
+    /// The list that has only the thread.
     pub(crate) const TID: u64 = 1;
 
     fn to_byte(self) -> u8 {

@@ -22,10 +22,13 @@ pub(crate) enum LookupTarget<'a> {
     /// kernel has no cgroups.
     Cgroup(&'a [u8]),
     /// A function by its name, checked for whether it can be followed; the number has no meaning.
-    /// `ENOENT` if there is none, `EBUSY` for a function of ours that may run in a probe,
-    /// `ENOTSUPP` if this kernel cannot follow functions, any other error if it cannot be traced.
+    /// `ENOENT` if there is none, `EBUSY` if its module is being loaded or unloaded, `EPERM` for a
+    /// function of ours that may run in a probe, `ENOTSUPP` if this kernel cannot follow functions,
+    /// any other error if it cannot be traced.
     Function(&'a [u8]),
-    /// A tracepoint by its name, checked for existence; the number has no meaning. `ENOENT`.
+    /// A tracepoint by its name, checked for whether it can be followed; the number has no meaning.
+    /// `ENOENT` if there is none, `EBUSY` if its module is being loaded or unloaded, `EEXIST` if
+    /// several modules have one of this name, `EPERM` for one of ours.
     Tracepoint(&'a [u8]),
 }
 
@@ -126,18 +129,24 @@ pub(super) fn check_function<'a>(
     if !is_symbol(name) {
         return Err(fault(EINVAL, "expected the name of a function", text));
     }
-    let why = match lookup(LookupTarget::Function(name)) {
+    let (error, why) = match lookup(LookupTarget::Function(name)) {
         Ok(_) => return Ok(()),
-        Err(error) if error == ENOENT => return Err(fault(error, "no such function", text)),
-        Err(error) if error == EBUSY => {
-            "a function of this module that a probe may call cannot be traced"
-        }
-        Err(error) if error == ENOTSUPP => {
-            "this kernel is built without CONFIG_FPROBE, which follows functions"
-        }
-        Err(_) => "this function cannot be traced",
+        Err(error) if error == ENOENT => (error, "no such function"),
+        Err(error) if error == EBUSY => (
+            error,
+            "the module of this function is being loaded or unloaded (try again)",
+        ),
+        Err(error) if error == EPERM => (
+            EINVAL,
+            "a function of this module that a probe may call cannot be traced",
+        ),
+        Err(error) if error == ENOTSUPP => (
+            EINVAL,
+            "this kernel is built without CONFIG_FPROBE, which follows functions",
+        ),
+        Err(_) => (EINVAL, "this function cannot be traced"),
     };
-    Err(fault(EINVAL, why, text))
+    Err(fault(error, why, text))
 }
 
 /// The prefixes of the name of a point.
@@ -166,15 +175,38 @@ impl Point {
     }
 }
 
+fn check_tracepoint<'a>(
+    name: &'a [u8],
+    text: &'a [u8],
+    lookup: Lookup<'_>,
+) -> core::result::Result<(), Fault<'a>> {
+    let (error, why) = match lookup(LookupTarget::Tracepoint(name)) {
+        Ok(_) => return Ok(()),
+        Err(error) if error == ENOENT => (
+            error,
+            "no such tracepoint in the kernel or a loaded module (load its module first)",
+        ),
+        Err(error) if error == EBUSY => (
+            error,
+            "the module of this tracepoint is being loaded or unloaded (try again)",
+        ),
+        Err(error) if error == EEXIST => (
+            EINVAL,
+            "several loaded modules have a tracepoint of this name (unload the others)",
+        ),
+        Err(error) if error == EPERM => (EINVAL, "cannot trace latency_tracker's own tracepoints"),
+        Err(error) => (error, "this tracepoint cannot be traced"),
+    };
+    Err(fault(error, why, text))
+}
+
 pub(super) fn check_point<'a>(
     text: &'a [u8],
     lookup: Lookup<'_>,
 ) -> core::result::Result<(), Fault<'a>> {
     const EXPECTED: &str = "expected tracepoint:NAME, function:NAME or return:NAME";
     match Point::split(text).ok_or_else(|| fault(EINVAL, EXPECTED, text))? {
-        (Point::Tracepoint, name) => lookup(LookupTarget::Tracepoint(name))
-            .map(|_| ())
-            .map_err(|error| fault(error, "no such tracepoint in the kernel image", text)),
+        (Point::Tracepoint, name) => check_tracepoint(name, text, lookup),
         (Point::Entry | Point::Return, name) => check_function(name, text, lookup),
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A list of names as the value of a parameter: the codes of a few of them, in one number.
+//! A list of names as the value of a parameter: the codes of up to [`MAX`] names, in one
+//! number.
 //!
 //! ```text
 //!    127            upper half            64 63            lower half             0
@@ -20,7 +21,7 @@ use kernel::{
 /// Maximum number of names in a list.
 pub(super) const MAX: usize = 12;
 
-/// The number of bits of a name, which hold its inverted code, so that 0 is no name.
+/// The number of bits for each name. They hold its inverted code, so that 0 means no name.
 const CODE_BITS: u32 = 10;
 const CODE_MASK: u64 = (1 << CODE_BITS) - 1;
 const PER_HALF: u32 = 6;
@@ -78,7 +79,7 @@ pub(crate) fn is_listed(list: [u64; 2], code: u16) -> bool {
     is_there != (list[1] & ALL_BUT != 0)
 }
 
-/// Whether a list names a code: it is neither `all` nor an inverted list. Any context.
+/// Whether a list names a code, and is neither `all` nor inverted. Any context.
 #[inline]
 pub(crate) fn is_named(list: [u64; 2], code: u16) -> bool {
     list[1] & ALL_BUT == 0 && listed(list).any(|one| one == code)

@@ -126,8 +126,8 @@ pub(crate) trait Delays {
     /// Each CPU's word wraps: 65,536 sleepers add 65,536 s in a second, which is 2^64 ns after
     /// three days. The words give the lower half of the sum. The upper half follows from the
     /// histogram, whose bounds for the sum are at most an eighth apart. So the result is exact up
-    /// to 2^67 ns. Above, it is the number with this lower half that is closest to the middle of
-    /// the bounds: at most a sixteenth, plus half of 2^64, from the sum.
+    /// to 2^67 ns. Above that, it is the number with this lower half that is closest to the middle
+    /// of the bounds; it differs from the sum by at most a sixteenth, plus half of 2^64.
     fn sum(&self) -> u128 {
         let (mut least, mut most) = (0, 0);
         for bucket in 0..BUCKETS {
@@ -156,7 +156,8 @@ fn with_lower_half(half: u64, near: u128) -> u128 {
     found.unwrap_or(half.into())
 }
 
-/// Returns the quotient, which must fit in 64 bits. Kernels have no 128-bit division.
+/// Returns the quotient, or `u64::MAX` if it does not fit in 64 bits. Kernels have no 128-bit
+/// division.
 pub(crate) fn quotient(sum: u128, by: u64) -> u64 {
     let (mut rest, low) = ((sum >> 64) as u64, sum as u64);
     if rest >= by {
@@ -174,7 +175,7 @@ pub(crate) fn quotient(sum: u128, by: u64) -> u64 {
     quotient
 }
 
-/// Replaces an extreme, safe against interrupts of this CPU that do the same.
+/// Replaces an extreme. An interrupt on this CPU may replace it in the middle of this.
 #[cold]
 #[inline(never)]
 fn improve(extreme: &Atomic<u64>, value: u64, better: impl Fn(u64, u64) -> bool) {

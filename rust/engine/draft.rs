@@ -7,8 +7,8 @@
 //!                                       \--> dropped: the cell is free again
 //! ```
 //!
-//! A start copies all the data that it is passed. Building data in place is cheaper if its length
-//! varies, or if it decides whether the event is wanted at all.
+//! Any other start copies all the data that it is passed. Building the data in place is cheaper if
+//! its length varies, or if the data decides whether the event is wanted.
 //!
 //! The cell belongs to the draft, as it belongs to a start between allocation and publication
 //! (event.rs): no other party reads its data as an event's. Words that the draft does not set keep
@@ -28,8 +28,8 @@ pub(crate) struct Draft<'a, const K: usize, const D: usize, P: Platform> {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
-    /// Returns a cell for an event that may start. `None` if this CPU has none at hand; then
-    /// [`Engine::event_in`] searches for one, and counts the failure if there is none.
+    /// Returns a cell for an event that may start. `None` if this CPU has no hot cell; then
+    /// [`Engine::event_in`] searches for a cell, and counts the failure if there is none.
     #[inline(always)]
     pub(crate) fn draft<'a>(&'a self, guard: &'a P::Guard) -> Option<Draft<'a, K, D, P>> {
         let index = self.pool.get_hot(guard)?;

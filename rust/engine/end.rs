@@ -15,7 +15,7 @@ use crate::{
     sys::atomic::Relaxed,
 };
 
-/// The state after an end whose start was known.
+/// Whether a report of an event's timeout may still run after the event has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
     /// No report of the event's timeout is running, and none will start.
@@ -81,14 +81,14 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.stats.here::<P>(guard).count(Counter::UNMATCHED);
     }
 
-    /// Ends an operation. Returns its state after the end, if it was known; if not, nothing is
-    /// counted.
+    /// Ends an operation. Returns `None`, and counts nothing, if the operation is not known.
     ///
     /// `end` returns the time; a closure that reads the clock is called only if the event is known.
     /// `is_end` checks the event first, and may decide that the operation did not end but ceased to
     /// exist; the event is then counted as `gone`. `late` is called for a delay above the
     /// threshold, and for any delay of an event that had timed out, after the event has ended and
-    /// its memory is free again. A negative delay is counted, and passed to `late` as 0.
+    /// its memory is free again. A negative delay is counted; `late` gets it, as 0, only if the
+    /// event had timed out.
     #[inline(always)]
     pub(crate) fn event_out_if_known(
         &self,
@@ -211,8 +211,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Ended::Over
     }
 
-    /// Counts the end of an event by its label; returns `false`, and has done nothing, if the delay
-    /// is late or negative.
+    /// Counts the end of an event by its label; returns `false`, and does nothing, if the delay is
+    /// above the threshold or negative.
     #[cold]
     #[inline(never)]
     fn finish_labelled(&self, guard: &P::Guard, hash: u64, won: Won<'_>, delay: u64) -> bool {
@@ -249,11 +249,11 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.record(guard, self.row(guard, event), delay);
     }
 
-    /// Handles the end of an event that took too long, had timed out, had a negative delay, or was
-    /// found in flight.
+    /// Handles the end of an event that took too long, had timed out, was found in flight, or has a
+    /// negative delay.
     ///
-    /// The threshold may have been raised since the comparison: a reported delay exceeds the
-    /// threshold that it is reported with.
+    /// The threshold may have been raised since the comparison. So the delay is compared again,
+    /// unless the event had timed out: it exceeds the threshold that it is reported with.
     #[cold]
     #[inline(never)]
     fn finish_oddly(

@@ -26,8 +26,9 @@
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
 //! which never recurs (2^49 lives). The other bits change within a life: when the event times out,
 //! and when a reference is taken or returned. Between two lives of one event, while its owner
-//! changes it, `changing` distinguishes the cell from a free or ended one. `found` is set from the
-//! first publication on: the operation was found in flight, and began at its start or before.
+//! changes it, `changing` distinguishes the cell from a free or ended one. `found`, if set at all,
+//! is set from the first publication on: the operation was already in flight, and began no later
+//! than the recorded start.
 //! `labelled` never changes: it is set in all cells of an engine that counts delays by label, so
 //! that an end, which checks for odd events anyway, needs no further check.
 //!
@@ -42,11 +43,12 @@
 //! 3. exchanges the state from `s` to not live. If that succeeds, the reader is the one winner,
 //!    and this success *is* the proof that the comparison was sound: between load and exchange
 //!    the cell was in life `s` all the time, because leaving it needs this very exchange, and no
-//!    life comes twice. A key word of a later life cannot have been read: it is written after
-//!    a later owner got the cell, which is after the winner put it, which is after the winner's
-//!    comparison.
+//!    life comes twice. The reader cannot have read a key word of a later life: such a word is
+//!    written only after a later owner got the cell, which is after the winner put the cell, which
+//!    is after the winner's comparison.
 //!
-//! A caller that only reads ([`Event::peek`]) copies, and then checks that the state is unchanged.
+//! A caller that only reads ([`Event::peek`]) copies, and then checks that the cell is still in the
+//! same life.
 //!
 //! # Timing out
 //!
@@ -57,28 +59,27 @@
 //! was consistent, and the exchange proves that the event had not ended.
 //!
 //! The same exchange sets `reporting`, and [`Event::has_reported`] clears it when the report is
-//! over. So an end learns from the word that it takes whether a report of its event is running or
-//! about to start: if the bit is clear, no report of this event starts or runs after the end. The
-//! bit does not keep the cell: if the event ends meanwhile, its cell is returned
-//! at once, and the searcher finds that the life is over. A change of the event (a new life)
-//! keeps the bit, which then stays until the end.
+//! over. So an end learns from the state word that it exchanges whether a report of its event is
+//! running or about to start: if the bit is clear, no report of this event starts or runs after the
+//! end. The bit does not keep the cell: if the event ends meanwhile, its cell is returned at once,
+//! and the searcher finds that the life is over. A change of the event (a new life) keeps the bit,
+//! which then stays until the end.
 //!
 //! A search for events to time out passes over most of the cells, and must be cheap for each:
-//! [`Event::quick_check`] reads the state, and, if there is an event, the start. The start
-//! belongs to the life that was seen, or to a later life with a later start. So if the start is too
-//! young, the event in the cell is too young as well. (An event whose start is set in the past may
-//! be passed over, and is found by the next search.) Only events that are old enough are copied and
-//! checked.
+//! [`Event::quick_check`] reads the state, and, if there is an event, the start. The start belongs
+//! to the life that was seen, or to a later life with a later start. So if the start is too recent,
+//! the event in the cell is too young. (An event whose start is set in the past may be passed over;
+//! the next search finds it.) Only events that are old enough are copied and checked.
 //!
 //! # References
 //!
 //! A reference keeps the cell from being recycled. It does not prevent the event from ending. It is
 //! taken only to a live event ([`Event::get_ref`], an exchange that proves its life as `claim`
 //! does), so a claimed event gets no new references except copies of existing ones. The owner that
-//! finds references leaves the cell to them ([`Event::abandon`] sets `orphan`); the holder that
-//! returns the last one then gives the cell back ([`Event::put_ref`]). Both exchange the same word,
-//! so exactly one of them does. Without references all this costs nothing: the winner knows from
-//! its own exchange that there is none.
+//! finds references leaves the cell to their holders ([`Event::abandon`] sets `orphan`); the holder
+//! that returns the last one then gives the cell back ([`Event::put_ref`]). Owner and holder
+//! exchange the same word, so exactly one of them gives the cell back. Without references, this
+//! costs nothing: the winner knows from its own exchange that there are none.
 //!
 //! # Contexts
 //!
@@ -172,7 +173,7 @@ impl Life {
         self.0 & REFS != 0
     }
 
-    /// Whether `state` is of this life, and the life is not over.
+    /// Whether `state` belongs to this life: the life is not over.
     #[inline(always)]
     fn is_that_of(self, state: u64) -> bool {
         (self.0 ^ state) & LIFE == 0
@@ -296,7 +297,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// [`Event::time_out`].
     ///
     /// If the event has ended meanwhile, or was changed, there is nothing to do: the cell may hold
-    /// another event, and a change has kept the mark.
+    /// another event, and a changed event keeps the mark until its end.
     pub(crate) fn has_reported(&self, life: Life) {
         // Relaxed: a guess, the exchange checks it.
         let mut now = self.state.load(Relaxed);
@@ -317,8 +318,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.take(life, 0)
     }
 
-    /// Claims the event for a caller that will publish it again ([`Event::republish`]) or report
-    /// its end ([`Event::has_ended`]). See [`Event::claim`].
+    /// Claims the event for a caller that will publish it again ([`Event::republish`]) or end it
+    /// ([`Event::has_ended`]). See [`Event::claim`].
     #[inline(always)]
     pub(crate) fn claim_to_change(&self, life: Life) -> Option<Life> {
         self.take(life, CHANGING)
@@ -353,8 +354,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// Leaves unpublished an event that was claimed for a change. Only for the owner, which has
-    /// claimed `life`.
+    /// Marks an event that was claimed for a change as ended: it will not be published again. Only
+    /// for the owner, which has claimed `life`.
     #[inline(always)]
     pub(crate) fn has_ended(&self, life: Life) {
         if life.is_held() {
@@ -416,7 +417,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
             let left = now.wrapping_sub(REF);
             let is_last = left & (REFS | ORPHAN) == ORPHAN;
             let next = if is_last { left & !ORPHAN } else { left };
-            // Full: our reads of the cell precede its recycling by any party (Release), and the
+            // Full: our reads of the cell precede its recycling by any CPU (Release), and the
             // reads of other holders precede recycling by us (Acquire).
             match self.state.cmpxchg(now, next, Full) {
                 Ok(_) => return is_last,
@@ -444,13 +445,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
         true
     }
 
-    /// Whether the event has not ended, in any life. For holders of a reference.
+    /// Whether the event is live, in this or a later life; false while it is being changed. For
+    /// holders of a reference.
     pub(crate) fn is_live(&self) -> bool {
         self.life().is_some()
     }
 
-    /// Whether the event has not ended, even if it is being changed. For any caller: it may end in
-    /// the next instant.
+    /// Whether the event has not ended, even if it is being changed. Any caller may ask, but the
+    /// answer may already be stale.
     pub(crate) fn is_live_or_changing(&self) -> bool {
         // Acquire: as in `life`.
         self.state.load(Acquire) & (LIVE | CHANGING) != 0
@@ -480,8 +482,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.state.store(next, Release);
     }
 
-    /// Publishes the event with a full barrier: of any two callers that publish at once and then
-    /// look for each other's event, at least one finds it. See [`Event::publish`].
+    /// Publishes the event with a full barrier: of any two callers that publish concurrently and
+    /// then look for each other's event, at least one finds it. See [`Event::publish`].
     #[inline(always)]
     pub(crate) fn publish_and_order(&self) -> Life {
         self.publish_fully(self.next_life(OF_ONE_EVENT))
@@ -530,8 +532,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// Returns the state of the next life, without the bits of this one in `forget`: a new event
-    /// has not timed out and is not reported, whatever its predecessor in this cell left.
+    /// Returns the state of the next life, with the bits in `forget` cleared: a new event has not
+    /// timed out and is not reported, whatever its predecessor in this cell left.
     #[inline(always)]
     fn next_life(&self, forget: u64) -> u64 {
         // Relaxed: only owners write a state that is not live and not held, and ownership was
@@ -608,14 +610,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
         array::from_fn(|i| self.data[i].load(Relaxed))
     }
 
-    /// Returns a word of the data, as [`Event::data`]; 0 if there is no such word.
+    /// Returns one word of the data, see [`Event::data`]; 0 if there is no such word.
     #[inline(always)]
     pub(crate) fn word(&self, at: usize) -> u64 {
         self.data.get(at).map_or(0, |one| one.load(Relaxed))
     }
 
-    /// Returns a word of the key, or of the data, whose words are counted on from the key's; 0 if
-    /// there is no such word. For the owner.
+    /// Returns a word by its position, among the words of the key and then of the data; 0 if there
+    /// is no such word. For the owner.
     #[inline(always)]
     pub(crate) fn kept(&self, at: usize) -> u64 {
         let (key, data) = (self.key.get(at), self.data.get(at.wrapping_sub(K)));

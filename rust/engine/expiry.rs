@@ -11,11 +11,11 @@
 //!       look, mark, report, unmark                             what is due
 //! ```
 //!
-//! An end between mark and unmark notices it ([`super::Ended`]); an event that ends before is not
-//! reported.
+//! An end between mark and unmark notices the report ([`super::Ended`]). An event that ends
+//! before its mark is not reported.
 //!
-//! The fast path takes no part in this, so all of the cost is here: a worker pays it, about once
-//! per timeout. Runs in a context that may sleep; holds the guard for one event at a time.
+//! The fast path takes no part in the search. A worker pays its whole cost, about once per timeout.
+//! Runs in a context that may sleep; holds the guard for one event at a time.
 
 use super::{Engine, Late, Why};
 use crate::{
@@ -33,7 +33,7 @@ const SLICE: usize = 256;
 /// The result of a search so far.
 struct Search {
     now: u64,
-    /// Events that start then or later are too young, with any timeout.
+    /// Events that started at this time or later are too young, whatever their timeout.
     young: u64,
     /// The start of the oldest event that is too young.
     oldest: u64,
@@ -81,12 +81,13 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// `shortest`.
     ///
     /// The decision is made while the event is pending, and `report` is called immediately
-    /// afterwards. It gets the result of `look` only if the event was pending during that call.
+    /// afterwards, with the result of `look`. The event was pending during the call of `look`.
     ///
-    /// Returns when the first of the remaining events may time out; no checked event can time out
-    /// before. `now` means soon: an event was inside [`Engine::update`] at that moment, or was
-    /// changed when it timed out. Calls `cond_resched`, which may sleep, from time to time and
-    /// after each report; holds the guard for one event at a time.
+    /// Returns when the first of the remaining events may time out, `None` if no event can; no
+    /// checked event can time out before. A result of `now` means that the next search must follow
+    /// soon: an event was inside [`Engine::update`] at that moment, or was changed when it timed
+    /// out. Calls `cond_resched`, which may sleep, from time to time and after each report; holds
+    /// the guard for one event at a time.
     pub(crate) fn expire<T>(
         &self,
         now: u64,
@@ -120,7 +121,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         (search.first != u64::MAX).then_some(search.first)
     }
 
-    /// Reports an event if it has timed out. Returns whether this took long.
+    /// Reports an event if it has timed out. Returns whether `look` was called, which may be slow.
     #[inline(never)]
     fn expire_one<T>(
         &self,

@@ -11,7 +11,7 @@ use kernel::prelude::*;
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Creates an engine for `capacity` live events that reports delays above `threshold`
-    /// nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or `ENOMEM`.
+    /// nanoseconds. May sleep; fails with `EINVAL` for an impossible capacity, or `ENOMEM`.
     #[allow(dead_code, reason = "for tests; the module's trackers may grow")]
     pub(crate) fn new(capacity: u32, threshold: u64, seed: Seed) -> Result<Self> {
         Self::growing(capacity, capacity, threshold, seed)
@@ -29,8 +29,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Doubles the capacity, up to the maximum, if the pool has requested it. Returns how many
-    /// events were added. Sleeps; after `ENOMEM` the capacity is unchanged and the pool still wants
-    /// to grow, and `EBUSY` means that another call is running.
+    /// events were added. May sleep; after `ENOMEM` the capacity is unchanged and the pool still
+    /// wants to grow, and `EBUSY` means that another call is running.
     pub(crate) fn grow(&self) -> Result<u32> {
         if !self.pool.wants_to_grow() {
             return Ok(0);
@@ -42,12 +42,12 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Frees outgrown parts of the table, and returns how many older parts are still in use.
-    /// Sleeps; `EBUSY` means that another call is running.
+    /// May sleep; `EBUSY` means that another call is running.
     pub(crate) fn reap(&self) -> Result<u32> {
         self.table.reap()
     }
 
-    /// Returns the cells that a CPU that went offline had cached to the pool. Any context.
+    /// Returns to the pool the cells cached by a CPU that went offline. Any context.
     pub(crate) fn cpu_gone(&self, cpu: usize) {
         self.pool.drain(cpu);
     }

@@ -20,7 +20,7 @@ use kernel::prelude::*;
 
 /// Keeps an event's memory, live or ended. Its holder gives it back with [`Engine::put_ref`].
 ///
-/// It does not implement `Drop`, since it outlives the call that took it, as a cell does.
+/// It does not implement `Drop`: giving it back takes the engine and a guard.
 #[derive(Debug)]
 pub(crate) struct Reference(Index);
 
@@ -67,8 +67,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         begun.map(|(index, _)| Reference(index))
     }
 
-    /// Ends exactly this event at `end`. Returns `None` if it had ended before, which counts
-    /// nothing.
+    /// Ends exactly this event at `end`. Returns `None`, and counts nothing, if the event had ended
+    /// before, or is inside [`Engine::update`].
     ///
     /// The reference stays with the caller.
     pub(crate) fn event_out_held(
@@ -125,7 +125,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         found.unwrap_or(Lookup::NotFound)
     }
 
-    /// Copies a live event of this key, if there is one.
+    /// Copies a live event of this key that `is_meant` accepts, if there is one.
     pub(crate) fn copy_of(
         &self,
         guard: &P::Guard,
@@ -160,8 +160,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             }
             let reference = Reference(found.cell);
             let mut go_on = true;
-            // Each event has one slot. Its cell may also be met in a second slot, whose new index
-            // is not written yet.
+            // Each event has one slot. Its cell may also be found through a second slot, whose new
+            // index is not written yet.
             if found.is_place_of(event.link()) {
                 seen += 1;
                 go_on = see(&reference);
@@ -177,14 +177,14 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         let hash = self.seed.hash(key);
         let found = self.table.find(guard, hash, |found| {
             let event = self.pool.cell(found.cell);
-            // A change of an event does not change the key of its cell in the table.
+            // The key of a cell changes only while the cell is not in the table (rename.rs).
             (event.is_live_or_changing() && event.has_key(key)).then_some(())
         });
         found.is_some()
     }
 
-    /// Drops an event that stood for no operation, if it has not ended, and counts it as `gone`.
-    /// Takes the reference. Not inside [`Engine::update`] of this event.
+    /// Drops an event that stands for no operation, if it has not ended, and counts it as `gone`.
+    /// Consumes the reference. Not inside [`Engine::update`] of this event.
     pub(crate) fn drop_held(&self, event: Reference) {
         let Reference(index) = event;
         let cell = self.pool.cell(index);
@@ -212,8 +212,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         }
     }
 
-    /// Returns the reference with this number, see [`Reference::index`], if the event in this cell
-    /// has any holder, which need not be the caller.
+    /// Returns the reference with this number, see [`Reference::index`], if any caller holds a
+    /// reference to the event in this cell; it need not be this caller.
     pub(crate) fn reference(&self, number: u32) -> Option<Reference> {
         let index = self.pool.index_of(number)?;
         let is_held = self.pool.cell(index).holders() != 0;
@@ -243,12 +243,12 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         }
     }
 
-    /// Whether a referenced event has not ended.
+    /// Whether a referenced event is live; false also while it is being changed.
     pub(crate) fn is_live(&self, event: &Reference) -> bool {
         self.pool.cell(event.0).is_live()
     }
 
-    /// Counts the references, one by one.
+    /// Returns the number of references to all events.
     pub(crate) fn holders(&self) -> u64 {
         self.pool.cells().map(|(_, event)| event.holders()).sum()
     }

@@ -43,14 +43,14 @@ pub(crate) fn bounds(bucket: usize) -> (u64, u64) {
     (low(bucket), high)
 }
 
-/// Number of groups for each power of two. Also added to every time, so that the smallest has
-/// enough bits.
+/// Number of groups for each power of two. It is also added to every time, so that the smallest
+/// times have enough bits.
 const GROUPED: u64 = 4;
 /// Number of the first group. It is not 0, which would take a subtraction in [`group_of`].
 pub(crate) const FIRST_GROUP: usize = group_of(0);
 
 /// Returns the group of a time in nanoseconds below 146 years, in fewer instructions than
-/// [`bucket_of`]. A group is at most a quarter of its lower bound wide, or 1 ns.
+/// [`bucket_of`]. A group is at most a quarter of its lower bound plus 1 ns wide.
 #[inline(always)]
 pub(crate) const fn group_of(time: u64) -> usize {
     let time = time.saturating_add(GROUPED);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counts delays by label. A label is a value of the event, such as the name of its task; it selects
-//! the row in which the delay is counted.
+//! Counts delays by label. A label is a value of the event, such as the name of its task. It
+//! selects the row in which the delay is counted.
 //!
 //! ```text
 //!   event (key, data) --Source--> label, 1 to 4 words
@@ -14,8 +14,8 @@
 //!   other   in the unlabelled delays of `Stats`
 //! ```
 //!
-//! Each delay is in one row, or in `other`; their sum is the whole. No delay is counted twice, and a
-//! reader needs no consistent view of two counters.
+//! Each delay is in one row, or in `other`; their sum is the whole. No delay is counted twice, and
+//! a reader needs no consistent view of two counters.
 //!
 //! # A slot
 //!
@@ -26,12 +26,13 @@
 //!  +------------+---------+-----------+
 //! ```
 //!
-//! A compare-and-swap of the empty state for the tag of the label, which is part of its hash, claims
-//! a slot. The winner takes the next row, stores the words, and then publishes the row in the same
-//! state word, with release. No caller waits for the winner: if a slot is claimed with the caller's
-//! tag but has no row yet, the delay is counted in `other`. This also holds if the caller interrupts
-//! the winner. A different tag means a different label, and the search continues. So no label ever
-//! has two slots: a search passes over a slot only if another label has it for good.
+//! To claim a slot, a compare-and-swap replaces its empty state with the tag of the label, which is
+//! part of the label's hash. The winner takes the next row, stores the words, and then publishes
+//! the row in the same state word, with release. No caller waits for the winner: if a slot is
+//! claimed with the caller's tag but has no row yet, the delay is counted in `other`. This also
+//! holds if the caller interrupts the winner. A different tag means a different label, and the
+//! search continues. So no label ever has two slots: a search passes over a slot only if another
+//! label has it for good.
 //!
 //! Labels are first come, first served. Once all rows are taken, the delays of further labels are
 //! counted in `other`. No label is evicted, so a label without a row when the last one is taken
@@ -43,7 +44,7 @@
 //!
 //! # Contexts
 //!
-//! [`Labels::row`]: any, including NMI. [`Labels::new`] sleeps. Documentation/design/engine.md,
+//! [`Labels::row`]: any, including NMI. [`Labels::new`] may sleep. Documentation/design/engine.md,
 //! section 15, argues why this is correct.
 
 use crate::{
@@ -78,7 +79,7 @@ const ROW: u64 = (1 << 9) - 1;
 const CLAIMED: u64 = ROW + 1;
 /// The bits of a state that come from the label's hash.
 const TAG: u64 = !(ROW | CLAIMED);
-/// Replaces the row in the slot of a label that was claimed when all rows were taken.
+/// Stands in for the row in a slot that was claimed when all rows were taken.
 const NO_ROW: u64 = ROW;
 const _: () = assert!((LABELS_MAX as u64) < NO_ROW);
 
@@ -96,13 +97,13 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the first word of the label of an event, of which `word` returns each word.
+    /// Returns the first word of an event's label; `word` returns the event's word at a position.
     #[inline(always)]
     fn first(self, word: impl Fn(usize) -> u64) -> u64 {
         word(self.at) >> self.shift & self.mask
     }
 
-    /// Returns the label of an event, of which `word` returns each word.
+    /// Returns an event's label; `word` returns the event's word at a position.
     #[inline(always)]
     pub(crate) fn label(self, word: impl Fn(usize) -> u64) -> [u64; LABEL] {
         let next = |nth| match nth < self.words {
@@ -118,7 +119,7 @@ impl Place {
 pub(crate) enum Source {
     /// The CPU on which the operation ends.
     Cpu,
-    /// The cgroup, when the operation ends, of the thread with this id.
+    /// The cgroup that a thread is in when the operation ends; the event has the thread's id here.
     Cgroup(Place),
     /// The event.
     Event(Place),
@@ -188,7 +189,7 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// Creates a table for `labels` labels, from [`LABELS_MIN`] to [`LABELS_MAX`]. Sleeps; fails
+    /// Creates a table for `labels` labels, from [`LABELS_MIN`] to [`LABELS_MAX`]. May sleep; fails
     /// with `ENOMEM`.
     pub(crate) fn new<P: Platform>(source: Source, labels: u32, seed: Seed) -> Result<Self> {
         let labels = labels.clamp(1, LABELS_MAX) as usize;
@@ -318,7 +319,7 @@ impl Labels {
         self.rows.iter()
     }
 
-    /// Returns the label of a row, and the row; `None` if it is not published yet. Sleeps.
+    /// Returns the label of a row, and the row; `None` if it is not published yet.
     pub(crate) fn labelled(&self, row: usize) -> Option<([u64; LABEL], &Row)> {
         let number = row as u64 + 1;
         // Acquire: as in `find`.

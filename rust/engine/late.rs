@@ -9,12 +9,12 @@ pub(crate) struct Late<const K: usize, const D: usize> {
     pub(crate) why: Why,
     /// When the operation began, in nanoseconds.
     pub(crate) start: u64,
-    /// Duration in nanoseconds; so far, if the operation has not ended.
+    /// Duration in nanoseconds; the time so far if the operation has not ended.
     pub(crate) delay: u64,
-    /// Whether the operation was found in flight: `start` is when it was first seen, and it took at
-    /// least `delay`.
+    /// Whether the operation was found in flight: `start` is when it was first seen, and its
+    /// duration is at least `delay`.
     pub(crate) found: bool,
-    /// The threshold or timeout that it exceeded, in nanoseconds.
+    /// The timeout, for [`Why::Timeout`], or else the threshold, in nanoseconds.
     pub(crate) threshold: u64,
     pub(crate) key: [u64; K],
     pub(crate) data: [u64; D],

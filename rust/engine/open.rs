@@ -44,7 +44,8 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
         self.event.was_found()
     }
 
-    /// Moves the start, never to an earlier time: the search for timeouts may rely on the old one.
+    /// Moves the start. The new start must not be earlier: the search for timeouts may rely on the
+    /// old one.
     pub(crate) fn set_start(&mut self, start: u64) {
         self.event.set_start(start);
     }

@@ -2,10 +2,10 @@
 
 //! The engine's interface to its machine: CPU numbers, nodes, a clock, a guard.
 //!
-//! The engine files (freelist, rcu_ht, event, histogram, stats, alert, engine.rs) name no kernel
-//! function beyond the atomics of `sys::atomic`; everything else comes through [`Platform`]. In the
-//! kernel it is implemented by `sys::platform::Kernel`; in `user/engine` by threads and by a model
-//! checker, so that the same files are tested natively.
+//! The engine's files name no kernel function: atomics come from `sys::atomic`, memory from
+//! `sys::memory`, and everything else through [`Platform`]. In the kernel it is implemented by
+//! `sys::platform::Kernel`; in `user/engine` by threads and by a model checker, so that the same
+//! files are tested natively.
 
 use crate::sys::atomic::Atomic;
 
@@ -33,7 +33,7 @@ pub(crate) unsafe trait Platform: 'static {
     /// consolidated.
     type Guard;
 
-    /// Takes a [`Platform::Guard`]. Nests.
+    /// Takes a [`Platform::Guard`]. Guards nest.
     fn guard() -> Self::Guard;
 
     /// Returns the CPU that the guard holds, below [`Platform::cpus`].
@@ -65,7 +65,7 @@ pub(crate) unsafe trait Platform: 'static {
     /// Waits until every guard that is held now has been dropped: an RCU grace period. Sleeps.
     fn synchronize();
 
-    /// Requests that the pools that want to grow do so, in a context that may sleep.
+    /// Queues work, in a context that may sleep, that grows all pools that want to grow.
     fn queue_memory_work();
 
     /// Adds to a counter that only this CPU writes.

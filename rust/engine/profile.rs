@@ -15,7 +15,7 @@
 //! Nothing is ever reset to zero. A reset takes a snapshot and keeps it; a profile is the
 //! difference of two snapshots. Each operation increments one word once, so it is in the next
 //! snapshot or the one after. Reading and resetting thus lose nothing, and no probe waits for
-//! either. The reader's view is not of one instant on all CPUs.
+//! either. A snapshot does not show all CPUs at the same instant.
 //!
 //! # Contexts
 //!
@@ -104,7 +104,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Creates the counters, at zero. Sleeps; fails with `ENOMEM`.
+    /// Creates the counters, at zero. May sleep; fails with `ENOMEM`.
     pub(crate) fn new<P: Platform>() -> Result<Self> {
         let cpus = PerCpu::zeroed::<P>()?;
         Ok(Self { cpus })
@@ -164,7 +164,7 @@ struct Window {
     taken: usize,
 }
 
-/// Number of snapshots in the length of a window, at equal distances.
+/// Number of equally spaced snapshots in the length of a window.
 const STEPS: u64 = 12;
 
 /// Number of snapshots of a window: [`STEPS`], and the one at its start.
@@ -175,7 +175,7 @@ const MINUTE: u64 = 60_000_000_000;
 /// The windows, in minutes.
 pub(crate) const WINDOWS: [u64; 3] = [1, 5, 15];
 
-/// The position of a snapshot.
+/// The positions of the snapshots.
 const PREVIOUS: usize = 0;
 const RESET: usize = 1;
 const NOW: usize = 2;
@@ -193,14 +193,15 @@ pub(crate) enum Span {
     Window(usize),
 }
 
-/// The snapshots. Its user has exclusive access.
+/// The snapshots. The caller has exclusive access.
 pub(crate) struct History {
     words: NodeSlice<Atomic<u64>>,
     windows: [Window; WINDOWS.len()],
 }
 
 impl History {
-    /// Creates a history that starts at `now`, with nothing counted. Sleeps; fails with `ENOMEM`.
+    /// Creates a history that starts at `now`, with nothing counted. May sleep; fails with
+    /// `ENOMEM`.
     pub(crate) fn new(now: u64) -> Result<Self> {
         let words = NodeSlice::try_new(SNAPSHOTS * WORDS, None, |_| Ok(Atomic::new(0)))?;
         let windows = WINDOWS.map(|minutes| Window {
@@ -249,7 +250,7 @@ impl History {
     }
 
     /// Returns the snapshot at the start of a window that ends at `now`: the newest that is old
-    /// enough.
+    /// enough, or else the oldest.
     fn first_of(&self, window: usize, now: u64) -> Snapshot<'_> {
         let Window { length, taken } = self.windows[window];
         let oldest = taken.saturating_sub(SLOTS);

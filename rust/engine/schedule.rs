@@ -8,7 +8,7 @@
 //!                      |
 //!                      | due: when it should be done next
 //!                      v
-//!   CPU 1:  watch: is it overdue? -- no: look again when it would be
+//!   CPU 1:  watch: is it overdue? -- no: look again when it would be overdue
 //!                      | yes
 //!                      +--> takeover: work --> timer, from now on here
 //! ```
@@ -17,7 +17,8 @@
 //! thread occupies runs no worker. So work that is watched has a second timer, on a second CPU.
 //! While all is well, that timer only reads the clock, at most once per pause. A takeover that it
 //! starts is bound to the timer's own CPU, which is known to run. If a real-time thread occupies
-//! that CPU as well, the next CPU is asked. The end of each run puts the watch on the right CPU.
+//! that CPU as well, the next CPU is asked. After each run, the watch moves if it is on the CPU
+//! that has done the work.
 //!
 //! Two CPUs may do the work at the same time, if the first is only slow and not stuck. Then the
 //! result of the run that started last is used, since it covers everything.
@@ -142,7 +143,7 @@ impl Schedule {
     }
 
     /// Ensures that another CPU watches this one, and checks in time. A watching CPU that is late
-    /// for its check, or for starting the watch, is given up.
+    /// for its check, or for starting the watch, is replaced.
     pub(crate) fn ensure_watched(&mut self, machine: &impl Machine) {
         let (Some(due), true, false) = (self.due, self.is_watched, self.is_stopped) else {
             return;
@@ -174,7 +175,8 @@ impl Schedule {
     pub(crate) fn takes_over(&mut self, machine: &impl Machine) -> bool {
         let takes_over = self.is_overdue(machine);
         if takes_over {
-            // The work waits in vain for the other CPU's worker; the timer will queue it here.
+            // The work still waits for the other CPU's worker. From now on the timer queues it
+            // here.
             machine.cancel();
         }
         takes_over
@@ -239,7 +241,7 @@ impl Schedule {
     }
 }
 
-/// Returns the first CPU after `after` that may be disturbed, and is not `not`.
+/// Returns the first CPU after `after` that may be disturbed and is not `not`.
 fn next(machine: &impl Machine, after: usize, not: Option<usize>) -> Option<usize> {
     let cpus = machine.cpus();
     (1..=cpus)

@@ -13,7 +13,7 @@
 //! If delays are counted by label (labels.rs), each delay is in the row of its label only. The
 //! histogram and the summary add up all rows.
 //!
-//! Each of these is counted where it happens, and none is computed from the others (`pending` is
+//! Each number is counted where it happens, and none is computed from the others (`pending` is
 //! counted in the pool), so that the sums are a real check. Any context.
 
 use crate::{
@@ -43,8 +43,8 @@ macro_rules! counters {
         }
 
         impl Counter {
-            /// All counters, in the order of the `stats` file. There, `Crowded` and later counters
-            /// come last, after the counters of the kind.
+            /// All counters, in the order of the `stats` file, except that `Crowded` and the
+            /// counters after it are further down in the file (instance.rs).
             pub(crate) const ALL: &'static [Counter] = &[$(Counter::$variant,)*];
 
             $($(#[$doc])* pub(crate) const $position: At<{ Counter::$variant as usize }> = At;)*
@@ -72,24 +72,24 @@ counters! {
     Off OFF = "off",
     /// Events whose end was seen.
     Ended ENDED = "ended",
-    /// Events dropped because the same key started again before their end, which was therefore
+    /// Events dropped because their key started again before their end was seen: the end was
     /// missed.
     Replaced REPLACED = "replaced",
-    /// Events dropped when the instance was disabled.
+    /// Events dropped when the instance was disabled or removed, or when its module cleared it.
     Cleared CLEARED = "cleared",
     /// Events whose operation ceased to exist without an end (merged away, owner exited).
     Gone GONE = "gone",
-    /// Ends without a start: started before the instance was on, or lost.
+    /// Ends without a known start: it came before the instance was on, or was lost.
     Unmatched UNMATCHED = "unmatched",
     /// Ends before their start; counted in `ended`, not in the histogram.
     Negative NEGATIVE = "negative",
-    /// Events whose end had not come after the timeout.
+    /// Events that had not ended by their timeout.
     TimedOut TIMED_OUT = "timed_out",
     /// Ends of events that had timed out.
     Late LATE = "late",
     /// Alerts raised.
     Alerts ALERTS = "alerts",
-    /// Alerts whose slot in the ring was held by a writer a whole lap behind.
+    /// Alerts lost because another alert, a whole lap behind or ahead, had their slot in the ring.
     AlertsLost ALERTS_LOST = "alerts_lost",
     /// Starts lost because too many events of their key were live.
     Crowded CROWDED = "crowded",
@@ -121,7 +121,7 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// Creates counters at zero. Sleeps; fails with `ENOMEM`.
+    /// Creates counters at zero. May sleep; fails with `ENOMEM`.
     pub(crate) fn new<P: Platform>() -> Result<Self> {
         let cpus = PerCpu::<Local>::zeroed::<P>()?;
         for local in cpus.iter() {
@@ -141,7 +141,7 @@ impl Stats {
         self.labels.as_ref()
     }
 
-    /// Returns the delays that are not in the row of a label: all delays, without labels.
+    /// Returns the delays that are not in the row of a label: all of them if there are no labels.
     pub(crate) fn unlabelled(&self) -> Unlabelled<'_> {
         Unlabelled(self)
     }
@@ -191,7 +191,7 @@ pub(crate) struct Here<'a, P: Platform> {
 }
 
 impl<P: Platform> Here<'_, P> {
-    /// Counts one.
+    /// Increments a counter.
     #[inline(always)]
     pub(crate) fn count<const COUNTER: usize>(&self, _: At<COUNTER>) {
         P::count_word::<COUNTER, WORDS>(self.guard, self.local);
@@ -212,7 +212,7 @@ impl<P: Platform> Here<'_, P> {
         }
     }
 
-    /// Returns a number that changes with each start and each end of an event, of whatever kind.
+    /// Returns a number that changes with each start and each end of an event, of any kind.
     pub(crate) fn changes(&self) -> u64 {
         let counted = [
             Counter::Started,
@@ -221,7 +221,7 @@ impl<P: Platform> Here<'_, P> {
             Counter::Cleared,
             Counter::Gone,
         ];
-        // Relaxed: this CPU writes them. The sum only wraps.
+        // Relaxed: only this CPU writes them. A sum that wraps still changes.
         let values = counted.map(|counter| self.local[counter as usize].load(Relaxed));
         values.into_iter().fold(0, u64::wrapping_add)
     }

@@ -8,15 +8,16 @@
 //! ```
 //!
 //! [`Engine::update`] hides an event while it is being changed: a second caller finds nothing then,
-//! and its information is lost. So one party, the owner, claims, and the other one notes, in words
-//! that the owner leaves alone while the other may write them. A note hides nothing from the owner.
+//! and its information is lost. So only one CPU, the owner, claims the event. The other CPU makes
+//! notes, in words that the owner leaves alone while the other may write them. A note hides nothing
+//! from the owner.
 //!
 //! A step may be the last one: one claim covers both the look at the event and its end, so another
 //! event of the same key cannot be taken in between.
 //!
-//! Both choose among the events of a key, before the claim or with a reference. The choice is sound
-//! for the reason given in event.rs, step 3, for comparing keys, if it reads only words that are
-//! never noted. Any context, including NMI.
+//! Both CPUs may choose among the events of a key: the owner before its claim, the other one with a
+//! reference. The choice is sound if it reads only words that are never noted, for the reason that
+//! event.rs, step 3, gives for comparing keys. Any context, including NMI.
 //!
 //! For callers that usually miss, [`Engine::seek`] is the lookup of a step alone, small enough to
 //! be inlined; [`Engine::step_sought`] then makes the step.

@@ -3,7 +3,7 @@
 //! Keys that can be live only once: a start drops any earlier event of the key.
 //!
 //! ```text
-//!     CPU 0                          CPU 1                 two starts of one key at once
+//!     CPU 0                          CPU 1                 two concurrent starts of one key
 //!       publish A                      publish B
 //!       full barrier                   full barrier
 //!       look for others                look for others
@@ -30,7 +30,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Tracks an operation that begins at `start`, with a key that can be live only once.
     ///
     /// Any other event that is live under this key began earlier, and its end was missed: it is
-    /// dropped and counted as `replaced`. If two start at once, on two CPUs or one inside the
+    /// dropped and counted as `replaced`. If two start concurrently, on two CPUs or one inside the
     /// other, the one with the later start stays; if both start in the same nanosecond, either may
     /// stay.
     ///
@@ -141,7 +141,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         }
     }
 
-    /// Drops the event in a cell if it is earlier than `mine`; `false` if it is later.
+    /// Drops the event in a cell if it has this key and is earlier than `mine`. Returns `false` if
+    /// it is later.
     #[cold]
     fn drop_earlier(
         &self,

@@ -14,8 +14,8 @@
 //! A search that has found every stack empty notes a suspicion, or joins the note of another
 //! search, and searches once more. If nothing has changed, the pool was exhausted. If no cell has
 //! come back since the note (`version`), it still is. A CPU that puts a cell on a stack reads the
-//! note *after* the cell can be found. Store, full barrier, load on both sides: at least one of the
-//! two sees the other, so either the search finds the cell, or the note is cleared.
+//! note *after* the cell can be found. Both sides store, pass a full barrier, and load. So at least
+//! one of the two sees the other: either the search finds the cell, or the note is cleared.
 //! Documentation/design/engine.md has the whole argument. Any context, NMI included.
 
 use crate::sys::atomic::{Atomic, Full, Relaxed, Release};
@@ -40,11 +40,11 @@ impl Exhausted {
         Self(Atomic::new(0))
     }
 
-    /// Whether no cell has been free since some search.
+    /// Whether no cell has come back since a search proved the pool exhausted.
     #[inline(always)]
     pub(super) fn is_known(&self) -> bool {
         // Relaxed: a cell whose return the caller knows of has ended any earlier note, and a later
-        // one exists only if a search has seen that return.
+        // note exists only if a search has seen that return.
         self.0.load(Relaxed) & STATE == KNOWN
     }
 

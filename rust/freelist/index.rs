@@ -76,7 +76,7 @@ impl Index {
     /// exists.
     #[inline(always)]
     pub(super) fn with_offset(self, offset: usize) -> Self {
-        // INVARIANT: As the caller says.
+        // INVARIANT: The caller passes the offset of a cell that exists.
         Self(self.0 | offset as u32)
     }
 
@@ -119,7 +119,7 @@ impl Link {
         self.0.store(word, Relaxed);
     }
 
-    /// Returns the kept word, if the cell is in the table.
+    /// Returns the word: the kept one, if the cell is in the table.
     #[inline(always)]
     pub(crate) fn kept(&self) -> u64 {
         // Relaxed: only owners and holders of a reference call this, and got the word with the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Defines where a CPU searches for a free cell, and in which order: nearest first.
+//! Defines the places where a CPU searches for a free cell, and their order: nearest first.
 //!
 //! The order is computed once, with the pool. All functions may sleep.
 

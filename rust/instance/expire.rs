@@ -26,9 +26,9 @@ const MIN_PAUSE_NS: u64 = 500_000;
 /// Returns the nanoseconds until the next search for timed-out events, after one that began at
 /// `began` and returned `first`, with timeouts of at least `shortest`.
 ///
-/// Half of the time by which an alert may be late, max(1 ms, timeout / 16), is for the pause; the
-/// other half is for the timer, the worker and the search. A long search takes at most half of a
-/// CPU.
+/// An alert may be late by max(1 ms, timeout / 16). Half of that time is for the pause, the other
+/// half for the timer, the worker and the search. If searches are long, each pause is at least as
+/// long as the search before it, so that they take at most half of a CPU.
 pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
     let done = Kernel::now();
     // An event that starts after `began` cannot time out before this.
@@ -41,8 +41,8 @@ pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Reports timed-out events. Returns the nanoseconds until the next event can time out; `None`
-    /// if there is no timeout. May sleep.
+    /// Reports timed-out events. Returns the nanoseconds until the next search for such events;
+    /// `None` if there is no timeout. May sleep.
     ///
     /// `owner` returns the task that an event belongs to, whose current stack goes into the alert.
     /// An event that `can_time_out` refuses is skipped; `settle` completes the copy of an event
@@ -121,9 +121,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
         Some(until_next_search(now, timeout, first))
     }
 
-    /// Returns the current stack of the owner of an event that began at `start`, at most `stack`
-    /// entries deep. Empty if the event has no owner, or if the owner is running or is the caller.
-    /// May sleep.
+    /// Returns the current stack of the owner of an event that began at `start`, at most as deep as
+    /// the parameter `stack`. Empty if the event has no owner, or if the owner is running or is the
+    /// caller. May sleep.
     pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
         let depth = self.depth();
         if depth == 0 || owner.tid == 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kind of a tracker: its entry in the list of trackers (trackers.rs). Its instances, and the
-//! code that lists, checks and prints them, use nothing else of the tracker.
+//! The kind of a tracker: its entry in the list of trackers (trackers.rs). The code that creates,
+//! lists, checks and prints instances uses nothing else of the tracker.
 
 use super::{Instance, Values};
 use crate::{
@@ -24,7 +24,7 @@ pub(crate) struct New<'a> {
     pub(crate) values: &'a Values,
     /// The alerts of all instances.
     pub(crate) all: Arc<Alerts>,
-    /// The place where its probes are measured, if they are.
+    /// Where the cost of its probes is recorded, if it is measured.
     pub(crate) measure: Option<Arc<Measure>>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Kind {
     /// Returns what this kernel lacks for the tracker, usually the name of a tracepoint; `None` if
     /// nothing.
     pub(crate) missing: fn() -> Option<&'static CStr>,
-    /// Creates an instance, not enabled yet. Sleeps. `None` if a line of the control language
+    /// Creates an instance, not enabled yet. May sleep. `None` if a line of the control language
     /// cannot create an instance.
     pub(crate) create: Option<Create>,
 }
@@ -74,7 +74,7 @@ pub(crate) const RAISED_ELSEWHERE: &str =
     "a task's stack in user space can be read by the task only, and it does not raise these alerts";
 
 impl Kind {
-    /// Returns the position of the parameter for stacks in user space, if it has that.
+    /// Returns the position of the parameter [`USER_STACK`], if the tracker has it.
     pub(super) fn user_stack(&self) -> Option<usize> {
         let is_it = |param: &Param| param.name == USER_STACK;
         self.params.iter().position(is_it)
@@ -104,7 +104,7 @@ pub(crate) struct Tail {
 /// Creates an instance of a tracker.
 pub(crate) type Create = fn(New<'_>) -> Result<Arc<dyn Instance>>;
 
-/// Serves as [`Kind::check`] of a tracker whose values are valid together if each of them is.
+/// Serves as [`Kind::check`] of a tracker whose values are valid together if each is valid alone.
 pub(crate) fn all_right(_: &Values) -> Option<(usize, &'static str)> {
     None
 }

@@ -6,7 +6,7 @@
 //!
 //! # Contexts
 //!
-//! All functions sleep.
+//! All functions may sleep.
 
 use super::{
     kind::{Kind, Labelling},
@@ -77,7 +77,7 @@ impl Kind {
 }
 
 /// Creates the labels of an instance with these values of `by` and `max_labels`, if it has any.
-/// Sleeps; fails with `ENOMEM`, or `EINVAL` if an event does not keep the field.
+/// May sleep; fails with `ENOMEM`, or `EINVAL` if an event does not keep the field.
 pub(super) fn create(kind: &Kind, by: u64, labels: u64) -> Result<Option<Labels>> {
     let Some(Labelling { source, .. }) = kind.labels.filter(|_| by != 0) else {
         return Ok(None);
@@ -141,7 +141,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.engine.stats().labels().is_some()
     }
 
-    /// Prints `labels`. Sleeps; fails with `ENOMEM`.
+    /// Prints `labels`. May sleep; fails with `ENOMEM`.
     pub(crate) fn show_labels(&self, out: &SeqFile) -> Result {
         let stats = self.engine.stats();
         let (Some(labels), Some(labelling)) = (stats.labels(), self.kind.labels) else {

@@ -8,9 +8,9 @@
 //!   a batch, in order:               x x x x  --> lines; then the next pass
 //! ```
 //!
-//! An open file holds only one batch, independent of the pool's size, and each line is generated
-//! once: a reader with a small buffer costs no more than one with a large buffer. The batch grows
-//! with the pool, so that the number of passes is limited, too. Sleeps.
+//! An open file holds only one batch, and each line is generated once: a reader with a small buffer
+//! costs no more than one with a large buffer. The batch grows with the pool, so that the number of
+//! passes is limited, too. All functions may sleep.
 
 use crate::{engine::event::EventCopy, sys::procfs::Records};
 use kernel::{alloc::Flags, prelude::*};
@@ -30,9 +30,9 @@ pub(crate) struct Batch<const K: usize, const D: usize> {
     events: KVVec<Event<K, D>>,
     /// Number of events of a full batch.
     limit: usize,
-    /// The key and start of the last event of the batch, and the number of events with both that
-    /// have been in a batch.
+    /// The start and the key of the last event of the batch.
     last: Option<(u64, [u64; K])>,
+    /// Number of events with this start and key that have been in a batch.
     equal: usize,
     /// Events that started later are not shown: otherwise a reader might never reach the end.
     until: u64,
@@ -131,7 +131,7 @@ fn sort<const K: usize, const D: usize>(mut events: &mut [Event<K, D>]) {
     heapsort(&mut events);
 }
 
-/// The argument of [`heapsort`]: one copy of it serves the events of all trackers.
+/// The argument of [`heapsort`], so that one copy of its code serves the events of all trackers.
 trait Sortable {
     fn len(&self) -> usize;
     fn is_less(&self, a: usize, b: usize) -> bool;
@@ -152,8 +152,8 @@ impl<const K: usize, const D: usize> Sortable for &mut [Event<K, D>] {
     }
 }
 
-/// Sorts the items. Not with `core`'s sort, which takes a kilobyte or two for each type, and a
-/// large stack frame.
+/// Sorts the items. `core`'s sort would take a kilobyte or two of code for each type, and a large
+/// stack frame.
 fn heapsort(items: &mut dyn Sortable) {
     let len = items.len();
     for root in (0..len / 2).rev() {

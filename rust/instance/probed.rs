@@ -11,12 +11,13 @@
 //!                   Live       the Core, and which tracker it is; shared by all three
 //! ```
 //!
-//! A tracker supplies its behaviour by [`Probes`], and its state besides the core by [`Own`]; all
+//! A tracker implements its behaviour in [`Probes`], and its state besides the core in [`Own`]. All
 //! calls are bound at compile time, and a probe reaches its [`Core`] without a call. (Trackers of
-//! other modules have no probes, but references that outlive the tracker; their instances are in
+//! other modules have no probes, and their references may outlive them; their instances are in
 //! api/instances.rs.)
 //!
-//! All functions sleep.
+//! [`Probes::settle`] and [`Probes::details`] are called with preemption off, and
+//! [`Target::changes`] by running probes. All other functions may sleep.
 
 use super::{
     common,
@@ -58,10 +59,11 @@ use kernel::{
 
 /// The state of a tracker's instance besides the [`Core`]; usually none.
 pub(crate) trait Own: Sized + Send + Sync + 'static {
-    /// Creates the state of a new instance with these values. Sleeps.
+    /// Creates the state of a new instance with these values. May sleep.
     fn new(values: &Values) -> Result<Self>;
 
-    /// Drops pending items, after the instance was disabled and no probe runs. Sleeps.
+    /// Drops what is pending in this state, after the instance was disabled, while no probe runs.
+    /// May sleep.
     fn clear(&self) {}
 
     /// Returns the second engine, if there is one.
@@ -69,11 +71,11 @@ pub(crate) trait Own: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Drops the outdated state of an offline CPU. Sleeps.
+    /// Drops the outdated state of an offline CPU. May sleep.
     fn cpu_gone(&self, _cpu: usize) {}
 
     /// Does the periodic work while the instance is on. Returns the nanoseconds until the next run;
-    /// `None` for never. Sleeps.
+    /// `None` for never. May sleep.
     fn run(&self) -> Option<u64> {
         None
     }
@@ -112,8 +114,8 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     /// Whether [`Probes::take_stock`] does something.
     const TAKES_STOCK: bool = false;
 
-    /// Starts events for those operations in flight that can be detected. Called when the probes
-    /// are attached. Sleeps.
+    /// Starts events for the operations in flight that can be detected. Called when the probes are
+    /// attached. May sleep.
     fn take_stock(_live: &Live<Self, K, D, O>) {}
 
     /// Returns the task that an event belongs to.
@@ -133,12 +135,12 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     fn details(core: &Core<K, D>, late: &Late<K, D>, now: u64) -> Option<Details>;
 
     /// Reports the timed-out events of the second engine, if there is one, see [`Core::expire_in`].
-    /// Sleeps.
+    /// May sleep.
     fn expire_second(_live: &Live<Self, K, D, O>) -> Option<u64> {
         None
     }
 
-    /// Passes copies of the live events to `see`, in no order, until it fails.
+    /// Passes copies of the live events to `see`, in no particular order, until `see` fails.
     fn each_pending(
         live: &Live<Self, K, D, O>,
         see: &mut dyn FnMut(EventCopy<K, D>) -> Result,
@@ -151,11 +153,12 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
         None
     }
 
-    /// Counts lost events that only the attachment knows about. Sleeps.
+    /// Counts lost events that only the attachment knows about. May sleep.
     fn collect_missed(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
 
-    /// Prints an event for `pending`, as fields of a line: its owner, and what else is known before
-    /// it ends. The caller prints the age before these fields, and the owner's stack after them.
+    /// Prints an event for `pending`, as fields of a line: its owner, and all that is known before
+    /// the event ends. The caller prints the age before these fields, and the owner's stack after
+    /// them.
     fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, out: &SeqFile);
 
     /// Prints an event, as [`Probes::show_fields`], for trackers that hide user-space addresses
@@ -202,7 +205,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Periodic for Li
 #[pin_data]
 pub(crate) struct Probed<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own = ()> {
     live: Arc<Live<T, K, D, O>>,
-    /// Serialises changes, too.
+    /// Whether the probes are attached; the lock also serialises changes.
     #[pin]
     state: Mutex<State<T, K, D, O>>,
 }

@@ -2,7 +2,7 @@
 
 //! The profile of an instance, and the lock that its readers and its worker share.
 //!
-//! Probes count without the lock. Showing, resetting and taking a snapshot require it, and sleep.
+//! Probes count without the lock. Showing, resetting and taking a snapshot require it.
 
 use crate::{
     engine::{
@@ -28,7 +28,7 @@ pub(crate) struct InstanceProfile {
 }
 
 impl InstanceProfile {
-    /// Creates a profile that starts now. Sleeps; fails with `ENOMEM`.
+    /// Creates a profile that starts now. May sleep; fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let counts = Counts::new::<Kernel>()?;
         let history = History::new(Kernel::now())?;
@@ -47,7 +47,7 @@ impl InstanceProfile {
         self.counts.count::<Kernel>(guard, class, delay);
     }
 
-    /// Prints the table of a span. Sleeps.
+    /// Prints the table of a span. May sleep.
     pub(crate) fn show(&self, span: Span, out: &SeqFile) {
         let mut history = self.history.lock();
         seq_print!(
@@ -57,13 +57,14 @@ impl InstanceProfile {
         );
     }
 
-    /// Ends the profile and starts the next. Sleeps.
+    /// Ends the profile and starts the next. May sleep.
     pub(crate) fn reset(&self) {
         self.history.lock().reset(&self.counts, Kernel::now());
     }
 
-    /// Takes the snapshots that are due. Returns the nanoseconds until the next is due; a short
-    /// time if another task holds the lock, as that task may be kept from running. May sleep.
+    /// Takes the snapshots that are due. Returns the nanoseconds until the next one is due, or a
+    /// short time if another task holds the lock. Does not wait for that task, which may be kept
+    /// from running. For tasks.
     pub(crate) fn take_due(&self) -> u64 {
         const MOMENT: u64 = 10_000_000;
         let Some(mut history) = self.history.try_lock() else {

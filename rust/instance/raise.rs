@@ -73,7 +73,8 @@ impl Rate {
         if second > old >> COUNT_BITS {
             return Some(second << COUNT_BITS | 1);
         }
-        // Of this second, or of the next if another CPU's clock read was a little ahead.
+        // The word is of this second, or of the next if another CPU's clock read was a little
+        // ahead.
         (old & ((1 << COUNT_BITS) - 1) < max).then_some(old + 1)
     }
 
@@ -83,7 +84,7 @@ impl Rate {
         Self::after(self.0.load(Relaxed), now, max).is_some()
     }
 
-    /// Counts one more alert, if allowed. Writes nothing in a storm, when it is not.
+    /// Counts one more alert, if allowed. If not, as in a storm of alerts, writes nothing.
     fn take(&self, now: u64, max: u64) -> bool {
         // Relaxed: as in `has_room`.
         let mut old = self.0.load(Relaxed);
@@ -123,7 +124,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         if self.value(common::WORST) == 0 {
             return true;
         }
-        // Checked before the threshold rises: otherwise the worst event itself would not be reported.
+        // Checked before the threshold rises: otherwise the worst event itself would not be
+        // reported.
         if late.delay > late.threshold && !self.may_raise() {
             self.suppressed(&Kernel::guard());
             return false;
@@ -145,8 +147,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .count(Counter::ALERTS_SUPPRESSED);
     }
 
-    /// Returns the threshold to report the event with, raised as by [`Core::keep_worst`], or `None`
-    /// if the event must not be reported.
+    /// Returns the threshold to report the event with, or `None` if the event must not be reported.
+    /// If only the worst events are wanted, raises the threshold, as `Engine::raise_threshold`.
     pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
         if self.value(common::WORST) == 0 {
             return Some(late.threshold);
@@ -175,7 +177,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
     }
 
-    /// Raises an alert unconditionally. See [`Core::raise`].
+    /// Raises an alert even if there has been a worse one. See [`Core::raise`].
     #[cold]
     pub(crate) fn raise_kept(
         &self,
@@ -190,8 +192,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.raise_as(reason, guard, report);
     }
 
-    /// Raises an alert with a reason other than the event's own. Returns `false` if `max_alerts`
-    /// was already reached in this second. Any context, including under the runqueue lock.
+    /// Raises an alert with this reason, which need not be the event's own. Returns `false` if
+    /// `max_alerts` was already reached in this second. Any context, including under the runqueue
+    /// lock.
     #[cold]
     pub(crate) fn raise_as(
         &self,
@@ -222,8 +225,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         true
     }
 
-    /// Raises an alert with the stack of its task in user space, if that task is the current one.
-    /// Not inlined: the stack should take no room in the frame of other alerts.
+    /// Raises an alert. It has the stack of its task in user space, if that task is the current
+    /// one. Not inlined: the stack should take no room in the frame of other alerts.
     #[inline(never)]
     fn raise_with_user_stack(
         &self,
@@ -256,8 +259,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         });
     }
 
-    /// Records an alert with the words of its tail, and the description of the last ones; emits its
-    /// trace event, and announces it.
+    /// Records an alert with its tail, whose last words `user` describes; emits its trace event,
+    /// and announces it.
     fn record(
         &self,
         reason: Reason,
@@ -299,7 +302,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
             alert.seq = seq;
             stats.here::<Kernel>(guard).count(Counter::ALERTS_LOST);
         }
-        // If this one is lost, the readers of all instances see the gap in their own numbering.
+        // If this record is lost, readers of all instances see the gap in the shared ring's
+        // numbers.
         let _ = self.all.record(|_| alert.to_words(), tail);
         trace(&alert);
         self.alerts.announce();

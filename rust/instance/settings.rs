@@ -8,7 +8,7 @@
 //!   file ----> set_param ----> change
 //! ```
 //!
-//! A fault names the word or the parameter that is wrong. All functions sleep.
+//! A fault names the word or the parameter that is wrong. All functions may sleep.
 
 use super::{
     common,
@@ -28,10 +28,14 @@ pub(crate) fn c_string(name: &[u8]) -> Result<CString> {
     CString::try_from_fmt(fmt!("{text}"))
 }
 
-/// Reports that the kernel refused to create or to change what `name` names.
+/// Reports that the kernel refused to create or change the instance or the parameter `name`.
 pub(crate) fn failed(error: Error, name: &[u8]) -> Fault<'_> {
     let expected = if error == ENOMEM {
         "not enough memory for this instance"
+    } else if error == ENOENT {
+        "a function or tracepoint of this instance is missing (load its module first)"
+    } else if error == EBUSY {
+        "a module that this instance needs is being loaded or unloaded (try again)"
     } else {
         "the kernel refused this instance"
     };
@@ -60,17 +64,14 @@ fn look_up(target: LookupTarget<'_>) -> Result<u64> {
     match target {
         LookupTarget::Disk(disk) => lookup_disk(disk).map(u64::from),
         LookupTarget::Cgroup(path) => cgroup::lookup(&c_string(path)?),
-        LookupTarget::Tracepoint(name) => {
-            let found = Tracepoint::find(&c_string(name)?);
-            found.map(|_| 0).ok_or(ENOENT)
-        }
+        LookupTarget::Tracepoint(name) => Tracepoint::find_any(&c_string(name)?).map(|_| 0),
         LookupTarget::Function(name) => fprobe::check(&c_string(name)?).map(|()| 0),
     }
 }
 
 const KERNEL: Lookup<'static> = &look_up;
 
-/// Checks all settings of a line; giving one twice is a fault. May sleep for a long time, when a
+/// Parses all settings of a line; giving one twice is a fault. May sleep for a long time, when a
 /// disk or a cgroup is looked up.
 pub(crate) fn parse<'a>(
     kind: &Kind,
@@ -113,7 +114,7 @@ fn allocated<T>(kind: &Kind, values: Result<T>) -> core::result::Result<T, Fault
     values.map_err(|error| failed(error, kind.name.as_bytes()))
 }
 
-/// Changes an instance. A fault of the kernel's is reported for `name`.
+/// Changes an instance. If the kernel refuses the change, the fault names `name`.
 pub(crate) fn change<'a>(
     instance: &dyn Instance,
     changes: &Changes,
@@ -161,7 +162,7 @@ pub(crate) fn values_of_new<'a>(
     if values[common::EVENTS] > values[common::MAX_EVENTS] {
         let param = &kind.params[common::MAX_EVENTS];
         if let Some(word) = settings.value_of(param.name) {
-            // Neither exceeds the maximum number of cells.
+            // The cast is lossless: the maximum number of cells limits both counts.
             return Err(control::below(param, values[common::EVENTS] as u64, word));
         }
         values[common::MAX_EVENTS] = values[common::EVENTS];

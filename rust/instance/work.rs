@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work that programs mark: with a cookie when it begins, and with the same cookie when it is done.
+//! Work that programs mark with a cookie when it begins, and with the same cookie when it is done.
 //!
 //! ```text
 //!   write(2) to /proc ---> Cookie ---> Work: an instance that waits for it
 //! ```
 //!
-//! Only the cookie identifies a work: it may begin in one process, and be done in another.
+//! Only the cookie identifies the work, which may begin in one process and be done in another.
 
 use kernel::prelude::*;
 
 /// Maximum length of a cookie, in bytes.
 pub(crate) const COOKIE_MAX: usize = 64;
 
-/// The identity of a work: 1 to [`COOKIE_MAX`] arbitrary bytes.
+/// The identity of a piece of work: 1 to [`COOKIE_MAX`] arbitrary bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Cookie<'a>(&'a [u8]);
 
@@ -34,10 +34,10 @@ impl<'a> Cookie<'a> {
 
 /// An instance that waits for work. Called in the task that does the work.
 pub(crate) trait Work: Send + Sync {
-    /// Marks the beginning of a work. `ENODEV` if the instance is off, `ENOSPC` if there is no room
-    /// for more work.
+    /// Marks the start of work. `ENODEV` if the instance is off, `ENOSPC` if there is no room for
+    /// more work.
     fn begin(&self, cookie: Cookie<'_>) -> Result;
 
-    /// Marks a work as done, perhaps an unknown one. `ENODEV` if the instance is off.
+    /// Marks work as done; the cookie may be unknown. `ENODEV` if the instance is off.
     fn done(&self, cookie: Cookie<'_>) -> Result;
 }

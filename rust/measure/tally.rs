@@ -9,9 +9,9 @@
 //!   branch-misses, their sum          7            4            60    <- what the slow ones had
 //! ```
 //!
-//! Besides a histogram for each counter, it has the sum of each event over the samples in each
-//! bucket of cycles. A reader thus sees which events were more frequent in the slowest runs,
-//! without storing all samples.
+//! Besides a histogram for each counter, a tally has the sum of each event over the samples in each
+//! bucket of cycles. So a reader sees which events were more frequent in the slowest runs, though
+//! the samples are not stored.
 
 use crate::{
     engine::{
@@ -60,12 +60,12 @@ impl Chosen {
         Ok(Self(chosen))
     }
 
-    /// Returns their numbers.
+    /// Returns the numbers of the chosen events.
     pub(crate) fn numbers(self) -> impl Iterator<Item = usize> {
         (0..EVENTS.len()).filter(move |nth| self.0 & 1 << nth != 0)
     }
 
-    /// Returns their names.
+    /// Returns the names of the chosen events.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         self.numbers().map(|nth| EVENTS[nth])
     }
@@ -99,13 +99,13 @@ const WORDS: usize = FIRST_SUM + BUCKETS;
 /// Measurements of runs, by several counters.
 pub(crate) struct Tally {
     counters: usize,
-    /// The [`WORDS`] of each counter, though the cycles have no sums; and the number of discarded
-    /// runs.
+    /// The [`WORDS`] of each counter, of which the cycles leave the sums unused; then the number of
+    /// discarded runs.
     cpus: PerCpu<NodeSlice<Atomic<u64>>>,
 }
 
 impl Tally {
-    /// Creates an empty tally. Sleeps; fails with `ENOMEM`.
+    /// Creates an empty tally. May sleep; fails with `ENOMEM`.
     pub(crate) fn new<P: Platform>(counters: usize) -> Result<Self> {
         let len = counters * WORDS + 1;
         let cpus = PerCpu::try_new::<P>(|cpu| {
@@ -114,8 +114,8 @@ impl Tally {
         Ok(Self { counters, cpus })
     }
 
-    /// Adds a run: the cycles, and each event unless it was not counted; `None` if the run was
-    /// interrupted. Any context.
+    /// Adds the values of a run: the cycles, and each event that was counted. `None` counts the run
+    /// as discarded, because it was interrupted. Any context.
     pub(crate) fn take<P: Platform>(
         &self,
         guard: &P::Guard,
@@ -245,7 +245,7 @@ fn limits(at: usize) -> (u64, u64) {
     (low, if at == BUCKETS - 1 { u64::MAX } else { above })
 }
 
-/// Raises an extreme, safe against NMIs of this CPU that do the same.
+/// Raises an extreme. An NMI of this CPU may do so at the same time.
 fn raise(word: Option<&Atomic<u64>>, value: u64) {
     let Some(word) = word else {
         return;

@@ -32,7 +32,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Creates the files of the module. Sleeps; a failure leaves nothing behind.
+/// Creates the files of the module. May sleep; a failure leaves nothing behind.
 pub(crate) fn root_files(
     dir: &Arc<Dir>,
     all: &Arc<Alerts>,
@@ -57,7 +57,7 @@ pub(crate) fn root_files(
     Ok(files)
 }
 
-/// Creates the folder of an instance. Sleeps; a failure leaves nothing behind.
+/// Creates the folder of an instance. May sleep; a failure leaves nothing behind.
 pub(crate) fn instance_files(
     name: &CStr,
     parent: &Arc<Dir>,
@@ -105,7 +105,7 @@ pub(crate) fn instance_files(
     Ok(files)
 }
 
-/// Logs a line in the kernel log, and returns the error for the writer.
+/// Logs the fault in the kernel log, and returns the error for the writer.
 fn refuse(fault: &Fault<'_>) -> Error {
     pr_warn!("{fault}\n");
     fault.error
@@ -331,8 +331,8 @@ impl Sink for WorkFile {
     }
 }
 
-/// Runs one slice of the loop with interrupts off: `LENGTH THRESHOLD`, in nanoseconds. Each open
-/// file has a slice of its own, so that several CPUs can measure at the same time.
+/// A file that runs one slice of the loop with interrupts off for each question, `LENGTH THRESHOLD`
+/// in nanoseconds. Each open file runs its own slices: several CPUs can measure in parallel.
 struct HwnoiseFile;
 
 impl Query for HwnoiseFile {
@@ -341,7 +341,8 @@ impl Query for HwnoiseFile {
         let mut bins = KVec::from_elem(0, hwnoise::BINS, GFP_KERNEL)?;
         let mut found = Found::new(&mut bins);
         interrupts::off(|| found.measure(plan, Kernel::now));
-        // Waiting tasks run first, on a kernel that does not preempt itself.
+        // On a kernel that does not preempt itself, lets waiting tasks run before the results are
+        // printed.
         periodic::cond_resched();
         found.print(&mut Lines(out)).map_err(|_| ENOMEM)
     }

@@ -2,9 +2,9 @@
 
 //! All instances by name, and the execution of lines of the control language.
 //!
-//! One lock guards the list. It is not held during long operations: a disk is looked up before the
-//! lock is taken. An instance that is removed waits for its readers after the lock was released,
-//! while its name is still reserved.
+//! One lock guards the list. An instance is created while the lock is held, but disks and other
+//! objects of the kernel are looked up before, since that may take a long time. A removed instance
+//! waits for its readers after the lock was released, while its name is still reserved.
 
 use crate::{
     alert::{record::Name, stream::Alerts},
@@ -40,23 +40,23 @@ pub(crate) use works::Works;
 /// Files that are removed together.
 pub(crate) type Files = KVec<File>;
 
-/// Creates the folder of an instance in another folder, with this name and group. Sleeps; a failure
-/// leaves nothing behind.
+/// Creates the folder of an instance in another folder, with this name and group. May sleep; a
+/// failure leaves nothing behind.
 pub(crate) type MakeFiles = fn(&CStr, &Arc<Dir>, Option<u32>, &Arc<dyn Instance>) -> Result<Files>;
 
 /// An instance and its files.
 struct Entry {
     name: Name,
     instance: Arc<dyn Instance>,
-    /// Its folder.
+    /// The files in its folder.
     files: Files,
-    /// Its entry in the list of instances that wait for work, if it does.
+    /// Its entry in the list of instances that wait for work, if it waits.
     listed: Option<Listed>,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // First, recording stops; then the readers return.
+        // Recording stops first; then the readers return.
         self.instance.shut_down();
         self.listed = None;
         self.files.clear();
@@ -69,7 +69,7 @@ struct List {
     entries: Option<KVec<Entry>>,
     /// Names that are still reserved: their instances are being removed.
     leaving: KVec<Name>,
-    /// Number of removals: after a removal the other instances may have new positions.
+    /// Number of removals. After a removal, other instances may have new positions.
     removed: u64,
 }
 
@@ -113,13 +113,13 @@ impl Registry {
         )
     }
 
-    /// Removes all instances, for good. Sleeps.
+    /// Removes all instances, for good. May sleep.
     pub(crate) fn close(&self) {
         let entries = self.list.lock().entries.take();
         drop(entries);
     }
 
-    /// Executes one line. Sleeps.
+    /// Executes one line. May sleep.
     pub(crate) fn execute<'a>(&self, line: &'a [u8]) -> core::result::Result<(), Fault<'a>> {
         match control::parse_line(line)? {
             Line::Empty => Ok(()),
@@ -151,8 +151,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Removes the instance at this position. Its name, if it is in `leaving`, becomes free after
-    /// that. Sleeps.
+    /// Removes the instance at this position. If its name is in `leaving`, the name becomes free
+    /// afterwards. May sleep.
     fn take_out(&self, mut list: MutexGuard<'_, List>, at: usize) {
         list.removed = list.removed.wrapping_add(1);
         let entry = list.entries.as_mut().and_then(|all| all.remove(at).ok());
@@ -218,16 +218,15 @@ impl Registry {
         let entry = self
             .create(name, packed, make, &values)
             .map_err(|error| failed(error, name))?;
-        // Room was reserved by `create`; if the push fails nevertheless, dropping the entry undoes
-        // everything.
+        // If the push fails, dropping the entry undoes everything.
         entries
             .push(entry, GFP_KERNEL)
             .map_err(|_| failed(ENOMEM, name))
     }
 
     /// Adds the instance of another module, which `make` creates from its name and the alerts of
-    /// all instances. Sleeps. Fails with `EEXIST` if the name is taken, `ENODEV`, `ENOMEM`, or the
-    /// error of `make`.
+    /// all instances. May sleep. Fails with `EEXIST` if the name is taken, `ENODEV`, `ENOMEM`, or
+    /// the error of `make`.
     pub(crate) fn adopt(
         &self,
         name: &[u8],
@@ -248,7 +247,7 @@ impl Registry {
     }
 
     /// Removes the first instance of another module for which `is_it` is true. Returns its name.
-    /// Sleeps.
+    /// May sleep.
     pub(crate) fn disown(&self, is_it: impl Fn(&MadeBy) -> bool) -> Option<Name> {
         let mut list = self.list.lock();
         let entries = list.entries.as_ref()?;
@@ -262,7 +261,7 @@ impl Registry {
         Some(name)
     }
 
-    /// Finds the first instance of another module for which `is_it` is true. Sleeps.
+    /// Finds the first instance of another module for which `is_it` is true. May sleep.
     pub(crate) fn find(&self, is_it: impl Fn(&MadeBy) -> bool) -> Option<Arc<dyn Instance>> {
         let list = self.list.lock();
         let mut all = list.entries.iter().flatten().map(|entry| &entry.instance);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Place of an event in the table, as its cell keeps it and as a search has found it.
+//! The place of an event in the table: as its cell keeps it, and as a search has found it.
 //!
 //! Pure functions, for any context.
 
@@ -29,7 +29,7 @@ impl Place {
         Self(address | slot as u64 | ADDRESS_MARK)
     }
 
-    /// Stores the place in the link of the cell that is there.
+    /// Stores the place in the link of the cell at this place.
     #[inline(always)]
     pub(super) fn keep_in(self, link: &Link) {
         // SAFETY: By the type invariant; only `of` makes what is kept.
@@ -54,8 +54,8 @@ impl Place {
     }
 }
 
-/// No place: no link has this value. The link of a free cell that is followed by another one also
-/// has a depth.
+/// No place. No link has this value: in the link of a free cell, the depth is not 0 if the cell
+/// links to another one.
 pub(super) const NOWHERE: Place = Place(1);
 
 /// A slot that may hold the wanted event.
@@ -87,7 +87,7 @@ impl<'a> Candidate<'a> {
     /// Describes a cell that was seen in a slot.
     #[inline(always)]
     pub(super) fn seen_in(cell: Index, bucket: &'a Bucket, slot: usize) -> Self {
-        // INVARIANT: As the reference says.
+        // INVARIANT: The place is in `bucket`, which lives for `'a`.
         Self {
             cell,
             seen: Place::of(bucket, slot),

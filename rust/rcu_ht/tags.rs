@@ -16,11 +16,11 @@ pub(super) fn tag(hash: u64) -> u64 {
 
 /// Returns the high bit of every byte of `tags` that equals `tag`, which has its own high bit set.
 ///
-/// A byte that differs in its lowest bit may be included, too: these are candidates.
+/// A byte that differs only in its lowest bit may be included, too: the result is candidates.
 #[inline(always)]
 pub(super) fn equal_bytes(tags: u64, tag: u64) -> u64 {
-    // For a used slot, any difference is in the low bits of the byte. Without one, the byte is
-    // 0x80, and one less has no high bit.
+    // For a used slot, any difference is in the low seven bits of the byte. If there is none, the
+    // byte is 0x80, and subtracting one clears its high bit.
     let differ = tags ^ (tag & 0x7f).wrapping_mul(LOW_BITS);
     differ & !differ.wrapping_sub(LOW_BITS) & HIGH_BITS
 }

@@ -48,7 +48,7 @@ notrace void lt_socket_of(int fd, struct lt_socket *out)
 		if (sk->sk_family == AF_INET || sk->sk_family == AF_INET6)
 			lt_socket_inet(sk, out);
 	}
-	/* If it has been closed already, task work does the rest. */
+	/* If the file has been closed meanwhile, task work frees it. */
 	fput(file);
 }
 

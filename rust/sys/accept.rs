@@ -34,7 +34,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A socket that was accepted.
+/// An accepted socket.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Socket {
     /// A number that identifies the socket while it is open.
@@ -147,7 +147,7 @@ unsafe extern "C" fn closed<T: Observer>(owner: *mut c_void, inode: u64) {
     observer.closed(sk);
 }
 
-/// The probe at the send.
+/// The probe of sends.
 fn probes<T: Observer>() -> [Probe<'static, T>; 1] {
     // SAFETY: It has the arguments of this tracepoint, of which only the address of the socket is
     // used.
@@ -159,7 +159,7 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached observer, until dropped; the start is detached first. Dropping sleeps.
+/// An attached observer, until dropped; the start is detached first. Dropping may sleep.
 pub(crate) struct Attachment<T: Observer> {
     _accepts: Calls<T>,
     _sends: tracepoint::Attachment<T>,
@@ -167,7 +167,7 @@ pub(crate) struct Attachment<T: Observer> {
 }
 
 impl<T: Observer> Attachment<T> {
-    /// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks the tracepoint, or
+    /// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks the tracepoint, or
     /// `ENOENT` if it lacks a function, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
         let (argument, result) = (What::Argument, What::Result);

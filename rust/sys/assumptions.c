@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Self-tests of what is assumed about the kernel; see assumptions.rs.
+ * Self-tests of the assumptions about the kernel; see assumptions.rs.
  */
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
@@ -22,7 +22,7 @@ bool lt_assume_asleep(bool (*see)(struct task_struct *task))
 
 	if (!kthreadd)
 		return true;
-	/* A task that is preempted on its way to sleep is queued: look again. */
+	/* A task preempted on its way to sleep is still queued: look again. */
 	for (i = 0; i < LT_ASLEEP_MS; i++) {
 		unsigned long flags;
 

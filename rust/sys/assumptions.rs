@@ -46,19 +46,19 @@ pub(crate) struct Assumption {
     bit: u64,
     /// Its text, as shown to users.
     text: &'static CStr,
-    /// The self-test. Sleeps.
+    /// The self-test: whether the assumption holds, as far as it can see. May sleep.
     holds: fn() -> bool,
 }
 
 /// A runnable task has an `on_rq` of 1, and `se.on_rq` if it is of the fair class; a sleeping task
-/// has neither, or `se.sched_delayed`.
+/// has neither, or has `se.sched_delayed` set.
 pub(crate) static QUEUED: Assumption = Assumption {
     bit: 1,
     text: c"a task that is runnable has on_rq=1",
     holds: is_queued_while_runnable,
 };
 
-/// Each waking of another task has its `pi_lock` at `sched_waking`.
+/// At `sched_waking`, the waker of another task holds the `pi_lock` of the wakee.
 pub(crate) static WAKING_LOCK: Assumption = Assumption {
     bit: 2,
     text: c"a waking holds pi_lock of the wakee",
@@ -66,7 +66,7 @@ pub(crate) static WAKING_LOCK: Assumption = Assumption {
     holds: || unsafe { helpers::lt_assume_waking_lock() },
 };
 
-/// The work that throttles a task points to itself while it is not queued.
+/// The callback_head that throttles a task points to itself while it is not queued.
 pub(crate) static THROTTLE_WORK: Assumption = Assumption {
     bit: 4,
     text: c"sched_throttle_work points to itself while idle",
@@ -74,7 +74,8 @@ pub(crate) static THROTTLE_WORK: Assumption = Assumption {
     holds: || unsafe { helpers::lt_assume_throttle_work() },
 };
 
-/// The base of a high-resolution timer has its clock, and its time minus `CLOCK_MONOTONIC`.
+/// The base of a high-resolution timer has the timer's clock, and that clock's offset from
+/// `CLOCK_MONOTONIC`.
 pub(crate) static TIMER_BASE: Assumption = Assumption {
     bit: 8,
     text: c"the base of an hrtimer has its clock and offset",
@@ -87,7 +88,7 @@ static ALL: [&Assumption; 4] = [&QUEUED, &WAKING_LOCK, &THROTTLE_WORK, &TIMER_BA
 /// Assumptions that failed, a bit each.
 static FAILED: Atomic<u64> = Atomic::new(0);
 
-/// Runs the self-tests, and logs failures. Sleeps; must be called once, on load, before
+/// Runs the self-tests, and logs failures. May sleep; must be called once, on load, before
 /// there are instances.
 pub(crate) fn check() {
     for assumption in ALL {
@@ -117,15 +118,15 @@ pub(crate) fn is_one(missing: &CStr) -> bool {
 fn on_rq_of_queued() -> i64 {
     let bytes = QUEUED.text.to_bytes();
     let last = bytes.last().map_or(core::ptr::null(), core::ptr::from_ref);
-    // SAFETY: It points to a byte of a static string that is not empty. Volatile: read from where
-    // the text is, so that a copy of this module with another number has a self-test that fails
-    // (tests/vm/assumptions.sh).
+    // SAFETY: It points to a byte of a static string that is not empty. Volatile: read from the
+    // text itself, so that the self-test fails in a copy of this module that has another number in
+    // the text (tests/vm/assumptions.sh).
     i64::from(unsafe { last.read_volatile() }.wrapping_sub(b'0'))
 }
 
 fn is_queued_while_runnable() -> bool {
     let expected = on_rq_of_queued();
-    // Repeated, since a change of the priority takes a task off its queue for a moment.
+    // Repeated, since a priority change takes a task off its runqueue for a moment.
     let is_here = (0..100).any(|_| {
         let _guard = Kernel::guard();
         TaskRef::with_current(|task| {

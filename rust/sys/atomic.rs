@@ -4,9 +4,9 @@
 //!
 //! The `kernel` crate's atomics call C functions, unless the kernel is built with
 //! `CONFIG_RUST_INLINE_HELPERS`, which distributions do not set. Each load and each exchange of the
-//! engine would then be a call that clobbers all caller-saved registers: more than a quarter of all
-//! instructions of a pair. The types here have the same names, methods and orderings, and compile
-//! to the same instructions on x86-64, in place:
+//! engine would then be a call that clobbers all caller-saved registers: more than a quarter of the
+//! instructions for the start and end of an event. The types here have the same names, methods and
+//! orderings, and compile to the same instructions on x86-64, inline:
 //!
 //! | operation                        | instruction    | C                                    |
 //! |----------------------------------|----------------|--------------------------------------|
@@ -33,7 +33,7 @@
 #[allow(unused_imports, reason = "not every user of this file needs each")]
 pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 
-/// Subtracts `value` from byte number `byte` of a word, in which no other CPU changes that byte.
+/// Clears a byte of a word: number `byte`, whose value is `value`. No other CPU changes that byte.
 #[cfg(not(all(
     target_arch = "x86_64",
     not(CONFIG_RUST_INLINE_HELPERS),
@@ -42,7 +42,7 @@ pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 )))]
 #[allow(dead_code, reason = "not every user of this file needs each")]
 pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, value: u64) {
-    // Release: earlier accesses stay before it. The byte is at least `value`: no borrow.
+    // Release: earlier accesses stay before it. The byte is `value`: no borrow from other bytes.
     word.fetch_sub(value << (byte * 8), Release);
 }
 
@@ -82,7 +82,7 @@ mod x86_64 {
             Self(UnsafeCell::new(value))
         }
 
-        /// Returns its address.
+        /// Returns the address of the value.
         #[inline(always)]
         pub(crate) const fn as_ptr(&self) -> *mut T {
             self.0.get()
@@ -92,7 +92,7 @@ mod x86_64 {
     /// Keeps the compiler from moving memory accesses across this call.
     #[inline(always)]
     fn barrier() {
-        // SAFETY: No instruction at all.
+        // SAFETY: Emits no instruction.
         unsafe { asm!("", options(nostack, preserves_flags)) };
     }
 
@@ -126,7 +126,7 @@ mod x86_64 {
             T::xchg(self, value)
         }
 
-        /// Replaces `old` by `new`; fails with the actual value otherwise.
+        /// Replaces the value by `new` if it is `old`; if not, fails with the actual value.
         #[inline(always)]
         pub(crate) fn cmpxchg<O: Ordering>(&self, old: T, new: T, _: O) -> Result<T, T> {
             let found = T::cmpxchg(self, old, new);
@@ -171,11 +171,10 @@ mod x86_64 {
         fn xadd(word: &Atomic<Self>, value: Self) -> Self;
     }
 
-    /// Subtracts `value` from byte number `byte` of a word, in which no other CPU changes that
-    /// byte.
+    /// Clears byte number `byte` of a word. No other CPU changes that byte.
     ///
-    /// A store of that byte alone, with release ordering. Exchanges of the whole word by other CPUs
-    /// come before or after it, which queued_spin_unlock() relies on, too.
+    /// Stores only that byte, with release ordering. An exchange of the whole word by another CPU
+    /// comes either before or after the store; queued_spin_unlock() relies on this, too.
     #[inline(always)]
     #[allow(dead_code, reason = "not every user of this file needs each")]
     pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, _value: u64) {

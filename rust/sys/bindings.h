@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* bindgen's input for rust/sys/bindings.rs; the Kbuild lists what it keeps. */
+/* bindgen's input for rust/sys/bindings.rs; see Makefile.bindgen. */
 #include <generated/utsrelease.h>
 #include <linux/fs.h>
 #include <linux/poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Block requests and the tracepoints of their life.
+//! Block requests, and the tracepoints in their life.
 //!
 //! C headers: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h),
 //! [`include/trace/events/block.h`](srctree/include/trace/events/block.h)
@@ -81,7 +81,7 @@ impl Request<'_> {
         unsafe { helpers::lt_block_dev(self.raw.get()) }
     }
 
-    /// Returns its operation, or the remaining part of it.
+    /// Returns the operation of the request, or the part of it that remains.
     pub(crate) fn operation(&self) -> Operation {
         let mut out = MaybeUninit::<helpers::lt_block_request>::uninit();
         // SAFETY: The request is valid; the function fills the structure.
@@ -97,14 +97,15 @@ impl Request<'_> {
         }
     }
 
-    /// Returns the direction in which it moves data; `None` for a flush or a discard, for example.
+    /// Returns the direction in which the request moves data; `None` for a flush or a discard, for
+    /// example.
     pub(crate) fn transfer(&self) -> Option<Transfer> {
         // SAFETY: The request is valid, and the field is a number.
         let flags = unsafe { addr_of!((*self.raw.get()).cmd_flags).read_volatile() };
         Transfer::of(flags)
     }
 
-    /// Returns the name of its disk, 32 bytes padded with NUL.
+    /// Returns the name of the request's disk, 32 bytes padded with NUL.
     pub(crate) fn disk_name(&self) -> [u64; 4] {
         let mut name = [0; 4];
         // SAFETY: The request is valid, and so is its disk during the tracepoint.
@@ -139,9 +140,9 @@ impl fmt::Display for Rwbs {
     }
 }
 
-/// Returns the whole disk behind a path of a block device, as in [`Operation::dev`].
+/// Returns the whole disk at a device path, as in [`Operation::dev`].
 ///
-/// Sleeps. Fails with `ENOTBLK` for a partition, or if it is not a block device, and with
+/// May sleep. Fails with `ENOTBLK` for a partition, or if the path is not a block device, and with
 /// `ENOTSUPP` for a disk whose driver uses no requests.
 pub(crate) fn lookup(path: &CStr) -> Result<u32> {
     let mut dev = 0;
@@ -150,8 +151,8 @@ pub(crate) fn lookup(path: &CStr) -> Result<u32> {
     Ok(dev)
 }
 
-/// Checks a device that exists, as in [`Operation::dev`]. Fails as [`lookup`], or with `ENXIO` if
-/// there is none. Sleeps.
+/// Checks a device number, as in [`Operation::dev`]. Fails as [`lookup`], or with `ENXIO` if there
+/// is no such device. May sleep.
 pub(crate) fn check(dev: u32) -> Result {
     // SAFETY: Any number is valid.
     to_result(unsafe { helpers::lt_block_look(dev) })
@@ -169,7 +170,7 @@ pub(crate) trait Observer: Target {
     fn requeued(&self, rq: &Request<'_>);
     /// The request has become part of another request and will not complete.
     fn merged(&self, rq: &Request<'_>);
-    /// Of the request, `bytes` are complete.
+    /// `bytes` of the request are complete.
     fn completed(&self, rq: &Request<'_>, bytes: u32);
     /// The request is returned to the block layer, usually after its completion.
     fn done(&self, rq: &Request<'_>);
@@ -230,7 +231,7 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
+/// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
 /// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes())

@@ -51,7 +51,7 @@ use kernel::{
 /// Number of softirq vectors.
 pub(crate) const SOFTIRQS: usize = 10;
 
-/// The local interrupts, by their positions.
+/// The names of the local interrupts, by position.
 pub(crate) const VECTORS: [&str; 6] = [
     "local_timer",
     "x86_platform_ipi",
@@ -67,7 +67,7 @@ pub(crate) const VECTORS: [&str; 6] = [
 /// `TIMED`: whether the observer keeps the times of the CPU ([`Observer::wants_times`]). There are
 /// separate probes for both cases, so unwanted times cost nothing.
 pub(crate) trait Observer: sched::Observer + irq::Observer + deferred::Observer {
-    /// Called when a local interrupt begins, by its position in [`VECTORS`].
+    /// Called when a local interrupt is entered; `vector` is its position in [`VECTORS`].
     fn vector_entered<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
     fn vector_left<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
 
@@ -91,7 +91,7 @@ pub(crate) trait Observer: sched::Observer + irq::Observer + deferred::Observer 
     /// called. Read once.
     fn wants_times(&self) -> bool;
 
-    /// Called when a handler of an NMI has taken this long. In the NMI, or in the code that it
+    /// Called when an NMI handler has returned, after `time` ns. In the NMI, or in the code that it
     /// interrupted.
     fn nmi_left(&self, guard: &PreemptGuard, time: u64);
 
@@ -312,22 +312,22 @@ fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static
     probes.into_iter().flatten()
 }
 
-/// No local interrupts: other machines have no tracepoints of them.
+/// No local interrupts: other machines have no tracepoints for them.
 #[cfg(not(CONFIG_X86_LOCAL_APIC))]
 fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
     core::iter::empty()
 }
 
 /// Returns the first tracepoint that every observer needs and this kernel lacks, if any. The
-/// tracepoints of local interrupts, of deferred.rs and of times are optional, and only some
+/// tracepoints of local interrupts, of deferred.rs and for `TIMED` are optional, and only some
 /// observers need `sys_exit`.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(common::<T, false>())
 }
 
-/// Attaches an observer, including those tracepoints of local interrupts, of deferred.rs and of
-/// times that exist. Sleeps. Fails with `ENOSYS` if the kernel lacks another one, and then leaves
-/// nothing attached.
+/// Attaches an observer to all required tracepoints, and to those optional ones (see [`missing`])
+/// that exist. May sleep. Fails with `ENOSYS` if the kernel lacks any other tracepoint, and then
+/// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     if observer.wants_times() {
         attach_with::<T, true>(observer)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Control groups of version 2, by their numbers.
+//! Cgroups of version 2, identified by their numbers.
 //!
 //! C header: [`include/linux/cgroup.h`](srctree/include/linux/cgroup.h)
 //!
 //! The number of a cgroup is the inode number of its directory, and is not reused while the machine
-//! runs. So no reference is needed: a cgroup that was removed has no tasks.
+//! runs. So no reference is needed: a removed cgroup has no tasks.
 
 use crate::sys::bindings;
 use core::ffi::CStr;
 use kernel::{error::to_result, prelude::*};
 
-/// Returns the number of the cgroup at a path below the root that the caller sees. Sleeps; fails
+/// Returns the number of the cgroup at a path below the root that the caller sees. May sleep; fails
 /// with `ENOENT`, or with `ENOTSUPP` on a kernel without cgroups.
 pub(crate) fn lookup(path: &CStr) -> Result<u64> {
     let mut id = 0;

@@ -2,8 +2,9 @@
 
 //! Differences between the versions of Linux that this module supports: 7.2 and 7.3.
 //!
-//! If the kernel has a `CONFIG_` symbol for a difference, that decides. The C part sees the types
-//! of the kernel's variables and asserts the statements made here about them (rust/sys/helpers.c).
+//! If the kernel has a `CONFIG_` symbol for a difference, that symbol decides. The C part
+//! (rust/sys/helpers.c) sees the types of the kernel's variables, and asserts that the types here
+//! match.
 
 use core::borrow::Borrow;
 
@@ -21,8 +22,8 @@ pub(crate) type PreemptCount = kernel::ffi::c_int;
 #[cfg(all(target_arch = "x86_64", CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS))]
 pub(crate) type PreemptCount = kernel::ffi::c_ulong;
 
-/// An instruction on the whole of a [`PreemptCount`] in memory: it sets the flags by the count and
-/// by the need to reschedule.
+/// An instruction on a whole [`PreemptCount`] in memory. The flags that it sets depend on both the
+/// count and the need to reschedule.
 #[cfg(all(target_arch = "x86_64", not(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS)))]
 macro_rules! on_preempt_count {
     ($operation:literal, $operand:literal) => {

@@ -17,7 +17,7 @@
 
 /*
  * Number of ticks of CLOCK_MONOTONIC that had begun when jiffies was 0. The
- * kernel begins a jiffy with each of these ticks, but may count it later. So
+ * kernel starts a jiffy with each of these ticks, but may count it later. So
  * the smallest difference seen so far is used, and is never too small: the
  * clock is read after jiffies. The value remains valid.
  */
@@ -28,7 +28,7 @@ static notrace s64 lt_ticks_before_jiffies(void)
 	u64 now_jiffies = get_jiffies_64();
 	s64 first, known = READ_ONCE(lt_first_tick);
 
-	/* Jiffies is read first. */
+	/* Reads jiffies before the clock. */
 	smp_rmb();
 	first = (s64)(div_u64(ktime_get_ns(), TICK_NSEC) - now_jiffies);
 	if (first >= known)
@@ -38,7 +38,7 @@ static notrace s64 lt_ticks_before_jiffies(void)
 	return first;
 }
 
-/* When a jiffy begins, near now. */
+/* Returns the start of a jiffy near the current one, in nanoseconds. */
 static notrace u64 lt_jiffy_begins(unsigned long jiffy)
 {
 	u64 now_jiffies = get_jiffies_64();
@@ -78,9 +78,9 @@ notrace u64 lt_kthread_work_function(const struct kthread_work *work)
 
 /*
  * Whether the memory at this address looks like a work item that waits for its
- * kthread worker: see lt_work_is_queued(). A work item is on a list of its
- * worker until the worker makes it the current one, in the same critical
- * section.
+ * kthread worker: see lt_work_is_queued(). The worker takes an item off its
+ * list and makes it the current one in one critical section, before it reports
+ * the start: so the current item counts as waiting.
  */
 notrace bool lt_kthread_work_is_queued(u64 address, u64 function)
 {

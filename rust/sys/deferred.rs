@@ -4,14 +4,14 @@
 //!
 //! ```text
 //!   workqueue_queue_work  ->  workqueue_execute_start .. end     a work item: see workqueue.rs
-//!   sched_kthread_work_.. ->  sched_kthread_work_..              one of a kthread worker: see kthread_work.rs
+//!   sched_kthread_work_.. ->  sched_kthread_work_..              a kthread_work (kthread_work.rs)
 //!   csd_queue_cpu         ->  csd_function_entry .. exit         a function, called on another CPU
 //!                             timer_expire_entry .. exit         a timer of the timer wheel
 //! ```
 //!
 //! A function call is identified by its `call_single_data_t`, which is in one queue at a time. That
-//! queue also has wakings and irq_works: they are not passed on here. A function called at once on
-//! the same CPU has no such structure, and is not passed on, either.
+//! queue also holds wakings and irq_works, which are not reported here. A function called at once
+//! on the same CPU has no `call_single_data_t`, and is not reported, either.
 //!
 //! C headers: [`include/linux/smp.h`](srctree/include/linux/smp.h),
 //! [`include/linux/timer.h`](srctree/include/linux/timer.h),
@@ -59,7 +59,8 @@ pub(crate) trait Observer: workqueue::Observer + kthread_work::Observer {
     /// `call_single_data_t` and of the function.
     fn call_requested(&self, guard: &PreemptGuard, call: u64, function: u64);
 
-    /// Called when the function is called. The structure may be used for another call from now on.
+    /// Called when that function is about to be called. The `call_single_data_t` may be reused for
+    /// another call from now on.
     fn call_entered(&self, guard: &PreemptGuard, call: u64, function: u64);
     fn call_left(&self, guard: &PreemptGuard);
 
@@ -143,7 +144,8 @@ unsafe extern "C" fn timer_entered<T: Observer>(
 ) {
     let mut raw = MaybeUninit::<helpers::lt_timer>::uninit();
     // SAFETY: The function's contract; `lt_wheel_timer` fills all of the structure. Another CPU may
-    // start the timer again meanwhile: each word is read once, so a wrong time is the worst outcome.
+    // start the timer again meanwhile: each word is read once, so a wrong time is the worst
+    // outcome.
     let (observer, raw, is_deferrable) = unsafe {
         helpers::lt_wheel_timer(timer, clock, raw.as_mut_ptr());
         (
@@ -188,8 +190,8 @@ fn calls<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     core::iter::empty()
 }
 
-/// Returns the probes of the work that an observer follows, the last step first; tracepoints that this kernel lacks are
-/// left out.
+/// Returns the probes of the work that an observer follows, the last step first. Tracepoints that
+/// this kernel lacks are left out.
 pub(super) fn probes<T: Observer>(observer: &T) -> impl Iterator<Item = Probe<'static, T>> {
     let Followed {
         works,

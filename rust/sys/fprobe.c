@@ -2,8 +2,8 @@
 /*
  * Follows kernel functions by fprobe, see fprobe.h.
  *
- * fprobe hooks the entry by ftrace and, if the return is wanted, replaces the
- * return address by means of the function graph's shadow stack.
+ * fprobe hooks the entry with ftrace and, if the return is wanted, replaces the
+ * return address and keeps the original on the function graph's shadow stack.
  *
  * The memory of a probe with an exit handler
  * ------------------------------------------
@@ -30,25 +30,26 @@
  *    probe with an exit handler. The number of slots is the largest number of
  *    such probes that existed at one time: one for each instance of func and
  *    accept, and for each return: of a pair.
- *  - When this module is unloaded they stay allocated, 96 bytes each on x86-64:
- *    lt_fprobe_unload() reports how many. Nothing reads them, as no registered
- *    probe has their address; it is enough that they exist.
+ *  - When this module is unloaded, the slots stay allocated, 96 bytes each on
+ *    x86-64: lt_fprobe_unload() reports how many. Nothing reads them, as no
+ *    registered probe has their address; it is enough that they exist.
  *  - Probes of ours without an exit handler are in vmalloc()ed memory. Probes
- *    of tracefs and BPF are in kmalloc()ed memory, so what these leave behind
- *    on shadow stacks is never the address of ours.
+ *    of tracefs and BPF are in kmalloc()ed memory, so the addresses that they
+ *    leave behind on shadow stacks are never ours.
  *
- * Calls of the former probe may return into a slot that is reused.
- * fprobe_return() reads the struct without an ordering between that and finding
- * its address among the registered ones. So all fields are written, and a grace
- * period has passed, before the slot is registered: an RCU reader that finds
- * the new registration has started after they were written. The exit handlers
- * also check that the function that returns is one of theirs: lt_calls_exit()
- * here, returned() in fprobe.rs. If it is, it really returns, and only its
- * entry was the former probe's. A tracker that needs the entry finds no event
- * of it (func compares frames); other trackers count the return like any other.
- * The data on the shadow stack may be from the other kind of probe, or from a
- * tracer that had the address before us: lt_calls_exit() uses none, and
- * returned() ignores calls without data, and accepts any number.
+ * Calls of a slot's former probe may return after the slot is reused.
+ * fprobe_return() finds the address of the struct among the registered ones and
+ * reads the struct, without an ordering between the two. So all fields are
+ * written, and a grace period has passed, before the slot is registered: an RCU
+ * reader that finds the new registration has started after they were written.
+ * The exit handlers also check that the function that returns is one of theirs:
+ * lt_calls_exit() here, returned() in fprobe.rs. If so, the function really
+ * returns, and only its entry belonged to the former probe. A tracker that
+ * needs the entry finds no event for it (func compares frames); other trackers
+ * count the return like any other. The data on the shadow stack may be from the
+ * other kind of probe, or from a tracer that had the address before us:
+ * lt_calls_exit() uses none, and returned() ignores calls without data, and
+ * accepts any number.
  *
  * unregister_fprobe() itself waits for a grace period, and handlers run as its
  * readers: no handler is called after it. register_fprobe() does the same if it
@@ -58,6 +59,7 @@
  */
 #define pr_fmt(fmt) "latency_tracker: " fmt
 
+#include <linux/compiler.h>
 #include <linux/err.h>
 #include <linux/fprobe.h>
 #include <linux/ftrace.h>
@@ -119,10 +121,17 @@ notrace u64 lt_fprobe_result(struct ftrace_regs *regs)
 
 /*
  * Returns the module that a function is in, with a reference; NULL for the
- * kernel proper. The functions that find a module by its address or name are
- * not exported. But the name of the symbol contains the module's name, and the
- * module's folder is in /sys/module, as ours is: kset_find_obj() is exported,
- * and <linux/module.h> has the fields.
+ * kernel proper, and for this module, whose exit function removes all probes.
+ * Fails with -EBUSY if the module is being loaded or unloaded: a reference to a
+ * module whose init function is running protects nothing, see
+ * module_tracepoints.c.
+ *
+ * The functions that find a module by its address or name are not exported. But
+ * the name of the symbol contains the module's name, and the module's folder is
+ * in /sys/module, as ours is: kset_find_obj() is exported, and <linux/module.h>
+ * has the fields. Before its init function is called, and after its exit
+ * function has returned, a module may lack the folder. Freeing a module waits
+ * until there is no reference to the folder.
  */
 static struct module *lt_module_of(unsigned long address, char *text)
 {
@@ -139,10 +148,15 @@ static struct module *lt_module_of(unsigned long address, char *text)
 	*end = '\0';
 	kobj = kset_find_obj(modules, name + 1);
 	if (!kobj)
-		return ERR_PTR(-ENOENT);
+		return ERR_PTR(-EBUSY);
 	module = container_of(kobj, struct module_kobject, kobj)->mod;
-	if (!module || !try_module_get(module))
+	if (!module)
 		module = ERR_PTR(-ENOENT);
+	else if (module == THIS_MODULE)
+		module = NULL;
+	else if (READ_ONCE(module->state) != MODULE_STATE_LIVE ||
+		 !try_module_get(module))
+		module = ERR_PTR(-EBUSY);
 	kobject_put(kobj);
 	return module;
 }
@@ -156,7 +170,7 @@ static void lt_put_modules(struct lt_fprobe *probe)
 	kfree(probe->modules);
 }
 
-/* The modules stay loaded as long as the probe exists. */
+/* Keeps the modules of the functions loaded as long as the probe exists. */
 static int lt_get_modules(struct lt_fprobe *probe)
 {
 	struct fprobe_hlist *functions = probe->fp.hlist_array;
@@ -174,9 +188,6 @@ static int lt_get_modules(struct lt_fprobe *probe)
 
 		if (IS_ERR(module))
 			err = PTR_ERR(module);
-		else if (module == THIS_MODULE)
-			/* Its exit function removes this probe. */
-			module_put(module);
 		else if (module)
 			*next++ = module;
 	}
@@ -238,14 +249,14 @@ static struct lt_slot *lt_slot_new(fprobe_entry_cb entry,
 	return slot;
 }
 
-/* All fields are set for the registration. */
+/* Called once all fields are set, before the registration. */
 static void lt_slot_ready(struct lt_slot *slot)
 {
 	if (slot->stands)
 		synchronize_rcu();
 }
 
-/* The slot is not registered, and no handler is running. */
+/* Called when the slot is not registered, and no handler is running. */
 static void lt_slot_free(struct lt_slot *slot)
 {
 	if (!slot->fp.exit_handler) {
@@ -268,7 +279,7 @@ void lt_fprobe_unload(void)
 	while ((slot = lt_slots)) {
 		lt_slots = slot->next;
 		memset(slot, 0, sizeof(*slot));
-		/* No longer found, and not freed: see above. */
+		/* Unreachable from here on, and never freed: see above. */
 		kmemleak_ignore(slot);
 		nr++;
 	}
@@ -278,7 +289,7 @@ void lt_fprobe_unload(void)
 			nr, sizeof(*slot));
 }
 
-/* Whether a registered probe follows this function. In a handler. */
+/* Whether a registered probe follows this function. Called in a handler. */
 static notrace bool lt_is_of(const struct fprobe *fp, unsigned long function)
 {
 	/* Freed after a grace period; NULL if the probe is being removed. */
@@ -319,7 +330,7 @@ struct lt_fprobe *lt_fprobe_new(const char *name,
 		lt_slot_free(slot);
 		return ERR_PTR(err);
 	}
-	/* Until now handlers call lt_fprobe_follows(). */
+	/* Until this is set, exit handlers call lt_fprobe_follows(). */
 	WRITE_ONCE(probe->function, probe->fp.hlist_array->array[0].addr);
 	err = lt_get_modules(probe);
 	if (err) {
@@ -440,7 +451,9 @@ int lt_function_check(const char *name)
 	/* Neither is ever armed: one finds the address, the other checks it. */
 	struct kprobe *symbol;
 	struct ftrace_ops *ops;
+	struct module *module;
 	int err = -ENOMEM;
+	char *text;
 
 	if (!IS_ENABLED(CONFIG_KPROBES)) {
 		u64 first;
@@ -450,7 +463,8 @@ int lt_function_check(const char *name)
 	}
 	symbol = kzalloc_obj(*symbol);
 	ops = kzalloc_obj(*ops);
-	if (!symbol || !ops)
+	text = kmalloc(KSYM_SYMBOL_LEN, GFP_KERNEL);
+	if (!symbol || !ops || !text)
 		goto out;
 	symbol->symbol_name = name;
 	symbol->flags = KPROBE_FLAG_DISABLED;
@@ -462,9 +476,16 @@ int lt_function_check(const char *name)
 	ftrace_free_filter(ops);
 	/* Functions of ours that may run in a probe are notrace. */
 	if (err && within_module((unsigned long)symbol->addr, THIS_MODULE))
-		err = -EBUSY;
+		err = -EPERM;
+	if (!err) {
+		module = lt_module_of((unsigned long)symbol->addr, text);
+		err = PTR_ERR_OR_ZERO(module);
+		if (!err)
+			module_put(module);
+	}
 	unregister_kprobe(symbol);
 out:
+	kfree(text);
 	kfree(ops);
 	kfree(symbol);
 	return err;
@@ -496,7 +517,7 @@ int lt_function_check(const char *name)
 	return -ENOTSUPP;
 }
 
-/* None of these is called: there is no probe. */
+/* There is no probe: of these, only lt_fprobe_unload() is ever called. */
 
 void lt_fprobe_free(struct lt_fprobe *probe)
 {

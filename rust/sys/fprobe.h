@@ -17,35 +17,39 @@ struct lt_fprobe {
 	void *owner;
 	/* For the handlers of a probe that is measured, or NULL. */
 	void *measured;
-	/* The first of the functions, as it is passed to handlers. */
+	/* Address of the first of the functions, as passed to handlers. */
 	unsigned long function;
-	/* Up to a NULL. */
+	/* NULL-terminated. */
 	struct module **modules;
 };
 
 /* Whether this kernel has the necessary features. */
 bool lt_fprobe_possible(void);
 
-/* Registers; either function may be NULL. An ERR_PTR if it fails. Sleeps. */
+/*
+ * Registers; either function may be NULL. An ERR_PTR if it fails: -ENOENT if
+ * there is no function of this name that can be followed, -EBUSY if the module
+ * of one is being loaded or unloaded, or another error. May sleep.
+ */
 struct lt_fprobe *lt_fprobe_new(const char *name, fprobe_entry_cb entry,
 				fprobe_exit_cb exit, size_t data_size,
 				void *owner, void *measured);
-/* No handler is called after this returns. Sleeps. */
+/* No handler is called after this returns. May sleep. */
 void lt_fprobe_free(struct lt_fprobe *probe);
 u64 lt_fprobe_missed(const struct lt_fprobe *probe);
 /*
- * In an exit handler: whether the function is one of the probe's, or one of a
- * former probe at the same address.
+ * In an exit handler: whether the probe follows the function that returns. If
+ * not, its entry belonged to a former probe at the same address.
  */
 bool lt_fprobe_follows(const struct lt_fprobe *probe, unsigned long function);
 
-/* When the module is unloaded, and there is no probe left. Sleeps. */
+/* Called when the module is unloaded, and no probe is left. May sleep. */
 void lt_fprobe_unload(void);
 
 /*
- * Between these two, calls of functions on this CPU in this context must not be
- * followed. False if that is so already, or if readers are being woken. With
- * preemption off.
+ * Calls of functions between these two, on this CPU and in this context, are
+ * not followed. lt_fprobe_enter() returns false if the context is already
+ * between them, or if readers are being woken. With preemption off.
  */
 bool lt_fprobe_enter(void);
 void lt_fprobe_leave(void);
@@ -53,26 +57,29 @@ void lt_fprobe_leave(void);
 u64 lt_fprobe_argument(struct ftrace_regs *regs, u32 nth);
 u64 lt_fprobe_result(struct ftrace_regs *regs);
 
-/* Several functions, by their first argument or their result. */
+/* Follows several functions, by their first argument or their result. */
 struct lt_calls;
 typedef void (*lt_calls_fn)(void *owner, u64 word);
 
-/* An ERR_PTR if it fails. Sleeps. */
+/* Returns an ERR_PTR on failure. May sleep. */
 struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
 			      lt_calls_fn fn, void *owner);
-/* Nothing is called after this returns. Sleeps. */
+/* Nothing is called after this returns. May sleep. */
 void lt_calls_free(struct lt_calls *calls);
 
 /*
  * The addresses of the functions of this name that can be followed, those of
  * modules included; returns how many, at most `max`. -ENOENT if there is none,
- * -ENOMEM, -EOPNOTSUPP. Sleeps.
+ * -EBUSY if the module of one is being loaded or unloaded, -ENOMEM,
+ * -EOPNOTSUPP. May sleep.
  */
 int lt_functions_find(const char *name, u64 *out, u32 max);
 
 /*
- * Whether there is a function of this name that can be followed; -ENOTSUPP on a
- * kernel without CONFIG_FPROBE. Sleeps.
+ * Whether there is a function of this name that can be followed: -ENOENT if
+ * there is none, -EBUSY if its module is being loaded or unloaded, -EPERM for a
+ * function of ours that may run in a probe, -ENOTSUPP on a kernel without
+ * CONFIG_FPROBE, or another error if it cannot be traced. May sleep.
  */
 int lt_function_check(const char *name);
 

@@ -11,11 +11,11 @@
 //!     +----return-------+--> fgraph ----> returned() <---+
 //! ```
 //!
-//! The word is kept with the return address on the task's shadow stack. Its address is the *frame*:
-//! of two calls of one task that have not returned, including interrupts on top of it, the later
-//! one has the higher frame, and returns first.
+//! The word is kept with the return address on the task's shadow stack. The address of the word is
+//! the *frame*: of two calls of one task that have not returned, including interrupts on top of it,
+//! the later one has the higher frame, and returns first.
 //!
-//! All functions with the name are followed. Their modules stay loaded.
+//! All functions of the given name are followed, and their modules stay loaded.
 //!
 //! # What is not followed
 //!
@@ -97,12 +97,13 @@ pub(crate) trait Observer<S>: Target {
     /// of interest.
     fn entered(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame) -> Option<u64>;
 
-    /// Called at the return of a function for which [`Observer::entered`] kept a word. If it was
-    /// entered before this [`Functions`] existed, the word may be from an observer of another one,
-    /// since removed.
+    /// Called at the return of a function for which [`Observer::entered`] kept a word. If the
+    /// function was entered before this [`Functions`] existed, the word may be from the observer of
+    /// a former one that was removed.
     fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
 
-    /// Called when a function is called, or returns, on behalf of an observer.
+    /// Called instead of the others when a function is called, or returns, while an observer runs
+    /// or readers are woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
@@ -115,7 +116,8 @@ pub(crate) enum What {
     Entry,
 }
 
-/// Calls `outside` unless it is already running in this context.
+/// Calls `outside`, unless an observer is already running in this context, or readers are being
+/// woken.
 #[inline(always)]
 fn apart<R>(guard: &PreemptGuard, outside: impl FnOnce(&PreemptGuard) -> R) -> Option<R> {
     // SAFETY: Preemption is off, as the guard proves.
@@ -289,8 +291,8 @@ unsafe extern "C" fn measured_exit<S, F: Observer<S>>(
     measure::around(&*this.exit, |guard| this.observer.changes(guard), run);
 }
 
-/// All functions with one name, followed until dropped. Dropping sleeps; afterwards no handler is
-/// called.
+/// All functions with one name, followed until dropped. Dropping may sleep; afterwards no handler
+/// is called.
 pub(crate) struct Functions<S, F: Observer<S>> {
     raw: NonNull<helpers::lt_fprobe>,
     /// Number of missed calls that [`Functions::take_missed`] has returned already.
@@ -305,8 +307,8 @@ pub(crate) struct Functions<S, F: Observer<S>> {
 unsafe impl<S, F: Observer<S>> Send for Functions<S, F> {}
 
 impl<S, F: Observer<S>> Functions<S, F> {
-    /// Starts following. Sleeps. Fails with `ENOENT` if no function of this name can be followed,
-    /// or `ENOMEM`.
+    /// Starts following. May sleep. Fails with `ENOENT` if no function of this name can be
+    /// followed, `EBUSY` if the module of one is being loaded or unloaded, or `ENOMEM`.
     pub(crate) fn new(name: &CStr, what: What, observer: Arc<F>) -> Result<Self> {
         let owner = Arc::as_ptr(&observer).cast_mut().cast::<c_void>();
         let measured = Measured::new::<S>(name, &observer)?;
@@ -357,7 +359,7 @@ impl<S, F: Observer<S>> Drop for Functions<S, F> {
     }
 }
 
-/// Cleans up on unload, when no [`Functions`] and no [`calls::Calls`] exist. Sleeps.
+/// Cleans up on unload, when neither a [`Functions`] nor a [`calls::Calls`] exists. May sleep.
 pub(crate) fn unload() {
     // SAFETY: May sleep. If a probe were left after all, its memory would stay allocated.
     unsafe { helpers::lt_fprobe_unload() };
@@ -371,8 +373,8 @@ pub(crate) fn missing() -> Option<&'static CStr> {
 }
 
 /// Finds the addresses of the functions with one name that can be followed, as many as fit in
-/// `room`; returns their number. Sleeps. Fails with `ENOENT` if there is none, `ENOMEM`, or
-/// `EOPNOTSUPP`.
+/// `room`; returns their number. May sleep. Fails with `ENOENT` if there is none, `EBUSY` if the
+/// module of one is being loaded or unloaded, `ENOMEM`, or `EOPNOTSUPP`.
 ///
 /// The addresses may become stale: nothing keeps their modules loaded.
 pub(crate) fn find(name: &CStr, room: &mut [u64]) -> Result<usize> {
@@ -388,9 +390,10 @@ pub(crate) fn find(name: &CStr, room: &mut [u64]) -> Result<usize> {
     Ok(found as usize)
 }
 
-/// Checks whether a function of this name can be followed. Sleeps. Fails with `ENOENT` if there is
-/// none, `EBUSY` for a function of this module that may run in a probe, `ENOTSUPP` if this kernel
-/// cannot follow functions, or another error if it cannot be traced.
+/// Checks whether a function of this name can be followed. May sleep. Fails with `ENOENT` if there
+/// is none, `EBUSY` if its module is being loaded or unloaded, `EPERM` for a function of this
+/// module that may run in a probe, `ENOTSUPP` if this kernel cannot follow functions, or another
+/// error if it cannot be traced.
 pub(crate) fn check(name: &CStr) -> Result {
     // SAFETY: The name is a C string that outlives the call.
     to_result(unsafe { helpers::lt_function_check(name.as_ptr().cast()) })

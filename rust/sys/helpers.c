@@ -5,7 +5,7 @@
  *
  * Functions that may run in a probe, or on the path of an alert to its readers,
  * are notrace: a tracer that traced them would trace itself. The others can be
- * traced, also by this module (tests/vm/own-functions.sh).
+ * traced, even by this module (tests/vm/own-functions.sh).
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -67,7 +67,7 @@ static_assert(__same_type(__preempt_count, unsigned long));
 #else
 static_assert(__same_type(__preempt_count, int));
 #endif
-/* The need to reschedule, inverted, is the sign bit of the whole. */
+/* The need to reschedule, inverted, is the sign bit of the whole word. */
 static_assert((unsigned long)PREEMPT_NEED_RESCHED ==
 	      1UL << (8 * sizeof(__preempt_count) - 1));
 static_assert(__same_type(cpu_number, int));
@@ -193,13 +193,13 @@ notrace u32 lt_task_cpu(const struct task_struct *task)
 	return task_cpu(task);
 }
 
-/* Whether the lock that every waking of a task by another one takes is held */
+/* Whether pi_lock is held, which every waking by another task takes. */
 notrace bool lt_task_waking_locked(struct task_struct *task)
 {
 	return raw_spin_is_locked(&task->pi_lock);
 }
 
-/* throttled by the quota of its cgroup, or by its runtime of SCHED_DEADLINE */
+/* Whether a task is throttled: by its cgroup's quota, or as SCHED_DEADLINE. */
 notrace bool lt_task_throttled(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -209,7 +209,7 @@ notrace bool lt_task_throttled(const struct task_struct *task)
 	return dl_prio(task->prio) && task->dl.dl_throttled;
 }
 
-/* whether it will stop before user space, because a quota is used up */
+/* Whether a task must stop before user space, because a quota is used up. */
 notrace bool lt_task_throttles(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -328,7 +328,7 @@ notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
 
 notrace u32 lt_stack_here(u64 *entries, u32 size)
 {
-	/* Our own functions are the innermost ones. */
+	/* Room for our own functions, too: the innermost, skipped below. */
 	unsigned long addresses[LT_STACK_MAX + 8];
 	u32 i = 0, len, n = 0;
 
@@ -340,7 +340,7 @@ notrace u32 lt_stack_here(u64 *entries, u32 size)
 	return n;
 }
 
-/* A symbol without a name is printed as a number. */
+/* The kernel prints an address without a symbol as a number: no name. */
 static u32 lt_symbol_len(const char *out, u32 len)
 {
 	return len >= 2 && out[0] == '0' && out[1] == 'x' ? 0 : len;
@@ -377,7 +377,7 @@ struct lt_waker {
 	void *owner;
 };
 
-/* The task that a CPU runs, if it is a callback. */
+/* Kinds of callbacks: for each, lt_waking has the task that it runs in. */
 enum lt_waking {
 	LT_WAKING_IRQ_WORK,
 	LT_WAKING_TIMER,
@@ -386,15 +386,15 @@ enum lt_waking {
 
 static DEFINE_PER_CPU(struct task_struct *[LT_WAKINGS], lt_waking);
 
-/* Number of running callbacks, on all CPUs: a probe sees at once that it is 0. */
+/* Number of running callbacks, on all CPUs: a probe returns early if it is 0. */
 atomic_t lt_callbacks;
 
 /*
- * Both callbacks stay on one CPU, and neither is nested in itself. An irq_work
- * may interrupt a timer, and ends before that continues: one slot for both is
- * enough, whose former value is restored. On PREEMPT_RT each kind runs in a
- * thread of its own, and either may run while the other is preempted, or waits
- * for a lock of a wait queue: there, each has its own slot.
+ * Both callbacks stay on their CPU, and neither nests in itself. An irq_work
+ * may interrupt a timer, and ends before the timer continues: one slot for both
+ * is enough, and its former value is restored. On PREEMPT_RT each kind runs in
+ * a thread of its own, and either may run while the other is preempted, or
+ * waits for a lock of a wait queue: there, each has its own slot.
  */
 static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn,
 				  enum lt_waking kind)
@@ -457,15 +457,15 @@ struct lt_waker *lt_waker_new(lt_waker_fn on_irq_work,
 void lt_waker_sync(struct lt_waker *waker)
 {
 	/*
-	 * Each may start the other: the work arms the timer, and the timer
-	 * queues the work if the interval has become longer meanwhile. So the
-	 * timer is shut down first: after that it cannot be armed, and its
-	 * function does not run. Then nothing queues the work: no caller in a
-	 * probe is left, and the last run of the timer is over. The other order
-	 * frees the work under irq_work/N on PREEMPT_RT, where the timer's
-	 * function and the work each run in a thread: the function queues the
-	 * work after irq_work_sync() has seen it idle, and a real-time task may
-	 * keep that thread off its CPU indefinitely.
+	 * The work and the timer may start each other: the work arms the timer,
+	 * and the timer queues the work if the interval has become longer
+	 * meanwhile. So the timer is shut down first: after that it cannot be
+	 * armed, and its function does not run. Then nothing queues the work:
+	 * no caller in a probe is left, and the last run of the timer is over.
+	 * The other order frees the work under irq_work/N on PREEMPT_RT, where
+	 * the timer's function and the work each run in a thread: the function
+	 * queues the work after irq_work_sync() has seen it idle, and a
+	 * real-time task may keep that thread off its CPU indefinitely.
 	 */
 	timer_shutdown_sync(&waker->timer);
 	irq_work_sync(&waker->work);
@@ -657,7 +657,7 @@ notrace bool lt_task_in_syscall(struct task_struct *task)
 static_assert(__same_type(((struct hrtimer_clock_base *)0)->offset, ktime_t));
 static_assert(__same_type(((struct hrtimer_clock_base *)0)->clockid, clockid_t));
 
-/* In the order of IDS there. */
+/* In the order of IDS in rust/sys/timer.rs. */
 void lt_clock_offsets(u64 out[LT_CLOCKS])
 {
 	static const enum tk_offsets clocks[LT_CLOCKS] = {
@@ -672,8 +672,9 @@ void lt_clock_offsets(u64 out[LT_CLOCKS])
 }
 
 /*
- * Copies the first 31 bytes of a string into words that are 0. Called for each
- * interrupt, so it reads words where that is safe at the end of a page.
+ * Copies at most 31 bytes of a string into zeroed words. Called for each
+ * interrupt, so it reads whole words on machines where that is safe at the end
+ * of a page.
  */
 static __always_inline void lt_name_words(const char *name, u64 out[4])
 {
@@ -699,7 +700,7 @@ static __always_inline void lt_name_words(const char *name, u64 out[4])
 
 notrace void lt_irq_action_name(const void *action, u64 out[4])
 {
-	/* In the order of the trackers' names. */
+	/* The trackers have the names of softirq vectors in this order. */
 	BUILD_BUG_ON(HI_SOFTIRQ != 0 || TIMER_SOFTIRQ != 1 ||
 		     NET_TX_SOFTIRQ != 2 || NET_RX_SOFTIRQ != 3 ||
 		     BLOCK_SOFTIRQ != 4 || IRQ_POLL_SOFTIRQ != 5 ||
@@ -758,7 +759,7 @@ static bool lt_block_is_bio_based(struct inode *inode)
 
 	/*
 	 * del_gendisk() takes the inode out of the hash before the queue is
-	 * freed, which is by RCU.
+	 * freed by RCU.
 	 */
 	rcu_read_lock();
 	found = !inode_unhashed(inode) && !queue_is_mq(bdev_get_queue(I_BDEV(inode)));
@@ -801,7 +802,7 @@ int lt_block_lookup(const char *path, u32 *dev)
 
 void lt_block_rwbs(char out[16], u32 flags)
 {
-	/* RWBS_LEN of include/trace/events/block.h, which cannot be included here. */
+	/* RWBS_LEN of trace/events/block.h, which cannot be included here. */
 	memset(out, 0, 16);
 	blk_fill_rwbs(out, (__force blk_opf_t)flags);
 }

@@ -3,8 +3,8 @@
  * What the Rust side calls in C: inline functions and macros of the kernel
  * made callable, and the few structures that both sides share.
  *
- * bindgen reads this file (see bindings.h); helpers.c and periodic.c implement
- * it. Policy lives in Rust; nothing here decides anything.
+ * bindgen reads this file (see bindings.h); the C files under rust/ implement
+ * it, helpers.c most of it. There is no policy here: Rust decides.
  */
 #ifndef _LATENCY_TRACKER_HELPERS_H
 #define _LATENCY_TRACKER_HELPERS_H
@@ -16,7 +16,7 @@
 #include <linux/types.h>
 #include <trace/events/latency_tracker_alert.h>
 
-/* Since 7.3, linux/hrtimer.h does not have the clock bases any more. */
+/* Since 7.3, linux/hrtimer.h no longer has the clock bases. */
 #if __has_include(<linux/hrtimer_bases.h>)
 #include <linux/hrtimer_bases.h>
 #endif
@@ -57,7 +57,7 @@ void *lt_percpu_alloc(size_t size, size_t align);
 void lt_percpu_free(void *base);
 void *lt_percpu_on(void *base, unsigned int cpu);
 
-/* Whether about this many bytes can be allocated without killing a task. */
+/* Whether this many bytes are less than half of the available memory. */
 bool lt_memory_available(size_t bytes);
 
 /* The current task: ids, start time in ns of CLOCK_MONOTONIC, 16-byte name. */
@@ -73,8 +73,8 @@ void lt_current(struct lt_task *out);
 /* 0 in a task, 1 in a softirq, 2 in a hard interrupt, 3 in an NMI. */
 u32 lt_context(void);
 /*
- * The masks that this uses in the preemption counter; on PREEMPT_RT the last
- * one applies to softirq_disable_cnt of the task.
+ * The masks that lt_context() and task.rs apply to the preemption counter; on
+ * PREEMPT_RT the last one applies to the task's softirq_disable_cnt.
  */
 enum {
 	LT_NMI_MASK = NMI_MASK,
@@ -88,7 +88,7 @@ bool lt_task_throttled(const struct task_struct *task);
 bool lt_task_throttles(const struct task_struct *task);
 u32 lt_task_uid(const struct task_struct *task);
 
-/* Whether a task is in a cgroup of version 2 or below it, by its number. */
+/* Whether a task is in the cgroup of version 2 with this id, or below it. */
 bool lt_task_in_cgroup(struct task_struct *task, u64 id);
 int lt_cgroup_lookup(const char *path, u64 *id);
 /* The number of the cgroup of version 2 of a thread; 0 if there is no such thread. */
@@ -98,13 +98,13 @@ u64 lt_cgroup_of(u32 tid);
 #define LT_STACK_MAX 32
 #define LT_SYMBOL_MAX 768
 
-/* By the id in the initial namespace: with a reference, or NULL. */
 /*
  * Self-tests, see assumptions.rs: true unless they find a contradiction. They
- * sleep.
+ * may sleep.
  *
- * lt_assume_asleep() calls a function with a task that is off the CPU and in
- * a sleeping state, its pi_lock held, until that returns true.
+ * lt_assume_asleep() calls a function with kthreadd, its pi_lock held, if it is
+ * off the CPU and in a sleeping state. If the function returns false, it is
+ * called again, for at most 20 ms in all.
  */
 bool lt_assume_asleep(bool (*see)(struct task_struct *task));
 bool lt_assume_throttle_work(void);
@@ -112,10 +112,11 @@ bool lt_assume_waking_lock(void);
 bool lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock, u64 due,
 				   u64 latest, u64 function));
 
+/* Finds a task by its id in the initial namespace: a reference, or NULL. */
 struct task_struct *lt_task_find(u32 tid);
 void lt_task_put(struct task_struct *task);
 u64 lt_task_start_time(const struct task_struct *task);
-/* At most size addresses, 0 for a task that runs and for the caller. */
+/* Saves at most size addresses; none for a running task, or for the caller. */
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 /* The caller's own stack, without the functions of this module. */
 u32 lt_stack_here(u64 *entries, u32 size);
@@ -126,26 +127,29 @@ enum lt_user_end {
 	LT_USER_NONE,
 	/* At the outermost function: its frame pointer or return address is 0. */
 	LT_USER_OUTERMOST,
-	/* At a frame pointer that is not aligned, or does not increase. */
+	/*
+	 * At a frame pointer that is not aligned, is below the stack pointer,
+	 * or does not increase.
+	 */
 	LT_USER_BROKEN,
 	/* At an address that cannot be read without a page fault. */
 	LT_USER_UNREADABLE,
 	/* At the limit. */
 	LT_USER_DEPTH,
-	/* At once: frame pointers of such programs are not known. */
+	/* At the first entry: the frames of such programs are not known. */
 	LT_USER_UNSUPPORTED,
 };
 
 #define LT_USER_STACK_MAX 16
 
 /*
- * At most size addresses of the current task in user space: the next instruction,
- * then return addresses. Any context, with preemption off.
+ * At most size addresses of the current task in user space: the next
+ * instruction, then return addresses. Any context, with preemption off.
  */
 enum lt_user_end lt_user_stack(u64 *entries, u32 size, u32 *len);
-/* The name of an address as in /proc/PID/stack; its length, 0 for none. */
+/* The name of an address as in /proc/PID/stack; returns its length, or 0. */
 u32 lt_symbol(char *out, size_t size, u64 address);
-/* The name of the function at this address, without an offset; its length. */
+/* The name of the function at this address, no offset; returns its length. */
 u32 lt_function(char *out, size_t size, u64 address);
 /* A pointer as %p prints it: a pseudonym. Returns its length. */
 u32 lt_hashed(char *out, size_t size, u64 pointer);
@@ -164,24 +168,22 @@ void lt_waker_sync(struct lt_waker *waker);
 int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg), void *arg);
 void lt_waker_poll(struct lt_waker *waker, struct file *file,
 		   struct poll_table_struct *table);
-/*
- * Whether this CPU is waking a task in this context. With preemption off. False
- * if no callback of a waker runs on any CPU.
- */
+/* Number of callbacks of wakers that run, on all CPUs. */
 extern atomic_t lt_callbacks;
+/* Whether such a callback runs in the current task. With preemption off. */
 bool lt_is_waking(void);
 
 /* Work in a kernel thread, repeated when a schedule (periodic.rs) decides. */
 struct lt_periodic;
 typedef void (*lt_periodic_fn)(struct lt_periodic *periodic, void *owner);
 
-/* Before the first one is made, and after the last one is freed. They sleep. */
+/* Call before the first is made, and after the last is freed. May sleep. */
 int lt_periodic_init(void);
 void lt_periodic_exit(void);
 
 /*
- * do_work and take_over are called by workers, look in hard interrupts. The
- * schedule must be stopped before the free.
+ * do_work() and take_over() are called by workers, look() in hard interrupts.
+ * The schedule must be stopped before lt_periodic_free().
  */
 struct lt_periodic *lt_periodic_new(lt_periodic_fn do_work,
 				    lt_periodic_fn take_over,
@@ -192,7 +194,7 @@ void lt_periodic_kick(struct lt_periodic *periodic);
 unsigned long lt_periodic_lock(struct lt_periodic *periodic);
 void lt_periodic_unlock(struct lt_periodic *periodic, unsigned long flags);
 
-/* Called under the lock; the watch, on this CPU, calls look. */
+/* To be called under the lock. The watch, on this CPU, calls look(). */
 void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at);
 void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at);
 /* Queues the takeover on a CPU that is online, and cancels it elsewhere. */
@@ -214,7 +216,7 @@ int lt_memory_work_start(struct lt_periodic *periodic);
 void lt_memory_work_stop(void);
 void lt_queue_memory_work(void);
 
-/* This module stays loaded. */
+/* A reference that keeps this module loaded. */
 void lt_module_get(void);
 void lt_module_put(void);
 const char *lt_module_name(struct module *module);
@@ -244,9 +246,9 @@ bool lt_may_open(const struct inode *inode, const struct file *file);
 bool lt_may_mark(const struct inode *inode);
 
 /*
- * stream_open() for a file that lseek() moves: without a position for which two
- * readers would wait for each other, and without -ESPIPE before our own
- * function.
+ * stream_open() for a file with an lseek() of its own: there is no file
+ * position, for which two readers would wait for each other, and lseek()
+ * reaches our function instead of failing with -ESPIPE.
  */
 int lt_stream_open(struct inode *inode, struct file *file);
 
@@ -256,8 +258,19 @@ bool lt_is_trusted(void);
 /* Lets a group of the initial user namespace read an entry. */
 void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
 
-/* Tracepoints of the kernel, by name */
+/* Tracepoints, by name */
+
+/* Returns a tracepoint of the kernel proper, or NULL. */
 struct tracepoint *lt_tracepoint_find(const char *name);
+/*
+ * Returns a tracepoint of the kernel proper, or else of a module. Sets *module
+ * to that module, with a reference, or else to NULL. An ERR_PTR if it fails:
+ * -ENOENT if there is none, -EBUSY if its module is not live, -EEXIST if
+ * several modules have one of this name, -EPERM for one of ours. May sleep.
+ */
+struct tracepoint *lt_tracepoint_get(const char *name, struct module **module);
+/* Releases the reference of lt_tracepoint_get(). */
+void lt_tracepoint_put(struct module *module);
 /* Whether it has the arguments that our probes take; true if none takes it. */
 bool lt_tracepoint_fits(const char *name);
 void lt_tracepoint_sync(void);
@@ -271,8 +284,8 @@ bool lt_syscall_is_compat(void);
 void lt_irq_action_name(const void *action, u64 out[4]);
 
 /*
- * Offsets of the clock and of its time minus CLOCK_MONOTONIC in the base of a
- * high-resolution timer: since 7.3 the kernel crate lacks these fields.
+ * Where the base of a high-resolution timer has the time of its clock minus
+ * CLOCK_MONOTONIC, and the clock's id: since 7.3 the kernel crate lacks both.
  */
 enum {
 	LT_CLOCK_BASE_OFFSET = offsetof(struct hrtimer_clock_base, offset),
@@ -284,22 +297,22 @@ enum {
 
 void lt_clock_offsets(u64 out[LT_CLOCKS]);
 
-/* A timer of the timer wheel whose function is called. Times are of CLOCK_MONOTONIC. */
+/* A timer of the timer wheel whose function is about to be called. */
 struct lt_timer {
-	u64 due;	/* from when on it may be called: what was asked for */
-	u64 latest;	/* with the slack that it may be late to save wake-ups */
+	u64 due;	/* the requested time, of CLOCK_MONOTONIC */
+	u64 latest;	/* the time to which the wheel rounded it */
 	u64 function;
 };
 
 /*
- * A timer of the timer wheel whose function is called, on a base whose clock is
- * `baseclk`. `due` is the requested jiffy, `latest` the one to which the wheel
- * rounded it: both as the start of the jiffy, which is wrong by at most a tick.
+ * Describes a timer of the wheel, on a base whose clock is `baseclk`. `due` is
+ * the start of the requested jiffy, `latest` of the jiffy to which the wheel
+ * rounded it. Both are wrong by at most a tick.
  */
 void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 		    struct lt_timer *out);
 
-/* Whether it may be arbitrarily late while its CPU is idle. */
+/* Whether a timer may be arbitrarily late while its CPU is idle. */
 bool lt_wheel_timer_is_deferrable(const struct timer_list *timer);
 
 /*
@@ -313,7 +326,7 @@ bool lt_task_in_syscall(struct task_struct *task);
 
 /* Tasks that do not run: waiting.c */
 
-/* The system call that a task has made last. */
+/* The last system call of a task. */
 struct lt_syscall {
 	s64 number;	/* below 0 for none */
 	s64 result;	/* of the call, as it is now */
@@ -322,16 +335,16 @@ struct lt_syscall {
 };
 
 /*
- * The task with the lowest id in the initial namespace that is at least *tid,
- * with a reference, and *tid is its id then; or NULL.
+ * Returns the task with the lowest id in the initial namespace that is at least
+ * *tid, with a reference, and sets *tid to that id; or returns NULL.
  */
 struct task_struct *lt_task_next(u32 *tid);
-/* Takes the lock of every waking of a task by another, with interrupts off. */
+/* Takes the lock that every waking by another task takes; interrupts off. */
 unsigned long lt_task_lock(struct task_struct *task);
 void lt_task_unlock(struct task_struct *task, unsigned long flags);
-/* That of a task that sleeps, under this lock; false for a kernel thread. x86 only. */
+/* The call of a sleeping task, under this lock; false for a kernel thread. x86 only. */
 bool lt_task_syscall(struct task_struct *task, struct lt_syscall *out);
-/* The address of the mutex that such a task sleeps for; 0 if it does not, or on PREEMPT_RT. */
+/* The address of the mutex that a sleeping task waits for; 0 for none, or on PREEMPT_RT. */
 u64 lt_task_mutex(const struct task_struct *task);
 
 /* Block requests */
@@ -374,7 +387,7 @@ u32 lt_drop_reason(char *out, size_t size, u32 reason);
 /* Sockets that are accepted: accept.c */
 struct lt_socket {
 	u64 id;		/* its address; 0 for no socket */
-	u64 local[2];	/* as they are sent; IPv4 in the first 4 bytes */
+	u64 local[2];	/* in network order; IPv4 in the first 4 bytes */
 	u64 remote[2];
 	u16 local_port;	/* host order */
 	u16 remote_port;
@@ -389,23 +402,23 @@ u32 lt_socket_address(char *out, size_t size, u16 family, const u64 address[2],
 		      u16 port);
 
 /* Work items: workqueue.c */
-/* Finds out where the names of workqueues are, if the kernel exports that. Sleeps. */
+/* Finds where the names of workqueues are, if the kernel has BTF. May sleep. */
 void lt_wq_find_names(void);
 void lt_wq_name_of(const struct pool_workqueue *pwq, u64 out[4]);
 u64 lt_work_function(const struct work_struct *work);
-/* Whether a valid work waits for a worker. */
+/* Whether a valid work item waits for a worker. */
 bool lt_work_is_listed(const struct work_struct *work);
-/* Whether it is waiting for a worker; both addresses may be stale. */
+/* Whether a work item waits for a worker; both addresses may be stale. */
 bool lt_work_is_queued(u64 work, u64 function);
 
-/* Works of kthread workers: deferred.c */
+/* Work items of kthread workers: deferred.c */
 u64 lt_kthread_work_function(const struct kthread_work *work);
-/* Whether it waits for its worker; both addresses may be stale. */
+/* Whether a work item waits for its worker; both addresses may be stale. */
 bool lt_kthread_work_is_queued(u64 work, u64 function);
 
 /* Our own tracepoints */
 
-/* The trackers that have one of their own, alert_NAME. */
+/* The trackers that have a tracepoint of their own, alert_NAME. */
 enum lt_traced {
 	LT_TRACED_NOT,
 #define LT_TRACED(tracker) LT_TRACED_##tracker,
@@ -415,7 +428,7 @@ enum lt_traced {
 
 void lt_trace_alert(enum lt_traced traced, const struct lt_alert *alert);
 bool lt_trace_alert_enabled(enum lt_traced traced);
-/* LT_TRACED_NOT if the tracker of this name has none. */
+/* LT_TRACED_NOT if the tracker of this name has no tracepoint of its own. */
 enum lt_traced lt_traced_of(const char *tracker);
 
 #endif /* _LATENCY_TRACKER_HELPERS_H */

@@ -62,7 +62,8 @@ impl Action<'_> {
         }
     }
 
-    /// Returns its name, as in /proc/interrupts, padded with NUL; truncated to 31 bytes.
+    /// Returns the name of the action, as in /proc/interrupts, padded with NUL; truncated to 31
+    /// bytes.
     #[inline(always)]
     pub(crate) fn name(&self) -> [u64; NAME_WORDS] {
         let mut name = [0; NAME_WORDS];
@@ -71,16 +72,17 @@ impl Action<'_> {
         name
     }
 
-    /// Passes its name to `see`, in as many words as [`Action::name`] returns. The bytes after its
-    /// NUL are arbitrary, and a long name has no NUL: for a caller that uses few of the names, and
-    /// cuts those itself.
+    /// Passes the name of the action to `see`, in as many words as [`Action::name`] returns. The
+    /// bytes after its NUL are arbitrary, and a long name has no NUL: for callers that use few of
+    /// the names, and truncate those themselves.
     #[inline(always)]
     pub(crate) fn with_uncut_name(&self, see: impl FnOnce([u64; NAME_WORDS])) {
         #[cfg(target_arch = "x86_64")]
         {
             use kernel::page::PAGE_SIZE;
             const SIZE: usize = NAME_WORDS * size_of::<u64>();
-            // SAFETY: Valid by the type invariant; the field is set before the handler may be called.
+            // SAFETY: Valid by the type invariant; the field is set before the handler may be
+            // called.
             let name = unsafe { addr_of!((*self.raw.as_ptr()).name).read() };
             // The name must be within one page, and not start at its first byte: this excludes
             // NULL, too.
@@ -173,7 +175,7 @@ unsafe extern "C" fn handler_left<T: Observer, const TIMED: bool>(
 }
 
 /// Returns the probes of handlers, the end first: no event starts whose end would be missed.
-/// `TIMED` is passed on to the observer, which may do more then.
+/// `TIMED` is passed on to the observer, which may then do more.
 pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>() -> [Probe<'static, T>; 2] {
     // SAFETY: They have the arguments of these tracepoints, whose action is valid.
     unsafe {
@@ -189,8 +191,8 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T, false>())
 }
 
-/// Attaches an observer of handlers. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint,
-/// and then leaves nothing attached.
+/// Attaches an observer of handlers. May sleep. Fails with `ENOSYS` if the kernel lacks a
+/// tracepoint, and then leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes::<T, false>())
 }

@@ -7,7 +7,7 @@
 //!   -------------------------> queued ------------------> running ----------------->
 //! ```
 //!
-//! Such a worker is one thread with a queue of its own; it is woken for a work item only if it is
+//! A kthread worker is one thread with its own queue; it is woken for a work item only if it is
 //! idle.
 //!
 //! C headers: [`include/linux/kthread.h`](srctree/include/linux/kthread.h),
@@ -29,8 +29,8 @@ use crate::sys::{
 };
 use kernel::{bindings, ffi::c_void};
 
-/// Whether the memory at this address looks like a work with this function that waits for its
-/// worker. The work may have been cancelled, and its memory reused.
+/// Whether the memory at this address looks like a work item with this function that waits for its
+/// worker. The item may have been cancelled, and its memory reused.
 pub(crate) fn is_queued(work: u64, function: u64) -> bool {
     // SAFETY: Any numbers are valid.
     unsafe { helpers::lt_kthread_work_is_queued(work, function) }
@@ -38,12 +38,12 @@ pub(crate) fn is_queued(work: u64, function: u64) -> bool {
 
 /// Receives the events of the work items of kthread workers. See "Contexts" above.
 pub(crate) trait Observer: Target {
-    /// Called when a work is queued, a delayed one when its delay is over. The work's address, a
-    /// multiple of 8, identifies it; `function` is the address of its function.
+    /// Called when a work item is queued, a delayed item when its delay is over. The item's
+    /// address, a multiple of 8, identifies it; `function` is the address of its function.
     fn kthread_work_queued(&self, guard: &PreemptGuard, work: u64, function: u64);
 
-    /// Called when the current task calls the function of a work, which may be queued again from
-    /// now on.
+    /// Called when the current task calls the function of a work item, which may be queued again
+    /// from now on.
     fn kthread_work_started(&self, work: u64, function: u64);
 
     /// Called when the function that the current task called last has returned.

@@ -8,12 +8,13 @@
  * events; the count of NMIs outermost, so that an NMI during any of these reads
  * is seen, too.
  *
- * The events are perf's, one set for each CPU, counted all the time and read by
- * the instruction for that. They are pinned: perf neither multiplexes them nor
- * moves them, except in interrupts, which are off. An event that perf could
- * not give a counter (others may have them all) is not counted.
+ * The events are perf events, one set for each CPU. They count all the time,
+ * and are read by rdpmc on x86. They are pinned: perf neither multiplexes nor
+ * moves them, except in interrupts, which are off. An event for which perf has
+ * no free counter is not counted.
  *
- * begin and end run in probes; the others sleep.
+ * lt_measure_begin() and lt_measure_end() run in probes; lt_measure_start() and
+ * lt_measure_stop() may sleep.
  */
 #include <linux/bits.h>
 #include <linux/cpuhotplug.h>
@@ -110,7 +111,7 @@ static void lt_event_free(struct perf_event *event)
 	perf_event_release_kernel(event);
 }
 
-/* Whether the event counts now; what it has counted is in the low 40 bits. */
+/* Whether the event counts now; if so, its count is in the low 40 bits. */
 static notrace bool lt_event_read(struct perf_event *event, u64 *count)
 {
 	if (READ_ONCE(event->state) != PERF_EVENT_STATE_ACTIVE ||
@@ -148,7 +149,7 @@ static notrace bool lt_event_read(struct perf_event *event, u64 *count)
 #endif /* CONFIG_PERF_EVENTS */
 
 /*
- * Counters are at least 40 bits wide, and no section lasts that long: the
+ * Counters are at least 40 bits wide, and no section counts that far: the
  * difference is right even if the counter has wrapped.
  */
 #define LT_WIDTH GENMASK_ULL(39, 0)
@@ -160,7 +161,7 @@ static u32 lt_cpus[LT_MEASURE_EVENTS];
 static int lt_errors[LT_MEASURE_EVENTS];
 static int lt_hotplug_state;
 
-/* NULL if it is not counted. Read with interrupts off. */
+/* NULL for an event that is not counted. Read with interrupts off. */
 struct lt_events {
 	struct perf_event *of[LT_MEASURE_EVENTS];
 };
@@ -203,7 +204,7 @@ notrace void lt_measure_end(struct lt_sample *sample)
 	sample->breaks = lt_breaks() - sample->breaks;
 }
 
-/* These two are never called for two CPUs at a time. */
+/* CPU hotplug calls these two for one CPU at a time. */
 static int lt_measure_online(unsigned int cpu)
 {
 	struct lt_events *events = per_cpu_ptr(&lt_events, cpu);
@@ -216,7 +217,7 @@ static int lt_measure_online(unsigned int cpu)
 			WRITE_ONCE(lt_errors[i], PTR_ERR(event));
 			continue;
 		}
-		/* Complete before an interrupt of that CPU can find it. */
+		/* Release: that CPU finds only a complete event. */
 		smp_store_release(&events->of[i], event);
 		WRITE_ONCE(lt_cpus[i], lt_cpus[i] + 1);
 	}

@@ -30,11 +30,11 @@ const char *lt_measure_text(void);
 /*
  * Starts counting events, by their positions in the table of measure.c, on each
  * CPU that is or comes online. An event that cannot be counted is not an error.
- * Called once; both sleep.
+ * Called once; both functions may sleep.
  */
 int lt_measure_start(const u32 *events, u32 nr);
 void lt_measure_stop(void);
-/* On how many CPUs the nth of them counts; if on none, why in `err`. */
+/* Returns how many CPUs count the nth event; if none, `err` has the reason. */
 u32 lt_measure_cpus(u32 nth, int *err);
 
 /* On one CPU, with interrupts off. */

@@ -3,9 +3,9 @@
 //! Measures the probes themselves with the processor's counters, before and after each run.
 //!
 //! ```text
-//!   attaching, not measured:   tracepoint ---------------------> probe
-//!   attaching, measured:       tracepoint --> around(meter, ---> probe )
-//!                                             interrupts off, counters before and after
+//!   not measured:   tracepoint ---------------------> probe
+//!   measured:       tracepoint --> around(meter, ---> probe )
+//!                                  interrupts off, counters before and after
 //! ```
 //!
 //! Whether a probe is measured is decided when it is attached, by [`Target::meter`]: its tracepoint
@@ -25,20 +25,21 @@ pub(crate) const EVENTS: usize = bindings::LT_MEASURE_EVENTS as usize;
 pub(crate) const COUNTERS: usize = 1 + EVENTS;
 
 /// Increments of each counter during a run: the cycles, then the chosen events, in their order.
-/// `None` was not counted on this CPU.
+/// `None` for a counter that did not count on this CPU.
 pub(crate) type Values = [Option<u64>; COUNTERS];
 
 /// Receives the measurements of a probe's runs.
 pub(crate) trait Meter: Send + Sync {
-    /// Takes a run, and whether it has changed the probe's state; `None` for a run that an NMI or a
-    /// machine check interrupted. With interrupts off; also called from an NMI on top of itself.
+    /// Takes the values of a run, and whether the run has changed the probe's state. The values are
+    /// `None` if an NMI or a machine check interrupted the run. Called with interrupts off; an NMI
+    /// may call it on top of itself.
     fn take(&self, guard: &PreemptGuard, has_changed: bool, values: Option<&Values>);
 }
 
 /// The data that probes are called with.
 pub(crate) trait Target: Send + Sync + 'static {
     /// Returns the meter of the probe that is about to be attached to this tracepoint or function;
-    /// `None` to leave it unmeasured. Sleeps.
+    /// `None` to leave it unmeasured. May sleep.
     fn meter(&self, hook: &CStr) -> Option<Arc<dyn Meter>>;
 
     /// Returns a number that changes when a probe changes its state.
@@ -101,7 +102,8 @@ pub(crate) struct Counting {
 
 impl Counting {
     /// Starts counting the events with these numbers, on each CPU that is or comes online. Events
-    /// that cannot be counted are reported as missing. Sleeps; fails with `ENOMEM`.
+    /// that cannot be counted are reported as missing. May sleep. Fails with `EINVAL` for more than
+    /// [`EVENTS`] events, or with `ENOSPC` if the kernel has no hotplug state left.
     pub(crate) fn new(events: &[u32]) -> Result<Self> {
         // SAFETY: There are that many numbers; may sleep.
         to_result(unsafe {
@@ -110,7 +112,7 @@ impl Counting {
         Ok(Self { len: events.len() })
     }
 
-    /// Returns the number of CPUs that count each event, or why none does.
+    /// Returns the number of CPUs that count each event, or the reason why none does.
     pub(crate) fn states(&self) -> impl Iterator<Item = core::result::Result<u32, Missing>> {
         (0..self.len as u32).map(|nth| {
             let mut error: c_int = 0;

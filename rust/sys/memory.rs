@@ -3,7 +3,7 @@
 //! Arrays allocated on a chosen NUMA node, and values for each CPU on its own node.
 //!
 //! The `kernel` crate's vectors cannot be allocated on a node yet, though its allocators can do so,
-//! and it has no per-CPU memory. All functions that allocate sleep.
+//! and it has no per-CPU memory. All functions that allocate may sleep.
 
 use crate::{
     engine::platform::Platform,
@@ -15,7 +15,7 @@ use kernel::{
     prelude::*,
 };
 
-/// Bit whose OR into a kernel address sets the highest bit; 0 on architectures where kernel
+/// Bit to OR into a kernel address to set its highest bit; 0 on architectures where kernel
 /// addresses are in the upper half.
 pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
     target_arch = "x86_64",
@@ -28,11 +28,11 @@ pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
     1 << 63
 };
 
-/// Size in bytes from which [`check`] reads the available memory.
+/// Size in bytes above which [`check`] looks at the available memory.
 const LARGE: usize = 1 << 20;
 
-/// Fails with `ENOMEM` if this much memory, in bytes, is not available: a large allocation is not
-/// even tried, so that the kernel does not kill processes for it.
+/// Fails with `ENOMEM` for more than [`LARGE`] bytes, unless they are less than half of the
+/// available memory. Called before allocations, so that a large one does not invoke the OOM killer.
 pub(crate) fn check(bytes: usize) -> Result {
     // SAFETY: No requirements.
     if bytes > LARGE && !unsafe { bindings::lt_memory_available(bytes) } {
@@ -135,14 +135,14 @@ unsafe impl<T: Send> Send for PerCpu<T> {}
 // SAFETY: A shared `PerCpu` gives out shared references only, to any CPU's value.
 unsafe impl<T: Sync> Sync for PerCpu<T> {}
 
-/// Iterates over the CPUs that can ever appear.
+/// Iterates over the possible CPUs.
 fn possible() -> impl Iterator<Item = usize> {
     // SAFETY: Reads a variable that is constant after boot.
     let cpus = unsafe { bindings::lt_nr_cpus() };
     (0..cpus as usize).filter(|&cpu| is_possible(cpu))
 }
 
-/// Whether a CPU can ever appear.
+/// Whether a CPU is possible.
 pub(super) fn is_possible(cpu: usize) -> bool {
     // SAFETY: Reads a variable that is constant after boot.
     let cpus = unsafe { bindings::lt_nr_cpus() };
@@ -164,9 +164,9 @@ unsafe impl Zeroes for Atomic<u64> {}
 unsafe impl<T: Zeroes, const N: usize> Zeroes for [T; N] {}
 
 impl<T> PerCpu<T> {
-    /// Creates the values. Sleeps; fails with `ENOMEM`, or with the error of `make`.
+    /// Creates the values. May sleep; fails with `ENOMEM`, or with the error of `make`.
     pub(crate) fn try_new<P: Platform>(mut make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
-        // SAFETY: No requirements; sleeps.
+        // SAFETY: No requirements; may sleep.
         let base = unsafe { bindings::lt_percpu_alloc(size_of::<T>(), align_of::<T>()) };
         let base: NonNull<T> = NonNull::new(base.cast()).ok_or(ENOMEM)?;
         for cpu in possible() {
@@ -191,14 +191,14 @@ impl<T> PerCpu<T> {
         })
     }
 
-    /// Creates the values in place, all zero. Fails with `ENOMEM`. Sleeps.
+    /// Creates the values in place, all zero. Fails with `ENOMEM`. May sleep.
     pub(crate) fn zeroed<P: Platform>() -> Result<Self>
     where
         T: Zeroes,
     {
         // Each value has its own cache lines.
         let align = align_of::<T>().max(64);
-        // SAFETY: No requirements; sleeps.
+        // SAFETY: No requirements; may sleep.
         let base = unsafe { bindings::lt_percpu_alloc(size_of::<T>(), align) };
         // INVARIANT: The memory is zeroed, which is a value of `T`.
         Ok(Self {

@@ -77,14 +77,14 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Is notified when a module is unloaded.
+/// Receives notifications of unloaded modules.
 pub(crate) trait Watcher: Send + Sync + 'static {
-    /// Called when the module has run its exit function, and its memory is about to be freed.
-    /// Sleeps.
+    /// Called when a module has run its exit function, and its memory is about to be freed. May
+    /// sleep.
     fn gone(&self, module: usize);
 }
 
-/// Notifies a [`Watcher`] until dropped. Sleeps.
+/// Notifies a [`Watcher`] until dropped. Dropping may sleep.
 pub(crate) struct Watch<T: Watcher> {
     raw: NonNull<bindings::lt_module_watch>,
     /// Alive until no notification is running.
@@ -97,7 +97,7 @@ unsafe impl<T: Watcher> Send for Watch<T> {}
 unsafe impl<T: Watcher> Sync for Watch<T> {}
 
 impl<T: Watcher> Watch<T> {
-    /// Starts watching. Sleeps; fails with `ENOMEM`.
+    /// Starts watching. May sleep; fails with `ENOMEM`.
     pub(crate) fn new(watcher: Arc<T>) -> Result<Self> {
         let owner = Arc::as_ptr(&watcher).cast_mut().cast::<c_void>();
         // SAFETY: `gone` gets the `T` that is held until after `lt_module_watch_free`.

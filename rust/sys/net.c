@@ -45,7 +45,7 @@ notrace void lt_packet(const struct sk_buff *skb, struct lt_packet *out)
 		out->transport = ((struct ipv6hdr *)skb->data)->nexthdr;
 }
 
-/* The kernel's own tables, including those of modules. */
+/* Looks the reason up in the kernel's tables, including those of modules. */
 u32 lt_drop_reason(char *out, size_t size, u32 reason)
 {
 	u32 subsys = u32_get_bits(reason, SKB_DROP_REASON_SUBSYS_MASK);

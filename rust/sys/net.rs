@@ -200,12 +200,12 @@ const FREES: [&CStr; 2] = [c"__kfree_skb", c"skb_attempt_defer_free"];
 /// The function that frees a packet whose data was merged into another packet.
 const MERGES: [&CStr; 1] = [c"kfree_skb_partial"];
 
-/// Returns the first tracepoint that this kernel lacks, if any, or `fprobe`.
+/// Returns the first required feature that this kernel lacks, if any: `fprobe` or a tracepoint.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached observer, until dropped; the start is detached first. Dropping sleeps.
+/// An attached observer, until dropped; the start is detached first. Dropping may sleep.
 pub(crate) struct Attachment<T: Observer> {
     _probes: tracepoint::Attachment<T>,
     _merges: Calls<T>,
@@ -213,7 +213,7 @@ pub(crate) struct Attachment<T: Observer> {
 }
 
 impl<T: Observer> Attachment<T> {
-    /// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, or
+    /// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, or
     /// `ENOENT` if it lacks a function, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
         // SAFETY: They may be called with a valid `T`; of their packets only the address is used.

@@ -5,7 +5,7 @@
  *
  *   timer      queues the work where it fires
  *   watch      calls look(), on a second CPU
- *   takeover   a work that is queued on a given CPU
+ *   takeover   a work item that is queued on a given CPU
  *
  * The schedule is under a raw spinlock, since the watch is a hard interrupt on
  * PREEMPT_RT, too.
@@ -26,11 +26,11 @@
 #include "helpers.h"
 
 /*
- * A queue of our own. A search may take 100 ms: on system_highpri_wq, whose
+ * A workqueue of our own. One run may take 100 ms: on system_highpri_wq, whose
  * workers run one at a time on a CPU, it would delay other work items by as
- * much. A CPU-intensive work item does not count towards this limit. Still
- * bound to CPUs: the watch relies on a worker running where the timer of its
- * work ran, and the takeover must run on the CPU that is asked.
+ * much. A CPU-intensive work item does not count towards this limit. The
+ * workqueue is still per-CPU: the watch relies on a worker running where the
+ * timer of its work ran, and the takeover must run on the CPU that is asked.
  */
 static struct workqueue_struct *lt_periodic_wq;
 
@@ -80,7 +80,7 @@ static ktime_t lt_at(u64 at)
 }
 
 /*
- * Pinned: an idle CPU would hand it to another one, perhaps the one that
+ * Pinned: an idle CPU would hand the timer to another CPU, perhaps the one that
  * watches. A CPU that must not be disturbed never watches, and may hand the
  * timer over.
  */
@@ -143,7 +143,7 @@ static enum hrtimer_restart lt_periodic_watch(struct hrtimer *timer)
 		container_of(timer, struct lt_periodic, watch);
 
 	periodic->look(periodic, periodic->owner);
-	/* If it has been started again, it stays started. */
+	/* If look() has started the timer again, it stays started. */
 	return HRTIMER_NORESTART;
 }
 
@@ -190,8 +190,8 @@ void lt_periodic_kick(struct lt_periodic *periodic)
 
 /*
  * The schedule is stopped. Timers are started, and the takeover is queued, only
- * under the lock and while it is not stopped: from now on never. Only the work
- * itself is left, which the irq_work and the first timer queue; so these are
+ * under the lock and while the schedule is not stopped: from now on never. The
+ * irq_work and the first timer may still queue the work itself, so they are
  * stopped first.
  */
 void lt_periodic_free(struct lt_periodic *periodic)
@@ -221,8 +221,8 @@ static struct lt_periodic *lt_memory_work;
 static enum cpuhp_state lt_memory_state;
 
 /*
- * Runs only on request: the work takes locks under which other tasks register
- * probes, and those wait for CPU hotplug.
+ * Only requests the work: the work takes locks under which other tasks register
+ * probes, and those tasks wait for CPU hotplug.
  */
 static int lt_cpu_dead(unsigned int cpu)
 {
@@ -247,7 +247,7 @@ void lt_memory_work_stop(void)
 {
 	cpuhp_remove_state_nocalls(lt_memory_state);
 	WRITE_ONCE(lt_memory_work, NULL);
-	/* Probes that call it have preemption off: none is left. */
+	/* Probes use the pointer with preemption off: waits for them. */
 	synchronize_rcu();
 }
 

@@ -5,9 +5,10 @@
 //! C headers: [`include/linux/hrtimer.h`](srctree/include/linux/hrtimer.h),
 //! [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 //!
-//! A high-resolution timer queues the work on a workqueue; nothing is done in interrupt context.
-//! Work that must not be missed is watched by a second CPU. [`Schedule`] decides when and where the
-//! work runs, and which CPU takes over. This file has its timers, workers and lock.
+//! A high-resolution timer queues the work on a workqueue; no work is done in interrupt context.
+//! Work that must not be missed is watched by a second CPU: a hard interrupt there checks whether
+//! the work is overdue. [`Schedule`] decides when and where the work runs, and which CPU takes
+//! over. This file provides the timers, workers and lock.
 
 use crate::{
     engine::{
@@ -42,7 +43,7 @@ pub(crate) trait Periodic: Send + Sync + 'static {
 pub(crate) struct PeriodicQueue(());
 
 impl PeriodicQueue {
-    /// Creates the workqueue. Sleeps; fails with `ENOMEM`.
+    /// Creates the workqueue. May sleep; fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: Called once, by the module, where sleeping is allowed.
         to_result(unsafe { bindings::lt_periodic_init() })?;
@@ -70,7 +71,7 @@ unsafe impl<T: Periodic> Send for Shared<T> {}
 // SAFETY: As above.
 unsafe impl<T: Periodic> Sync for Shared<T> {}
 
-/// The timers and the work. Dropping it stops them and waits for them; sleeps.
+/// The timers and the work. Dropping it stops them and waits for them; may sleep.
 pub(crate) struct PeriodicWork<T: Periodic> {
     raw: NonNull<bindings::lt_periodic>,
     /// Alive until the work has been stopped.
@@ -83,7 +84,7 @@ unsafe impl<T: Periodic> Send for PeriodicWork<T> {}
 unsafe impl<T: Periodic> Sync for PeriodicWork<T> {}
 
 impl<T: Periodic> PeriodicWork<T> {
-    /// Creates work that rests. Sleeps; fails with `ENOMEM`.
+    /// Creates work that rests until [`PeriodicWork::kick`]. May sleep; fails with `ENOMEM`.
     pub(crate) fn new(target: Arc<T>) -> Result<Self> {
         let schedule = UnsafeCell::new(Schedule::new(T::WATCHED));
         let shared = Arc::new(Shared { target, schedule }, GFP_KERNEL)?;
@@ -123,13 +124,13 @@ impl<T: Periodic> Drop for PeriodicWork<T> {
 }
 
 /// The work that [`Platform::queue_memory_work`] starts, and that also runs after a CPU has gone
-/// offline. The module has one. Dropping it waits for the work; sleeps.
+/// offline. The module has one. Dropping it waits for the work; may sleep.
 pub(crate) struct MemoryWork<T: Periodic> {
     _work: PeriodicWork<T>,
 }
 
 impl<T: Periodic> MemoryWork<T> {
-    /// Creates the work. Sleeps; fails with `ENOMEM` or `ENOSPC`.
+    /// Creates the work. May sleep; fails with `ENOMEM` or `ENOSPC`.
     pub(crate) fn new(target: Arc<T>) -> Result<Self> {
         let work = PeriodicWork::new(target)?;
         // SAFETY: Alive until drop, which unregisters it first.
@@ -205,7 +206,7 @@ impl Machine for ThisCpu {
     }
 }
 
-/// Calls `decide` under the lock, with interrupts off. `decide` must not call this again.
+/// Calls `decide` under the lock, with interrupts off. `decide` must not call `locked`.
 ///
 /// # Safety
 ///

@@ -24,7 +24,7 @@ impl PreemptGuard {
 }
 
 impl PreemptGuard {
-    /// Returns a guard for a caller with preemption off. It costs nothing, not even a place on the stack.
+    /// Returns a guard for a caller with preemption off. It costs nothing, not even stack space.
     ///
     /// # Safety
     ///
@@ -32,7 +32,8 @@ impl PreemptGuard {
     #[inline(always)]
     pub(in crate::sys) unsafe fn already<'a>() -> &'a Self {
         const { assert!(size_of::<Self>() == 0) };
-        // SAFETY: It is aligned and not NULL, and a guard has no bytes. None is dropped for it.
+        // SAFETY: The pointer is aligned and not NULL, and a guard has no bytes. The reference
+        // drops no guard.
         unsafe { NonNull::<Self>::dangling().as_ref() }
     }
 }
@@ -86,8 +87,8 @@ mod in_place {
     /// As preempt_enable_notrace(). Undoes one [`preempt_disable`].
     #[inline(always)]
     pub(super) fn preempt_enable() {
-        // SAFETY: An instruction and a jump by its flags. The whole becomes zero if this was the
-        // last one and the need to reschedule was folded into it. A barrier to the compiler.
+        // SAFETY: An instruction and a jump by its flags. The whole word becomes zero if this was
+        // the last guard and the need to reschedule was folded into it. A barrier to the compiler.
         unsafe {
             asm!(
                 on_preempt_count!("dec", "gs:[rip + {count}]"),
@@ -169,8 +170,8 @@ pub(crate) fn each_offline_cpu(see: impl FnMut(usize)) {
 
 // SAFETY: With preemption off a task stays on its CPU, which is a possible one, and the guard is not
 // `Send`. Preemption off is an RCU read-side critical section of synchronize_rcu(). The numbers of
-// CPUs and nodes, and which are possible, are constant after boot. (That memory is plugged into a
-// node, or removed, after the engine looked, does not matter for safety: the allocator falls back.)
+// CPUs and nodes, and which are possible, are constant after boot. (Memory that is plugged into a
+// node, or removed, after the engine looked does not matter for safety: the allocator falls back.)
 unsafe impl Platform for Kernel {
     type Guard = PreemptGuard;
 

@@ -48,7 +48,7 @@ pub(crate) trait Text: Send + Sync + 'static {
     }
 }
 
-/// Maximum length of the message that a [`Sink`] takes, in bytes.
+/// Maximum length of the message that a [`Sink`] or a [`Query`] takes, in bytes.
 pub(crate) const MESSAGE_MAX: usize = 80;
 
 /// A write-only file that takes one short message at a time; the group that may read other files
@@ -59,7 +59,7 @@ pub(crate) trait Sink: Send + Sync + 'static {
     fn take(&self, message: &[u8]) -> Result;
 }
 
-/// Text under construction; `fmt::Error` means that memory is short. Sleeps.
+/// Text under construction; `fmt::Error` means that memory is short. Writing may sleep.
 pub(crate) struct Lines<'a>(pub(crate) &'a mut KVec<u8>);
 
 impl Write for Lines<'_> {
@@ -72,20 +72,20 @@ impl Write for Lines<'_> {
 
 /// A file of many lines, which are generated as they are read.
 pub(crate) trait Listing: Send + Sync + 'static {
-    /// Returns the lines for a new open file. Sleeps.
+    /// Returns the lines for a new open file. May sleep.
     fn open(&self) -> Result<KBox<dyn Records>>;
 }
 
 /// The lines of an open [`Listing`], a batch at a time.
 pub(crate) trait Records: Send {
-    /// Makes the next batch the first one.
+    /// Starts again with the first batch.
     fn rewind(&mut self);
 
-    /// Generates the next batch; returns its number of lines, 0 at the end. Sleeps.
+    /// Generates the next batch; returns its number of lines, 0 at the end. May sleep.
     fn next(&mut self) -> Result<usize>;
 
     /// Prints a line of this batch; `is_trusted`: the reader may see addresses of user space.
-    /// Sleeps.
+    /// May sleep.
     fn show(&self, nth: usize, is_trusted: bool, out: &SeqFile);
 }
 
@@ -116,7 +116,8 @@ pub(crate) trait Stream: Send + Sync + 'static {
     /// Returns the position of a new open file.
     fn open(&self) -> Self::Reader;
 
-    /// Called once for each open file that has returned [`Step::End`], or was closed before.
+    /// Called once for each open file: when it returns [`Step::End`], or when it is closed before
+    /// that.
     fn left(&self);
 
     /// Appends to `out` the next content for this reader; `is_trusted`: the reader may see
@@ -124,7 +125,7 @@ pub(crate) trait Stream: Send + Sync + 'static {
     fn next(&self, reader: &mut Self::Reader, is_trusted: bool, out: &mut KVec<u8>)
         -> Result<Step>;
 
-    /// Called when the reader has got all that [`Stream::next`] appended.
+    /// Called when the reader has read all that [`Stream::next`] appended.
     fn given(&self, _reader: &Self::Reader) {}
 
     /// Moves a reader. Fails with `ESPIPE` for a file that can only be read forward.
@@ -137,7 +138,7 @@ pub(crate) trait Stream: Send + Sync + 'static {
     fn wait(&self, reader: Self::Reader) -> Result;
 
     /// Prepares for the removal of the file: tasks that sleep in [`Stream::wait`] must return, and
-    /// [`Stream::next`] must reach [`Step::End`]. Sleeps.
+    /// [`Stream::next`] must reach [`Step::End`]. May sleep.
     fn release(&self);
 
     /// Registers a poller; returns whether there is something to read, and whether it is the end.
@@ -186,7 +187,7 @@ impl<T: Stream> Object for StreamObject<T> {
 ///
 /// # Invariants
 ///
-/// `entry` is a folder that exists, and so does the one it is in.
+/// `entry` is a folder that exists, and so does its parent.
 pub(crate) struct Dir {
     entry: NonNull<helpers::proc_dir_entry>,
     gid: Option<u32>,
@@ -198,7 +199,7 @@ unsafe impl Send for Dir {}
 // SAFETY: procfs does its own locking.
 unsafe impl Sync for Dir {}
 
-/// A file; dropping it removes it and waits for tasks inside its functions. Sleeps.
+/// A file; dropping it removes it, and sleeps until no task is inside its functions.
 ///
 /// # Invariants
 ///
@@ -218,7 +219,7 @@ unsafe impl Sync for File {}
 impl Dir {
     /// Creates a folder in `parent`, or in /proc. `gid` is the group with read access.
     ///
-    /// The name must be free: procfs warns about a duplicate. Sleeps; fails with `ENOMEM`.
+    /// The name must be free: procfs warns about a duplicate. May sleep; fails with `ENOMEM`.
     pub(crate) fn new(
         name: &CStr,
         parent: Option<Arc<Dir>>,
@@ -232,7 +233,7 @@ impl Dir {
         let entry = unsafe { helpers::proc_mkdir_mode(name.as_ptr().cast(), mode, inside) };
         // INVARIANT: Just made; the parent is held.
         let dir = Self {
-            // procfs does not return the reason, but names are free
+            // procfs returns no reason; the name is free, so memory is short
             entry: NonNull::new(entry).ok_or(ENOMEM)?,
             gid,
             _parent: parent,
@@ -267,8 +268,8 @@ impl Dir {
         self.add(name, 0o440, &StreamOps::<T>::OPS, StreamObject(file))
     }
 
-    /// Adds a file. `mode` has the permissions of the group, if there is one. `T` is transparent
-    /// over the type that the operations expect.
+    /// Adds a file. `mode` includes the permissions of the group, which are dropped if there is
+    /// none. `T` is transparent over the type that the operations expect.
     fn add<T: Object + 'static>(
         self: &Arc<Self>,
         name: &CStr,
@@ -448,15 +449,15 @@ struct OpenListing {
     /// The number of the first line of this batch, and the number of its lines.
     first: i64,
     len: usize,
-    /// The number of the next wanted line.
+    /// The number of the line that was wanted last.
     at: i64,
 }
 
 impl OpenListing {
-    /// Returns the position in this batch of the line with a number; generates the next batch if
+    /// Returns the position of line number `at` in the current batch; generates the next batch if
     /// the line is there. `None` at the end.
     fn find(&mut self, at: i64) -> Result<Option<usize>> {
-        // Unless the first line is only repeated, into a larger buffer.
+        // Rewinds, unless seq_file only repeats the first line, into a larger buffer.
         if at == 0 && (self.at != 0 || self.len == 0) {
             self.records.rewind();
             (self.first, self.len) = (0, 0);
@@ -535,7 +536,7 @@ impl<T: Listing> ListingOps<T> {
         // SAFETY: The function's contract: there is no other user at the same time.
         let open = unsafe { &mut *(*seq).private.cast::<OpenListing>() };
         match open.find(at) {
-            // Not an address, but neither NULL nor an error: 1 is the first line.
+            // Not an address, but neither NULL nor an error: 1 is the first line of the batch.
             Ok(Some(nth)) => core::ptr::without_provenance_mut(nth + 1),
             Ok(None) => core::ptr::null_mut(),
             Err(error) => error.to_ptr(),
@@ -766,7 +767,7 @@ const NO_OPS: helpers::proc_ops = helpers::proc_ops {
     proc_release: None,
     proc_poll: None,
     proc_ioctl: None,
-    // include/linux/proc_fs.h has it only for such kernels
+    // include/linux/proc_fs.h has this field only with CONFIG_COMPAT
     #[cfg(CONFIG_COMPAT)]
     proc_compat_ioctl: None,
     proc_mmap: None,

@@ -20,7 +20,7 @@ use crate::{
         bindings as helpers,
         measure::Target,
         platform::{Kernel, PreemptGuard},
-        tracepoint::{Attachment, Probe, Tracepoint}, //
+        tracepoint::{Attachment, Probe}, //
     },
 };
 use core::ffi::CStr;
@@ -61,14 +61,12 @@ unsafe extern "C" fn hit<S, T: Observer<S>>(
     }
 }
 
-/// Attaches an observer, until the result is dropped. Sleeps. Fails with `ENOENT` if there is no
-/// such tracepoint in the kernel proper.
+/// Attaches an observer, until the result is dropped. If the tracepoint is in a module, the module
+/// stays loaded until then. May sleep. Fails as
+/// [`Tracepoint::find_any`](super::tracepoint::Tracepoint::find_any), or with `ENOMEM`.
 pub(crate) fn attach<S, T: Observer<S>>(name: &CStr, observer: Arc<T>) -> Result<Attachment<T>> {
-    if Tracepoint::find(name).is_none() {
-        return Err(ENOENT);
-    }
     // SAFETY: The function takes integers from registers, whatever the tracepoint has put there,
     // and may be called in any context.
-    let probe = unsafe { Probe::new(name, hit::<S, T> as *mut c_void) };
+    let probe = unsafe { Probe::of_any(name, hit::<S, T> as *mut c_void) };
     Attachment::new(observer, [probe])
 }

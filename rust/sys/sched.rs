@@ -14,12 +14,12 @@
 //!
 //! # Contexts
 //!
-//! Preemption is off in all of them. At a switch and at the first waking of a new task interrupts
-//! are off, too, and raw spinlocks are held: the runqueue's, and for a new task also its own. At
-//! any other waking, from any context but NMI, the lock of the wakee is held with interrupts off;
-//! but a task that wakes itself (`try_to_wake_up(current)`) holds no lock, and has interrupts on.
-//! Taking one of these locks again is a deadlock: no wakeup, no timer, no printk; use irq_work
-//! instead.
+//! Preemption is off in all probes except the probes of exits. At a switch and at the first waking
+//! of a new task, interrupts are off, too, and raw spinlocks are held: the runqueue's, and for a
+//! new task also its own. At any other waking, from any context but NMI, the lock of the wakee is
+//! held with interrupts off; but a task that wakes itself (`try_to_wake_up(current)`) holds no
+//! lock, and has interrupts on. Taking one of these locks again is a deadlock: no wakeup, no timer,
+//! no printk; use irq_work instead.
 
 use crate::{
     engine::platform::Platform,
@@ -68,7 +68,7 @@ impl State {
         self.preempt
     }
 
-    /// Whether the task has exited, and never comes back.
+    /// Whether the task has exited, and never runs again.
     #[inline(always)]
     pub(crate) fn is_dead(self) -> bool {
         self.state & bindings::TASK_DEAD != 0
@@ -112,7 +112,7 @@ impl State {
         match state {
             bindings::TASK_RUNNING | bindings::TASK_WAKING => Some(Self::default()),
             state if state & (bindings::TASK_NEW | bindings::TASK_DEAD) != 0 => None,
-            // Preempted on its way to sleep, or going to sleep in it.
+            // Preempted on its way to sleep, or asleep in this state.
             state => Some(Self {
                 preempt: !task.is_asleep(),
                 state,
@@ -126,13 +126,13 @@ impl State {
         self.state & bindings::TASK_FROZEN != 0
     }
 
-    /// Whether the task is being woken, and has gone to sleep before.
+    /// Whether the task is being woken from a sleep (`TASK_WAKING`).
     #[inline(always)]
     pub(crate) fn is_waking(self) -> bool {
         self.state == bindings::TASK_WAKING
     }
 
-    /// Whether a task sleeps in exactly this state.
+    /// Whether the task has exactly this state now.
     #[inline(always)]
     pub(crate) fn is_that_of(self, task: &TaskRef<'_>) -> bool {
         self.state == task.state()
@@ -226,7 +226,7 @@ unsafe extern "C" fn switched<T: Observer, const TIMED: bool>(
 }
 
 /// Returns the probes that an observer needs, the end of the event first: no event starts whose end
-/// would be missed. `TIMED` is passed on to the observer, which may do more then.
+/// would be missed. `TIMED` is passed on to the observer, which may then do more.
 pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>(
 ) -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: They have the arguments of these tracepoints, which are valid tasks.
@@ -242,12 +242,12 @@ pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>(
     [Some(switched), waking, new].into_iter().flatten()
 }
 
-/// The first tracepoint that an observer needs and this kernel lacks, if any.
+/// Returns the first tracepoint that an observer needs and this kernel lacks, if any.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T, false>())
 }
 
-/// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
+/// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
 /// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes::<T, false>())
@@ -255,8 +255,8 @@ pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
 
 /// Notified of tasks that exit. Any context.
 pub(crate) trait ExitObserver: Target {
-    /// Called when a task exits: once while it still runs, at `sched_process_exit`, and once when
-    /// all of it has ended and only we refer to it, at `sched_process_free`.
+    /// Called twice for a task that exits: at `sched_process_exit`, while it still runs, and at
+    /// `sched_process_free`, after it has run for the last time.
     fn exits(&self, guard: &PreemptGuard, task: TaskRef<'_>);
 }
 
@@ -294,13 +294,13 @@ fn exit_probes<T: ExitObserver>() -> [Probe<'static, T>; 2] {
     }
 }
 
-/// The first tracepoint of a task's end that this kernel lacks, if any.
+/// Returns the first tracepoint of a task's end that this kernel lacks, if any.
 pub(crate) fn missing_exits<T: ExitObserver>() -> Option<&'static CStr> {
     tracepoint::missing(exit_probes::<T>())
 }
 
-/// Attaches an [`ExitObserver`]. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and
-/// then leaves nothing attached.
+/// Attaches an [`ExitObserver`]. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint,
+/// and then leaves nothing attached.
 pub(crate) fn attach_to_exits<T: ExitObserver>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, exit_probes())
 }

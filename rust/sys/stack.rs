@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kernel stack of another task, as addresses, which symbol.rs resolves to names.
+//! Kernel stacks of tasks, as addresses, which symbol.rs resolves to names.
 //!
 //! C headers: [`include/linux/pid.h`](srctree/include/linux/pid.h),
 //! [`include/linux/stacktrace.h`](srctree/include/linux/stacktrace.h)
 //!
-//! A task is found by its id in the initial namespace. That id may have passed to another task
-//! since it was noted; the caller checks this by the start time of the task. The function behind
-//! /proc/PID/stack saves the stack, with the same result: a task that runs on another CPU at this
-//! moment has none, and functions of the scheduler are left out.
+//! A task is found by its id in the initial namespace. The id may have been reused since it was
+//! noted; the caller checks this by the start time of the task. The function behind /proc/PID/stack
+//! saves the stack. So a task that runs on another CPU at this moment has no stack, and functions
+//! of the scheduler are left out.
 //!
 //! # Contexts
 //!
-//! Looking a task up: kernel threads, outside the engine's guard. Walking a stack takes
-//! microseconds: in a probe, only for late events. [`Stack::of_task`], [`Stack::here`] and
+//! Tasks are looked up only by kernel threads, outside the engine's guard. Walking a stack takes
+//! microseconds, so a probe does it only for late events. [`Stack::of_task`], [`Stack::here`] and
 //! [`CompactStack::here`] take no lock, and run in any context.
 
 use crate::sys::{bindings as helpers, task::TaskRef};
@@ -54,8 +54,8 @@ impl Stack {
         stack
     }
 
-    /// Saves at most `depth` entries of the stack of a task that is off the CPU. Any context except
-    /// that task's own.
+    /// Saves at most `depth` entries of the stack of a task that is off the CPU; empty for the
+    /// current task. Any context.
     pub(crate) fn of_task(task: &TaskRef<'_>, depth: usize) -> Self {
         let mut stack = Self::EMPTY;
         if depth == 0 {
@@ -171,7 +171,7 @@ impl Task {
         NonNull::new(task).map(Self)
     }
 
-    /// Returns its start time, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Returns the start time of the task, in nanoseconds of `CLOCK_MONOTONIC`.
     fn start_time(&self) -> u64 {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_task_start_time(self.0.as_ptr()) }

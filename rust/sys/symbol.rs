@@ -2,8 +2,8 @@
 
 //! Prints kernel addresses and numbers as text: names of functions, and pseudonyms of pointers.
 //!
-//! An address of the kernel itself is never shown. A number that may be an address of user space,
-//! or a part of one, is shown to readers with CAP_PERFMON, which could read it elsewhere; other
+//! A kernel address is never printed as a number. A number that may be an address of user space, or
+//! a part of one, is shown to readers with CAP_PERFMON, which could read it elsewhere; other
 //! readers get a pseudonym for it, too.
 //!
 //! C header: [`include/linux/kallsyms.h`](srctree/include/linux/kallsyms.h)
@@ -125,10 +125,10 @@ pub(crate) struct Limit(u64);
 impl Limit {
     /// No limit.
     pub(crate) const NONE: Self = Self(u64::MAX);
-    /// Nothing is mapped below this (vm.mmap_min_addr, as set by distributions), so it is not an
-    /// address of user space.
+    /// Nothing is mapped up to this number (vm.mmap_min_addr, as set by distributions), so it is
+    /// not an address of user space.
     const ADDRESS: Self = Self(0xffff);
-    /// An offset in a page, which does not depend on the address of the page.
+    /// The largest offset in a page: an offset does not depend on the address of the page.
     const PART: Self = Self(0xfff);
 
     /// Returns the limit for the content of a whole register.
@@ -140,7 +140,7 @@ impl Limit {
         }
     }
 
-    /// Returns the limit for the content of a register of which only the lower bits may be meant.
+    /// Returns the limit for a number that may be the lower bits of a register.
     pub(crate) fn part(is_trusted: bool) -> Self {
         if is_trusted {
             Self::NONE

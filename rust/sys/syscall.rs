@@ -10,8 +10,8 @@
 //!                              waiting        sched_process_exit: there is no way back
 //! ```
 //!
-//! A call that a signal ends also exits; a task that is inside a call when an observer is attached
-//! exits from it without an entry.
+//! A call that a signal ends also reaches `sys_exit`. If a task is inside a call when an observer
+//! is attached, the observer sees an exit without an entry.
 //!
 //! C headers: [`include/trace/events/syscalls.h`](srctree/include/trace/events/syscalls.h),
 //! [`include/asm-generic/syscall.h`](srctree/include/asm-generic/syscall.h)
@@ -91,7 +91,8 @@ impl Registers<'_> {
 /// Receives system calls. All functions are about the current task, except
 /// [`Observer::switched_in`].
 pub(crate) trait Observer: Target {
-    /// Whether the tasks are followed, too: [`Observer::renamed`] and the functions after it.
+    /// Whether tasks are followed, too: if so, [`Observer::renamed`] and the functions below it are
+    /// called.
     const TASKS: bool;
 
     /// Called when the task makes the call with this number, see [`Registers::number`]. Preemption
@@ -154,7 +155,7 @@ unsafe extern "C" fn executed<T: Observer>(
 ) {
     // SAFETY: The function's contract.
     let (observer, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
-    // A thread that is not the first of its process gets the id of the first.
+    // A thread other than the group leader takes over the id of the leader.
     if task.tid() != old as u32 {
         observer.renamed(&Kernel::guard(), old as u32);
     }
@@ -210,12 +211,12 @@ fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     probes.into_iter().filter_map(needed)
 }
 
-/// The first tracepoint that an observer may need and this kernel lacks, if any.
+/// Returns the first tracepoint that an observer may need and this kernel lacks, if any.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// Attaches an observer. Sleeps. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
+/// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
 /// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     let wants_switches = observer.wants_switches();

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# syscalls.awk: from bindgen's constants for the kernel's <asm/unistd.h>, tables of the names of system calls.
+# syscalls.awk: generates tables of system call names from bindgen's constants for the kernel's
+# <asm/unistd.h>.
 #
-# A name has a code: its number, or 512 more than its number among the 32-bit calls of a 64-bit kernel if only these
-# have it. LT_SYSCALLS are all names with their codes, LT_COMPAT_SYSCALLS the codes of the 32-bit calls by number.
+# The code of a name is its number; for a name that only 32-bit calls of a 64-bit kernel have, that number + 512.
+# LT_SYSCALLS are all names with their codes, LT_COMPAT_SYSCALLS the codes of the 32-bit calls by number.
 
 BEGIN { FS = "[ :;=]+"; LIMIT = 512; NONE = 2 * LIMIT - 1 }
 
 /^pub const __NR_/ {
 	name = substr($3, 6)
-	# The number of calls, another ABI, and names that only serve other macros.
+	# Skips the number of calls, other ABIs, and names that only serve other macros.
 	if (name ~ /syscalls$/ || name ~ /^(x32|compat|3264)_/ || $5 >= LIMIT) next
 	if (sub(/^(ia32|compat32)_/, "", name)) {
 		compat[$5 + 0] = name

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tasks, as far as a probe may read them.
+//! The fields of tasks that a probe may read.
 //!
 //! C header: [`include/linux/sched.h`](srctree/include/linux/sched.h)
 //!
-//! Fields may change while they are read. Each is read once, as by `READ_ONCE`, without calling C.
+//! Fields may change while they are read, so each is read once, as by `READ_ONCE`.
 
 use crate::sys::bindings as helpers;
 use core::{
@@ -15,7 +15,7 @@ use core::{
 };
 use kernel::bindings;
 
-/// Ids of a task in the initial namespace, and its command name.
+/// Ids of a task in the initial namespace, its start time, and its command name.
 #[derive(Clone, Copy)]
 pub(crate) struct Task {
     /// Thread group id.
@@ -28,7 +28,7 @@ pub(crate) struct Task {
     pub(crate) comm: [u64; 2],
 }
 
-/// Returns the current task, if the CPU is running one and not an interrupt. Any context.
+/// Returns the current task; `None` in an interrupt. Any context.
 pub(crate) fn current() -> Option<Task> {
     // SAFETY: Reads the preemption counter.
     if !unsafe { helpers::lt_in_task() } {
@@ -49,7 +49,7 @@ pub(crate) fn current() -> Option<Task> {
     })
 }
 
-/// Returns the address of the task that the CPU is running, or was when an interrupt came: it
+/// Returns the address of the running task, or in an interrupt, of the interrupted one. The address
 /// identifies the task while it runs. Any context.
 pub(crate) fn current_address() -> u64 {
     in_place::current().addr() as u64
@@ -71,8 +71,8 @@ mod in_place {
     #[inline(always)]
     pub(super) fn current() -> *mut bindings::task_struct {
         let task;
-        // SAFETY: Reads a per-CPU variable. It is the same on every CPU where the caller may run, so
-        // reads may be merged and moved: `pure` and `nomem`.
+        // SAFETY: Reads a per-CPU variable. It is the same on every CPU where the caller may run,
+        // so reads may be merged and moved: `pure` and `nomem`.
         unsafe {
             asm!(
                 "mov {task}, qword ptr gs:[rip + {current}]",
@@ -94,7 +94,7 @@ mod in_place {
         };
 
         extern "C" {
-            // As above.
+            // A per-CPU variable, as `current_task`.
             static __preempt_count: PreemptCount;
         }
         let count: u32;
@@ -227,7 +227,7 @@ impl<'a> TaskRef<'a> {
         }
     }
 
-    /// Calls `see` with the task that the CPU is running, or was when an interrupt came. Any
+    /// Calls `see` with the running task, or in an interrupt, with the interrupted one. Any
     /// context, with preemption off.
     #[inline(always)]
     pub(crate) fn with_current<R>(see: impl FnOnce(TaskRef<'_>) -> R) -> R {
@@ -246,7 +246,7 @@ impl<'a> TaskRef<'a> {
         self.raw.as_ptr().addr() as u64
     }
 
-    /// Whether the other task is the same task.
+    /// Whether both are the same task.
     #[inline(always)]
     pub(crate) fn is(&self, other: &TaskRef<'_>) -> bool {
         self.raw == other.raw
@@ -270,7 +270,7 @@ impl<'a> TaskRef<'a> {
         read!(self, tgid) as u32
     }
 
-    /// Returns ids and name.
+    /// Returns the ids, the start time and the name.
     #[inline(always)]
     pub(crate) fn describe(&self) -> Task {
         Task {
@@ -282,7 +282,7 @@ impl<'a> TaskRef<'a> {
     }
 
     /// Returns the command name, 16 bytes padded with NUL. It may be changing, which at worst mixes
-    /// two.
+    /// two names.
     #[inline(always)]
     pub(crate) fn comm(&self) -> [u64; 2] {
         // SAFETY: The task is valid by the type invariant, its name has 16 bytes, which need not
@@ -294,7 +294,8 @@ impl<'a> TaskRef<'a> {
         }
     }
 
-    /// Returns the kernel's priority: 0-98 real-time, 100-139 by nice value, 120 for 0.
+    /// Returns the kernel's priority: -1 for SCHED_DEADLINE, 0 to 98 for real-time tasks, 100 to
+    /// 139 by nice value (120 for nice 0).
     #[inline(always)]
     pub(crate) fn prio(&self) -> i32 {
         read!(self, prio)
@@ -361,8 +362,8 @@ impl<'a> TaskRef<'a> {
         read!(self, flags) & bindings::PF_USER_WORKER != 0
     }
 
-    /// Returns the state in which the task waits, or is about to: `TASK_...`. A waking does not
-    /// change it.
+    /// Returns the state in which the task waits, or is about to: `TASK_...`. At `sched_waking`,
+    /// the waking has not changed it yet.
     #[inline(always)]
     pub(crate) fn state(&self) -> u32 {
         read!(self, __state)
@@ -374,14 +375,15 @@ impl<'a> TaskRef<'a> {
         i64::from(read!(self, on_rq))
     }
 
-    /// Returns how often the task was switched out because it was about to sleep, whether or not it
-    /// slept. Counted before `sched_switch`; preemptions do not count.
+    /// Returns the number of times that the task was switched out because it was about to sleep,
+    /// whether or not it slept. Incremented before `sched_switch`; preemptions do not count.
     #[inline(always)]
     pub(crate) fn leaves(&self) -> u64 {
         read!(self, nvcsw) as u64
     }
 
-    /// Returns how often the task was switched out: counted before `sched_switch`, each time.
+    /// Returns the number of times that the task was switched out, incremented before each
+    /// `sched_switch`.
     #[inline(always)]
     pub(crate) fn switches(&self) -> u64 {
         (read!(self, nvcsw) as u64).wrapping_add(read!(self, nivcsw) as u64)
@@ -392,8 +394,8 @@ impl<'a> TaskRef<'a> {
     #[inline(always)]
     pub(crate) fn is_on_cpu(&self) -> bool {
         let on_cpu = read!(self, on_cpu) != 0;
-        // Acquire: with the release of `finish_task`. Everything that the task did before it left
-        // the CPU is visible to later reads.
+        // Acquire: pairs with the release of `finish_task`. Everything that the task did before it
+        // left the CPU is visible to later reads.
         fence(Ordering::Acquire);
         on_cpu
     }
@@ -402,13 +404,14 @@ impl<'a> TaskRef<'a> {
     /// sleeps, and has left its CPU, see sys/waiting.rs.
     #[inline(always)]
     pub(crate) fn may_run(&self) -> bool {
-        // Acquire: as in `is_awake`. In this order: a task leaves its queue, and then its CPU.
+        // Acquire: as in `is_awake`. on_rq is read first: a task leaves its queue, and then its
+        // CPU.
         fence(Ordering::Acquire);
         let on_rq = read!(self, on_rq) != 0;
         self.is_on_cpu() | on_rq
     }
 
-    /// Whether the task has exited, or is exiting and will not sleep again as itself.
+    /// Whether the task has exited, or is in the last part of its exit (`exit_state` is set).
     pub(crate) fn has_exited(&self) -> bool {
         read!(self, exit_state) != 0
     }
@@ -440,7 +443,7 @@ impl<'a> TaskRef<'a> {
     pub(crate) fn may_be_woken_now(&self) -> bool {
         // SAFETY: Valid by the type invariant.
         let is_locked = unsafe { helpers::lt_task_waking_locked(self.raw.as_ptr()) };
-        // Acquire: with the release of the lock at the end of a waking.
+        // Acquire: pairs with the release of the lock at the end of a waking.
         fence(Ordering::Acquire);
         is_locked
     }
@@ -468,7 +471,7 @@ impl<'a> TaskRef<'a> {
         if on_rq == 0 || read!(self, se.sched_delayed) != 0 {
             return false;
         }
-        // Its CPU dequeues it in the end: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
+        // Its CPU dequeues it later: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
         // order, so a task that still seems to be on the queue may be asleep. Tasks of other
         // classes also have an se.on_rq of 0; tasks of sched_ext count as asleep if they were
         // preempted on their way to sleep, and so does a task that is off the queue to get another

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A timer whose function is called, and the clocks of timers.
+//! Timers whose function is about to be called, and the clocks of timers.
 //!
 //! C headers: [`include/linux/hrtimer.h`](srctree/include/linux/hrtimer.h),
 //! [`include/linux/timer.h`](srctree/include/linux/timer.h)
@@ -21,7 +21,8 @@ pub(crate) struct Timer {
     pub(crate) latest: u64,
     /// The address of the function.
     pub(crate) function: u64,
-    /// Its clock, from 1, if it is one of the [`CLOCKS`]; 0 for a clock that is never set.
+    /// The timer's clock: its position among the [`CLOCKS`], from 1; 0 for a clock that is never
+    /// set.
     pub(crate) clock: usize,
     /// The time of that clock minus `CLOCK_MONOTONIC`, as known on this CPU.
     pub(crate) offset: u64,
@@ -82,7 +83,7 @@ impl<'a> HighRes<'a> {
     }
 
     /// Reads the fields. The lock of the base is not held: another CPU may start the timer again
-    /// meanwhile, and then its expiry is the next one. Each word is read once, so a wrong time is
+    /// meanwhile, and then its next expiry is read. Each word is read once, so a wrong time is
     /// the worst outcome.
     #[inline(always)]
     fn read_with(self, clock: impl FnOnce(bindings::clockid_t) -> usize) -> Timer {

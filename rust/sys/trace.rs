@@ -7,7 +7,7 @@
 use crate::sys::bindings;
 use core::ffi::CStr;
 
-/// The tracker's own tracepoint, if any.
+/// The own tracepoint of a tracker, if it has one.
 #[derive(Clone, Copy)]
 pub(crate) struct Traced(bindings::lt_traced);
 
@@ -19,7 +19,7 @@ impl Traced {
     }
 }
 
-/// The fields of the tracepoint; times and durations in nanoseconds.
+/// The fields of the tracepoints; times and durations in nanoseconds.
 pub(crate) struct AlertEvent<'a> {
     pub(crate) traced: Traced,
     pub(crate) seq: u64,
@@ -41,16 +41,16 @@ pub(crate) struct AlertEvent<'a> {
     pub(crate) before_start: bool,
 }
 
-/// Whether the tracepoints of a tracker's alerts are enabled.
+/// Whether `latency_tracker:alert` or the tracker's own tracepoint is enabled.
 pub(crate) fn alert_enabled(traced: Traced) -> bool {
     // SAFETY: Reads static keys.
     unsafe { bindings::lt_trace_alert_enabled(traced.0) }
 }
 
-/// Emits the event. Any context.
+/// Hits `latency_tracker:alert`, and the tracker's own tracepoint, if any. Any context.
 pub(crate) fn alert(event: &AlertEvent<'_>) {
-    // Strings end at a NUL: names are shorter than their words, comm is cut by the kernel, and this
-    // ensures it.
+    // Strings end at a NUL: names are shorter than their words, and the kernel truncates comm.
+    // Clearing the last byte guarantees it.
     let mut instance = *event.instance;
     instance[3] &= !(0xff << 56);
     let mut comm = *event.comm;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Attaches functions to the kernel's tracepoints.
+//! Attaches functions to tracepoints.
 //!
 //! ```text
 //!   Probe<T>: a tracepoint's name, a function     Attachment<T>: they are called,
@@ -12,7 +12,19 @@
 //!
 //! Each file in this directory that uses tracepoints has a list of its probes, and a function that
 //! attaches them. The types of their arguments are in tracepoints.h: [`probe!`] takes a function of
-//! exactly that type, and tracepoints.c compares it with the kernel's declaration.
+//! exactly that type, and tracepoints.c compares it with the kernel's declaration. These probes are
+//! for tracepoints of the kernel proper. Those of modules have only probes that take any arguments
+//! (raw.rs), since no header describes their arguments.
+//!
+//! # Lifetime
+//!
+//! A tracepoint of the kernel proper is static. That of a module is freed with the module, so an
+//! [`Attachment`] holds a reference to the module, from before its probe can be called until after
+//! the last call has returned:
+//!
+//! ```text
+//!   try_module_get -> register -> ... -> unregister -> synchronize -> module_put
+//! ```
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
@@ -26,36 +38,82 @@ use crate::{
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings,
-    error::to_result,
+    error::{from_err_ptr, to_result},
     ffi::c_void,
     prelude::*,
     sync::Arc, //
 };
 
-/// A tracepoint of the kernel proper; tracepoints of modules may disappear and are not found.
-#[derive(Clone, Copy)]
-pub(crate) struct Tracepoint(NonNull<bindings::tracepoint>);
+/// A module that stays loaded as long as the value exists.
+///
+/// # Invariants
+///
+/// The value owns a reference to the module.
+struct Loaded(NonNull<bindings::module>);
 
-// SAFETY: Tracepoints of the kernel proper are static, and registering does its own locking.
-unsafe impl Send for Tracepoint {}
-// SAFETY: As above.
-unsafe impl Sync for Tracepoint {}
+// SAFETY: Any thread may release the reference.
+unsafe impl Send for Loaded {}
+// SAFETY: Nothing can be done with a shared `Loaded`.
+unsafe impl Sync for Loaded {}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant; the reference is released once.
+        unsafe { crate::sys::bindings::lt_tracepoint_put(self.0.as_ptr()) };
+    }
+}
+
+/// A tracepoint of the kernel proper or of a module.
+///
+/// # Invariants
+///
+/// `raw` points to a tracepoint: a static one, or one in `module`, which exists as long as that
+/// value does.
+pub(crate) struct Tracepoint {
+    raw: NonNull<bindings::tracepoint>,
+    module: Option<Loaded>,
+}
 
 impl Tracepoint {
-    /// Finds a tracepoint by its name, unless its arguments differ from those that our probes take,
-    /// see [`fits`]. Does not sleep; iterates over all tracepoints.
+    /// Finds a tracepoint of the kernel proper by its name, unless its arguments differ from those
+    /// that our probes take, see [`fits`]. Does not sleep; iterates over all tracepoints.
     pub(crate) fn find(name: &CStr) -> Option<Self> {
         if !fits(name) {
             return None;
         }
         // SAFETY: The name is a C string that outlives the call.
         let found = unsafe { crate::sys::bindings::lt_tracepoint_find(name.as_ptr().cast()) };
-        NonNull::new(found).map(Self)
+        // INVARIANT: Tracepoints of the kernel proper are static.
+        Some(Self {
+            raw: NonNull::new(found)?,
+            module: None,
+        })
+    }
+
+    /// Finds a tracepoint with any arguments by its name: one of the kernel proper, or else of a
+    /// module, which stays loaded as long as the result exists. Sleeps; iterates over all
+    /// tracepoints.
+    ///
+    /// Fails with `ENOENT` if there is none, `EBUSY` if its module is being loaded or unloaded,
+    /// `EEXIST` if several modules have one of this name, or `EPERM` if it is one of ours.
+    pub(crate) fn find_any(name: &CStr) -> Result<Self> {
+        let mut module = core::ptr::null_mut();
+        let name = name.as_ptr().cast();
+        // SAFETY: The name is a C string that outlives the call, and `module` can be written.
+        let found = unsafe { crate::sys::bindings::lt_tracepoint_get(name, &mut module) };
+        let found = from_err_ptr(found)?;
+        // INVARIANT: The function has taken a reference to the module, if it returns one, and then
+        // the tracepoint is in that module.
+        let module = NonNull::new(module).map(Loaded);
+        Ok(Self {
+            raw: NonNull::new(found).ok_or(ENOENT)?,
+            module,
+        })
     }
 }
 
 /// Whether a tracepoint has the arguments that our probes take, in the headers that this module was
-/// built with. True for tracepoints without a probe of ours, and for names of no tracepoint.
+/// built with. True for tracepoints without a probe of ours, and for any other name.
 pub(crate) fn fits(name: &CStr) -> bool {
     // SAFETY: The name is a C string that outlives the call.
     unsafe { crate::sys::bindings::lt_tracepoint_fits(name.as_ptr().cast()) }
@@ -65,14 +123,15 @@ pub(crate) fn fits(name: &CStr) -> bool {
 ///
 /// # Invariants
 ///
-/// The function satisfies the contract of [`Probe::new`].
+/// The function satisfies the contract of [`Probe::new`], or of [`Probe::of_any`] if `takes_any`.
 pub(crate) struct Probe<'a, T> {
     tracepoint: &'a CStr,
     function: *mut c_void,
+    takes_any: bool,
     _with: PhantomData<fn(&T)>,
 }
 
-/// A [`Probe`] of the tracepoint of this name, from a function with its arguments.
+/// Makes a [`Probe`] of the tracepoint of this name from a function that takes its arguments.
 ///
 /// `probe!(sched_waking: waking::<T>)`; a function of another type does not compile.
 ///
@@ -113,11 +172,38 @@ impl<'a, T> Probe<'a, T> {
         Self {
             tracepoint,
             function,
+            takes_any: false,
             _with: PhantomData,
         }
     }
 
-    /// The name of the tracepoint.
+    /// Makes a probe for a tracepoint with any arguments, which may be in a module.
+    ///
+    /// # Safety
+    ///
+    /// `function` satisfies the contract of [`Probe::new`] for every tracepoint, whatever its
+    /// arguments are.
+    pub(crate) unsafe fn of_any(tracepoint: &'a CStr, function: *mut c_void) -> Self {
+        // INVARIANT: The caller's promise.
+        Self {
+            tracepoint,
+            function,
+            takes_any: true,
+            _with: PhantomData,
+        }
+    }
+
+    /// Finds the tracepoint. May sleep. Fails with `ENOSYS` if the kernel lacks it, or, for a probe
+    /// that takes any arguments, as [`Tracepoint::find_any`].
+    fn find(&self) -> Result<Tracepoint> {
+        if self.takes_any {
+            Tracepoint::find_any(self.tracepoint)
+        } else {
+            Tracepoint::find(self.tracepoint).ok_or_else(crate::sys::enosys)
+        }
+    }
+
+    /// Returns the name of the tracepoint.
     pub(crate) fn tracepoint(&self) -> &'a CStr {
         self.tracepoint
     }
@@ -191,7 +277,7 @@ handlers! {
     handler_5: 5, a: A, b: B, c: C, d: D, e: E;
 }
 
-/// A [`Probe`] of the tracepoint of this name that takes its arguments as numbers:
+/// Makes a [`Probe`] of the tracepoint of this name that takes its arguments as numbers:
 /// `handled!(softirq_exit(vector): |probes: Probes, guard| probes.left(guard, vector))`.
 ///
 /// It compiles only with the tracepoint's number of arguments.
@@ -286,41 +372,50 @@ unsafe extern "C" fn measured<T: Target>(
     measure::around(&*this.meter, |guard| this.with.changes(guard), run);
 }
 
-/// Probes that are called with a `T`, until dropped. Dropping sleeps.
+/// Attached probes, which are called with a `T` until this is dropped. Dropping may sleep.
 pub(crate) struct Attachment<T> {
     attached: KVec<Attached>,
-    /// This and `with` stay alive until the last probe has returned.
+    /// The modules of the tracepoints. They, `measured` and `with` stay until the last probe has
+    /// returned.
+    modules: KVec<Loaded>,
     measured: KVec<KBox<Measured<T>>>,
     with: Arc<T>,
 }
 
 impl<T: Target> Attachment<T> {
-    /// Attaches probes in their order. Sleeps. Fails with `ENOSYS` if the kernel lacks a
-    /// tracepoint, or `ENOMEM`, and then leaves nothing attached.
+    /// Attaches probes in their order. May sleep. Fails with `ENOSYS` if the kernel lacks a
+    /// tracepoint, as [`Tracepoint::find_any`] for a probe that takes any arguments, or with
+    /// `ENOMEM`, and then leaves nothing attached.
     pub(crate) fn new<'a>(
         with: Arc<T>,
         probes: impl IntoIterator<Item = Probe<'a, T>>,
     ) -> Result<Self> {
         let mut this = Self {
             attached: KVec::new(),
+            modules: KVec::new(),
             measured: KVec::new(),
             with,
         };
         for probe in probes {
-            let tracepoint = Tracepoint::find(probe.tracepoint).ok_or_else(crate::sys::enosys)?;
+            let Tracepoint { raw, module } = probe.find()?;
+            if let Some(module) = module {
+                this.modules.push(module, GFP_KERNEL)?;
+            }
             let (function, data) = this.called(&probe)?;
             // SAFETY: By the invariant of `Probe` the function fits the tracepoint, and may be
             // called with a valid `T`, which `T: Target` lets it share with all CPUs; `measured`
-            // calls it so. `data` points to one, or to what `measured` takes: they are held until
-            // after `synchronize` in `drop`, when no probe is running; `drop` also runs if this
-            // function fails.
-            let attached = unsafe { Attached::new(tracepoint, function, data)? };
+            // calls it so. `data` points to one, or to what `measured` takes. By the invariant of
+            // `Tracepoint`, `raw` is static or in the module. All of these are held until after
+            // `synchronize` in `drop`, when no probe is running; `drop` also runs if this function
+            // fails.
+            let attached = unsafe { Attached::new(raw, function, data)? };
             this.attached.push(attached, GFP_KERNEL)?;
         }
         Ok(this)
     }
 
-    /// Returns the function that the tracepoint of a probe calls, and its first argument. Sleeps.
+    /// Returns the function that the tracepoint of a probe calls, and its first argument. May
+    /// sleep.
     fn called(&mut self, probe: &Probe<'_, T>) -> Result<(*mut c_void, *mut c_void)> {
         let Some(meter) = self.with.meter(probe.tracepoint) else {
             let data = Arc::as_ptr(&self.with).cast_mut().cast();
@@ -351,6 +446,7 @@ impl<T> Drop for Attachment<T> {
         // In reverse order.
         while self.attached.pop().is_some() {}
         synchronize();
+        // The other fields are dropped now, and with them the references to modules.
     }
 }
 
@@ -358,7 +454,7 @@ impl<T> Drop for Attachment<T> {
 ///
 /// After the drop the function may still be running: [`synchronize`] waits for it.
 struct Attached {
-    tracepoint: Tracepoint,
+    tracepoint: NonNull<bindings::tracepoint>,
     function: *mut c_void,
     data: *mut c_void,
 }
@@ -373,18 +469,19 @@ impl Attached {
     ///
     /// # Safety
     ///
+    /// - `tracepoint` points to a tracepoint that exists until the result has been dropped.
     /// - `function` is an `extern "C" fn(*mut c_void, ...)` whose further arguments are those of
     ///   the tracepoint's `TP_PROTO`, or integers that are passed in as many registers.
     /// - It may be called with `data` in the tracepoint's context on any CPU, until
     ///   [`synchronize`] has returned after the result was dropped.
     unsafe fn new(
-        tracepoint: Tracepoint,
+        tracepoint: NonNull<bindings::tracepoint>,
         function: *mut c_void,
         data: *mut c_void,
     ) -> Result<Self> {
-        // SAFETY: The tracepoint is valid; the rest is the caller's promise.
+        // SAFETY: The function's contract.
         to_result(unsafe {
-            bindings::tracepoint_probe_register(tracepoint.0.as_ptr(), function, data)
+            bindings::tracepoint_probe_register(tracepoint.as_ptr(), function, data)
         })?;
         Ok(Self {
             tracepoint,
@@ -396,10 +493,11 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // SAFETY: Was registered with these three by `new`. It can fail only if it was not.
+        // SAFETY: Was registered with these three by `new`, and the tracepoint still exists. It can
+        // fail only if it was not registered.
         unsafe {
             bindings::tracepoint_probe_unregister(
-                self.tracepoint.0.as_ptr(),
+                self.tracepoint.as_ptr(),
                 self.function,
                 self.data,
             )
@@ -407,7 +505,7 @@ impl Drop for Attached {
     }
 }
 
-/// Waits until no detached probe is running. Sleeps.
+/// Waits until no detached probe is running. May sleep.
 pub(crate) fn synchronize() {
     // SAFETY: Called where sleeping is allowed.
     unsafe { crate::sys::bindings::lt_tracepoint_sync() };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The list of tracepoints.h: which tracepoints, and the types of their arguments.
- * Included with another LT_TRACEPOINT() each time. Those of trackers that declare
- * them (rust/trackers/declare.rs) are in declared_list.h.
+ * The list for tracepoints.h: tracepoints, and the types of their arguments.
+ * Each file that includes it defines its own LT_TRACEPOINT(). Tracepoints that
+ * a tracker declares (rust/trackers/declare.rs) are in declared_list.h.
  */
 
 /* block.rs */
@@ -14,7 +14,7 @@ LT_TRACEPOINT(block_rq_merge, struct request *);
 LT_TRACEPOINT(block_rq_complete, struct request *, blk_status_t, unsigned int);
 LT_TRACEPOINT(block_io_done, struct request *);
 
-/* sched.rs */
+/* sched.rs, causes.rs, syscall.rs */
 LT_TRACEPOINT(sched_switch, bool, struct task_struct *, struct task_struct *,
 	      unsigned int);
 LT_TRACEPOINT(sched_waking, struct task_struct *);

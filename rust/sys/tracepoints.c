@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether the kernel's tracepoints pass the arguments that our probes take, see
- * tracepoints.h: compared by the compiler, with the headers of the kernel that
- * the module is built for.
+ * Checks whether the kernel's tracepoints pass the arguments that our probes
+ * take (tracepoints.h). The compiler compares the types, with the headers of
+ * the kernel that the module is built for.
  */
 #include <linux/build_bug.h>
 #include <linux/hrtimer.h>
@@ -33,11 +33,11 @@
 #include "helpers.h"
 #include "tracepoints.h"
 
-/* Whether probes of the tracepoint `tp` are passed these after their data. */
+/* Whether the tracepoint `tp` passes these to its probes, after their data. */
 #define LT_GIVES(tp, ...) \
 	__builtin_types_compatible_p(typeof(trace_##tp), void(__VA_ARGS__))
 
-/* A check of the check. */
+/* LT_GIVES() must be able to fail. */
 static_assert(!LT_GIVES(sched_waking, struct request *));
 static_assert(!LT_GIVES(sched_waking, struct task_struct *, int));
 

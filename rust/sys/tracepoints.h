@@ -6,20 +6,20 @@
  *   lt_probe_NAME      the type of a probe, by bindgen: tracepoint.rs takes a
  *                      function of exactly this type, or does not compile
  *   lt_tracepoint_fits()  whether the kernel's own declaration is the same; if
- *                      not, the tracker says so in `trackers`, and refuses to
- *                      work; the others do
+ *                      not, `trackers` shows it, and trackers that need this
+ *                      tracepoint are not available
  */
 #ifndef _LATENCY_TRACKER_TRACEPOINTS_H
 #define _LATENCY_TRACKER_TRACEPOINTS_H
 
 /*
- * With kCFI an indirect call traps unless the type of the function is that of
- * the call, according to a hash in front of it. A tracepoint calls its probes
- * in this way if it has more than one. Two kinds would trap: the function of
+ * With kCFI, an indirect call traps unless a hash in front of the function
+ * matches the type of the call. A tracepoint calls its probes in this way if
+ * it has more than one. Two kinds of probes would trap: the function of
  * raw.rs, which takes any tracepoint by its registers, so its type matches
  * none; and functions whose types Rust writes differently than C: an enum
- * (kfree_skb), a function pointer (workqueue_execute_end). The others have not
- * been tried.
+ * (kfree_skb), a function pointer (workqueue_execute_end). Other probes have
+ * not been tried.
  */
 #if defined(CONFIG_CFI) || defined(CONFIG_CFI_CLANG)
 #error "kernels with CONFIG_CFI are not supported: some probes would trap"

@@ -31,7 +31,7 @@ struct lt_frame_32 {
 	u32 ret;
 };
 
-/* A copy that faults hits tracepoints, whose probes may come back here. */
+/* A copy that faults hits tracepoints, whose probes may walk again here. */
 static DEFINE_PER_CPU(bool, lt_user_walking);
 
 static notrace bool lt_user_frame(struct lt_frame *frame, u64 fp, bool is_wide)
@@ -72,7 +72,7 @@ static notrace bool lt_user_start(struct pt_regs *regs, u64 *fp, bool *is_wide)
 	return !compat_user_mode(regs);
 }
 
-/* Without the authentication code of the pointer. */
+/* Strips the pointer authentication code. */
 #define lt_user_address(address) ptrauth_strip_user_insn_pac(address)
 
 #else

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A function that sets up no frame is missing from the chain: a system call's wrapper in the C
-//! library often hides its caller. A program without frame pointers has anything in the register.
+//! library often hides its caller. In a program without frame pointers, the register has an
+//! arbitrary value.
 //!
 //! # Contexts
 //!
@@ -28,11 +29,11 @@ pub(crate) const USER_DEPTH_MAX: usize = helpers::LT_USER_STACK_MAX as usize;
 /// Where a stack ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// There is none: the task has no memory of user space, or another walk is going on.
+    /// There is no stack: the task has no memory of user space, or another walk is in progress.
     None,
     /// At the outermost function.
     Outermost,
-    /// At a frame pointer that is not aligned, or does not increase.
+    /// At a frame pointer that is not aligned, is below the stack pointer, or does not increase.
     Broken,
     /// At an address that cannot be read without a page fault.
     Unreadable,
@@ -79,7 +80,7 @@ impl UserStack {
         self.entries.get(..self.len).unwrap_or_default()
     }
 
-    /// Returns where they end.
+    /// Returns where the stack ends.
     pub(crate) fn ended(&self) -> Ended {
         self.ended
     }

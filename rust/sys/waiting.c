@@ -29,7 +29,7 @@ struct task_struct *lt_task_next(u32 *tid)
 		if (!pid)
 			break;
 		*tid = next++;
-		/* a number may also be that of a group or a session alone */
+		/* the id may belong only to a process group or a session */
 		task = get_pid_task(pid, PIDTYPE_PID);
 	}
 	rcu_read_unlock();

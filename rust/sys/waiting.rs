@@ -12,11 +12,11 @@
 //! A note that a caller makes about a task must be true until the task's next switch-in, which a
 //! probe sees. So:
 //!
-//! - A switch ends with interrupts off: its tracepoint, then `on_cpu` of the next task is set, and
-//!   `on_cpu` of the last one cleared. After [`tracepoint::synchronize`], each switch that has not
-//!   called the probes is complete, and `on_cpu` shows its result.
-//! - A task that is *asleep* runs only after it was woken, which takes its `pi_lock`. We read it under
-//!   this lock. So the task does not run before we have released the lock, and a later probe sees
+//! - A switch, from its tracepoint on, runs with interrupts off: it sets `on_cpu` of the next task,
+//!   and clears `on_cpu` of the previous one. After [`tracepoint::synchronize`], each switch that
+//!   did not call the probes is complete, and `on_cpu` shows its result.
+//! - A task that is *asleep* runs only after it was woken, which takes its `pi_lock`. We read it
+//!   under this lock. So the task does not run before we release the lock, and a later probe sees
 //!   all notes made under the lock.
 //! - A task that is *runnable* may be switched in at any time, and the probe may have run before
 //!   anything was noted. After another [`tracepoint::synchronize`] such a switch is complete. The
@@ -28,8 +28,8 @@
 //!
 //! # Contexts
 //!
-//! A task that may sleep. The functions that [`each`] calls hold a raw spinlock, with interrupts
-//! off: no wake-up, no allocation, no printk.
+//! A task that may sleep. [`each`] calls its `see` with a raw spinlock held and interrupts off: no
+//! wakeup, no allocation, no printk.
 
 use crate::sys::{
     bindings as helpers,
@@ -94,8 +94,8 @@ impl Waiting<'_> {
         self.state
     }
 
-    /// Returns the system call that the task sleeps in. `None` if it is runnable, in no system
-    /// call, or on an architecture that does not show it.
+    /// Returns the system call that the task sleeps in. `None` if it is runnable or in no system
+    /// call, and on architectures other than x86-64.
     pub(crate) fn system_call(&self) -> Option<Called> {
         if self.state.is_runnable() {
             return None;
@@ -120,7 +120,7 @@ impl Waiting<'_> {
         })
     }
 
-    /// Returns the address of the mutex that the task sleeps for.
+    /// Returns the address of the mutex that the task sleeps for; always `None` on PREEMPT_RT.
     pub(crate) fn mutex(&self) -> Option<u64> {
         if self.state.is_runnable() {
             return None;
@@ -152,8 +152,8 @@ impl Watched {
 /// calls `after` without the lock: with the task, if it may have run meanwhile. Tasks that have
 /// never run, have exited, or start running meanwhile are left out.
 ///
-/// Tasks created meanwhile may be seen. Probes that were attached before have been called for each
-/// switch that this function did not see to be complete.
+/// Tasks created meanwhile may be seen. Probes that were attached before this call have been called
+/// for each switch that it did not see complete.
 pub(crate) fn each<R>(
     mut see: impl FnMut(&PreemptGuard, &Waiting<'_>) -> Option<R>,
     mut after: impl FnMut(R, Option<Watched>),
@@ -193,8 +193,8 @@ fn look<R>(
     seen
 }
 
-/// Returns the state of a task, and how often it was switched out; `None` if it runs, has never
-/// run, or has exited. Its lock is held.
+/// Returns the state of a task, and the number of its switches; `None` if it runs, has never run,
+/// or has exited. Its `pi_lock` is held.
 fn is_waiting(task: &TaskRef<'_>) -> Option<(State, u64)> {
     if task.is_on_cpu() {
         return None;

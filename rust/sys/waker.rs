@@ -16,14 +16,14 @@ use core::{
 };
 use kernel::{error::to_result, ffi::c_void, prelude::*};
 
-/// Whether the caller is within [`Handle::wake`], by a callback on this CPU.
+/// Whether a callback of a waker runs in the current task, such as one that wakes readers.
 #[inline(always)]
 pub(crate) fn is_waking(guard: &PreemptGuard) -> bool {
     // SAFETY: Preemption is off.
     may_be_waking(guard) && unsafe { bindings::lt_is_waking() }
 }
 
-/// Whether a callback runs on some CPU, perhaps this one. Calls nothing.
+/// Whether a callback runs on some CPU, perhaps this one. Inline, without a call.
 #[inline(always)]
 pub(crate) fn may_be_waking(_: &PreemptGuard) -> bool {
     // SAFETY: The variable is static, and a number; atomics of C may be read while they change.
@@ -67,7 +67,7 @@ impl Handle {
     }
 }
 
-/// A [`Handle`] with the state of its callbacks. Dropping it waits for both callbacks; sleeps.
+/// A [`Handle`] with the state of its callbacks. Dropping it waits for both callbacks; may sleep.
 pub(crate) struct Waker<T: Callbacks> {
     handle: Handle,
     state: KBox<T>,
@@ -79,7 +79,7 @@ unsafe impl<T: Callbacks> Send for Waker<T> {}
 unsafe impl<T: Callbacks> Sync for Waker<T> {}
 
 impl<T: Callbacks> Waker<T> {
-    /// Creates a waker. Sleeps; fails with `ENOMEM`.
+    /// Creates a waker. May sleep; fails with `ENOMEM`.
     pub(crate) fn new(state: T) -> Result<Self> {
         let state = KBox::new(state, GFP_KERNEL)?;
         let owner = core::ptr::from_ref(&*state).cast_mut().cast::<c_void>();

@@ -3,8 +3,8 @@
  * Work items and their queues, made callable from Rust; see workqueue.rs.
  *
  * The name of a workqueue is in structures that only kernel/workqueue.c
- * defines. Where it is in them follows from the kernel's own description of its
- * types (BTF); on a kernel without it workqueues have no names here.
+ * defines. BTF, the kernel's description of its types, shows where; on a kernel
+ * without BTF, workqueues have no names here.
  */
 #include <linux/btf.h>
 #include <linux/mutex.h>
@@ -65,10 +65,11 @@ static bool lt_wq_member(const struct btf *btf, u32 id, u32 wq,
 }
 
 /*
- * Once: a search takes a reference that a module cannot return, as btf_put() is
- * not exported. It is to the kernel's own BTF, where these types are found
- * before any module is searched, and which is never freed: a load of this
- * module leaves a count of two, in a refcount_t, and no memory.
+ * Searches only once: a search takes a reference that a module cannot drop, as
+ * btf_put() is not exported. The reference is to the kernel's own BTF, where
+ * these types are found before any module is searched, and which is never
+ * freed: each load of this module leaks two counts of a refcount_t, and no
+ * memory.
  */
 void lt_wq_find_names(void)
 {
@@ -112,24 +113,24 @@ notrace u64 lt_work_function(const struct work_struct *work)
 	return (unsigned long)READ_ONCE(work->func);
 }
 
-/* Whether a work is queued and not taken yet: on a list, not on a timer. */
+/* Whether a work item is on a list: neither taken yet, nor on a timer. */
 notrace bool lt_work_is_listed(const struct work_struct *work)
 {
 	const long listed = BIT(WORK_STRUCT_PENDING_BIT) |
 			    BIT(WORK_STRUCT_PWQ_BIT);
 
-	/* So that the address of a delayed work is that of its work. */
+	/* A delayed_work and its work_struct have the same address. */
 	BUILD_BUG_ON(offsetof(struct delayed_work, work) != 0);
 	return (atomic_long_read(&work->data) & listed) == listed;
 }
 
 /*
- * The work may be gone, and its memory reused: the only assumption is that
- * reading kernel memory in this way does not fault. One case cannot be ruled
- * out: the address was vmalloc()ed or a module's, and the registers of a device
- * are now mapped there, some of which change when they are read. Works are
- * nearly always in kmalloc()ed or static memory, neither of which becomes such
- * a mapping, unless a module with static works is unloaded.
+ * The work item may be gone, and its memory reused: the only assumption is that
+ * reading the address has no side effect. One case cannot be ruled out: the
+ * address was vmalloc()ed or a module's, and the registers of a device are now
+ * mapped there, some of which change when they are read. Work items are usually
+ * in kmalloc()ed or static memory, neither of which becomes such a mapping,
+ * unless a module with static work items is unloaded.
  */
 notrace bool lt_work_is_queued(u64 address, u64 function)
 {

@@ -11,7 +11,7 @@
 //! C headers: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h),
 //! [`include/trace/events/workqueue.h`](srctree/include/trace/events/workqueue.h)
 //!
-//! mod_delayed_work() takes a waiting work off its list and queues it again at once. The
+//! mod_delayed_work() takes a waiting work item off its list and queues it again at once. The
 //! tracepoints show a second queueing, as after a cancellation; so the function is followed, too.
 //!
 //! A work item belongs to the code that queues it. It is valid when it is queued and when it
@@ -20,7 +20,7 @@
 //! # Contexts
 //!
 //! Queueing: any but NMI; interrupts are off, and a raw spinlock of the workqueue's pool is held.
-//! Start and end: a worker, or a softirq for bottom-half works; both in the same task, by
+//! Start and end: a worker, or a softirq for bottom-half work items; both in the same task, by
 //! `current`.
 
 use crate::sys::{
@@ -67,14 +67,14 @@ impl Work<'_> {
         self.raw.as_ptr() as u64
     }
 
-    /// Returns the address of its function.
+    /// Returns the address of the work's function.
     pub(crate) fn function(&self) -> u64 {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_work_function(self.raw.as_ptr()) }
     }
 }
 
-/// The queue that a work is put on.
+/// The queue that a work item is put on.
 ///
 /// # Invariants
 ///
@@ -94,8 +94,8 @@ impl Queue<'_> {
     }
 }
 
-/// Whether a work with this function is waiting at this moment, as far as the memory at its address
-/// shows: the work may have been cancelled, and its memory may be used for something else.
+/// Whether a work item with this function is waiting at this moment, as far as the memory at its
+/// address shows: the item may have been cancelled, and its memory may be used for something else.
 pub(crate) fn is_queued(work: u64, function: u64) -> bool {
     // SAFETY: Any numbers are valid.
     unsafe { helpers::lt_work_is_queued(work, function) }
@@ -103,18 +103,19 @@ pub(crate) fn is_queued(work: u64, function: u64) -> bool {
 
 /// Receives the events of work items. See "Contexts" above.
 pub(crate) trait Observer: Target {
-    /// Called when a work is queued, a delayed one when its delay is over.
+    /// Called when a work item is queued, a delayed item when its delay is over.
     fn queued(&self, guard: &PreemptGuard, work: &Work<'_>, queue: &Queue<'_>);
 
-    /// Called when the current task calls the function of a work, which may be queued again from
-    /// now on.
+    /// Called when the current task calls the function of a work item, which may be queued again
+    /// from now on.
     fn started(&self, work: &Work<'_>);
 
-    /// Called when the function has returned; of the work only the address is left.
+    /// Called when the function has returned. The work may no longer exist: only its address is
+    /// passed.
     fn ended(&self, work: u64);
 
-    /// Called when the caller is about to take a waiting work off its list and queue it again. Only
-    /// for an [`Attachment`] that requests it.
+    /// Called when the current task is about to take a waiting work item off its list and queue it
+    /// again. Only for an [`Attachment`] that requests these calls.
     fn requeueing(&self, _work: u64) {}
 }
 
@@ -125,7 +126,7 @@ impl<T: Observer> fprobe::Observer<Requeueing> for T {
     fn entered(&self, _: &PreemptGuard, call: &Call<'_>, _: Frame) -> Option<u64> {
         // mod_delayed_work_on(cpu, wq, dwork, delay)
         let (work, delay) = (call.argument(2), call.argument(3));
-        // With a delay a timer queues the work.
+        // With a delay, a timer queues the work item.
         if delay == 0 {
             // SAFETY: A delayed work that is passed to this function is valid, and begins with its
             // work.
@@ -144,7 +145,7 @@ impl<T: Observer> fprobe::Observer<Requeueing> for T {
     }
 
     fn within_ourselves(&self, _: &PreemptGuard) {
-        // Waking the readers of alerts does not requeue a waiting work.
+        // Waking the readers of alerts does not requeue a waiting work item.
     }
 }
 
@@ -205,21 +206,22 @@ pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
     }
 }
 
-/// The first tracepoint that this kernel lacks, if any.
+/// Returns the first tracepoint that this kernel lacks, if any.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// An attached observer, until dropped. Dropping sleeps.
+/// An attached observer, until dropped. Dropping may sleep.
 pub(crate) struct Attachment<T: Observer> {
     _works: tracepoint::Attachment<T>,
-    /// `None` if requeued works are not requested, or if this kernel cannot follow them.
+    /// `None` if requeued work items are not requested, or if this kernel cannot follow them.
     _requeueing: Option<Functions<Requeueing, T>>,
 }
 
 impl<T: Observer> Attachment<T> {
-    /// Attaches an observer; `requeueing`: whether it wants requeued works. Sleeps. Fails with
-    /// `ENOSYS` if the kernel lacks a tracepoint, or `ENOMEM`, and then leaves nothing attached.
+    /// Attaches an observer; `requeueing`: whether it wants requeued work items. May sleep. Fails
+    /// with `ENOSYS` if the kernel lacks a tracepoint, `ENOENT` if mod_delayed_work_on() cannot be
+    /// followed, or `ENOMEM`, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>, requeueing: bool) -> Result<Self> {
         // SAFETY: Called where sleeping is allowed.
         unsafe { helpers::lt_wq_find_names() };

@@ -8,10 +8,10 @@
 //!                                        |<------- delay ------->|
 //! ```
 //!
-//! The key is the accepted socket, by its address. The event ends when the first bytes of the
-//! socket were passed to the protocol: by write(2), send(2), sendfile(2) or by any other means, in
-//! any task. A socket that is closed before that has no first byte (`gone`, `closed`): this is
-//! noticed when its last file is closed, not when the peer closes.
+//! The key is the address of the accepted socket. The event ends when the socket's first bytes
+//! have been passed to the protocol: by write(2), send(2), sendfile(2) or by any other means, in
+//! any task. A socket that is closed before that has no first byte (`gone`, `closed`); this is
+//! detected when its last file is closed, not when the peer closes.
 //!
 //! The owner is the task that accepted the connection; the filter applies to it.
 //!
@@ -65,8 +65,8 @@ tracker! {
 }
 
 impl Detail {
-    /// Returns the fields of an event. It keeps the owner, and the fields' words except the first
-    /// one, which is the key, and the last one.
+    /// Returns the fields of an event. An event keeps the owner and the words of the fields,
+    /// except the first (the key) and the last (`bytes`).
     fn of(key: &[u64; 1], data: &[u64; WORDS]) -> Self {
         record::keyed(key, &data[Owner::WORDS..])
     }
@@ -92,7 +92,7 @@ impl Detail {
     }
 }
 
-/// The tracker's own counters, after the common one.
+/// The tracker's own counters, after `readers`.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Part of `gone`: sockets closed without having sent anything.

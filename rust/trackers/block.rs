@@ -11,23 +11,23 @@
 //! ```
 //!
 //! An event starts when a task submits the request (`block_io_start`): `current` is then the
-//! submitter, which for buffered writes is a writeback worker. Only here is the filter applied. The
-//! steps that follow stamp the event; a request that goes to the driver directly is never inserted.
-//! The key is the request itself; only one request has this key at a time:
+//! submitter, which for buffered writes is a writeback worker. `dev` is checked only here, except
+//! for the block layer's own flushes, whose events start when they are issued. Later steps add
+//! their times to the event; a request that goes directly to the driver is never inserted. The key
+//! is the address of the request; only one request has this key at a time:
 //!
-//! - *requeued* requests continue, from their first issue: the submitter has been waiting since
-//!   then;
+//! - *requeued* requests keep their start, from before they were returned: the submitter has been
+//!   waiting since then;
 //! - *merged* requests cease to exist (`gone`, `merged`);
-//! - *partial* completions are counted, the last one ends the event;
+//! - *partial* completions are counted; the last completion ends the event;
 //! - requests that complete without ever having been issued have no delay to measure (`gone`,
 //!   `unissued`), such as the empty flush of an fsync. If the disk has a cache, the block layer
 //!   issues a flush of its own for it; that one is measured, and has no submitter (pid 0);
 //! - a write that is part of a flush sequence completes twice: the completion of its data is
-//!   measured; the completion of the whole sequence has no bytes, and is neither a request's end
-//!   nor counted;
+//!   measured; the completion of the whole sequence, which has no bytes, is ignored;
 //! - requests that leave without completing (`block_io_done` alone) are `gone`, `aborted`;
-//! - a request that is issued twice without having been requeued is a new one at the same address,
-//!   whose predecessor left unseen (`replaced`).
+//! - a request that is inserted or issued a second time without having been requeued is a new
+//!   request at the same address; the end of its predecessor was missed (`replaced`).
 //!
 //! # Contexts
 //!
@@ -109,7 +109,7 @@ fields! {
 }
 
 impl Detail {
-    /// Returns the fields of a request with no steps noted yet.
+    /// Returns the fields of a request before its first step.
     fn of(rq: &Request<'_>) -> Self {
         let mut known = Self {
             disk: rq.disk_name(),
@@ -126,7 +126,7 @@ impl Detail {
         self.bytes = operation.bytes;
     }
 
-    /// Converts times to durations.
+    /// Converts the times of the steps to durations.
     pub(super) fn settle(&mut self, now: u64) {
         let since = |begin: u64, end: u64| match begin {
             0 => 0,

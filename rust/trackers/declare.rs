@@ -10,12 +10,13 @@
 //!                                                         page of the ABI
 //! ```
 //!
-//! Only the functions that the tracepoints call remain to be written: they turn arguments into a
-//! key, and start or end an event with [`Events::begin`] and [`Events::end`].
+//! A tracker only adds the functions that the tracepoints call: they turn arguments into a key, and
+//! start or end an event with [`Events::begin`] and [`Events::end`].
 //!
 //! # Contexts
 //!
-//! The functions of tracepoints run in the contexts of the tracepoint, with preemption off.
+//! The functions named in `probes` run in the context of their tracepoint, with preemption off. A
+//! tracker with `attach` is called by a file of `sys`, whose head describes the contexts.
 
 pub(super) use super::tasks::{self, Guard};
 pub(super) use crate::{
@@ -45,17 +46,17 @@ use crate::{
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
-/// A tracker that is declared by [`tracker!`], whose events have keys of `K` and data of `D` words.
+/// A tracker declared by [`tracker!`]. Its events have keys of `K` words and data of `D` words.
 pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     Sized + Send + Sync + 'static
 {
-    /// Whether the tracker raises no alerts about readers of alerts.
+    /// Whether the tracker suppresses alerts about readers of alerts.
     const IS_OF_TASKS: bool = false;
 
     /// See [`Kind::no_user_stack`].
     const NO_USER_STACK: &str = RAISED_ELSEWHERE;
 
-    /// Whether the alert of an end has the stack at the end.
+    /// Whether an alert raised at the end of an event has the stack at that point.
     const HAS_STACK: bool = false;
 
     /// Whether [`Declared::take_stock`] does something.
@@ -75,10 +76,10 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     /// Attaches the probes, the end first: no event starts whose end would be missed.
     fn attach(live: Arc<Live<Self, K, D, O>>) -> Result<Self::Attachment>;
 
-    /// Returns the fields of the alert of an event that has not ended.
+    /// Returns the alert fields of an event that has not ended.
     fn detail(key: &[u64; K], data: &[u64; D]) -> Self::Detail;
 
-    /// Completes the fields for an alert at `now`, in nanoseconds, about an event that began at
+    /// Completes the fields for an alert at `now`, in nanoseconds, about an event that started at
     /// `start`.
     fn settle(_detail: &mut Self::Detail, _start: u64, _now: u64) {}
 
@@ -97,8 +98,8 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
         true
     }
 
-    /// Returns the task that must not be a reader of alerts: otherwise each alert would raise the
-    /// next.
+    /// Returns the task to check against the readers of alerts: if it is one, its alert would raise
+    /// the next.
     fn suspect(_detail: &Self::Detail, owner: Owner) -> Owner {
         owner
     }
@@ -120,26 +121,27 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     }
 }
 
-/// The operations on events for the functions that tracepoints call.
+/// Operations on events, for the functions that the tracepoints call.
 pub(super) trait Events<const K: usize> {
     type Detail: Record;
 
     /// Returns the owner of an event that starts here, in the current task or an interrupt on top
-    /// of it. `None` if the filter of tasks refuses it, which is counted.
+    /// of it. Returns `None`, and counts the event as filtered, if the task filter rejects it.
     fn caller(&self, guard: &Guard, task: &TaskRef<'_>) -> Option<Owner>;
 
-    /// Starts an event, with the known fields of its alert.
+    /// Starts an event, with the alert fields that are already known.
     fn begin(&self, guard: &Guard, key: &[u64; K], owner: Owner, known: &Self::Detail);
 
-    /// Changes the known fields of the alert of an event; returns whether there is such an event.
+    /// Changes the known alert fields of an event; returns whether the key is live.
     fn change(&self, guard: &Guard, key: &[u64; K], change: impl FnOnce(&mut Self::Detail))
         -> bool;
 
-    /// Ends an event; `finish` completes the fields of its alert. Returns whether there was one.
+    /// Ends an event. If it is late, `finish` completes the fields of the alert. Returns whether
+    /// the key was live.
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut Self::Detail)) -> bool;
 
-    /// Ends an event of a task that is off the CPU until the probe returns. Its alert has the stack
-    /// of that task.
+    /// Ends an event as [`Events::end`] does, for a task that stays off the CPU until the probe
+    /// returns. The alert has that task's stack.
     fn end_off_cpu(
         &self,
         guard: &Guard,
@@ -222,7 +224,7 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
     }
 }
 
-/// Raises the alert of an end.
+/// Raises the alert for the late end of an event.
 #[cold]
 pub(super) fn report<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>>(
     core: &Core<K, D>,
@@ -238,7 +240,7 @@ pub(super) fn report<const K: usize, const D: usize, O: Own, T: Declared<K, D, O
     report_with::<K, D, O, T>(core, guard, late, owner, detail, stack);
 }
 
-/// Raises the alert of an end, with the stack that `stack` takes.
+/// Raises the alert for the late end of an event, with the stack that `stack` takes.
 #[cold]
 fn report_with<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>>(
     core: &Core<K, D>,
@@ -318,8 +320,8 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, 
     }
 }
 
-/// Returns a list of parameters: the common ones, the filter of tasks if there is one, its own, and
-/// those of labels.
+/// Returns the list of parameters: the common ones, the task filter if there is one, the tracker's
+/// own, and the label parameters.
 pub(super) const fn params<const N: usize>(
     threshold: u64,
     filter: &[Param],
@@ -344,34 +346,35 @@ pub(super) const fn params<const N: usize>(
     all
 }
 
-/// Declares a tracker of tracepoints. In order:
+/// Declares a tracker of tracepoints. A declaration has, in this order:
 ///
 /// - its name, and the operation that it measures; the words of a key; the threshold, in
 ///   nanoseconds;
-/// - `tasks`, if it has the filter of tasks: whether kernel threads pass it by default; `stack`,
-///   if the alert of an end has the stack at the end; `stock`, the function that starts events for
-///   operations in flight when an instance starts; `own`, the state of an instance; `counters`, if
-///   it has other counters than the filter's; `check`, see [`Kind::check`];
-/// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be
-///   given only at the creation; the position of `vec` becomes `PARAM_VEC`;
-/// - the words that an event keeps: its `owner`, or also the known fields of its alert, its
-///   `detail`, or the first `N` words of that; or `[N]` words of its own. In the first case
-///   `Detail::of(key)` makes the fields, in the last one `Detail::of(key, data)`;
+/// - `tasks`, if it has the task filter: whether kernel threads pass it by default; `stack`, if an
+///   alert raised at the end has the stack at that point; `stock`, the function that starts events
+///   for operations in flight when an instance starts; `own`, the type of the tracker's state in an
+///   instance; `counters`, if it has counters besides the filter's; `check`, see [`Kind::check`];
+/// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be set
+///   only at creation; the position of a parameter `vec` becomes `PARAM_VEC`;
+/// - the words that an event keeps: `owner` for its owner only; `detail` for the owner and the
+///   known alert fields; `N` for the first `N` words of owner and fields; or `[N]` for N words that
+///   the tracker lays out. With `owner`, `Detail::of(key)` makes the fields; with `[N]`,
+///   `Detail::of(key, data)`;
 /// - the fields of an alert, see [`record!`](crate::record::record), each with a comment that
-///   describes it; `stored` and `printed` are the orders of the fields of the trace event, and of
-///   its text, if they differ from the order in the line. Without `alert` there is no trace event,
-///   and `Detail` is declared elsewhere;
-/// - `attach`: the type that keeps the probes attached, the function that makes it, and the
-///   function that returns missing features of the kernel. Or `probes`: the header of the
-///   tracepoints, their arguments with the types of C, and the function of `Probes` that is called
-///   with the resulting values, each a `u64`. The end is attached first, so that no event starts
-///   whose end would be missed. There may be several headers. A tracepoint that depends on the
-///   kernel's configuration has `#[cfg(CONFIG_...)]` before it;
-/// - `impl`, items that differ from the defaults of [`Declared`]. Every field of at most four words
-///   can be a label (`by=`), unless it is in `LABELS.excluded` there: a field that an event does not
-///   keep, or that is complete only with the end.
+///   describes it; `stored` and `printed` give the order of the fields in the trace event and in
+///   its text, if it differs from the order in the alert line. Without `alert` there is no trace
+///   event, and `Detail` is declared elsewhere;
+/// - `attach`: the type that keeps the probes attached, its constructor, and the function that
+///   returns the missing kernel feature, if any. Or `probes`: the header of the tracepoints, their
+///   arguments with their C types, and the method of `Probes` to call, with its arguments, each a
+///   `u64`. The end is attached first, so that no event starts whose end would be missed. There may
+///   be several headers. A tracepoint that depends on the kernel's configuration has
+///   `#[cfg(CONFIG_...)]` before it;
+/// - `impl`: items that override the defaults of [`Declared`]. Every field of at most four words
+///   can be a label (`by=`), unless it is in `LABELS.excluded` there: a field that an event does
+///   not keep, or that is complete only with the end.
 ///
-/// scripts/trackers reads this, too: run it after changing fields or tracepoints.
+/// scripts/trackers also reads the declaration: run it after changing fields or tracepoints.
 ///
 /// # Examples
 ///
@@ -558,6 +561,6 @@ macro_rules! tracker {
 }
 pub(super) use tracker;
 
-/// Marks a parameter that can be given only at the creation.
+/// Marks a parameter that can be set only at creation.
 #[expect(non_upper_case_globals, reason = "a word of tracker!")]
 pub(super) const fixed: bool = true;

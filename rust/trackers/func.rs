@@ -9,16 +9,16 @@
 //!   depth 2         |------------------>|
 //! ```
 //!
-//! An event starts when the function that the instance names is called, and ends when that call
-//! returns. The key is the task with the depth: the number of its calls that have not returned,
-//! including this one. A task has one stack of calls, including interrupts on top of it, so the
-//! last call to start is the first to end, and the depth distinguishes them. The depth is found by
-//! trying values from 1 on, as usually no call is live; it is kept with the return address, so the
-//! end needs no search.
+//! An event starts when the instance's function is called, and ends when that call returns. The key
+//! is the task and the depth: the number of its calls of the function that have not returned,
+//! including this one. A task has one stack of calls, which includes the interrupts on top of it.
+//! So the last call to start is the first to end, and the depth distinguishes the calls. The depth
+//! is found by trying values from 1 on, as usually no call is live. It is kept with the return
+//! address, so the end needs no search.
 //!
-//! A call whose end was missed would be taken for an outer one forever. So an event keeps the frame
-//! of its call, see sys/fprobe.rs: a call whose frame is not below the new one is not an outer
-//! call, and is `replaced`.
+//! A call whose end was missed would count as an outer call forever. So an event keeps the frame of
+//! its call, see sys/fprobe.rs: a call whose frame is not below the new one is not an outer call,
+//! and is `replaced`.
 //!
 //! The owner is the calling task; a call from an interrupt has no owner, and is tracked if the
 //! filter selects no particular task.
@@ -29,7 +29,7 @@
 //!
 //! # Contexts
 //!
-//! Those of the function: any, including NMI, see sys/fprobe.rs.
+//! The contexts of the function: any, including NMI, see sys/fprobe.rs.
 
 use super::declare::*;
 use crate::{
@@ -83,7 +83,7 @@ tracker! {
     }
 }
 
-/// The address of a function, shown by its name without its module.
+/// The address of a function, printed as its name without its module.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Function(u64);
 
@@ -98,7 +98,7 @@ fields! {
         "unsigned long" "%pS" "" "(void *)X";
 }
 
-/// Arguments, as far as a reader may see them.
+/// The arguments, hashed where the reader may not see them.
 struct Arguments(Registers, Limit);
 
 impl fmt::Display for Arguments {
@@ -124,16 +124,16 @@ fn frame_of(data: &[u64; WORDS]) -> Frame {
     Frame(*frame)
 }
 
-/// The tracker's own counters, after the common one.
+/// The tracker's own counters, after `readers`.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Calls that the kernel could not trace.
     Missed = 1,
-    /// Calls by our own probes, which are not tracked.
+    /// Calls and returns in our own probes, or while our readers are woken; not tracked.
     Own = 2,
 }
 
-/// Returns the key of the current task's call at a depth.
+/// Returns the key of a task's call at this depth.
 #[inline(always)]
 fn key(task: &TaskRef<'_>, depth: u64) -> [u64; 2] {
     [task.address(), depth]
@@ -175,8 +175,8 @@ impl fprobe::Observer<Tracked> for Probes {
                 ..Detail::default()
             };
             let (key, data) = (key(&task, depth), record::data::<WORDS>(owner, &known));
-            // A return costs the same whether its call is tracked or not; so it is traced even if
-            // the pool was full, and is then `unmatched`.
+            // If the pool was full, the call has no event, but its return is traced all the same,
+            // and counted as `unmatched`.
             engine.event_in_unique(guard, &key, Kernel::now(), &data);
             Some(depth)
         })
@@ -215,7 +215,7 @@ impl sched::ExitObserver for Probes {
     }
 }
 
-/// Keeps the functions attached. They are dropped first: after that, no event starts.
+/// Keeps the probes attached. `functions` is dropped first: after that, no event starts.
 pub(crate) struct Attached {
     functions: Functions<Tracked, Probes>,
     _exits: tracepoint::Attachment<Probes>,

@@ -9,17 +9,17 @@
 //!                      delay, class ---> profile.rs: a table of the classes and powers of two
 //! ```
 //!
-//! Both kinds of events are in one engine. The key of a system call is its thread id. The key of
-//! a request is its address, which is never a thread id. The code that tracks requests is shared
-//! with the `block` tracker; here it counts ends, too. The classes of system calls are in
-//! io/calls.rs.
+//! One engine has both kinds of events. The key of a system call is the thread id; the key of a
+//! request is its address, which is never a thread id. The code that tracks requests is shared with
+//! the `block` tracker; for `io`, the end of each request is also counted in the profile. The
+//! classes of system calls are in io/calls.rs.
 //!
-//! A read from a terminal may normally take a day, so the default threshold is never reached. Set a
-//! lower threshold for alerts.
+//! A read from a terminal may take a day, so the default threshold is the maximum, which is never
+//! reached. Set a lower threshold for alerts.
 //!
 //! # Contexts
 //!
-//! The contexts of `block`, and tasks at entry to and exit from the kernel.
+//! The contexts of `block`, and tasks at entry to and exit from a system call.
 
 mod calls;
 mod what;

@@ -10,14 +10,14 @@
 //!
 //! An event is one call of one handler. The key is the CPU and the number of the line: handlers run
 //! with interrupts off, and handlers that share a line run one after the other, so no two events
-//! with one key overlap. A handler that calls handlers of other lines (a demultiplexer) is not
-//! confused with them: they have other numbers.
+//! with one key overlap. A handler that calls the handlers of other lines (a demultiplexer) has a
+//! key of its own: the lines have different numbers.
 //!
-//! The owner is the interrupted task, which the handler has delayed. The task is not involved, so
-//! there is no filter for it, and a reader of alerts that is interrupted is reported like any other
-//! task.
+//! The owner is the interrupted task, which the handler has delayed. The task did not cause the
+//! interrupt, so there is no task filter, and an interrupted reader of alerts is reported like any
+//! other task.
 //!
-//! Where interrupts are threads (PREEMPT_RT, `threadirqs`), the handler called here is the part
+//! Where interrupts are threaded (PREEMPT_RT, `threadirqs`), the handler called here is the part
 //! that wakes the thread. That thread is a task: `wakeup` measures how long it waits.
 //!
 //! # Contexts

@@ -8,37 +8,39 @@
 //!                |<---------------- delay ---------------->|
 //! ```
 //!
-//! Taking a free lock causes no event and no cost. The key is the lock and the task that waits
-//! for it, or that the waiting interrupt is on top of; an idle task is identified by its CPU. A
-//! mutex waiter starts to wait again as it switches between spinning and sleeping: that is one
-//! event, from the first start on. A wait inside a wait at the same address also belongs to the
-//! outer event, since an end does not identify its kind of lock: a semaphore and an rt_mutex (on
-//! PREEMPT_RT all sleeping locks) start with the spinlock that protects them, and an interrupt may
-//! want a semaphore that its task waits for. While an event has not ended, `ret` counts the waits
-//! inside it.
+//! Taking a free lock starts no event and costs nothing. The key is the lock and the task that
+//! waits for it (or, if an interrupt waits, the task that it interrupted); an idle task is
+//! identified by its CPU. A mutex waiter that switches between spinning and sleeping hits
+//! contention_begin again: this is one event, from the first contention_begin on. A nested wait at
+//! the same address also belongs to the outer event, since contention_end does not identify the
+//! kind of lock. Such waits exist: a semaphore and an rt_mutex (on PREEMPT_RT, any sleeping lock)
+//! start with the spinlock that protects them, and an interrupt may want a semaphore that its task
+//! waits for. Until an event ends, `ret` counts its nested waits.
 //!
 //! # Contexts
 //!
 //! Any, including NMI (locks of BPF), and under any other lock, such as the lock of a runqueue, a
 //! timer base, the console or a workqueue's pool. So nothing here may take a lock: its tracepoints
-//! would call this code again, without end, or this CPU would wait for a lock that it holds:
+//! would recurse without end, or this CPU would wait for a lock that it holds:
 //!
 //! - The pool, the table and the ring of alerts have no lock, the counters are the CPU's own, and
-//!   the clock is the one for NMIs.
-//! - The stack of an end is walked on the caller's own stack, by tables that do not change.
-//! - Readers are woken, and memory is requested, by an irq_work: queueing it is an exchange and an
-//!   interrupt to the same CPU. Its callback (wake up, start a timer, queue a work) takes locks,
-//!   but does not hold the lock that the event is about. If the callback itself waits for a lock,
-//!   that is an ordinary event, except while our readers are woken, since it would wake them again.
+//!   the clock is NMI-safe.
+//! - The stack walk at an end needs no memory but the caller's stack, and uses tables that do not
+//!   change.
+//! - An irq_work wakes readers and requests memory: queueing it is an atomic exchange and an
+//!   interrupt to the same CPU. Its callback (wake up, start a timer, queue a work item) takes
+//!   locks, but does not hold the lock that the event is about. If the callback itself waits for a
+//!   lock, that is an ordinary event, except while our readers are woken, since it would wake them
+//!   again.
 //! - Nothing is printed.
-//! - The guard is a count of preemption. It may reschedule as it is dropped, if nothing else keeps
-//!   preemption off; a task that waits with a state set continues in that state, as after any
-//!   interrupt.
+//! - The guard is a preempt count. Dropping it may reschedule, if nothing else keeps preemption
+//!   off; a task that waits with its state set continues in that state, as after any interrupt.
 
 use super::{declare::*, stock};
 use crate::record;
 
-/// Any, and the kinds as `perf lock` calls them, in the order of [`FLAGS`].
+/// `all`; the kinds as `perf lock` calls them, in the order of [`FLAGS`]; and `other` for all
+/// others.
 #[rustfmt::skip]
 const KINDS: [&str; 14] = [
     "all", "semaphore", "spinlock", "rwlock:R", "rwlock:W", "rwsem:R", "rwsem:W", "rtmutex",
@@ -80,14 +82,15 @@ tracker! {
     }
 }
 
-/// The flags of contention_begin: LCB_F_SPIN, _READ, _WRITE, _RT, _PERCPU and _MUTEX are 1 to 32.
+/// The flags of contention_begin for each kind: LCB_F_SPIN is 1, _READ 2, _WRITE 4, _RT 8, _PERCPU
+/// 16 and _MUTEX 32.
 #[rustfmt::skip]
 const FLAGS: [u64; 12] = [0, 1, 1 | 2, 1 | 4, 2, 4, 8, 8 | 2, 8 | 4, 16 | 2, 16 | 4, MUTEX];
 const MUTEX: u64 = 32;
 
-/// Returns the position of these flags in [`KINDS`].
+/// Returns the position in [`KINDS`] of the kind with these flags.
 fn kind(flags: u64) -> u8 {
-    // A mutex waiter spins or sleeps.
+    // A mutex waiter also sets LCB_F_SPIN while it spins.
     let flags = if flags & MUTEX != 0 { MUTEX } else { flags };
     let known = FLAGS.iter().position(|&of_kind| of_kind == flags);
     known.unwrap_or(FLAGS.len()) as u8 + 1
@@ -102,8 +105,8 @@ fn key(guard: &Guard, lock: u64, task: &TaskRef<'_>) -> [u64; 2] {
 }
 
 impl Probes {
-    /// Starts events for tasks that already wait. Only the tasks that sleep for a mutex record the
-    /// lock; on PREEMPT_RT, none does.
+    /// Starts events for tasks that already wait. Only a task that sleeps for a mutex records the
+    /// lock, and not on PREEMPT_RT.
     fn take_stock(&self) {
         let (kind, wanted) = (kind(MUTEX), self.core.value(PARAM_KIND));
         if wanted != 0 && wanted != u64::from(kind) {
@@ -123,13 +126,13 @@ impl Probes {
 
     fn begun(&self, guard: &Guard, lock: u64, flags: u64) {
         let (kind, wanted) = (kind(flags), self.core.value(PARAM_KIND));
-        // Waking the readers of alerts must not raise the next one.
+        // Waking the readers of alerts must not raise another alert.
         if is_waking(guard) {
             return;
         }
         TaskRef::with_current(|task| {
             let key = key(guard, lock, &task);
-            // A mutex waiter continues to wait; anything else is a wait inside the first one.
+            // A mutex waiter continues to wait; any other wait is nested in the first.
             let inside = i32::from(flags & MUTEX == 0);
             if self.change(guard, &key, |known| known.ret += inside) {
                 return;
@@ -150,7 +153,7 @@ impl Probes {
     }
 
     fn ended(&self, guard: &Guard, lock: u64, ret: u64) {
-        // As at the start, waking the readers of alerts must not raise the next one.
+        // As at the start, waking the readers of alerts must not raise another alert.
         if is_waking(guard) {
             return;
         }

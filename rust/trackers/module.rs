@@ -2,9 +2,10 @@
 
 //! `module`: latencies measured by other kernel modules, see include/latency_tracker.h and api.rs.
 //!
-//! Only its module creates and removes such an instance. Any user with write access may change its
-//! threshold, its timeout and whether it is on. Its alerts have the key, if the module allows that,
-//! or a number that stands for it; and the id of the end.
+//! Only the measuring module creates and removes an instance of this tracker. Any user with write
+//! access may change the parameters that are not fixed, such as `threshold` and `enabled`. Its
+//! alerts have the id of the end and the key, or a number that stands for the key if the module
+//! does not allow it to be shown.
 
 use crate::{
     alert::record::DETAIL, //
@@ -20,15 +21,15 @@ use kernel::{fmt, prelude::*};
 /// The tracker's own counters.
 #[derive(Clone, Copy)]
 pub(crate) enum Extra {
-    /// References that were refused, since there were too many.
+    /// References that were refused because there were too many.
     Busy,
-    /// Callbacks that were not called, since too many were nested.
+    /// Callbacks that were skipped because too many were nested.
     Nested,
 }
 
 static PARAMS: [Param; common::COUNT] = {
     let mut params: [Param; common::COUNT] = params(1_000_000, []);
-    // The task that an event belongs to is not known.
+    // No stack by default: the task that an event belongs to is not known.
     params[common::STACK].default = 0;
     params
 };
@@ -67,11 +68,11 @@ const WORDS: usize = 2 + KEY_MAX / 8;
 pub(crate) enum Key<'a> {
     /// A number that stands for the key.
     Hidden(u32),
-    /// Words of the key, and the number of its bytes.
+    /// Words of the key, and its length in bytes.
     Shown(&'a [u64], usize),
 }
 
-/// Returns the words of an alert.
+/// Returns the detail words of an alert.
 pub(crate) fn detail(key: &Key<'_>, id: u64) -> [u64; DETAIL] {
     let mut words = [0; DETAIL];
     let [to_id, to_len, to_key @ ..] = &mut words;
@@ -93,7 +94,8 @@ impl fmt::Display for Key<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Key::Hidden(number) => f.write_fmt(fmt!("key=#{number:08x}")),
-            // A number; on big-endian machines its bytes come first.
+            // Print a key of this size as a number. On big-endian machines its bytes are the high
+            // ones of the word.
             Key::Shown([word, ..], len @ (1 | 2 | 4 | 8)) => {
                 let unused = 64 - 8 * *len as u32;
                 let number = if cfg!(target_endian = "big") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `net`: how long received packets take to reach their reader, or any other end.
+//! `net`: how long received packets take to reach their reader, or to be consumed or dropped.
 //!
 //! ```text
 //!   device      netif_receive_skb                                   end
@@ -10,18 +10,19 @@
 //!                      |<---------------- delay ----------------->|
 //! ```
 //!
-//! The key is the packet, by its address. An address is reused, also for packets that are sent, so
-//! each end must be seen, or the event would stay live until the end of another packet:
+//! The key is the address of the packet. Addresses are reused, even for packets that are sent, and
+//! an event whose end is missed would stay live until another packet at its address ends. So each
+//! end must be seen:
 //!
-//! - tracepoints report copied, consumed and dropped packets, but not all: data that TCP has read,
-//!   acknowledgements, and datagrams after the copy are freed by functions, which are traced
-//!   instead;
+//! - tracepoints report most copied, consumed and dropped packets. Data that TCP has read,
+//!   acknowledgements, and datagrams after the copy are freed by functions without a tracepoint,
+//!   which are traced instead;
 //! - a packet that is appended to its predecessor in a socket's queue is `gone` (`merged`): its
 //!   data will be read with that packet;
 //! - a packet that is received again, by another device or namespace, starts again (`replaced`).
 //!
-//! Only starts are filtered. Most ends are of packets that were sent, not received, and are not
-//! counted.
+//! Only starts are filtered. Ends without an event are not counted: most are ends of packets that
+//! were sent, not received.
 //!
 //! # Contexts
 //!
@@ -99,7 +100,8 @@ tracker! {
 }
 
 impl Detail {
-    /// Returns the fields of an event, which keeps the words after the first one, which is the key.
+    /// Returns the fields of an event. An event keeps the words of the fields except the first,
+    /// which is the key.
     fn of(key: &[u64; 1], data: &[u64; WORDS]) -> Self {
         record::keyed(key, data)
     }
@@ -128,7 +130,7 @@ impl Detail {
     }
 }
 
-/// The tracker's own counters, after the common one.
+/// The tracker's own counters, after `readers`.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Part of `ended`: one counter for each kind of end.

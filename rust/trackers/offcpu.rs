@@ -12,19 +12,18 @@
 //! An event starts when a task is switched out (`sched_switch`), for any reason, unless it has
 //! exited. It ends when that task is switched in. In between, `sched_waking` notes the waker, and
 //! its stack if the delay already exceeds the threshold. The key is the task; the filter applies to
-//! it, with the CPU that it is switched out of.
+//! the task and to the CPU that it is switched out of.
 //!
-//! A task that has announced a sleep may be woken before the switch: then there is no event yet to
-//! note the waking in, and the task is runnable as soon as it has left the CPU. The state shows
-//! this at the end: the task slept, and was not seen to be woken (`early`). The waker was noted
-//! elsewhere (early.rs).
+//! A task that is about to sleep may be woken before its switch-out. Then there is no event yet to
+//! note the waking in, and the task is runnable as soon as it has left the CPU. Such an event ends
+//! with a sleeping state but without a waking (`early`); early.rs has its waker.
 //!
 //! The stack of the task itself does not change while it is off the CPU. It is walked only when the
-//! task is switched in too late, or has timed out.
+//! task is switched in late, or when its event times out.
 //!
-//! A task that is off the CPU when the instance starts gets an event then: see stock.rs. Its state
-//! is the current one, so a task that was woken before, and still waits for a CPU, counts as
-//! runnable.
+//! A task that is off the CPU when the instance starts gets an event at that time (stock.rs). The
+//! event has the task's state at that time, so a task that has been woken, but still waits for a
+//! CPU, counts as runnable.
 //!
 //! Kernel threads usually wait for work, so they are not tracked by default.
 //!
@@ -186,7 +185,8 @@ fn show_waker_stack(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt
     f.write_str("\"")
 }
 
-/// Checks the values together. With a timeout, there are alerts without an end.
+/// Rejects values with which no alert is possible: a `max` that is not above the threshold, without
+/// a timeout. With a timeout, events raise alerts before they end, whatever `max` is.
 fn check(values: &Values) -> Option<(usize, &'static str)> {
     let [max, threshold, timeout] =
         [PARAM_MAX, common::THRESHOLD, common::TIMEOUT].map(|at| values[at]);
@@ -194,12 +194,13 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
     is_impossible.then_some((PARAM_MAX, "no delay is above threshold and at most max"))
 }
 
-/// The tracker's own counters, after the common one.
+/// The tracker's own counters, after `readers`.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Late, but longer than `max`: not reported.
+    /// Late events that are not reported because their delay exceeds `max`.
     OverMax = 1,
-    /// Late: woken before the switch-out, so the waker is known only by early.rs, if at all.
+    /// Late events of tasks that were woken before the switch-out: only early.rs may have the
+    /// waker.
     Early = 2,
 }
 
@@ -210,12 +211,13 @@ impl sched::Observer for Probes {
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
         let engine = self.core.engine();
-        // A task is switched in after it was woken, so no other CPU looks for the event now, with
-        // one exception: a task that was preempted on its way to sleep can be switched in at this
-        // very moment. That end is missed, and the event is `replaced` when the task is switched
-        // out again.
-        // Read before the event is searched for: a task that has gone to sleep and left its CPU has
-        // its event.
+        // A sleeping task is switched in only after it was woken, so no other CPU looks for its
+        // event now. One exception: a task that was preempted on its way to sleep can be switched
+        // in at this very moment. Then that end is missed, and the event is `replaced` when the
+        // task is switched out again.
+        //
+        // `may_run` is read before the event is looked up: a task that has gone to sleep and left
+        // its CPU already has its event.
         let may_run = wakee.may_run();
         let mut sleeps = false;
         engine.update(guard, &tasks::key(&wakee), |event| {
@@ -249,7 +251,7 @@ impl sched::Observer for Probes {
         self.core.engine().event_out_if_known(
             guard,
             &tasks::key(&next),
-            // The same moment: the clock is not read twice.
+            // One clock reading serves as the start of one event and the end of the other.
             || begun.unwrap_or_else(Kernel::now),
             |_| true,
             |late| self.report(guard, late, next),
@@ -323,7 +325,7 @@ impl Probes {
         }
         let mut detail = Tracked::detail(&late.key, &late.data);
         if detail.queued == 0 && !detail.state.is_runnable() {
-            // The task was woken before its switch-out, and was runnable all the time.
+            // The task was woken before its switch-out, and has been runnable since then.
             if let Some(waker) = self.own.waker_of(task.tid(), task.switches()) {
                 let mut data = late.data;
                 data[WAKER..WAKER + Actor::WORDS].copy_from_slice(&waker);

@@ -8,9 +8,9 @@
 //!               |---------------- delay ---------------->|
 //! ```
 //!
-//! A point is a tracepoint, the call of a function, or the return from a function. The key consists
-//! of registers at this point, the thread or the CPU, as the user chooses. An end belongs to the
-//! start with the same key.
+//! A point is a tracepoint, the call of a function, or the return from a function. The user chooses
+//! the key: registers at the point, the thread or the CPU. An end belongs to the start with the
+//! same key.
 //!
 //! A key is live at most once. A second start of a live key means either that the end of the first
 //! event was missed, or that the operation continues: the user chooses.
@@ -39,10 +39,10 @@ use kernel::{prelude::*, str::CString, sync::Arc};
 
 mod event;
 
-/// A value of `again`.
+/// The value of `again` that keeps the first start.
 const KEEP: u64 = 1;
 
-/// The word for the fields of `begin_key`.
+/// The word in `end_key` for the fields of `begin_key`.
 const SAME: Option<&str> = Some("same");
 /// The word for no fields.
 const NONE: Option<&str> = Some("none");
@@ -86,7 +86,7 @@ tracker! {
     }
 }
 
-/// The tracker's own counters, after the common one.
+/// The tracker's own counters, after `readers`.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Calls of functions that the kernel could not trace.
@@ -97,7 +97,7 @@ enum Extra {
     Again = 3,
 }
 
-/// Returns the parameter, and the reason, that makes this combination of values invalid, if any.
+/// Returns the parameter that makes this combination of values invalid, and the reason, if any.
 pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
     let sides = [
         (PARAM_BEGIN, PARAM_BEGIN_KEY, PARAM_BEGIN_SHOW),
@@ -129,7 +129,7 @@ pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
     (begin != end).then_some((PARAM_END_KEY, "expected as many fields as begin_key has"))
 }
 
-/// Returns the fields of the end's key, which may be the fields of `begin_key`.
+/// Returns the fields of the key at the end: those of `begin_key` unless `end_key` has its own.
 fn end_key(list: u64, values: &Values) -> u64 {
     match list {
         0 => values[PARAM_BEGIN_KEY] as u64,
@@ -236,7 +236,7 @@ impl<S: Side> raw::Observer<S> for Probes {
     }
 }
 
-/// The call of a function as a side.
+/// A side that is the call of a function.
 struct Called<S>(PhantomData<S>);
 
 impl<S: Side> fprobe::Observer<Called<S>> for Probes {
@@ -256,7 +256,7 @@ impl<S: Side> fprobe::Observer<Called<S>> for Probes {
     }
 }
 
-/// The return of a function as a side.
+/// A side that is the return from a function.
 struct Returned<S>(PhantomData<S>);
 
 impl<S: Side> fprobe::Observer<Returned<S>> for Probes {
@@ -277,7 +277,7 @@ impl<S: Side> fprobe::Observer<Returned<S>> for Probes {
     }
 }
 
-/// A tracepoint as a side.
+/// An attached side.
 #[expect(dead_code, reason = "held to be dropped")]
 enum Attached<S: Side> {
     Tracepoint(tracepoint::Attachment<Probes>),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `reclaim`: how long tasks reclaim or compact memory themselves in order to allocate some.
+//! `reclaim`: how long tasks themselves reclaim or compact memory in order to allocate some.
 //!
 //! ```text
 //!   allocation --> none is free --> direct reclaim, or compaction --> tried again
@@ -12,12 +12,12 @@
 //!   compaction   mm_compaction_begin                mm_compaction_end       one zone
 //! ```
 //!
-//! The begin event of a compaction lacks the order that it is for, and its end event lacks the
-//! number of moved pages. Tracepoints in between have these: mm_compaction_finished, which comes
-//! first, right after the start, and mm_compaction_migratepages.
+//! mm_compaction_begin lacks the order of the allocation, and mm_compaction_end lacks the number of
+//! moved pages. Tracepoints in between have them: mm_compaction_finished, first hit right after the
+//! start, has the order; mm_compaction_migratepages has the pages.
 //!
-//! A task does one operation of each kind at a time: so the key is the task and the kind. A reclaim
-//! by the task during its compaction would be another event.
+//! A task does one operation of each kind at a time, so the key is the task and the kind. A reclaim
+//! during a compaction would be a separate event.
 //!
 //! # Contexts
 //!
@@ -87,7 +87,7 @@ tracker! {
     }
 }
 
-/// Returns the key of the current task's operation.
+/// Returns the key of the current task's operation of this kind.
 fn key(kind: u8) -> [u64; 1] {
     TaskRef::with_current(|task| [u64::from(task.tid()) << 8 | u64::from(kind)])
 }

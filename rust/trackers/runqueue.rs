@@ -10,11 +10,11 @@
 //!
 //! An event starts when a task that has not gone to sleep is switched out (`sched_switch`, the
 //! states `R` and `R+`): it was preempted, has yielded, or its cgroup has used up its quota. It
-//! ends when that task is switched in. The key is the task; the filter applies to it, with the CPU
-//! that it is switched out of.
+//! ends when that task is switched in. The key is the task; the filter applies to the task and to
+//! the CPU that it is switched out of.
 //!
-//! An alert has the stack of the task as it was switched out: where it was preempted. The stack is
-//! walked only for an alert.
+//! An alert has the task's stack at the switch-out, which shows where it was preempted. The stack
+//! is walked only for an alert.
 //!
 //! Tasks that slept and were woken are the subject of `wakeup`.
 //!
@@ -86,15 +86,15 @@ impl sched::Observer for Probes {
         }
         self.end_off_cpu(guard, &tasks::key(&next), next, move |alert| {
             alert.prev = tasks::actor(&prev);
-            // The task is on this CPU, until the switch is done.
+            // `prev` is on this CPU until the switch is done.
             alert.migrated = alert.from != prev.cpu();
         });
     }
 }
 
 impl Probes {
-    /// Starts an event if it is wanted. Not inlined: the registers that this needs should not be
-    /// saved on every switch.
+    /// Starts an event if the filter accepts the task. Not inlined: the registers that this needs
+    /// should not be saved on every switch.
     #[inline(never)]
     fn begin_if_wanted(&self, guard: &Guard, switch: Switch<'_>) {
         let Switch { prev, next, state } = switch;

@@ -14,8 +14,8 @@
 //! the kernel has one lock for all of them (PREEMPT_RT_NEEDS_BH_LOCK), another task on the same CPU
 //! may run the same vector before the first one continues. The delay includes such a pause.
 //!
-//! That task is the owner. It is usually not involved, so there is no filter for it, and a reader
-//! of alerts is reported like any other task.
+//! That task is the owner. The softirq is usually not its work, so there is no task filter, and a
+//! reader of alerts is reported like any other task.
 //!
 //! # Contexts
 //!

@@ -8,20 +8,20 @@
 //!                                        |<-- delay: it took at least --->|
 //! ```
 //!
-//! Such an event starts at the time when the task was seen to wait, so its delay is a lower bound.
-//! sys/waiting.rs shows why the notes are true. The engine ensures:
+//! Such an event starts when the task is found waiting, so its delay is a lower bound.
+//! sys/waiting.rs shows why its findings hold until the task is switched in. The engine ensures:
 //!
-//! - *No two events of one task.* An event that the task has started since the probes were attached
-//!   is exact, and is preferred: nothing is noted if there is an event. An event that starts after
-//!   this check has a later start, because the task must run first, so
-//!   [`Engine::event_in_found`] leaves only that one.
-//! - *No event of a task that has run.* Its end may have come before the note, if it was runnable:
-//!   we keep a reference to the event, and drop exactly this event if the task has run.
+//! - *No two events of one task.* An event that a probe has started for the task is exact, so it is
+//!   preferred: if there is one, no event is started here. An event that starts after this check
+//!   has a later start, because the task must run first, so [`Engine::event_in_found`] leaves only
+//!   the later one.
+//! - *No event of a task that has run.* A runnable task may run before its event is started here,
+//!   and then that event's end is missed. So we keep a reference to the event, and drop exactly
+//!   this event if the task has run.
 //!
 //! # Contexts
 //!
-//! A task that may sleep. The functions that are passed are called with a lock held, see
-//! sys/waiting.rs.
+//! Tasks that may sleep. `what` runs with a lock held, see sys/waiting.rs.
 //!
 //! [`Engine::event_in_found`]: crate::engine::Engine::event_in_found
 
@@ -42,13 +42,13 @@ use kernel::prelude::*;
 /// The key and the data of an event for a task that waits.
 pub(super) type Found<const K: usize, const D: usize> = ([u64; K], [u64; D]);
 
-/// Returns what this kernel lacks to take stock, if anything.
+/// Returns the kernel feature that taking stock needs and this kernel lacks, if any.
 pub(super) fn missing() -> Option<&'static CStr> {
     assumptions::missing(&[&assumptions::QUEUED])
 }
 
-/// Starts events for waiting tasks that the filter of tasks accepts and for which `what` returns a
-/// key and data. Must be called after the probes are attached.
+/// Starts events for waiting tasks that the task filter accepts and for which `what` returns a key
+/// and data. Must be called after the probes are attached.
 pub(super) fn take<const K: usize, const D: usize>(
     core: &Core<K, D>,
     mut what: impl FnMut(&Waiting<'_>) -> Option<Found<K, D>>,
@@ -71,7 +71,7 @@ pub(super) fn take<const K: usize, const D: usize>(
     waiting::each(note, |event, watched| {
         match watched {
             None => engine.put_ref(&Kernel::guard(), event),
-            // Without memory the event cannot be checked later.
+            // Out of memory: the event cannot be checked later, so it is dropped now.
             Some(_) if doubtful.reserve(1, GFP_KERNEL).is_err() => engine.drop_held(event),
             Some(watched) => {
                 let _ = doubtful.push_within_capacity((watched, event));

@@ -10,20 +10,21 @@
 //!        |<--------------------------- delay ----------------------->|  reason=threshold
 //! ```
 //!
-//! The key is the task, which makes one call at a time. A call ends with `sys_exit`, except when:
+//! The key is the task, which makes one call at a time. A call starts with `sys_enter` and ends
+//! with `sys_exit`, except when:
 //!
 //! - The task exits, in the call or because it was killed: the event is dropped (`gone`).
-//! - A thread other than the first one of its process executes another program: it gets the thread
-//!   id of the first one, which was killed. The event continues with the new id (`renamed`).
-//! - A new task returns from the call that its parent has entered: this end has no start and is not
+//! - A thread other than the group leader calls execve(): it takes over the thread id of the
+//!   leader, which is killed. The event continues with the new id (`renamed`).
+//! - A new task returns from the call that its parent entered: this end has no start and is not
 //!   counted.
-//! - A task sleeps in a call when the instance starts: it gets an event then (stock.rs). A task that
-//!   runs or is runnable in its call does not, as it cannot be seen whether it is still in the call.
-//!   That call's end has no start and is not counted.
+//! - A task sleeps in a call when the instance starts: it gets an event then (stock.rs). A running
+//!   or runnable task does not, as there is no way to tell whether it is still in its call. The end
+//!   of such a call has no start and is not counted.
 //!
-//! With `stacks=switch` the stack of a task whose call is above the threshold is walked whenever
-//! the task is switched in, when the stack is still as it was during the wait. Each such stack is
-//! an alert with a reason of its own; the alert of the end still comes once, when the call ends.
+//! With `stacks=switch`, the stack of a task whose call is above the threshold is walked at each
+//! switch-in, when it still is the stack of the wait. Each of these stacks is an alert with
+//! `reason=stack`; the alert with `reason=threshold` still comes once, when the call ends.
 //!
 //! # Contexts
 //!
@@ -47,10 +48,10 @@ use crate::{
 
 mod call;
 
-// Read when an instance is created, by its name (instance/kind.rs).
+// instance/kind.rs looks this parameter up by name when an instance is created.
 const _: usize = PARAM_USTACK;
 
-/// The value of `stacks` that reports every switch-in.
+/// The value of `stacks` that reports every late switch-in.
 const SWITCH: u64 = 1;
 
 tracker! {
@@ -119,12 +120,12 @@ impl Detail {
     }
 }
 
-/// The tracker's own counters, after the common one.
+/// The tracker's own counters, after `readers`.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Events that continued with another thread id.
     Renamed = 1,
-    /// Alerts about stacks.
+    /// Alerts with `reason=stack`.
     Stacks = 2,
 }
 
@@ -141,7 +142,7 @@ impl Probes {
         });
     }
 
-    /// Whether such calls are tracked.
+    /// Whether the parameters select this call.
     #[inline(always)]
     fn is_asked_for(&self, call: Call) -> bool {
         let core = &self.core;
@@ -152,8 +153,8 @@ impl Probes {
             && (abi == 0 || abi == call.abi as u64 + 1)
     }
 
-    /// Starts an event if it is wanted. Not inlined: the registers that this needs should not be
-    /// saved on every call.
+    /// Starts an event if the filter accepts the task. Not inlined: the registers that this needs
+    /// should not be saved on every call.
     #[inline(never)]
     fn begin_if_wanted(
         &self,

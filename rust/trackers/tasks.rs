@@ -2,8 +2,8 @@
 
 //! Common parts of the trackers of tasks: which tasks are tracked, and which are not reported.
 //!
-//! The owner of an event is the task that waits: the wakee, or the task that was switched out. An
-//! idle task never waits; but func, pair and lock track calls made on top of it, too.
+//! The owner of an event is usually the task that waits: the wakee, or the task that was switched
+//! out. An idle task never waits, but func, pair and lock also track what runs on top of it.
 
 use crate::{
     alert::{
@@ -38,7 +38,7 @@ const CPU: usize = CGROUP + 1;
 const UID: usize = CPU + 1;
 pub(super) const KTHREADS: usize = UID + 1;
 
-/// The parameters that let all tasks pass by default, a bit each.
+/// The parameters whose defaults let all tasks pass, a bit each.
 pub(super) const TASKS: u64 = 1 << PID | 1 << TID | 1 << COMM | 1 << CGROUP | 1 << CPU | 1 << UID;
 
 /// Number of parameters of the filter.
@@ -83,8 +83,8 @@ pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
     ]
 }
 
-/// Whether the filter may accept a task, by the fields of the task itself, which usually decide. If
-/// so, [`is_wanted`] must be checked. Any context.
+/// Whether the filter may accept a task, as far as pid, tid, comm and `kthreads` decide, which is
+/// usually enough. If so, [`is_wanted`] must be checked, too. Any context.
 #[inline(always)]
 pub(super) fn may_be_wanted<const K: usize, const D: usize>(
     core: &Core<K, D>,
@@ -120,7 +120,7 @@ pub(super) fn is_wanted<const K: usize, const D: usize>(
         && (cgroup == ALL || task.is_in_cgroup(cgroup))
 }
 
-/// The CPU that the guard holds.
+/// Returns the CPU that the guard keeps the caller on.
 #[inline(always)]
 pub(super) fn this_cpu(guard: &Guard) -> u32 {
     Kernel::cpu(guard) as u32
@@ -136,7 +136,7 @@ pub(super) fn takes_all<const K: usize, const D: usize>(core: &Core<K, D>) -> bo
 }
 
 /// Returns the owner of an event that starts here and now, on a CPU: the current task, or no task
-/// in an interrupt on top of it. `None` if the filter refuses the task. Any context.
+/// in an interrupt on top of it. Returns `None` if the filter rejects the task. Any context.
 #[inline(always)]
 pub(super) fn caller<const K: usize, const D: usize>(
     core: &Core<K, D>,
@@ -155,7 +155,8 @@ pub(super) fn caller<const K: usize, const D: usize>(
     is_wanted.then(|| owner(task))
 }
 
-/// Returns the key of a task's events: it does one thing at a time.
+/// Returns the key of a task's event. A thread id suffices for trackers that have one event of a
+/// task at a time.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
     [u64::from(task.tid())]
@@ -167,7 +168,7 @@ pub(super) fn owner(task: &TaskRef<'_>) -> Owner {
     Owner::from(&task.describe())
 }
 
-/// Returns the description of another task of an event.
+/// Returns the description of a task that is not the owner of an event, such as the waker.
 #[inline(always)]
 pub(super) fn actor(task: &TaskRef<'_>) -> Actor {
     Actor {
@@ -177,8 +178,8 @@ pub(super) fn actor(task: &TaskRef<'_>) -> Actor {
     }
 }
 
-/// Returns the description of another task of an event; an idle task is called `idle`, without its
-/// CPU.
+/// Returns the description of a task that is not the owner; an idle task is named `idle`, without
+/// its CPU.
 #[inline(always)]
 pub(super) fn actor_or_idle(task: &TaskRef<'_>) -> Actor {
     const IDLE: u64 = u64::from_le_bytes(*b"idle\0\0\0\0");
@@ -189,7 +190,7 @@ pub(super) fn actor_or_idle(task: &TaskRef<'_>) -> Actor {
     actor
 }
 
-/// Returns the CPU of a task, and its priority.
+/// Returns the given CPU with the priority and the policy of a task.
 #[inline(always)]
 pub(super) fn place(task: &TaskRef<'_>, cpu: u32) -> Place {
     Place {
@@ -199,7 +200,8 @@ pub(super) fn place(task: &TaskRef<'_>, cpu: u32) -> Place {
     }
 }
 
-/// Whether an alert may be raised about this task; a refusal is counted. Any context.
+/// Whether an alert may be raised about this task. Counts, and returns `false` for, a reader of
+/// alerts. Any context.
 pub(super) fn is_reported<const K: usize, const D: usize>(
     core: &Core<K, D>,
     guard: &Guard,
@@ -221,8 +223,8 @@ pub(super) fn reported<const K: usize, const D: usize>(
     is_reported(core, &guard, &details.owner).then_some(details)
 }
 
-/// Raises the alert of an end, with the stack of its task if there is one, unless the task is a
-/// reader of alerts. Any context.
+/// Raises the alert for the late end of an event, with the given stack, unless its task is a reader
+/// of alerts. Any context.
 #[cold]
 pub(super) fn raise<const K: usize, const D: usize>(
     core: &Core<K, D>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `tree`: from an interrupt or a timer to the task that it makes run.
+//! `tree`: the wake chain from an interrupt or a timer to the task that runs because of it.
 //!
 //! ```text
 //!   interrupt, timer     handler     softirq     thread        task woken     switched in
@@ -14,19 +14,20 @@
 //!
 //! - the current activity of a CPU, and the softirqs that it has raised, in per-CPU words
 //!   (`percpu`);
-//! - a task that was woken on such a chain, and runs, as an event of the engine whose key is the
-//!   task's address: a task has at most one tip, or two while one is in doubt (`tips`, `wakings`,
-//!   `switches`, `doubts`);
+//! - a task that was woken on such a chain, or runs on one, as an event of the engine whose key is
+//!   the task's address: a task has at most one tip, or two while one is in doubt (`tips`,
+//!   `wakings`, `switches`, `doubts`);
 //! - a work item that was queued on such a chain, and a function that is queued for another CPU, by
 //!   their addresses (`deferred`).
 //!
-//! The chain travels with the tip; a branch copies it. It becomes text only when it is read. The sum
-//! of its steps is the delay, exactly (`chain`).
+//! The chain moves with the tip; a branch copies the chain. It becomes text only when it is read.
+//! Its steps add up exactly to the delay (`chain`).
 //!
-//! Kernel threads are hops: the chain goes on from a kernel thread that runs on it. It ends with
-//! the first user-space task, the *target*, to which the filter applies. A tip that reaches no
-//! target ends with the work of its thread, and is counted as `gone`. With `end=work` the target's
-//! chain goes on under a cookie, from `begin` to `done` (`work`).
+//! Kernel threads are hops: the chain continues through a kernel thread. It ends with the first
+//! user-space task, the *target*, to which the filter applies; with `kthreads=1`, a kernel thread
+//! may be the target, too. A tip that reaches no target ends with the work of its thread, and is
+//! counted as `gone`. With `end=work`, the target's chain continues under a cookie, from `begin` to
+//! `done` (`work`).
 //!
 //! # Contexts
 //!
@@ -98,7 +99,7 @@ const USER: u64 = 1;
 const BLOCKED: u64 = 2;
 const WORK: u64 = 3;
 
-/// The names of origins, with the numbers of [`Origin`].
+/// The names of origins, with their numbers in [`Origin`].
 const ORIGINS: [(&str, u16); 5] = [
     ("irq", Origin::Irq as u16),
     ("vector", Origin::Vector as u16),
@@ -270,18 +271,18 @@ pub(crate) static KIND: Kind = Kind {
 
 const _: () = assert!(chain::STEPS <= OWN_TAIL && chain::SPLIT < DETAIL);
 
-/// The tracker's own counters, after the common one.
+/// The tracker's own counters, after `readers`.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Further causes of a wakeup or raise that was already in flight.
     Merged = 1,
-    /// Wakings, raises, works or calls in an interrupt that has no tracepoint, if the last handler
-    /// seen has already returned (`CpuState::is_stale`).
+    /// Wakings, raises, work items or calls in an interrupt that has no tracepoint, if the last
+    /// handler seen has already returned (`CpuState::is_stale`).
     Stale = 2,
     /// Wakings of tasks that turned out to be awake; also in `gone`.
     Awake = 3,
-    /// Chains that were late at their end and lack steps for want of room; also if the alert was
-    /// suppressed.
+    /// Chains of reported tasks that ended late and lack steps for want of room, even if the alert
+    /// is lost.
     Shortened = 4,
     /// Softirqs that were not followed: too many at once on a CPU.
     Unserved = 5,
@@ -335,7 +336,7 @@ fn owner(data: &Data) -> Owner {
     Owner::from_words([o0, o1, o2])
 }
 
-/// Returns the chain in an event's data, with the notes made into steps.
+/// Returns the chain in an event's data, with its notes converted to steps.
 fn settled(data: &Data) -> Chain {
     let [_, _, _, rest @ ..] = *data;
     let (chain, notes) = rest.split_at(chain::WORDS);
@@ -361,7 +362,8 @@ fn with_chain(data: &Data, chain: &Chain) -> Data {
 fn settle(late: &mut Late<1, DATA>) {
     let chain = settled(&late.data);
     late.data = with_chain(&late.data, &chain);
-    // The clock was read before the copy was made, and on another CPU.
+    // The clock was read before the copy was made, and on another CPU: the chain may already be
+    // longer.
     let so_far = chain.last().saturating_sub(late.start);
     late.delay = late.delay.max(so_far);
 }
@@ -401,7 +403,7 @@ impl Choice for Probes {
         let halves = self.core.halves(ORIGIN);
         let is_origin = match timing {
             Timing::Exact => !self.is_origin_chosen() || is_listed(halves, Origin::Timer as u16),
-            // Late by design, so only on request.
+            // Wheel timers are late by design, so they are origins only on request.
             Timing::Tick => is_named(halves, Origin::Wheel as u16),
             Timing::Any => false,
         };

@@ -12,15 +12,16 @@
 //! first time (`sched_wakeup_new`), and ends when that task is switched in. The key is the task,
 //! the *wakee*; the filter applies to it, not to the waker.
 //!
-//! Not every `sched_waking` starts a wait. A task that has announced a sleep, but still runs, is
+//! Not every `sched_waking` starts a wait. A task that is about to sleep, but still runs, may be
 //! woken too, and continues without having waited:
 //!
-//! - a task that wakes itself, or is woken by an interrupt on top of it, is seen to be awake;
-//! - a task that runs elsewhere may be about to be switched out on its CPU, and must then be woken
+//! - a task that wakes itself, or is woken by an interrupt on top of it, is known to be awake: no
+//!   event starts;
+//! - a task that runs on another CPU may be about to be switched out there, and must then be woken
 //!   by this waker. So the event starts, and is dropped (`gone`, `awake`) if the task turns out to
-//!   run on: it is switched out while runnable, that is, without having gone to sleep, or it exits.
-//!   If it does go to sleep and is woken again, that waking counts (`replaced`). Until then such an
-//!   event does not time out.
+//!   have continued: it is switched out while runnable, that is, without having gone to sleep, or
+//!   it exits. If the task does go to sleep and is woken again, that waking starts the event
+//!   (`replaced`). Until then the event does not time out.
 //!
 //! # Contexts
 //!
@@ -77,7 +78,7 @@ tracker! {
     }
 }
 
-/// The tracker's own counters, after the common one.
+/// The tracker's own counters, after `readers`.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Wakings of tasks that had not gone to sleep; also in `gone`.
@@ -93,7 +94,8 @@ impl sched::Observer for Probes {
         let engine = self.core.engine();
         TaskRef::with_current(|current| {
             if current.is(&wakee) {
-                // The task keeps running, in spite of its state. Not an attempt: no wait begins.
+                // The task keeps running, in spite of its state. Not counted as an attempt: no wait
+                // starts.
                 return;
             }
             let cpu = wakee.cpu();
@@ -125,7 +127,7 @@ impl sched::Observer for Probes {
         }
         self.end(guard, &tasks::key(&next), move |alert| {
             alert.prev = tasks::actor(&prev);
-            // The task is on this CPU, until the switch is done.
+            // `prev` is on this CPU until the switch is done.
             alert.migrated = alert.target != prev.cpu();
         });
     }

@@ -11,24 +11,25 @@
 //!                            |<------- delay ------->|             part=running
 //! ```
 //!
-//! A work is queued at most once at a time, but it may be queued again as soon as it runs, and its
-//! memory may be freed, and used for another work, as soon as its function has been called. So an
-//! event has two keys in its life, of two words each. While the work waits, the key is its address,
-//! which only one waiting work has. While it runs, the key is its address and the task that runs
-//! it, which is known at the end without access to the work. The start of the work gives the event
-//! its new key ([`Engine::rename`](crate::engine::Engine::rename)).
+//! A work item is queued at most once at a time, but it may be queued again as soon as it runs.
+//! Once its function has been called, its memory may also be freed and used for another work item.
+//! So an event has two keys in its life, of two words each. While the work waits, the key is its
+//! address, which only one waiting work item has. While it runs, the key is its address and the
+//! task that runs it, which is known at the end without access to the work. At the start of the
+//! work, the event gets its second key ([`Engine::rename`](crate::engine::Engine::rename)).
 //!
-//! A work that is queued again *while* it waits, by mod_delayed_work(), has been waiting since it
-//! was first queued. That function takes the work off its list and queues it, all in one call: the
-//! work is marked when the call starts, and if a marked work is queued its event continues
-//! unchanged ([`Requeued`]).
+//! A work item that is queued again *while* it waits, by mod_delayed_work(), has been waiting since
+//! it was first queued. That function takes the work off its list and queues it again, all in one
+//! call. The work is marked when the call starts; if a marked work item is queued, its event
+//! continues unchanged ([`Requeued`]).
 //!
-//! The cancellation of a waiting work is not seen: there is no tracepoint. Its event is `replaced`
-//! when a work at this address is queued again. Until then it does not time out, and is shown as
-//! cancelled: for that, the work's memory is read, to see whether it holds a waiting work with this
-//! function, without assuming that it still is a work.
+//! The cancellation of a waiting work item has no tracepoint. Its event is `replaced` when a work
+//! item at this address is queued again. Until then the event does not time out, and is shown as
+//! cancelled. To detect a cancellation, we read the memory at the work's address and check whether
+//! it looks like a waiting work item with this function; the memory may have been reused.
 //!
-//! The owner of an event is the worker, once there is one: its stack shows why the work takes long.
+//! The owner of an event is the worker, once there is one: its stack shows why the work takes
+//! so long.
 //!
 //! # Contexts
 //!
@@ -95,12 +96,12 @@ tracker! {
         const NO_USER_STACK: &str = "a worker of the kernel has no stack in user space";
 
         const LABELS: labels::Rules = labels::Rules {
-            // Times before the end.
+            // In an event these are timestamps; they become durations only at its end.
             excluded: &["queued", "running"],
             ..labels::Rules::ALL
         };
 
-        // If works write to a terminal, each alert would raise the next.
+        // If work items write the alerts to a terminal, each alert would otherwise raise the next.
         const IS_OF_TASKS: bool = true;
 
         fn suspect(detail: &Detail, _: Owner) -> Owner {
@@ -143,8 +144,8 @@ impl Detail {
         record::known(data)
     }
 
-    /// Notes that the current task runs the work now. Returns that task; none for a softirq on top
-    /// of it.
+    /// Notes that the current task starts to run the work. Returns that task, or no task in a
+    /// softirq on top of it.
     fn start(&mut self, guard: &Guard, now: u64) -> Owner {
         self.running = now;
         self.running_now = true;
@@ -167,20 +168,20 @@ impl Detail {
     }
 }
 
-/// The tracker's own counters, after the common one.
+/// The tracker's own counters, after `readers`.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Works that were started, but not seen to be queued.
+    /// Work items that were started, but whose queueing was missed.
     Unqueued = 1,
-    /// Works that were queued again while they waited.
+    /// Work items that were queued again while they waited.
     Requeued = 2,
 }
 
-/// The works that are being queued again while they wait: marked from the call of the function that
-/// does this until it queues them, microseconds later.
+/// Work items that are being queued again while they wait. An item is marked from the call of
+/// mod_delayed_work() until that call queues it, microseconds later.
 ///
-/// Each has a slot by its address. Of two works that share a slot and are queued again at the same
-/// time, the first is forgotten, and is `replaced`.
+/// The address of a work item selects its slot. If two items that share a slot are queued again at
+/// the same time, the mark of the first is lost, and its event is `replaced`.
 pub(crate) struct Requeued([Atomic<u64>; Self::PLACES]);
 
 impl Requeued {
@@ -188,18 +189,18 @@ impl Requeued {
 
     #[inline(always)]
     fn place(&self, work: u64) -> &Atomic<u64> {
-        // Most works are in objects of 128 bytes or more.
+        // Most work items are in objects of 128 bytes or more.
         &self.0[(work >> 7) as usize % Self::PLACES]
     }
 
-    /// Marks a work that is about to be queued again.
+    /// Marks a work item that is about to be queued again.
     fn mark(&self, work: u64) {
         // Relaxed: the task that marks it also queues it, in the same call; the mark orders nothing
         // else.
         self.place(work).store(work, Relaxed);
     }
 
-    /// Clears the mark of a work that is queued; returns whether it was marked.
+    /// Clears the mark of a work item that is queued; returns whether it was marked.
     #[inline(always)]
     fn take(&self, work: u64) -> bool {
         // Relaxed: as in `mark`.
@@ -217,19 +218,19 @@ impl probed::Own for Requeued {
     }
 }
 
-/// Returns the key of a waiting work.
+/// Returns the key of a waiting work item.
 fn waiting(work: u64) -> [u64; 2] {
     [work, 0]
 }
 
-/// Returns the key of a running work, in the current task.
+/// Returns the key of a work item that the current task runs.
 fn running(work: u64) -> [u64; 2] {
     [work, task::current_address()]
 }
 
 impl workqueue::Observer for Probes {
     fn queued(&self, guard: &Guard, work: &Work<'_>, queue: &Queue<'_>) {
-        // The work belongs to another part.
+        // The wait is not measured.
         if self.core.value(PARAM_PART) == RUNNING {
             return;
         }
@@ -304,7 +305,8 @@ impl workqueue::Observer for Probes {
         }
         let guard = Kernel::guard();
         let known = self.end(&guard, &running(work), |_| ());
-        // For other parts, the start of the work has already counted it as unknown.
+        // With `part=all`, a work item without an event was already counted as `unqueued` when it
+        // started.
         if !known && self.core.value(PARAM_PART) == RUNNING {
             self.core.engine().unmatched(&guard);
         }
@@ -316,8 +318,8 @@ impl workqueue::Observer for Probes {
 }
 
 impl Probes {
-    /// Continues the event of a work that is queued again while it waits. Returns whether there is
-    /// one.
+    /// Continues the event of a work item that is queued again while it waits. Returns whether it
+    /// has one.
     #[cold]
     fn goes_on(&self, guard: &Guard, work: &Work<'_>) -> bool {
         let engine = self.core.engine();

@@ -2,16 +2,16 @@
 /*
  * lt_sample_c: tracks how long a function takes, from another module.
  *
- * The function is one of this module, lt_sample_work(). A kretprobe begins an
- * event when a thread enters it and ends the event when the thread returns; the
+ * The function, lt_sample_work(), is in this module. A kretprobe starts an event
+ * when a thread enters it and ends the event when the thread returns; the
  * key is the thread. A call that takes longer than 10 ms is reported, and a call
  * that has not returned after 100 ms is reported while it is still running.
  *
  *	insmod latency_tracker.ko
  *	insmod lt_sample_c.ko
- *	echo 20 > /sys/module/lt_sample_c/parameters/work	(20 ms)
  *	cat /proc/latency_tracker/sample_c/alerts &
- *	cat /sys/module/lt_sample_c/parameters/timeout
+ *	echo 20 > /sys/module/lt_sample_c/parameters/work	(20 ms)
+ *	cat /sys/module/lt_sample_c/parameters/threshold	(1 report)
  */
 #include <linux/delay.h>
 #include <linux/kprobes.h>
@@ -29,15 +29,15 @@ struct call {
 
 static struct latency_tracker *tracker;
 
-/* How often each reason was reported, and the contents of the last report. */
+/* The number of reports for each reason, and the contents of the last report. */
 static atomic_t reports[3];
 static u64 last_delay;
 static u32 last_tid;
 static u32 last_ms;
 
 /*
- * Runs where the event ends, here in the probe, or in a kernel thread if it
- * times out; it must not sleep. All pointers point to copies.
+ * Runs where the event ends (here, in the probe), or in a kernel thread if the
+ * event times out; must not sleep. All pointers point to copies.
  */
 static void late(const struct latency_tracker_report *report)
 {
@@ -51,7 +51,7 @@ static void late(const struct latency_tracker_report *report)
 
 static noinline __noclone void lt_sample_work(unsigned int ms)
 {
-	/* Not msleep(), which counts ticks: it is too short if they are late. */
+	/* Not msleep(): it counts ticks, and returns early if they are late. */
 	usleep_range(ms * USEC_PER_MSEC, (ms + 1) * USEC_PER_MSEC);
 }
 
@@ -69,7 +69,7 @@ static int leave(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
 	u32 tid = current->pid;
 
-	/* -ENOENT if it was entered before the probe was registered. */
+	/* -ENOENT if the call began before the probe was registered. */
 	latency_tracker_event_out(tracker, &tid, sizeof(tid), 0);
 	return 0;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Marks work for latency-tracker, in Python: each line of the input is a job, whose cookie is its number.
+"""Marks work for latency-tracker, in Python. Each input line is a job; its cookie has the line number.
 
 usage: job.py [INSTANCE] <FILE     e.g. seq 3 | job.py
 
@@ -16,7 +16,7 @@ DIR = "/proc/latency_tracker"
 
 
 class Marks:
-    """Where work is marked: for all instances that wait for it, or for one."""
+    """The files where work is marked, for all instances that wait for work, or for one."""
 
     def __init__(self, instance=None):
         paths = [f"{instance}/work"] if instance else ["work_begin", "work_done"]
@@ -38,7 +38,7 @@ class Marks:
 
     @contextlib.contextmanager
     def work(self, cookie):
-        """What is done inside is work with this cookie."""
+        """Marks the body of a `with` statement as work with this cookie."""
         self._mark(0, cookie)
         try:
             yield

@@ -14,7 +14,7 @@ set -eu
 cookie=$1
 shift
 
-# mark FILE: mark the work with one write(2), in a subshell, since some shells end when a file
+# mark FILE: marks the work with one write(2), in a subshell, since some shells exit when a file
 # cannot be opened.
 mark() { (printf '%s\n' "$cookie" >"/proc/latency_tracker/$1") 2>/dev/null || :; }
 

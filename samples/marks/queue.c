@@ -2,9 +2,9 @@
 /*
  * Marks its work for latency-tracker, in C.
  *
- * A listener waits for lines, and leaves each in a queue of one place; a worker
- * takes it from there, and is done with it after 50 ms. In between, nothing but
- * the cookie identifies the work: here, its number.
+ * A listener reads lines and puts each into a queue with one slot; a worker
+ * takes it from there and finishes it after 50 ms. In between, only the cookie,
+ * which has the number of the job, identifies the work.
  *
  *	latency-tracker start job tree end=work threshold=20ms
  *	cc -Iinclude -pthread -o queue (this file)
@@ -27,7 +27,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned long waiting;	/* the number of the job in the queue, or 0 */
 static bool at_end;
 
-/* mark: marks a job, and says so if that is refused: the job is done anyway. */
+/* Marks a job. A refused mark is reported; the job is done anyway. */
 static void mark(int (*how)(const struct latency_tracker_work *work,
 			    const void *cookie, size_t len),
 		 unsigned long job)

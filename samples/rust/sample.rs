@@ -2,9 +2,10 @@
 
 //! lt_sample_rust: tracks how long a function takes, from a Rust module.
 //!
-//! The function is in this module: [`work`], which a work item calls when the module is loaded. It
-//! begins an event, whose key is its thread, and ends it. A call that takes longer than 10 ms is
-//! reported; a second event has its own timeout, and is ended by reference.
+//! The function is [`Sample::work`], which this module calls when it is loaded. The function starts
+//! an event, whose key is the number of the call, and ends it. A call that takes longer than 10 ms
+//! is reported. [`Sample::work_held`] starts a second event, with its own timeout, and ends it by
+//! reference.
 //!
 //! ```text
 //!   insmod latency_tracker.ko
@@ -38,7 +39,7 @@ module! {
 
 const NSEC_PER_MSEC: u64 = 1_000_000;
 
-/// Receives the reports; only counts them, since this may be any context.
+/// Receives the reports; only counts them, since it may run in any context.
 struct Reports;
 
 /// Number of reports for each reason, and the sum of the milliseconds in the events' data.
@@ -80,7 +81,7 @@ impl Sample {
         let timeout = ms * NSEC_PER_MSEC / 2;
         let event = self.tracker.event_in_get(&key, &[ms], 0, timeout)?;
         fsleep(Delta::from_millis(ms as i64));
-        // A second lookup finds the same event.
+        // A lookup by key finds the same event.
         let found = self.tracker.lookup(&key)?;
         assert_same(found.start() == event.start() && found.data() == [ms])?;
         event.end(1)?;

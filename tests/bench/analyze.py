@@ -6,7 +6,7 @@ usage: analyze.py LATENCY-TRACKER TRACE DIRECTORY ROUNDS [PREFIX]
 
 The path is that of the thread that ran the most. In DIRECTORY the first part of each stream becomes a shorter trace.
 The best round counts: processor time, user and system. A longer trace need not have a longer path. So the path is also
-requested for the first second of the trace alone, where it is the same in each part: then only reading takes time.
+requested for the first second of the trace alone. It is the same in each part, so only reading takes more time.
 Prints `result` rows for report.py, their names with PREFIX.
 """
 
@@ -21,7 +21,7 @@ PARTS = 5
 
 
 def run(command):
-    """The processor time of a command in seconds, its peak memory in bytes, and its messages."""
+    """Returns the processor time of a command in seconds, its peak memory in bytes, and its messages."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -61,7 +61,7 @@ def shorten(trace, directory, part):
 
 
 def straight(points):
-    """R2 of the straight line that fits best."""
+    """Returns R2 of the line of best fit."""
     n = len(points)
     mean_x = sum(x for x, _ in points) / n
     mean_y = sum(y for _, y in points) / n
@@ -88,10 +88,10 @@ def main():
         points.append((events, took))
         second, _, _ = min(run(path + ["--from", "+0s", "--to", "+1s"]) for _ in range(int(rounds)))
         read.append((events, second))
-        # for the log
+        # only for the log
         print(f"part {part}: {events} events, {took:.3f} s, of the path of a second {second:.3f} s")
     shutil.rmtree(directory)
-    # of the whole trace, which is the last
+    # the whole trace, which is the last part
     print(f"result {prefix}path {size // 1_000_000} {int(took * 1e9)} {size}")
     print(f"result {prefix}space {size // 1_000_000} {space} {size}")
     print(f"result {prefix}bent 0 {1 - straight(points):.6f} 1")

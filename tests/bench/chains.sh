@@ -48,8 +48,9 @@ run() {
 	echo "time $1_$2 $(($(busy) - before))" | tee -a /tmp/runs
 }
 
-# compare LOAD: the ratios of its rounds. With confidence 0.95 the median lies between the k-th smallest and the k-th
-# greatest of n, whatever the distribution, if as many of n coins show less than k heads or tails in 1 of 20 cases.
+# compare LOAD: print the ratios of its rounds. With confidence 0.95 the median lies between the k-th smallest and the
+# k-th greatest of n, whatever the distribution, if fewer than k of n coins show heads, or tails, with a probability of
+# at most 0.05.
 compare() {
 	awk -v load="$1" '
 		$1 == "time" && split($2, name, "_") && name[1] == load { took[name[2], ++runs[name[2]]] = $3 }
@@ -113,7 +114,7 @@ ip netns exec inner chrt --fifo 1 iperf3 --server >/dev/null &
 server=$!
 sleep 1
 for load in hackbench iperf3 fio; do
-	# The first run of everything is slow.
+	# Warm up: the first run of anything is slow.
 	run $load warm
 	run $load warm
 	round=0

@@ -7,8 +7,9 @@
 # usage: hackbench.sh ROUNDS LOOPS
 #
 # The contenders take turns in each round: no tracer, our `wakeup` and `offcpu`, the three variants
-# of the BPF programs of sched.bpf.c, and hist triggers of ftrace. All see every wait, and none
-# reports any. The machine's clock is the number of instructions executed, and it has one processor.
+# of the BPF programs of sched.bpf.c, and hist triggers of ftrace. Every tracer sees
+# all waits (hist triggers: all but the first wakeup of a new task), and none reports any. The
+# machine has one processor, and its clock counts executed instructions.
 #
 # hackbench runs at a real-time priority over sockets that hold only a few messages. So the number
 # of task switches is the same for each contender, and different decisions of the scheduler do not
@@ -59,8 +60,8 @@ bpf() {
 	echo "count bpf_$1 $(sed -n 's/delays //p' /tmp/out) $(sed -n 's/lost //p' /tmp/out)" >>/tmp/runs
 }
 
-# The hist triggers for these waits, one per line: an event and its trigger. (Only sleeping tasks are woken: there is no
-# second start of one variable.)
+# The hist triggers for these waits, one per line: an event and its trigger. (A task is woken
+# only while it sleeps, so its variable is never set twice before it is read.)
 cat >/tmp/triggers <<'END'
 sched/sched_waking keys=pid:woken=common_timestamp
 sched/sched_switch keys=prev_pid:left=common_timestamp if prev_pid != 0
@@ -70,7 +71,7 @@ synthetic/lt_wakeup keys=lat.log2
 synthetic/lt_offcpu keys=off.log2
 END
 
-# triggers: set them. no_triggers: remove them, the last first.
+# triggers: set the triggers. no_triggers: remove them, the last one first.
 triggers() { while read -r event trigger; do echo "hist:$trigger" >>"$events/$event/trigger"; done </tmp/triggers; }
 no_triggers() {
 	sed '1!G; h; $!d' /tmp/triggers |
@@ -95,7 +96,7 @@ hist() {
 echo 4608 >/proc/sys/net/core/wmem_default
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 insmod /lt/latency_tracker.ko
-# The first run of everything is slow.
+# Warm up: the first run of anything is slow.
 run warm
 run warm
 round=0

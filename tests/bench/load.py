@@ -25,13 +25,13 @@ UUID = bytes(range(16))
 
 
 def number(bits, **more):
-    """An integer."""
+    """Returns the type of an integer."""
     kind = "fixed-length-signed-integer" if more.pop("signed", False) else "fixed-length-unsigned-integer"
     return {"type": kind, "length": bits, "alignment": 8, "byte-order": "little-endian", **more}
 
 
 def structure(**members):
-    """A structure of these fields."""
+    """Returns the type of a structure of these fields."""
     return {"type": "structure", "member-classes": [{"name": n, "field-class": c} for n, c in members.items()]}
 
 
@@ -55,7 +55,7 @@ SWITCH, WAKING, READ, READ_END, WRITE, WRITE_END, TIMER, TIMER_END, SOFTIRQ, SOF
 
 
 def metadata():
-    """Its text."""
+    """Returns the text of the metadata."""
     stamp = "default-clock-timestamp"
     fragments = [
         {"type": "preamble", "version": 2, "uuid": list(UUID)},
@@ -105,7 +105,7 @@ class Cpu:
         self.now += random.randrange(200, 3000)
 
     def close(self):
-        """Ends the packet."""
+        """Ends and writes the packet."""
         head = struct.pack("<I16sIQ6QI", 0xc1fc1fc1, UUID, 0, self.index, self.begin, self.now, 8 * self.size,
                            8 * PACKET, self.sequence, 0, self.index)
         self.file.write((head + b"".join(self.packet)).ljust(PACKET, b"\0"))
@@ -190,7 +190,7 @@ class Load:
 
 
 def main():
-    """See above."""
+    """Runs the program; the head of this file describes it."""
     directory, size = os.path.join(sys.argv[1], "kernel"), int(sys.argv[2]) * 1_000_000
     random.seed(1)
     os.makedirs(directory)

@@ -42,7 +42,7 @@ import time
 
 LT = "/proc/latency_tracker"
 NULLB = "/sys/kernel/config/nullb"
-# load: its trackers, and the BPF programs that do the same as the last of them (loader, object)
+# load: its trackers, and the object with the BPF programs that do the same as the last tracker
 CONTENDERS = {
     "hackbench": (("wakeup", "offcpu", "tree", "wakeup+offcpu"), "sched-facts.bpf.o"),
     "fio": (("block", "irq", "io", "tree"), "chain.bpf.o"),
@@ -58,8 +58,8 @@ LTTNG = {
 
 
 def call(*words):
-    """Runs a command; its output is shown if it fails."""
-    # Its children end with it, if this ends early.
+    """Runs a command. If it fails, ends the program with its output."""
+    # If this program ends early, the command and its children are killed.
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0)
     try:
         said, _ = process.communicate()
@@ -77,13 +77,13 @@ def attempt(*words):
 
 
 def control(line):
-    """A line for the module."""
+    """Writes a line to the module's control file."""
     with open(f"{LT}/control", "w", encoding="ascii") as file:
         file.write(line + "\n")
 
 
 def write(path, value):
-    """A setting of the kernel."""
+    """Writes a setting of the kernel."""
     with open(path, "w", encoding="ascii") as file:
         file.write(value)
 
@@ -96,7 +96,7 @@ class Soak:
         time.sleep(0.5)
 
     def now(self):
-        """Instructions so far."""
+        """Returns the number of instructions so far."""
         with open("/proc/timer_list", encoding="ascii") as file:
             now = next(int(line.split()[2]) for line in file if line.startswith("now at"))
         with open("/dev/shm/soak", "rb") as file:
@@ -109,18 +109,18 @@ class Soak:
 
 
 class Wall:
-    """Nanoseconds."""
+    """Measures nanoseconds."""
 
     def now(self):
-        """Nanoseconds since an arbitrary time."""
+        """Returns nanoseconds since an arbitrary time."""
         return time.monotonic_ns()
 
     def end(self):
-        """Holds nothing."""
+        """Does nothing: there is nothing to release."""
 
 
 class Loads:
-    """The four loads: `prepare` once, then run by name; `end` puts everything back."""
+    """The four loads: `prepare` sets them up, `run` runs one by name, and `end` restores everything."""
 
     def __init__(self, small, names):
         self.large = not small
@@ -128,7 +128,7 @@ class Loads:
         self.undo = []
 
     def prepare(self):
-        """What the loads need."""
+        """Sets up what the loads need."""
         if {"fio", "oltp"} & set(self.names):
             call("modprobe", "null_blk", "nr_devices=0")
             if not os.path.isdir(NULLB):
@@ -168,7 +168,7 @@ class Loads:
             time.sleep(1)
 
     def disk(self, name):
-        """A disk in memory, whose requests take 50 us."""
+        """Makes a disk in memory, whose requests take 50 us."""
         place = f"{NULLB}/{name}"
         os.mkdir(place)
         self.undo.append(lambda: (write(f"{place}/power", "0"), os.rmdir(place)))
@@ -191,23 +191,23 @@ class Loads:
         getattr(self, name)()
 
     def hackbench(self):
-        """At a real-time priority, where tasks switch as often with each contender."""
+        """Sends messages; if small, at a real-time priority, so that tasks switch equally often with each contender."""
         first = ("hackbench", "--process") if self.large else ("chrt", "--fifo", "1", "hackbench", "--process", "--fds", "4")
         call(*first, *(("--groups", "10", "--loops", "10000") if self.large else ("--groups", "2", "--loops", "400")))
 
     def fio(self):
-        """Reads of a page, one at a time."""
+        """Reads single pages, one at a time."""
         call("fio", "--readonly", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=1", "--size=4m",
              f"--number_ios={200000 if self.large else 1500}", "--norandommap", "--io_size=10g", "--name=lt",
              "--filename=/dev/lt_fio")
 
     def iperf3(self):
-        """A stream of TCP, or packets at a rate that leaves time."""
+        """Sends a TCP stream or, if small, packets at a rate that leaves idle time."""
         call("iperf3", "--client", "10.9.0.2",
              *(("--bytes", "20G") if self.large else ("--udp", "--length", "1400", "--bitrate", "40M", "--bytes", "2M")))
 
     def oltp(self):
-        """Transactions, the same in each run."""
+        """Makes transactions, the same in each run."""
         dice = random.Random(1)
         run = self.base.execute
         for _ in range(50000 if self.large else 150):
@@ -224,13 +224,13 @@ class Loads:
 
 
 class Ours:
-    """Instances of trackers, or the module alone, without one."""
+    """Instances of trackers, or the module without an instance."""
 
     def __init__(self, trackers, late):
         self.trackers, self.late = trackers, late
 
     def begin(self):
-        """Loads the module, makes the instances."""
+        """Loads the module and creates the instances."""
         if os.path.exists("/lt/latency_tracker.ko"):
             call("insmod", "/lt/latency_tracker.ko")
         else:
@@ -239,7 +239,7 @@ class Ours:
             control(f"lt_{tracker} {tracker} threshold={'0' if self.late else '3600s'}")
 
     def end(self):
-        """(events, lost)"""
+        """Removes the instances and the module; returns (events, lost)."""
         events = lost = 0
         for tracker in self.trackers:
             control(f"lt_{tracker} {tracker} enabled=0")
@@ -252,7 +252,7 @@ class Ours:
         return (events, lost) if self.trackers else ("-", "-")
 
     def abandon(self):
-        """Its instances go with it."""
+        """Removes the module, and its instances with it."""
         attempt("rmmod", "latency_tracker")
 
 
@@ -264,7 +264,7 @@ class Bpf:
         self.process = None
 
     def begin(self):
-        """Attaches them."""
+        """Attaches the programs."""
         place = os.environ.get("LT_BENCH", "/lt")
         self.process = subprocess.Popen([f"{place}/bench-sched", f"{place}/{self.programs}"],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -272,26 +272,26 @@ class Bpf:
             sys.exit(f"overhead: {self.programs} cannot be attached")
 
     def end(self):
-        """(events, lost)"""
+        """Ends the loader; returns (events, lost)."""
         said, _ = self.process.communicate()
         counts = dict(line.split() for line in said.splitlines())
         return counts["delays"], counts["lost"]
 
     def abandon(self):
-        """The kernel detaches them as the loader ends."""
+        """Kills the loader; the kernel then detaches the programs."""
         if self.process:
             self.process.kill()
             self.process.wait()
 
 
 class Lttng:
-    """A session whose buffers are overwritten."""
+    """A session of LTTng whose buffers are overwritten."""
 
     def __init__(self, what):
         self.what = what
 
     def begin(self):
-        """Starts it; its daemon stays."""
+        """Starts the session; its daemon stays."""
         call("lttng", "create", "--snapshot", "lt_overhead", "--output=/tmp/lt-overhead")
         call("lttng", "enable-event", *self.what)
         call("lttng", "start")
@@ -302,7 +302,7 @@ class Lttng:
         return "-", "-"
 
     def abandon(self):
-        """Its buffers are removed."""
+        """Ends the session, which removes its buffers."""
         attempt("lttng", "--no-sessiond", "destroy", "lt_overhead")
 
 
@@ -321,18 +321,18 @@ class Absent:
     """No tracer."""
 
     def begin(self):
-        """Nothing."""
+        """Does nothing."""
 
     def end(self):
-        """Nothing."""
+        """Does nothing."""
         return "-", "-"
 
     def abandon(self):
-        """Nothing."""
+        """Does nothing."""
 
 
 def turn(contender, loads, load, clock):
-    """What the load costs, what the contender has measured and lost. If anything fails, the contender is removed."""
+    """Returns the load's cost, and what the contender measured and lost. If anything fails, removes the contender."""
     try:
         contender.begin()
         before = clock.now()
@@ -358,7 +358,7 @@ def catch_signals():
 
 
 def contenders(load):
-    """name: contender"""
+    """Returns {name: contender} for a load."""
     trackers, programs = CONTENDERS[load]
     found = {"absent": Absent(), "idle": Ours((), False)}
     for tracker in trackers:
@@ -399,7 +399,7 @@ def main():
         loads.prepare()
         for load in names:
             mine = {name: it for name, it in contenders(load).items() if not wanted or name in wanted | {"absent"}}
-            # the first run of everything is slow
+            # warm up: the first run of anything is slow
             for contender in mine.values():
                 turn(contender, loads, load, clock)
             for number in range(options.rounds):

@@ -23,7 +23,7 @@ COLOURS = {"absent": "#888888", "idle": "#888888", "bpf": "#b8860b", "lttng": "#
 
 
 def parse(lines):
-    """{load: {contender: [(cost, events, lost) of each round]}}"""
+    """Returns {load: {contender: [(cost, events, lost) of each round]}}"""
     found = {}
     for line in lines:
         words = line.split()
@@ -38,7 +38,7 @@ def parse(lines):
 
 
 def confidence(rounds):
-    """(k, c): with confidence c >= 0.95 the median lies between the k-th smallest and the k-th greatest figure."""
+    """Returns (k, c): with confidence c >= 0.95, the median is between the k-th smallest and k-th greatest figure."""
     def outside(k):
         return 2 * sum(math.comb(rounds, i) for i in range(k)) / 2 ** rounds
     best = max((k for k in range(1, rounds // 2 + 1) if outside(k) <= 0.05), default=0)
@@ -46,7 +46,7 @@ def confidence(rounds):
 
 
 def compare(found):
-    """A row for each load and contender."""
+    """Returns a row for each load and contender."""
     for load, contenders in found.items():
         if "absent" not in contenders:
             sys.exit(f"overhead_table: {load}: no run without a tracer")
@@ -75,7 +75,7 @@ def order(row):
 
 
 def show(rows, unit):
-    """The table, 80 columns at most."""
+    """Prints the table, 80 columns at most."""
     for load in dict.fromkeys(row["load"] for row in rows):
         mine = sorted((row for row in rows if row["load"] == load), key=order)
         print(f"{load}: {mine[0]['alone'] / 1e6:,.1f} million {unit} alone, {mine[0]['rounds']} rounds")
@@ -91,7 +91,7 @@ def show(rows, unit):
 
 
 def picture(rows):
-    """Bars, by load."""
+    """Draws bars, by load."""
     rows = sorted(rows, key=lambda row: (list(dict.fromkeys(r["load"] for r in rows)).index(row["load"]), order(row)))
     most = max([row["added"] for row in rows] + [row["high"] or 0 for row in rows] + [added for _, added in THESIS])
     left, width, step = 330, 560, 18

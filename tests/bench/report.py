@@ -154,7 +154,7 @@ ROWS = {
     ("native", "threads_ratio"): ("engine, threads / one thread:", 1.15),
 }
 
-# name: unit, where it is not the part's
+# name: its unit, if it differs from the part's
 UNITS = {
     **{f"{what}_{name}": "number" for what in ("delays", "lost")
        for name in ("ours", "bpf_facts", "bpf_hash", "bpf_storage", "hist")},
@@ -166,7 +166,7 @@ UNITS = {
     "load_bent": "ratio", "load_read_bent": "ratio",
 }
 
-# (name, name of the same with no probe attached, what): of all probes of a begin and its end, what they add
+# (name, name of its row without probes, what): the cost that all probes of a start and its end add
 ALONE = [
     *((f"{name}_{which}", f"no_{base}", f"{title}, {what}")
       for name, base, title in (("irq", "irq", "irq"), ("softirq", "softirq", "softirq"),
@@ -180,8 +180,8 @@ ALONE = [
     ("accept_other", "no_accept", "accept, a send of another socket"),
 ]
 
-# (name, the last part of the names of the same with no probe attached and with empty ones, what, goal): of all probes
-# together, what they add; and what they add to the calls of as many empty ones
+# (name, last part of the names of its rows without probes and with empty probes, what, goal): the cost that all
+# probes add together, and what they add to the calls of as many empty probes
 ALONE_TREE = [
     ("tree_irq", "irq", "tree, interrupt without waking", 80),
     ("tree_switch", "switch", "tree, switch of a task without tip", 45),
@@ -195,8 +195,8 @@ ALONE_TREE = [
     ("tree_timed_chain", "chain", "tree interference=1, irq to switch", None),
 ]
 
-# (part, name, unit, what, goal): a figure computed from others, by a function of value(part, name). That is the row
-# with the most live events, or with the fewest if min is given. Only if these parts ran.
+# (part, name, unit, what, goal): a figure computed from others, by a function of value(part, name). value() takes the
+# row with the most live events, or with the fewest if min is given. The figure exists only if these parts ran.
 RATIOS = [
     ("engine", "timeout_ratio", "ratio", "timeouts on / off", 1.08,
      lambda value: value("engine", "pair_timeout") / value("engine", "pair_no_timeout")),
@@ -250,7 +250,7 @@ RATIOS = [
 
 
 def parse(lines):
-    """Rows of the input, in its order."""
+    """Returns the rows of the input, in its order."""
     rows = []
     for line in lines:
         part, name, live, total, calls = line.split()
@@ -266,14 +266,14 @@ def parse(lines):
 
 
 def missing(rows):
-    """Described rows of a part that ran which are missing."""
+    """Returns the described rows that are missing, of parts that ran."""
     ran = {row["part"] for row in rows}
     came = {(row["part"], row["name"]) for row in rows}
     return [key for key in ROWS if key[0] in ran and key not in came]
 
 
 def ratios(rows):
-    """Figures derived from others, if these are present."""
+    """Returns the figures derived from others, if these are present."""
     values = {(row["part"], row["name"], row["live"]): row["value"] for row in rows}
 
     def value(part, name, choose=max):
@@ -292,7 +292,7 @@ def ratios(rows):
 
 
 def show(rows):
-    """The table, at most 80 columns wide."""
+    """Prints the table, at most 80 columns wide."""
     order = {key: at for at, key in enumerate(ROWS)}
     for part, (_, title) in PARTS.items():
         mine = [row for row in rows if row["part"] == part]

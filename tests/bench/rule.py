@@ -4,7 +4,7 @@
 
 usage: rule.py KNOWN ALERTS <TEXT     TEXT is the trace as `babeltrace2 --clock-cycles --no-delta` prints it
 
-It restates the rule of Trace Compass's critical path: a thread waited for the context in which it is woken. The
+It restates the rule of Trace Compass's critical path: a thread waited for the context in which it was woken. The
 interrupt or softirq of a timer means a timer, that of packets the network, and that of block requests a block device.
 The rule names no cause for other contexts, nor for a thread that waits for a processor. A thread that wakes another one
 is followed. Prints lines as `truth.py judge` does, with the part `rule`.
@@ -69,7 +69,7 @@ class Trace:
         self.open[tid] = (time, state)
 
     def path(self, tid, begin, end, chain=()):
-        """(thread, what it did, for how long) in that time."""
+        """Yields (thread, what it did, for how long) between begin and end."""
         for since, until, state, waker in self.states.get(tid, []):
             since, until = max(since, begin), min(until, end)
             if since >= until:

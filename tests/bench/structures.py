@@ -53,7 +53,7 @@ ROWS = {
 
 
 def show(rows, native):
-    """Instructions without those of the loop, its keys and calls; losses of 1,000 pairs; and time, if it was taken."""
+    """Prints instructions, without the loop, its keys and calls; losses of 1,000 pairs; and time, if measured."""
     values = {(row["name"], row["live"]): row["value"] for row in rows}
 
     def cost(kind, letter, live, loop):
@@ -84,7 +84,7 @@ def show(rows, native):
 
 
 def show_losses(values):
-    """What all CPUs lost, and what the CPU that lost most did."""
+    """Prints the losses of all CPUs, and of the CPU that lost most."""
     crowds = sorted({live for name, live in values if name.startswith("lost_")})
     columns = [(way, cpus) for cpus in crowds for way in ("", "_across")]
     if not columns:
@@ -102,7 +102,7 @@ def show_losses(values):
 
 
 def show_native(values):
-    """Nanoseconds, and the ratio to the engine's. Disturbances of the machine affect all runs of a round alike."""
+    """Prints nanoseconds, and the ratio to the engine's. Disturbances of the machine affect a whole round alike."""
     lives = sorted({live for name, live in values if name == "engine"})
     if not lives:
         return

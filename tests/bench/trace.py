@@ -21,7 +21,7 @@ PER_STREAM = 400_000  # bytes, and then to the end of the packet
 
 
 def seconds(command):
-    """The processor time of a command, and what it printed."""
+    """Returns the processor time of a command, and its output."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -37,7 +37,7 @@ def seconds(command):
 
 
 def cut(path, limit):
-    """The first packets of a stream of LTTng's kernel tracer, about `limit` bytes of them."""
+    """Returns the first packets of a stream of LTTng's kernel tracer, about `limit` bytes."""
     with open(path, "rb") as file:
         data = file.read(16 << 20)
     at = 0

@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/rust/{sys,engine,alert}
 
-# expect pass|refuse FILE: check the result for the code on stdin
+# expect pass|refuse FILE: check the result for the code on stdin, as if it were in FILE
 expect() {
 	local got=pass
 	cat >"$work/$2"

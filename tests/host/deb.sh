@@ -103,7 +103,7 @@ mkdir "$LT_BUILD/user-arm64"
 for name in latency-tracker-dkms latency-tracker-dev; do
 	cmp "$LT_BUILD"/deb{,-arm64}/"${name}_${version}_all.deb" || fail "$name differs between architectures"
 done
-# shown ARCHITECTURE: the fields and files of the package with the command, without those that differ.
+# shown ARCHITECTURE: print the fields and files of the command's package, except those that differ.
 shown() {
 	# shellcheck disable=SC2016 # the inner shell expands it
 	"$LT_TOP/scripts/in-tree" sh -euc '

@@ -23,7 +23,7 @@ mkdir -p "$kdir"/{rust,include/config}
 touch "$kdir"/{rust/libkernel.rmeta,Module.symvers}
 echo 1.2.3-mine >"$kdir/include/config/kernel.release"
 all=(CONFIG_MODULES=y CONFIG_RUST=y CONFIG_TRACEPOINTS=y)
-# refused VARIABLE TEXT: check that make refuses the kernel with TEXT, and leaves the empty cache empty.
+# refused VARIABLE TEXT: check that make refuses the kernel with TEXT, and creates no cache.
 refused() {
 	! XDG_CACHE_HOME=$work/cache LT_CACHE='' make -C "$LT_TOP" "$1=$kdir" >"$work/said" 2>&1 || fail "accepted the kernel instead of printing: $2"
 	grep -qF -- "$2" "$work/said" || fail "it does not say '$2': $(cat "$work/said")"

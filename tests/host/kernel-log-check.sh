@@ -9,7 +9,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# expect clean|bad LOG-LINE [TAINT]
+# expect clean|bad LOG-LINE [TAINT]: check the result for a log with this line, and for this taint
 expect() {
 	local got=clean
 	printf '[    1.0] an ordinary line\r\n[    2.0] %s\r\n' "$1" "$2" >"$work/console.log"

@@ -27,7 +27,7 @@ case $release in *-small) ;; *) fail "the kernel is called $release" ;; esac
 ours() {
 	"$LT_TOP/scripts/in-tree" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="$work/home" "$@"
 }
-# sets_up_nothing: nothing was written to what would be the cache.
+# sets_up_nothing: check that nothing was written to the place of the cache.
 sets_up_nothing() { [ ! -e "$work/home" ] || fail "it sets up $(find "$work/home")"; }
 
 # The module, as its users build it.
@@ -41,7 +41,7 @@ grep -qx '  left out, for want of options of this kernel: func net accept' "$wor
 for option in FPROBE NET INET; do grep -q "^  CONFIG_$option; menuconfig: ." "$work/said" || fail "no word of $option"; done
 assert_same "$(grep -c menuconfig "$work/said")" 3
 
-# wrong DIRECTORY TEXT: this KDIR is refused with one line.
+# wrong DIRECTORY TEXT: check that this KDIR is refused with one line.
 wrong() {
 	! ours make --no-print-directory -C "$LT_TOP" KDIR="$1" >"$work/said" 2>&1 || fail "accepted $1"
 	assert_same "$(grep -v '^make: \*\*\* ' "$work/said")" "build-module: $1: $2"
@@ -50,12 +50,12 @@ wrong() {
 wrong "$tree/nowhere" "there is no such directory"
 wrong "$tree/include" "no .config: this is not a kernel's build directory"
 wrong "$("$LT_TOP/scripts/kernel-tree" --source stock)" "no .config: this is not a kernel's build directory"
-# A kernel that was configured only.
+# A kernel that was configured but not built.
 mkdir -p "$work/linux"
 cp "$tree/.config" "$work/linux/"
 wrong "$work/linux" "include/config/kernel.release does not exist: build that kernel first"
 
-# The modules of the tests, of which this kernel has no use for some, and one with few trackers.
+# The modules of the tests, some of which this kernel cannot use, and a module with few trackers.
 "$LT_TOP/scripts/in-tree" "$LT_TOP/scripts/build-module" --tests "$tree"
 "$LT_TOP/scripts/in-tree" env LT_MODULE_OUT="$work/few" "$LT_TOP/scripts/build-module" "$tree" TRACKERS='wakeup irq'
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"

@@ -110,7 +110,7 @@ done
 for test in warned tainted crashed snapped; do
 	! grep -qE "^(AGAIN|FLAKY) vm/$test@" "$work/said" || { echo "$test ran again"; exit 1; }
 done
-# machines NAME: the machines in which the test ran.
+# machines NAME: print the machines in which the test ran.
 machines() { grep -lE "lt-test: $1 begins" "$work"/log/vm/{machine,again}-*/*/console.log | sort; }
 [ "$(machines leaving)" = "$(machines finding)" ] || { echo "these two did not share a machine"; exit 1; }
 [ "$(machines spoiling)" != "$(machines unspoilt)" ] || { echo "a spoilt machine went on"; exit 1; }
@@ -231,7 +231,7 @@ for wrong in tomorrow -1 12h "@$work/none" "@$work/said"; do
 	check "LT_DEADLINE=$wrong: expected seconds since the epoch, .* or @FILE"
 done
 
-# order NAME...: the tests start in this order.
+# order NAME...: check that the tests start in this order.
 order() {
 	run 0 --list
 	[ "$(xargs <"$work/said")" = "$*" ] || { echo "expected the order $*"; exit 1; }
@@ -261,7 +261,7 @@ if command -v git >/dev/null; then
 	ln -s "$top/scripts" "$top/tests" "$repository"
 	in_git() { git -C "$repository" -c user.name=runner -c user.email=runner@localhost "$@"; }
 	in_git init --quiet
-	# from_git NAME: the test that starts first, in this repository.
+	# from_git NAME: check that this test starts first in this repository.
 	from_git() {
 		(unset LT_TOUCHED LT_ROTATE; LT_TOP=$repository LT_TESTS=$work "$top/tests/run" --list) >"$work/said"
 		[ "$(head -n 1 "$work/said")" = "$1" ] || { cat "$work/said"; echo "$1 is not the first one"; exit 1; }

@@ -2,10 +2,11 @@
 /*
  * lt_api: each promise of include/latency_tracker.h, as another module sees it.
  *
- * It loads only if all tests pass, and the log names each. Parameters request
- * misbehaviour, and then no test runs: forget=1 is unloaded without destroying a
- * tracker, fail=1 fails to load without destroying it, and leak=1 uses a reference
- * that it has not returned in time. With only=NAME it runs that test alone.
+ * It loads only if all tests pass, and the log names each. A parameter requests
+ * misbehaviour instead of the tests: forget=1 unloads without destroying a
+ * tracker, fail=1 fails to load without destroying it, and leak=1 destroys it
+ * while it holds a reference, and then uses the reference. With only=NAME it runs
+ * that test alone.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>

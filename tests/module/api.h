@@ -7,7 +7,7 @@
 
 #include <latency_tracker.h>
 
-/* Notes a failed check, and continues: errors are passed from call to call. */
+/* Notes a failed check, and continues: the API accepts the error pointers that follow from it. */
 void check(bool holds, const char *what, const char *test, int line);
 
 #define CHECK(condition) check((condition), #condition, __func__, __LINE__)
@@ -23,10 +23,10 @@ extern u8 last_key[LATENCY_TRACKER_KEY_MAX];
 extern struct data last_data;
 extern int reports;
 
-/* A callback that notes these. */
+/* A callback that records the report, and increments reports. */
 void late(const struct latency_tracker_report *report);
 
-/* Waits until there are this many. The time limit is reached only if something is broken. */
+/* Waits for this many reports. The time limit is reached only if something is broken. */
 bool reported(int count);
 
 /* The configuration that tests begin with. Sets reports to 0. */
@@ -50,7 +50,7 @@ void what_is_impossible_is_refused(void);
 void a_callback_may_call(void);
 void destroying_waits_for_callbacks(void);
 
-/* A callback that takes long, and a thread that ends an event of its tracker. */
+/* A callback that takes a long time, and a thread that ends an event of its tracker. */
 extern struct latency_tracker *slow_tracker;
 extern bool slow_entered, slow_left;
 void slow(const struct latency_tracker_report *report);

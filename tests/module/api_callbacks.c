@@ -27,7 +27,7 @@ void disabling_waits_for_callbacks(void)
 	task = kthread_run(end_slowly, NULL, "lt_api");
 	CHECK(!IS_ERR(task));
 	await_callback();
-	/* This waits for a grace period only. */
+	/* This waits only for a grace period, which also waits for the callback. */
 	CHECK(!latency_tracker_set_enabled(slow_tracker, false));
 	CHECK(slow_left);
 	if (!IS_ERR(task))
@@ -60,7 +60,7 @@ static void use(const struct latency_tracker_report *report)
 	}
 }
 
-/* Ends an event in one of three ways. Returns whether it has. */
+/* Ends an event by its key or by a reference. Returns whether it has ended. */
 static bool end_and_free(struct latency_tracker *t, u64 object, int *reporting)
 {
 	u64 key = object % LT_SLOTS;
@@ -115,8 +115,8 @@ void no_callback_after_the_end(void)
 			CHECK(!latency_tracker_event_in(t, &key, 8, &data));
 		}
 		/*
-		 * They end while they time out, one after the other. Not before
-		 * a quarter has: the host may keep the CPU that searches.
+		 * Ends the events while they time out, one after another, but not
+		 * before a quarter has: the host may hold up the searching CPU.
 		 */
 		for (tries = 0; tries < 1000; tries++) {
 			if (READ_ONCE(timeout_calls) - before > LT_SLOTS / 4)
@@ -128,7 +128,7 @@ void no_callback_after_the_end(void)
 	}
 	set_cpus_allowed_ptr(current, cpu_possible_mask);
 	CHECK(!latency_tracker_synchronize(t));
-	/* None of those that were reported as running is still running. */
+	/* None of the callbacks that were reported as running still runs. */
 	for (i = 0; i < begun; i++) {
 		over += freed[i];
 		WRITE_ONCE(freed[i], true);

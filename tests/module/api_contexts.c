@@ -49,7 +49,7 @@ static void busy(unsigned int cpu, void *arg)
 	unsigned int nr = *(unsigned int *)arg, other = (cpu + 1) % nr, i;
 
 	lt_interrupts_start();
-	/* Each thread sends the NMIs of the next. */
+	/* Each thread sends NMIs to the next CPU. */
 	for (i = 0; lt_interrupts_came(other) < LT_ENOUGH; i++) {
 		one(LT_THREAD, cpu, false, NULL);
 		if (i % 8 == 0)

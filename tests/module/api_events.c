@@ -41,7 +41,7 @@ void threshold(void)
 	CHECK(!latency_tracker_event_out(t, &key, 8, 0));
 	CHECK(reports == 2 && last.delay >= 5000 && last_data.serial == 0);
 	latency_tracker_destroy(t);
-	/* No reader needs a notification. */
+	/* Without a callback, nothing is reported. */
 	c.callback = NULL;
 	t = latency_tracker_create(&c);
 	CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 100, 0));
@@ -155,7 +155,7 @@ void duplicates(void)
 	CHECK(latency_tracker_for_each(t, &key, 4, visit, &first) == 1);
 	CHECK(latency_tracker_for_each(t, &key, 4, NULL, NULL) == -EINVAL);
 	CHECK(!latency_tracker_event_out_at(t, &key, 4, 0, 1500));
-	/* The intended event. */
+	/* Ends this event, although older ones of its key are live. */
 	event = latency_tracker_event_in_get(t, &key, 4, NULL, 7, 0);
 	CHECK(!IS_ERR(event));
 	CHECK(!latency_tracker_event_out_event(t, event, 5, 2007));
@@ -183,10 +183,9 @@ void duplicates(void)
 })
 
 /*
- * However many events of one key are begun, no call takes long, and a refused one
- * returns an error. The times are printed, and vm/api-crowd compares them with the
- * limit on a machine whose clock counts instructions: elsewhere the host may take
- * the CPU away meanwhile.
+ * However many events of one key are live, no call takes a long time, and a refused one returns an
+ * error. The times are printed, and vm/api-crowd compares them with the limit on a machine whose
+ * clock counts instructions: elsewhere the host may take the CPU away meanwhile.
  */
 static void crowd(int attempts, u64 threshold)
 {

@@ -184,7 +184,7 @@ void a_callback_may_call(void)
 	CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 5, 0));
 	CHECK(!latency_tracker_event_out_at(t, &key, 8, 1, 3000));
 	CHECK(reports == 2);
-	/* Including an event that the callback has begun. */
+	/* Ends all events of the key, including one that the callback begins. */
 	for (i = 0; i < 3; i++)
 		CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 5, 0));
 	reports = 0;

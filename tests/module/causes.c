@@ -11,41 +11,41 @@
  *   tasklet  a handler schedules a tasklet, which takes a while and wakes it
  *   thread   a handler wakes the thread of its action, which takes a while and
  *            wakes it
- *   wait     as thread, but the thread must wait for a spinlock, whose owner it
- *            has preempted: on PREEMPT_RT, where it can sleep
+ *   wait     as thread, but the thread must wait for a spinlock whose owner it has
+ *            preempted: on PREEMPT_RT, where it can sleep
  *   hard     a timer that is called in the interrupt wakes it; interrupts are
  *            off for a while when it is due
  *   soft     a timer that is called in a softirq wakes it; interrupts are off
  *            for a while when it is due
  *   task     it schedules a tasklet itself, which wakes it: no interrupt is
  *            involved
- *   fan      a handler wakes a thread, which wakes another `width` threads of
- *            the kernel, and it: only this is a chain to user space
- *   shared   a handler of the line with a thread raises a softirq; then one of
- *            the other line does as for softirq
- *   later    a handler of the line with a thread schedules a tasklet; while that
- *            runs, a handler of the other line does as for softirq: that is
- *            more than the kernel runs in one interrupt, so the softirq thread
- *            runs the second tasklet
- *   nested   a handler calls one of the other line, then takes a while, and
+ *   fan      a handler wakes a thread, which wakes LT_WIDTH other kernel threads
+ *            and it: only the last wakeup is a chain to user space
+ *   shared   the threaded line's handler raises a softirq; then the other line's
+ *            handler does as for softirq
+ *   later    the threaded line's handler schedules a tasklet; while that runs, the
+ *            other line's handler does as for softirq: that is more than the
+ *            kernel runs in one interrupt, so the softirq thread runs the second
+ *            tasklet
+ *   nested   a handler calls the other line's handler, then takes a while, and
  *            wakes it
  *   busy     as thread, and another interrupt comes while the thread is busy
  *   inner    as tasklet, and meanwhile another interrupt comes, whose thread
- *            raises another softirq: on PREEMPT_RT that thread preempts the one
- *            that serves the tasklet, and serves its own softirq
- *   other    an interrupt comes for a thread that runs, so nothing is woken for
- *            it; then an irq_work wakes the thread of a third line, which takes
- *            a while and wakes it: the interrupt is not involved
+ *            raises another softirq: on PREEMPT_RT that thread preempts the
+ *            thread that serves the tasklet, and serves its own softirq
+ *   other    an interrupt comes for a thread that already runs, so it wakes
+ *            nothing; then an irq_work wakes the thread of a third line, which
+ *            takes a while and wakes it: the interrupt is not involved
  *   worker   a handler takes a while, and wakes a worker that the kernel has
  *            started inside of the process, which wakes it; if `workers`
  *   nmi      an NMI on another CPU takes a while; it does not wake the writer,
  *            which does not wait. `nmis` counts those that came while interrupts
  *            were off; with `nmi_priority`, in a task of that real-time priority
  *   late-irq       a handler wakes it, and then takes a while
- *   late-softirq   a tasklet of a handler wakes it, and then takes a while; so
- *                  does an interrupt in the middle of that
+ *   late-softirq   a tasklet of a handler wakes it, and then takes a while; an
+ *                  interrupt in the middle of that takes a while, too
  *   late-task      the thread of an interrupt wakes it, and then takes a while;
- *                  so does an interrupt in the middle of that
+ *                  an interrupt in the middle of that takes a while, too
  *   late-nmi       as late-task, with an NMI instead of the second interrupt
  *   storm    a handler on another CPU wakes it very often: while it sleeps,
  *            runs, and is about to do one or the other; `rounds` times
@@ -158,7 +158,7 @@ static struct task_struct *lt_waiter;
 /* The code that keeps the woken writer from its CPU. */
 static enum { LT_NOTHING, LT_IRQ, LT_SOFTIRQ, LT_TASK, LT_NMI } lt_keeps;
 static bool lt_is_kept;
-/* Number of further calls of the thread only to keep it busy. */
+/* Number of further calls that only keep the thread busy. */
 static int lt_calls_again;
 static bool lt_is_again;
 static DECLARE_WAIT_QUEUE_HEAD(lt_idlers);
@@ -208,7 +208,7 @@ static int lt_send_nmi(unsigned int cpu)
 
 static struct irq_work lt_work, lt_threaded_work;
 
-/* Wakes the writer, and keeps it from its CPU, as does nested code. */
+/* Wakes the writer, and keeps it off its CPU; so does the nested interrupt or NMI. */
 static void lt_keep(void)
 {
 	complete(&lt_done);
@@ -276,7 +276,7 @@ static void lt_worker_wake(void)
 	vhost_task_wake(lt_worker);
 }
 
-/* Its process may have ended. */
+/* The process in which the worker was started may have ended. */
 static void lt_worker_stop(void)
 {
 	if (lt_worker)
@@ -548,7 +548,7 @@ static struct irq_work lt_threaded_work = IRQ_WORK_INIT_HARD(lt_on_threaded_work
 
 /*
  * The interrupt comes later, when the writer sleeps: waking a task that is awake
- * starts no chain. A slow kernel may have preempted it before that.
+ * starts no chain. A slow kernel may have preempted the writer before it slept.
  */
 static struct hrtimer lt_trigger;
 static struct irq_work *lt_triggered;
@@ -611,7 +611,7 @@ static int lt_weather(void)
 	err = smp_call_function_single(other, lt_storm_begins, NULL, 1);
 	for (round = 0; round < rounds && !err; round++) {
 		set_current_state(TASK_INTERRUPTIBLE);
-		/* The task waits, and is awake. */
+		/* The task is about to sleep, and still runs. */
 		ndelay(lt_some_time(&last, 10000));
 		schedule();
 		ndelay(lt_some_time(&last, 20000));
@@ -644,7 +644,7 @@ static enum hrtimer_restart lt_on_timer(struct hrtimer *timer)
 static struct hrtimer lt_timer;
 static enum hrtimer_mode lt_mode;
 
-/* For other threads: whether the writer sleeps now, and has not given up. */
+/* For other threads: waits until the writer sleeps. Returns false if the writer has given up. */
 static bool lt_writer_sleeps(void)
 {
 	do {
@@ -655,7 +655,7 @@ static bool lt_writer_sleeps(void)
 	return true;
 }
 
-/* The timer is due while interrupts are off. */
+/* Arms a timer that is due while interrupts are off. */
 static int lt_arm(void *arg)
 {
 	u64 due;
@@ -705,12 +705,12 @@ static void lt_shift_clock(int seconds)
 	do_settimeofday64(&now);
 }
 
-/* In seconds; less than any machine has been up. */
+/* In seconds: shorter than the uptime of any machine. */
 #define LT_SHIFT 6
 
 static bool lt_is_shifted;
 
-/* The timer is due by that at once: three seconds ago, by the clock. */
+/* Makes the timer due at once: by its clock, it was due three seconds ago. */
 static int lt_set_clock(void *arg)
 {
 	if (!lt_writer_sleeps())
@@ -723,8 +723,8 @@ static int lt_set_clock(void *arg)
 }
 
 /*
- * Holds the lock. The thread that waits for it preempts it, and is called only
- * once the lock is held and the writer waits.
+ * Holds the lock. The thread that waits for the lock preempts this thread, and is
+ * called only once the lock is held and the writer waits.
  */
 static int lt_hold(void *arg)
 {
@@ -740,7 +740,7 @@ static int lt_hold(void *arg)
 	return 0;
 }
 
-/* Like a polling thread: its wakeups are unrelated to earlier ones. */
+/* Sleeps like a polling thread: its wakeups are unrelated to earlier ones. */
 static int lt_drowse(void *arg)
 {
 	int i;
@@ -751,7 +751,7 @@ static int lt_drowse(void *arg)
 	return 0;
 }
 
-/* On this CPU, as soon as the writer sleeps. */
+/* Starts a thread on this CPU; fn waits until the writer sleeps. */
 static struct task_struct *lt_beside(int (*fn)(void *arg))
 {
 	struct task_struct *task = kthread_create(fn, NULL, "lt_beside");
@@ -767,8 +767,8 @@ static struct task_struct *lt_beside(int (*fn)(void *arg))
 static struct task_struct *lt_last;
 
 /*
- * Waits for the previous process, unless it has ended, and for the worker: not at
- * once, since its next action may still be in flight.
+ * Waits for the previous thread, unless it has ended, and for the worker. This is
+ * not done at the end of run(), since their next action may still be in flight.
  */
 static void lt_end_last(void)
 {
@@ -869,16 +869,16 @@ static int run(const char *word, const struct kernel_param *param)
 		hrtimer_cancel(&lt_trigger);
 		return PTR_ERR(beside);
 	}
-	/* The process ends by itself, and its end wakes the waiter. */
+	/* The thread ends by itself, and its end wakes the waiter. */
 	lt_last = beside;
-	/* It checks the writer, which a signal may have woken. */
+	/* The thread checks the writer, which a signal may have woken. */
 	if (wait_for_completion_interruptible(&lt_done))
 		lt_end_last();
 	hrtimer_cancel(&lt_trigger);
 	if (lt_is_busy) {
 		if (lt_cancels)
 			cancel_work(&lt_item);
-		/* A signal may have woken it before that. */
+		/* A signal may have woken the writer before that. */
 		complete(&lt_has_next);
 		flush_work(&lt_first_item);
 		reinit_completion(&lt_has_next);

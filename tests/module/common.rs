@@ -2,8 +2,8 @@
 
 //! Shared by the tests of the engine in a real kernel: threads, the engine, and its sums.
 //!
-//! Compiled into each test module together with the files of the engine. All functions sleep
-//! except [`begin`] and [`end`], which run in any context.
+//! Compiled into each test module together with the files of the engine. [`begin`] and [`end`] run
+//! in any context; the other functions may sleep.
 
 use crate::{
     engine::{hash::Seed, histogram, platform::Platform, stats::Counter, Begin},
@@ -55,12 +55,12 @@ pub(crate) type Engine = crate::engine::Engine<2, DATA, Kernel>;
 /// The seed of all engines of the tests.
 pub(crate) const SEED: Seed = Seed::new(0x1234_5678_9abc_def1, 0xfeed_beef_cafe_f00d);
 
-/// Returns an engine whose threshold nothing exceeds.
+/// Returns an engine whose threshold no delay exceeds.
 pub(crate) fn engine(capacity: u32) -> Result<Engine> {
     Engine::new(capacity, u64::MAX, SEED)
 }
 
-/// The error that a test found.
+/// Result of a test; the error is the check that failed.
 pub(crate) type Verdict = core::result::Result<(), &'static str>;
 
 /// Ends the test as failed unless the condition holds.
@@ -99,7 +99,7 @@ pub(crate) fn sums_hold(engine: &Engine) -> bool {
         && of(Counter::Ended) == counted + of(Counter::Negative)
 }
 
-/// Starts an event whose data follows from its key.
+/// Starts an event whose data is computed from its key.
 pub(crate) fn begin(engine: &Engine, key: [u64; 2]) -> Begin {
     let guard = Kernel::guard();
     engine.event_in(&guard, &key, Kernel::now(), &[key[0], !key[1]])

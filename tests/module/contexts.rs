@@ -47,9 +47,9 @@ module! {
     },
 }
 
-/// Events of a thread that are live at a time.
+/// Number of live events of a thread.
 const THREAD_LIVE: usize = 4;
-/// Events of all contexts of a CPU that are live at a time: each handler has one.
+/// Number of live events of all contexts of a CPU: each handler has one.
 const CPU_LIVE: usize = THREAD_LIVE + 3;
 
 /// Every context has keys of its own, and there are as many cells as live events. Nothing is lost,

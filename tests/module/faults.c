@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Allocations of a task that fail.
+ * Makes allocations of a task fail.
  *
  * The kernel's own fault injection makes one allocation of a system call fail. But
- * kvmalloc() tries twice, so both have to fail; and if memory has run out, all
- * allocations fail. So this module decides instead, at the places where the kernel
- * calls its fault injection: for slabs, and for pages.
+ * kvmalloc() tries twice, so both must fail; and if memory has run out, all
+ * allocations fail. So this module decides instead, where the kernel calls its
+ * fault injection: for slabs, and for pages.
  */
 #include <linux/compiler.h>
 #include <linux/gfp.h>
@@ -16,7 +16,7 @@
 
 #include "faults.h"
 
-/* Written by the task whose allocations fail, except for @task. */
+/* Only the task whose allocations fail writes the fields other than @task. */
 static struct {
 	struct task_struct *task;
 	unsigned int nth;
@@ -25,7 +25,7 @@ static struct {
 	unsigned int failed;
 } lt_faults;
 
-/* Whether this call is about an allocation of the task, and may fail. */
+/* Returns 0 for an allocation of the task that may fail, and 1 to skip others. */
 static int lt_fault_entry(struct kretprobe_instance *instance,
 			  struct pt_regs *regs, gfp_t flags)
 {

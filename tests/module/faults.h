@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Allocations of a task that fail. */
+/* Makes allocations of a task fail. */
 #ifndef _LT_FAULTS_H
 #define _LT_FAULTS_H
 

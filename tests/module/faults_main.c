@@ -4,7 +4,7 @@
  *
  * If a task writes "NTH COUNT" to /proc/lt_faults, COUNT of its allocations fail, from
  * the nth on. "0 0" ends that; reading then returns how many failed. Neither allocates
- * memory. For one task at a time.
+ * memory. Only one task at a time can use it.
  */
 #include <linux/fs.h>
 #include <linux/kernel.h>

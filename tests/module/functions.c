@@ -15,7 +15,7 @@
  *
  *   probes N SIZE N fprobes of the entry of lt_fn_delay(), each at the beginning
  *                 of SIZE bytes of kmalloc()
- *   keep N 0      N fprobes of its return, so that the kernel has one
+ *   keep N 0      N fprobes of its return, so that the kernel always has one
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -37,7 +37,7 @@
 
 #include "functions.h"
 
-/* Uses the clock of the measurement: mdelay() has another one. */
+/* Uses the clock of the measurement: mdelay() uses another one. */
 static void lt_busy(unsigned int ms)
 {
 	u64 end = ktime_get_ns() + ms * NSEC_PER_MSEC;

@@ -151,7 +151,7 @@ void lt_interrupts_stop(void)
 		struct lt_source *source = &lt_sources[cpu];
 		unsigned int ms;
 
-		/* A CPU that is stopped by its host may take its time. */
+		/* If the host has stopped a CPU, its NMI may be late. */
 		for (ms = 0; atomic_read(&source->on_its_way) && ms < 10000; ms++)
 			fsleep(1000);
 		hrtimer_cancel(&source->timer);

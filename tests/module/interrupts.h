@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-/* Where a handler runs. Contexts of contexts.rs has the same values. */
+/* Where a handler runs. `Context` of contexts/storm.rs has the same values. */
 enum lt_context {
 	LT_SOFTIRQ = 1,		/* on PREEMPT_RT a thread */
 	LT_HARDIRQ = 2,
@@ -35,7 +35,7 @@ u64 lt_interrupts_came(unsigned int cpu);
 /* Stops all interrupts, and waits for running ones. */
 void lt_interrupts_stop(void);
 
-/* Frees it. */
+/* Frees the interrupts. */
 void lt_interrupts_free(void);
 
 #endif /* _LT_SELFTEST_INTERRUPTS_H */

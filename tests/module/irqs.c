@@ -40,8 +40,8 @@ static DECLARE_COMPLETION(lt_done);
 static int lt_short, lt_long;
 
 /*
- * Waits by the clock that measures them: udelay() uses another one. Does not read it
- * continuously: reading some clocks exits from the virtual machine.
+ * Waits by the clock that measures the handlers: udelay() uses another one. Does not
+ * read it continuously: reading some clocks exits from the virtual machine.
  */
 static void lt_take(unsigned int length)
 {

@@ -57,7 +57,7 @@ impl kernel::Module for Suites {
     }
 }
 
-/// Whether `value` is printed as `text`.
+/// Returns whether `value` is printed as `text`.
 fn prints(value: &dyn fmt::Display, text: &str) -> bool {
     CString::try_from_fmt(fmt!("{value}"))
         .is_ok_and(|printed| printed.to_bytes() == text.as_bytes())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Everything at once: each context begins, ends, changes, drops, renews, holds and clears events
-//! of the same six keys, and searches for timeouts. Several events of each key are live, in a pool
-//! of twelve that is often full.
+//! Everything at once: each context begins, ends, changes, drops, renews and holds events of the
+//! same six keys; threads also search for timeouts and clear all events. Several events of each key
+//! are live, in a pool of twelve that is often full.
 //!
 //! All keys are in one bucket of the table. The results of the operations are noted, and in the end
 //! every counter must match them. [`Mix::step`] runs in any context.
@@ -57,7 +57,7 @@ impl Dice {
 
     /// Returns a random number below 64.
     fn roll(&self) -> u64 {
-        // Relaxed: one at a time.
+        // Relaxed: only one context or thread uses a sequence.
         let mut x = self.0.load(Relaxed);
         x ^= x << 13;
         x ^= x >> 7;
@@ -72,12 +72,12 @@ pub(crate) struct Mix {
     engine: Engine,
     keys: [[u64; 2]; 6],
     said: [Atomic<u64>; Counter::ALL.len()],
-    /// Number of times that a referenced event had changed its identity.
+    /// Number of referenced events found to have changed their identity.
     strange: Atomic<u64>,
 }
 
 impl Mix {
-    /// Makes a mix that has not run yet. Sleeps.
+    /// Makes a mix that has not run yet. May sleep.
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             engine: common::engine(12)?,
@@ -174,7 +174,7 @@ impl Mix {
         });
     }
 
-    /// Checks everything after all work has stopped. Sleeps.
+    /// Checks everything after all work has stopped. May sleep.
     pub(crate) fn verdict(&self) -> Verdict {
         let engine = &self.engine;
         let mut agree = true;
@@ -211,8 +211,8 @@ impl Mix {
     }
 }
 
-/// Checks that all cells are present and free, and match the pool's count; nothing else runs. Ends
-/// the live ones by clearing.
+/// Clears the live events, and checks that all cells are present and free, and match the pool's
+/// count. Nothing else may run.
 pub(crate) fn pool_is_whole(engine: &Engine) -> Verdict {
     engine.clear();
     let capacity = u64::from(engine.capacity());

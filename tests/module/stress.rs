@@ -32,7 +32,7 @@ module! {
     type: Stress,
     name: "lt_stress",
     authors: ["The latency-tracker developers"],
-    description: "Stress of the latency-tracker engine",
+    description: "Stress test of the latency-tracker engine",
     license: "GPL v2",
 }
 
@@ -60,7 +60,7 @@ struct Shared {
     dice: KVec<Dice>,
 }
 
-/// Does a part of the work of thread number `thread`; called repeatedly.
+/// Does a part of the work of thread number `thread`. Called repeatedly.
 ///
 /// # Safety
 ///

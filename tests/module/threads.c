@@ -12,7 +12,10 @@
 
 #include "threads.h"
 
-/* The engine's guards call it where they have no instructions of their own. */
+/*
+ * Guards of the engine that have no instructions of their own call
+ * lt_preempt_enable(). The one below replaces it, and counts the calls.
+ */
 #define lt_preempt_enable lt_preempt_enable_uncounted
 #include "../../rust/sys/helpers.c"
 #undef lt_preempt_enable
@@ -122,7 +125,7 @@ static int lt_member_main(void *data)
 
 	while (!kthread_should_stop()) {
 		lt_member_fn(member->number, lt_member_arg);
-		/* Lets other tasks run; and a sleeping thread can migrate. */
+		/* Lets other tasks run; a sleeping thread can also migrate. */
 		fsleep(100);
 	}
 	return 0;

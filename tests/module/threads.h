@@ -17,16 +17,15 @@ int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg);
  */
 int lt_crowd_start(unsigned int nr, lt_thread_fn fn, void *arg);
 
-/* Stops them and waits. */
+/* Stops the crowd, and waits for its threads. */
 void lt_crowd_stop(void);
 
 /*
- * Number of guards so far that ended with a call to the scheduler; for one CPU
- * at a time.
+ * Number of guards so far that ended by a call of lt_preempt_enable(). Use it on one CPU at a time.
  */
 unsigned long lt_guards_ended_by_call(void);
 
-/* The engine's guards call this one, which counts. */
+/* Called by the engine's guards; counts the calls. */
 void lt_preempt_enable(void);
 
 /* Acts as if a wakeup required a reschedule of this CPU. With preemption off. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * lt_works: work items that wait and run for known times, on an ordered
- * workqueue "lt_works": one after the other.
+ * workqueue "lt_works", which runs them one after another.
  *
  * Writing a word to the parameter `run` queues some and, except for `leave`,
  * returns when they are done. Slow ones take `ms` (a parameter, 20) milliseconds.
@@ -11,13 +11,13 @@
  *   again    a slow one that is queued again while it runs
  *   freed    one that frees itself, and sleeps afterwards
  *   delayed  a quick one, queued by a timer
- *   requeue  a quick one behind a slow one, which is queued again, by
- *            mod_delayed_work(), after half of that one's time
- *   renew    the same, but it is cancelled before
+ *   requeue  a quick one behind a slow one; the quick one is queued again, by
+ *            mod_delayed_work(), after half of the slow one's time
+ *   renew    as requeue, but the quick one is cancelled in between
  *   cancel   a quick one behind a slow one, which is cancelled and then queued
  *            again
- *   leave    a quick one behind a slow one, which is cancelled
- *   long     one that sleeps for 15 times as long behind another one
+ *   leave    a quick one behind a slow one; the quick one is cancelled
+ *   long     two, one behind the other, that each sleep for 15 times as long
  */
 #include <linux/delay.h>
 #include <linux/module.h>

@@ -3,7 +3,7 @@
 #
 # The interface that programs rely on matches tests/abi.txt: the parameters of each tracker with defaults and types,
 # the keys of `stats`, the fields of an alert and of `pending` in order, and the formats of the tracepoints. A change
-# of any of these must also change that file.
+# to any of them must also update that file.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -66,7 +66,7 @@ python3 /lt/tests/net.py serve 127.0.0.1 1 1 >/tmp/server &
 server=$!
 wait $server || fail "the server failed"
 for tracker in $trackers; do eval "$(head_of "$tracker" alert)"; done
-# The kernel warns about stacks that it walks while a followed function returns.
+# offcpu is disabled first: the kernel warns if a stack is walked while a followed function returns.
 wait_until 20 stat_is i_offcpu alerts -gt 100
 control 'i_offcpu offcpu enabled=0'
 make func pair

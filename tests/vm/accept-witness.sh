@@ -4,9 +4,9 @@
 # The alerts match the answered connections one by one. From the kernel's events of the functions
 # that accept, send and close a socket of each family, and of the return values of accept(2) and
 # accept4(2), lt-witness computes how long each connection took to its first bytes, which task
-# accepted it on which descriptor and port, and how many bytes were sent. The tracker uses other
-# points: one point for all families where bytes are passed to the socket, and the system call and
-# the file instead of the socket.
+# accepted it on which descriptor and port, and how many bytes were sent. The tracker attaches
+# elsewhere: to one point, shared by all families, where bytes are passed to the socket, and to the
+# system call and the file instead of the socket.
 #
 # Threads and processes serve several clients at once over IPv4, IPv6 and Unix sockets, with each call that sends, and
 # on descriptors that are duplicated, inherited, passed on, and reused by the next connection. Some connections are
@@ -14,7 +14,7 @@
 #
 # First the threshold is 0, so every connection is an alert, and half of the servers take 20 ms. Then these take 200
 # ms and the threshold is 150 ms, which no other connection reaches under emulation, so exactly theirs are alerts. No
-# reader runs meanwhile. The machine's clock counts instructions, so other work of the host does not matter.
+# reader runs meanwhile. The machine's clock counts instructions, so other load on the host does not matter.
 #
 # Addresses of sockets are compared as text. Those in ftrace's dynamic events are never hashed, so no address may be
 # hashed.
@@ -77,7 +77,7 @@ as_the_alert() {
 		{ print }'
 }
 
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 serve 1 1
 
 # late THRESHOLD CLIENTS MS WHAT: check that the alerts are exactly the connections that took
@@ -98,7 +98,7 @@ late() {
 	control -w
 }
 late 0 3 20 answered
-# Over a hundred of them: with fewer, none may be an exception.
+# This takes more than a hundred connections: with fewer, the comparison allows no exception.
 late 150ms 5 200 slow
 sed 's/.* \(family=[a-z0-9]*\) .* \(bytes=.*\)/\1 \2/' /tmp/all | sort | uniq -c
 unload_module

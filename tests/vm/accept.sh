@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A server that takes 20 ms to its first byte is reported once per connection: task, file, ports, number of bytes, and
-# the delay that the server itself measures, over IPv4, IPv6 and a Unix socket. Later data is not reported, and a
+# A server that takes 20 ms to send its first byte is reported once per connection: task, file, ports, number of bytes,
+# and the delay that the server itself measures, over IPv4, IPv6 and a Unix socket. Later data is not reported, and a
 # connection closed without sending anything is gone. Filters by port and process work. A server that was waiting in
 # accept(2) when an instance was removed gets its connection, even if other probes are registered meanwhile.
 #
@@ -27,7 +27,7 @@ ipv6() { [ -e /proc/net/if_inet6 ]; }
 addresses='127.0.0.1' connections=6
 ! ipv6 || addresses='127.0.0.1 ::1' connections=11
 ms=$(patiently 20)
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 net serve 127.0.0.1 1 1
 control "a accept threshold=$((ms * 3 / 4))ms"
 exec 3<$LT/a/alerts
@@ -82,7 +82,7 @@ grep -q 'reason=timeout .* bytes=0 stack=".*nanosleep' /tmp/alerts || fail "no t
 grep -q 'reason=late .* bytes=1$' /tmp/alerts || fail "no late end"
 exec 3<&-
 
-# Filters, only the last of which matches.
+# Filters; only the last one matches.
 control 'p accept threshold=1ms port=1'
 control 'q accept threshold=1ms pid=1'
 control 'r accept threshold=1ms comm=python3'

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# LTTng's probe for our tracepoints: a trace has each alert among the kernel's events, and `explain`
-# finds it there, with the values of its line. The module may be unloaded and loaded again while the events are enabled.
+# With LTTng's probe for our tracepoints, a trace has each alert among the kernel's events, and `explain` finds it
+# there, with the same values as in its line. The module may be unloaded and loaded again while the events are
+# enabled.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -27,7 +28,7 @@ ls -d /sys/kernel/tracing/events/latency_tracker/alert* | sed 's|.*/|latency_tra
 diff /tmp/wanted /tmp/listed || fail "LTTng has other events than the module"
 lttng start
 
-# late COUNT: that many late reads, whose lines are added to /tmp/alerts.
+# late COUNT: make COUNT late reads, and add the lines of their alerts to /tmp/alerts.
 late() {
 	control 'slow block threshold=10ms dev=slow'
 	follow $LT/alerts /tmp/new
@@ -71,7 +72,7 @@ grep -q '^alert 3 of slow: slow RS sector 16 4K$' /tmp/newest || fail "not the n
 # The events of trackers with other kinds of fields have the values that ftrace prints.
 control -slow
 trace=/sys/kernel/tracing
-# same TRACKER "KEY..." [PARAMETER...]: for the alerts that sleeping processes cause.
+# same TRACKER "KEY..." [PARAMETER...]: check that LTTng's events of alerts have the values of ftrace's.
 same() {
 	tracker=$1 keys=$2
 	shift 2

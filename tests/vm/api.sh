@@ -53,7 +53,7 @@ refused "a module that fails" insmod /lt/lt_api.ko fail=1
 [ "$(log 'api_left: destroyed: its module was unloaded')" -gt 1 ] || fail "the log does not name it"
 rmmod latency_tracker
 
-# A reference that is not returned keeps its memory and our module.
+# A reference that is never returned keeps its memory and our module in use.
 load_module
 insmod /lt/lt_api.ko leak=1
 rmmod lt_api

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker bench loop --in-kernel` measures with interrupts off: it does not see handlers, and sees and names
-# an NMI. It requires --yes. The kernel's lockup and RCU stall detectors, with short timeouts, stay silent. The loop
-# ends within 100 ms of a signal, and when the module is unloaded. Invalid writes to the module's file are refused.
+# `latency-tracker bench loop --in-kernel` measures with interrupts off: it does not see handlers, but detects and
+# names an NMI. It requires --yes. The kernel's lockup and RCU stall detectors, with short timeouts, stay silent. The
+# loop ends within 100 ms of a signal, and when the module is unloaded. Invalid writes to the module's file are
+# refused.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -44,7 +45,7 @@ helper report /tmp/json calm inside || fail "see above"
 echo "$was_rcu" >$rcu
 echo "$was_soft" >$soft
 
-# An NMI hits a slice. It takes longer than the emulator runs one processor at a time, and longer
+# An NMI hits a slice. The NMI takes longer than one processor's turn in the emulator, and longer
 # than the kernel tolerates silently.
 longest=/sys/kernel/debug/x86/nmi_longest_ns
 was_longest=$(cat $longest)
@@ -57,7 +58,7 @@ ended $pid 2
 helper report /tmp/json inside nmi=5 || fail "see above"
 echo "$was_longest" >$longest
 
-# The loop ends by each of these signals.
+# Each of these signals ends the loop.
 for signal in INT TERM KILL; do
 	inside -d 1h -t 1h
 	helper runs $pid || fail "SIG$signal: $(cat /tmp/said)"

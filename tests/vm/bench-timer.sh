@@ -10,7 +10,7 @@
 # cpus: 2
 # root: full
 # icount: 1
-# debug: no, a task with a CPU to itself takes most of the time of such a machine
+# debug: no, on so slow a kernel a task with a CPU to itself would starve the others
 # arm64: no, lt_causes sends NMIs as only x86 does
 # timeout: 300
 

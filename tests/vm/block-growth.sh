@@ -66,7 +66,7 @@ burst deep little fixed
 assert_eq "$(stat deep full)" "$lost" "lost with CPU 1 again"
 for name in deep little fixed; do sums_hold $name; done
 
-# The instance is removed, cleared and disabled while its pool grows.
+# The instance is disabled and enabled while its pool grows, and then removed.
 for round in 1 2; do
 	control "deep$round block dev=deep threshold=1000s events=1 max_events=1000"
 	burst deep &

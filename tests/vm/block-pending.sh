@@ -28,10 +28,10 @@ assert_eq "$(head -n 1 $LT/stuck/pending | field sector)" 56 "the oldest"
 assert_eq "$(tail -n 1 $LT/stuck/pending | field sector)" 72 "the youngest"
 assert_eq "$(field pid <$LT/stuck/pending | tr '\n' ' ')" "$first $second " "owners"
 assert_eq "$(field state <$LT/stuck/pending | sort -u)" issued "state"
-# Where they are now: asleep in a direct read, and in a direct write.
+# Where the tasks of the requests wait: in a direct read, and in a direct write.
 assert_eq "$(grep -c ' stack="[^"]*blkdev_\(read\|write\)_iter+' $LT/stuck/pending)" 2 "stacks of the waiting tasks"
 
-# The first one ends in time for an alert, the second one is dropped before it ends.
+# The first request ends, and its alert is raised; the second one is dropped before it ends.
 wait $first
 wait_until 3 sh -c "[ \$(wc -l <$LT/stuck/pending) -eq 1 ]"
 assert_eq "$(stat stuck alerts)" 1 "alerts"

@@ -2,8 +2,7 @@
 # shellcheck shell=sh
 #
 # The alert of a timeout shows where the task waits, matching /proc/PID/stack at that moment. The
-# alert of an end has no stack. Neither has the alert of a request without a task, or whose task has
-# exited.
+# alert of an end has no stack. Neither has the alert of a request whose task has exited.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -62,7 +61,7 @@ grep 'instance=stuck .*reason=timeout' $trace/trace | tail -n 1 >/tmp/event
 assert_eq "$(sed 's/.* stack={\([^}]*\)}.*/\1/' /tmp/event | tr ',' '\n' | wc -l)" "$(wc -l </tmp/deep)" "addresses in the event"
 grep -q 'instance=none .*reason=timeout.* stack={}' $trace/trace || fail "an event with stack=0 has a stack"
 
-# Another kind of wait: a sync waits for the writeback of other tasks' data.
+# Another kind of wait: fsync(2) waits for writeback.
 waits_in folio_wait_writeback dd if=/dev/zero of=/dev/stuck bs=4k count=1 seek=9 conv=fsync
 
 # The task has exited and its thread id is reused: the new task's stack is not shown. The kernel of tests/run-debug does

@@ -58,7 +58,7 @@ done
 assert "a member of the group reads still" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 
-# User-space addresses, and parts of kernel addresses, are for CAP_PERFMON: others get numbers that stand for them.
+# Only CAP_PERFMON sees user-space addresses and parts of kernel addresses: others get numbers in their place.
 control 's syscall comm=dd calls=write threshold=0'
 control 'f func function=vfs_write comm=dd threshold=0'
 control 'p pair begin=function:vfs_write end=return:vfs_write begin_show=arg0:32,arg1:16 end_show=ret comm=dd threshold=0'

@@ -17,8 +17,8 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-# Sleeps for 4 s; prints its thread, and how long that took by CLOCK_MONOTONIC and by CLOCK_BOOTTIME, ns. With a word, it
-# sleeps until a time of day an hour away.
+# Sleeps for 4 s; prints its thread ID, and how long the sleep took in ns of CLOCK_MONOTONIC and of CLOCK_BOOTTIME. With
+# a word, it sleeps until a time of day an hour away.
 cat >/tmp/sleeper.py <<-'END'
 	import sys, threading, time
 	clocks = time.CLOCK_MONOTONIC, time.CLOCK_BOOTTIME

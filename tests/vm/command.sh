@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # The command with the real files. It prints a message if the module is not installed, not loaded,
-# or not accessible to this user. modprobe and the command work after `make install`, and neither
+# or not accessible to this user. modprobe and the command work after `make install`, but not
 # after `make uninstall`. `watch` starts with the recorded alerts. A refusal is explained. Captures
 # are not written to a place that another user can change.
 # kernels: stock

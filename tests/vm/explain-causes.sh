@@ -146,11 +146,11 @@ latency-tracker explain --json /tmp/captures/0001/trace --alerts /tmp/alerts >/t
 python3 - <<'END' || fail "not what caused it"
 import json, re, sys
 def is_explained(report, sentence):
-    # It is the first sentence that a person reads.
+    # The sentence is the first one that a person reads.
     words = report["text"].split("\n\n")[1].split()
     assert " ".join(words) == report["verdict"], words
     share = re.fullmatch(r"([0-9]+) % of the delay \([^)]*\): " + sentence + r"\.", report["verdict"])
-    # It must be most of the delay, and not only the largest cause.
+    # The cause must account for most of the delay: being the largest one is not enough.
     return share is not None and int(share[1]) >= 60
 reports = [json.loads(line) for line in open("/tmp/json", encoding="utf-8")]
 sentences = [line.rstrip("\n").split("\t") for line in open("/tmp/sentences", encoding="utf-8")]

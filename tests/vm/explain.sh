@@ -41,7 +41,7 @@ case_of() {
 		sentence = re.compile(r"[0-9]+ % of the delay \([^)]*\): " + sys.argv[1] + r"\.")
 		for report in reports:
 		    print(report["verdict"])
-		    # It is the first sentence that a person reads.
+		    # The verdict is the first sentence that a person reads.
 		    words = report["text"].split("\n\n")[1].split()
 		    assert " ".join(words) == report["verdict"], words
 		assert any(sentence.fullmatch(report["verdict"]) for report in reports), sentence.pattern

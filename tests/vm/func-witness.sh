@@ -8,7 +8,7 @@
 # recursive function.
 #
 # The threshold is 0, so every call is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
-# other work of the host does not matter.
+# other load on the host does not matter.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -50,7 +50,7 @@ calls() {
 	echo "f:lt/enter $function" >>$TRACE/dynamic_events
 	echo "f:lt/leave $function%return ret=\$retval:s32" >>$TRACE/dynamic_events
 	echo 1 >$TRACE/events/lt/enable
-	# The first run of everything is slow under emulation.
+	# Warm up: the first run of anything is slow under emulation.
 	"$1" 5
 	both func "function=$function threshold=0 ring=16384 stack=0" "$@"
 	exact "$function" --rule 'nest enter(tid) -> leave(tid; ret:ret=)' --threshold 0 --expect-at-least "$least"

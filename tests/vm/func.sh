@@ -121,7 +121,7 @@ done
 run delay 200 0
 sleep 1
 [ "$(stat delays alerts)" -ge 200 ] || fail "delays: $(stat delays alerts) alerts"
-# An alert is announced by irq_work, and a reader woken.
+# Each alert queues an irq_work, which wakes a reader.
 wait_until 5 stat_is arch_irq_work_raise own -ge 1
 wait_until 5 stat_is __wake_up own -ge 1
 for function in arch_irq_work_raise __wake_up try_to_wake_up stack_trace_save_tsk; do

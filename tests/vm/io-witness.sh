@@ -7,7 +7,7 @@
 # requests of a disk: direct ones from that process, and requests of fio, eight at a time.
 #
 # The threshold is 0: every call and request is an alert, so each is also compared individually. The
-# machine's clock counts instructions, so other work of the host does not matter. It has one CPU:
+# machine's clock counts instructions, so other load on the host does not matter. It has one CPU:
 # the emulator would alternate between two, sometimes between the two probes, and rows of the
 # profile are only a few microseconds wide.
 # kernels: rt
@@ -33,7 +33,7 @@ mkfifo /tmp/gate
 
 tracing 30000 raw_syscalls sched/sched_process_fork \
 	block/block_rq_insert block/block_rq_issue block/block_rq_complete block/block_rq_requeue block/block_rq_merge
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 python3 /lt/tests/io.py write /dev/d 2
 
 echo 0 >$TRACE/tracing_on

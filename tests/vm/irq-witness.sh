@@ -6,7 +6,7 @@
 # one with timers, tasks that sleep and wake each other, and a shared line.
 #
 # The threshold is 0, so every run is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
-# other work of the host does not matter.
+# other load on the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -32,7 +32,7 @@ load() {
 	rmmod lt_irqs
 	wait $_fio || fail "fio: $(cat /tmp/fio)"
 }
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 load 20 5
 
 for tracker in irq softirq; do

@@ -17,7 +17,7 @@
 
 load_module
 /usr/bin/taskset -p 1 $$ >/dev/null
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 insmod /lt/lt_irqs.ko times=2
 line=$(cat /sys/module/lt_irqs/parameters/number)
 rmmod lt_irqs
@@ -109,7 +109,7 @@ hangs 1
 for bad in 'irq irq=timer' 'irq irq=-1' 'irq irq=2147483648' 'irq cpu=one' 'irq pid=1' 'softirq vec=TIMER' \
 	'softirq vec=10' 'softirq irq=1'; do
 	refused "$bad" control "bad $bad"
-	# Either the value is wrong, or there is no such parameter.
+	# Either the value is wrong, or the parameter does not exist.
 	kernel_says "\"${bad#*=}\"" || kernel_says "no such parameter (see \`trackers\`): \"$(echo "${bad#* }" | cut -d= -f1)\"" ||
 		fail "$bad: $(dmesg | tail -n 1)"
 	dmesg -c >/dev/null

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# by=: each value of a field has exactly the delays of its operations, the first values that come have rows of their own,
-# and all further ones are in `other`; the rows together are the histogram, to the last delay. Every value of by that a
-# tracker lists can be used; others are refused, and the fields are named.
+# With by=, each value of a field has exactly the delays of its operations. The first values that occur get rows of
+# their own, and all further values share the row `other`. The rows add up to the histogram, to the last delay. Every
+# field that a tracker lists for by= can be used; other words are refused, and the error lists the fields.
 # kernels: stock rt
 # cpus: 2
 # timeout: 150
@@ -19,7 +19,7 @@ program() {
 	chmod +x "/tmp/$1"
 }
 
-# count INSTANCE LABEL: print how many delays a label has; of `other`, and of a label that is not there, too.
+# count INSTANCE LABEL: print the number of delays with a label: 0 if the label is missing.
 count() {
 	awk -v label="$2" '
 		{ text = $0; sub(/ count=.*/, "", text); sub(/^label /, "", text) }
@@ -27,7 +27,7 @@ count() {
 		END { print n + 0 }' "$LT/$1/labels"
 }
 
-# whole INSTANCE: check that the rows are the whole: counts, sums, extremes, and each bucket.
+# whole INSTANCE: check that the rows add up to the instance: counts, sums, extremes, and each bucket.
 whole() {
 	sums_hold "$1"
 	awk '
@@ -88,7 +88,7 @@ control 's syscall enabled=1'
 /tmp/alpha 3
 assert_eq "$(count s 'comm="alpha"')" 13 "while it was on"
 
-# Each late operation is in its row, too; and so is one of another CPU.
+# Each late operation is in its row, too. Operations on different CPUs have different rows.
 control 'late syscall calls=chdir by=cpu threshold=0'
 control 'call syscall calls=chdir,umask by=call threshold=10s'
 taskset 1 /tmp/alpha 10
@@ -99,7 +99,7 @@ whole late
 whole call
 for name in s p late call; do control "-$name"; done
 
-# By cgroup: of the task in the alert, when the operation ends.
+# By cgroup: the cgroup of the alert's task when the operation ends.
 cgroups=/tmp/cgroups
 mkdir $cgroups
 mount -t cgroup2 none $cgroups
@@ -136,7 +136,7 @@ assert_eq "$(count n 'disk="one"') $(count n 'disk="two"')" "11 25" "by name"
 assert_eq "$(awk '/^label/ { sub(/.* count=/, ""); print $1 }' $LT/o/labels | tr '\n' ' ')" "22 3 " "by operation"
 for name in d n o; do whole $name; done
 
-# The command: the longest total first, and other last.
+# `hist --by` prints the longest total first, and `other` last.
 control 's syscall calls=chdir by=comm max_labels=2 threshold=10s'
 /tmp/alpha 10
 /tmp/beta 200
@@ -148,7 +148,7 @@ assert_eq "$(sed -n '3,5p' /tmp/out | awk '{ print $1, $2 }')" "$(echo "$first";
 grep -q '^full: 2 labels' /tmp/out || fail "full is not shown"
 latency-tracker hist s --by --json | grep -q '"label":{"comm":"beta"}.*"count":200,' || fail "--json"
 latency-tracker hist s --by -i 2 1 >/tmp/out &
-# It sleeps once it has read the file.
+# hist sleeps once it has read the file.
 wait_until 10 grep -q '^State:.S' /proc/$!/status
 sleep 0.2
 /tmp/alpha 4

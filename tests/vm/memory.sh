@@ -60,7 +60,7 @@ done
 for events in 64 256 1024 4096; do
 	kb=$(takes wakeup events=$events max_events=$events ring=64)
 	echo "wakeup, events=$events: $kb kB"
-	# A cell of the pool, its place in the table and its copy for readers; the rest does not depend on it.
+	# An event takes a cell, an entry in the table and a copy for readers. The other memory has a fixed size.
 	[ "$kb" -le $((48 + events / 4)) ] || fail "a wakeup of $events events takes $kb kB"
 done
 unload_module

@@ -8,9 +8,9 @@
 # full, to a reader that closes without reading, and to an unused port.
 #
 # Witness and tracker know the same kinds of end. A packet that is freed in another way would stay
-# open until its address is reused. Then the tracker would replace it, or still have it open at the
-# end, and the test excludes both; or it would mistake the end of the next packet for the end of
-# this one. The witness also sees allocations, and forgets an open packet at their address. The test
+# open until its address is reused. Then the tracker would replace the packet or still have it open
+# at the end, both of which the test rules out, or mistake the next packet's end for this one's. The
+# witness also sees allocations, and forgets an open packet at the allocated address. The test
 # misses an error only if both see an end at a later event, as when a deferred packet is finally
 # freed.
 #
@@ -18,7 +18,7 @@
 # hashed.
 #
 # The threshold is 0, so every packet is an alert. No reader runs meanwhile. The machine's clock counts instructions,
-# so other work of the host does not matter.
+# so other load on the host does not matter.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -80,7 +80,7 @@ veth() {
 	send 10.9.0.2 "$1" --length 1000 --udp --bitrate 0
 }
 
-# with_ends: adds to a trace the name of each end in an alert, its reason, and its owner: only tasks are owners.
+# with_ends: add the fields of an alert to each end in a trace: its name, its reason, and its task, if any.
 with_ends() {
 	awk '
 		{ sub(/ skbaddr=0x/, " skbaddr="); how = "" }
@@ -95,7 +95,7 @@ with_ends() {
 		{ print }'
 }
 
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 lo 10
 veth 10
 

@@ -27,7 +27,7 @@ veth() { modprobe veth 2>/dev/null; }
 ! in_time || { ipv6 && veth; } || fail "no IPv6 or no veth"
 addresses='127.0.0.1' waiting=2
 ! ipv6 || addresses='127.0.0.1 ::1' waiting=4
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 for address in $addresses; do
 	net read tcp $address 1
 	net read udp $address 1
@@ -46,7 +46,7 @@ cat /tmp/alerts
 cat $LT/w/stats
 assert_eq "$(wc -l </tmp/alerts)" $((waiting + 1)) "alerts"
 
-# near NS: check that a delay is at least NS, and at most 5 ms more.
+# near NS: check that a delay of NS is that of the reader, and at most 5 ms more.
 near() {
 	[ "$1" -ge $((ms * 1000000 - 100000)) ] || fail "it took $1 ns"
 	! in_time || [ "$1" -lt $(((ms + 5) * 1000000)) ] || fail "it took $1 ns"

@@ -17,7 +17,7 @@
 . /lt/tests/sched.sh
 
 load_module
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 waits pipe 5
 ms=$(patiently 300)
 threshold=$(patiently 200)ms

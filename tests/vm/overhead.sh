@@ -17,7 +17,7 @@
 . /lt/tests/block.sh
 
 study() { python3 /lt/tests/bench/overhead.py --small "$@"; }
-# as_before WHEN: check that nothing of it is left.
+# as_before WHEN: check that nothing of the study is left.
 as_before() {
 	[ ! -e $LT ] || fail "$1: the module is loaded"
 	for left in /dev/lt_fio /dev/lt_oltp $NULLB; do [ ! -e $left ] || fail "$1: $left is left"; done
@@ -29,7 +29,7 @@ as_before() {
 study --rounds 1 --loads fio,oltp,iperf3 --contenders 'idle,block!,softirq!,lttng' >/tmp/runs ||
 	{ cat /tmp/runs; fail "the study failed"; }
 cat /tmp/runs
-# absent, idle, lttng and one of ours
+# absent, idle, LTTng, and one of our trackers
 for load in fio oltp iperf3; do assert_eq "$(grep -c "^run $load " /tmp/runs)" 4 "runs of $load"; done
 assert_eq "$(tail -n 1 /tmp/runs)" complete "the last line"
 awk '$2 == "fio" && /block/ && ($6 < 1500 || $7 != 0) { print; exit 1 }' /tmp/runs || fail "fio made 1500 requests"

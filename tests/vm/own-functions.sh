@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # The module can trace itself: ftrace and its own tracker func can follow the module's C functions
-# that control it and show its files, but none that runs in a probe. The functions that run in
-# probes are found by a run: with every tracker enabled, each operation late, and the function
-# tracer on all functions of the module, they are the functions that the tasks of the load call.
+# that control it and show its files, but none that runs in a probe. To find the functions that run
+# in probes, the test enables every tracker, makes each operation late, and puts the function tracer
+# on all functions of the module. Those that the load's tasks then call run in probes.
 # kernels: stock
 # long: rt
 # cpus: 2

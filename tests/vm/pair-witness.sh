@@ -10,7 +10,7 @@
 #
 # The threshold is 0, so every pair is an alert. No reader runs meanwhile, and none is woken: our
 # own timer for wakeups is not followed (own), and must not expire. The machine's clock counts
-# instructions, so other work of the host does not matter.
+# instructions, so other load on the host does not matter.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -56,7 +56,7 @@ pairs() {
 	exact "$*" --rule "$rule" --threshold 0 --usual 500us --most 5ms --expect-at-least "$least"
 	none "$*" full negative gone alerts_lost missed readers
 }
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 work 5
 
 echo 1 >$TRACE/events/timer/enable

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A tracker made of two points: the same alerts as block's, from its tracepoints, paired by the
-# request; a function and its return, paired by the thread; two functions, paired by the CPU; a
-# tracepoint paired with itself. An invalid line is refused, and the log quotes the word.
+# The tracker pair, which is made of two points: the tracepoints of block, paired by the request, give the same alerts
+# as block; a function and its return, paired by the thread; two functions, paired by the thread, with and without the
+# CPU; a tracepoint paired with itself; and two tracepoints of a module, which stays loaded meanwhile. An invalid line
+# is refused, and the log quotes the word.
 # kernels: stock
 # long: rt
 # cpus: 2
 # icount: 1
 # turn: 100
 # arm64: yes
-# timeout: 150
+# timeout: 180
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -36,7 +37,9 @@ from='begin=tracepoint:block_rq_issue' to='end=tracepoint:block_rq_complete'
 says 'x pair' 'this tracker requires the parameter: "begin"'
 says "x pair $from" 'this tracker requires the parameter: "end"'
 says "x pair begin=block_rq_issue $to" 'expected tracepoint:NAME, function:NAME or return:NAME: "block_rq_issue"'
-says "x pair begin=tracepoint:none $to" 'no such tracepoint in the kernel image: "tracepoint:none"'
+missing='no such tracepoint in the kernel or a loaded module (load its module first)'
+says "x pair begin=tracepoint:none $to" "begin: $missing: \"tracepoint:none\""
+says "x pair begin=tracepoint:alert $to" "cannot trace latency_tracker's own tracepoints: \"tracepoint:alert\""
 says "x pair begin=function:none $to" 'no such function: "function:none"'
 says "x pair $from end=return:$ASSEMBLY" "this function cannot be traced: \"return:$ASSEMBLY\""
 says "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4, tid, cpu, ret, separated by a comma: "arg5"'
@@ -51,7 +54,7 @@ says "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
 # The alerts equal block's.
 ms=$(patiently 20)
 null_disk slow "${ms}000000"
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 reads slow 2
 control "b block threshold=10ms dev=slow"
 control "p pair $from $to begin_key=arg0 end_show=arg1:8,arg2:32 threshold=10ms"
@@ -96,8 +99,8 @@ awk -v most="$(if in_time; then echo 8e6; else echo 1e12; fi)" '
 	{ sub(/.* delay=/, ""); if ($1 < 3e6 || $1 > most) { print $1; exit 1 } }' /tmp/alerts || fail "delays"
 control -p
 
-# Two functions, paired by the CPU: the time between two calls. With again=keep, the first start
-# stays.
+# Two functions, paired by the thread, with and without the CPU: the time between two calls. With again=keep, the first
+# start stays.
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_sleep begin_key=tid,cpu threshold=0'
 control 'k pair begin=function:lt_fn_delay end=function:lt_fn_sleep again=keep threshold=0'
 taskset 1 sh -c "echo delay 4 $(patiently 2) >/proc/lt_functions; echo sleep 2 1 >/proc/lt_functions"
@@ -131,8 +134,67 @@ grep -q " reason=timeout .* context=task key=$$" /tmp/alerts || fail "timeout: $
 exec 3<&-
 control -p
 
-# Its alerts cause no further alerts, neither about waking the reader nor about what the reader
-# does.
+# Tracepoints of a module, a known time apart: found only while the module is live, as its functions
+# are, and only if no other module has one of this name.
+hit=/sys/module/lt_points/parameters/run
+begin=tracepoint:lt_point_begin_tp end=tracepoint:lt_point_end_tp
+points="pair begin=$begin end=$end begin_key=arg0:32 threshold=0"
+references() { awk '$1 == "lt_points" { print $3 }' /proc/modules; }
+says "x $points" "begin: $missing: \"$begin\""
+insmod /lt/lt_points.ko init_ms="$(patiently 2000)" 2>/dev/null &
+loading=$!
+wait_until 10 grep -qs coming /sys/module/lt_points/initstate
+says "x $points" "the module of this tracepoint is being loaded or unloaded (try again): \"$begin\""
+says "x pair begin=function:lt_points_run end=$end" 'the module of this function is being loaded or unloaded (try again): "function:lt_points_run"'
+if wait $loading; then fail "a module loads whose init function fails"; fi
+says "x pair end=$end begin=$begin" "end: $missing: \"$end\""
+insmod /lt/lt_points.ko
+sed 's/lt_points/lt_double/g' /lt/lt_points.ko >/tmp/lt_double.ko
+insmod /tmp/lt_double.ko || fail "the copy does not load"
+says "x $points" "several loaded modules have a tracepoint of this name (unload the others): \"$begin\""
+rmmod lt_double
+[ ! -e $LT/x ] || fail "x is there"
+assert_eq "$(references)" 0 "references to the module after refusals"
+
+control "m $points"
+assert_eq "$(references)" 2 "references to the module"
+exec 3<$LT/m/alerts
+for ms in 1 5 20; do echo $ms >$hit; done
+alerts_of m /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+assert_eq "$(wc -l </tmp/alerts)" 3 "alerts"
+for ms in 1 5 20; do
+	grep -q " tid=$$ comm=\"sh\" context=task key=$ms$" /tmp/alerts || fail "no alert of $ms ms"
+done
+awk -v more="$(if in_time; then echo 5e6; else echo 1e12; fi)" '
+	{
+		ms = delay = $0
+		sub(/.* key=/, "", ms)
+		sub(/.* delay=/, "", delay)
+		sub(/ .*/, "", delay)
+		if (delay + 0 < ms * 1e6 || delay + 0 > ms * 1e6 + more) { print ms " ms: " delay; exit 1 }
+	}' /tmp/alerts || fail "delays"
+
+# The module stays loaded as long as the instance is on. Another load of it can be used again.
+refused "a module in use is unloaded" rmmod lt_points
+assert_eq "$(references)" 2 "references to the module after rmmod"
+control 'm pair enabled=0'
+sums_hold m
+assert_eq "$(references)" 0 "references to the module while the instance is off"
+rmmod lt_points
+says 'm pair enabled=1' 'a function or tracepoint of this instance is missing (load its module first): "m"'
+assert_eq "$(cat $LT/m/enabled)" 0 "enabled without the module"
+insmod /lt/lt_points.ko
+control 'm pair enabled=1'
+echo 5 >$hit
+assert_eq "$(stat m ended)" 4 "events"
+refused "a module in use is unloaded" rmmod lt_points
+control -m
+rmmod lt_points
+
+# The alerts of this instance cause no further alerts, neither about waking the reader nor about
+# what the reader does.
 control 'p pair begin=tracepoint:irq_work_entry end=tracepoint:irq_work_exit begin_key=cpu threshold=0 wakeup_interval=0' 2>/dev/null ||
 	control 'p pair begin=tracepoint:sched_waking end=tracepoint:sched_switch begin_key=arg0 end_key=arg2 threshold=0 wakeup_interval=0'
 follow $LT/p/alerts /dev/null
@@ -140,5 +202,11 @@ reader=$!
 sleep 2
 kill $reader
 control -p
-rmmod lt_functions
+
+# When latency_tracker is unloaded, it releases the modules that its instances use.
+insmod /lt/lt_points.ko
+control "m $points"
 unload_module
+assert_eq "$(references)" 0 "references to the module of an instance that is gone"
+rmmod lt_points
+rmmod lt_functions

@@ -64,13 +64,13 @@ path = json.load(open("/tmp/path.json"))
 took = path["to"] - path["from"]
 assert path["thread"]["tid"] == $tid and sum(s["end"] - s["begin"] for s in path["path"]) == took, path
 first = path["causes"][0]
-# 1 s, so long that all other steps are a small part of the path, even under emulation
+# The sleep lasts 1 s: all other steps are a small part of the path, even under emulation.
 assert first["cause"].get("by") == "timer" and first["time"] > 0.5 * took, first
 assert first["thread"]["tid"] != $tid, first
 assert path["path"][-1]["thread"]["tid"] == $tid, path["path"][-1]
 END
 
-# The second line of the times: the child that computes, and when the process slept and waited for it.
+# The second line of the times: the computing child, and the start and the end of the sleep and the wait for the child.
 { read -r _; read -r child from to; } </tmp/times
 delays --tid "$tid" --from "$from" --to "$to" --json >/tmp/parent.json
 # From the start of the trace, and up to the write that ends the wait.
@@ -93,7 +93,7 @@ parent = load("/tmp/parent.json")
 (part,) = parent["segments"]
 def blocked(call):
     return [s for s in part["states"] if s["class"] == "blocked" and s["cause"].get("syscall") == call]
-# On PREEMPT_RT, a lock of the kernel may be waited for in the same call.
+# On PREEMPT_RT, the same call may also wait for a kernel lock.
 sleep = max(blocked("clock_nanosleep"), key=took)
 assert sleep["cause"]["by"] == "timer" and "woken_by" not in sleep, sleep
 assert sleep["end"] - parent["from"] >= 100_000_000, sleep
@@ -127,7 +127,7 @@ esac
 
 load_module
 null_disk slow 2000000
-# The first run of everything is slow under emulation; the line has the same number later.
+# Warm up: the first run of anything is slow under emulation; the line has the same number later.
 insmod /lt/lt_irqs.ko times=1
 line=$(cat /sys/module/lt_irqs/parameters/number)
 rmmod lt_irqs

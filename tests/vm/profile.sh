@@ -60,7 +60,7 @@ mkfifo /tmp/commands /tmp/answers
 python3 /lt/tests/io.py serve /tmp/commands /tmp/answers &
 server=$!
 exec 5>/tmp/commands 6</tmp/answers
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 works "write /dev/quick 5" "read /dev/slow 5" "cached /tmp/file 5"
 refused "without an instance" profile save -o /tmp/none.json
 latency-tracker start io io "pid=$server"

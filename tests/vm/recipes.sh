@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # The kernel accepts every recipe; a recipe that needs a missing module is refused with the name of that module. The
-# tests provoke the measured operations: each recipe counts them, and names the task of the longest one.
+# test provokes the measured operations: each recipe counts them, and names the task of the longest one.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -18,7 +18,7 @@
 
 load_module
 
-# expect NAME EXPRESSION: EXPRESSION of Python about the JSON object r in /tmp/r.json is true.
+# expect NAME EXPRESSION: check that EXPRESSION, in Python, is true of the JSON object r in /tmp/r.json.
 expect() {
 	tail -n 1 /tmp/r.json | python3 -c '
 import json, sys
@@ -52,7 +52,7 @@ beside() {
 	expect "$_name" "$_expression"
 }
 
-# Every recipe is accepted, once its module is loaded. Before, the error names it.
+# Every recipe is accepted once its module is loaded. Until then, the error names the module.
 latency-tracker recipes --json >/tmp/recipes.json
 python3 -c '
 import json, sys
@@ -74,7 +74,7 @@ while read -r name module line; do
 	control -r
 done </tmp/recipes
 
-# Disks that take 20 ms: one with a filesystem, one for requests alone, and one of SCSI.
+# Disks that take 20 ms: one with a filesystem, one for requests alone, and a SCSI disk.
 null_disk slow 20000000 size=256 cache_size=8
 mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/slow
 mkdir /tmp/ext
@@ -167,7 +167,7 @@ provoke dns 'r["count"] == 3 and r["max"] >= 150e6 and longest["comm"] == "clien
 provoke tcp-first-byte 'r["count"] == 1 and r["max"] >= 150e6 and longest["comm"] == "server"' -- python3 /lt/tests/provoke.py accept
 provoke net-receive 'r["max"] >= 150e6' dev=lo -- python3 /lt/tests/provoke.py receive
 
-# Modules, and grace periods, for which their removal waits.
+# Modules, and the grace periods that their removal waits for.
 modprobe -r loop 2>/dev/null || :
 provoke module-load 'r["count"] == 1 and longest["comm"] == "modprobe"' threshold=1us -- modprobe loop
 provoke rcu-wait 'r["count"] > 0' threshold=1us -- modprobe -r loop

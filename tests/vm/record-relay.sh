@@ -29,7 +29,7 @@ load_module
 null_disk slow 200000000
 mkdir /tmp/relay
 between_namespaces
-# for its port of lttng-live
+# the relay daemon's port for lttng-live is on the loopback device
 ip netns exec inner /usr/bin/ip link set lo up
 lttng-sessiond --daemonize
 
@@ -63,10 +63,10 @@ for capture in 2 3; do
 	cat /tmp/there
 	grep "sector $((capture * 8)) " /tmp/there || fail "the alert is not in the trace"
 	assert_eq "$(grep -c '^alert [0-9]* of slow' /tmp/there)" 1 "alerts of the copy of capture $capture"
-	# the first sentence is the reason
+	# the first sentence gives the reason
 	latency-tracker explain /tmp/captures/000$capture | sed -n '/ % of the delay/p' >/tmp/here
 	sed -n '/ % of the delay/p' /tmp/there | cmp - /tmp/here || { cat /tmp/here; fail "another explanation there"; }
-	# The evidence names the disk; the events of the trace have its number alone.
+	# The evidence names the disk; the events of the trace have only its number.
 	in_a_while counted $capture
 	tail -n 1 /tmp/off >/tmp/last
 	for trace in /tmp/captures/000$capture "$there"; do

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # A user who is not root records, as a member of the groups of LTTng's session daemon and of the module: the captures
-# are this user's own. What such a user cannot do fails with one line that has the remedy: if either group or root's
-# session daemon is missing, if the instance does not exist, and if the directory is root's.
+# are this user's own. Each failure is reported with its remedy: a missing group, no session daemon of root, an instance
+# that does not exist, and a directory that belongs to root.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -15,7 +15,7 @@
 . /lt/tests/block.sh
 . /lt/tests/recorders.sh
 
-# A user and a group, for the duration of this test. LTTng looks its users up there.
+# A user and a group, for the duration of this test. LTTng looks users up in these files.
 cp /etc/passwd /etc/group /tmp
 echo 'anna:x:1234:1234::/tmp/anna:/bin/sh' >>/tmp/passwd
 printf 'anna:x:1234:\nlatency-tracker:x:990:anna\n' >>/tmp/group
@@ -29,13 +29,13 @@ chown 1234:1234 /tmp/anna
 load_module gid=990
 null_disk slow 200000000
 control 'slow block threshold=50ms dev=slow'
-# anna GROUPS COMMAND...
+# anna GROUPS COMMAND...: run the command as this user, in these groups.
 anna() {
 	groups=$1
 	shift
 	/usr/bin/setpriv --reuid 1234 --regid 1234 --groups "$groups" /usr/bin/env -i PATH="$PATH" HOME=/tmp/anna USER=anna "$@"
 }
-# hears WORDS GROUPS ARGUMENT...: record is refused with a line that has these words.
+# hears WORDS GROUPS ARGUMENT...: check that record is refused, and its output has these words.
 hears() {
 	words=$1 groups=$2
 	shift 2
@@ -47,7 +47,7 @@ hears() {
 hears 'it does not run: `systemctl start lttng-sessiond` as root starts it' 102,990 -o /tmp/anna/captures slow
 lttng-sessiond --daemonize
 hears 'session daemon: `usermod --append --groups tracing anna` as root' 990 -o /tmp/anna/captures slow
-# the fault, and the remedy
+# one line for the fault, and one for the remedy
 lines=2 hears '`usermod --append --groups latency-tracker anna` as root' 102 -o /tmp/anna/captures slow
 hears 'run `latency-tracker start fresh block` with these parameters as root' 102,990 -o /tmp/anna/captures fresh block threshold=50ms
 mkdir -m 700 /tmp/roots

@@ -25,7 +25,7 @@
 sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
 armed() { grep -q '^armed' /tmp/record.log; }
 
-# No instance has this name.
+# The script's help, and an option that it does not have.
 lttng-snapshot --help | grep '^usage: lttng-snapshot' || fail "lttng-snapshot --help"
 refused "an unknown option" lttng-snapshot --nosuch
 

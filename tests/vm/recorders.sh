@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Several recorders at the same time, and other users of LTTng. Two recorders share a directory: each alert is in a
-# capture with its trace, and no number is given twice. Two record the same instance: each has all alerts. The first one
-# ends with its instance and its session alone; the last one stops the session daemon. A session that another program
-# destroys or stops is reported within a minute or at the next alert, which is kept, and records again. A recorder whose
-# module is unloaded says so, ends, and leaves nothing.
+# Several recorders at the same time, and other users of LTTng. If two recorders share a directory, each alert is in a
+# capture with its trace, and no number is given twice. If two record the same instance, each has all alerts. The
+# first one to end removes only its own instance and session; the last one stops the session daemon. If another
+# program destroys or stops a session, the recorder reports it within a minute or at the next alert, keeps that alert,
+# and records again. A recorder whose module is unloaded reports this, ends, and leaves nothing behind.
 # long: stock
 # cpus: 2
 # root: full

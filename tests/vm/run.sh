@@ -3,8 +3,8 @@
 #
 # `latency-tracker run` counts exactly the operations of a command and its descendants, from execve on, and of no other
 # process. It shows the longest operation, the counters of losses, and unfinished operations, and passes on the
-# command's exit status. Neither an end, a signal nor an error leaves an instance, a cgroup, a note or the module
-# behind.
+# command's exit status. However it ends, even by a signal or with an error, it leaves no instance, cgroup, note or
+# module behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -27,7 +27,7 @@ nothing_left() {
 	_found=$(find /sys/fs/cgroup /run/latency-tracker -maxdepth 1 -name '*latency-tracker-run*' -o -name '*.json' 2>/dev/null) || :
 	assert_eq "$_found" "" "what is left"
 }
-# run STATUS WORD...: the command ends with STATUS; its output is in /tmp/run.log, and nothing is left.
+# run STATUS WORD...: check that the command exits with STATUS and leaves nothing behind; its output is in /tmp/run.log.
 run() {
 	_want=$1 _rc=0
 	shift
@@ -37,7 +37,7 @@ run() {
 	nothing_left
 }
 says() { tr -s ' \n' ' ' </tmp/run.log | grep -qE -- "$1" || { cat /tmp/run.log; fail "no '$1'"; }; }
-# result STATUS EXPRESSION WORD...: as run; EXPRESSION of Python about the JSON object r is true.
+# result STATUS EXPRESSION WORD...: as run; also check that EXPRESSION, in Python, is true of the JSON object r.
 result() {
 	_want=$1 _expression=$2 _rc=0
 	shift 2
@@ -48,7 +48,7 @@ result() {
 	tail -n 1 /tmp/run.json | python3 -c 'import json, sys; r = json.load(sys.stdin); assert eval(f"({sys.argv[1]})"), sys.argv[1]' "$_expression"
 }
 
-# Errors, which leave nothing, whenever they come.
+# An error leaves nothing behind, whenever it occurs.
 run 1 sycall
 says 'unknown tracker .*"sycall"; did you mean syscall'
 run 1 syscall thresholds=1ms
@@ -68,8 +68,8 @@ if [ -x /usr/bin/setpriv ]; then
 	rmmod latency_tracker
 fi
 
-# A command: exactly its calls and the calls of its descendants, regardless of sessions and parents. Others sleep
-# meanwhile.
+# A command: exactly its calls and the calls of its descendants, regardless of sessions and parents. Other processes
+# sleep meanwhile.
 sh -c 'while :; do sleep 0.01; done' &
 other=$!
 result 0 'r["count"] == 7 and r["max"] >= 30e6 and r["status"] == 0 and r["not_ended"] == 0
@@ -94,12 +94,12 @@ says 'block cannot tell the command from other processes'
 says 'count 5 p50 [0-9.]+ms p99 [0-9.]+ms max [0-9.]+ms '
 says 'The longest over 5ms dd/[0-9]+: slow RS? sector [0-9]+ 4K, for [0-9.]+ms [^ ]+ in the queue, [0-9.]+ms at the device'
 
-# How the command ended.
+# The exit status and the signal of the command.
 run 7 syscall -- sh -c 'exit 7'
 run 143 syscall -- sh -c 'kill -TERM $$'
 says 'the command has ended: signal 15'
 
-# A time, with and without something that is late.
+# A duration instead of a command, without and with a late operation.
 run 0 syscall calls=clock_nanosleep threshold=1h -d 1s
 says 'measuring for 1s .*syscall, for [0-9.]+s .*Nothing that ended took longer than'
 python3 -c '
@@ -160,7 +160,7 @@ rmmod latency_tracker
 nothing_left
 pkill -f '^sleep 1000' || :
 
-# The module stays if others use it by the end.
+# The module stays if another instance uses it at the end.
 latency-tracker run syscall -- sh -c 'echo "mine wakeup threshold=3600s" >/proc/latency_tracker/control'
 assert_eq "$(cut -d' ' -f1 $LT/control)" mine "instances of others"
 rmmod latency_tracker

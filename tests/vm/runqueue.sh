@@ -47,7 +47,7 @@ if ! grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	echo "This kernel has no quota of processors."
 	exit
 fi
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 waits quota 1 50 5
 control 'w runqueue threshold=50ms cgroup=/lt-quota'
 assert_eq "$(cat $LT/w/cgroup)" "$(stat_inode /sys/fs/cgroup/lt-quota)" "the number of the cgroup"

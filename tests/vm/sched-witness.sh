@@ -2,14 +2,14 @@
 # shellcheck shell=sh
 #
 # The alerts match the waits of tasks one by one: ftrace records the scheduler at the same time, and
-# lt-witness computes from its trace which task waited how long, and which one woke it. On two CPUs
-# run hackbench, whose threads wake each other while they fall asleep, are preempted, migrate, start
-# and exit, and a computing program. Some waits have a known length: for a SCHED_FIFO task that
+# lt-witness computes from its trace which task waited how long, and which one woke it. Two CPUs run
+# hackbench, whose threads wake each other while they fall asleep, are preempted, migrate, start and
+# exit, and a program that computes. Some waits have a known length: for a SCHED_FIFO task that
 # keeps the CPU for 20 ms, for the next period of a cgroup with 1 % of a CPU, and in a sleep of 50
 # ms.
 #
 # The threshold is 0, so every wait of every task is an alert. No reader runs meanwhile. The machine's clock counts
-# instructions, so other work of the host does not matter.
+# instructions, so other load on the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -37,7 +37,7 @@ work() {
 	offcpu) waits sleep 50 ;;
 	esac >/tmp/known
 }
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 waits crowd 2 5
 
 for tracker in $trackers; do

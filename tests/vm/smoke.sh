@@ -19,7 +19,7 @@ uname -a
 ms=$(patiently 20)
 null_disk slow "${ms}000000"
 null_disk fast 100000
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 reads slow 1
 control "slow block threshold=$((ms / 2))ms timeout=$((ms / 4))ms dev=slow"
 control 'fast block threshold=10s dev=fast'
@@ -71,7 +71,7 @@ END
 names=$(sed 's/ .*//' $LT/control)
 assert_eq "$(echo $names | wc -w)" $instances "instances"
 work() {
-	# without reading /proc/latency_tracker, which some trackers do not see
+	# this work does not read /proc/latency_tracker: some trackers ignore such reads
 	insmod /lt/lt_irqs.ko times=2
 	rmmod lt_irqs
 	reads fast 20

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker stacks` tells two known reasons to sleep apart: it has each with its count, and the one with the
-# longer total first, from an instance of its own, from an instance of another user, which keeps its line and all its
-# alerts, and from a file. A stack that is cut off or missing, an alert that is gone and an operation that has not ended
-# are counted. Nothing is left behind.
+# `latency-tracker stacks` distinguishes two known reasons to sleep: it shows each with its count, the one with the
+# longer total first. It does so from an instance of its own, from another user's instance, which keeps its line and all
+# its alerts, and from a file. A stack that is cut off or missing, an alert that is gone, and an operation that has not
+# ended are counted. Nothing is left behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -46,7 +46,7 @@ called("done")
 os.wait()
 END
 
-# stacks STATUS WORD...: the command ends with STATUS; its output is in /tmp/out, its notes are in /tmp/err.
+# stacks STATUS WORD...: check the exit status of the command; its output is in /tmp/out, its notes are in /tmp/err.
 stacks() {
 	_want=$1 _rc=0
 	shift
@@ -55,8 +55,8 @@ stacks() {
 	assert_eq "$_rc" "$_want" "the exit status of stacks $*"
 }
 says() { tr -s ' \n' ' ' <"$1" | grep -qE -- "$2" || fail "no '$2'"; }
-# holds EXPRESSION FILE...: an expression of Python about the JSON objects r[0], r[1] ... is true. of(i, WORD) is the only
-# stack of r[i] with this word in a function.
+# holds EXPRESSION FILE...: check that EXPRESSION, in Python, is true of the JSON objects r[0], r[1] ... of the files.
+# of(i, WORD) is the only stack of r[i] that has WORD in a function's name.
 holds() {
 	_expression=$1
 	shift
@@ -93,7 +93,7 @@ says /tmp/err 'offcpu is not an instance'
 stacks 1 --alerts /no/such/file
 [ ! -d $LT ] || fail "the module is still loaded"
 
-# An instance of its own, for the time of a command.
+# The command has an instance of its own while it runs a program.
 stacks 0 offcpu comm=victim threshold=40ms --json -o /tmp/own -- python3 /tmp/two.py
 holds "$truth and $whole and r[0]['ended']['count'] >= 8 and r[0]['status'] == 0" /tmp/own
 [ ! -d $LT ] || fail "the module is still loaded"
@@ -101,7 +101,7 @@ holds "$truth and $whole and r[0]['ended']['count'] >= 8 and r[0]['status'] == 0
 stacks 0 syscall comm=victim calls=read,clock_nanosleep threshold=40ms --json -o /tmp/calls -- python3 /tmp/two.py
 holds "$truth and $whole" /tmp/calls
 
-# Instances of another user: of each kind one.
+# Instances of another user, one of each kind.
 load_module
 control 'w offcpu threshold=40ms comm=victim stack=32'
 control 'short offcpu threshold=40ms comm=victim stack=3'
@@ -131,7 +131,7 @@ says /tmp/out 'Nothing that ended took longer than the threshold \(40ms\)\.'
 assert_eq "$(grep -c '^seq=' $LT/w/wakeup)" 8 "alerts for a reader of wakeup"
 cmp /tmp/before $LT/control || fail "an instance has changed"
 
-# As people read it, and as tools for flame graphs do.
+# The output for people, and the output for flame graph tools.
 stacks 2 w -d 0
 says /tmp/out 'w \(offcpu\), as recorded: 8 late operations in 2 stacks, .*Only delays above the threshold \(40ms\) are in here\.'
 says /tmp/out ' 3 [0-9.]+m?s [0-9.]+ [0-9.]+ms victim anon_pipe_read.* entry_SYSCALL_64.* 5 [0-9.]+ms [0-9.]+ [0-9.]+ms victim hrtimer_nanosleep'
@@ -150,7 +150,7 @@ stacks 2 w -d 0 --by both --json -o /tmp/both
 holds '[s["count"] for s in r[0]["stacks"]][0] == 3 and of(0, "pipe_write", "waker_stack")["tasks"][0]["waker"] == "writer"
 	and all(t["waker"] != "writer" for t in r[0]["stacks"][-1]["tasks"])' /tmp/both
 
-# What is missing.
+# What the stacks lack is counted.
 stacks 2 short -d 0 --json -o /tmp/out.json
 holds 'r[0]["count"] == 8 and missing(0, "cut_off") == 8 and all(s["cut_off"] and len(s["stack"]) == 3 for s in r[0]["stacks"])' /tmp/out.json
 stacks 2 short -d 0
@@ -164,7 +164,7 @@ holds 'r[0]["count"] == 2 and missing(0, "older") == 6' /tmp/out.json
 stacks 1 w threshold=1ms
 says /tmp/err 'threshold=1ms: w is an instance, which is not changed'
 
-# What has not ended: in the sums if it has raised an alert, beside them if not.
+# An operation that has not ended is in the sums if it has raised an alert, and listed separately if not.
 python3 -c 'import time; open("/proc/self/comm", "w").write("hung"); time.sleep(1000)' &
 hung=$!
 wait_until 60 stat_is hung timed_out -eq 1

@@ -6,7 +6,7 @@
 # processes that start, wait for each other and exit, of hackbench, and of failing calls.
 #
 # The threshold is 0, so every call is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
-# other work of the host does not matter.
+# other load on the host does not matter.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -27,7 +27,7 @@ work() {
 	chrt -f 10 python3 /lt/tests/calls.py many 20
 	chrt -f 10 hackbench -g 1 -f 4 -l 20
 }
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 python3 /lt/tests/calls.py many 2
 
 for options in '' 'stacks=switch'; do

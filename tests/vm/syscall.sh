@@ -23,7 +23,7 @@ read=$(number_of read) write=$(number_of write)
 calls() { tid=$(python3 /lt/tests/calls.py "$@"); tid=${tid#*=}; }
 
 load_module
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 calls write 10 3
 
 # A nanosleep, and a read that times out. Other calls are shorter, unless the host delays us.

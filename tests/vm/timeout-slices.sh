@@ -42,7 +42,7 @@ def stat(name):
 
 
 def softirqs(begin, end):
-    """How much of this time softirqs had: none of them searches, a worker does. On PREEMPT_RT the sleeper is before them."""
+    """How long softirqs ran in this time. A worker searches, not they. On PREEMPT_RT the sleeper preempts them."""
     if "-rt-" in os.uname().release:
         return 0
     had, since = 0, None

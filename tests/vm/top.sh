@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # `latency-tracker top` shows the module's counts. `--once` prints the values of `hist` and of the counters. The
-# intervals of a run add up to them, to the last operation, while instances come and go and another reader of `wakeup`
-# gets every alert. On a terminal, it ends with the module, and restores the terminal.
+# intervals of a run add up to them, to the last operation, while instances are created and removed and another reader
+# of `wakeup` gets every alert. On a terminal, it exits when the module is unloaded, and restores the terminal.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -37,7 +37,7 @@ latency-tracker top --once >/tmp/top.txt
 grep -q '^slow  *block  *-  .* 6  *0  *- ' /tmp/top.txt || fail "$(cat /tmp/top.txt)"
 grep -q "few alerts_suppressed=$(stat few alerts_suppressed)" /tmp/top.txt || fail "$(cat /tmp/top.txt)"
 
-# In flight: it is as old as `pending` says, just before and just after.
+# In flight: the age is between the ages that `pending` shows just before and just after.
 reads stuck 1 &
 reader=$!
 wait_until 20 stat_is stuck pending -eq 1

@@ -5,9 +5,9 @@
 # once for a long time, or thirty times. Or the quota of its cgroup throttles it on the way back to
 # user space, while it computes, or before that, since another thread has used up the quota. With
 # end=user, this is part of the delay. The path names the preempting thread even after that thread
-# has exited. Many preemptions are one step with a count, and only two steps of the softirq thread
-# of PREEMPT_RT are left out for them. Throttling is not a preemption, and the sentence names the
-# quota.
+# has exited. Many preemptions are one step with a count: only on PREEMPT_RT, two steps of the
+# softirq thread are left out to make room. Throttling is not a preemption, and the sentence names
+# the quota.
 #
 # A task reads three pages of a slow disk in one system call, one after another, and is woken by the
 # timer of its first request. Its sleeps for the other requests have steps of their own, and the
@@ -127,7 +127,7 @@ null_disk nullb0 $page_ns
 echo 0 >/sys/block/nullb0/queue/read_ahead_kb
 control "t tree threshold=${page_ns}ns comm=dd end=user origin=timer"
 exec 3<$LT/t/alerts
-# The first run of everything is slow, and other tasks have read the start of the disk.
+# Warm up: the first run of anything is slow, and other tasks have read the start of the disk.
 /usr/bin/taskset -c 1 dd if=/dev/nullb0 of=/dev/null bs=12k count=4 skip=100 2>/dev/null
 alerts_of t /tmp/alerts
 exec 3<&-

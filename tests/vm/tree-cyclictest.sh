@@ -10,7 +10,7 @@
 # different places. It is made on a quiet machine, and on a machine whose CPU is busy and repeatedly
 # keeps interrupts off for 3 ms.
 #
-# The machine's clock counts instructions, so other work of the host does not matter. It has one
+# The machine's clock counts instructions, so other load on the host does not matter. It has one
 # CPU: the emulator would alternate between two, which looks like disabled interrupts.
 # kernels: stock
 # long: rt
@@ -71,7 +71,7 @@ samples() {
 		done
 	done
 }
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 cyclictest --threads=1 --loops=5 --quiet --mlockall
 samples 60 quiet
 samples 100 disturbed

@@ -20,7 +20,7 @@ load_module
 # shellcheck source=tests/tree.sh
 . /lt/tests/tree.sh
 line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 target 1 handler
 
 # For each filter, a value that matches the chain, and a value that does not.

@@ -23,16 +23,16 @@ us=6000
 # shellcheck source=tests/tree.sh
 . /lt/tests/tree.sh
 # Noise comes from a tick every 4 ms, the ends of interrupts, switches, and the emulation of the
-# other processor. A tick during a busy period shortens it, since its end is a time of the clock. A
-# tenth of each part is tolerated. Other tasks of that CPU, and softirqs (RCU callbacks and their
-# thread), may also run: ftrace has the length of each.
+# other processor. A busy period ends at a fixed time, so a tick during it shortens it. A tenth of
+# each part is tolerated. Other tasks of that CPU, and softirqs (RCU callbacks and their thread),
+# may also run: ftrace has the length of each.
 slack=$((us * 100))
 # On a slower kernel, other interrupts, softirqs and tasks take longer, too.
 in_time || slack=+$slack
 case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
 
-# by WORD [PART...]: get three alerts of a task that waits because of WORD. Each PART must have
-# taken `us`.
+# by WORD [PART...]: get three alerts of a task that waits because of WORD. Each PART is NAME:TIMES: NAME must have
+# taken `us` that many times.
 by() {
 	word=$1
 	shift
@@ -67,7 +67,7 @@ by late-nmi irq:2
 # On PREEMPT_RT the softirq runs in a thread that the target may preempt.
 [ -n "$rt" ] || by late-softirq irq:1 softirq:1
 
-# The interrupt thread keeps the target from CPU 1 until it may run on CPU 0. By then the thread has run once more.
+# The interrupt thread keeps the target off CPU 1 until the target may run on CPU 0. By then the thread has run again.
 echo "$(patiently 600000)" >$parameters/us
 interrupts() { awk '$NF == "lt_threaded" { print $2 + $3 }' /proc/interrupts; }
 before=$(interrupts)

@@ -60,7 +60,7 @@ packets() {
 	/usr/bin/taskset -c 1 python3 /tmp/send.py "$1"
 	wait $_receiver || fail "they were not received"
 }
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 packets 2
 
 case $(uname -r) in

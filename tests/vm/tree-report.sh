@@ -23,7 +23,7 @@ load_module
 # shellcheck source=tests/tree.sh
 . /lt/tests/tree.sh
 line=$(cat $parameters/number)
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 target 1 softirq
 
 latency-tracker record -n 1 --duration 300 -o /tmp/captures late tree threshold=500ms comm=lt_target irq="$line" >/tmp/record.log 2>&1 &

@@ -26,8 +26,8 @@ in_time || exact=0
 line=$(cat $parameters/number)
 control "t tree threshold=20ms comm=lt_target interference=1"
 
-# named TASK... -- WHAT=MS...: keep the target from its CPU by these tasks, and check that these
-# rivals are named.
+# named TASK... -- WHAT=MS...: keep the target from its CPU with these tasks, and check that the
+# alert names these rivals.
 named() {
 	exec 3<$LT/t/alerts
 	tasks=
@@ -53,7 +53,7 @@ echo 30000 >$parameters/us
 named tasklet=tasklet hog_a=6 hog_b=20 hog_c=12 -- 'softirq/HI=30' 'task/\d+\(hog_b\)=20' 'task/\d+\(hog_c\)=12'
 control -t
 echo 6000 >$parameters/us
-# The scheduler may start the interrupt thread on another CPU and move it when it first runs: this is over before the
+# The scheduler may start the interrupt thread on another CPU and move it when it first runs: this is done before the
 # cases below.
 target 1 thread
 control "t tree threshold=5ms comm=lt_target interference=1"

@@ -74,7 +74,7 @@ for name in $ends parts few; do
 	assert_eq "$(stat "$name" alerts)" $(($(stat "$name" ended) + $(stat "$name" timed_out))) "$name: alerts"
 done
 [ "$(stat switch ended)" -ge 200 ] || fail "only $(stat switch ended) chains"
-# One interrupt wakes four times this number of tasks.
+# One interrupt wakes four times as many tasks as this pool has events.
 [ "$(stat few full)" -ge 1 ] || fail "there was always room"
 unload_module
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Compared with the kernel's tracer timerlat, alone and as rtla runs it: its timer wakes a thread, and it reports how
-# late its handler was (IRQ), and how late the thread ran in the kernel (Thread) and in user space (User). These are
-# steps of the path that `tree` reports for the same timer: when its function is called, when the thread is switched
-# in, and when it has returned.
+# Compared with the kernel's tracer timerlat, alone and as rtla runs it. The tracer's timer wakes a thread. The tracer
+# reports how late the timer's handler was (IRQ), and how late the thread ran in the kernel (Thread) and in user space
+# (User). These are steps of the path that `tree` reports for the same timer: when its function is called, when the
+# thread is switched in, and when it has returned.
 #
 # Alone, with kernel threads, the tracer prints each sample with its time. Each sample has a path
 # with the start that follows from this time, and there are no other paths. rtla prints histograms

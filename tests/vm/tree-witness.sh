@@ -10,7 +10,7 @@
 # CPU while the task sleeps, while it runs, and while it is about to do either.
 #
 # The threshold is 0, so every path is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
-# other work of the host does not matter.
+# other load on the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -74,7 +74,7 @@ kernel_threads() {
 
 # chains LOAD TIMES LEAST: compare the alerts of a load, at least LEAST of them.
 chains() {
-	# The first run of everything is slow under emulation.
+	# Warm up: the first run of anything is slow under emulation.
 	"$1" 3
 	kernel_threads >/tmp/kthreads
 	both tree 'threshold=0 ring=16384 events=1024' "$1" "$2"

@@ -27,7 +27,7 @@ load_module
 case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
 line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 
-# The first run of everything is slow under emulation, and the thread moves to its CPU.
+# Warm up: the first run of anything is slow under emulation, and the thread moves to its CPU.
 for word in handler softirq thread hard soft work job call wheel; do target 1 $word; done
 
 # There is a threshold, since other causes wake the task, too, but none of them late.
@@ -169,7 +169,7 @@ for end in user blocked; do
 	control -t
 done
 
-# Even of many tips, all end: pending is 0 when no chain is in flight.
+# Chains with many tips end completely: pending is 0 when no chain is in flight.
 control "t tree threshold=3600s comm=lt_target events=16384"
 target 5 fan
 wait_until 10 stat_is t pending -eq 0

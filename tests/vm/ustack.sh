@@ -3,8 +3,8 @@
 #
 # With ustack=1, the alert of a late system call has the task's stack in user space: exactly its functions, in order, also
 # for a 32-bit program. A program without frame pointers, and frame pointers that lead nowhere, give a short stack and the
-# reason. A reader without the capability sees no address. Names are looked up while the process exists; later there are
-# addresses only. Other trackers refuse ustack=1.
+# reason. A reader without the capability sees no address. Names are looked up while the process exists; later, only
+# addresses are shown. Other trackers refuse ustack=1.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -30,7 +30,7 @@ latency-tracker watch u --new >/tmp/text &
 latency-tracker watch u --new --json >/tmp/json &
 wait_until 10 sh -c "[ \$(ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c $LT/u/alerts) -ge 4 ]"
 
-# late PROGRAM MODE: run it; its alert is then in /tmp/line, and what watch found in /tmp/object.
+# late PROGRAM MODE: run PROGRAM; its alert is then in /tmp/line, and the output of watch in /tmp/object.
 late() {
 	"$1" "$2" "$ms" &
 	pid=$!
@@ -44,7 +44,7 @@ late() {
 	[ "$2" = exit ] || kill $pid
 	wait $pid || :
 }
-# shows PATTERN: wait until the text about process $pid, on one line, has this.
+# shown PATTERN: whether the text about process $pid, joined into one line, matches PATTERN. shows: wait until it does.
 shown() { awk -v pid="$pid" '$1 == "u" { on = $4 == pid } on' /tmp/text | tr -s ' \n' ' ' | grep -q -- "$1"; }
 shows() { wait_until 10 shown "$1"; }
 # names: print the functions that watch has found, the innermost first.
@@ -60,7 +60,7 @@ assert_eq "$(addresses | wc -l) $(field ustack_end </tmp/line)" "5 outermost" "a
 assert_eq "$(grep -o '"address":"[^"]*"' /tmp/object | cut -d'"' -f4)" "$(addresses)" "addresses of the object"
 shows 'in user space: inner+0x[0-9a-f]* \[.*/late-fp\] middle+0x[0-9a-f]* \[.*\] outer+.* first+.* _start+0x[0-9a-f]* \[.*/late-fp\] $'
 grep -q ' call=nanosleep .* ret=0 ustack=0x[0-9a-f,x]* ustack_end=outermost$' /tmp/line || fail "the fields come last"
-# Without the parameter there is no such field; a timeout is raised by another task, which says so.
+# Without the parameter there is no such field. Another task raises the alert of a timeout, and the alert says so.
 wait_until 10 grep -q " pid=$pid " /tmp/no
 assert_eq "$(grep -c 'ustack' /tmp/no)" 0 "stacks without ustack=1"
 grep " pid=$pid " /tmp/t | grep -q ' reason=timeout .* stack="[^"]*nanosleep.*" ustack=elsewhere$' || fail "the timeout: $(cat /tmp/t)"
@@ -103,7 +103,7 @@ $as_member latency-tracker watch u -n 1 >/tmp/watched 2>&1 || :
 tr -s ' \n' ' ' </tmp/watched | grep -q 'a stack that only a reader with CAP_PERFMON or CAP_SYS_ADMIN may see' ||
 	fail "watch as a member: $(cat /tmp/watched)"
 
-# A process that has exited: addresses only. watch reads what is recorded.
+# A process that has exited: only addresses are left. watch reads alerts that are already recorded.
 late-fp exit "$ms" &
 pid=$!
 wait $pid
@@ -115,7 +115,7 @@ assert_eq "$(names)" "" "functions of a process that has exited"
 grep -q '"note":"no names: the process has exited' /tmp/object || fail "no reason"
 assert_eq "$(grep -c '"address":"0x' /tmp/object)" 1 "addresses"
 
-# The command that runs a program, too.
+# `latency-tracker run` shows the names, too.
 latency-tracker run syscall threshold="$(patiently 20)ms" calls=nanosleep ustack=1 -- timeout 2 late-fp stay "$ms" >/tmp/run 2>&1 || :
 cat /tmp/run
 tr -s ' \n' ' ' </tmp/run | grep -q 'in user space: inner+.* middle+.* outer+.* first+.* _start+' || fail "run"

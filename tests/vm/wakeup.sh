@@ -19,7 +19,7 @@
 load_module
 # Keeps the reader off the CPU of the hog.
 /usr/bin/taskset -p 1 $$ >/dev/null
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 waits hog 1 5
 # So long that no other task takes as long, but less than a second, after which other tasks get
 # their share.

@@ -21,7 +21,7 @@ looks() { on 0 sh -c "echo $1 >$LT/i/timeout"; }
 # hang: let a handler hang CPU 0 for 300 ms.
 hang() { on 0 /sbin/insmod /lt/lt_irqs.ko times=1 us="$(patiently 300000)" && rmmod lt_irqs; }
 /usr/bin/taskset -p 8 $$ >/dev/null
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 on 0 /sbin/insmod /lt/lt_irqs.ko times=1
 line=$(cat /sys/module/lt_irqs/parameters/number)
 rmmod lt_irqs

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker why` names the right culprit, with its share, in ten cases of known truth, half of which have two
-# causes at once; it names no innocent task beside them. tests/why_truth.py has the cases, and states the truth of each
-# before `why` runs. A cause that is called unknown counts separately, and is accepted only where the case says so.
+# `latency-tracker why` names the right culprit, with its share, in ten cases whose cause is known, half of which have
+# two causes at once. It names no innocent task. tests/why_truth.py has the cases, and states the truth of each before
+# `why` runs. A cause that is called unknown counts separately, and is accepted only where the case says so.
 # long: stock rt
 # cpus: 2
 # root: full
@@ -19,7 +19,7 @@ load_module
 null_disk slow 400000000
 null_disk quick 100000000
 null_disk other 3000000
-# A daemon that runs already, so that no case waits for its start.
+# A daemon is already running, so no case waits for its start.
 lttng-sessiond --daemonize
 python3 -B /lt/tests/why_truth.py >/tmp/truth 2>&1 && status=0 || status=$?
 cat /tmp/truth

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker why` names a known cause: of a command, of a process, of a disk, and of a cgroup with a quota; by a
-# trace, and without one by the alert alone. A process that waits for work is not late. Neither an end, a signal nor an
-# error leaves an instance, a session, a cgroup, a directory or the module behind.
+# `latency-tracker why` names the known cause of a delay, for a command, a process, a disk, and a cgroup with a quota:
+# from a trace, and without one from the alert alone. A process that waits for work is not late. However it ends, even
+# by a signal or with an error, it leaves no instance, session, cgroup, directory or module behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -30,7 +30,7 @@ nothing_left() {
 	_found=$(find /sys/fs/cgroup /tmp /run/latency-tracker -maxdepth 1 -name '*latency-tracker-why*' -o -name '*.json' -path '/run/*' 2>/dev/null) || :
 	assert_eq "$_found" "" "what is left"
 }
-# why STATUS SENTENCE WORD...: the command ends with STATUS, and prints something that matches SENTENCE, line breaks aside.
+# why STATUS SENTENCE WORD...: check the exit status, and that the output, with lines joined, matches SENTENCE.
 why() {
 	_want=$1 _sentence=$2 _rc=0
 	shift 2
@@ -51,7 +51,7 @@ why 1 'no such cgroup of version 2' --cgroup /nosuch
 why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s ' --no-trace -- python3 /lt/tests/late.py pipe
 grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit status of the command"
 
-# A daemon that runs already, as on servers that trace.
+# A daemon is already running, as on servers that trace.
 lttng-sessiond --daemonize
 
 # A command: its longest wait, and the thread that held it up.

@@ -8,7 +8,7 @@
 #
 # Two probes on one tracepoint run one after another. The task that submits the requests has a
 # real-time priority, so no other task runs between the two, and the machine's clock counts
-# instructions, so other work of the host does not matter.
+# instructions, so other load on the host does not matter.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -90,7 +90,7 @@ is_exact() {
 	control "-$1"
 }
 
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 for disk in fast slow queued; do reads $disk 3; done
 
 for round in $(seq "$rounds"); do

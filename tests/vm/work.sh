@@ -41,7 +41,7 @@ insmod /lt/lt_causes.ko us=3000
 parameters=/sys/module/lt_causes/parameters
 line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 begin=$LT/work_begin done=$LT/work_done
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 /usr/bin/taskset -c 1 sh -c "echo handler >$parameters/run"
 
 # Instances that track work, and others.
@@ -107,7 +107,7 @@ python3 /lt/tests/tree.py longest /tmp/alerts "done:$worker" 250000000 || fail "
 grep -q " tid=$listener comm=\"lt_listener\" end=work state=working origin=irq irq=$line .*\" cookie=\"job 1\"" /tmp/alerts || fail "what it says"
 awk '$1 == "begin" { found = $2 == 1 && $3 >= 250000000 } END { exit !found }' $LT/t/steps || { cat $LT/t/steps; fail "the time of the job"; }
 assert_eq "$(stat t ended) $(awk '{ n += $3 } END { print n }' $LT/t/histogram)" "1 1" "what came to its end"
-# The filter rejects the worker only.
+# A task that the filter rejects begins no work.
 is ok $begin other
 [ "$(stat t work_pending)" -eq 0 ] || fail "a task that the filter refuses begins work"
 wait_until 10 stat_is t pending -eq 0

@@ -33,15 +33,15 @@ tracing 20000 workqueue
 work() {
 	# Enough items that one in a hundred may differ.
 	for _ in $(seq 15); do run slow again freed delayed behind requeue; done
-	# It must not preempt a worker between two probes.
+	# fio must not preempt a worker between two probes.
 	chrt --idle 0 fio --name=w --directory=/tmp/disk --rw=randwrite --bs=4k --size=4M --fsync=64 --numjobs=2 --output=/dev/null
 	sync
 	run again behind
 }
-# The first run of everything is slow under emulation.
+# Warm up: the first run of anything is slow under emulation.
 run slow again freed
 
-# The events of the trace that are start and end, the key, and the other fields of the alert.
+# For each part: the start and end events of the trace, the key, and the other fields of the alert.
 queued='workqueue_queue_work(work:struct=; workqueue:workqueue= context)'
 rule_waiting="first $queued -> workqueue_execute_start(work:#2; tid)"
 rule_running='last workqueue_execute_start(work:#2 tid) -> workqueue_execute_end(work:#2 tid)'
@@ -51,7 +51,7 @@ rule_running='last workqueue_execute_start(work:#2 tid) -> workqueue_execute_end
 # ftrace and of the module may see them in a different order.
 racing='blk_mq_run_work_fn|ext4_end_io_rsv_work'
 
-# without_racing: remove the racing items from /tmp/trace and /tmp/alerts, whose numbers continue without a gap.
+# without_racing: remove the racing items from /tmp/trace and /tmp/alerts, and renumber the alerts.
 without_racing() {
 	edit /tmp/trace grep -Ev "$racing"
 	edit /tmp/alerts grep -Ev "$racing"

@@ -21,7 +21,7 @@ const _: () = assert!(USER_DEPTH <= LEN_MASK as usize);
 /// Where a stack ends, or why there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// Not asked for: the record has no such stack.
+    /// No stack in user space was asked for.
     Unasked = 0,
     /// At the outermost function.
     Outermost = 1,

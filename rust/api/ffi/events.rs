@@ -2,8 +2,8 @@
 
 //! The functions of include/latency_tracker.h that may be called in any context.
 //!
-//! A `struct latency_tracker_event` is not an address but the index of a cell plus one, so that
-//! none is NULL.
+//! A pointer to a `struct latency_tracker_event` is not an address but the index of a cell plus
+//! one, so it is never NULL.
 
 use super::{ended_or_errno, error_pointer, or_errno, tracker, RawTracker};
 use crate::{api::Any, engine::held::Reference, sys::bindings, trackers::module::KEY_MAX};

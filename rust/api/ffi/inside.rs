@@ -44,8 +44,8 @@ impl<'a> Inside<'a> {
         Some(Self(count, PhantomData))
     }
 
-    /// Whether a callback of this context is running. A thread that is not in one has preemption
-    /// on, so no other thread can be inside one on this CPU.
+    /// Whether the caller is inside a callback of this context. A callback that runs on this CPU
+    /// can only be the caller's, since a thread in a callback has preemption off.
     pub(super) fn is_anywhere(guard: &PreemptGuard) -> bool {
         // SAFETY: As in `enter`.
         unsafe { Inside::count(guard).read() != 0 }

@@ -13,12 +13,12 @@
 //! A tracker declares nothing for this: the record has the list of fields. The position of a field
 //! in an event is found with the tracker's own function that unpacks an event for an alert. A
 //! search finds the bit of the event that becomes the first bit of the field, and then the bits
-//! that become the next ones. The result is compared with that function for random events. A field
-//! that is not simply copied from the event has no source.
+//! that become the next ones. The result is checked against that function with random events. A
+//! field that is not simply copied from the event has no source.
 //!
 //! # Contexts
 //!
-//! The list is made by the compiler. Everything else sleeps.
+//! The list is built at compile time. Everything else may sleep.
 
 use crate::{
     alert::record::{Owner, DETAIL, ID_BITS},
@@ -77,7 +77,7 @@ const fn is_equal(a: &str, b: &str) -> bool {
 }
 
 impl Rules {
-    /// Accepts all fields that are short enough.
+    /// Accepts all fields that are short enough and known before the end of the event.
     pub(crate) const ALL: Self = Self {
         has_owner: true,
         excluded: &[],
@@ -156,7 +156,7 @@ impl Rules {
     }
 }
 
-/// The bits of a field in a list of words, from bit `at` on.
+/// Returns the bits of a field in a list of words, from bit `at` on.
 fn cut(words: &[u64], at: usize, bits: usize, spare: usize) -> [u64; LABEL] {
     let place = Place {
         at: at / 64,
@@ -167,7 +167,7 @@ fn cut(words: &[u64], at: usize, bits: usize, spare: usize) -> [u64; LABEL] {
     place.label(|at| words.get(at).map_or(0, |word| *word))
 }
 
-/// The bits of a field in its first word.
+/// Returns the mask of a field's bits in its first word.
 fn mask(bits: usize, spare: usize) -> u64 {
     let mask = if bits < 64 { (1 << bits) - 1 } else { u64::MAX };
     mask >> spare
@@ -179,7 +179,7 @@ fn locate<const K: usize, const D: usize>(
     bits: usize,
     value: impl Fn(&[u64; K], &[u64; D]) -> [u64; LABEL],
 ) -> Option<Source> {
-    // The first word of the label of an event in which one bit is set.
+    // Returns the first word of the label of an event in which only this bit is set.
     let of_bit = |at: usize, bit: u32| {
         let (mut key, mut data) = ([0; K], [0; D]);
         let words = Iterator::chain(key.iter_mut(), &mut data);
@@ -207,7 +207,7 @@ fn locate<const K: usize, const D: usize>(
     None
 }
 
-/// Whether a source has the values that `value` returns, for arbitrary events.
+/// Whether a source has the values that `value` returns, for random events.
 fn agrees<const K: usize, const D: usize>(
     source: Source,
     value: &impl Fn(&[u64; K], &[u64; D]) -> [u64; LABEL],
@@ -282,7 +282,7 @@ pub(crate) fn show<R: Record>(
             }
             let (record, how) = (R::unpack(&words), How::of_label());
             record.show_field(nth, &how, f)?;
-            // The fields that follow from it.
+            // The fields that are derived from it.
             for next in nth + 1..R::FIELDS.len() {
                 if R::FIELDS[next].bits != 0 {
                     break;

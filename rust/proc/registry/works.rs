@@ -7,9 +7,9 @@
 //!   work_begin, work_done ---> Works ---> each instance with end=work
 //! ```
 //!
-//! The list has a lock of its own, since the registry's is held while an instance is created, and
-//! programs that mark work must not wait for that. All functions sleep, while the holder of the
-//! lock makes a few short calls.
+//! The list has a lock of its own, since the registry's lock is held while an instance is
+//! created, and programs that mark work must not wait for that. All functions may sleep, but only
+//! while the holder of the list's lock makes a few short calls.
 
 use crate::instance::work::{Cookie, Work};
 use kernel::{
@@ -18,7 +18,7 @@ use kernel::{
     sync::{Arc, Mutex}, //
 };
 
-/// The list of these instances. See the head of this file.
+/// The list of the instances that wait for work. See the head of this file.
 #[pin_data]
 pub(crate) struct Works {
     #[pin]
@@ -41,18 +41,20 @@ impl Works {
         Ok(Listed { works, work })
     }
 
-    /// Marks the beginning of a work, for all instances that wait for any. Fails with `ENODEV` if
-    /// none does, or `ENOSPC` if one has no room for more.
+    /// Marks the start of work, for all instances that wait for work. Fails with `ENODEV` if no
+    /// instance does, or `ENOSPC` if one has no room for more.
     pub(crate) fn begin(&self, cookie: Cookie<'_>) -> Result {
         self.each(|work| work.begin(cookie))
     }
 
-    /// Marks a work as done, for all instances that wait for any. Errors as in [`Works::begin`].
+    /// Marks work as done, for all instances that wait for work. Fails with `ENODEV` if no instance
+    /// does.
     pub(crate) fn done(&self, cookie: Cookie<'_>) -> Result {
         self.each(|work| work.done(cookie))
     }
 
-    /// Passes each instance to `tell`; returns the first error of an enabled instance.
+    /// Passes each instance to `tell`. Returns the first error of an enabled instance, if there is
+    /// one, or `ENODEV` if no instance is enabled.
     fn each(&self, tell: impl Fn(&dyn Work) -> Result) -> Result {
         let mut told = Err(ENODEV);
         for work in self.list.lock().iter() {

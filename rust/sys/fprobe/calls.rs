@@ -36,7 +36,7 @@ pub(crate) enum What {
     Result,
 }
 
-/// Functions that are followed until dropped. Dropping waits for running callbacks; sleeps.
+/// Functions that are followed until dropped. Dropping waits for running callbacks; may sleep.
 pub(crate) struct Calls<T> {
     raw: NonNull<helpers::lt_calls>,
     /// This and the owner stay alive until no callback is running.
@@ -69,8 +69,8 @@ unsafe extern "C" fn measured<T: Target>(data: *mut c_void, word: u64) {
 unsafe impl<T: Send + Sync> Send for Calls<T> {}
 
 impl<T: Target> Calls<T> {
-    /// Follows the functions with these names. Sleeps. Fails with `ENOENT` if one of them does not
-    /// exist, or cannot be traced, or with `ENOMEM`.
+    /// Follows the functions with these names. May sleep. Fails with `ENOENT` if one of them does
+    /// not exist, or cannot be traced, or with `ENOMEM`.
     ///
     /// # Safety
     ///

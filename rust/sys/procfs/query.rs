@@ -28,7 +28,8 @@ pub(crate) trait Query: Send + Sync + 'static {
 }
 
 impl Dir {
-    /// Adds a file that answers. Not accessible to the group that may read other files.
+    /// Adds a file that answers questions. The group that may read other files has no access to
+    /// it.
     pub(crate) fn query<T: Query>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
         self.add(name, 0o600, &QueryOps::<T>::OPS, Prompt(file))
     }
@@ -94,7 +95,7 @@ impl<T: Query> QueryOps<T> {
                 )
             };
             let mut open = open.lock();
-            // Even if this question fails, the answer to an earlier one is not its answer.
+            // Even if this question fails, a read must not return an earlier answer.
             open.answer.clear();
             open.fetched = 0;
             let mut question = [0; MESSAGE_MAX];

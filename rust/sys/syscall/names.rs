@@ -2,8 +2,8 @@
 
 //! System calls by number and name.
 //!
-//! A number belongs to one of several tables, by the kind of the program; a name may be in several
-//! tables. syscalls.awk generates our tables from the kernel's headers:
+//! A number belongs to one of several tables: the kind of program decides which. A name may be in
+//! several tables. syscalls.awk generates our tables from the kernel's headers:
 //!
 //! ```text
 //!   Call: ABI, number ----> code: one for each name ----> name
@@ -72,14 +72,14 @@ pub(crate) static CALLS: [(&str, u16); helpers::LT_SYSCALLS.len()] = helpers::LT
 /// The code of a number without a name.
 pub(crate) const NO_CODE: u16 = 1023;
 
-/// The bit that the numbers of x32 have in addition.
+/// The bit that is set in all x32 numbers.
 const X32_BIT: i32 = 0x4000_0000;
 
 impl Call {
     /// Returns the call with a number, of a program that makes native calls or compat calls.
     #[inline(always)]
     pub(crate) fn new(number: i64, is_compat: bool) -> Self {
-        // The kernel itself uses 32 bits of it.
+        // The kernel itself uses only 32 bits of the number.
         let number = number as i32;
         let abi = match is_compat {
             false => Abi::Native,
@@ -89,8 +89,8 @@ impl Call {
         Self { abi, number }
     }
 
-    /// Returns a number below [`NO_CODE`], equal for all calls of one name, whatever the ABI;
-    /// [`NO_CODE`] if the call has no name.
+    /// Returns a number below [`NO_CODE`], equal for all calls of one name, whatever the ABI. If
+    /// the call has no name, returns [`NO_CODE`], or a code that no name has.
     #[inline(always)]
     pub(crate) fn code(self) -> u16 {
         match self.abi {
@@ -107,7 +107,7 @@ impl Call {
         }
     }
 
-    /// Returns its name, if it has one.
+    /// Returns the name of the call, if it has one.
     pub(crate) fn name(self) -> Option<&'static str> {
         let code = self.code();
         let mut calls = CALLS.iter();
@@ -123,7 +123,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// The code of a name, [`NO_CODE`] if there is none; for use at compile time.
+/// Returns the code of a name, [`NO_CODE`] if there is none; for use at compile time.
 pub(crate) const fn code_of(name: &str) -> u16 {
     let name = name.as_bytes();
     let mut at = 0;

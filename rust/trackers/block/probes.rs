@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The handlers of the tracepoints of a request's life; the head of block.rs has the reasons.
+//! Handlers of the tracepoints in the life of a request; the head of block.rs explains them.
 //!
-//! The tracker decides which requests are tracked, and how to handle them ([`Requests`]).
+//! `block` and `io` share these handlers; each decides which requests are tracked ([`Requests`]).
 
 use super::{Detail, WORDS};
 use crate::{
@@ -47,10 +47,10 @@ pub(crate) const COUNTERS: [&str; 6] = [
 
 /// A tracker of requests.
 pub(crate) trait Requests<O: Own>: Declared<1, WORDS, O> {
-    /// The position of the first of [`COUNTERS`].
+    /// The position of the first of [`COUNTERS`] among the tracker's counters.
     const COUNTERS_AT: usize;
 
-    /// Whether a delay begins at the insertion.
+    /// Whether a delay starts at the insertion.
     fn is_from_insert(core: &Core<1, WORDS>) -> bool;
 
     /// Whether requests like this one are tracked, from any submitter.
@@ -61,34 +61,35 @@ pub(crate) trait Requests<O: Own>: Declared<1, WORDS, O> {
         true
     }
 
-    /// Whether each end of a wanted request has had a tracked start.
+    /// Whether all wanted requests are tracked. If so, an end without an event is counted as
+    /// unmatched.
     fn follows_all(_: &Core<1, WORDS>) -> bool {
         true
     }
 
-    /// Handles the completion of a request, `delay` ns after its start. In the probe.
+    /// Handles the completion of a request, `delay` ns after its start. Called from the probe.
     fn ended(_: &Live<Self, 1, WORDS, O>, _: &Guard, _: &Detail, _delay: u64) {}
 }
 
 /// The state that the probes of a tracker of requests work on.
 type Following<T, O> = Live<T, 1, WORDS, O>;
 
-/// A step of a request, other than the first and the last.
+/// A step of a request between its submission and its completion.
 trait Step {
     /// Notes the time of the step, in nanoseconds.
     fn note(&self, known: &mut Detail, now: u64);
-    /// Whether this step, or a later one, was noted before.
+    /// Whether this step, or a later one, has already been noted.
     fn is_noted(&self, known: &Detail) -> bool;
-    /// Whether the delay is measured from here.
+    /// Whether the delay is measured from this step.
     fn is_begin(&self, known: &Detail) -> bool;
-    /// Notes that the step is repeated, because the driver had returned the request. Returns
-    /// whether the request is with the driver again.
+    /// Notes that the step is repeated because the driver returned the request. Returns whether
+    /// the driver has the request again.
     fn resume(&self, known: &mut Detail) -> bool;
 }
 
 /// The insertion of a request, see [`Observer::inserted`].
 struct Insertion {
-    /// Whether the delay begins here.
+    /// Whether the delay starts at the insertion.
     is_begin: bool,
 }
 
@@ -112,7 +113,7 @@ impl Step for Insertion {
 
 /// The issue of a request, see [`Observer::issued`].
 struct Issue {
-    /// Whether the delay begins at the insertion, if there was one.
+    /// Whether the delay starts at the insertion, if there was one.
     from_insert: bool,
 }
 
@@ -138,7 +139,7 @@ impl Step for Issue {
 
 type Guard = <Kernel as Platform>::Guard;
 
-/// Whether a disk is the wanted one.
+/// Whether the request is for the wanted disk.
 pub(crate) fn is_disk(wanted: u64, rq: &Request<'_>) -> bool {
     wanted == ALL_DEVICES || wanted == u64::from(rq.dev())
 }
@@ -179,10 +180,10 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
         engine.event_in_unique(guard, &[rq.id()], now, data);
     }
 
-    /// Makes a step of a tracked request. Returns whether there is such a request.
+    /// Applies a step to the event of a request. Returns whether the request is tracked.
     fn step(&self, guard: &Guard, rq: &Request<'_>, step: &impl Step) -> bool {
         let found = self.core.engine().update(guard, &[rq.id()], |event| {
-            // Read here, not before: most requests that pass may not be tracked.
+            // The clock is read only for tracked requests: they may be a small minority.
             let now = Kernel::now();
             let data = event.data();
             let (mut owner, mut known) = (record::owner(&data), record::known(&data));
@@ -237,8 +238,9 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
         let from_insert = self.is_from_insert();
         let issue = Issue { from_insert };
         let known = self.step(&guard, rq, &issue);
-        // Of requests that were not submitted, only the block layer's own flushes start here; any
-        // other was submitted before this instance was on, or found the pool full.
+        // Only the block layer's own flushes start here, as no task submits them. Any other
+        // request without an event was filtered at its submission, was submitted before this
+        // instance was on, or found the pool full.
         if known || !rq.is_flush() {
             return;
         }
@@ -275,8 +277,8 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
     fn completed(&self, rq: &Request<'_>, bytes: u32) {
         let guard = Kernel::guard();
         if !rq.is_last(bytes) {
-            // Without any bytes, the driver reports an error first, and completes the request
-            // afterwards.
+            // A completion of 0 bytes only reports an error: the driver completes the request
+            // later.
             if bytes != 0 && self.is_wanted(rq) {
                 self.count(&guard, Extra::Partial);
             }

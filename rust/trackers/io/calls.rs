@@ -2,9 +2,9 @@
 
 //! The class of each system call, and the handlers of its entry and exit.
 //!
-//! A thread is in one call at a time, so its number is the key. Calls of 32-bit programs on a
-//! 64-bit kernel have numbers of their own, and are not tracked. A call without a class costs one
-//! table lookup.
+//! A thread is in one call at a time, so the thread id is the key. Calls of 32-bit programs on a
+//! 64-bit kernel have other numbers, and are not tracked. A call without a class costs one table
+//! lookup.
 
 use super::{is_owner, report, tasks, Detail, Probes, Tracked, WORDS};
 use crate::{
@@ -71,7 +71,7 @@ const CLASSES: [(Class, &[u32]); 6] = [
     (
         Class::Open,
         &[
-            // Newer architectures have openat() alone.
+            // Newer architectures lack open() and creat().
             #[cfg(target_arch = "x86_64")]
             bindings::__NR_open,
             #[cfg(target_arch = "x86_64")]
@@ -114,10 +114,10 @@ static TABLE: [Option<Class>; NUMBERS] = {
     table
 };
 
-/// Returns the class of the call with this number, if it has one; and the number.
+/// Returns the class and the number of a call, if it has a class.
 #[inline(always)]
 fn classify(registers: &Registers<'_>, number: i64) -> Option<(Class, u32)> {
-    // A number below 0 is beyond the table.
+    // A negative number is beyond the table.
     let class = (*TABLE.get(number as usize)?)?;
     (!registers.is_compat()).then_some((class, number as u32))
 }
@@ -186,8 +186,8 @@ impl Probes {
                     report::<_, _, _, Tracked>(&self.core, &guard, late, owner, detail);
                 },
             );
-            // A call that would be tracked if it started now: it started before the instance was
-            // on.
+            // The call would be tracked if it started now. So the instance was off at its start,
+            // the filter has changed since, or the pool was full.
             if ended.is_none() && is_owner(&self.core, &guard, &task) {
                 engine.unmatched(&guard);
             }

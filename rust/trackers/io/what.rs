@@ -13,12 +13,12 @@ use kernel::fmt;
 
 /// The kinds of events.
 pub(crate) enum Detail {
-    /// A system call: its class, and its number as the architecture numbers them.
+    /// A system call: its class, and its number on this architecture.
     Call(Class, u32),
     Request(block::Detail),
 }
 
-/// In place of a request's device and flags; no device has such a number.
+/// Marks a system call; stored where a request has its device and flags, and never equal to those.
 const CALL: u64 = u64::MAX;
 
 impl Record for Detail {

@@ -27,7 +27,7 @@ pub(super) fn show_reason(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) 
     say("location", detail.location, f)
 }
 
-/// The values of `protocol=`; the first accepts all.
+/// The values of `protocol=`; the first accepts any.
 pub(super) const PROTOCOL_WORDS: [&str; 4] = ["all", "ip", "ipv6", "arp"];
 const PROTOCOLS: [u16; 3] = [
     bindings::ETH_P_IP as u16,
@@ -35,7 +35,7 @@ const PROTOCOLS: [u16; 3] = [
     bindings::ETH_P_ARP as u16,
 ];
 
-/// The values of `transport=`; the first accepts all.
+/// The values of `transport=`; the first accepts any.
 pub(super) const TRANSPORT_WORDS: [&str; 6] = ["all", "tcp", "udp", "icmp", "icmpv6", "sctp"];
 const TRANSPORTS: [u8; 5] = [
     LT_IPPROTO_TCP as u8,
@@ -45,12 +45,12 @@ const TRANSPORTS: [u8; 5] = [
     LT_IPPROTO_SCTP as u8,
 ];
 
-/// Returns the number of a value of `protocol=`, `None` for all.
+/// Returns the Ethernet protocol number for a value of `protocol=`, `None` for `all`.
 pub(super) fn protocol(value: u64) -> Option<u16> {
     PROTOCOLS.get((value as usize).wrapping_sub(1)).copied()
 }
 
-/// Returns the number of a value of `transport=`, `None` for all.
+/// Returns the IP protocol number for a value of `transport=`, `None` for `all`.
 pub(super) fn transport(value: u64) -> Option<u8> {
     TRANSPORTS.get((value as usize).wrapping_sub(1)).copied()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Wakers of tasks that were woken on their way to sleep, before an event existed that could note
-//! the waker.
+//! Wakers of tasks that were woken on their way to sleep, before there was an event to note the
+//! waker in.
 //!
 //! ```text
 //!   task     state=S ------------------------- sched_switch: event, state=S ...... switched in, late
@@ -9,29 +9,31 @@
 //!                                                       +---- the last one of the task? +--> alert
 //! ```
 //!
-//! A table of slots, each shared by the tasks with certain thread ids. It is consulted for a late end whose event has
-//! no waker. The waking found there is the waking that made the task run:
+//! A table of slots, indexed by thread id modulo [`SLOTS`]. It is consulted when an event without a
+//! waker ends late. The waking found there is the one that made the task run:
 //!
-//! - *It is the last one.* Wakings of a task come one after another, under its `pi_lock`, and none comes between the
-//!   end of a sleep and the switch-in: the task's state does not match a waking then. So the last one before the
-//!   switch-in is the right one.
+//! - *It is the last one.* Wakings of a task are serialised by its `pi_lock`, and none comes
+//!   between the end of a sleep and the switch-in: the task's state does not match a waking then.
+//!   So the last waking before the switch-in is the right one.
 //! - *None is left out.* A waking that finds no event of a sleep takes the slot. It can fail only
-//!   while another task takes the slot, as wakings of one task come one after another; and then an
-//!   older note of this task is lost, too. A task that is neither on a runqueue nor on a CPU has
-//!   its event: `on_cpu` is cleared after `sched_switch`. A task that was preempted on its way to
-//!   sleep may be switched in at this moment, and then go to sleep: so an event of that sleep does
-//!   not count. If the task is switched in while that event is hidden by the waker, nothing is
-//!   noted here; then it has been switched out twice since any older note.
-//! - *It is of this sleep.* The note has the number of switches, read before or after the kernel
-//!   has counted the switch that started the event: in an older note it is less by two.
+//!   while the waking of another task takes the slot, as wakings of one task are serialised; and
+//!   then an older note of this task is lost, too. A task that is neither on a runqueue nor on a
+//!   CPU has its event: `on_cpu` is cleared after `sched_switch`. A task that was preempted on its
+//!   way to sleep may be switched in at this moment, and then go to sleep: so the event of its
+//!   preemption does not count. If the task is switched in while that event is hidden by the waker,
+//!   nothing is noted here; then it has been switched out twice since any older note.
+//! - *It is of this sleep.* The note has the task's number of switches, which the kernel may or may
+//!   not have incremented yet for the switch that started the event. In a note of an older sleep,
+//!   the number is lower by at least two.
 //!
-//! Only wakings after all probes were attached count. Otherwise the waker is unknown.
+//! Only wakings after all probes were attached are noted; the waker is unknown for an earlier
+//! waking.
 //!
 //! # Orderings
 //!
 //! The switch-in that a waking caused sees this waking and all earlier ones, through the locks of
-//! the task and the runqueue. The orderings here are for a slot that another task takes meanwhile.
-//! They form a sequence lock; the model is user/engine/tests/loom/early.rs.
+//! the task and the runqueue. The orderings in this file are for a slot that the waking of another
+//! task takes meanwhile. They form a sequence lock; its model is user/engine/tests/loom/early.rs.
 //!
 //! # Contexts
 //!
@@ -58,7 +60,7 @@ struct Slot {
     state: Word,
     /// The thread id of the wakee; 0 for none.
     tid: Word,
-    /// How often the wakee had been switched out.
+    /// Number of times that the wakee had been switched out.
     switches: Word,
     waker: [Word; WAKER],
 }
@@ -74,7 +76,7 @@ pub(crate) struct Early {
 }
 
 impl Early {
-    /// Creates the table. Sleeps; fails with `ENOMEM`.
+    /// Creates the table. May sleep; fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         let slots = NodeSlice::try_new(SLOTS, None, |_| {
             Ok(Slot {
@@ -90,7 +92,7 @@ impl Early {
         })
     }
 
-    /// Clears the table, while no probe runs; nothing is noted until it is opened.
+    /// Clears the table, while no probe runs; nothing is noted until [`Early::open`].
     pub(crate) fn close(&self) {
         self.is_open.store(0, Relaxed);
         for slot in self.slots.iter() {
@@ -107,8 +109,8 @@ impl Early {
         self.slots.get(tid as usize % SLOTS)
     }
 
-    /// Notes the waking of a task that had been switched out this often. `is_wanted`: whether it
-    /// may be reported.
+    /// Notes the waking of a task that had been switched out `switches` times. `is_wanted`: whether
+    /// the task may be reported.
     #[inline(always)]
     pub(crate) fn note(
         &self,
@@ -118,7 +120,7 @@ impl Early {
         waker: impl FnOnce() -> [u64; WAKER],
     ) {
         let Some(slot) = self.slot(tid) else { return };
-        // Only wakers of this task write its thread id, and they come one after another.
+        // Only wakers of this task write its thread id, and they are serialised.
         let is_its_own = slot.tid.load(Relaxed) == u64::from(tid);
         if self.is_open.load(Relaxed) == 0 || !(is_wanted || is_its_own) {
             return;
@@ -134,16 +136,18 @@ impl Early {
         for (word, value) in slot.waker.iter().zip(waker()) {
             word.store(value, Release);
         }
-        // Release: with the acquire of a reader. While the state is odd, no other CPU changes it.
+        // Release: pairs with the acquire of a reader. While the state is odd, no other CPU changes
+        // it.
         slot.state.store(state.wrapping_add(2), Release);
     }
 
-    /// Returns the waker of a task that slept, is switched in, and had been switched out this
-    /// often; `None` if not recorded.
+    /// Returns the last waker of a task that is being switched in after a sleep, and had been
+    /// switched out `switches` times; `None` if not recorded.
     pub(crate) fn waker_of(&self, tid: u32, switches: u64) -> Option<[u64; WAKER]> {
         let slot = self.slot(tid)?;
         let state = slot.state.load(Acquire);
-        // Acquire: with the releases of a writer. If a word is new, so is the state below.
+        // Acquire: pairs with the releases of a writer. If a word is new, so is the state read
+        // below.
         let is_valid = state & 1 == 0
             && slot.tid.load(Acquire) == u64::from(tid)
             && switches.wrapping_sub(slot.switches.load(Acquire)) <= 1;

@@ -31,7 +31,7 @@ pub(super) fn show_arguments(it: &Detail, how: &How, f: &mut fmt::Formatter<'_>)
 pub(super) fn show_result(it: &Detail, how: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match it.ret {
         _ if !it.returned => Ok(()),
-        // An error, or a number.
+        // An error, or a number that the reader may see.
         ret if ret < 0 || how.limit().allows(ret as u64) => say("ret", ret, f),
         ret => say("ret", Hashed(ret as u64), f),
     }

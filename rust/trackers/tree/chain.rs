@@ -9,16 +9,16 @@
 //! ```
 //!
 //! A step is two words: its kind, its CPU, and the time since the previous step; and its subject.
-//! Further data takes the places of steps: the name of a task that is switched in takes one
-//! ([`Kind::Name`]), the cookie of a work up to five, the CPU's activity while a task waited one,
-//! and the tasks that had the CPU in the longest wait up to five, if they are free. A time that
-//! does not fit is added to the sum for the steps that are left out. When there is no room, the
-//! first [`FIRST`] places and the latest ones stay, and those between are left out, except for
-//! their number, their total time, and the start of the first of them. Before that, repeated
+//! Further data takes up places of steps: one for the name of a step's task ([`Kind::Name`]), up to
+//! five for the cookie of a unit of work, one for the CPU's activity while a task waited, and up to
+//! five, if they are free, for the rivals that had the CPU in the longest wait. A time that does
+//! not fit is added to the sum for the steps that are left out. When there is no room, the first
+//! [`FIRST`] places and the latest ones stay. Of the steps in between, only their number, their
+//! total time, and the start of the first are kept. Before any step is left out, repeated
 //! preemptions of one task become one step (fold.rs).
 //!
 //! A chain is words, in an event, in per-CPU memory, or on the stack ([`Words`]), and is changed in
-//! place. It uses nothing of the kernel: user/engine tests the same file. Any context.
+//! place. This code uses nothing of the kernel: user/engine tests the same files. Any context.
 
 #[path = "chain/counts.rs"]
 mod counts;
@@ -70,8 +70,8 @@ const FIRST: usize = 4;
 pub(crate) const STEPS: usize = 2 * PLACES;
 
 /// Number of words of the name of an interrupt's action. Only a chain that begins with an interrupt
-/// has one. These words mean nothing in other chains, nor do the words of unused places or those
-/// after the end of the name: [`split`] leaves all of them out.
+/// has one. In other chains these words are undefined, as are the words of unused places and the
+/// bytes after the end of the name: [`split`] leaves all of them out.
 pub(crate) const NAME: usize = 4;
 
 /// Position of the time of the last step.
@@ -81,7 +81,7 @@ pub(crate) const LAST: usize = 0;
 const MORE: usize = 1;
 /// Position of [`Counts`].
 pub(crate) const COUNTS: usize = 2;
-/// Position of the CPU, priority and policy of the task that was woken last.
+/// Position of the CPU, priority and policy of the task that was woken or switched in last.
 pub(crate) const PLACE: usize = 3;
 /// Position of the name of the action of the interrupt at the origin.
 const ACTION: usize = 4;
@@ -104,8 +104,8 @@ fn tag_of(kind: Kind, cpu: u32, time: u64) -> u64 {
     (kind as u64) << KIND_AT | cpu << CPU_AT | time
 }
 
-/// Number of bytes of a name that fit in the place of a step, and number of their bits in its first
-/// word.
+/// Number of bytes of a name that fit in the place of a step, and number of the name's bits that
+/// are in the first word of the place.
 const NAME_BYTES: usize = 15;
 const NAME_BITS: u32 = 56;
 
@@ -132,7 +132,7 @@ fn name_of(low: u64, high: u64) -> [u64; 2] {
     ]
 }
 
-/// Unpacks the result of [`tag_of`]; `None` for a word that is no step.
+/// Unpacks the result of [`tag_of`]; `None` for a word that is not a step's.
 #[inline(always)]
 fn of_tag(tag: u64) -> Option<(Kind, u32, u64)> {
     let kind = Kind::of(tag).filter(|_| !is_attached(tag))?;

@@ -12,23 +12,25 @@
 //! ```
 //!
 //! A worker is woken for a queue, and takes the first item from it: only `workqueue_execute_start`
-//! shows the work. So from there to the end of the work, the worker has the chain of the work, or
-//! none. Of the chain on which the worker was woken, only those steps are kept that show how the
-//! worker came to the work. A work that a softirq does (`WQ_BH`) is on the chain of that softirq.
+//! shows which work that is. So from there to the end of the work, the worker has the chain of the
+//! work, or none. Of the chain on which the worker was woken, only the steps that show how the
+//! worker came to the work are kept. A work item that a softirq executes (`WQ_BH`) is on the chain
+//! of that softirq.
 //!
-//! A queued work may be cancelled, and no tracepoint shows that. Its tip is dropped when the work
+//! A queued work item may be cancelled, which has no tracepoint. Its tip is dropped when the work
 //! is queued again, or by an occasional search, which reads the memory of the work as the tracker
-//! `workqueue` does. It is not reported.
+//! `workqueue` does. The tip is not reported.
 //!
-//! The works of kthread workers are followed in the same way, by tracepoints of their own. Such a
-//! worker is woken only if it is idle: a work queued while it is busy has no other link to it.
+//! The work items of kthread workers are followed in the same way, by their own tracepoints. A
+//! kthread worker is woken only if it is idle: its own tracepoints are the only link to a work item
+//! that is queued while the worker is busy.
 //!
 //! # Two CPUs
 //!
-//! A work is queued at most once at a time, and is queued and taken under the lock of its pool or
-//! worker: the worker finds the tip, if it was made. The tip gets the worker as its new key, under
-//! which nothing else is live then except a tip in doubt: the worker has dropped its own. The
-//! search may find a work just when it is taken and queued again: it drops only a tip with the
+//! A work item is queued at most once at a time, and is queued and taken under the lock of its pool
+//! or worker: the worker finds the tip, if it was made. The tip gets the worker as its new key,
+//! under which nothing else is live then except a tip in doubt: the worker has dropped its own. The
+//! search may find a work item just when it is taken and queued again: it drops only a tip with the
 //! queueing time that it has seen. A call is queued under the lock of its structure, and taken by
 //! the CPU that it was queued for.
 //!
@@ -55,32 +57,33 @@ use crate::{
     },
 };
 
-/// The lowest bits of the keys of works, calls and works of kthread workers: no task is at such an
-/// address.
+/// The lowest bits of the keys of work items, calls, and work items of kthread workers. No task is
+/// at an address with any of these bits.
 const WORK: u64 = 1;
 const CALL: u64 = 2;
 const KTHREAD_WORK: u64 = 3;
 const BITS: u64 = 3;
 
-/// Pauses in nanoseconds between searches for cancelled works: if there may be some, and if not.
+/// Pauses in nanoseconds between searches for cancelled work items: if there may be some, and if
+/// not.
 const SOON: u64 = 1_000_000_000;
 const LATER: u64 = 4_000_000_000;
 
-/// Returns the function of a queued work or call: the subject of its last step.
+/// Returns the function of a queued work item or call: the subject of its last step.
 fn function(chain: &impl Look) -> u64 {
     chain.last_subject()
 }
 
 /// Returns the chain in the data of an event.
 fn chain_in(data: &Data) -> &Chain {
-    // Part of an array that is long enough.
+    // Never the default: the array is long enough.
     data[CHAIN_AT..]
         .first_chunk()
         .unwrap_or(&[0; super::chain::WORDS])
 }
 
-/// Whether an event is a work that is no longer queued, though no worker has taken it. A work of a
-/// kthread worker looks like this while it is being queued, too.
+/// Whether an event is a work item that is no longer queued, though no worker has taken it. A work
+/// item of a kthread worker looks like this while it is being queued, too.
 pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
     let (work, chain) = (key[0] & !BITS, chain_in(data));
     if chain.counts().state() != State::Queued {
@@ -174,17 +177,18 @@ impl kthread_work::Observer for Probes {
 }
 
 impl Probes {
-    /// Tracks a work that is queued.
+    /// Tracks a work item that is queued.
     fn work_queued(&self, guard: &Guard, key: u64, function: u64) {
         TaskRef::with_current(|current| {
-            // Queued at most once at a time: an earlier tip of this work was cancelled.
+            // A work item is queued at most once at a time: if there is a tip, the item was
+            // cancelled.
             let engine = self.core.engine();
             engine.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
             self.defer(guard, &current, key, Kind::Queue, function);
         });
     }
 
-    /// Notes that the current task starts a work.
+    /// Notes that the current task starts a work item.
     fn work_started(&self, key: u64, function: u64) {
         let guard = Kernel::guard();
         TaskRef::with_current(|current| self.start_work(&guard, &current, key, function));
@@ -212,7 +216,8 @@ impl Probes {
     fn defer(&self, guard: &Guard, current: &TaskRef<'_>, key: u64, kind: Kind, subject: u64) {
         let context = Context::current();
         let may_be = context != Context::Task || self.may_be_on_chain(guard, current);
-        // Our own readers (trap 9).
+        // Work items and calls that are deferred while our own readers are woken are ignored (trap
+        // 9).
         if !may_be || is_waking(guard) {
             return;
         }
@@ -261,7 +266,7 @@ impl Probes {
         Some(start)
     }
 
-    /// Moves the tip of a work to the current task, a worker that starts it.
+    /// Moves the tip of a work item to the current task, a worker that starts the item.
     fn start_work(&self, guard: &Guard, current: &TaskRef<'_>, waiting: u64, called: u64) {
         let (engine, waiting) = (self.core.engine(), [waiting]);
         let gone = |key: &[u64; 1], is_meant: &dyn Fn(&Tip<'_>) -> bool| {
@@ -309,21 +314,22 @@ impl Probes {
         on_cpu.set_running(if goes_on { current.address() } else { 0 });
     }
 
-    /// Drops the tips of cancelled works. Returns the nanoseconds until the next search. Sleeps.
+    /// Drops the tips of cancelled work items, at least [`SOON`] after the queueing. Returns the
+    /// nanoseconds until the next search; `None` if work items are not followed. May sleep.
     pub(super) fn drop_cancelled(&self) -> Option<u64> {
         if !follows(self.core.halves(HOPS), WORKS) || !self.core.is_enabled() {
             return None;
         }
         let engine = self.core.engine();
         let mut waits = false;
-        // Cannot fail: `see` does not.
+        // Cannot fail, as the closure does not.
         let _ = engine.each_pending(|event| {
             let is_queued = Counts(event.data[CHAIN_AT + COUNTS]).state() == State::Queued;
             waits |= is_queued && [WORK, KTHREAD_WORK].contains(&(event.key[0] & BITS));
-            // A work of a kthread worker is put on its list shortly after its tip is made.
+            // A work item of a kthread worker is put on its list shortly after its tip is made.
             let age = Kernel::now().saturating_sub(event.data[CHAIN_AT + LAST]);
             if age >= SOON && is_cancelled(&event.key, &event.data) {
-                // Not if the work was queued again since.
+                // Only if the work was not queued again since.
                 let (start, last) = (event.start, event.data[CHAIN_AT + LAST]);
                 let is_it = |tip: &Tip<'_>| {
                     tip.start() == start

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tips in doubt: of tasks that were woken when they had announced a sleep, and were still awake.
+//! Tips in doubt: tips of tasks that were woken when they had set a sleeping state, but were still
+//! awake.
 //!
 //! ```text
 //!   waker          sched_waking            looks at on_rq
@@ -10,17 +11,17 @@
 //!   -----------|-------+------- on_rq=0 -- sched_switch -->  in which case?
 //! ```
 //!
-//! The tracepoint does not show the case. So the waker makes the tip that the task will have if it
-//! goes to sleep now, in doubt (`State::Doubted`). It is not used as the task's chain, and no
-//! timeout reports it, until one of these decides the case:
+//! The tracepoint does not show which case it is. So the waker makes the tip that the task will
+//! have if it goes to sleep now, and marks it as in doubt (`State::Doubted`). It is not used as the
+//! task's chain, and no timeout reports it, until one of these decides the case:
 //!
-//! - *The next waking* (ordered after this one by the lock) drops it. If the task had slept, it
-//!   would have been switched in since, and the tip would no longer be in doubt.
+//! - *The next waking* (ordered after this one by the lock) drops the tip. If the task had slept,
+//!   it would have been switched in since, and the tip would no longer be in doubt.
 //! - *The switch to another task.* If the task is preempted, its state does not decide. If it stays
-//!   runnable otherwise, the tip is dropped. If it goes to sleep, then in case 1 the waker still
-//!   holds its lock, since it waits until the task has left its CPU; or it has set the state to
-//!   `WAKING`, and left the wakeup to that CPU. If neither is true, the waking is over: case 2, and
-//!   the tip is dropped.
+//!   runnable without having been preempted, the tip is dropped. If it goes to sleep, then in case
+//!   1 the waker still holds its lock, since it waits until the task has left its CPU; or it has
+//!   set the state to `WAKING`, and left the wakeup to that CPU. If neither is true, the waking is
+//!   over: case 2, and the tip is dropped.
 //! - *The switch to the task.* If it has slept in between, this waking has ended that sleep: a
 //!   later one would have dropped the tip. The task has slept if it has left its CPU voluntarily,
 //!   which the kernel counts before `sched_switch`; if not, it was only preempted, and the tip is
@@ -31,7 +32,7 @@
 //!   order: in the reverse order, the task might go to sleep between the two reads, and its tip
 //!   would be dropped.
 //!
-//! A thread that goes to sleep in the middle of its work already has its own tip: it goes on with
+//! A thread that goes to sleep in the middle of its work already has its own tip: it continues with
 //! that tip, and the waking is a step of it. (If the waker is on no chain, it makes no tip, and
 //! that step is missing.)
 //!
@@ -51,8 +52,8 @@
 //! task's CPU does for the next switch; in case 1 it does so to put the task on a runqueue, from
 //! which it is then switched in. A switch that is concurrent with the waking may not see the tip:
 //! in case 1 the switch would only have allowed the timeout, and if the task was preempted not even
-//! that. (If the task stays runnable because of a signal, and another one is picked at that moment,
-//! its chain may begin with this waking, though it never slept.)
+//! that. (If the task stays runnable because of a signal, and another task is picked at that
+//! moment, the first task's chain may begin with this waking, though it never slept.)
 //!
 //! The words of the task are read in the order in which they are named here. On x86 its CPU also
 //! stores them in order; elsewhere the number of times that it has left could be seen before
@@ -80,8 +81,8 @@ pub(super) fn is_running_copy(event: &EventCopy<1, DATA>) -> bool {
     is_of_running(Counts(event.data[CHAIN_AT + COUNTS]))
 }
 
-/// Returns the decision about a task that is woken from this sleep. `None` if the task goes on with
-/// its work then: the decision depends on whether that work has a tip, which is known at the
+/// Returns the decision about a task that is woken from this sleep. `None` if the task then
+/// continues its work: the decision depends on whether that work has a tip, which is known at the
 /// switch-in.
 fn has_slept(sleep: Sleep) -> Option<bool> {
     (!goes_on(sleep)).then_some(true)
@@ -100,7 +101,8 @@ impl Probes {
         self.own.doubts.load(Relaxed) | word != 0
     }
 
-    /// Creates a tip in doubt, for a task that had left its CPU this often, and seems to be awake.
+    /// Creates a tip in doubt, for a task that had left its CPU `leaves` times, and seems to be
+    /// awake.
     #[cold]
     #[inline(never)]
     pub(super) fn begin_in_doubt(
@@ -116,10 +118,11 @@ impl Probes {
             return;
         }
         // Full: the tip is there before the task is read again. If the task has not left, and is
-        // still awake after that, the next switch sees the tip, or leaves it to the one after.
+        // still awake after that, the next switch sees the tip, or leaves the decision to a later
+        // switch.
         fence(Ordering::SeqCst);
-        // First, so that a sleep for which the task has left is seen in the read of the runqueue,
-        // which begins with an acquire.
+        // Read first, so that a sleep for which the task has left is seen in the read of the
+        // runqueue, which begins with an acquire.
         let has_left = wakee.leaves() != leaves;
         if !wakee.is_awake() {
             let sleep = Sleep::of_sleeper(&wakee);
@@ -129,8 +132,7 @@ impl Probes {
         }
     }
 
-    /// Drops the doubt about a task that is woken again, or by another cause: it has not slept
-    /// since.
+    /// Drops the tip in doubt, if any, of a task that is woken again: the task has not slept since.
     #[cold]
     #[inline(never)]
     pub(super) fn forget_doubt(&self, guard: &Guard, wakee: TaskRef<'_>) {
@@ -152,13 +154,14 @@ impl Probes {
         if engine.copy_of(guard, &key(&prev), is_there).is_none() {
             return;
         }
-        // Full: on_rq first. A waker that takes the lock after it was read sees the task asleep,
-        // and makes no tip that could be dropped here.
+        // Full: the store to on_rq comes before the read of the lock. A waker that takes the lock
+        // after this read sees the task asleep, and makes no tip that could be dropped here.
         fence(Ordering::SeqCst);
         let decision = if state.is_dead() || state.is_runnable() {
             Some(false)
         } else {
-            // The lock first: if it is free, the state is the one after the waking of this tip.
+            // The lock is read first: if it is free, the waking that made the tip is over, and the
+            // state shows its result.
             let may_be_woken = prev.may_be_woken_now();
             if Sleep::of_sleeper(&prev).is_waking() {
                 has_slept(state)
@@ -187,7 +190,7 @@ impl Probes {
         let (Some(running), Some((cpu, time))) = (running, woken) else {
             return;
         };
-        // A task that slept in the middle of its work goes on with that.
+        // A task that slept in the middle of its work continues it.
         let [slept, woken] = [SLEPT, WOKEN].map(|at| running.data[NOTES_AT + at]);
         if slept != 0 && woken == 0 {
             let waking = |tip: &Tip<'_>| note(Kind::Waking, cpu, last(tip), time);

@@ -12,16 +12,16 @@
 //!     noted, end                     this is seen
 //! ```
 //!
-//! The kernel enforces the quota of a cgroup on the way back to user space, after `sys_exit`, by a
-//! work of the task (`throttle_cfs_rq_work`). The work is queued when the quota is used up, or when
-//! a task of such a cgroup gets a CPU. If it is queued at `sys_exit`, the chain has not ended yet.
-//! The tip is then `Leaving`, and has the time as a note.
+//! The kernel enforces the quota of a cgroup on the way back to user space, after `sys_exit`, by
+//! task work (`throttle_cfs_rq_work`). The work is queued when the quota is used up, or when a task
+//! of such a cgroup gets a CPU. If it is queued at `sys_exit`, the chain has not ended yet. The tip
+//! is then `Leaving`, and has the time as a note.
 //!
 //! - If the task is switched out as throttled, or still has that work, it has not been in user
-//!   space: the note is dropped, and the chain goes on. It ends where the task is switched in
+//!   space: the note is dropped, and the chain continues. It ends where the task is switched in
 //!   without that work.
-//! - On any other event, the quota was replenished in time: the chain ended at the note. Until then
-//!   the task may be in user space, and no timeout reports it.
+//! - On any other event, the quota was replenished in time: the chain ended at the note. Until one
+//!   of these events, the task may be in user space, and no timeout reports it.
 //!
 //! If the quota is replenished just between `sys_exit` and the work, and is used up again before
 //! the next event of the task, its time in user space counts as delay.
@@ -38,7 +38,7 @@ use crate::{
     sys::{platform::Kernel, sched::State as Sleep, task::TaskRef},
 };
 
-/// Whether this tip's chain has ended, unless its task is stopped after all.
+/// Whether the chain of a tip has ended at the note, unless its task is stopped after all.
 pub(super) fn may_be_in_user_space(data: &Data) -> bool {
     Counts(data[CHAIN_AT + COUNTS]).state() == State::Leaving && data[NOTES_AT + SLEPT] != 0
 }

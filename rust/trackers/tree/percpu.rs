@@ -7,11 +7,12 @@
 //!   CpuState   one hard interrupt, and the timer in it       written with interrupts off
 //!              the task that runs, if it has a tip; when the threads of softirqs were woken
 //!   Served     softirqs that run: by their task, since on PREEMPT_RT one may preempt another
-//!   raised     for each vector: whether
+//!   raised     for each vector: whether it is raised on a known chain, and where that chain is
 //!   Chains     one belongs to each vector, and one to each softirq that may run: the chain to it
-//!   Spending   how much of its time was for interrupts, softirqs, nothing: the words of CpuState
+//!   Spending   its time for interrupts, for softirqs, and idle: the words of CpuState
 //!              that other CPUs read, see spent.rs
-//!   Logs       who had it, as far as waits are concerned: with interference=1 only, see logs.rs
+//!   Logs       tasks, interrupts and softirqs that had it during waits: only with interference=1,
+//!              see logs.rs
 //!   calls      the chain to the function that another CPU has requested and that runs, if known
 //!   Totals     how long the steps of ended chains took (totals.rs)
 //! ```
@@ -65,7 +66,7 @@ fn word() -> Word {
     Atomic::new(0)
 }
 
-/// Maximum number of functions of one name: there may be several static functions with that name.
+/// Maximum number of functions of one name: several static functions may have the same name.
 const FUNCTIONS: usize = 8;
 
 /// A chain in per-CPU memory: its start, and its words.
@@ -78,8 +79,8 @@ fn chain_of(stored: &Stored) -> Kept<'_> {
     Kept(chain)
 }
 
-/// Bits of a `raised` word: TAKEN, a chain is recorded; UNWANTED, the filter rejects it. Above them
-/// is the position of the chain.
+/// Bits of a `raised` word: TAKEN, a chain is recorded; UNWANTED, the filter rejects that chain.
+/// Above them is the position of the chain.
 const TAKEN: u64 = 1;
 const UNWANTED: u64 = 2;
 const CHAIN_SHIFT: u32 = 2;
@@ -150,7 +151,7 @@ pub(super) struct Cpus {
 fn forget_raised(raised: &[Word; SOFTIRQS]) {
     for word in raised {
         let state = word.load(Relaxed);
-        // Relaxed: it orders no other access. If it fails, the CPU is back.
+        // Relaxed: the exchange orders no other access. If it fails, the CPU is back.
         _ = word.cmpxchg(state, state & !(TAKEN | UNWANTED), Relaxed);
     }
 }
@@ -162,7 +163,7 @@ fn forget_served(served: &[Served; SERVING]) {
 }
 
 impl Cpus {
-    /// Creates the state. Sleeps; fails with `ENOMEM`.
+    /// Creates the state. May sleep; fails with `ENOMEM`.
     pub(super) fn new(values: &Values) -> Result<Self> {
         Ok(Self {
             states: PerCpu::try_new::<Kernel>(|_| Ok(CpuState::new()))?,
@@ -194,7 +195,7 @@ impl Cpus {
         })
     }
 
-    /// Restricts the timers to those with a function of this name, while no probe runs. Sleeps.
+    /// Restricts the timers to those with a function of this name, while no probe runs. May sleep.
     /// Fails with `ENOENT` if there is no such function, or `ENOSPC` if there are too many.
     pub(super) fn want_timers(&self, name: &CStr) -> Result {
         let mut found = [0; FUNCTIONS + 1];
@@ -299,9 +300,9 @@ impl Cpus {
         raised.is_some_and(|raised| raised.load(Relaxed) & TAKEN != 0)
     }
 
-    /// Raises a softirq on the chain that `make` makes; `make` returns when the chain begins, and
-    /// whether it is wanted. Returns `false` if the softirq had been raised before: then the first
-    /// wanted chain stays. Interrupts are off.
+    /// Raises a softirq on the chain that `make` makes; `make` returns the start of the chain, and
+    /// whether it is wanted. Returns `false` if the softirq was already raised on a known chain:
+    /// that chain stays if it is wanted; if not, the new one replaces it. Interrupts are off.
     pub(super) fn raise(
         &self,
         guard: &Guard,
@@ -327,7 +328,7 @@ impl Cpus {
                 stored[0].store(start, Relaxed);
                 TAKEN | if is_wanted { 0 } else { UNWANTED }
             }
-            // An unwanted chain is dropped all the same.
+            // An unwanted chain is dropped even if no new chain replaces it.
             None => 0,
         };
         // Stored last: interrupts are off, so `serve` takes the chain before or after all of this.
@@ -353,7 +354,7 @@ impl Cpus {
         let state = raised.load(Relaxed);
         let is_taken = state & TAKEN != 0;
         let Some(served) = served else {
-            // If the chain is not taken yet, an interrupt may take it at this moment.
+            // If no chain is recorded yet, an interrupt may record one at this moment.
             if is_taken {
                 raised.store(state & !(TAKEN | UNWANTED), Relaxed);
             }
@@ -388,7 +389,8 @@ impl Cpus {
         all.find(|served| served[0].load(Relaxed) == task)
     }
 
-    /// Whether the current task serves a softirq that is on no known chain.
+    /// Whether the current task serves no softirq, or one that is on no known chain and runs no
+    /// function of a timer.
     #[inline(always)]
     pub(super) fn is_serving_off_chains(&self, guard: &Guard, task: u64) -> bool {
         let Some(served) = self.served_by(guard, task) else {
@@ -428,8 +430,8 @@ impl Cpus {
         }
     }
 
-    /// Notes the call of the function of a timer, whose clock may be set, in a softirq of the
-    /// current task.
+    /// Notes the call of a timer's function in a softirq of the current task, for a timer whose
+    /// clock can be set.
     #[inline(never)]
     pub(super) fn enter_soft_timer_of_clock(
         &self,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The handlers of the tracepoints: they note the activity of the CPU, and carry tips along.
+//! The handlers of the tracepoints: they note the activity of the CPU, and move tips along their
+//! chains.
 //!
 //! ```text
 //!             interrupt, vector, timer             softirq            task with a tip
@@ -10,7 +11,7 @@
 //!               (percpu)         tip                  tip (percpu)       tip, (percpu)
 //! ```
 //!
-//! Documentation/design/testing.md has the numbers of traps.
+//! Documentation/design/testing.md lists the traps by number.
 
 use super::{
     chain::{Kind, Look, Step, Words},
@@ -128,7 +129,7 @@ impl causes::Observer for Probes {
         on_cpu.forget_handlers();
         let timed = self.timed::<TIMED>(guard);
         let timed = timed.map(|timed| timed.enter_softirq(guard, vector));
-        // Most softirqs are on no known chain, and need no time.
+        // Most softirqs are on no known chain, and need no clock reading.
         let now = || timed.unwrap_or_else(Kernel::now);
         TaskRef::with_current(|current| {
             let cpu = tasks::this_cpu(guard);
@@ -210,7 +211,8 @@ impl sched::Observer for Probes {
 }
 
 impl Probes {
-    /// Returns the CPU, for probes that divide its time.
+    /// Returns this CPU and its logs, for probes that divide the time of the CPU; `None` unless
+    /// `TIMED`.
     #[inline(always)]
     fn timed<const TIMED: bool>(&self, guard: &Guard) -> Option<Timed<'_>> {
         self.own.timed(guard).filter(|_| TIMED)
@@ -252,7 +254,7 @@ impl Probes {
         let step = raise(vector, tasks::this_cpu(guard));
         let first = self.own.raise(guard, vector, |chain| {
             let start = on_cpu.hard_with(chain, step)?;
-            // No interrupt is refused by its name, as a timer can be.
+            // Unlike a timer, an interrupt is never marked as refused.
             let is_plain = self.core.are_default(Self::ORIGINS);
             Some((start, is_plain || self.is_origin_wanted(chain)))
         });
@@ -307,8 +309,8 @@ impl Probes {
             && State::of_sleeper(wakee).is_plain()
     }
 
-    /// Handles a handler that has returned and whose action's thread will be woken. Out of line, so
-    /// that most interrupts need no memory on the stack.
+    /// Handles the return of a handler whose action's thread will be woken. Out of line, so that
+    /// most interrupts need no memory on the stack.
     #[inline(never)]
     fn wakes_thread(&self, guard: &Guard, thread: u64) {
         self.own.cpu(guard).wakes_thread();

@@ -44,7 +44,7 @@ pub(super) enum End {
 }
 
 const ENDS: [&str; 5] = ["none", "switch", "user", "blocked", "work"];
-/// Names of [`State`], without the last two.
+/// Names of the values of [`State`], except the last two: see [`state`].
 const STATES: [&str; 5] = ["woken", "running", "waiting", "working", "queued"];
 /// Names of [`Origin`].
 const ORIGINS: [&str; 6] = ["none", "irq", "vector", "timer", "work", "wheel"];
@@ -76,7 +76,7 @@ record! {
 
 const _: () = assert!(<Detail as Record>::WORDS == FIRST + 1);
 
-/// Returns the details of an alert about an event with such data, without notes.
+/// Returns the details of an alert about an event with this data, which has no notes.
 pub(super) fn details(data: &Data, end: End) -> Details {
     let mut words = [0; DETAIL];
     if let Some(chain) = chain_of(data) {
@@ -90,12 +90,12 @@ pub(super) fn details(data: &Data, end: End) -> Details {
     }
 }
 
-/// The chain in the data of an event.
+/// Returns the chain in the data of an event.
 fn chain_of(data: &[u64]) -> Option<&chain::Chain> {
     data.get(CHAIN_AT..)?.first_chunk()
 }
 
-/// The words of the steps in the data of an event, without notes.
+/// Returns the words of the steps in the data of an event, which has no notes.
 pub(super) fn steps_of(data: &[u64]) -> &[u64] {
     chain_of(data).map_or(&[], |chain| split(chain, 0).1)
 }
@@ -117,7 +117,7 @@ pub(super) fn chain(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) ->
     f.write_fmt(fmt!("{}", Chain { words, steps, rest }))
 }
 
-/// The word for the activity of the task.
+/// Returns the word for a [`State`], by its number.
 fn state(number: usize) -> &'static str {
     const DOUBTED: usize = State::Doubted as usize;
     const LEAVING: usize = State::Leaving as usize;

@@ -3,7 +3,7 @@
 //! Handles a task with a tip that is switched out, moved to another CPU, or switched in, where its
 //! chain may end.
 //!
-//! See "Two CPUs" in tips.rs. Documentation/design/testing.md has the numbers of traps.
+//! See "Two CPUs" in tips.rs. Documentation/design/testing.md lists the traps by number.
 
 use super::{
     chain::{note, Counts, Kind, Look, Spent, State, Step, Words, PLACE, SLEPT},
@@ -26,15 +26,15 @@ use crate::{
     sys::{causes, platform::Kernel, sched::State as Sleep, task::TaskRef},
 };
 
-/// Number of steps left out after which a thread that sleeps in the middle of its work is taken for
-/// one whose jobs each begin that way.
+/// Number of steps left out after which a thread that seems to sleep in the middle of its work is
+/// assumed to begin each of its jobs with such a sleep.
 const ENDLESS: u64 = 64;
 
 /// A step of a task that has a tip.
 #[derive(Clone, Copy)]
 enum Taken<'a> {
-    /// The task was preempted or throttled, on a CPU with these totals, if they are known; the task
-    /// that runs instead.
+    /// The task was preempted or throttled: the step, the task that runs instead, and the totals of
+    /// the CPU, if kept.
     Out(Step, &'a TaskRef<'a>, Option<Spent>),
     /// The task was switched in on this CPU: the task, whether it is named, and, if kept, the CPU's
     /// totals and logs, with the minimum length of a wait for which the logs are read.
@@ -164,7 +164,7 @@ impl Probes {
                 chain.push(end, step)
             });
         };
-        // Inlined: the task has a tip.
+        // Inlined, since the task is known to have a tip.
         if let Some((hash, hits)) = engine.seek(guard, &key) {
             engine.step_sought(guard, hash, hits, &key, is_running, change, report);
         }
@@ -179,7 +179,7 @@ impl Probes {
         prev: &TaskRef<'_>,
         next: &TaskRef<'_>,
     ) {
-        // Then a limit is the reason, whatever runs instead.
+        // If the task is throttled, that is the reason, whatever runs instead.
         let (kind, subject) = if prev.is_throttled() {
             (Kind::Throttled, subject(prev))
         } else {

@@ -13,21 +13,20 @@
 //!
 //! # Two CPUs
 //!
-//! A task is switched in and out on its CPU, and woken on another one, under its own lock, so its
-//! wakers come one after another. A waker and the CPU of the task are ordered only by this: a waker
-//! that finds the task asleep acts before the task is switched in again, and after it has left the
+//! A task is switched in and out on its CPU, and woken from other CPUs under its own lock, so its
+//! wakers are serialised. A waker and the CPU of the task are ordered only by this: a waker that
+//! finds the task asleep acts before the task is switched in again, and after it has left the
 //! runqueue, though perhaps before `sched_switch` reports that. So each has its part:
 //!
 //! - The CPU of the task changes and ends the tip, as its owner. Only a tip that is `Running` is
 //!   switched out: any other is already the next one, from a waker that was faster.
 //! - A waker that finds the task asleep makes a new tip. If the task sleeps in the middle of its
 //!   work, by its state, the waker only notes the waking on the existing tip.
-//! - A waker that finds the task awake only notes that on the existing tip. The task may still go to
-//!   sleep in the next moment, so the waker makes a new tip, too, which is in doubt (doubts.rs).
-//!
+//! - A waker that finds the task awake only notes that on the existing tip. The task may still go
+//!   to sleep in the next moment, so the waker makes a new tip, too, which is in doubt (doubts.rs).
 //! - While the task waits for a CPU, it may be moved to another one. Either its waker does that,
 //!   before the task is on a runqueue, or a CPU that holds the locks of both runqueues, so the task
-//!   is not switched in meanwhile. The notes about the wait move along.
+//!   is not switched in meanwhile. The notes about the wait move with it.
 //!
 //! So no two CPUs claim a tip, and a note hides nothing from the owner (engine/step.rs). The new
 //! tip does not drop other tips of its key when it starts: such a tip is about to end in
@@ -131,14 +130,14 @@ pub(super) fn is_of(tip: &Tip<'_>, task: &TaskRef<'_>) -> bool {
     owner.start_mark == Owner::start_mark_of(task.start_time())
 }
 
-/// Whether a task in this sleep goes on with its work afterwards (trap 5).
+/// Whether a task in this sleep continues its work afterwards (trap 5).
 #[inline(always)]
 pub(super) fn goes_on(sleep: Sleep) -> bool {
     sleep.is_lock_wait() || sleep.is_uninterruptible()
 }
 
-/// Stores the chain of a tip, in which its notes have become steps. The number of wakings belongs
-/// to the wakers.
+/// Stores the chain of a tip, in which its notes have become steps, and clears the notes except the
+/// number of wakings, which belongs to the wakers.
 pub(super) fn store(tip: &mut Tip<'_>, chain: &Chain) {
     const _: () = assert!(CHAIN_AT + chain::WORDS == NOTES_AT && MERGED == NOTES - 1);
     tip.set_words::<CHAIN_AT, { chain::WORDS }>(chain);
@@ -167,9 +166,9 @@ impl Probes {
         Next::End(end)
     }
 
-    /// Makes a copy of the chain to the current task, which begins a work, if the task is on a
-    /// chain; returns the start of the chain. The tip continues for the next activity of the task,
-    /// but no timeout reports it: the work has its own timeout.
+    /// Makes a copy of the chain to the current task, which begins a unit of work, if the task is
+    /// on a chain; returns the start of the chain. The tip continues for the next activity of the
+    /// task, but no timeout reports it: the work has its own timeout.
     pub(super) fn take_along(
         &self,
         guard: &Guard,
@@ -193,7 +192,7 @@ impl Probes {
         start
     }
 
-    /// Reports a chain that has ended late; the `last` step is taken at its end.
+    /// Reports a chain that has ended late; `last` appends the step at its end.
     #[cold]
     pub(super) fn report(
         &self,

@@ -15,7 +15,7 @@
 //!
 //! # Contexts
 //!
-//! [`Totals::count`]: any. Showing sleeps.
+//! [`Totals::count`]: any. Showing: a task that may sleep.
 
 use super::{
     chain::{Kind, Look},
@@ -58,8 +58,8 @@ const KINDS: [(Kind, &str); 19] = [
     (Kind::Reads, "reads"),
 ];
 
-// The words of a kind: the sum, the maximum, and the groups, each at its own number. Words before
-// the first group remain 0.
+// The words of a kind: the sum, the maximum, and the groups, each at its own number. The words
+// between the maximum and the first group remain 0.
 const SUM: usize = 0;
 const MAX: usize = 1;
 /// The last group also has all longer times, more than four minutes.
@@ -76,7 +76,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Creates the totals, at zero. Sleeps; fails with `ENOMEM`.
+    /// Creates the totals, at zero. May sleep; fails with `ENOMEM`.
     pub(super) fn new() -> Result<Self> {
         let cpus = PerCpu::zeroed::<Kernel>()?;
         Ok(Self { cpus })
@@ -90,9 +90,9 @@ impl Totals {
         chain.each_time(end, of, |one, time| {
             Kernel::count_nth::<0, ONE>(guard, one, group_of(time).min(LAST_GROUP));
             Kernel::add_word::<SUM, ONE>(guard, one, time);
-            // Relaxed, and without an exchange: only this CPU writes it, and ends of chains do not
-            // interrupt each other: they are in the scheduler, on the way to user space, or in a
-            // system call with the guard held.
+            // Relaxed, and without an exchange: only this CPU writes the word, and ends of chains
+            // do not interrupt each other. They are in the scheduler, on the way to user space, or
+            // in a system call with the guard held.
             if time > one[MAX].load(Relaxed) {
                 one[MAX].store(time, Relaxed);
             }
@@ -100,7 +100,7 @@ impl Totals {
     }
 
     fn sum_of(&self, kind: usize, at: usize) -> u64 {
-        // Relaxed: each is exact; together they are a snapshot of about now.
+        // Relaxed: each value is exact; together they are an approximate snapshot.
         let values = self.cpus.iter().map(|words| words[kind][at].load(Relaxed));
         values.fold(0, u64::wrapping_add)
     }
@@ -110,7 +110,7 @@ impl Totals {
         values.max().unwrap_or(0)
     }
 
-    /// Returns the upper bound of the 99th percentile of a kind, by its number and its count.
+    /// Returns an upper bound of the 99th percentile of a kind, of which there are `count` steps.
     fn p99(&self, kind: usize, count: u64, max: u64) -> u64 {
         let rank = count - count / 100;
         let mut seen = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Handles the waking of a task: a chain goes on to it, or the waking is noted on the existing tip.
+//! Handles the waking of a task: a chain continues to the task, or the waking is noted on its
+//! existing tip.
 //!
-//! See "Two CPUs" in tips.rs. Documentation/design/testing.md has the numbers of traps.
+//! See "Two CPUs" in tips.rs. Documentation/design/testing.md lists the traps by number.
 
 use super::{
     chain::{note, Kind, State, Step, Words, MERGED, NOTES, PLACE, WAKER, WOKEN},
@@ -43,7 +44,7 @@ struct Waking<'a> {
     wakee: TaskRef<'a>,
     now: u64,
     step: Step,
-    /// How often the wakee had left its CPU voluntarily, if it seems to be awake.
+    /// Number of times that the wakee had left its CPU voluntarily, if it seems to be awake.
     doubt: Option<u64>,
 }
 
@@ -67,7 +68,7 @@ impl<'a> Waking<'a> {
 }
 
 impl Probes {
-    /// Handles the waking of another task.
+    /// Handles a waking.
     #[inline(never)]
     pub(super) fn woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
         // All calls are tail calls, so this needs no frame.
@@ -77,17 +78,17 @@ impl Probes {
         self.woken_by_another(guard, current, wakee);
     }
 
-    /// Handles the waking of another task while our readers may be woken.
+    /// Handles a waking while our readers may be woken.
     #[cold]
     #[inline(never)]
     fn woken_meanwhile(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
-        // Our own readers (trap 9).
+        // Wakings of our own readers are ignored (trap 9).
         if !is_waking(guard) {
             self.woken_by_another(guard, current, wakee);
         }
     }
 
-    /// Handles the waking of another task that is not one of our readers.
+    /// Handles a waking that does not wake one of our readers.
     #[inline(always)]
     fn woken_by_another(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
         // A task that wakes itself keeps running, in spite of its state.
@@ -130,10 +131,10 @@ impl Probes {
                 self.core.count_extra(guard, Extra::Merged as usize);
             }
         } else if goes_on(sleep) || sleep.is_frozen() {
-            // The task slept in the middle of its work, and goes on with that. (A frozen task that
-            // slept otherwise has no tip.)
+            // The task slept in the middle of its work, and continues it. (A frozen task that had
+            // not slept in the middle of its work has no tip.)
             let engine = self.core.engine();
-            // The waker is the owner of a lock, for instance. An interrupt is no task.
+            // The waker may be the owner of a lock. An interrupt has no task to record.
             let [w0, w1, w2] = match Context::current() {
                 Context::Task if !current.is_idle() => {
                     let [low, high] = current.comm();
@@ -257,7 +258,8 @@ impl Probes {
         true
     }
 
-    /// Whether the filter accepts a woken task as a target, on a chain that began on this CPU.
+    /// Whether the filter accepts a woken task as a target, on a chain that began on CPU
+    /// `first_cpu`.
     #[inline(never)]
     fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
         let core = &self.core;
@@ -265,7 +267,7 @@ impl Probes {
         if core.are_default(TARGETS) {
             return !wakee.is_of_kernel();
         }
-        // The thread of irq_work wakes our readers, too.
+        // The irq_work thread also wakes our readers.
         !(wakee.is_kthread() && wakee.comm()[0] == IRQ_WORK)
             && (!wakee.is_user_worker() || core.value(tasks::KTHREADS) != 0)
             && tasks::may_be_wanted(core, &wakee)

@@ -10,13 +10,13 @@
 //! ```
 //!
 //! Work has its own engine. The key is the cookie. Programs with write access can exhaust the
-//! capacity of this engine (`work_events`), but not the capacity for tips. The data has the form of
-//! a tip's; the chain in it also has the cookie, for alerts.
+//! capacity of this engine (`work_events`), but not the capacity for tips. The data has the layout
+//! of a tip's data; the chain in it also has the cookie, for alerts.
 //!
 //! # Contexts
 //!
-//! A system call of the task that writes the mark. Only functions that take a guard run inside it;
-//! while the guard is held, the instance is not turned off, so no work remains after that.
+//! A system call of the task that writes the mark. Only functions that take a guard run under it.
+//! The instance is not turned off while the guard is held, so no work remains once it is off.
 
 use super::{
     chain::{self, begin, task, Kind, Look, Origin, State, Step, Words, PLACE},
@@ -54,14 +54,14 @@ fn key(cookie: Cookie<'_>) -> Key {
     key
 }
 
-/// The work of an instance that has begun and is not done.
+/// The unfinished work of an instance.
 pub(super) struct Jobs {
     engine: Engine<KEY, DATA, Kernel>,
 }
 
 impl Jobs {
-    /// Creates the engine of an instance that waits for work; `None` for any other instance.
-    /// Sleeps; fails with `ENOMEM`.
+    /// Creates the engine of an instance with `end=work`; `None` for any other instance. May sleep;
+    /// fails with `ENOMEM`.
     pub(super) fn new(values: &Values) -> Result<Option<KBox<Self>>> {
         if values[super::END] != u128::from(WORK) {
             return Ok(None);
@@ -86,7 +86,7 @@ impl Jobs {
         self.engine.cpu_gone(cpu);
     }
 
-    /// Passes a copy of each work to `see`, in the form of a tip.
+    /// Passes a copy of each unit of work to `see`, in the form of a tip.
     pub(super) fn each(&self, see: &mut dyn FnMut(EventCopy<1, DATA>) -> Result) -> Result {
         self.engine.each_pending(|event| {
             see(EventCopy {
@@ -122,7 +122,7 @@ impl Second for Jobs {
     }
 }
 
-/// Converts the event of a work to the event of a tip. Its data does not depend on the key.
+/// Converts the event of a unit of work to the event of a tip. The data does not depend on the key.
 fn as_tip(late: &Late<KEY, DATA>) -> Late<1, DATA> {
     late.with_key([0])
 }
@@ -143,8 +143,8 @@ impl Work for Probes {
 }
 
 impl Probes {
-    /// Returns the work, if the instance waits for any, and is on. Requires the guard, see the head
-    /// of this file.
+    /// Returns the unfinished work, if the instance has `end=work` and is on. Requires the guard,
+    /// see the head of this file.
     fn jobs(&self) -> Result<&Jobs> {
         let jobs = self.own.jobs.as_deref();
         jobs.filter(|_| self.core.is_enabled()).ok_or(ENODEV)

@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	starts = bpf_object__find_map_by_name(object, "starts");
 	if (!starts)
 		errx(1, "no map of starts");
-	/* Task storage has no such number: ENTRIES is 0. */
+	/* Task storage has no number of entries: ENTRIES is 0. */
 	if (strcmp(argv[3], "0") && bpf_map__set_max_entries(starts, strtoul(argv[3], NULL, 10)))
 		errx(1, "no map of %s entries", argv[3]);
 	if (bpf_object__load(object))

@@ -35,13 +35,13 @@ static __u64 sum_of(struct bpf_object *object, const char *name)
 	return sum;
 }
 
-/* The place of a thread id in the value of a CPU. */
+/* Returns where the id of a thread is in the value of a CPU. */
 static __u32 *place_of(char *values, size_t size, int cpu, int thread)
 {
 	return (__u32 *)(values + cpu * size + thread * THREAD);
 }
 
-/* Stores a thread at its place, if it runs softirqs. */
+/* Stores the id of a thread, if it runs softirqs. */
 static void tell(char *values, size_t size, const char *name, int tid)
 {
 	static const char *const format[THREADS] = { "ksoftirqd/%d", "ktimers/%d" };
@@ -69,7 +69,7 @@ static void tell_threads(struct bpf_object *object)
 	values = calloc(cpus > 0 ? cpus : 1, size);
 	if (cpus < 1 || !values || glob("/proc/[0-9]*/comm", 0, NULL, &found))
 		errx(1, "the threads of softirqs are not found");
-	/* A missing thread: stock kernels have no ktimers. */
+	/* Marks all threads as missing: stock kernels have no ktimers. */
 	for (int cpu = 0; cpu < cpus; cpu++)
 		for (int at = 0; at < THREADS; at++)
 			*place_of(values, size, cpu, at) = ~0u;

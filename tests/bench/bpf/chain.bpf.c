@@ -8,8 +8,8 @@
  * The programs have every advantage. Typed tracepoints need no copies. An interrupt
  * that wakes no task touches one per-CPU map. A timer in a softirq extends the
  * softirq's path in place. What comes after a wakeup is stored by task in a hash map,
- * in place. They keep no names, do not search for paths that do not end, and take
- * what preempts a softirq on PREEMPT_RT for a part of it. They forget a task that
+ * in place. They keep no names, do not search for paths that do not end, and count
+ * whatever preempts a softirq on PREEMPT_RT as part of it. They forget a task that
  * dies only when its number is used again.
  */
 #include <linux/bpf.h>
@@ -90,7 +90,7 @@ struct path {
 struct cpu {
 	struct thread threads[THREADS];
 	__u32 running;
-	/* The softirq's path before its timer: how many steps, since when. */
+	/* The softirq's path before its timer: the number of steps, and the start. */
 	__u32 number;
 	__u64 begin;
 	__u64 vector;
@@ -293,7 +293,7 @@ int BPF_PROG(expired)
 
 	if (!cpu)
 		return 0;
-	/* Only a softirq in an interrupt is nested in another. */
+	/* A timer of an interrupt may be nested in one of a softirq, not the other way round. */
 	if (cpu->timer.number) {
 		cpu->timer.number = 0;
 		return 0;
@@ -402,7 +402,7 @@ int BPF_PROG(waking, struct task_struct *task)
 		path.steps[at] = start->steps[at];
 	}
 	follow(&path, WAKING, tid, bpf_ktime_get_ns());
-	/* one that it has already is older */
+	/* a path that the task already has is older, and stays */
 	if (bpf_map_update_elem(&paths, &tid, &path, BPF_NOEXIST) == -E2BIG)
 		count(&lost, 0);
 	return 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A pair as BPF programs do it: the start is kept in a hash map, and the end looks it
- * up and adds the delay to a histogram of powers of two. As in the engine, both halves
- * read the clock, and keys have 16 bytes.
+ * Start and end of an operation, as BPF programs usually pair them: the start is kept
+ * in a hash map, and the end looks it up and adds the delay to a histogram of powers
+ * of two. As in the engine, both halves read the clock, and keys have 16 bytes.
  *
  * There is no tracepoint: lt_bench runs the programs itself, with the key as arguments.
- * The maps are the fastest that fit, preallocated and per CPU. As in many BPF
- * programs, there are no exact counters, and a full map is not noticed.
+ * The maps are the fastest that fit: a preallocated hash table for the starts, and a
+ * per-CPU array for the histogram. As in many BPF programs, there are no exact
+ * counters, and a full map is not noticed.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -22,7 +23,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, struct key);
 	__type(value, __u64);
-	/* the loader says how many */
+	/* the loader sets the number */
 	__uint(max_entries, 1);
 } starts SEC(".maps");
 

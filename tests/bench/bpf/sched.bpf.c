@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Measures the waits of the trackers `wakeup` and `offcpu` by BPF programs: the
+ * Measures the waits of the trackers `wakeup` and `offcpu` with BPF programs: the
  * times when a task was woken and switched out are kept until it is switched in;
  * the delay goes into a histogram of powers of two.
  *
@@ -9,12 +9,12 @@
  * are three variants:
  *
  *   facts    starts are in hash maps, as in common tools, with the facts of our
- *            alerts: the waker, the wakee, the context, the task that was switched
+ *            alerts: the waker, the wakee, the CPU, the task that was switched
  *            out, why, and the priority
  *   hash     the time alone
  *   storage  the time alone, in the storage of the task
  *
- * None of them searches for waits that have not ended, or counts pending ones.
+ * None of them searches for waits that do not end, or counts pending ones.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A pair as BPF programs do it for an operation that a task does once at a time: the
- * start is kept in the storage of the task, without a key, a table or a deletion. All
- * else is as in pair.bpf.c, whose loader also loads this file.
+ * A pair as BPF programs do it for an operation that a task does only once at a time:
+ * the start is kept in the storage of the task, without a key, a table or a deletion.
+ * The end is as in pair.bpf.c, whose loader also loads this file.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>

@@ -21,7 +21,7 @@ use kernel::prelude::*;
 use meter::Meter;
 use sys::{compat::parameter, platform::Kernel};
 
-// Each module of rust/sys that it uses needs a line in sys.rs.
+// Each module of rust/sys that the engine uses needs a line in sys.rs.
 #[path = "../../../rust/engine.rs"]
 mod engine;
 
@@ -78,20 +78,20 @@ fn engine(capacity: u64) -> Result<Engine> {
     Engine::new(u32::try_from(capacity)?, u64::MAX, SEED)
 }
 
-/// The n-th key: an address such as a request has, and a device.
+/// Returns the n-th key: an address such as a request has, and a device.
 #[inline(always)]
 fn key(n: u64) -> [u64; 2] {
     let request = n.wrapping_mul(384);
     [0xffff_8881_0000_0000_u64.wrapping_add(request), 0x0080_0010]
 }
 
-/// A key that never begins.
+/// Returns a key that differs from every [`key`].
 #[inline(always)]
 fn unknown(n: u64) -> [u64; 2] {
     [key(n)[0], 0x0080_0020]
 }
 
-/// Numbers of glue.h.
+/// Scenarios, with the numbers of glue.h.
 #[derive(Clone, Copy)]
 enum What {
     Irq,
@@ -112,8 +112,7 @@ enum What {
     SoftTimer,
 }
 
-/// A scenario and its row: without any probe, or tracked by a tracker, in the order of
-/// scripts/bench.
+/// A scenario and its row: without any probe, or with a tracker, in the order of scripts/bench.
 const WAYS: [(What, &str); 47] = [
     (What::Irq, "no_irq"),
     (What::Irq, "irq_other"),
@@ -176,7 +175,7 @@ const EMPTY_WAYS: [(What, &str); 8] = [
     (What::SoftTimer, "empty_soft_timer"),
 ];
 
-/// How many events are live while pairs are measured.
+/// Numbers of live events for which pairs are measured.
 const LIVE: [u64; 3] = [1, 1_000, 64_000];
 
 fn engine_rows(meter: &Meter) -> Result {

@@ -140,7 +140,7 @@ void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state)
 struct ltb_way {
 	enum ltb_what what;
 	struct tracepoint *points[LTB_POINTS];
-	/* At how many of them, from the first one on, an empty function is called. */
+	/* Number of tracepoints, from the first one on, that have an empty function. */
 	int empties;
 	/* The subject: a system call, a work item or a packet. */
 	struct pt_regs regs;
@@ -149,7 +149,7 @@ struct ltb_way {
 	void *wq;
 	struct sk_buff *skb;
 	struct hrtimer timer;
-	/* The name of the current task, which is a thread of softirqs meanwhile. */
+	/* The name of the current task, saved while that looks like a softirq thread. */
 	char comm[TASK_COMM_LEN];
 	/* A task of user space, and one of the kernel. */
 	struct task_struct *init;
@@ -187,7 +187,7 @@ static bool ltb_work_new(struct ltb_way *way)
 	return true;
 }
 
-/* A packet as received: its data begins with the IP header. */
+/* Makes a packet as received: its data begins with the IP header. */
 static bool ltb_packet_new(struct ltb_way *way)
 {
 	struct sk_buff *skb = alloc_skb(sizeof(struct iphdr), GFP_KERNEL);
@@ -199,7 +199,7 @@ static bool ltb_packet_new(struct ltb_way *way)
 	header = skb_put_zero(skb, sizeof(*header));
 	header->protocol = IPPROTO_UDP;
 	skb->protocol = htons(ETH_P_IP);
-	/* It lives as long as the machine. */
+	/* The device lives as long as the machine. */
 	skb->dev = init_net.loopback_dev;
 	return true;
 }
@@ -209,14 +209,14 @@ static enum hrtimer_restart ltb_timer_run(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* A timer that was due long ago, and is never started. */
+/* Makes a timer that was due long ago, and is never started. */
 static void ltb_timer_new(struct ltb_way *way, enum hrtimer_mode mode)
 {
 	hrtimer_setup(&way->timer, ltb_timer_run, CLOCK_MONOTONIC, mode);
 	hrtimer_set_expires(&way->timer, 1);
 }
 
-/* Makes the current task look like a softirq thread, until it is undone. */
+/* Makes the current task look like a softirq thread, until ltb_thread_end(). */
 static void ltb_thread_begin(struct ltb_way *way)
 {
 	memcpy(way->comm, current->comm, sizeof(way->comm));
@@ -317,7 +317,7 @@ struct ltb_way *ltb_way_new(enum ltb_what what)
 	return way;
 }
 
-/* Its arguments stay in registers. */
+/* Does nothing; the arguments stay in registers. */
 static notrace void ltb_empty(void *data)
 {
 }
@@ -351,7 +351,10 @@ void ltb_way_free(struct ltb_way *way)
 	kfree(way);
 }
 
-/* None of these is exported, either. Arguments that no probe uses are not read. */
+/*
+ * Calls the probes of a tracepoint, since none of these is exported, either. Arguments
+ * that no probe uses are not read.
+ */
 static void ltb_call4(struct tracepoint *tp, unsigned long a, unsigned long b,
 		      unsigned long c, unsigned long d)
 {
@@ -389,7 +392,7 @@ static void ltb_softirq(bool begins)
 #endif
 }
 
-/* An interrupt whose handler wakes a task, or raises a softirq. */
+/* Simulates an interrupt whose handler wakes a task, or raises a softirq. */
 static void ltb_interrupt(const struct ltb_way *way, struct irqaction *action,
 			  struct tracepoint *tp, unsigned long arg)
 {
@@ -400,7 +403,7 @@ static void ltb_interrupt(const struct ltb_way *way, struct irqaction *action,
 	preempt_count_sub(HARDIRQ_OFFSET);
 }
 
-/* A local interrupt calls the function of a timer, which wakes a task. */
+/* Simulates a local interrupt that calls the function of a timer, which wakes a task. */
 static void ltb_expire(const struct ltb_way *way)
 {
 	struct tracepoint *const *points = way->points;
@@ -418,7 +421,8 @@ static void ltb_expire(const struct ltb_way *way)
 }
 
 /*
- * Sets the task that seems to run. Interrupts are off, and only the probes depend on it.
+ * Sets the task that seems to run; on x86 only. Interrupts are off, and only the probes depend on
+ * it.
  */
 static void ltb_run_as(struct task_struct *task)
 {
@@ -428,8 +432,8 @@ static void ltb_run_as(struct task_struct *task)
 }
 
 /*
- * A local interrupt raises a softirq, and wakes the current task for it, which
- * does not seem to run meanwhile.
+ * Simulates a local interrupt that raises a softirq, and wakes the current task for
+ * it, which does not seem to run meanwhile.
  */
 static void ltb_raise(const struct ltb_way *way)
 {
@@ -493,7 +497,7 @@ void ltb_way_pass(const struct ltb_way *way)
 		ltb_call(points[1], skb, _THIS_IP_, 0);
 		break;
 	case LTB_SEND:
-		/* A socket is an address there. */
+		/* The probe uses only the address of the socket. */
 		ltb_call(points[0], (unsigned long)&action, 16, 0);
 		break;
 	case LTB_SWITCH:

@@ -61,10 +61,10 @@ enum ltb_what {
 	LTB_WAKING,
 	/* A softirq after an interrupt wakes the first process. */
 	LTB_CHAIN,
-	/* An interrupt wakes it, it runs and sleeps; the same with a preemption in between. */
+	/* An interrupt wakes it, it runs and sleeps; also with a preemption in between. */
 	LTB_LIFE,
 	LTB_PREEMPTED,
-	/* A timer function, called by a local interrupt, wakes it. */
+	/* A timer function, called by a local interrupt, wakes the first process. */
 	LTB_TIMER,
 	/*
 	 * A local interrupt raises a softirq, ksoftirqd is switched in to run it, and
@@ -74,9 +74,9 @@ enum ltb_what {
 	LTB_WHATS
 };
 
-/* Allocate a scenario, or NULL. Sleeps. */
+/* Allocate a scenario, or NULL. May sleep. */
 struct ltb_way *ltb_way_new(enum ltb_what what);
-/* Attach an empty function to each of its tracepoints. Sleeps. */
+/* Attach an empty function to each of its tracepoints; false if that fails. May sleep. */
 bool ltb_way_attach(struct ltb_way *way);
 /* Run the scenario once, preemption off. */
 void ltb_way_pass(const struct ltb_way *way);

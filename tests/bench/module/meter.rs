@@ -26,7 +26,7 @@ impl Meter {
         self.calls
     }
 
-    /// Runs `operation` in a loop with interrupts off and reports the whole, loop included.
+    /// Runs `operation` in a loop with interrupts off, and reports the total cost, loop included.
     ///
     /// The argument of `operation` counts from 0. It has run `calls` times before, so that one-time
     /// work (first use of a patched branch, of a page) is over.

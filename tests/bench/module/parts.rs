@@ -23,7 +23,7 @@ const CELLS: u32 = 1024;
 
 /// Measures all parts.
 pub(crate) fn run(meter: &Meter) -> Result {
-    // The loop itself, and the making of a key.
+    // The loop itself, and the construction of a key.
     meter.row("loop", 0, |n| {
         black_box(n);
     });
@@ -65,7 +65,7 @@ fn table(meter: &Meter) -> Result {
     let index = pool.get(&guard).ok_or(ENOMEM)?;
     let cell = pool.cell(index);
     meter.row("table", 0, |n| {
-        // The hash is a part of its own.
+        // The hash is measured as a part of its own.
         let hash = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         if table.insert(&guard, hash, index, cell.link()) {
             let found = table.find(&guard, hash, |found| (found.cell == index).then_some(found));

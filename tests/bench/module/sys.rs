@@ -85,13 +85,13 @@ pub(crate) fn irq_restore(flags: c_ulong) {
     unsafe { glue::ltb_irq_restore(flags) }
 }
 
-/// Free memory in bytes.
+/// Returns the free memory in bytes.
 pub(crate) fn free_memory() -> u64 {
     // SAFETY: Reads counters.
     unsafe { glue::ltb_free_memory() }
 }
 
-/// A pool of lib/objpool, to compare with.
+/// A pool of lib/objpool, for comparison.
 ///
 /// # Invariants
 ///
@@ -99,7 +99,7 @@ pub(crate) fn free_memory() -> u64 {
 pub(crate) struct Objpool(NonNull<glue::ObjpoolHead>);
 
 impl Objpool {
-    /// Creates a pool of `nr` objects of `size` bytes. Sleeps; fails with `ENOMEM`.
+    /// Creates a pool of `nr` objects of `size` bytes. May sleep; fails with `ENOMEM`.
     pub(crate) fn new(nr: u32, size: usize) -> Result<Self> {
         // SAFETY: No requirements.
         let pool = unsafe { glue::ltb_objpool_new(nr as c_int, size as c_int) };
@@ -164,7 +164,7 @@ impl Drop for Bpf {
 pub(crate) struct Request(NonNull<glue::Request>);
 
 impl Request {
-    /// Creates a request. Sleeps; fails with `ENOMEM`.
+    /// Creates a request. May sleep; fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: Called by a task, when the module loads.
         let rq = unsafe { glue::ltb_request_new() };
@@ -223,8 +223,8 @@ impl Switches {
 pub(crate) struct Way(NonNull<glue::Way>);
 
 impl Way {
-    /// Creates the scenario with this number in glue.h. Sleeps; fails with `ENODEV`, even if memory
-    /// is short.
+    /// Creates the scenario with this number in glue.h. May sleep; fails with `ENODEV`, even if
+    /// memory is short.
     pub(crate) fn new(what: u32) -> Result<Self> {
         // SAFETY: Called by a task, when the module loads.
         let way = unsafe { glue::ltb_way_new(what) };
@@ -232,7 +232,8 @@ impl Way {
         Ok(Self(NonNull::new(way).ok_or(ENODEV)?))
     }
 
-    /// Attaches a function that does nothing to each of its tracepoints. Sleeps; fails with `ENOMEM`.
+    /// Attaches a function that does nothing to each of its tracepoints. May sleep; fails with
+    /// `ENOMEM`.
     pub(crate) fn attach_empty(&self) -> Result {
         // SAFETY: By the type invariant; called by a task, when the module loads.
         unsafe { glue::ltb_way_attach(self.0.as_ptr()) }

@@ -96,7 +96,8 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     Ok(())
 }
 
-/// Measures pairs whose delays are counted by label: of one word, and of two, as a task's name has.
+/// Measures pairs whose delays are counted by label: a label of one word, and one of two, as for a
+/// task's name.
 pub(crate) fn labelled(meter: &Meter) -> Result {
     for (name, words) in [("pair_by_word", 1), ("pair_by_name", 2)] {
         let source = Source::Event(Place {
@@ -120,9 +121,9 @@ pub(crate) fn labelled(meter: &Meter) -> Result {
 /// Measures pairs with `live` events that can time out, and the searches for timeouts.
 ///
 /// Measures pairs before any search and between searches (the path alone), and with one search in
-/// the time in which all events are replaced. Also measures the search alone, with nothing due, and
-/// in a pool whose cells were used and are free. Also measures the longest time between two calls
-/// of `cond_resched`, for which other tasks may wait, with nothing due and with everything due.
+/// the time in which all events are replaced. Measures the search alone, with nothing due, and in a
+/// pool whose cells were used and are free. Measures the longest time between two calls of
+/// `cond_resched`, for which other tasks may wait, with nothing due and with everything due.
 pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
     let engine = filled(live)?;
     let mut n = 0;
@@ -183,22 +184,24 @@ fn longest(engine: &Engine, timeout: u64) -> u64 {
     longest
 }
 
-/// Measures the tracepoint of a request that is not tracked. The name is the attached tracker.
+/// Measures the tracepoint of a request that is not tracked. The name says whether a probe is
+/// attached.
 pub(crate) fn tracepoint(meter: &Meter, name: &str) -> Result {
     let request = Request::new()?;
     meter.row(name, 0, |_| request.inserted());
     Ok(())
 }
 
-/// Measures the functions that the tracepoint of a switch calls. The name is the tracker's.
+/// Measures the functions that the tracepoint of a switch calls. The name says which tracker is
+/// attached.
 pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
     let switches = Switches::new()?;
     meter.row(name, 0, |n| switches.switch(&Kernel::guard(), n));
     Ok(())
 }
 
-/// Measures a scenario from start to end, by its number in glue.h. The name is the tracker that
-/// tracks it.
+/// Measures a scenario from start to end, by its number in glue.h. The name says which tracker is
+/// attached.
 pub(crate) fn way(meter: &Meter, what: u32, name: &str) -> Result {
     pass(meter, &Way::new(what)?, name)
 }

@@ -31,8 +31,8 @@ use kernel::{
 /// Maximum number of CPUs that take part.
 pub(crate) const CPUS: usize = 8;
 
-/// A thread gives up after this many rounds, which takes minutes. If all CPUs share one CPU of a
-/// busy host, an NMI arrives only once in thousands of rounds.
+/// Number of rounds after which a thread gives up; they take minutes. If all CPUs share one CPU of
+/// a busy host, an NMI arrives only once in thousands of rounds.
 const ROUNDS: u64 = 200_000_000;
 
 /// Contexts that use the engine, numbered as `enum lt_context` in interrupts.h.
@@ -61,7 +61,7 @@ const OPS: usize = 6;
 struct Cpu {
     /// The innermost [`Op`] in progress; 0 for none.
     inside: Atomic<u64>,
-    /// How often each context ran, by the [`Op`] that it interrupted.
+    /// Number of runs of each context, by the [`Op`] that it interrupted.
     met: [[Atomic<u64>; OPS]; Context::ALL.len()],
 }
 
@@ -88,13 +88,13 @@ impl Storm {
         cpu.met[context as usize][op as usize].add(1, Relaxed);
     }
 
-    /// How often a context interrupted an operation on a CPU.
+    /// Returns how often a context interrupted an operation on a CPU.
     fn met(&self, context: Context, cpu: u64) -> u64 {
         let met = &self.cpus[cpu as usize].met[context as usize];
         met[1..].iter().map(|count| count.load(Relaxed)).sum()
     }
 
-    /// How often a context interrupted this operation, on all CPUs.
+    /// Returns how often a context interrupted this operation, on all CPUs.
     fn met_op(&self, context: Context, op: usize) -> u64 {
         let of = |cpu: &Cpu| cpu.met[context as usize][op].load(Relaxed);
         self.cpus.iter().map(of).sum()
@@ -130,7 +130,7 @@ impl Notes for Storm {
     }
 }
 
-/// Number of CPUs that take part: at least two, or no CPU could send an NMI.
+/// Returns the number of CPUs that take part; with fewer than two, no CPU could send an NMI.
 pub(crate) fn cpus() -> u64 {
     Kernel::cpus().min(CPUS) as u64
 }
@@ -243,7 +243,7 @@ impl<F> Interrupts<'_, F> {
         unsafe { lt_interrupts_nmi(cpu as c_uint) };
     }
 
-    /// Number of NMIs sent and received, on all CPUs.
+    /// Returns the number of NMIs sent and received, on all CPUs.
     fn counts(&self) -> (u64, u64) {
         (0..self.cpus as c_uint).fold((0, 0), |(sent, came), cpu| {
             // SAFETY: As above.
@@ -252,7 +252,7 @@ impl<F> Interrupts<'_, F> {
         })
     }
 
-    /// Stops the interrupts and waits for running handlers. A second call does nothing. Sleeps.
+    /// Stops the interrupts and waits for running handlers. A second call does nothing. May sleep.
     fn stop(&self) {
         // SAFETY: As above.
         unsafe { lt_interrupts_stop() };

@@ -28,7 +28,7 @@ pub(crate) struct Faults(());
 
 impl Faults {
     pub(crate) fn new() -> Result<Self> {
-        // SAFETY: Called once, by the module's beginning.
+        // SAFETY: Called once, when the module is loaded.
         to_result(unsafe { lt_faults_start() })?;
         Ok(Self(()))
     }
@@ -71,14 +71,14 @@ fn make() -> Result<Engine> {
     Engine::growing(CAPACITY, MAX, u64::MAX, SEED)
 }
 
-/// Begins events `from` to `to`; returns how many found no room.
+/// Begins events `from` to `to`; returns the number that found no room.
 fn begin_all(engine: &Engine, from: u32, to: u32) -> usize {
     (from..to)
         .filter(|&n| begin(engine, [1, n.into()]) == Begin::Full)
         .count()
 }
 
-/// Ends events 0 to `to`; returns how many were not found.
+/// Ends events 0 to `to`; returns the number that were not found.
 fn end_all(engine: &Engine, to: u32) -> usize {
     (0..to).filter(|&n| !end(engine, [1, n.into()])).count()
 }
@@ -180,7 +180,7 @@ mod suite {
         }
     }
 
-    /// Memory stays short: growth gets a little further each time.
+    /// Memory stays short, and each growth gets a little further than the one before.
     #[test]
     fn growth_that_fails_often_gets_there() {
         let Ok(engine) = make() else {

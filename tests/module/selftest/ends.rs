@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An event ends once, on any CPU. Clearing is such an end, and leaves nothing behind.
+//! An event ends once, on any CPU. Clearing also ends events, and leaves nothing behind.
 
 use crate::{
     common::{
@@ -37,7 +37,7 @@ pub(crate) fn one_winner() -> Result<Verdict> {
     on_cpus(cpus, |cpu| {
         for n in 0..EVENTS {
             if cpu == 0 {
-                // Stay ahead by at most the capacity of the pool.
+                // Stay ahead by at most half the capacity of the pool.
                 while n >= wins.load(Acquire) + AHEAD {
                     cond_resched();
                 }
@@ -97,8 +97,8 @@ pub(crate) fn across_cpus() -> Result<Verdict> {
             if (mine + others) % 1024 == 0 {
                 cond_resched();
             }
-            // In a virtual machine the other CPU may wait for the host's processor on which this
-            // one spins.
+            // In a virtual machine, the other CPU may be waiting for the host's processor on
+            // which this one spins.
             in_vain = if mine + others == moved {
                 in_vain + 1
             } else {

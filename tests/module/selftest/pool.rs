@@ -160,7 +160,7 @@ pub(crate) fn all_of_65536_are_found() -> Result<Verdict> {
             }
         }
         let filled = Kernel::now();
-        // In another order than they began, by an odd stride modulo `live`.
+        // Ends them in a different order than they began: by an odd stride modulo `live`.
         for n in 0..live {
             let key = n.wrapping_mul(40_503) % live;
             check!("not found", end(&engine, [key, key]));

@@ -94,7 +94,7 @@ static int same_key_twice(const struct lts_structure *structure, void *store)
 	return 0;
 }
 
-/* Two CPUs: each ends its own events, then one begins and the other ends, then both try to end. */
+/* Each CPU ends its own events; then each ends the other's; then both try to end all events. */
 struct pair_work {
 	const struct lts_structure *structure;
 	void *store;
@@ -104,7 +104,7 @@ struct pair_work {
 	u64 begun[2];
 	u64 ended[2];
 	u64 lost[2];
-	/* The events of a round that began. */
+	/* Whether an event of the round has begun, by CPU. */
 	bool live[2][MINE];
 };
 
@@ -135,7 +135,7 @@ static void begin_mine(struct pair_work *work, unsigned int cpu, u64 first)
 	}
 }
 
-/* Ends events of a CPU on this one; returns how many. */
+/* Ends the events of CPU @whose on CPU @cpu, and counts them. */
 static void end_those_of(struct pair_work *work, unsigned int cpu, unsigned int whose, u64 first,
 			 bool all)
 {

@@ -70,7 +70,7 @@ static __always_inline struct lts_object *lts_take(struct lts_store *store,
 	return node ? llist_entry(node, struct lts_object, lfree) : NULL;
 }
 
-/* With the lock, for a list. */
+/* Gives an object back. A list requires the lock. */
 static __always_inline void lts_give(struct lts_store *store, struct lts_object *object,
 				     const enum lts_pool pool)
 {
@@ -147,7 +147,7 @@ static __always_inline int lts_begin(void *data, const u64 *key, const enum lts_
 	object->key[0] = key[0];
 	object->key[1] = key[1];
 	if (table == CHAINS) {
-		/* The lock is the free list's. */
+		/* The lock protects only the free list. */
 		lts_unlock(store, flags, lock);
 		lts_chain_add(&store->chains[hash], object);
 	} else if (table == HLIST) {
@@ -352,7 +352,7 @@ static void *lts_create(unsigned int capacity)
 	store->chains = kvcalloc(buckets, sizeof(*store->chains), GFP_KERNEL);
 	store->objects = kvcalloc(capacity, sizeof(*store->objects), GFP_KERNEL);
 	store->local = alloc_percpu(struct lts_local);
-	/* Enough that it does not grow, which would queue work. */
+	/* Large enough that the table does not grow, which would queue work. */
 	params.nelem_hint = min(capacity, U16_MAX);
 	if (!store->heads || !store->chains || !store->objects || !store->local ||
 	    rhashtable_init(&store->rhash, &params)) {

@@ -4,12 +4,12 @@
  * and its losses when CPUs use it at once. Prints a line for each figure: `result NAME LIVE TOTAL
  * CALLS`, as lt_bench prints.
  *
- *	pair_X LIVE	a pair, first in, first out, that many live; one CPU
- *	back_X LIVE	giving it back after a grace period
+ *	pair_X LIVE	a pair, first in, first out, with that many live; one CPU
+ *	back_X LIVE	giving an object back after a grace period
  *	batch_X LIVE	a pair; that many begin, and then end on the same CPU
- *	across_X LIVE	the same, and they end on the other one
- *	lost_X CPUS	lost of 1,000 pairs; and of the CPU that lost most
- *	worst_X CPUS
+ *	across_X LIVE	a pair; that many begin, and then end on the other CPU
+ *	lost_X CPUS	pairs lost, of 1,000
+ *	worst_X CPUS	pairs lost, of 1,000, on the CPU that lost most
  */
 #include "run.h"
 
@@ -38,7 +38,7 @@ static void report(const char *what, const char *id, u64 live, u64 total, u64 ca
 	pr_info("result %s_%s %llu %llu %llu\n", what, id, live, total, calls);
 }
 
-/* Of pairs that are live while others begin and end; ended ones are free after a grace period. */
+/* Makes a store for the live events, and for ended ones that are free only after a grace period. */
 static void *create(const struct lts_structure *structure, u64 live, u64 calls)
 {
 	return structure->create(live + live / 16 + 1 + (structure->deferred ? calls : 0));
@@ -67,7 +67,10 @@ static u64 pairs(const struct lts_structure *structure, void *store, u64 live, u
 
 static int measure(const struct lts_structure *structure, u64 live, u64 calls)
 {
-	/* Until all live events began while others ended: before, each delay is a new maximum. */
+	/*
+	 * Long enough that every live event has begun between ends: until then, each delay is a
+	 * new maximum.
+	 */
 	u64 before = max(calls, live);
 	void *store = create(structure, live, before + calls);
 	struct lts_counts counts;
@@ -119,7 +122,7 @@ int lts_measure(unsigned int calls, bool bpf, bool by_task)
 	return err;
 }
 
-/* Two CPUs: one at a time works, and the other one waits */
+/* Two CPUs: one works at a time, and the other one waits */
 
 /*
  * Calls between two reads of the counter. Interrupts of the other CPU also count
@@ -171,16 +174,16 @@ static void half(unsigned int cpu, void *arg)
 }
 
 /*
- * The sum over the slices, each with its smallest cost of some rounds. Begins and ends
- * of a slice are from the same round: where begins find objects depends on where ends
- * have put them.
+ * The sum over the slices, each with its smallest cost of some rounds. The cost of a
+ * slice takes its begins and ends from the same round, since where begins find
+ * objects depends on where ends have put them.
  */
 static int batches(const struct lts_structure *structure, u64 live, unsigned int ender,
 		   const char *what)
 {
 	struct across across = { .structure = structure, .live = live };
 	u64 slices = DIV_ROUND_UP(live, SLICE);
-	/* Many live events take long, but few of their many slices are disturbed. */
+	/* Many live events take a long time, but few of their many slices are disturbed. */
 	int rounds = slices > 1 ? 8 : 16;
 	struct lts_counts counts;
 	u64 *least = kcalloc(2 * slices, sizeof(*least), GFP_KERNEL);
@@ -280,7 +283,7 @@ static void member(unsigned int cpu, void *arg)
 				cpu_relax();
 				err = structure->end(crowd->store, key);
 			}
-			/* It is lost, and would have remained live. */
+			/* The event is lost, and would have remained live. */
 			if (!err)
 				share->lost++;
 		}

@@ -35,7 +35,7 @@ static inline void lts_meet(atomic_t *arrived, int cpus)
 	int tries = 0;
 
 	while (atomic_read_acquire(arrived) < until) {
-		/* The others may be waiting for the processor that an emulator runs this on. */
+		/* The other CPUs may wait for the processor on which an emulator runs this one. */
 		if (++tries < 1000)
 			cpu_relax();
 		else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The parts of the combinations: objects, counters, two free lists and three tables. Included by
- * the files that build one.
+ * the files that build combinations.
  */
 #ifndef _LT_STRUCTURES_STORE_H
 #define _LT_STRUCTURES_STORE_H
@@ -23,7 +23,7 @@
 struct lts_local {
 	struct lts_counts counts;
 	u64 slots[LTS_SLOTS];
-	/* When objects were given back after a grace period. */
+	/* The time when an object was last given back after a grace period. */
 	u64 last;
 	u64 took;
 	u64 times;
@@ -32,12 +32,12 @@ struct lts_local {
 struct lts_store;
 
 struct lts_object {
-	/* While it is free. */
+	/* Used while the object is free. */
 	union {
 		struct list_head free;
 		struct llist_node lfree;
 	};
-	/* While it is live, and until no reader sees it. */
+	/* Used while the object is live, and until no reader sees it. */
 	union {
 		struct hlist_node node;
 		struct rhash_head rhash;
@@ -75,7 +75,7 @@ static __always_inline u32 lts_hash(const u64 *key)
 	return jhash2((const u32 *)key, LTS_KEY * 2, 0x12345678);
 }
 
-/* One delay. */
+/* Counts one delay. */
 static __always_inline void lts_record(struct lts_local __percpu *local, u64 start)
 {
 	u64 delay = ktime_get_mono_fast_ns() - start;

@@ -38,13 +38,13 @@ struct lts_counts {
  * @what: its parts, for a person
  * @trylock: whether it gives up if it does not get the lock
  * @deferred: whether an object is free again only after a grace period
- * @create: returns a store for that many live events, or NULL. Sleeps
- * @destroy: frees a store, in which no event is live. Sleeps
+ * @create: returns a store for that many live events, or NULL. May sleep
+ * @destroy: frees a store, in which no event is live. May sleep
  * @begin: returns 0, -ENOSPC without a free object, or -EBUSY without the lock.
  *	Any context but NMI
  * @end: returns 0, -ENOENT if the key is not live, or -EBUSY without the lock.
  *	Any context but NMI
- * @settle: waits until ended objects are free again, if @deferred. Sleeps
+ * @settle: waits until ended objects are free again, if @deferred. May sleep
  * @count: fills in the counters
  * @returned: the total cost of giving objects back after a grace period, and how
  *	often it was measured, if @deferred
@@ -92,7 +92,7 @@ struct lts_share {
 
 /*
  * check.c and measure.c: run when the module is loaded. Return 0 or a negative
- * errno. Sleep.
+ * errno. May sleep.
  */
 int lts_check(void);
 int lts_measure(unsigned int calls, bool bpf, bool by_task);

@@ -201,8 +201,8 @@ impl Drop for Guard {
     }
 }
 
-// SAFETY: A guard stays with its thread, whose seat has one CPU until the guard is dropped, and counts
-// for `Machine::synchronize`. The shape is constant.
+// SAFETY: A guard stays with its thread, whose seat has one CPU until the guard is dropped. The
+// guard counts for `Machine::synchronize`. The shape is constant.
 #[allow(unsafe_code)]
 unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
     for Host<CPUS, NODES, MAP, MEMORY>
@@ -234,7 +234,7 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
         MEMORY >> node & 1 != 0
     }
 
-    /// A line of nodes.
+    /// The nodes are in a line.
     fn distance(from: usize, to: usize) -> u32 {
         10 + 10 * from.abs_diff(to) as u32
     }

@@ -27,7 +27,7 @@ pub(crate) fn alive() -> isize {
     ALIVE.get()
 }
 
-/// The difference between an address and the same one with the highest bit set.
+/// Bit to OR into an address to set its highest bit.
 pub(crate) const ADDRESS_MARK: u64 = 1 << 63;
 
 /// An array of fixed length.

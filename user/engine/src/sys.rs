@@ -6,7 +6,7 @@
 pub(crate) mod atomic {
     pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 
-    /// Subtracts `value` from byte number `byte` of a word, in which no other thread changes that byte.
+    /// Subtracts `value` from byte number `byte` of a word. No other thread changes that byte.
     pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, value: u64) {
         word.fetch_sub(value << (byte * 8), Release);
     }

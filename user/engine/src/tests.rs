@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests, one file for each file of the engine, and tests of interrupts, which concern all
-//! files.
+//! Unit tests of the module's files that this crate compiles, and tests of interrupts, which
+//! concern all of these files.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

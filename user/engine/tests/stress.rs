@@ -245,7 +245,7 @@ fn an_exhausted_pool_is_not_when_an_event_has_ended() {
                         assert!(tries < 10_000_000, "full with a free cell");
                         thread::yield_now();
                     }
-                    // The other thread tries, too, while this one has the cell.
+                    // This thread has the only cell.
                     let other = engine.event_in(&Three::guard(), &[3], 0, &derived(3));
                     assert_eq!(other, Begin::Full, "a second event in a pool of one");
                     assert!(engine.event_out(&Three::guard(), &[cpu], 1, |_| true, |_| ()));
@@ -362,8 +362,8 @@ impl Fates {
     }
 }
 
-/// Everything at once: threads that the scheduler migrates, interrupts, and a thread that searches
-/// for timeouts all the time.
+/// All operations concurrently: by threads that the scheduler migrates, in interrupts, and with a
+/// thread that searches for timeouts all the time.
 #[test]
 fn all_operations_at_once_add_up() {
     const STEPS: u64 = 300_000;
@@ -464,7 +464,7 @@ fn with_interrupts(mut step: impl FnMut() + Clone + 'static, steps: u64) {
     (0..steps).for_each(|_| step());
 }
 
-/// All starts of [`any_operation`] are before this time, all ends are not.
+/// All starts of [`any_operation`] are before this time; no end is.
 const END: u64 = 64;
 
 /// Ends an event if `is`; otherwise drops it as gone.
@@ -492,7 +492,8 @@ thread_local! {
     static HELD: RefCell<Vec<Reference>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes a reference, and keeps it. Returns the oldest reference; may end its event first.
+/// Takes a reference to an event of this key. Then duplicates it, or ends the event by it, or keeps
+/// it. Returns the oldest kept reference if there are more than three.
 fn references(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, serial: u64) {
     let guard = Numa::guard();
     if let Lookup::Found(held) = engine.lookup(&Numa::guard(), &[key]) {
@@ -570,7 +571,7 @@ fn any_operation(engine: &Engine<1, 4, Numa>, fates: &Fates, random: u64) {
     }
 }
 
-/// Two CPUs repeatedly start the same key at once: only the later event stays.
+/// Two CPUs repeatedly start the same key at the same time: only the later event stays.
 #[test]
 fn of_two_that_begin_at_once_the_later_one_stays() {
     const ROUNDS: u64 = 300_000;

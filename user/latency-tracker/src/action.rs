@@ -6,10 +6,11 @@
 //! snapshot[,session=NAME]     lttng snapshot record
 //! shell,command=COMMAND       sh -c COMMAND; everything after `command=` belongs to it
 //! signal,num=N,pid=PID        kill(2); pid=parent is our parent process
-//! continue                    keep running; without it the first alert is the last
+//! continue                    do not end; without it, the first alert ends the run
 //! ```
 //!
-//! Actions run in order; a failed action ends the run. `continue` ends the list.
+//! Actions run in order; a failed action ends the run. Actions after `continue` are
+//! ignored.
 
 use std::str::FromStr;
 
@@ -22,13 +23,13 @@ use nix::unistd::{Pid, getppid};
 /// An action on an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// `lttng snapshot record`, of this session or the current one.
+    /// `lttng snapshot record`, of this session; `None`: of the current one.
     Snapshot(Option<String>),
     /// A shell command.
     Shell(String),
     /// A signal to a process; `None`: the parent process.
     Signal(Signal, Option<i32>),
-    /// Do not stop.
+    /// Do not end at this alert.
     Continue,
 }
 

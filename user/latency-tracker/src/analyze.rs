@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! trace --trace.rs--> lt_model::tables --tables.rs--> tables as text, JSON or CSV
+//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, as text, JSON, folded stacks or HTML
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
 //!                                                              |--verdict.rs-------> a sentence
 //!                                                              |--picture.rs-------> a trace for Perfetto
@@ -57,8 +58,8 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
     }
 }
 
-/// A flag set by the signals that end the process. Every long operation polls it: a second signal must not end the
-/// process before it has cleaned up after the first.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Every long operation polls it: a second signal must not end
+/// the process before it has cleaned up after the first.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -72,12 +73,12 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     let trace = match args.max_memory {
         None => trace::read(&args.trace, args.from, &interrupted)?,
         Some(limit) => {
-            let wanted = |model: &Model| {
+            let wanted = |model: &Model, (): &()| {
                 let (thread, (from, to), _) = asked(model, args)?;
                 Ok(why::wanted(model, thread, from, to))
             };
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
-            trace::read_within(limit, &args.trace, args.from, &interrupted, wanted)?
+            trace::read_within(limit, &args.trace, args.from, &interrupted, &mut (), wanted)?
         }
     };
     let model = &trace.model;
@@ -132,12 +133,12 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The requested thread and time, with a note about the choice.
+/// Finds the requested thread and time. The note names the chosen thread if several have the number.
 fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option<String>)> {
     let at = |when: &Option<When>| when.map(|when| when.since(model.span.0));
     let (from, to) = (at(&args.from), at(&args.to));
     let (begin, end) = model.span;
-    // The model has only this window, and the threads in it.
+    // Checked before the thread is looked up, because no thread is found outside of the trace.
     if from.is_some_and(|from| from >= end) || to.is_some_and(|to| to <= begin) {
         bail!("the trace is from {begin} to {end}, and does not cover the requested time");
     }
@@ -155,7 +156,7 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
 }
 
 /// Finds the thread with that number that existed for the longest part of the requested time. Returns the thread, the
-/// time in which it is known, and a note if there are other such threads.
+/// time for which it is recorded, and a note if other threads had the number, too.
 fn choose(
     model: &Model,
     tid: i32,

@@ -22,7 +22,7 @@ use lt_proc::{Alert, StreamLine};
 /// Each write to this file is an event.
 pub(crate) const LOGGER: &str = "/dev/lttng-logger";
 
-/// The event of a write.
+/// The name of the event that a write causes.
 pub(crate) const EVENT: &str = "lttng_logger";
 
 const WORD: &str = "latency-tracker";
@@ -30,7 +30,7 @@ const WORD: &str = "latency-tracker";
 /// Replaces an alert's number in an event that carries evidence.
 const EVIDENCE: &str = "evidence";
 
-/// Bytes of the text of an event: the logger takes 1,024, and the head has a word and five numbers.
+/// Maximum number of bytes of TEXT in an event: the logger takes 1,024, and the head has a word and five numbers.
 const MOST: usize = 900;
 
 /// Splits an alert of capture number `capture` into the texts of events. `pid` is the recorder.
@@ -57,7 +57,7 @@ fn split(pid: u32, capture: u64, what: &str, text: &str) -> Vec<String> {
     parts.into_iter().enumerate().map(piece).collect()
 }
 
-/// The alerts and the evidence that a trace carries; nothing if no recorder sent the trace.
+/// The alerts and the evidence that a trace carries; empty unless a recorder sent the trace.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
     /// The alerts, by number.
@@ -68,7 +68,7 @@ pub(crate) struct Carried {
 /// A text that was split: recorder, capture, and number of the alert; `None` for the evidence.
 type Key = (u32, u64, Option<u64>);
 
-/// Collects the pieces of a trace.
+/// Collects the pieces of the texts in a trace.
 #[derive(Debug, Default)]
 struct Pieces {
     /// The recorder and the capture of the last piece.

@@ -475,7 +475,7 @@ mod tests {
             let words: Vec<_> = line.split_whitespace().collect();
             let parsed = Cli::try_parse_from(&words);
             let cli = parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
-            // Each parameter is described on the page of its tracker, or is one of every tracker.
+            // Each parameter is described on the page of its tracker, or is common to all trackers.
             if let Command::Start(args) = cli.command {
                 let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Documentation");
                 let read = |file: String| std::fs::read_to_string(format!("{directory}/{file}"));

@@ -25,7 +25,7 @@ use lt_common::instance::Refusal;
 use lt_common::module;
 use lt_proc::{Fields, Nanos, ProcError, ProcRoot};
 
-/// The names that a command is about: the given one, or all.
+/// The instances that a command applies to: the given one, or all.
 pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, ProcError> {
     match name {
         Some(name) => Ok(vec![root.instance(name)?.name]),
@@ -33,7 +33,7 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
     }
 }
 
-/// A time for a column; with `>` before it if the operation began before its instance, and thus took longer.
+/// Formats a time, with a leading `>` if the operation began before its instance, and thus took longer.
 pub(crate) fn at_least(ns: u64, fields: &Fields) -> String {
     let longer = if fields.is_at_least() { ">" } else { "" };
     format!("{longer}{}", Nanos(ns))
@@ -74,7 +74,7 @@ pub(crate) fn clock_of(monotonic: u64) -> String {
     let now = now.unwrap_or_default();
     let since_boot = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
         .map_or(Duration::ZERO, Duration::from);
-    // A suspend or a step of the clock since then shifts it; the alert's `time` stays exact.
+    // A suspend or a step of the clock since then shifts the result; the alert's `time` stays exact.
     let ago = since_boot.saturating_sub(Duration::from_nanos(monotonic));
     time_of_day(now.saturating_sub(ago).as_secs())
 }

@@ -4,7 +4,7 @@
 //! `LATENCY_TRACKER_COMPLETE=SHELL` and the words so far; it prints the words that fit.
 //!
 //! Clap knows commands, options and fixed values. Instances, trackers, recipes, `KEY=VALUE`, processes, disks and
-//! cgroups are found here. What the user may not read is not offered.
+//! cgroups are found here. Names that the user may not read are not offered.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,18 +19,18 @@ use crate::proc_root;
 use crate::recipes::Recipes;
 use crate::trackers::TRACKERS;
 
-/// Names the shell, if it asks for words.
+/// The environment variable with the name of the shell that asks for words.
 const SHELL: &str = "LATENCY_TRACKER_COMPLETE";
 
-/// No words of a list longer than this are offered until more is typed.
+/// If more names than this match, none is offered until more is typed.
 const TOO_MANY: usize = 2_000;
 
-/// Answers a shell that asks for words of this command line, and ends the program; otherwise does nothing.
+/// If a shell asks for words of this command line, prints them and ends the program.
 pub(crate) fn answer(command: fn() -> clap::Command) {
     CompleteEnv::with_factory(command).var(SHELL).complete();
 }
 
-/// The script by which a shell learns to ask.
+/// The script that makes a shell ask for words.
 pub(crate) fn script(shell: clap_complete::Shell) -> std::io::Result<Vec<u8>> {
     use clap_complete::Shell::{Bash, Fish, Zsh};
     let ours: &[u8] = match shell {
@@ -71,7 +71,7 @@ pub(crate) fn instances(typed: &OsStr) -> Vec<Word> {
     fitting(typed, all.into_iter().map(|one| (one.name, one.tracker)))
 }
 
-/// The trackers that the loaded module has; if none is loaded, all trackers.
+/// The trackers that the loaded module has; if its list cannot be read, all trackers.
 pub(crate) fn trackers(typed: &OsStr) -> Vec<Word> {
     fitting(typed, all_trackers())
 }
@@ -102,14 +102,14 @@ pub(crate) fn recipes(typed: &OsStr) -> Vec<Word> {
     fitting(typed, all.into_iter().map(|one| (one.name, one.question)))
 }
 
-/// What `run` can run.
+/// The recipes and the trackers, for `run`.
 pub(crate) fn recipes_and_trackers(typed: &OsStr) -> Vec<Word> {
     let mut all = recipes(typed);
     all.extend(trackers(typed));
     all
 }
 
-/// What `stacks` can read or run.
+/// The instances, the recipes and the trackers, for `stacks`.
 pub(crate) fn anything(typed: &OsStr) -> Vec<Word> {
     let mut all = instances(typed);
     all.extend(recipes_and_trackers(typed));
@@ -136,7 +136,7 @@ pub(crate) fn disks(typed: &OsStr) -> Vec<Word> {
     fitting(typed, plain(names(Path::new("/sys/block"))))
 }
 
-/// The cgroups below the one that is typed.
+/// The cgroups below the typed path.
 pub(crate) fn cgroups(typed: &OsStr) -> Vec<Word> {
     let typed = typed.to_string_lossy();
     let above = typed.rfind('/').map_or("/", |last| &typed[..=last]);
@@ -154,7 +154,7 @@ pub(crate) fn cgroups(typed: &OsStr) -> Vec<Word> {
     fitting(OsStr::new(&*typed), plain(whole))
 }
 
-/// The `KEY=VALUE` of the tracker on the command line.
+/// The `KEY=VALUE` settings of the tracker on the command line.
 pub(crate) fn settings(typed: &OsStr) -> Vec<Word> {
     let words = words();
     let Some(tracker) = tracker_of(&words) else {
@@ -181,7 +181,7 @@ pub(crate) fn settings(typed: &OsStr) -> Vec<Word> {
         .collect()
 }
 
-/// The tracker whose parameters come now: the last one that is named, or the recipe's tracker.
+/// The tracker of the last word that names a tracker or a recipe: its parameters follow.
 fn tracker_of(words: &[String]) -> Option<TrackerInfo> {
     let named = words.iter().rev().skip(1).find_map(|word| {
         let all = all_trackers();
@@ -199,7 +199,7 @@ fn tracker_of(words: &[String]) -> Option<TrackerInfo> {
 /// The values of a parameter that start with `typed`.
 fn values(param: &ParamInfo, typed: &str) -> Vec<Word> {
     let start = OsStr::new(typed);
-    // A kind has alternatives, e.g. `0-139|all` or `issue|insert`; some of them stand for what is found here.
+    // A kind has alternatives, e.g. `0-139|all` or `issue|insert`; some of them stand for values that are found here.
     let mut found = Vec::new();
     for alternative in param.kind.split(" (").next().unwrap_or_default().split('|') {
         let more = match (alternative, param.name.as_str()) {
@@ -210,9 +210,7 @@ fn values(param: &ParamInfo, typed: &str) -> Vec<Word> {
             ("function", _) => functions("", typed),
             ("function:NAME", _) => functions("function:", typed),
             ("return:NAME", _) => functions("return:", typed),
-            ("tracepoint:NAME", _) => traced("available_events", "tracepoint:", typed, |line| {
-                line.split_once(':').map(|(_, event)| event)
-            }),
+            ("tracepoint:NAME", _) => traced("available_events", "tracepoint:", typed, tracepoint),
             (_, "pid") if alternative.contains('-') => pids(start),
             _ if is_placeholder(alternative) => Vec::new(),
             _ => fitting(start, [(alternative.to_string(), String::new())]),
@@ -225,7 +223,7 @@ fn values(param: &ParamInfo, typed: &str) -> Vec<Word> {
     found
 }
 
-/// Whether a user cannot type this alternative of a kind: a word for values, or a range.
+/// Whether this alternative of a kind only describes what can be typed: a word for values, or a range.
 fn is_placeholder(alternative: &str) -> bool {
     let is_range = alternative.split_once('-').is_some_and(|(low, high)| {
         let ends_in_digit = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
@@ -239,6 +237,13 @@ fn functions(prefix: &str, typed: &str) -> Vec<Word> {
     traced("available_filter_functions", prefix, typed, |line| {
         line.split(' ').next()
     })
+}
+
+/// Returns the name of an event's tracepoint, from a line `SYSTEM:EVENT`. `None` for the events of single system calls,
+/// which have none, and for our own, which the kernel module does not trace.
+fn tracepoint(line: &str) -> Option<&str> {
+    let (system, event) = line.split_once(':')?;
+    (!["syscalls", "latency_tracker"].contains(&system)).then_some(event)
 }
 
 /// The names in a file of tracefs that start with `typed`, which has this prefix; only the prefix if `typed` lacks it.
@@ -258,7 +263,7 @@ fn traced(file: &str, prefix: &str, typed: &str, name: fn(&str) -> Option<&str>)
     }
 }
 
-/// The names of the running processes that can be a word of the command line.
+/// The names of the running processes, without those that contain whitespace and thus are not one word.
 fn comms() -> Vec<String> {
     let mut all: Vec<_> = processes().into_iter().map(|(_, comm)| comm).collect();
     all.sort();
@@ -334,6 +339,17 @@ mod tests {
             ["tracepoint:", "function:", "return:"]
         );
         assert_eq!(offered("begin", kind, "", "t"), ["tracepoint:"]);
+    }
+
+    #[test]
+    fn tracepoints_are_those_that_can_be_traced() {
+        assert_eq!(tracepoint("sched:sched_switch"), Some("sched_switch"));
+        assert_eq!(
+            tracepoint("jbd2:jbd2_start_commit"),
+            Some("jbd2_start_commit")
+        );
+        assert_eq!(tracepoint("syscalls:sys_enter_read"), None);
+        assert_eq!(tracepoint("latency_tracker:alert"), None);
     }
 
     #[test]

@@ -12,15 +12,14 @@ use anyhow::{Result, bail};
 use lt_proc::{Setting, valid_name};
 use serde::{Deserialize, Serialize};
 
-/// The default directory.
+/// The default directory of configuration files.
 pub(crate) const DIRECTORY: &str = "/etc/latency-tracker";
 
 /// A line that starts an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// File and line.
     pub(crate) file: PathBuf,
-    /// Lines count from 1.
+    /// Line number, from 1.
     pub(crate) line: usize,
     pub(crate) name: String,
     pub(crate) tracker: String,
@@ -91,7 +90,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads files, and the `*.conf` of directories.
+    /// Reads files, and the `*.conf` files in directories.
     pub(crate) fn read(paths: &[PathBuf]) -> Self {
         let mut config = Self::default();
         for path in paths {
@@ -106,7 +105,7 @@ impl Config {
 
     fn read_file(&mut self, file: &Path) {
         self.files += 1;
-        // An invalid UTF-8 character invalidates only its line.
+        // Invalid UTF-8 affects only its line.
         let text = match fs::read(file) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) => return self.cannot_read(file, &error),
@@ -152,8 +151,8 @@ impl Config {
     }
 }
 
-/// Returns the file itself, or the `*.conf` files of a directory, sorted by name. Editors leave
-/// other files beside them, some of them hidden.
+/// Returns the file itself, or the `*.conf` files of a directory, sorted by name. Hidden files, which some editors
+/// leave there, are ignored.
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_path_buf()]);

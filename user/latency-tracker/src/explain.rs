@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `explain`: explains on one screen why something was late, from the trace around it. `record` writes such an
+//! `explain`: explains on one screen why an operation was late, from the trace around it. `record` writes this
 //! explanation for each capture.
 //!
 //! ```text
-//! alert of a request --block--> its life, the queue of the device, who overtook it
+//! alert of a request --block--> its life, the queue of the device, requests that overtook it
 //! any other alert ----why-----> the critical path of its thread, or the activity of its processor
 //! all alerts --draw, page--> a trace for Perfetto, an HTML page
 //! ```
@@ -64,7 +64,7 @@ struct Capture {
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
-    // Comes first: a signal ends the process while it waits for alerts from a terminal or a pipe.
+    // Before signals are caught: a signal must end the process while it waits for alerts from a terminal or a pipe.
     let (trace, alerts, carried) = what(args)?;
     let interrupted = interrupted()?;
     let evidence = proofs::read(&args.capture)?.or(carried).unwrap_or_default();
@@ -195,8 +195,8 @@ pub(crate) fn recorded(file: &Path) -> Result<Vec<StreamLine>> {
     Ok(lines)
 }
 
-/// Explains each alert as text, from the trace below `trace`, the directory `trace` of a capture. Calls `goes_on` often
-/// while reading, and before each explanation.
+/// Explains each alert as text. `trace` is a trace, or the directory `trace` of a capture. Calls `goes_on` often while
+/// reading, and before each explanation.
 pub(crate) fn explain(
     trace: &Path,
     alerts: &[Alert],
@@ -240,14 +240,14 @@ impl Beside for Watch<'_> {
     }
 }
 
-/// The reason why the activity of threads is needed.
+/// Why the activity of threads is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Threads {
-    /// Only for alerts that it explains.
+    /// Only to explain alerts.
     Explained,
-    /// Also for a time line, if it is recorded.
+    /// Also for a time line, if the activity is recorded.
     Drawn,
-    /// For a picture that consists of it.
+    /// For a picture that consists of thread activity.
     Needed,
 }
 

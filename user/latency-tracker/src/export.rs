@@ -4,7 +4,7 @@
 //! once, and sends them to an OpenTelemetry collector.
 //!
 //! ```text
-//!  this thread:     accepts connections (each has a thread), and queues the metrics each --interval
+//!  this thread:     accepts connections (each has a thread), and queues the metrics every --interval
 //!  with --alerts:   a thread that reads the alerts and queues them
 //!  with --otlp:     a thread that sends the queue
 //! ```

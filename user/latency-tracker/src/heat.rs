@@ -3,9 +3,9 @@
 //! A heat map. Time runs to the right and latency upwards; a darker cell has more operations.
 //!
 //! There is one panel per kind of operation, one column per sample, as wide as the sample lasted, and one row per
-//! power of two. The colour scale is logarithmic, from 1 to the largest count of any cell, and the same
-//! for all panels, so that a single slow operation is visible beside a million fast ones. Each cell has
-//! a title, which browsers show under the pointer.
+//! power of two. All panels share one logarithmic colour scale, from 1 to the largest count of any cell: a single
+//! slow operation is visible beside a million fast ones. Each cell has a title, which browsers show under the
+//! pointer.
 
 use lt_common::out::thousands;
 use lt_common::shapes::{round, text};
@@ -13,7 +13,7 @@ use lt_proc::Nanos;
 use svg::Document;
 use svg::node::element::{Group, Rectangle, Title};
 
-/// What is drawn.
+/// The contents of a heat map.
 #[derive(Debug, Default)]
 pub(crate) struct HeatMap {
     pub(crate) heading: String,
@@ -27,14 +27,14 @@ pub(crate) struct HeatMap {
 #[derive(Debug, Default)]
 pub(crate) struct Panel {
     pub(crate) name: String,
-    /// In order of time.
+    /// In time order.
     pub(crate) columns: Vec<Column>,
 }
 
 /// A sample.
 #[derive(Debug, Default)]
 pub(crate) struct Column {
-    /// Its start and end, ns of any one clock.
+    /// Start and end, ns. All columns use the same clock.
     pub(crate) begin: u64,
     pub(crate) end: u64,
     /// A count for each row.
@@ -110,7 +110,7 @@ impl Axis {
         LEFT + PLOT * time.saturating_sub(self.begin) as f64 / self.span as f64
     }
 
-    /// Returns the distance between ticks, chosen so that there are 4 to 10 of them.
+    /// Returns the distance between ticks, chosen so that 4 to 10 of them fit into a span of 4 s or more.
     fn step(&self) -> u64 {
         const SECOND: u64 = 1_000_000_000;
         const STEPS: [u64; 14] = [

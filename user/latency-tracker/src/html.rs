@@ -8,11 +8,11 @@
 //! view: a text, facts, notes | lanes of bars, and arrows between lanes | tables
 //! ```
 //!
-//! The page is safe with hostile names. Texts are escaped, and the script only creates text nodes. The
+//! The page is safe even with hostile names. Texts are escaped, and the script only creates text nodes. The
 //! Content-Security-Policy forbids all requests, and all scripts and styles except the page's own, which a nonce marks.
 //! The nonce is a hash of the data, so the data cannot contain it.
 //!
-//! Times are ns since the start of the view, since JavaScript's numbers are exact up to 2^53.
+//! Times are ns since the start of the view, because JavaScript's numbers are exact only up to 2^53.
 
 pub(crate) mod merge;
 
@@ -26,7 +26,7 @@ use serde::{Serialize, Serializer};
 
 const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
-/// The script, within one function.
+/// The script; all files are inside one function.
 const SCRIPT: &str = concat!(
     include_str!("html/words.js"),
     include_str!("html/draw.js"),
@@ -35,12 +35,12 @@ const SCRIPT: &str = concat!(
     include_str!("html/view.js"),
 );
 
-/// The kind of a bar. The style has a colour for each, and the script one label in the legend.
+/// The kind of a bar. The style has a colour for each, and the legend a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// A thread of interest runs.
     Running,
-    /// An interrupt has the processor.
+    /// An interrupt runs on the processor.
     Interrupted,
     /// Runnable without a processor.
     Runnable,
@@ -83,14 +83,14 @@ impl Serialize for Kind {
 #[derive(Serialize)]
 pub(crate) struct Page {
     pub(crate) title: String,
-    /// The label of the choice of a view, if there are several.
+    /// The label of the view selector, if there are several views.
     pub(crate) choice: &'static str,
     /// Parts that the whole page leaves out.
     pub(crate) left_out: Vec<String>,
     pub(crate) views: Vec<View>,
 }
 
-/// The part of a page that is shown at a time.
+/// A view. The page shows one view at a time.
 #[derive(Serialize, Default)]
 pub(crate) struct View {
     pub(crate) name: String,
@@ -101,7 +101,7 @@ pub(crate) struct View {
     pub(crate) verdict: Option<String>,
     /// Names with values, about the alert or the range.
     pub(crate) facts: Vec<(String, String)>,
-    /// What limits the explanation: lost events, for example.
+    /// Limitations of the explanation, such as lost events.
     pub(crate) notes: Vec<String>,
     /// Parts that the view leaves out.
     pub(crate) left_out: Vec<String>,
@@ -143,7 +143,7 @@ pub(crate) struct Bar(
     pub(crate) Option<Word>,
 );
 
-/// Start and lane, end and lane, and whether it belongs to the path. Lanes count from 0 across groups.
+/// Start and lane, end and lane, and whether the arrow belongs to the path. Lanes count from 0 across groups.
 #[derive(Serialize, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrow(
     pub(crate) u64,
@@ -200,7 +200,7 @@ pub(crate) struct Column(pub(crate) &'static str, pub(crate) Cells);
 #[derive(Serialize, Clone, Copy)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Cells {
-    /// Text; leading spaces count.
+    /// Text; leading spaces are kept.
     Text,
     /// A count.
     Count,
@@ -212,7 +212,7 @@ pub(crate) enum Cells {
     Percent,
 }
 
-/// Cells, and the time to which the time line goes.
+/// Cells, and the time range that the time line shows for them.
 #[derive(Serialize)]
 pub(crate) struct Row(pub(crate) Vec<Cell>, pub(crate) Option<(u64, u64)>);
 

@@ -36,7 +36,7 @@ use lt_common::{Outcome, out};
 
 use crate::cli::{Cli, Command};
 
-/// The files of the module; for tests, a directory in place of /proc/latency_tracker.
+/// Returns the module's directory: /proc/latency_tracker, or another directory in tests.
 fn proc_root() -> lt_proc::ProcRoot {
     let root = std::env::var_os("LATENCY_TRACKER_PROC_ROOT");
     lt_proc::ProcRoot::new(root.unwrap_or(lt_proc::DEFAULT_ROOT.into()))

@@ -72,7 +72,7 @@ pub(crate) struct Writer<W: Write> {
     begun: bool,
 }
 
-/// The numbers of names.
+/// Interned names, with their numbers.
 #[derive(Debug, Default)]
 struct Names {
     numbers: HashMap<String, u64>,
@@ -150,7 +150,7 @@ impl<W: Write> Writer<W> {
         self.event(track, time, Type::SliceBegin, Some(name), details)
     }
 
-    /// Ends the slice that was started last.
+    /// Ends the innermost open slice of a track.
     pub(crate) fn end(&mut self, track: Track, time: u64) -> io::Result<()> {
         self.event(track, time, Type::SliceEnd, None, Details::default())
     }

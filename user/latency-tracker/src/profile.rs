@@ -54,7 +54,7 @@ impl SpanArgs {
     }
 }
 
-/// The instance with that name, or else the instance that has a profile.
+/// The instance with that name; without a name, the only instance that has a profile.
 fn instance(root: &ProcRoot, name: Option<&str>) -> Result<String> {
     if let Some(name) = name {
         let name = root.instance(name)?.name;

@@ -2,8 +2,8 @@
 
 //! Recipes: named questions for `run`, each with the line that answers it, the normal result, and the next step.
 //!
-//! The recipes in scripts/recipes are part of the program. Users have theirs in /etc/latency-tracker/recipes; a recipe
-//! there replaces ours of the same name.
+//! The recipes in scripts/recipes are part of the program. Users' own recipes are in /etc/latency-tracker/recipes;
+//! each replaces a built-in recipe of the same name.
 
 mod parse;
 
@@ -41,7 +41,7 @@ built_in! {
     "wakeup-latency" "workqueue-run" "workqueue-stall" "write" "writeback-throttling" "xfs-fsync"
 }
 
-/// Optional features of a kernel that a recipe needs.
+/// An optional feature of the kernel that a recipe needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Need {
@@ -82,7 +82,7 @@ impl Recipe {
         words.join(" ")
     }
 
-    /// Why the kernel may have refused it, if a module is missing.
+    /// If a module is missing, returns that as a possible reason why the kernel refused the recipe.
     pub(crate) fn lacks(&self) -> Option<String> {
         let Some(Need::Module(module)) = &self.needs else {
             return None;
@@ -141,7 +141,7 @@ impl Recipes {
     }
 
     fn add(&mut self, name: &str, file: Option<&Path>, text: &str) {
-        // Also if the user's recipe has an error, since it was meant to replace ours.
+        // Even if the user's recipe has an error: it was meant to replace ours.
         self.all.retain(|recipe| recipe.name != name);
         let place = file.map_or_else(
             || format!("{name}.{EXTENSION}"),

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `record`: the daemon that saves a trace of the kernel just before an operation was late.
+//! `record`: the daemon that saves a kernel trace of the time before each alert.
 //!
 //! ```text
-//!   set up: instance, disabled (if asked for) -> LTTng flight recorder -> estimate -> arm delay -> enabled
+//!   set up: instance, disabled (with TRACKER) -> LTTng flight recorder -> estimate -> arm delay -> enabled
 //!   loop:   NAME/alerts (poll, real-time) -> policy -> post-trigger -> snapshot
 //!           -> DIR/0001/{trace/, alert.json, evidence.json, explanation.txt}
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone
 //! ```
 //!
-//! The instance is created first, since the kernel then validates its parameters: after a typo nothing is started. A
-//! failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
+//! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
+//! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
-//! Each part that is set up is a value whose drop takes it down, in reverse order, on every exit path. A killed run
+//! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
 mod args;
@@ -57,7 +57,7 @@ pub(crate) const CAPTURES: &str = "/var/lib/latency-tracker/captures";
 /// Running time of the recorder before its coverage is measured.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// Interval of checking whether the flight recorder still records.
+/// How often to check whether the flight recorder still records.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// Maximum number of alerts of one wake-up that are explained; alert.json has all of them.
@@ -76,7 +76,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let captures = Captures::open(args.captures()).map_err(|error| elsewhere(error, args))?;
     let tracker = instance::tracker(root, args)?;
 
-    // From here on, these values are dropped in reverse order, which is the order of cleaning up.
+    // The values from here on are dropped in reverse order, which is the order of the cleanup.
     let mut left = Note::new();
     let mut armed = Armed::prepare(root, args, &mut left)?;
     note("setting up the flight recorder and measuring for a second");
@@ -149,8 +149,8 @@ fn estimate(
     )
 }
 
-/// Raises the priority, so that the snapshot is taken before the ring overwrites the delay. Missing permission is not
-/// fatal.
+/// Raises the priority, so that the snapshot is taken before the ring overwrites the events of the delay. Missing
+/// permission is not fatal.
 fn real_time() {
     let limits = [
         (lt_common::rt::raise(), "rtprio"),
@@ -292,7 +292,7 @@ impl Recorder<'_> {
         match kept {
             Kept::Capture(_) => {
                 history.captured(Instant::now());
-                // The snapshot of a stopped recorder does not fail.
+                // Checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
                 self.forget_old();
                 self.say_state(history)?;
@@ -334,8 +334,8 @@ impl Recorder<'_> {
         revived.ok().flatten()
     }
 
-    /// Takes the snapshot and writes alert.json, evidence.json and explanation.txt. Without a snapshot, there is no
-    /// explanation.
+    /// Takes the snapshot and writes alert.json, evidence.json and explanation.txt. There is no explanation without a
+    /// snapshot, or with --no-explain.
     fn capture(
         &self,
         woken: &Woken,
@@ -343,11 +343,11 @@ impl Recorder<'_> {
         history: &mut History,
         machine: &mut Machine<'_>,
     ) -> Result<Kept> {
-        // At once, while the processes exist.
+        // Read at once, while the processes still exist.
         let naming = woken.find_names();
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
-            // A signal shortens this wait, but does not prevent the capture; the next wait handles a second signal.
+            // A signal only ends this wait, and is used up: the capture follows, and a second signal ends the run.
             let time = self.args.post_trigger.into();
             self.service.sleep(self.signals, time)?;
         }
@@ -456,7 +456,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Sends a copy of the trace to the relay daemon. Returns its place there, or the reason for a failure.
+    /// Sends a copy of the trace to the relay daemon. Returns the location of the copy, or the reason for a failure.
     fn send(
         &self,
         relay: &Relay,

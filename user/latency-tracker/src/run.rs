@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `run`: measures with one instance for a while, or for the time of a command, shows the result, and removes everything
-//! that it made.
+//! `run`: measures with one instance for a while, or while a command runs, shows the result, and removes everything
+//! that it created.
 //!
 //! ```text
 //!   module -> [command, which waits] -> instance -> [command runs] -> end: time, command, signal
 //!          -> instance off: from here on its counters stand still -> counters, histogram, alerts -> removed -> printed
 //! ```
 //!
-//! `worst=1` makes the instance raise an alert for each new record only, so that the longest operation of the whole run
-//! is known, however many are late.
+//! With `worst=1`, the instance raises an alert only for a new maximum. So the longest operation of the whole run is
+//! known, however many are late.
 //!
-//! Each part that is set up is a value whose drop takes it down, in reverse order, on every exit path. A killed run
+//! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
 mod args;
@@ -44,7 +44,7 @@ use crate::recipes::Recipe;
 use crate::record::leftovers::{self, Note};
 use crate::ustack::Names;
 
-/// Counters of late operations without an alert that can be read.
+/// Counters of late operations whose alert cannot be read.
 pub(crate) const UNREAD: [&str; 3] = ["alerts_lost", "alerts_suppressed", "readers"];
 
 /// Time of a run without a command, unless the user sets one.
@@ -78,7 +78,7 @@ pub(crate) struct Measured {
     /// Operations in flight at the end, the oldest first.
     pub(crate) pending: Vec<Pending>,
     pub(crate) command: Vec<OsString>,
-    /// The command's exit status; `None` if it still runs.
+    /// The command's exit status; `None` without a command, or if it still runs.
     pub(crate) status: Option<ExitStatus>,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RunArgs) -> Result<Outcome> {
             longest = Some(alert);
         }
     })?;
-    // Everything is removed by now, however long it takes to read this.
+    // Everything is removed before the output, whose reader may be slow.
     let lines = match args.json {
         true => vec![report::json(&measured, longest.as_ref())?],
         false => report::text(&measured, longest.as_ref()),
@@ -128,7 +128,7 @@ pub(crate) fn print(lines: &[String], file: Option<&Path>) -> Result<()> {
 }
 
 impl Measured {
-    /// Whether any operation is known to have exceeded the threshold, also one whose alert was not read.
+    /// Whether any operation is known to have exceeded the threshold, including operations whose alert was not read.
     pub(crate) fn was_late(&self, is_alert_read: bool) -> bool {
         is_alert_read
             || self.missed > 0
@@ -136,7 +136,7 @@ impl Measured {
             || UNREAD.iter().any(|key| self.stats.count(key) > 0)
     }
 
-    /// The exit status: that of the command; without one, whether there was an alert.
+    /// The exit status: the command's status if it has ended, otherwise whether any operation was late.
     pub(crate) fn outcome(&self, is_alert_read: bool) -> Outcome {
         match (self.status, self.was_late(is_alert_read)) {
             (Some(status), _) => Outcome::Status(code(status)),
@@ -154,7 +154,7 @@ pub(crate) fn measure(
     see: &mut dyn FnMut(Alert),
 ) -> Result<Measured> {
     let command = Found::find(plan.command)?;
-    // From here on, these values are dropped in reverse order, which is the order of cleaning up.
+    // The values from here on are dropped in reverse order, which is the order of the cleanup.
     let _module = Loaded::load(root)?;
     let trackers = root.trackers()?;
     let mut question = Question::find(plan.what, plan.settings, &trackers)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Messages to systemd from a command that runs as its service: ready, alive and status notifications, and an entry in
-//! the journal for each alert, with a field for each word. Outside a service, nothing is sent.
+//! the journal for each alert, with a field for each of its words. Outside a service, nothing is sent.
 
 use std::fs;
 use std::io::Write;
@@ -16,7 +16,7 @@ use lt_common::wait::{Signals, Wake};
 use lt_proc::Alert;
 use sd_notify::NotifyState;
 
-/// Where entries go.
+/// The socket of the journal.
 const JOURNAL: &str = "/run/systemd/journal/socket";
 
 /// `MESSAGE_ID` of an alert.
@@ -47,7 +47,7 @@ impl Service {
         }
     }
 
-    /// Reports that the service is ready: `systemctl start` returns. Sent once.
+    /// Reports that the service is ready: `systemctl start` returns. Call it once.
     pub(crate) fn ready(&self) {
         tell(&[NotifyState::Ready]);
     }
@@ -145,10 +145,10 @@ fn connect() -> Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// Encodes an alert in the journal's native protocol. The fields have the names of `--json`.
+/// Encodes an alert in the journal's native protocol. A field of `--json` becomes `LATENCY_TRACKER_FIELD`.
 fn entry(alert: &Alert, capture: Option<&Path>) -> Result<Vec<u8>> {
     let mut entry = Vec::new();
-    // Readers of the journal may not see addresses.
+    // Readers of the journal must not see addresses.
     let alert = &alert.without_user_addresses();
     let message = out::printable(&alert.to_string());
     let fixed = [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A trace of the kernel, however it was recorded: from its events to a model.
+//! Reads a kernel trace, however it was recorded, into a model.
 //!
 //! ```text
 //! directory --lt_ctf, several.rs--> events --kinds.rs, feed.rs--> lt_model::Model

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The trackers, for when no module is loaded that could list its own.
+//! The trackers, for use while no module is loaded to list its own.
 
 /// The titles of the pages in Documentation/trackers.
 pub(crate) const TRACKERS: [(&str, &str); 17] = [

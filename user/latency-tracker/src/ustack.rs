@@ -7,9 +7,9 @@
 //!   ustack=0x401136,0x401180  --->  /proc/PID/maps, the files mapped there  --->  ustack_names
 //! ```
 //!
-//! Names are looked up at once, since the process may exit, and then only addresses are left. They are looked up in the
-//! process of the alert, never in another one that has got its number since. Explanations of a capture only show what
-//! was found when it was read.
+//! Names are looked up at once: after the process has exited, only addresses are left. They are looked up only in the
+//! process of the alert, never in a process that has reused its PID. Explanations of a capture show the names that were
+//! found then.
 
 mod process;
 mod show;
@@ -39,14 +39,14 @@ const FOREIGN: &str =
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     symbolizer: Option<Symbolizer>,
-    /// Alerts since it was created.
+    /// Alerts since the symbolizer was created.
     lookups: u32,
-    /// By the number of the process, and the name of the thread: another program has other mappings.
+    /// By PID and name of the thread: another program has other mappings.
     seen: HashMap<(u64, String), Found>,
 }
 
 impl Names {
-    /// Adds the names of the functions of its stack in user space to an alert that was read just now.
+    /// Adds the names of functions to the user-space stack of an alert that was just read.
     pub(crate) fn find(&mut self, alert: &mut Alert) {
         let Some(UserStack::Addresses { addresses, .. }) = alert.user_stack() else {
             return;
@@ -74,7 +74,7 @@ impl Names {
     /// The names of functions in a process that exists.
     fn names(&mut self, alert: &Alert, addresses: &[u64], found: &Found) -> UserNames {
         let mut frames = frames(addresses, &found.mappings);
-        // A return address is after the call, which may be the last instruction of its function.
+        // A return address follows the call instruction, which may be the last one of its function.
         let calls: Vec<u64> = addresses.iter().map(|a| a.saturating_sub(1)).collect();
         if self.lookups.is_multiple_of(LOOKUPS) {
             self.symbolizer = None;
@@ -88,13 +88,13 @@ impl Names {
         });
         let mut process = Process::new(Pid::from(alert.pid as u32));
         process.debug_syms = false;
-        // Only files as the process has mapped them: another program, or a pipe, may have their paths by now. The user
-        // of the process chooses what /tmp/perf-PID.map is.
+        // Only files as the process has mapped them: their paths may lead to another program or to a pipe by now. The
+        // user of the process controls /tmp/perf-PID.map, so it is not read.
         process.map_files = true;
         process.perf_map = false;
         let source = Source::Process(process);
         let mut error = None;
-        // Each on its own: without frame pointers, an address may lie anywhere.
+        // Looked up separately: without frame pointers, an address may lie anywhere.
         for (frame, call) in frames.iter_mut().zip(calls) {
             if frame.file.is_none() {
                 continue;
@@ -108,7 +108,7 @@ impl Names {
                 Err(why) => error = error.or(Some(why.to_string())),
             }
         }
-        // The number may have passed to another process meanwhile.
+        // The PID may have been reused meanwhile.
         if !process::find(alert).is_ok_and(|again| again.start == found.start) {
             for frame in &mut frames {
                 (frame.name, frame.offset) = (None, None);
@@ -129,7 +129,7 @@ impl Names {
         UserNames { frames, note }
     }
 
-    /// What is left of a process that cannot be read: the files, if it has been seen before.
+    /// What is known of a process that cannot be read: its files, if it was seen before.
     fn without(&self, alert: &Alert, addresses: &[u64], why: &str) -> UserNames {
         let known = self.seen.get(&key(alert));
         let known = known.filter(|found| process::began_before(found.start, alert));

@@ -12,7 +12,7 @@
 //! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording
 //! fails, the alert itself is shown.
 //!
-//! Each part that is set up is a value whose drop takes it down, in reverse order, on every exit path. A killed run
+//! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
 mod args;
@@ -51,9 +51,9 @@ const LEAST: Nanos = Nanos(1_000_000);
 const UNKNOWN: Nanos = Nanos(10_000_000);
 /// Time to wait for the end of a longer operation around the late one.
 const AROUND: Duration = Duration::from_millis(100);
-/// Interval of checking whether the command has ended.
+/// How often to check whether the command has ended.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time for which a process is watched, unless the user sets one.
+/// Time for which a target other than a command is watched, unless the user sets one.
 const WATCHED: Duration = Duration::from_secs(60);
 /// Operations in flight that are shown if nothing was late.
 const STUCK: usize = 5;
@@ -68,7 +68,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
     lt_common::lttng::make_run_dir()?;
     leftovers::clean(root);
-    // From here on, these values are dropped in reverse order, which is the order of cleaning up.
+    // The values from here on are dropped in reverse order, which is the order of the cleanup.
     let target = Target::find(args)?;
     let _module = Loaded::load(root)?;
     let mut left = Note::new();
@@ -162,7 +162,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     }
 }
 
-/// The flight recorder; none, with the reason, if LTTng cannot record.
+/// Starts the flight recorder. If LTTng cannot record, reports the reason and returns `None`.
 fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
     let mut events: Vec<String> = Vec::new();
     for part in target.parts() {
@@ -192,9 +192,9 @@ fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
 /// The search for a case.
 struct Search<'a> {
     signals: &'a Signals,
-    /// Whether to find the longest of the whole time.
+    /// Whether to find the longest delay of the whole run.
     worst: bool,
-    /// When the recording had started, `CLOCK_MONOTONIC`.
+    /// A time at which the recording ran already, `CLOCK_MONOTONIC`, ns.
     began: u64,
     flight: Option<Flight>,
     captures: &'a Captures,
@@ -206,14 +206,14 @@ struct Search<'a> {
 /// A late operation.
 struct Found {
     alert: Alert,
-    /// The alerts around it.
+    /// The alerts that were read together with `alert`, itself included.
     beside: Vec<Alert>,
     /// The capture; `None` without a trace.
     capture: Option<PathBuf>,
 }
 
 impl Search<'_> {
-    /// Waits for a case until `end`, or until the command has ended.
+    /// Waits for a case until `end`, a signal, or the end of the command.
     fn wait(
         &mut self,
         watched: &mut Watched<'_>,
@@ -259,7 +259,7 @@ impl Search<'_> {
         }
     }
 
-    /// Saves the longest of these alerts if the search accepts it.
+    /// Saves the longest of these alerts if it ranks above the case found so far.
     fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
         self.missed += seen.missed;
         if seen.alerts.is_empty() {
@@ -416,7 +416,7 @@ fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
     }
 }
 
-/// Rounds a time down to two digits.
+/// Rounds a time down to two significant digits.
 fn round(time: Nanos) -> Nanos {
     let digits = time.0.checked_ilog10().unwrap_or(0);
     let unit = 10u64.pow(digits.saturating_sub(1));
@@ -447,7 +447,7 @@ impl Place {
         })
     }
 
-    /// The directory that is removed.
+    /// The directory, if it is a temporary one.
     fn temporary(&self) -> Option<PathBuf> {
         match self {
             Self::Kept(_) => None,

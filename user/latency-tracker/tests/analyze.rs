@@ -43,7 +43,7 @@ impl Dir {
         Self::with("traces.tar.xz", name)
     }
 
-    /// Returns a directory with the traces of one of its archives.
+    /// Returns a directory with the traces of an archive of lt-ctf's tests.
     fn with(archive: &str, name: &str) -> Self {
         let dir = Self::new(name);
         let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lt-ctf/testdata");
@@ -114,8 +114,7 @@ fn the_pieces_of_every_path_tile_its_time() {
             for step in json["path"].as_array().unwrap() {
                 assert_eq!(number(&step["begin"]), at);
                 at = number(&step["end"]);
-                // A step on another thread explains a wait, so its depth is at most the number of
-                // waits.
+                // Exactly the steps of other threads, which explain a wait, have a depth.
                 let own = step["thread"]["tid"] == json["thread"]["tid"];
                 assert_eq!(own, number(&step["depth"]) == 0, "{step}");
                 deep += u64::from(!own);
@@ -127,7 +126,7 @@ fn the_pieces_of_every_path_tile_its_time() {
                 to - from
             );
             causes += sums.len();
-            // A request for the second half alone, which drops the first half, gives equal steps for it.
+            // A request for the second half alone drops the first half, and gives the same steps for the second.
             let middle = from + (to - from) / 2;
             let args = ["--tid", &tid, "--json", "--from", &middle.to_string()];
             let (_, half, _) = run(&mut dir.path(trace, &args));
@@ -182,8 +181,7 @@ fn what_perf_recorded_is_read_too() {
             "no {of}: {causes:?}"
         );
     }
-    // The name of a thread that existed before comes from an event of its own, which is earlier
-    // than the trace.
+    // The name of a thread that existed before comes from a separate event, which is earlier than the trace.
     let (_, text, _) = run(&mut dir.path("perf", &["--tid", "42"]));
     assert!(text.starts_with("khugepaged/42 from 134"), "{text}");
 }
@@ -386,42 +384,61 @@ fn a_signal_ends_the_wait_for_alerts() {
     drop(writer);
 }
 
-/// With less memory than the whole model takes, the path is the same. With too little, the error
-/// says how much is needed.
+/// With less memory than the whole model takes, the path and the delays are the same. With too little, the error states
+/// how much is needed.
 #[test]
 fn a_limit_on_memory_changes_nothing_or_is_said() {
     let dir = Dir::with_traces("memory");
-    let mut smaller = 0;
-    for tid in busiest(&dir, "compact") {
-        let path = |more: &[&str]| {
-            let args = [&["--tid", &tid, "--json"], more].concat();
-            run(&mut dir.path("compact", &args))
-        };
-        let (status, whole, _) = path(&[]);
-        assert_eq!(status, 0);
-        for limit in ["30K", "50K", "100K", "150K", "200K", "400K", "1G"] {
-            let (status, found, error) = path(&["--max-memory", limit]);
-            if status == 0 {
-                assert_eq!(found, whole, "{limit}");
-                smaller += u64::from(limit != "1G");
-                continue;
+    for (what, form) in [
+        ("path", "--json"),
+        ("delays", "--json"),
+        ("delays", "--all"),
+    ] {
+        let mut smaller = 0;
+        for tid in busiest(&dir, "compact") {
+            let analyze = |more: &[&str]| {
+                let args = [&["--tid", &tid, form], more].concat();
+                run(&mut dir.of_trace(&["analyze", what], "compact", &args))
+            };
+            let (status, whole, _) = analyze(&[]);
+            assert_eq!(status, 0);
+            for limit in ["30K", "50K", "100K", "150K", "200K", "400K", "1G"] {
+                let (status, found, error) = analyze(&["--max-memory", limit]);
+                if status == 0 {
+                    assert_eq!(found, whole, "{what} {form} {limit}");
+                    smaller += u64::from(limit != "1G");
+                    continue;
+                }
+                assert!(
+                    error.contains("of memory is not enough: set --max-memory 1M"),
+                    "{error}"
+                );
+                assert_eq!((found.as_str(), limit != "1G"), ("", true));
             }
+            let (status, _, error) = analyze(&["--max-memory", "1K"]);
             assert!(
-                error.contains("of memory is not enough: set --max-memory 1M"),
+                status == 1 && error.contains("1 KiB of memory is not enough"),
                 "{error}"
             );
-            assert_eq!((found.as_str(), limit != "1G"), ("", true));
         }
-        let (status, _, error) = path(&["--max-memory", "1K"]);
-        assert!(
-            status == 1 && error.contains("1 KiB of memory is not enough"),
-            "{error}"
-        );
+        assert!(smaller > 0, "{what} {form}");
     }
-    assert!(smaller > 0);
+    let from = [
+        "--tid",
+        "1",
+        "--from",
+        "sched_switch:1",
+        "--max-memory",
+        "1G",
+    ];
+    let (status, _, error) = run(&mut dir.delays("compact", &from));
+    assert!(
+        status == 1 && error.contains("sched_switch:1 cannot be found with --max-memory"),
+        "{error}"
+    );
 }
 
-/// The parts of a list follow each other from one time to another.
+/// Checks that the parts of a list follow each other without gaps, from `from` to `to`.
 fn tile(list: &Value, from: u64, to: u64) {
     let time = |part: &Value, name: &str| part[name].as_u64().unwrap();
     let (mut at, list) = (from, list.as_array().unwrap());
@@ -473,7 +490,7 @@ fn the_states_of_every_thread_add_up_to_its_time() {
             let folded = run(&["--folded"]);
             let time = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
             assert_eq!(folded.lines().map(time).sum::<u64>(), to - from, "{folded}");
-            // Also in a pipe, and with every wait.
+            // Lines are short even in a pipe, and with every wait.
             for args in [&[][..], &["--all"], &["--top", "0", "--min", "0"]] {
                 let text = run(args);
                 assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");

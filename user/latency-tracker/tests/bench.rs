@@ -54,7 +54,7 @@ fn cpus() -> usize {
 }
 
 /// Returns whether a loop can run here: it takes a CPU, and leaves at least one to the system. If
-/// it cannot, checks that the command says so.
+/// it cannot, checks that the command reports this.
 fn can_run() -> bool {
     let affinity = nix::sched::sched_getaffinity(Pid::from_raw(0)).unwrap();
     let allowed = (0..nix::sched::CpuSet::count()).filter(|cpu| affinity.is_set(*cpu).unwrap());
@@ -90,7 +90,7 @@ fn a_timer_says_what_it_lacks() {
     let (status, _, said) = run(without);
     assert_eq!(status, 1, "{said}");
     assert!(said.contains("install the package rt-tests"), "{said}");
-    // It does not work without the tracker.
+    // The command needs the tracker.
     if !std::path::Path::new("/proc/latency_tracker").exists() {
         let (status, _, said) = run(timer(&["-l", "10"]));
         assert_eq!(status, 1, "{said}");
@@ -245,7 +245,7 @@ fn every_loop_above_the_threshold_is_a_peak_with_a_cause() {
             "the counters were read before: {peak}"
         );
     }
-    // The time spent on handling them is in no sample, but is reported.
+    // The time spent on handling the peaks is in no sample, but is reported.
     assert!(report["series"][0]["away"].as_u64().unwrap() > 0);
     invariants(&report);
 }

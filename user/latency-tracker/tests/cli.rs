@@ -106,7 +106,7 @@ fn what_is_under_way_is_below_its_root() {
     let tip = "age=4000 start=6000 task=0x1 pid=812 tid=812 comm=\"nginx\" end=none state=woken \
         origin=irq irq=27 action=\"eth0\" target_cpu=2 path=\"irq:27@0+0 waking:812@0+1000\"\n";
     file("slow/pending", tip);
-    // Without a terminal, it is printed once.
+    // Without a terminal, the tree is printed once.
     for args in [&["tree", "slow"][..], &["tree", "slow", "--live"]] {
         let (code, out, _) = tree.run(args);
         assert_eq!(code, 0);
@@ -154,7 +154,7 @@ fn stacks_of_an_instance_or_a_file_are_summed() {
         before,
         "the instance is not changed"
     );
-    // Another instance has other parameters.
+    // Other parameters would need another instance.
     let (code, _, err) = tree.run(&["stacks", "slow", "threshold=1ms"]);
     assert_eq!(code, 1);
     assert!(
@@ -178,7 +178,7 @@ fn steps_are_a_table_with_bars() {
     let (code, _, err) = tree.run(&["steps", "slow"]);
     assert_eq!(code, 1);
     assert!(
-        err.contains("slow has no steps; only instances of the tracker `tree` have"),
+        err.contains("slow has no steps; only instances of the tracker `tree` have them"),
         "{err}"
     );
     let (code, _, err) = tree.run(&["steps"]);
@@ -368,7 +368,7 @@ fn recipes_are_listed_shown_and_replaced_and_a_slip_of_the_finger_is_understood(
         assert!(code == 1 && err.contains(&fault), "{args:?}: {err}");
     }
 
-    // Trackers and recipes share one space of names.
+    // Trackers and recipes share one namespace.
     for (word, meant) in [("blok", "block"), ("disk-queu", "disk-queue")] {
         let (code, _, err) = run(&["run", word]);
         let text = format!("unknown tracker or recipe {word:?}; did you mean {meant}");
@@ -793,7 +793,7 @@ fn man_pages_and_completions_are_generated() {
             "{shell}"
         );
     }
-    // The scripts ask in this way.
+    // The completion scripts ask in this way.
     let mut asks = tree.command(&[]);
     asks.args(["--", "latency-tracker", "record", "--"])
         .env("LATENCY_TRACKER_COMPLETE", "bash")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `record` from outside, as far as it gets without LTTng: whatever it refuses, it refuses before
-//! it starts anything. The rest is tested in the VM.
+//! `record` from outside, as far as possible without LTTng: invalid requests are refused before
+//! anything is started. The VM tests cover everything else.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 

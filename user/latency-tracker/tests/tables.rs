@@ -77,7 +77,7 @@ fn field(fields: &str, name: &str) -> String {
     after.split([',', ' ']).next().unwrap().to_string()
 }
 
-/// Durations by key from the text of the trace, by starts and ends with the same key on the same CPU.
+/// Durations by key, from the text of the trace. A start is paired with the next end of the same key on the same CPU.
 fn pairs(lines: &[Line], start: &str, end: &str) -> BTreeMap<u64, Vec<u64>> {
     let mut open: BTreeMap<(u64, String), u64> = BTreeMap::new();
     let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -131,7 +131,7 @@ fn softirqs_of_a_trace_are_those_of_its_text() {
     );
 }
 
-/// From a waking of a thread that is switched out to the switch to it.
+/// From the waking of a thread that is switched out to the switch to this thread.
 #[test]
 fn wakeups_of_a_trace_are_those_of_its_text() {
     let dir = traces("traces.tar.xz");
@@ -169,17 +169,17 @@ fn wakeups_of_a_trace_are_those_of_its_text() {
 fn time_on_cpus_is_all_that_was_recorded() {
     let dir = traces("traces.tar.xz");
     for trace in ["compact", "snapshot", "all"] {
-        let (by_cpu, by_thread) = (
-            json(&dir, "cpu", trace, &["--by", "cpu"]),
-            json(&dir, "cpu", trace, &["--by", "thread"]),
-        );
+        let [by_cpu, by_thread, by_process] =
+            ["cpu", "thread", "process"].map(|by| json(&dir, "cpu", trace, &["--by", by]));
         let (cpus, threads) = (table(&by_cpu, "run"), table(&by_thread, "run"));
+        let processes = table(&by_process, "run");
         assert_eq!(cpus["all"], threads["all"], "{trace}");
+        assert_eq!(processes["all"], threads["all"], "{trace}");
         let sum = |table: &Value| {
             let rows = table["rows"].as_array().unwrap();
             rows.iter().map(|row| number(&row["sum"])).sum::<u64>()
         };
-        assert_eq!(sum(cpus), sum(threads));
+        assert_eq!((sum(cpus), sum(processes)), (sum(threads), sum(threads)));
         let length = number(&by_cpu["to"]) - number(&by_cpu["from"]);
         for row in cpus["rows"].as_array().unwrap() {
             let (time, share) = (number(&row["sum"]), row["share"].as_f64().unwrap());
@@ -239,7 +239,7 @@ fn what_spans_a_gap_is_counted_and_not_measured() {
             }
             let (status, out, said) = analyze(&dir, analysis, "compact", &[]);
             assert!(status == 0 && said.contains(why), "{said}");
-            // No softirq need span the gap.
+            // A softirq does not necessarily span the gap.
             if analysis != "irq" {
                 assert!(hidden > 0, "{analysis}");
                 assert!(
@@ -268,6 +268,13 @@ fn what_perf_recorded_is_read_too() {
         table(&by_thread, "call")["all"],
         table(&calls, "call")["all"]
     );
+    // Each event has the process of the thread that makes the call.
+    let by_process = json(&dir, "syscalls", "perf", &["--by", "process"]);
+    let by_process = table(&by_process, "call");
+    assert_eq!(by_process["all"], table(&calls, "call")["all"]);
+    let is_recorded = |row: &Value| number(&row["process"]["tid"]) > 0;
+    let rows = by_process["rows"].as_array().unwrap();
+    assert!(rows.iter().all(is_recorded), "{rows:?}");
     for analysis in ["wakeups", "cpu", "irq"] {
         let found = json(&dir, analysis, "perf", &[]);
         for table in found["tables"].as_array().unwrap() {
@@ -398,7 +405,7 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
         ),
         (
             &["--by", "line"],
-            "[possible values: thread, name, cpu, priority]",
+            "[possible values: thread, process, name, cpu, priority]",
         ),
         (&["--json", "--csv"], "cannot be used with"),
         (&["--from", "2s"], "expected a time"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Tests `top` from outside, with a directory in place of /proc/latency_tracker: tables, JSON, and
-//! the live view on a real terminal, which must be as before afterwards, whatever ends the program.
-//! The real files are tested in the VM.
+//! the live view. The live view runs on a real terminal, which must be restored whatever ends the
+//! program. The real files are tested in the VM.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -32,7 +32,7 @@ const ALERT: &str = "seq=17 time=1234567890 instance=slow tracker=block reason=t
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
-/// A tree of its own for each test.
+/// A separate tree for each test.
 struct Tree(PathBuf);
 
 impl Tree {
@@ -87,7 +87,7 @@ impl Tree {
         )
     }
 
-    /// Starts the live view on a terminal of its own.
+    /// Starts the live view on a separate terminal.
     fn live(&self, args: &[&str], no_color: bool) -> Live {
         // Not inherited by the programs of other tests, which would keep the terminal alive.
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
@@ -374,7 +374,7 @@ fn intervals_add_up_and_instances_come_and_go() {
         }
     }
     assert_eq!((ended, alerts), (300, 2));
-    // It is removed while the command runs, first its files.
+    // The instance vanishes and returns, and then the module is removed.
     fs::rename(tree.0.join("slow"), tree.0.join("gone")).unwrap();
     while !next()["instances"].as_array().unwrap().is_empty() {}
     fs::rename(tree.0.join("gone"), tree.0.join("slow")).unwrap();
@@ -496,7 +496,7 @@ fn the_live_view_ends_with_the_module_and_with_its_terminal() {
         ..
     } = live;
     drop((master, slave));
-    // It does not use a CPU forever, nor is it killed by SIGHUP.
+    // The program neither uses a CPU forever nor is killed by SIGHUP.
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 

@@ -9,7 +9,7 @@ use lt_common::out::note;
 use lt_common::wait::Lines;
 use lt_proc::{Alert, ProcRoot, StreamLine};
 
-/// Number of alerts kept. Each is examined soon after its arrival.
+/// Maximum number of alerts kept. Each is examined soon after its arrival.
 const KEPT: usize = 1000;
 
 /// The latest alerts of all instances, including instances of other users.

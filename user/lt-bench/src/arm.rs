@@ -23,7 +23,7 @@ use super::place::Place;
 const PREFIX: &str = "bench_";
 /// The trackers that show activity that kept a CPU from its task.
 const TRACKERS: [&str; 3] = ["irq", "softirq", "runqueue"];
-/// Trackers of other instances that a bench creates.
+/// Trackers of further instances that a bench creates.
 const OTHERS: [&str; 2] = ["syscall", "tree"];
 
 /// An instance to be created.
@@ -113,8 +113,8 @@ pub(super) struct Armed<'a> {
     watchers: Vec<Watcher<'a>>,
     session: Option<Session>,
     pub(super) captures: Option<Captures>,
-    /// All sessions at the start, including sessions of other users: the load of a run may make them
-    /// discard events. `discarded` is how many they had discarded by then.
+    /// All sessions at the start, including sessions of other users: the load of a run may make them discard events.
+    /// `discarded` is the number that they had discarded by then.
     sessions: Vec<String>,
     discarded: u64,
     _daemon: Option<Daemon>,
@@ -212,8 +212,7 @@ impl<'a> Armed<'a> {
         self.session.as_ref()
     }
 
-    /// Returns the losses, given the number of events that were generated while it was switched
-    /// on.
+    /// Returns the losses, given the number of events that were generated while the instances were switched on.
     pub(super) fn lost(&self, events: u64) -> Result<Lost> {
         let mut lost = Lost::default();
         for watcher in &self.watchers {
@@ -280,14 +279,14 @@ pub(super) fn setting(key: &str, value: impl ToString) -> Setting {
     }
 }
 
-/// Returns the settings of an instance. The threshold is half of a peak, since such a delay
-/// explains most of the peak.
+/// Returns the settings of an instance. The threshold is half of the peak threshold: a delay of that length explains at
+/// least half of a peak at the threshold.
 fn settings(args: &LoopArgs, place: &Place, tracker: &str, pid: u32) -> Vec<Setting> {
     let mut settings = vec![setting("threshold", format!("{}ns", args.threshold.0 / 2))];
     match tracker {
         "runqueue" => settings.push(setting("pid", pid)),
         "syscall" => settings.extend([setting("pid", pid), setting("calls", "getppid")]),
-        // These trackers filter for one CPU, or none.
+        // These trackers can filter by one CPU only.
         _ if place.cpus.iter().count() == 1 => {
             settings.extend(place.cpus.first().map(|cpu| setting("cpu", cpu)));
         }

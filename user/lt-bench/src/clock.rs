@@ -265,8 +265,7 @@ mod tests {
                 assert!(now >= last);
                 last = now;
             }
-            // The clock was read between two readings of the other: it advanced by less than the
-            // other clock, and by more than was asked for.
+            // The clock was read between two readings of the other, so it advanced by less than the other clock.
             let (own, raw) = (last - own, Raw.now() - raw);
             assert!(own as f64 <= raw as f64 * 1.01, "{own} of {raw}");
         }

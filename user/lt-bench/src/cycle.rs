@@ -47,14 +47,14 @@ impl Time for Monotonic {
     }
 }
 
-/// The task of a thread.
+/// The plan of a thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     /// The time from one cycle to the next, ns.
     pub(super) interval: u64,
-    /// The thread ends after this number of cycles,
+    /// Number of cycles after which the thread ends.
     pub(super) cycles: u64,
-    /// or after this time, ns.
+    /// Time after which the thread ends, if that comes first, ns.
     pub(super) length: u64,
     /// A cycle that is late by this much or more is a late cycle.
     pub(super) threshold: u64,
@@ -76,9 +76,9 @@ pub(super) struct Late {
 pub(super) struct Found {
     /// How late each cycle was.
     pub(super) samples: Record,
-    /// Number of late cycles,
+    /// Number of late cycles.
     pub(super) peaks: u64,
-    /// and the late cycles themselves.
+    /// The late cycles that are kept.
     pub(super) late: Vec<Late>,
     /// Cycles that were skipped because their time had passed.
     pub(super) missed: u64,

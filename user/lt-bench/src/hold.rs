@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The resources of a run. All of them belong to this process or to one of its threads, so the
-//! kernel releases it when the process ends, even if it is killed:
+//! The resources of a run. All of them belong to this process or to one of its threads. The kernel
+//! therefore releases them when the process ends, even if it is killed:
 //!
 //! - the affinity and the priority of each thread under test;
 //! - the affinity and the priority of the watching thread;
@@ -28,7 +28,7 @@ use super::place::Place;
 
 const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// The request of a run.
+/// The resources that a run requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
     /// Priority of the threads under test; 0: ordinary tasks.
@@ -45,8 +45,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Takes all that is requested. `there` is executed on the CPU under test, at the priority of
-    /// the watching thread. `what` names the threads under test in messages.
+    /// Takes the requested resources. `there` is executed on the CPU under test, at the priority
+    /// of the watching thread. `what` names the threads under test in messages.
     pub(super) fn take<T>(
         wish: Wish,
         place: &Place,
@@ -118,7 +118,7 @@ fn pin_elsewhere(place: &Place, allowed: &Cpus) -> Result<Cpus> {
     Ok(others)
 }
 
-/// Holds the value; adds to `said` that it is held, and the value before.
+/// Sets and holds /dev/cpu_dma_latency. Adds the new and the previous value to `said`.
 fn dma_latency(wish: DmaLatency, said: &mut Vec<String>) -> Result<Option<File>> {
     let Some(us) = wish.0 else { return Ok(None) };
     let mut before = [0; 4];
@@ -162,7 +162,7 @@ pub(super) fn pin(cpus: &Cpus) -> Result<()> {
     }
 }
 
-/// Makes the calling thread a thread under test: on that CPU, at that priority, without signals.
+/// Makes the calling thread a thread under test: on `cpu`, at `priority`, without signals.
 pub(super) fn become_subject(cpu: u32, priority: i32) -> Result<()> {
     // Signals go to the watching thread, which ends this one.
     SigSet::all()

@@ -23,7 +23,7 @@ use super::cycle::Monotonic;
 use super::spin::{Found, Mail, Plan};
 use crate::measure::Moved;
 
-/// The rest after each slice.
+/// How long to rest after each slice.
 const REST: Duration = Duration::from_millis(1);
 
 /// Opens the module's file.

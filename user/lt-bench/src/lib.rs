@@ -12,8 +12,8 @@
 //!   another CPU      watch: counters every 10 ms  --> counters, alerts, snapshot --> the least usual one is the cause
 //! ```
 //!
-//! From another CPU, the watching thread reads the kernel's counters for the CPU under test. So the
-//! loop has no reason to enter the kernel, and the counters around a peak cover some
+//! From another CPU, the watching thread reads the kernel's counters for the CPU under test. The
+//! loop therefore has no reason to enter the kernel, and the counters around a peak cover some
 //! milliseconds, not all the time since the last peak. With `--arm` or `--snapshot`, the slices
 //! without them are the baseline for the slices with them.
 //!

@@ -108,7 +108,7 @@ fn micros(ns: u64) -> u64 {
 }
 
 impl Tool {
-    /// Runs the tool once, and adds its results. Returns false if a signal has ended it.
+    /// Runs the tool once, and adds its results. Returns false if a signal ended it.
     pub(super) fn run(&mut self, turn: &Turn<'_>, signals: &Signals) -> Result<bool> {
         let program = self.name.split(' ').next().unwrap_or(self.name);
         let mut command = Command::new(program);
@@ -132,7 +132,7 @@ impl Tool {
     }
 }
 
-/// Returns the output of a command; `None` if a signal has ended it.
+/// Returns the output of a command; `None` if a signal ended it.
 fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
     // Signals from the terminal do not reach the tool: they are passed on to it.
     command.process_group(0);

@@ -26,14 +26,13 @@ pub(super) struct Peak {
     pub(super) time: u64,
     /// How long it took, ns.
     pub(super) took: u64,
-    /// The time between the readings of the counters before and after the peak, ns; 0 if there was
-    /// none before.
+    /// The time between the readings of the counters before and after the peak, ns; 0 without a reading before it.
     pub(super) window: u64,
     /// How long the loop was runnable, but did not run, ns.
     pub(super) waited: u64,
     /// The counters that moved, the least usual first.
     pub(super) moved: Vec<Moved>,
-    /// Alerts on that CPU during the peak.
+    /// Alerts on the CPU during the peak.
     pub(super) alerts: Vec<Alert>,
     /// The cause, in a sentence.
     pub(super) cause: String,
@@ -149,7 +148,7 @@ fn names(moved: &[&Moved]) -> String {
     }
 }
 
-/// Returns the `alerts` of this CPU, or of that thread, in this time (CLOCK_MONOTONIC ns).
+/// Returns the `alerts` of this CPU, or of this thread, in a time (CLOCK_MONOTONIC ns).
 pub(super) fn during<'a>(
     alerts: impl Iterator<Item = &'a Alert>,
     cpu: u32,

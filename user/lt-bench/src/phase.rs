@@ -6,9 +6,9 @@ use super::spin::Found;
 
 /// The only phase of a run.
 pub(super) const PLAIN: &str = "plain";
-/// The phase without the trackers or the flight recorder of the options.
+/// The phase without the requested trackers and flight recorder.
 pub(super) const BASELINE: &str = "baseline";
-/// The phase with them.
+/// The phase with the requested trackers and flight recorder.
 pub(super) const ARMED: &str = "armed";
 
 /// The results of a phase on each CPU.

@@ -2,8 +2,8 @@
 
 //! Places the threads under test, and all other tasks.
 //!
-//! A loop at a real-time priority keeps all other tasks off its CPU. So a bench leaves at least one
-//! CPU that is not isolated to the system.
+//! A loop at a real-time priority keeps all other tasks off its CPU. A bench therefore leaves the
+//! system at least one CPU that is not isolated.
 
 use anyhow::{Result, bail};
 use lt_readiness::{Cpus, ONLINE, Root};

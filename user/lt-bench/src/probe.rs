@@ -58,8 +58,8 @@ pub(super) fn has_smi(root: &Root, cpu: u32) -> bool {
     intel && smi(cpu).is_some()
 }
 
-/// Returns the number of system management interrupts so far. The kernel interrupts that CPU to
-/// read it, so this is called only while the loop waits.
+/// Returns the number of system management interrupts so far. To read it, the kernel interrupts that CPU, so this is
+/// called only while the loop waits or does not run.
 pub(super) fn smi(cpu: u32) -> Option<u64> {
     let file = fs::File::open(format!("/dev/cpu/{cpu}/msr")).ok()?;
     let mut bytes = [0; 8];

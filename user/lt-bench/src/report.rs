@@ -225,7 +225,7 @@ pub(super) fn drawn(file: &Path, title: &str, curves: &[Curve]) -> String {
     }
 }
 
-/// Fails before the measurement rather than after it.
+/// Checks the output files before the measurement, so that a bad path does not lose its result.
 pub(super) fn check_outputs(files: &[PathBuf]) -> Result<()> {
     for file in files {
         let parent = file
@@ -259,7 +259,7 @@ fn series(phases: &[Phase]) -> Vec<Series> {
                 let Some(mut series) = Series::new(name, *cpu, phase.name, samples) else {
                     continue;
                 };
-                // Losses of the two phases together: they are reported once.
+                // These counts cover the samples in bursts and between them, so they are reported once.
                 if words.is_empty() {
                     series.peaks = found.peaks;
                     series.events = found.events;

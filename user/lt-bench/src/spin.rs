@@ -60,8 +60,8 @@ impl Mail {
         }
     }
 
-    /// Makes the loop sleep instead of spin: examining this peak takes long, and needs kernel
-    /// threads on all CPUs.
+    /// Makes the loop sleep instead of spin: examining this peak takes a long time, and needs kernel threads on all
+    /// CPUs.
     pub(super) fn takes_long(&self) {
         self.state.store(LENGTHY, Ordering::Release);
     }
@@ -105,12 +105,12 @@ impl Mail {
     }
 }
 
-/// The task of a loop.
+/// The plan of a loop.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// The loop ends after measuring for this long, ns,
+    /// Measuring time after which the loop ends, ns.
     pub(super) length: u64,
-    /// or after this many measured iterations.
+    /// Number of measured iterations after which the loop ends, if that comes first.
     pub(super) loops: u64,
     /// Iterations before the measured ones.
     pub(super) warm_up: u64,
@@ -118,7 +118,7 @@ pub(super) struct Plan {
     pub(super) threshold: u64,
     /// Least time from one event to the next, ns; `None`: no events.
     pub(super) event: Option<u64>,
-    /// Events are generated for the first time, and not for the second.
+    /// Length of a burst, in which events are generated, and of the pause after it, ns.
     pub(super) burst: Option<(u64, u64)>,
 }
 

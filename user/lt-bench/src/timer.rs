@@ -218,7 +218,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Returns the plan of the next turn; `left` of all `turns` are left.
+    /// Returns the plan of the next turn, when `left` of `turns` turns are left.
     fn plan(&self, left: u64, turns: u64) -> Plan {
         let done = self.cpus.iter().map(OfCpu::cycles).min().unwrap_or(0);
         let (cycles, length) = match self.args.loops {

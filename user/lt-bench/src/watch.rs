@@ -27,12 +27,12 @@ use super::probe::{self, Reading, Subject};
 use super::spin::Mail;
 use crate::measure::{Counter, Counts, Usual, moved};
 
-/// Counters are read this often, ns,
+/// Period of reading the counters, ns.
 const PERIOD: u64 = 10_000_000;
-/// but reading them takes at most a twentieth of the time.
+/// Reading the counters takes at most this fraction (1/20) of the time.
 const SHARE: u64 = 20;
-/// At most this many readings of a CPU are kept: those since its loop was last seen, and the one
-/// before. Their number grows during a peak.
+/// Maximum number of readings kept for a CPU: the readings since its loop was last seen, and the
+/// one before. Their number grows during a peak.
 const KEPT: usize = 100;
 
 /// The state of one CPU.
@@ -306,7 +306,7 @@ impl Subjected {
         }
     }
 
-    /// Returns the oldest reading kept, the last one up to which all has been learned.
+    /// Returns the oldest reading kept: everything up to it has been learned.
     fn before(&self) -> Option<&Reading> {
         self.readings.front()
     }

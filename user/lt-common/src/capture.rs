@@ -131,7 +131,7 @@ impl Captures {
         Ok(Partial { path })
     }
 
-    /// Waits until no other recorder numbers or removes captures here. Released when the file is dropped.
+    /// Locks the directory: until the returned file is dropped, no other recorder numbers or removes captures here.
     pub fn alone(&self) -> Result<File> {
         let file = open_lock(&self.lock)?;
         let locked = file.lock();
@@ -139,7 +139,7 @@ impl Captures {
         Ok(file)
     }
 
-    /// Reserves the next number for a capture. Call it with the lock of [`Captures::alone`].
+    /// Reserves the next number for a capture. The caller must hold the lock of [`Captures::alone`].
     pub fn number(&self, partial: &mut Partial) -> Result<u64> {
         let number = self.next_number()?;
         let pid = std::process::id();
@@ -156,7 +156,7 @@ impl Captures {
         Ok(partial)
     }
 
-    /// Gives a complete capture the name of its number.
+    /// Renames a complete capture to its number.
     pub fn keep(&self, partial: Partial, number: u64) -> Result<PathBuf> {
         let path = self.directory.join(format!("{number:04}"));
         fs::rename(&partial.path, &path).with_context(|| path.display().to_string())?;
@@ -200,7 +200,7 @@ impl Captures {
 
     /// Removes the captures that were saved more than `age` ago, and returns their paths. The age of a capture of this
     /// boot is measured in time since boot: on a machine without a battery-backed clock, the time of day jumps by years
-    /// once the network is up. Its modification time is then corrected, for later boots.
+    /// once the network is up. If the modification time of such a capture is wrong, it is corrected, for later boots.
     pub fn remove_older(&self, age: Duration) -> Result<Vec<PathBuf>> {
         self.remove_older_at(age, &Taken::now())
     }
@@ -229,7 +229,8 @@ impl Captures {
     }
 }
 
-/// A difference larger than the time to save a capture and the drift of a clock.
+/// A larger difference between two ages means that the clock was set: saving a capture and the drift of a clock account
+/// for less.
 const CLOCK_WAS_SET: Duration = Duration::from_secs(3600);
 
 /// Returns when a capture was taken; `None` if its `alert.json` does not record it.
@@ -253,7 +254,7 @@ pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(list)
 }
 
-/// `.partial-PID`, then `.partial-PID-NUMBER`.
+/// Prefix of an unfinished capture: `.partial-PID`, and `.partial-PID-NUMBER` once it has a number.
 const PARTIAL: &str = ".partial-";
 
 fn owner_is_gone(name: &str) -> bool {
@@ -262,7 +263,7 @@ fn owner_is_gone(name: &str) -> bool {
     !Path::new("/proc").join(pid).exists() || pid.is_empty()
 }
 
-/// A file, since a directory cannot be locked on NFS.
+/// Opens the file that serves as the lock: a directory cannot be locked on NFS.
 fn open_lock(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).mode(0o600);
@@ -285,7 +286,7 @@ impl Partial {
         options.write(true).create_new(true).mode(0o600);
         let opened = options.custom_flags(libc::O_NOFOLLOW).open(&path);
         let written = opened.and_then(|mut file| {
-            // On a full disk, half of the text would be kept.
+            // On a full disk, a truncated file would be left.
             let written = file.write_all(text.as_bytes());
             written.inspect_err(|_| drop(fs::remove_file(&path)))
         });
@@ -394,8 +395,7 @@ mod tests {
             boot_id: boot.to_string(),
             boottime: (days * DAY).as_nanos() as u64,
         };
-        // On the ninth day of a boot. By their dates, all captures are from the year before, since
-        // the clock was set.
+        // The ninth day of a boot. The clock was set meanwhile, so by their dates all captures are a year old.
         let today = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         for (number, saved) in [(1, at("other", 8)), (2, at("this", 8)), (3, at("this", 1))] {
             let partial = captures.partial().unwrap();
@@ -412,7 +412,7 @@ mod tests {
         fs::remove_dir_all(&dir).unwrap();
     }
 
-    /// A directory of our own in the system's temporary one, which is sticky.
+    /// Creates a directory in the system's temporary directory, which is sticky.
     fn scratch(name: &str) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("lt-{name}-{}", std::process::id()));
         DirBuilder::new().mode(0o755).create(&dir).unwrap();
@@ -468,7 +468,7 @@ mod tests {
         assert!(refusal(&dir.join("link")).contains("a link"));
         fs::write(dir.join("file"), "").unwrap();
         assert!(refusal(&dir.join("file")).contains("not a directory"));
-        // The entries of a directory above can be renamed, unless it is sticky.
+        // In a parent directory that anyone can write to, anyone can rename entries, unless it is sticky.
         chmod(&dir, 0o777);
         assert!(refusal(&inside).contains("could replace it"));
         chmod(&dir, 0o1777);

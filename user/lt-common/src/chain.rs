@@ -39,8 +39,8 @@ pub fn verdict(alert: &Alert) -> Option<String> {
     })
 }
 
-/// Returns the total time of the sleeps before which the target had requested reads, and a
-/// description of them, if there are several.
+/// Returns the total time of the sleeps before which the target itself had requested reads, with a description.
+/// `None` if there are fewer than two.
 fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
     let sleeps = || steps.iter().filter(|step| step.kind == "reads");
     let (first, times) = (sleeps().next()?, sleeps().count());
@@ -64,7 +64,8 @@ pub fn interference(alert: &Alert) -> Option<String> {
         .iter()
         .take_while(|one| !std::ptr::eq(*one, step))
         .last();
-    // Otherwise the CPU comes back from idle, or waits for something that the chain does not show.
+    // If no limit kept the task from running, the CPU came back from idle, or waited for something that the chain
+    // does not show.
     let is_limited = before.is_some_and(ChainStep::is_limited);
     let idle = if is_limited {
         "an idle CPU, since a limit kept the task from running"
@@ -99,7 +100,7 @@ pub fn interference(alert: &Alert) -> Option<String> {
     })
 }
 
-/// Returns the longest user of the CPU during the wait that a step ended, if the alert names it.
+/// Returns the longest users of the CPU during the wait that a step ended, if the alert names them.
 fn rivals(step: &ChainStep) -> Option<String> {
     let named = step.rivals.iter().map(|rival| {
         let at_least = if rival.at_least { "at least " } else { "" };

@@ -38,7 +38,7 @@ impl Exec {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// The command line, as typed in a shell.
+    /// The words of the command, joined by spaces.
     fn shown(&self) -> String {
         let words = std::iter::once(self.0.get_program()).chain(self.0.get_args());
         let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();

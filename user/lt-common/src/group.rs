@@ -14,10 +14,10 @@ use anyhow::{Context, Result};
 /// The cgroup; removed when dropped.
 #[derive(Debug)]
 pub struct Group {
-    /// Name in the language of `cgroup=`.
+    /// Name, as `cgroup=` takes it.
     name: String,
     directory: PathBuf,
-    /// The cgroup of this process, above.
+    /// The parent: the cgroup of this process.
     above: PathBuf,
 }
 
@@ -40,12 +40,12 @@ impl Group {
         })
     }
 
-    /// Its directory.
+    /// Directory of the cgroup.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The name for a filter.
+    /// Name of the cgroup, for a filter.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -71,7 +71,7 @@ impl Drop for Group {
     }
 }
 
-/// Removes a cgroup. Processes that the command has left running continue in the parent cgroup.
+/// Removes a cgroup. Processes that the command left running continue in the parent cgroup.
 pub fn remove(directory: &Path) {
     let left = fs::read_to_string(directory.join(PROCS)).unwrap_or_default();
     if let Some(above) = directory.parent() {
@@ -86,7 +86,7 @@ pub fn remove(directory: &Path) {
 
 const PROCS: &str = "cgroup.procs";
 
-/// Moves this process.
+/// Moves this process into a cgroup.
 fn enter(group: &Path) -> Result<()> {
     move_to(group, std::process::id())
 }
@@ -96,7 +96,7 @@ fn move_to(group: &Path, pid: u32) -> Result<()> {
     fs::write(&file, pid.to_string()).with_context(|| file.display().to_string())
 }
 
-/// Returns the path of the cgroup with this number, as /proc/PID/cgroup has it; `None` if it was removed, or is not
+/// Returns the path of the cgroup with this inode number, as in /proc/PID/cgroup. `None` if it was removed, or is not
 /// visible here.
 pub fn path_of(number: u64) -> Option<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;

@@ -48,7 +48,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal of this program itself.
+    /// Creates a refusal by this program, not by the kernel.
     pub fn new(text: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -65,8 +65,8 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Rejects a tracker or a parameter that the module does not have, and settings that exclude each
-/// other. The kernel would reject the first two, too, but only at the creation of the instance.
+/// Rejects unknown trackers and parameters, and settings that exclude each other. The kernel would reject the unknown
+/// names, too, but only when the instance is created.
 pub fn check(root: &ProcRoot, tracker: &str, settings: &[Setting]) -> Result<()> {
     // Without the list, only the kernel can judge.
     let trackers = root.trackers().unwrap_or_default();
@@ -130,8 +130,8 @@ pub fn try_out(
     Ok(root.remove(&name)?)
 }
 
-/// Writes the control line, and warns about odd settings. If the kernel refuses, the error is the message in the kernel
-/// log; its errno would add nothing.
+/// Creates an instance by writing its control line, and warns about odd settings. If the kernel refuses, the error is
+/// the message in the kernel log; its errno would add nothing.
 pub fn create(
     root: &ProcRoot,
     name: &str,
@@ -147,7 +147,7 @@ pub fn create(
         );
     }
     check(root, tracker, settings)?;
-    // Without the list, only the kernel can judge, as it does anyway.
+    // Without the list, only the kernel can judge.
     let trackers = root.trackers().unwrap_or_default();
     let info = trackers.iter().find(|t| t.name == tracker);
     let settings: Vec<Setting> = settings.iter().map(|s| in_seconds(s, info)).collect();
@@ -215,7 +215,7 @@ fn in_seconds(setting: &Setting, info: Option<&TrackerInfo>) -> Setting {
 /// Returns a warning about a time without a unit: elsewhere (`-d 10`), such a number is in seconds.
 fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
     let number: u64 = setting.value.parse().ok()?;
-    // A script may write back a time in ns, as `control` shows it: such numbers are larger.
+    // Larger numbers get no warning: a script may write back a time in ns, as `control` shows it.
     if !(1..1_000_000).contains(&number) || !is_duration(setting, info) {
         return None;
     }
@@ -252,8 +252,8 @@ pub fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option
     nearest(word, words).first().copied()
 }
 
-/// Returns up to three words in `words` that a misspelt `word` may mean, the likeliest first. A word that contains it is
-/// one of them.
+/// Returns up to three words in `words` that a misspelt `word` may mean, the likeliest first. Words that contain `word`
+/// are candidates, too.
 pub fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     const MOST: usize = 3;
     let near = |known: &'a str| {

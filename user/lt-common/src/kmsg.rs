@@ -32,7 +32,7 @@ impl Kmsg {
         };
         let mut lines = Vec::new();
         let mut record = [0; 8192];
-        // One record a read: "priority,sequence,time,flags;text\n" and continuation lines.
+        // Each read returns one record: "priority,sequence,time,flags;text\n" and continuation lines.
         while let Ok(n) = file.read(&mut record) {
             let text = String::from_utf8_lossy(&record[..n]);
             let message = text

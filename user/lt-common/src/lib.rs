@@ -28,8 +28,8 @@ pub enum Outcome {
     Fine,
     /// Something is wrong, and has been reported; exit status 1.
     Wrong,
-    /// An alert fired, or a limit was passed; exit status 2.
+    /// An alert fired, or a limit was exceeded; exit status 2.
     Alert,
-    /// As the command that was run ended: its exit status, or 128+N after signal N.
+    /// The status of the command that was run: its exit status, or 128+N after signal N.
     Status(u8),
 }

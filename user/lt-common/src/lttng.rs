@@ -6,8 +6,8 @@
 //! destroyed when the value is dropped, on every exit path. The user's own `~/.lttngrc` is left alone: our
 //! commands have their own `LTTNG_HOME`.
 //!
-//! Only a session daemon of root traces the kernel. Members of its tracing group may use it: their sessions and traces
-//! are their own.
+//! Only root's session daemon traces the kernel. Members of its tracing group may use that daemon; their sessions and
+//! traces belong to them.
 
 mod access;
 pub mod analyses;
@@ -32,7 +32,7 @@ use crate::exec::{Exec, cannot_run};
 use crate::out::note;
 use crate::user::is_root;
 
-/// A file in [`run_dir`]: process ID of a session daemon that was started by a recorder and outlived it.
+/// A file in [`run_dir`]: process ID of a session daemon that outlived the recorder that started it.
 const HANDED_OVER: &str = "sessiond";
 
 const SESSION_PREFIX: &str = "latency-tracker-";
@@ -57,7 +57,7 @@ fn lttng<'a>(args: impl IntoIterator<Item = &'a str>) -> Exec {
     Exec::new("lttng", ["--no-sessiond"].into_iter().chain(args)).env("LTTNG_HOME", run_dir())
 }
 
-/// The names of all sessions; empty if no session daemon runs.
+/// The names of all sessions; empty if no session daemon answers.
 pub fn sessions() -> Vec<String> {
     let listed = lttng(["--mi", "xml", "list"]).output();
     let names = listed.and_then(|xml| names_of("session", &xml));
@@ -67,11 +67,11 @@ pub fn sessions() -> Vec<String> {
 /// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It records.
+    /// The session records events.
     Recording,
-    /// It exists, but records nothing.
+    /// The session exists, but records nothing.
     Stopped,
-    /// It does not exist, or no session daemon runs.
+    /// The session does not exist, or no session daemon runs.
     Gone,
 }
 
@@ -171,7 +171,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The option of `lttng create`, if this version needs one.
+    /// Returns the option of `lttng create` that selects this format, if this version needs one.
     fn option(self, version: &str) -> Result<Option<&'static str>> {
         let has_choice = release(version).is_none_or(|release| release >= (2, 15));
         match (self, has_choice) {
@@ -186,7 +186,7 @@ impl Format {
     }
 }
 
-/// The option of `lttng create` for a format that was asked for.
+/// Returns the option of `lttng create` for the requested format.
 fn format_option(format: Option<Format>) -> Result<Option<&'static str>> {
     match format {
         Some(format) => format.option(&lttng(["--version"]).output()?),
@@ -302,14 +302,14 @@ impl Drop for Session {
     }
 }
 
-/// Makes a kernel trace that LTTng has written in `directory` readable for Trace Compass; see [`sign`].
+/// Makes a kernel trace that LTTng wrote in `directory` readable for Trace Compass; see [`sign`].
 pub fn sign_trace(directory: &Path) -> Result<()> {
     let metadata = directory.join("kernel/metadata");
     sign(&metadata).with_context(|| metadata.display().to_string())
 }
 
-/// Puts the signature of CTF 1.8 before metadata in plain text that lacks it, as LTTng 2.14 and later write it: Trace
-/// Compass does not open metadata without the signature.
+/// Prepends the signature of CTF 1.8 to plain-text metadata. LTTng 2.14 and later write such metadata without it, and
+/// Trace Compass does not open metadata without the signature.
 fn sign(metadata: &Path) -> std::io::Result<()> {
     let bytes = fs::read(metadata)?;
     // CTF 2 starts with a record separator; a packet of CTF 1.8 starts with a magic number that is not UTF-8.
@@ -322,7 +322,7 @@ fn sign(metadata: &Path) -> std::io::Result<()> {
     fs::write(metadata, [b"/* CTF 1.8 */\n", bytes.as_slice()].concat())
 }
 
-/// LTTng creates DIRECTORY/snapshot-1-DATE-TIME-0/kernel: the middle part carries no information.
+/// Removes the middle directory of DIRECTORY/snapshot-1-DATE-TIME-0/kernel, as LTTng creates it.
 fn flatten(directory: &Path) -> Result<()> {
     let mut entries = fs::read_dir(directory)?;
     let (Some(only), None) = (entries.next(), entries.next()) else {
@@ -339,8 +339,8 @@ fn flatten(directory: &Path) -> Result<()> {
 
 /// The session daemon, if it was started here; stopped when dropped.
 ///
-/// It runs as our child, not by `--daemonize`: that forks, and a parent that is killed before the child is ready leaves a
-/// daemon that no one knows of.
+/// Runs as our child, not with `--daemonize`, which forks: if the parent is killed before its child is ready, the child
+/// is left running, and no process knows its ID.
 #[derive(Debug)]
 pub struct Daemon {
     child: Option<Child>,
@@ -354,7 +354,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Starts a daemon if none is running any longer.
+    /// Starts a daemon if none runs. Only root can: for other users, checks that they may use root's daemon.
     pub fn revive(&mut self) -> Result<()> {
         if let Some(mut child) = self.child.take() {
             if child.try_wait()?.is_none() {
@@ -381,7 +381,7 @@ impl Daemon {
     }
 }
 
-/// Timeout of the daemon's start and end: it loads and unloads the tracer's modules, which takes long on
+/// Timeout for starting and stopping the daemon: it loads and unloads the tracer's modules, which takes a long time on
 /// a busy machine.
 const DAEMON: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -392,7 +392,7 @@ impl Drop for Daemon {
             stop_handed_over();
             return;
         };
-        // If other users have sessions by now, it outlives us: the last recorder stops it.
+        // If other users have sessions by now, the daemon outlives us: the last recorder stops it.
         if matches!(child.try_wait(), Ok(None)) && daemon_pid() == Some(pid_of(&child)) {
             if !sessions().is_empty() {
                 let _ = fs::write(run_dir().join(HANDED_OVER), child.id().to_string());
@@ -412,7 +412,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Ends the session daemon that a recorder has left to others, unless they still use it.
+/// Stops the session daemon that a recorder left running for other users, unless they still use it.
 fn stop_handed_over() {
     let file = run_dir().join(HANDED_OVER);
     let pid = fs::read_to_string(&file).ok();
@@ -424,8 +424,8 @@ fn stop_handed_over() {
     }
 }
 
-/// Starts `program` in its own process group, and waits until `ready`; `None` if another daemon was faster. On failure,
-/// its whole group is ended.
+/// Starts `program` in its own process group, and waits until `ready`; `None` if another daemon started first. On
+/// failure, kills the whole group.
 fn start_daemon(program: &str, ready: impl Fn(i32) -> bool) -> Result<Option<Child>> {
     let said = tempfile_for_errors()?;
     let errors = said.try_clone().context("cannot copy a file")?;
@@ -467,7 +467,7 @@ fn kill_all(child: &Child) {
     let _ = killpg(Pid::from_raw(pid_of(child)), Signal::SIGKILL);
 }
 
-/// An unnamed file for a daemon's output: nothing would read a pipe once this process is gone.
+/// Returns an unnamed file for a daemon's output: nothing would read a pipe once this process is gone.
 fn tempfile_for_errors() -> Result<File> {
     let path = std::env::temp_dir().join(format!(".latency-tracker-{}", std::process::id()));
     let mut options = OpenOptions::new();
@@ -495,7 +495,7 @@ fn last_lines(mut said: File) -> String {
     }
 }
 
-/// Ends the session daemon `pid` of a killed run, unless others use it by now.
+/// Stops the session daemon `pid` of a killed run, unless it has other users by now.
 pub fn stop_daemon(pid: i32) {
     if daemon_pid() != Some(pid) || !sessions().is_empty() {
         return;
@@ -508,11 +508,11 @@ pub fn stop_daemon(pid: i32) {
     }
 }
 
-/// The running session daemon of root.
+/// Returns the process ID of root's session daemon, if it runs.
 pub fn daemon_pid() -> Option<i32> {
     let pid = PID_FILES.iter().find_map(|f| fs::read_to_string(f).ok())?;
     let pid: i32 = pid.trim().parse().ok()?;
-    // Not comm: the daemon gives its threads names of their own.
+    // Not comm: the daemon renames its threads.
     let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let program = command.split(|b| *b == 0).next().unwrap_or_default();
     program.ends_with(b"lttng-sessiond").then_some(pid)
@@ -534,7 +534,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("lt-daemon-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let (pid, script) = (dir.join("pid"), dir.join("daemon"));
-        // It has a helper by the time it is killed.
+        // The daemon has started a helper by the time it is killed.
         let text = format!(
             "#!/bin/sh\nsleep 300 &\necho $! >{}\necho no shared memory >&2\nkill -9 $$\n",
             pid.display()
@@ -562,7 +562,7 @@ mod tests {
         fs::remove_dir_all(&dir).unwrap();
     }
 
-    /// Makes a program. Another process writes it: see tests/program of the command.
+    /// Creates an executable. Another process writes it: see tests/program of the command.
     fn program(path: &Path, text: &str) {
         let mut install = Command::new("install");
         install.args(["-m", "755", "--", "/dev/stdin"]).arg(path);

@@ -10,7 +10,7 @@ use crate::user::{group_name, join};
 
 pub use crate::user::is_root;
 
-/// Whether `modprobe latency_tracker` would find it, for the running kernel. Needs no privilege.
+/// Whether `modprobe latency_tracker` finds the module for the running kernel. Needs no privilege.
 pub fn is_installed() -> bool {
     let Ok(release) = nix::sys::utsname::uname() else {
         return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Output for people: lines, tables, colour on a terminal only, and silence when the reader has left.
+//! Output for people: lines, tables, colour on a terminal only, and silence when the reader is gone.
 //!
 //! Lines are cut to the width of a terminal. In a pipe or a file they are complete, so that they can be searched.
 //! `COLUMNS` overrides the width. Paragraphs always wrap below 80 columns.
@@ -26,7 +26,7 @@ thread_local! {
     static WHOLE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `write`, whose lines are complete, as in a pipe: they are for a file.
+/// Runs `write` without cutting its lines, since they go to a file.
 pub fn whole<T>(write: impl FnOnce() -> T) -> T {
     let before = WHOLE.replace(true);
     let result = write();
@@ -54,7 +54,7 @@ pub fn width() -> Option<usize> {
     Some(width.max(NARROWEST))
 }
 
-/// Prints one line to standard output, without its colours where there are none (no terminal, NO_COLOR, TERM=dumb). A
+/// Prints one line to standard output, without colours where they are off (no terminal, NO_COLOR, TERM=dumb). A
 /// closed pipe is an error, on which `main` ends quietly.
 pub fn line(text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
@@ -90,7 +90,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<()> {
     line(&serde_json::to_string(value)?)
 }
 
-/// Whether an error only means that the reader has closed the pipe.
+/// Whether an error only means that the reader closed the pipe.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().find_map(|e| e.downcast_ref::<io::Error>());
     io.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
@@ -109,7 +109,7 @@ pub enum Colour {
     Bold,
 }
 
-/// `text` in a colour; [`line()`] leaves it out where there is none.
+/// Returns `text` in a colour, which [`line()`] drops where colours are off.
 pub fn paint(colour: Colour, text: &str) -> String {
     let style = match colour {
         Colour::Green => AnsiColor::Green.on_default(),
@@ -135,7 +135,7 @@ pub fn fit_line(text: &str) -> String {
     width().map_or_else(|| text.to_string(), |width| fit(text, width))
 }
 
-/// A function of a stack, to print below the line that it belongs to.
+/// Returns a function of a stack, to print below the line to which the stack belongs.
 pub fn frame(function: &str) -> String {
     fit_line(&format!("    {}", printable(function)))
 }
@@ -147,12 +147,12 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
-/// `text` in lines of at most [`HELP_WIDTH`], each `indent` to the right.
+/// Breaks `text` into lines of at most [`HELP_WIDTH`], indented by `indent`.
 pub fn wrap(text: &str, indent: usize) -> Vec<String> {
     wrap_to(text, indent, HELP_WIDTH)
 }
 
-/// `text` in lines of at most `width`, broken between words and indented by `indent`. A word that is too long for a
+/// Breaks `text` between words into lines of at most `width`, indented by `indent`. A word that is too long for a
 /// line is cut, and gets a separate line.
 pub fn wrap_to(text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -177,7 +177,7 @@ pub fn plural(n: usize, what: &str) -> String {
     }
 }
 
-/// The share of a time in `whole`: `92 % of the delay (11.9ms)`.
+/// The share of a time in `whole`: `92 % of the delay (11.90ms)`.
 pub fn share(time: u64, whole: u64, what: &str) -> String {
     let percent = u128::from(time) * 100 / u128::from(whole.max(1));
     format!("{percent} % of the {what} ({})", Nanos(time))
@@ -223,9 +223,8 @@ pub fn bytes(n: u64) -> String {
 /// Columns, as wide as their widest cell. A column whose heading starts with `>` is aligned to the right
 /// and never cut.
 ///
-/// Where the width is limited, columns of text give way, the last one first, none below
-/// [`NARROWEST_COLUMN`] or its heading. If that is not enough the lines stay too long: a column that is
-/// missing is worse than a line that wraps.
+/// Where the width is limited, text columns are narrowed, the last one first, but never below [`NARROWEST_COLUMN`] or
+/// the heading. If that is not enough, lines stay too long: a missing column would be worse than a wrapped line.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     table_within(head, rows, width())
 }

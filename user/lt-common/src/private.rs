@@ -36,8 +36,8 @@ pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
         }
         _ => {}
     }
-    // Opened once and then examined: it cannot change meanwhile, and afterwards no other user may rename the contents
-    // of `parent`.
+    // The directory is opened first and then examined, so it cannot be replaced in between. Afterwards, no other user
+    // may rename the contents of `parent`.
     let mut options = OpenOptions::new();
     options.read(true);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);

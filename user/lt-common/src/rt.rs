@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Real-time priority for the waiting thread: the snapshot must be taken before the flight recorder
-//! has overwritten the interesting part, however busy the machine is. Also the priority and the
-//! processor's clock for a measuring loop.
+//! Real-time priority for the waiting thread: the snapshot must be taken before the flight recorder has overwritten
+//! the interesting part, however busy the machine is. Also the priority and the clock for measuring loops.
 //!
-//! `SCHED_RESET_ON_FORK`: what this thread starts (lttng, babeltrace2, the thread that explains) runs
-//! at ordinary priority.
+//! `SCHED_RESET_ON_FORK`: children of this thread (lttng, babeltrace2, the thread that explains) run at ordinary
+//! priority.
 
 use anyhow::{Context, Result, bail};
 use nix::sys::mman::{MlockAllFlags, mlockall};
@@ -37,9 +36,9 @@ pub fn fifo(priority: i32) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the program's pages in memory.
+/// Locks the program's pages in memory.
 pub fn lock_memory() -> Result<()> {
-    // MCL_FUTURE only where no limit could make an allocation fail later.
+    // MCL_FUTURE is for root only: for other users, a limit could make a later allocation fail.
     let flags = if nix::unistd::geteuid().is_root() {
         MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE
     } else {
@@ -62,7 +61,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Not called on other architectures, which have no such clock.
+/// Stub for other architectures, which have no such clock; never called.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn ticks() -> u64 {
     0

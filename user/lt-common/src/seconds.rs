@@ -29,7 +29,7 @@ pub fn some_time(text: &str) -> std::result::Result<Nanos, String> {
     }
 }
 
-/// Parses INTERVAL and COUNT of an option `-i`; `None` if it is not given.
+/// Parses INTERVAL and COUNT of `-i`; `None` if the option is missing.
 ///
 /// # Errors
 /// Names the word that is neither a duration nor a count.

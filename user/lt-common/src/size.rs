@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Numbers of bytes as a person writes them.
+//! Numbers of bytes with a unit.
 
 /// A number of bytes: `512K`, `1M`, `2G`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

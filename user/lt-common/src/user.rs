@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The user of the command, and groups that let a user do something.
+//! The user of the command, and groups that grant permissions.
 
 use std::fs;
 
-/// Whether this process may do everything.
+/// Whether this process runs as root.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// How root makes this user a member of a group.
+/// Returns a sentence on how root adds this user to a group.
 pub(crate) fn join(group: &str) -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "USER".to_string());
     format!("`usermod --append --groups {group} {user}` as root lets it, after the next login")

@@ -2,10 +2,10 @@
 
 //! Waiting for the kernel, the clock or the user, whichever comes first.
 //!
-//! SIGINT, SIGTERM and SIGHUP only write a byte into a pipe that is polled while waiting. None of
-//! them can therefore interrupt a sequence of steps, and whatever has been set up is undone in
-//! order. They are not blocked, since children would inherit that: SIGTERM could not end a session
-//! daemon. Handlers are not inherited.
+//! SIGINT, SIGTERM and SIGHUP only set a number, and write a byte into a pipe that is polled while
+//! waiting. None of them can therefore interrupt a sequence of steps, and whatever has been set up
+//! is undone in order. They are not blocked, since children would inherit that: SIGTERM could not
+//! end a session daemon. Handlers are not inherited.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -50,7 +50,7 @@ impl Signals {
             .context("cannot prepare the pipe for signals")?;
         let last = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // Comes first: the handlers run in this order, and the byte wakes the reader of the number.
+            // Registered first: handlers run in this order, and the byte wakes the reader of the number.
             flag::register_usize(signal, Arc::clone(&last), signal as usize)
                 .context("cannot catch signals")?;
             let writer = writer

@@ -15,7 +15,7 @@ pub(crate) enum Order {
     Big,
 }
 
-/// Reads `len` (1 to 64) bits from bit `pos`; `None` if the buffer ends before.
+/// Reads `len` (1 to 64) bits from bit `pos`; `None` if the buffer ends first.
 #[inline]
 pub(crate) fn read(buf: &[u8], pos: usize, len: u32, order: Order) -> Option<u64> {
     let byte = pos >> 3;
@@ -46,7 +46,7 @@ pub(crate) fn read(buf: &[u8], pos: usize, len: u32, order: Order) -> Option<u64
             value >>= 8 * bytes.len() - shift as usize - len as usize;
         }
     }
-    // The mask leaves 64 bits.
+    // The mask keeps at most 64 bits.
     Some(value as u64 & mask(len))
 }
 

@@ -42,50 +42,51 @@ impl<'a> Event<'a> {
         self.class
     }
 
-    /// Returns the index of its class in [`crate::Reader::classes`].
+    /// Returns the index of the event's class in [`crate::Reader::classes`].
     #[must_use]
     pub fn class_index(&self) -> usize {
         self.trace.first + self.stream.event as usize
     }
 
-    /// Returns the metadata of its trace.
+    /// Returns the metadata of the event's trace.
     #[must_use]
     pub fn schema(&self) -> &'a Schema {
         &self.trace.schema
     }
 
-    /// Returns its name, such as `sched_switch`.
+    /// Returns the name of the event, such as `sched_switch`.
     #[must_use]
     pub fn name(&self) -> &'a str {
         &self.class.name
     }
 
-    /// Returns its time as the value of the trace's clock: for LTTng, `CLOCK_MONOTONIC` in ns, as
-    /// in an alert.
+    /// Returns the time of the event as the value of the trace's clock: for LTTng,
+    /// `CLOCK_MONOTONIC` in ns, as in an alert.
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.stream.cycles
     }
 
-    /// Returns its time since the clock's origin (1970), ns. Events are in the order of this time.
+    /// Returns the time of the event since the clock's origin (1970), ns. Events are in the order
+    /// of this time.
     #[must_use]
     pub fn nanoseconds(&self) -> i64 {
         self.nanoseconds
     }
 
-    /// Returns the CPU that recorded it, if packets have a `cpu_id`.
+    /// Returns the CPU that recorded the event, if packets have a `cpu_id`.
     #[must_use]
     pub fn cpu(&self) -> Option<u32> {
         self.stream.cpu
     }
 
-    /// Returns the index of its stream.
+    /// Returns the index of the event's stream.
     #[must_use]
     pub fn stream(&self) -> usize {
         self.stream.index
     }
 
-    /// Returns the index of its trace in [`crate::Reader::traces`].
+    /// Returns the index of the event's trace in [`crate::Reader::traces`].
     #[must_use]
     pub fn trace(&self) -> usize {
         self.stream.trace

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Files are read in windows of up to 256 KiB, not mapped, since mapping a file is unsafe
-//! (stream/fill.rs). So the memory does not depend on the size of the trace. No size or offset in a
-//! file is trusted before it is checked against the file.
+//! (stream/fill.rs). Memory use therefore does not depend on the size of the trace. No size or offset in
+//! a file is trusted before it is checked against the file.
 //!
 //! # Examples
 //!

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::program;
 use crate::schema::{Class, Clock, Events, NodeId, Schema, StreamClass};
 
-/// Maximum size of metadata, in bytes. All events of a kernel take 1 MB.
+/// Maximum size of metadata, in bytes. The metadata of all events of a kernel takes 1 MB.
 pub(crate) const LIMIT: u64 = 256 << 20;
 
 /// Maximum number of stream classes, the channels of a session. They are searched linearly.
@@ -38,7 +38,7 @@ pub(crate) const FOREIGN: &str =
 /// Number of bytes of a file that [`is_metadata`] reads.
 pub(crate) const BEGIN: u64 = 64;
 
-/// Whether a file that starts like this is the metadata of a trace. An empty file may become that.
+/// Whether a file that starts like this is the metadata of a trace. An empty file may still become metadata.
 pub(crate) fn is_metadata(begin: &[u8]) -> bool {
     begin.is_empty() || begin.first() == Some(&SEPARATOR) || tsdl::is_tsdl(begin)
 }
@@ -89,8 +89,8 @@ struct Builder {
     schema: Schema,
     fields: Fields,
     clocks: HashMap<String, usize>,
-    /// Event classes, lowered when all are known: a later class may need the value of a field that
-    /// others share.
+    /// Event classes, lowered once all are known: a later class may need the value of a field that other classes
+    /// share.
     events: Vec<Pending>,
     seen: bool,
 }

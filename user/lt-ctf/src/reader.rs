@@ -26,7 +26,7 @@ use crate::trace::Trace;
 pub enum Item<'a> {
     /// An event.
     Event(Event<'a>),
-    /// A loss, because the tracer could not keep up. It comes where the gap starts.
+    /// A loss: the tracer could not keep up, or the rest of a packet cannot be read. It comes where the gap starts.
     Lost(Lost),
 }
 
@@ -40,12 +40,12 @@ pub struct Reader {
     given: bool,
     /// Streams from which nothing has been read.
     fresh: Vec<u32>,
-    /// Files that cannot be read at all.
+    /// Unreadable files.
     faults: Vec<Error>,
     /// Files that end within their first packet. They are errors unless they have grown by the time
     /// everything else has been read.
     cut: Vec<(Error, Part)>,
-    /// Whether one of these files has grown.
+    /// Whether a file in `cut` has grown.
     grew: bool,
     index: Option<Vec<Index>>,
 }
@@ -92,7 +92,7 @@ impl Reader {
         self.grew || self.streams.iter().any(|stream| stream.grew)
     }
 
-    /// Returns the range of each stream that has a packet. Reads the headers of all packets.
+    /// Returns the range of each stream that has a packet, from the headers of all packets.
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
         let span = |s: &Stream| s.span(&self.traces.get(s.trace)?.schema);

@@ -6,8 +6,8 @@
 //! metadata (JSON) --parse--> Schema { nodes } --lower--> Program of each event class --> stream.rs runs it
 //! ```
 //!
-//! A length or a selector is the value of an earlier field. The node of that field stores it in a
-//! *slot*, from which other nodes read it. So no name is looked up while events are read.
+//! A length or a selector is the value of an earlier field. The node of that field stores it in a *slot*, from
+//! which other nodes read it, so no name is looked up while events are read.
 
 mod class;
 mod steps;
@@ -30,7 +30,7 @@ pub(crate) struct Node {
     pub(crate) kind: Kind,
     /// Alignment in bits, a power of two.
     pub(crate) align: u32,
-    /// Size in bits, if it is always the same (starting aligned).
+    /// Size in bits from an aligned start; `None` if it varies.
     pub(crate) size: Option<u64>,
     /// Whether it must be read rather than skipped: it, or a node below it, has a slot or a role.
     pub(crate) keeps: bool,
@@ -168,7 +168,7 @@ pub(crate) enum Role {
 pub struct Clock {
     /// Name: `monotonic` in a trace by LTTng.
     pub name: String,
-    /// Distinguishes it from other clocks of that name: for LTTng, the boot of the machine.
+    /// Distinguishes it from other clocks of the same name: for LTTng, the boot of the machine.
     pub uid: Option<String>,
     /// Cycles per second.
     pub frequency: u64,
@@ -179,7 +179,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Returns the offset of its value if the clock counts nanoseconds.
+    /// Returns the offset of its value in ns, if the clock counts nanoseconds.
     pub(crate) fn offset(&self) -> Option<i64> {
         let seconds = self.offset_seconds.saturating_mul(SECOND as i64);
         (self.frequency == SECOND).then(|| seconds.wrapping_add(self.offset_cycles as i64))
@@ -216,11 +216,11 @@ pub struct Schema {
 impl Schema {
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node {
-        // Every NodeId is an index that was pushed to `nodes`, which never shrinks.
+        // Every NodeId is the index of a node that was pushed to `nodes`, which never shrinks.
         &self.nodes[id as usize]
     }
 
-    /// Returns the index of the data stream class of that number.
+    /// Returns the index of the data stream class with this number.
     pub(crate) fn stream(&self, id: u64) -> Option<usize> {
         self.streams.iter().position(|s| s.id == id)
     }

@@ -67,7 +67,7 @@ pub(crate) struct Stream {
     growing: bool,
     /// Whether one of its files has grown since the trace was opened.
     pub(crate) grew: bool,
-    /// Whether its class is still to be taken from its first packet.
+    /// Whether the class is unknown until the first packet has been read.
     any: bool,
     clock: Option<Clock>,
     /// Offset of the clock, if it counts nanoseconds.
@@ -99,7 +99,7 @@ pub(crate) struct Stream {
     base: u64,
     size: usize,
     /// Ends of the current event, of the packet's content, and of the part in memory, in bits of
-    /// the window. The second is 0 while no events are read.
+    /// the window. `limit` is 0 while no events are read.
     pos: u64,
     limit: u64,
     end: u64,
@@ -215,8 +215,7 @@ impl Stream {
         }
     }
 
-    /// Advances to the next event, or to a loss before it. After an error, it continues behind the
-    /// fault.
+    /// Advances to the next event, or to a loss before it. After an error, continues past the fault.
     #[inline]
     pub(crate) fn advance(&mut self, schema: &Schema) -> Result<Next> {
         loop {
@@ -231,7 +230,7 @@ impl Stream {
         }
     }
 
-    /// Reads more of the packet into the window, if decoding stopped for lack of it.
+    /// Reads more of the packet into the window, if decoding stopped because the window ended.
     #[cold]
     fn again(&mut self, stop: Stop) -> Result<()> {
         self.limit = 0;
@@ -317,7 +316,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Determines the packets of an unknown file.
+    /// Opens a file of an unknown stream, and reads the header of its first packet.
     pub(crate) fn probe(schema: &Schema, part: Part, growing: bool) -> Result<Option<Self>> {
         let mut stream = Self::new(schema, 0, vec![part], growing);
         stream.any = true;

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::readings::bucket_of;
 
-/// Only this many captures are considered, the newest.
+/// Maximum number of captures considered; older captures are ignored.
 const MOST: usize = 256;
 
 /// The largest `alert.json`, in bytes: 4096 alerts with several stacks each.
@@ -52,7 +52,7 @@ struct Delay {
 pub(crate) struct Captures {
     directory: PathBuf,
     /// The captures already read, by the name of their directory. The time of the file is part of
-    /// the value, because a number is reused after all captures were removed. `None` if reading
+    /// the value, since a number is reused once all captures were removed. `None` if reading
     /// failed.
     read: HashMap<String, (Option<SystemTime>, Option<Saved>)>,
 }

@@ -16,7 +16,7 @@ pub enum Signal {
 impl Signal {
     pub(crate) const ALL: [Self; 2] = [Self::Metrics, Self::Logs];
 
-    /// Returns the word for it in paths and labels.
+    /// Returns its name in paths and labels.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -46,7 +46,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Creates an exporter for the instances below `root`, at most `top` of them by name, with the captures in a
+    /// Creates an exporter for the instances below `root`, which names at most `top` of them, with the captures in a
     /// directory as exemplars.
     #[must_use]
     pub fn new(root: ProcRoot, top: usize, captures: PathBuf) -> Self {
@@ -64,7 +64,7 @@ impl Exporter {
         self
     }
 
-    /// Returns why there are no exemplars, if captures cannot be read.
+    /// Checks whether the captures can be read: otherwise there are no exemplars.
     ///
     /// # Errors
     /// When the directory of captures cannot be read.

@@ -216,7 +216,7 @@ impl Outbox {
     }
 }
 
-/// The outcome of a try.
+/// The outcome of an attempt to send.
 enum Outcome {
     /// The collector has accepted the message, but rejected this many of its items, for this
     /// reason.
@@ -233,7 +233,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the oldest message; `None` at the end.
+    /// Waits for the oldest message; `None` once the thread must end.
     fn next(&self) -> Option<Message> {
         let mut queue = self.lock();
         loop {
@@ -254,7 +254,7 @@ impl Shared {
         }
     }
 
-    /// Sleeps; returns false at the end.
+    /// Sleeps; returns false if the thread must end.
     fn sleep(&self, time: Duration) -> bool {
         let queue = self.lock();
         let waited = self
@@ -264,7 +264,7 @@ impl Shared {
     }
 
     fn run(&self) {
-        // The last note about each signal: the same note is not repeated.
+        // The last note about each signal, so that no note is repeated.
         let mut said = [String::new(), String::new()];
         let mut away: Option<(Instant, u64)> = None;
         while let Some(message) = self.next() {

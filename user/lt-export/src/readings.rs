@@ -14,7 +14,7 @@ pub(crate) const GAUGES: [&str; 4] = ["pending", "capacity", "max_capacity", "fr
 /// The counters that are in the histogram, follow from it, or have a metric of another name.
 const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
 
-/// Name and tracker of the instance that sums up the unnamed ones.
+/// Name and tracker of the sum of the unnamed instances.
 const OTHER: &str = "other";
 
 /// Bounds of the buckets of delays: 2^n ns, for these n, from a microsecond to more than a minute.
@@ -152,12 +152,12 @@ pub(crate) struct Readings {
     pub(crate) version: Option<String>,
     /// Number of instances.
     pub(crate) count: usize,
-    /// The named ones, and `other`.
+    /// The named instances, and `other`.
     pub(crate) instances: Vec<Reading>,
 }
 
 impl Readings {
-    /// Reads all instances. One that is removed meanwhile is left out.
+    /// Reads all instances. An instance that is removed meanwhile is left out.
     fn read(root: &ProcRoot) -> Result<Self, ProcError> {
         if !root.is_loaded() {
             return Ok(Self {
@@ -170,8 +170,8 @@ impl Readings {
         let mut instances = Vec::new();
         for instance in root.instances()? {
             let read = || {
-                // The histogram is read first, so that each of its delays is an end that `stats`
-                // has counted.
+                // The histogram is read first: `stats` has then counted each of its delays as an
+                // end.
                 let histogram = root.histogram(&instance.name)?;
                 Ok((root.stats(&instance.name)?, histogram))
             };
@@ -243,7 +243,7 @@ impl Top {
         let free = self.most.saturating_sub(self.named.len());
         let mut candidates: Vec<&Reading> = all.iter().collect();
         candidates.retain(|r| !self.named.contains(&r.name));
-        // The sort is stable: of instances with as many alerts, the first in the kernel's list is
+        // The sort is stable: of instances with equal counts, the first in the kernel's list is
         // named.
         candidates.sort_by_key(|r| std::cmp::Reverse(r.value("alerts")));
         let chosen = candidates.iter().take(free).map(|r| r.name.clone());

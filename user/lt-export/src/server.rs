@@ -89,8 +89,8 @@ impl Server {
             let (page, counted) = (Arc::clone(page), Live(Arc::clone(&self.live)));
             thread::spawn(move || {
                 let _counted = counted;
-                // The client has disconnected or does not read: there is no one to report an error
-                // to.
+                // The client has disconnected or does not read, so there is no one to report an
+                // error to.
                 let _ = if live < CONNECTIONS {
                     talk(&stream, &*page, end)
                 } else {
@@ -153,14 +153,14 @@ fn talk(stream: &TcpStream, page: &Page, end: Instant) -> io::Result<()> {
     }
 }
 
-/// Responds with a status, whatever the client sends.
+/// Responds with a status, regardless of the request.
 fn refuse(stream: &TcpStream, status: &'static str, end: Instant) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     answer(stream, &Answer::status(status), false, end)?;
     linger(stream, end)
 }
 
-/// The path and headers of a request.
+/// What a request asks for.
 enum Wanted {
     Metrics,
     Index,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! State machines, one for each thread and each processor, driven by one event after the other.
+//! State machines, one for each thread and each processor, driven by one event after another.
 //!
 //! ```text
 //! thread     running --switch--> preempted, or blocked --waking--> waiting --switch--> running
@@ -10,29 +10,30 @@
 //!
 //! Cases that a simpler model gets wrong:
 //!
-//! - *A waking may come before its sleep.* A thread on its way to sleep is woken from another processor before its
-//!   `sched_switch`. So the waking of a running thread is kept, and is the end of its sleep if it is switched out as
-//!   blocked. If it was not on its way to sleep, `sched_wakeup` follows while it still runs, or it does something else
-//!   first: then the waking is void. It is also void if the thread is woken again before it has run: only sleeping
-//!   threads are woken.
-//! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler's end. So for a
-//!   moment such a waking belongs to the interrupt that ended last, unless something else happens on that processor.
+//! - *A wakeup may precede its sleep.* A thread on its way to sleep may be woken from another processor before its
+//!   `sched_switch`. The wakeup of a running thread is therefore kept, and ends its sleep if the thread is switched out
+//!   as blocked. If the thread was not on its way to sleep, `sched_wakeup` follows while it still runs, or it does
+//!   something else first: then the wakeup is void. It is also void if the thread is woken again before it has run,
+//!   since only sleeping threads are woken.
+//! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler ends. For a
+//!   short time, such a wakeup therefore belongs to the interrupt that ended last, unless something else happens on
+//!   that processor first.
 //! - *A softirq may be a thread's own work*: the work of ksoftirqd, or packets that a thread sends to this machine,
 //!   which the same call delivers. The thread is then the waker. The place of `softirq_raise` distinguishes such a
-//!   softirq from one raised by an interrupt, and shows which interrupt. Without that event, a softirq belongs to
-//!   an interrupt that has just ended.
-//! - *A disk signals completion in many ways*: by its own interrupt or its thread, a softirq, another processor's call,
-//!   a timer. The disk is the waker of every thread woken before this context ends.
+//!   softirq from one raised by an interrupt, and shows which interrupt. Without that event, a softirq belongs to an
+//!   interrupt that has just ended.
+//! - *A disk signals completion in many ways*: by its own interrupt or the thread of that interrupt, a softirq, a call
+//!   from another processor, or a timer. The disk is the waker of every thread woken before this context ends.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
-//! - *A thread in user mode cannot wake a task.* A waking on its processor then comes from an interrupt or a fault that
-//!   the events do not show. That it is in user mode is known only if the events have all system calls.
+//! - *A thread in user mode cannot wake a task.* A wakeup on its processor then comes from an interrupt or a fault that
+//!   the events do not show. A thread is known to be in user mode only if all system calls are recorded.
 //! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). It waits for each as
-//!   long as it is queued there. If it runs on another processor than the one it was queued on, and no event shows the
+//!   long as it is queued there. If it runs on a processor other than the one it was queued on, and no event shows the
 //!   move, the processors that it waited for are unknown.
-//! - *In a gap anything may have happened.* The state of the thread that ran there is unknown from then on, until it is
-//!   seen again. So is the state of a thread that waited for that processor, since the thread may have run. A sleeping
-//!   thread may also have run there: its state is not recorded during the gap, and its waker has ended only the time
-//!   after the gap. The same applies before the stream of a processor starts and after it has ended.
+//! - *In a gap anything may have happened.* The state of the thread that ran there is unknown from then on, until an
+//!   event shows it again. So is the state of a thread that waited for that processor, since the thread may have run.
+//!   A sleeping thread may also have run there: its state is not recorded during the gap, and its waker has ended only
+//!   the time after the gap. The same applies before the stream of a processor starts and after it has ended.
 
 mod cpus;
 mod gaps;
@@ -65,7 +66,7 @@ use crate::wakers::Wakers;
 use crate::wanted::Wanted;
 use crate::{Model, Processor};
 
-/// More processors than Linux supports. Events of higher numbers are ignored.
+/// Maximum number of processors that Linux supports. Events of processors with this or a higher number are ignored.
 const CPUS: u32 = 8192;
 
 /// Deeper nesting means missing end events, not real nesting. The outermost context is dropped.
@@ -95,9 +96,10 @@ fn cpu_of(name: &[u8]) -> Option<u32> {
 pub enum Kept {
     /// All of the trace, or the wanted parts.
     All,
-    /// Only the waits between threads, with their times and the order in which a path visits them; no other activity.
+    /// Only the waits between threads, with their times and wakers, which is enough to follow a path; no other
+    /// activity.
     Waits,
-    /// The waits alone exceed the limit, with this number of bytes. The model is useless.
+    /// Even the waits, or the wanted parts, exceed the limit, with this number of bytes. The model is useless.
     Nothing(usize),
 }
 
@@ -140,7 +142,7 @@ pub struct Builder {
     wakings: bool,
     /// `sched_wakeup` is recorded, which comes after a thread has been put on a runqueue.
     wakeups: bool,
-    /// `sched_migrate_task` is recorded, which each migration has.
+    /// `sched_migrate_task` is recorded, so each migration has an event.
     moves: bool,
     /// `softirq_raise` is recorded.
     raises: bool,
@@ -160,7 +162,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Makes a builder without events.
+    /// Creates a builder without events.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -194,8 +196,8 @@ impl Builder {
         self.disks.extend(disks);
     }
 
-    /// Restricts the thread with this number to these processors, so gaps of others do not affect it. Must come before
-    /// the first event.
+    /// Restricts the thread with this number to these processors, so gaps of other processors do not affect it. Must
+    /// come before the first event.
     pub fn runs_on(&mut self, tid: i32, cpus: &[u32]) {
         self.tasks.affine.insert(tid, cpus.into());
     }
@@ -225,7 +227,7 @@ impl Builder {
         self.cpus.policy.keep = time;
     }
 
-    /// Keeps only the selected parts; everything else is not known.
+    /// Keeps only the selected parts; everything else counts as unknown.
     pub fn keep_only(&mut self, wanted: Wanted) {
         let wanted = Arc::new(wanted);
         self.tasks.detail = Detail::Some(Arc::clone(&wanted));
@@ -392,7 +394,7 @@ impl Builder {
                 self.cpus.at(cpu).expiring = None;
                 self.leave(time, cpu, |c| matches!(c, Context::Timer));
             }
-            // Timers expire in a softirq: without its events, this shows that one runs.
+            // Timers expire in a softirq. If softirqs are not recorded, this event shows that one runs.
             What::Expire { function } => {
                 let function = self.functions.get(&function).copied();
                 self.cpus.at(cpu).expiring = function;
@@ -521,7 +523,7 @@ impl Builder {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
         match (ran, self.cpus.at(cpu).known_since) {
-            // The first switch on this processor: it has run that thread since its events are known.
+            // The first switch on this processor: it has run `prev` for as long as its events are known.
             (None, Some(since)) if since <= time => {
                 self.cpus.ran(cpu, prev, since);
                 if let Some(prev) = prev {
@@ -534,7 +536,7 @@ impl Builder {
                 }
             }
         }
-        // Hard interrupts do not switch threads; softirqs may, and continue with their thread.
+        // A hard interrupt does not switch threads. A softirq may, and continues when its thread does.
         let mut held = std::mem::take(&mut self.cpus.at(cpu).contexts);
         if let Some(ran) = ran
             && ran != prev
@@ -635,7 +637,7 @@ impl Builder {
         };
         let sends = match self.raises {
             true => raised,
-            // An interrupt that ended just before counts as the interrupt that left it.
+            // An interrupt that ended just before counts as the raiser of the softirq.
             false => self.tasks.of(thread).call.is_some() && !after_interrupt,
         };
         let network = handlers && matches!(vector, Vector::NET_TX | Vector::NET_RX);
@@ -676,7 +678,7 @@ impl Builder {
         }
     }
 
-    /// Whether a thread is in user mode. Its way there after a system call, an interrupt or a switch takes some
+    /// Whether a thread is in user mode. Returning there from a system call, an interrupt or a switch takes some
     /// microseconds.
     fn is_in_user_mode(&mut self, time: u64, thread: Option<ThreadId>) -> bool {
         let Some(thread) = thread.filter(|_| self.all_calls) else {
@@ -686,7 +688,7 @@ impl Builder {
         since.is_some_and(|since| time.saturating_sub(since) > WAY_OUT)
     }
 
-    /// Whether a thread only runs work that interrupts have deferred.
+    /// Whether a thread only runs work that interrupts deferred.
     fn is_for_softirqs(&self, thread: ThreadId) -> bool {
         self.is_called(thread, |name| is_for_softirqs(name.as_bytes()))
     }
@@ -707,11 +709,11 @@ impl Builder {
         self.show(time, cpu);
     }
 
-    /// Ends the innermost context of that kind, and nested contexts whose end was not seen.
+    /// Ends the innermost context that matches `is`, and nested contexts whose end was not seen.
     fn leave(&mut self, time: u64, cpu: u32, is: impl Fn(&Context) -> bool) {
         let timers = !self.missing.has(Events::Timers);
         let at = self.cpus.at(cpu);
-        // An end without a start, which was before the trace, is ignored.
+        // An end whose start was before the trace is ignored.
         if let Some(place) = at.contexts.iter().rposition(is) {
             at.tail = at.contexts.get(place).map(|context| (*context, time));
             at.contexts.truncate(place);
@@ -742,7 +744,7 @@ impl Builder {
         }
     }
 
-    /// Invalidates the state before a gap of `cpu`.
+    /// Handles a gap of `cpu`: the state before it is no longer valid.
     fn lost(&mut self, since: u64, until: u64, cpu: u32, why: Unrecorded) {
         let at = self.cpus.at(cpu);
         let ran = at.current().flatten();
@@ -759,7 +761,7 @@ impl Builder {
         self.tasks.forget_on(ran, cpu, since, why);
     }
 
-    /// Starts and ends the streams of the processors up to `time`.
+    /// Ends the streams whose last event was before `time`.
     fn reach(&mut self, first: u64, time: u64) {
         while let Some((until, cpu)) = self.ends.pop_if(|(end, _)| *end < time) {
             self.cpus.reach(cpu, first);
@@ -778,7 +780,7 @@ impl Builder {
         }
     }
 
-    /// Records that a thread is queued on that processor.
+    /// Records that a thread is queued on `cpu`, which may have no stream.
     fn mention(&mut self, cpu: u32) {
         if !self.has_stream.is_empty() && !self.has_stream.contains(&cpu) && cpu < CPUS {
             self.tasks.gaps.set_absent(cpu);

@@ -39,7 +39,7 @@ pub enum Context {
 }
 
 impl Context {
-    /// Whether it is softirq `of`, run by a softirq thread.
+    /// Whether it is softirq `of`, and the current thread's own work.
     pub(crate) fn is_own(self, of: Vector) -> bool {
         matches!(self, Self::Softirq { vector, own: true, .. } if vector == of)
     }
@@ -58,7 +58,7 @@ pub enum Raiser {
     Device(Handler),
     /// A timer of this machine, or a softirq that runs timers.
     Timer,
-    /// A thread that sends to this machine.
+    /// The thread itself, such as one that sends packets to this machine.
     Thread,
     /// An interrupt not from a device: from another processor, or from the processor itself.
     Ipi(Name),
@@ -96,7 +96,7 @@ impl Vector {
     pub const HRTIMER: Self = Self(8);
     /// Packets to be sent.
     pub const NET_TX: Self = Self(2);
-    /// Block requests that disks have completed.
+    /// Completed block requests.
     pub const BLOCK: Self = Self(4);
     /// Completions of block drivers that poll.
     pub const IRQ_POLL: Self = Self(5);
@@ -152,7 +152,7 @@ pub enum Helper {
     Handled(ThreadId, Option<u64>),
 }
 
-/// Whether a softirq is unrelated to the thread that runs it: timers, packets that a timer has sent, such as a
+/// Whether a softirq is unrelated to the thread that runs it: timers, packets that a timer sent, such as a
 /// delayed ACK, and disks.
 fn is_of_another(vector: Vector, by: Raiser) -> bool {
     match vector {
@@ -162,8 +162,8 @@ fn is_of_another(vector: Vector, by: Raiser) -> bool {
     }
 }
 
-/// Whether an interrupt that has just ended may defer work to threads of that name. Only the handler of a device defers
-/// work to its own interrupt thread.
+/// Whether an interrupt that has just ended may defer work to threads with this name. Only the handler of a device
+/// defers work to its own interrupt thread.
 pub(crate) fn is_left_to(name: &[u8], ended: Context) -> bool {
     match name.starts_with(b"irq/") {
         true => matches!(ended, Context::Irq { .. }),
@@ -171,12 +171,13 @@ pub(crate) fn is_left_to(name: &[u8], ended: Context) -> bool {
     }
 }
 
-/// Whether threads of that name run work that interrupts have deferred.
+/// Whether threads with this name run work that interrupts deferred.
 pub(crate) fn is_for_softirqs(name: &[u8]) -> bool {
     is_of_softirqs(name) || name.starts_with(b"irq/")
 }
 
-/// Whether threads of that name only run softirqs. The first waker of such a thread need not be the cause of its work.
+/// Whether threads with this name only run softirqs. The first waker of such a thread need not be the cause of its
+/// work.
 pub(crate) fn is_of_softirqs(name: &[u8]) -> bool {
     let begins: [&[u8]; 3] = [b"ksoftirqd/", b"ktimers/", b"ktimersoftd/"];
     begins.iter().any(|begin| name.starts_with(begin))

@@ -33,12 +33,12 @@ impl Priority {
     }
 }
 
-/// Stage that a request has reached.
+/// Stage that a request reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// `block_bio_queue`: a bio is submitted.
     Queued,
-    /// `block_getrq`: the bio has got a request.
+    /// `block_getrq`: the bio gets a request.
     Allocated,
     /// `block_rq_issue`: the request is issued to the driver.
     Issued,
@@ -74,7 +74,7 @@ pub enum What<'a> {
         target: u32,
     },
     /// `sched_wakeup`, `sched_wakeup_new`: a thread has become runnable. The event may be on a processor other than the
-    /// wakeup's.
+    /// waker's.
     Wakeup {
         /// The thread.
         tid: i32,
@@ -171,7 +171,7 @@ pub enum What<'a> {
         /// The address of its function.
         function: u64,
     },
-    /// `workqueue_execute_end`: the worker has finished its work item.
+    /// `workqueue_execute_end`: the worker finishes its work item.
     WorkEnd,
     /// `power_cpu_idle`: the processor enters an idle state, or leaves it.
     Idle {
@@ -191,13 +191,13 @@ pub enum What<'a> {
         /// The disk to which the data is written.
         disk: Option<Disk>,
     },
-    /// A request of a disk, or a bio of a disk or partition, has reached a stage.
+    /// A request of a disk, or a bio of a disk or partition, reaches a stage.
     Request {
         /// The stage.
         stage: Stage,
         /// The disk or partition.
         disk: Disk,
-        /// Its first sector, of the disk.
+        /// Its first sector, counted from the start of the disk.
         sector: u64,
     },
     /// A flush of a disk's cache is issued to the driver.
@@ -212,7 +212,7 @@ pub enum What<'a> {
         /// The new disk and first sector.
         to: (Disk, u64),
     },
-    /// A request of a disk has been completed, or a part of it.
+    /// A request of a disk, or a part of it, is completed.
     Completed {
         /// The disk.
         disk: Disk,

@@ -4,7 +4,7 @@
 //! Explains delays from this model ([`why`]).
 //!
 //! ```text
-//! sched_switch, sched_waking, irq_..., sys_... --Builder::feed--> Model { threads, processors, wakings }
+//! sched_switch, sched_waking, irq_..., sys_... --Builder::feed--> Model { threads, processors, wakers }
 //!
 //! thread 7   |running| blocked        |waiting|running |interrupted|running|
 //!                                     ^ waking: by thread 9, by interrupt 24, by a timer ...

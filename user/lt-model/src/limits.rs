@@ -12,7 +12,7 @@ pub(crate) enum Function {
     Quota,
     /// Refills the runtime of a SCHED_DEADLINE thread.
     Deadline,
-    /// Submits the bios that io.max has held back.
+    /// Submits the bios that io.max held back.
     Throttle,
     /// Wakes the thread that set the timer, or sends it a signal.
     Timeout,
@@ -48,7 +48,7 @@ pub enum Sign {
 /// The state of the runtime of a SCHED_DEADLINE thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Runtime {
-    /// It was used up.
+    /// The runtime was used up.
     UsedUp,
     /// The thread yielded the rest of its runtime, with `sched_yield`.
     Yielded,
@@ -61,7 +61,7 @@ pub enum Runtime {
 pub(crate) struct Signs {
     all: Vec<(u64, ThreadId, Sign)>,
     /// Threads that slept between submitting a bio and getting a request for it, with the time of the request and the
-    /// time of the bio; sorted by thread in the end.
+    /// time of the bio; sorted by thread once complete.
     allocated: Vec<(ThreadId, u64, u64)>,
     /// Number of signs that were not stored.
     counted: usize,

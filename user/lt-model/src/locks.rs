@@ -8,8 +8,9 @@
 //! thread 7   |<------ waits for 8 -------->|
 //! ```
 //!
-//! The first waiter of such a lock spins while the owner runs, and counts as running. Its task state is sleeping
-//! already, so the owner wakes it on unlock like any other waiter. The waking thread had the lock until then.
+//! The first waiter of such a lock spins while the owner runs, and counts as running. Its task state is already
+//! sleeping, so the owner wakes it on unlock like any other waiter. Until then, the waking thread owned the
+//! lock.
 
 use crate::ids::{ThreadId, WakerId};
 use crate::tiles::{push, with_room};
@@ -64,14 +65,14 @@ impl Futex {
         }
     }
 
-    /// Whether both may refer to one lock.
+    /// Whether the two calls may be for one lock.
     pub(crate) fn may_be_of(&self, other: &Self) -> bool {
         let both = self.address.zip(other.address);
         both.is_none_or(|(one, other)| one == other)
     }
 }
 
-/// A wait for a lock that an owner has handed over.
+/// A wait for a lock that an owner handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handover {
     /// When the thread began to wait for that owner, ns.
@@ -106,7 +107,7 @@ impl Handovers {
         self.all.sort_by_key(|(thread, of)| (*thread, of.end));
     }
 
-    /// The first handover to that thread that ends after `time`.
+    /// The first handover to `thread` that ends after `time`.
     pub(crate) fn after(&self, thread: ThreadId, time: u64) -> Option<Handover> {
         let all = &self.all;
         let first = all.partition_point(|(of, handover)| (*of, handover.end) <= (thread, time));

@@ -27,8 +27,8 @@ impl Names {
         let number = Name(self.texts.len() as u32);
         self.texts.push(String::from_utf8_lossy(name).into_owned());
         self.numbers.insert(name.into(), number);
-        // Each name is stored twice: in a list, and in a table with room for twice as many. A replaced byte takes more
-        // room.
+        // Each name is stored twice: in a list, and in a table with room for twice as many. A replacement character
+        // takes more room than the byte.
         self.bytes += 192 + 4 * name.len();
         number
     }

@@ -41,7 +41,7 @@ pub enum Use {
 }
 
 impl Use {
-    /// Number of this use; even for threads.
+    /// Number of this use: 0 if unknown, 1 if idle, then even for threads and odd for contexts.
     pub(crate) fn number(self, contexts: &mut Kinds<Context>) -> u32 {
         match self {
             Self::Unknown => 0,

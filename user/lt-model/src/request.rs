@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A disk request whose completion has woken a thread: its stages, and when each ended.
+//! A disk request whose completion woke a thread: its stages, and when each ended.
 
 use crate::context::Disk;
 use crate::ids::ThreadId;
@@ -21,22 +21,22 @@ pub enum Kind {
 /// A completed request. Times are ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// The disk that has completed it.
+    /// The disk that completed the request.
     pub disk: Disk,
-    /// When it entered the block layer: for a stacked device, the topmost one.
+    /// When the request entered the block layer: for a stacked device, the topmost one.
     pub entered: Option<u64>,
-    /// When it was submitted to the disk. A cgroup's limit holds it back before that.
+    /// When the request was submitted to the disk. A cgroup's limit holds a request back before that.
     pub queued: Option<u64>,
     /// The thread that entered the request. `None` if the thread is not recorded, if a limit held the request back
-    /// until a worker submitted it, or if several threads entered its parts. In the last case its stages are not known
-    /// either.
+    /// until a worker submitted it, or if several threads entered its parts. In the last case, the stages of the
+    /// request are unknown, too.
     pub of: Option<ThreadId>,
-    /// When the work item for bios held back by io.max submitted it: the limit held it back until then.
+    /// When the work item for bios held back by io.max submitted the request: the limit held it back until then.
     pub limited: Option<u64>,
-    /// When it was allocated one of the disk's requests. Writeback throttling, io.cost and missing tags hold it back
-    /// before that.
+    /// When one of the disk's requests was allocated to it. Writeback throttling, io.cost and missing tags hold it
+    /// back before that.
     pub allocated: Option<u64>,
-    /// When it was last issued to the driver.
+    /// When the request was last issued to the driver.
     pub issued: u64,
     /// Its kind.
     pub kind: Kind,

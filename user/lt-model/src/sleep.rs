@@ -42,7 +42,7 @@ pub enum SwitchedOut {
     Preempted,
     /// Blocked.
     Blocked(Sleep),
-    /// It has ended.
+    /// The thread has ended.
     Dead,
 }
 

@@ -75,7 +75,7 @@ trait Machine: fmt::Debug {
     fn tables(self: Box<Self>) -> Vec<Table>;
 }
 
-/// Tables in the making.
+/// Builds tables from events.
 #[derive(Debug)]
 pub struct Builder {
     ground: Ground,
@@ -84,7 +84,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Makes a builder. `by` replaces the default grouping.
+    /// Creates a builder. `by` replaces the default grouping.
     #[must_use]
     pub fn new(analysis: Analysis, range: Range, by: Option<By>) -> Self {
         let machine: Box<dyn Machine> = match analysis {
@@ -110,7 +110,7 @@ impl Builder {
         self.ground.lose(cpu, begin, false);
     }
 
-    /// Declares that the stream of this CPU has ended at `time`, which later events have passed.
+    /// Declares that the stream of this CPU ended at `time`. Later events may have been processed already.
     pub fn ends_stream(&mut self, time: u64, cpu: u32) {
         self.lose(time.max(self.last), cpu, u64::MAX, false);
     }
@@ -146,8 +146,12 @@ impl Builder {
     #[must_use]
     pub fn finish(mut self) -> Tables {
         self.machine.finish(&mut self.ground, self.last);
+        let mut tables = self.machine.tables();
+        for table in tables.iter_mut().filter(|table| table.by == By::Process) {
+            table.by_process(|thread| self.ground.process(thread));
+        }
         Tables {
-            tables: self.machine.tables(),
+            tables,
             ground: self.ground,
         }
     }
@@ -175,7 +179,8 @@ impl Tables {
         self.ground.names.text(name)
     }
 
-    /// A CPU that the events mention and the trace does not have. Then no operation of a thread or a disk is measured.
+    /// A CPU that the events mention, but for which the trace has no stream. Then no operation of a thread or a disk is
+    /// measured.
     #[must_use]
     pub fn absent(&self) -> Option<u32> {
         self.ground.absent

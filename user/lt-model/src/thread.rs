@@ -45,7 +45,7 @@ impl Thread {
         self.intervals.between(from, to)
     }
 
-    /// Time in states of that class between `from` and `to`, ns.
+    /// Time in states of this class between `from` and `to`, ns.
     #[must_use]
     pub fn time_in(&self, class: Class, from: u64, to: u64) -> u64 {
         let part = |i: Interval| i.end.min(to) - i.begin.max(from);

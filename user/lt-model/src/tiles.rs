@@ -111,7 +111,7 @@ impl Tiles {
         Some((begin, end, *self.kinds.get(index)?))
     }
 
-    /// Indexes of the intervals that overlap two times.
+    /// Indexes of the intervals that overlap `from` to `to`.
     pub(crate) fn between(&self, from: u64, to: u64) -> Range<usize> {
         let ends = self.begins.get(1..).unwrap_or_default();
         let mut first = ends.partition_point(|end| *end <= from);

@@ -20,7 +20,7 @@ pub struct Wakers {
     known: Kinds<(u32, Option<Context>)>,
     /// The completed requests, by the number of the waker.
     requests: Vec<(u32, Request)>,
-    /// Numbers of the wakers that are a timer of the wakee itself.
+    /// Numbers of the wakers that are a timer set by the wakee, or by another thread of its program.
     timeouts: Vec<u32>,
     /// Helpers, by the number of the waker.
     helpers: Vec<(u32, Helper)>,
@@ -69,14 +69,14 @@ impl Wakers {
         }
     }
 
-    /// Records that the last waker is a timer of the wakee itself.
+    /// Records that the last waker is a timer set by the wakee, or by another thread of its program.
     pub(crate) fn times_out(&mut self) {
         if let Some(last) = self.times.len().checked_sub(1) {
             push(&mut self.timeouts, last as u32);
         }
     }
 
-    /// Whether the waker is recorded to be a timer that the wakee itself set.
+    /// Whether the waker is recorded as a timer set by the wakee, or by another thread of its program.
     pub(crate) fn is_timeout(&self, id: WakerId) -> bool {
         self.timeouts.binary_search(&id.0).is_ok()
     }

@@ -15,7 +15,7 @@ mod who;
 pub use beside::{Beside, Nothing, Quota, Slept};
 pub use cause::{Cause, Leaf, Limit, Place};
 pub use causes::{Sum, causes};
-pub use delays::{Segment, Stay, delays, states};
+pub use delays::{Segment, Stay, delays, states, wanted_for_delays};
 pub use path::{Piece, Wait, Waited, handled, path, path_beside, waits, wanted};
 pub use runnable::looks_like_a_quota;
 pub use unusual::{Worker, Working, unusual};

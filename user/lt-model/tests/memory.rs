@@ -12,7 +12,7 @@ static HEAP: PeakAlloc = PeakAlloc;
 const THREADS: i32 = 200;
 const TURNS: u64 = 40_000;
 
-/// Threads in turn: each calls the system, is interrupted, wakes the next one and sleeps. Eight events a turn.
+/// Threads in turn: each calls the system, is interrupted, wakes the next one and sleeps. Nine events per turn.
 fn turn(builder: &mut Builder, number: u64) {
     let (prev, next) = (
         number as i32 % THREADS + 1,

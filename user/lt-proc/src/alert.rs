@@ -29,7 +29,7 @@ pub enum Reason {
     Timeout,
     /// The end of an event that had timed out.
     Late,
-    /// Stack of the task of an event that is late already.
+    /// Stack of the task, for an event that is late already.
     Stack,
     /// A word of a newer module.
     Other(String),
@@ -100,7 +100,7 @@ pub struct Alert {
     /// Fields of the tracker.
     #[serde(flatten)]
     pub fields: Fields,
-    /// What the reader found about the addresses of `ustack`; not part of the line.
+    /// Names that the reader found for the addresses of `ustack`; not part of the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ustack_names: Option<UserNames>,
 }
@@ -139,7 +139,8 @@ impl Alert {
 
     /// Returns when the event started, `CLOCK_MONOTONIC` ns.
     ///
-    /// The alert is raised shortly after the end was timestamped, so this may be late by that much.
+    /// The alert is raised shortly after the end was timestamped, so the result is late by that
+    /// time.
     #[must_use]
     pub fn start(&self) -> u64 {
         self.time.saturating_sub(self.delay)

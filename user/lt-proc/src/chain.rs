@@ -8,13 +8,13 @@
 //! ```
 //!
 //! With `interference=1`, the time of a `switch` is followed by the activity of the CPU while the task
-//! waited for it: `{irq:9000,softirq:0,tasks:2738,idle:0}`. For the longest of these waits, it also
-//! names what had the CPU:
+//! waited for it: `{irq:9000,softirq:0,tasks:2738,idle:0}`. The longest of these waits also names the users
+//! of the CPU:
 //! `{irq:9000,softirq:0,tasks:2738,idle:0;irq/27(eth0)=8800;task/214(hog)>=2400}`.
 //!
-//! Time passes between two steps: 3 ms in the handler of interrupt 29, before it raised the
-//! softirq. So a step also has the time until the next one. Steps that were left out have one time
-//! together, from the first of them to the step after `more`.
+//! Time passes between two steps: 3 ms in the handler of interrupt 29, before it raised the softirq. A step
+//! therefore also has the time until the next step. Steps that were left out share one time, from the first
+//! of them to the step after `more`.
 //!
 //! A `waking` has only a thread id. The name is taken from the `switch` of the thread, or from the
 //! alert.
@@ -45,10 +45,10 @@ pub struct ChainStep {
     pub at: u64,
     /// Time until the next step, ns; 0 for the last.
     pub took: u64,
-    /// What its CPU did since the previous step, if the alert records it.
+    /// What the CPU did since the previous step, if the alert records it.
     pub parts: Option<WaitParts>,
-    /// Up to three tasks, interrupts or softirqs that had its CPU in that time, the longest first,
-    /// if the alert names them.
+    /// Up to three tasks, interrupts or softirqs that had the CPU in that time, the longest first, if the
+    /// alert names them.
     pub rivals: Vec<Rival>,
 }
 
@@ -64,7 +64,7 @@ pub struct Rival {
     pub name: String,
     /// How long it had the CPU, ns.
     pub time: u64,
-    /// Whether it may have been longer, since the user of the CPU is not known for the whole wait.
+    /// Whether the time is a lower bound, since the user of the CPU is not known for the whole wait.
     pub at_least: bool,
 }
 
@@ -109,7 +109,7 @@ impl Rival {
         }
     }
 
-    /// Returns a phrase for it, for the middle of a sentence.
+    /// Returns a phrase that names it, for the middle of a sentence.
     #[must_use]
     pub fn what(&self) -> String {
         let Self { id, name, .. } = self;
@@ -195,11 +195,11 @@ pub fn chain_so_far(pending: &Pending) -> Result<Vec<ChainStep>, ParseError> {
     Ok(steps)
 }
 
-/// Returns a sentence about the time before the steps, if it is not known; `None` if the first step
-/// is the cause.
+/// Returns a sentence about the time before the steps, if that time is unknown; `None` if the first step is
+/// the cause.
 ///
-/// It is not known if the first step is an interrupt that another interrupt or a task has
-/// requested, perhaps on another CPU.
+/// The time is unknown if the first step is an interrupt that another interrupt or a task requested,
+/// perhaps on another CPU.
 #[must_use]
 pub fn before(steps: &[ChainStep]) -> Option<String> {
     let first = steps.first().filter(|first| first.is_requested())?;
@@ -209,8 +209,8 @@ pub fn before(steps: &[ChainStep]) -> Option<String> {
     ))
 }
 
-/// Names the tasks of steps that have only a thread id, if another step has the name, or the task
-/// is this thread.
+/// Fills in the name of each task that has only a thread id, if another step has the name, or the task is
+/// this thread.
 fn name(steps: &mut [ChainStep], tid: &str, comm: &str) {
     let mut names: HashMap<String, String> = HashMap::new();
     for step in steps.iter() {
@@ -362,8 +362,8 @@ impl ChainStep {
         }
     }
 
-    /// Whether it is a local interrupt that a CPU sends to itself or to another CPU: it is never
-    /// the cause.
+    /// Whether it is a local interrupt that a CPU sent to itself or to another CPU; such an interrupt is
+    /// never the cause.
     fn is_requested(&self) -> bool {
         const REQUESTED: [&str; 3] = ["irq_work", "call_function", "call_function_single"];
         self.kind == "vector" && REQUESTED.contains(&self.subject.as_str())
@@ -379,7 +379,7 @@ impl ChainStep {
         }
     }
 
-    /// Whether the idle task ran instead.
+    /// Whether the subject of the step is the idle task.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         who(&self.subject).0 == "0"
@@ -590,7 +590,7 @@ mod tests {
         let steps = parse("timer:f@0+0 waking:278@0+900 switch:278(bench)/98@1+604000").unwrap();
         assert_eq!((steps[1].cpu, steps[1].waits_for), (Some(0), Some(1)));
         assert_eq!(steps[1].meanwhile(""), "while 278 waited for CPU 1");
-        // Which CPU it got is not known if the next step was left out.
+        // The CPU is unknown if the next step was left out.
         let steps =
             parse("timer:f@0+0 waking:278@0+900 more(1)+100 switch:278(bench)/98@1+60").unwrap();
         assert_eq!(steps[1].meanwhile(""), "while 278 waited for a CPU");
@@ -648,7 +648,7 @@ mod tests {
         );
     }
 
-    /// `dd` reads 64 KiB in several requests. It has sent the later ones itself.
+    /// `dd` reads 64 KiB in several requests. It sent the later ones itself.
     #[test]
     fn a_sleep_may_be_for_a_request_that_the_task_made_itself() {
         let steps =

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{Field, Fields, ParseError, Value};
 
-/// Names of files of the tree itself.
+/// Names that no instance can have: files at the top of the tree.
 const RESERVED: [&str; 10] = [
     "trackers",
     "control",

@@ -28,7 +28,7 @@ impl ParseError {
         }
     }
 
-    /// Returns this fault with the number of its line in a larger text.
+    /// Returns this error with the number of its line in a larger text.
     #[must_use]
     pub fn at_line(mut self, line: usize) -> Self {
         self.line = line;
@@ -36,7 +36,7 @@ impl ParseError {
     }
 }
 
-/// A failure of the tree itself; the cause is its source, not part of its text.
+/// A failure to use the tree. The cause is the error's source, and not part of its text.
 #[derive(Debug, Error)]
 pub enum ProcError {
     /// There is no `/proc/latency_tracker`.

@@ -11,9 +11,9 @@ pub struct Evidence {
     /// Kernel functions that prove a cause, with the same addresses as in the trace. Empty if the
     /// kernel hides them.
     pub functions: Vec<Function>,
-    /// The late tasks, as they were after their alerts, except tasks that had exited.
+    /// The late tasks, as they were after their alerts; tasks that had exited by then are left out.
     pub tasks: Vec<Task>,
-    /// Their cgroups and the ancestors of these, if they have or had a limit, or have been frozen.
+    /// The cgroups of these tasks, and all ancestors, that have or had a limit or have been frozen.
     /// If `/` is one of them, it has ancestors that are not visible, as in a container.
     pub cgroups: Vec<Cgroup>,
     /// The block devices. Older captures have none.
@@ -71,8 +71,8 @@ pub struct Cgroup {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<i32>,
     /// The readings of its counters, the earliest first. The first reading was taken before the
-    /// delays of all alerts, if possible: its `end` shows that. The last reading was taken when the
-    /// snapshot of the trace had been written.
+    /// delays of all alerts, if possible: its `end` shows whether it was. The last reading was
+    /// taken when the snapshot of the trace had been written.
     pub reads: Vec<Counters>,
 }
 
@@ -95,7 +95,6 @@ pub struct Counters {
     pub memory_max: Option<u64>,
     /// `cgroup.events`: whether it is frozen.
     pub frozen: Option<bool>,
-    /// `cgroup.stat.local`: how long it was frozen, us, by itself or by an ancestor, including a
-    /// freeze that lasts.
+    /// `cgroup.stat.local`: how long it was frozen, us, by itself or by an ancestor, including a freeze in progress.
     pub frozen_usec: Option<u64>,
 }

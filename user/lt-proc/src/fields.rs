@@ -73,8 +73,8 @@ impl Serialize for Value {
 }
 
 impl<'de> Deserialize<'de> for Value {
-    /// Reads the output of [`Value::serialize`]. A number was bare. Bare words become quoted, with
-    /// the same text.
+    /// Reads the output of [`Value::serialize`]. Numbers become bare. Strings become quoted, even
+    /// if the value was a bare word.
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Read;
         impl Visitor<'_> for Read {
@@ -137,10 +137,10 @@ impl Fields {
         self.get(key).and_then(Value::number)
     }
 
-    /// Returns all fields but some, to print. Durations have units, and the three fields of a task
-    /// (`waker_pid=`, `waker_tid=`, `waker_comm=`) become one word (`waker=bash/812`). Nothing is
-    /// assumed about unknown fields. Quotes are left out where they separate nothing, so fields
-    /// from JSON print the same.
+    /// Returns all fields except `without`, as text to print. Durations have units, and the three
+    /// fields of a task (`waker_pid=`, `waker_tid=`, `waker_comm=`) become one word
+    /// (`waker=bash/812`). Nothing is assumed about unknown fields. Quotes are left out where they
+    /// separate nothing, so fields from JSON print the same.
     #[must_use]
     pub fn phrase(&self, without: &[&str]) -> String {
         let mut words = Vec::new();
@@ -188,7 +188,7 @@ impl Fields {
 /// The field of [`Fields::is_at_least`].
 pub(crate) const SINCE: &str = "since";
 
-/// Formats a value to print, with quotes only if its end would be unclear without.
+/// Formats a value to print, with quotes only if its end would be unclear without them.
 fn plain(value: &Value) -> Cow<'_, str> {
     let text = value.text();
     let graphic = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';

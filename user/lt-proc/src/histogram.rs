@@ -89,8 +89,8 @@ impl Histogram {
         }
     }
 
-    /// Returns an upper bound of the quantile `ppm`, in parts per million: the end of its bucket,
-    /// ns. `None` if there are no delays.
+    /// Returns an upper bound of the quantile `ppm`, in parts per million: the longest delay of its bucket, ns. `None`
+    /// if there are no delays.
     #[must_use]
     pub fn quantile(&self, ppm: u64) -> Option<u64> {
         let count = u128::from(self.count());

@@ -9,7 +9,7 @@
 //! other count=0 sum=0 min=0 max=0 buckets=
 //! ```
 //!
-//! Each delay is in one line; together the lines are `NAME/histogram`. Values that differ in the kernel but print
+//! Each delay is counted in one line; the lines add up to `NAME/histogram`. Values that differ in the kernel but print
 //! alike, such as states of tasks, are one label here.
 
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct Labels {
     pub by: String,
     /// Number of values that can have counters of their own.
     pub max_labels: u64,
-    /// Whether all of them are taken: further values are counted in `other`.
+    /// Whether all labels are taken: further values are counted in `other`.
     pub full: bool,
     /// The values, in the order of their first delays.
     pub labels: Vec<Label>,

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! Parsers are strict where the format is promised and keep, in order, what a newer module adds.
-//! Every error names the line and the offending word. [`ProcRoot`] is the only part that opens files.
-//! Times are `CLOCK_MONOTONIC` nanoseconds, delays are nanoseconds.
+//! Every error names the line and the offending word. Only [`ProcRoot`] and [`Hwnoise`] open files. Times are
+//! `CLOCK_MONOTONIC` nanoseconds, delays are nanoseconds.
 //!
 //! # Examples
 //!

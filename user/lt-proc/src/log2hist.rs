@@ -97,7 +97,7 @@ impl fmt::Display for Log2Hist {
         let Some(most) = self.slots.iter().copied().max().filter(|&n| n > 0) else {
             return Ok(());
         };
-        // Above 2^33, the columns of bcc are wider, with fewer stars.
+        // From 2^33 on, the columns of bcc are wider, with fewer stars.
         let wide = self.slots.len() > 34;
         let (indent, label, number, stars) = if wide {
             (15, 29, 20, STARS / 2)

@@ -11,7 +11,7 @@
 //! bucket 320 352 1400 12
 //! ```
 //!
-//! A bucket has its lowest number of cycles, the lowest number above it, the number of its samples,
+//! A `bucket` line has the lowest number of cycles in the bucket, the lowest number above it, the number of samples,
 //! and the sum of each event over these samples.
 
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::ParseError;
 pub struct Measure {
     /// The cycles, and the requested events.
     pub counters: Vec<Counter>,
-    /// Probes that are not measured, for lack of memory.
+    /// Number of probes that are not measured, for lack of memory.
     pub unmeasured: u64,
     /// The probes in the order in which they were attached; `empty` is first.
     pub probes: Vec<MeasuredProbe>,
@@ -32,7 +32,7 @@ pub struct Measure {
 /// A counter of the processor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Counter {
-    /// `branch-misses`
+    /// Name of the event, such as `branch-misses`.
     pub name: String,
     /// Number of CPUs on which it is counted.
     pub cpus: u64,
@@ -43,7 +43,7 @@ pub struct Counter {
 /// The runs of a probe: those that started or ended an event, or all others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MeasuredProbe {
-    /// `wakeup`
+    /// Name of the tracker, such as `wakeup`.
     pub tracker: String,
     /// The tracepoint, or the function.
     pub hook: String,
@@ -62,7 +62,7 @@ pub struct MeasuredProbe {
 /// Distribution of one counter over the runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Taken {
-    /// `branch-misses`
+    /// Name of the counter, such as `branch-misses`.
     pub counter: String,
     /// Number of runs in which it counted; if 0, all values are 0.
     pub count: u64,
@@ -84,7 +84,7 @@ pub struct Taken {
     pub products: u64,
 }
 
-/// The largest value in sums of squares.
+/// The limit of each value in sums of squares and products.
 const SQUARED: u64 = (1 << 24) - 1;
 
 /// Runs of about equal duration.
@@ -251,8 +251,8 @@ impl MeasuredProbe {
         (both > 0.0).then(|| (common / both).clamp(-1.0, 1.0))
     }
 
-    /// Compares the slowest runs with the others by the number of times that an event occurred in them. The slowest
-    /// runs are those in buckets above the bucket of p99. `None` if there is none.
+    /// Compares how often an event occurred in the slowest runs and in the others. The slowest runs are those in
+    /// buckets above the bucket of p99. `None` if there are none.
     #[must_use]
     pub fn outliers(&self, event: &str) -> Option<Outliers> {
         let nth = self

@@ -8,7 +8,7 @@ use crate::alert::STACK;
 use crate::fields::SINCE;
 use crate::{Fields, ParseError};
 
-/// An event that has started and not ended.
+/// An event that has started, but not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Pending {
     /// All fields, in order.

@@ -122,8 +122,8 @@ impl Profile {
         self.end.saturating_sub(self.begin)
     }
 
-    /// Returns the difference to `earlier`, a reading of the same profile. `None` if the two start
-    /// at different times, because of a reset.
+    /// Returns the counts since `earlier`, a reading of the same profile. `None` if the two cannot be compared, as
+    /// after a reset.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         let same = self.begin == earlier.begin && self.end >= earlier.end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The files of the tree and their contents. No other part of this crate opens files.
+//! The files of the tree and their contents. Only `hwnoise` is opened elsewhere, in its own module.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -110,11 +110,12 @@ impl Stats {
             .map(|(_, text)| *text)
     }
 
-    /// Returns how many operations were lost because the pool was full, or too many events of their
-    /// key were live.
+    /// Returns how many operations were not tracked for lack of room: in the pool, for their key,
+    /// for the return of their function (`missed`), or on their CPU (`unserved`).
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.count("full").saturating_add(self.count("crowded"))
+        let counts = ["full", "crowded", "missed", "unserved"].map(|key| self.count(key));
+        counts.into_iter().fold(0, u64::saturating_add)
     }
 
     /// Returns all counters, in order.
@@ -176,6 +177,7 @@ mod tests {
         let lost = |text| Stats::parse(text).unwrap().lost();
         assert_eq!(lost("attempts 9\nfull 2\nfiltered 3\n"), 2);
         assert_eq!(lost("attempts 9\nfull 2\ncrowded 4\n"), 6);
+        assert_eq!(lost("attempts 9\nfull 2\nmissed 8\nunserved 16\n"), 26);
     }
 
     #[test]

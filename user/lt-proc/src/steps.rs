@@ -75,7 +75,7 @@ impl StepTime {
         u128::from(self.count) * u128::from(self.mean)
     }
 
-    /// Describes the events of that time.
+    /// Returns a phrase for what happens during such a step.
     #[must_use]
     pub fn meanwhile(&self) -> String {
         let words = match self.step.as_str() {

@@ -14,10 +14,10 @@ pub enum UserStack {
     Addresses {
         /// The next instruction, then return addresses.
         addresses: Vec<u64>,
-        /// Where they end.
+        /// Where the addresses end.
         end: UserEnd,
     },
-    /// There is one, which this reader may not see.
+    /// The task had a stack, but this reader may not see it.
     Hidden,
     /// The alert was raised by another task, or by an interrupt.
     Elsewhere,
@@ -30,13 +30,13 @@ pub enum UserStack {
 pub enum UserEnd {
     /// At the outermost function.
     Outermost,
-    /// At a frame pointer that cannot be one.
+    /// At an invalid frame pointer.
     Broken,
     /// At memory that was not present.
     Unreadable,
     /// At the maximum number of addresses.
     Depth,
-    /// At once: frame pointers of such programs are not known.
+    /// At once: the module cannot follow the frame pointers of such programs.
     Unsupported,
     /// A word of a newer module.
     Other(String),
@@ -58,7 +58,7 @@ impl From<&str> for UserEnd {
 /// What a reader of the alert found about the addresses of `ustack`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserNames {
-    /// One for each address, in the same order.
+    /// A frame for each address, in the same order.
     pub frames: Vec<UserFrame>,
     /// Why names are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,8 @@ impl Alert {
         })
     }
 
-    /// Returns a copy for those who may not see addresses in user space: as the kernel shows it to them.
+    /// Returns a copy without user-space addresses, as the kernel shows the alert to unprivileged
+    /// readers.
     #[must_use]
     pub fn without_user_addresses(&self) -> Self {
         let mut alert = self.clone();

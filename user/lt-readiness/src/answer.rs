@@ -89,7 +89,7 @@ impl Row {
     }
 }
 
-/// Returns the first of many items, and the number of others.
+/// Returns the first few items as text, and the number of the others.
 pub(super) fn some(all: &[String]) -> String {
     const SHOWN: usize = 4;
     let shown = all

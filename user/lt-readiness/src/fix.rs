@@ -17,7 +17,8 @@ pub(super) enum Fix {
     Boot(Words),
 }
 
-/// Parameters of the kernel's command line, by name. A parameter without a value is to be removed.
+/// Parameters of the kernel's command line, by name. A name without a value is a parameter to
+/// remove.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Words(BTreeMap<String, Option<String>>);
 

@@ -52,9 +52,9 @@ pub(super) const ROWS: &[Row] = &[
 /// An interrupt that the CPUs handle.
 struct Line {
     shown: String,
-    /// The file that moves it.
+    /// The file that sets its affinity.
     file: String,
-    /// Whether root can move it. The file of a managed interrupt cannot be written.
+    /// Whether root can move it: the file of a managed interrupt cannot be written.
     movable: bool,
 }
 
@@ -64,8 +64,8 @@ struct Lines {
     here: Vec<Line>,
     /// Number of interrupts on other CPUs.
     others: usize,
-    /// Interrupts that were moved away, but move only at their next occurrence: many interrupt
-    /// controller drivers reprogram a line only then.
+    /// Interrupts that were moved away, which takes effect only at their next occurrence: many
+    /// interrupt controller drivers reprogram a line only then.
     moving: Vec<String>,
 }
 
@@ -235,7 +235,7 @@ fn highest(root: &Root, target: &Target) -> Found {
         return Ok(ok("only the kernel's tasks at 99"));
     }
     let lower = |task: &Task| {
-        // chrt changes the policy, too, unless it is given.
+        // Without a policy, chrt would change that, too.
         let policy = if task.scheduling().starts_with("RR") {
             "-r"
         } else {

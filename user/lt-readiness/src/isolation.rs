@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn shielded(root: &Root, target: &Target) -> Found {
-    // Fails if the kernel's file is missing, but not if cgroups are.
+    // Fails if the kernel has no such file, but not if there are no cgroups.
     root.cpus(&format!("{CPU}/isolated"))?;
     let open = target.cpus.without(&isolated(root));
     if open.is_empty() {
@@ -247,7 +247,7 @@ fn tick(root: &Root, target: &Target) -> Found {
 }
 
 fn rcu(root: &Root, target: &Target) -> Found {
-    // nohz_full= implies it.
+    // nohz_full= implies rcu_nocbs=.
     let full = root.cpus(&format!("{CPU}/nohz_full")).unwrap_or_default();
     let last = last_possible(root, target);
     let listed = root

@@ -224,7 +224,7 @@ fn tracing(root: &Root, _: &Target) -> Found {
         found.push(format!("our own instances: {}", some(&ours)));
         fix.push("latency-tracker stop --all".to_string());
     }
-    // tracefs does not show its events.
+    // tracefs shows neither LTTng nor perf.
     found.extend(programs::tracers(root)?);
     match found.is_empty() {
         true => Ok(ok("none")),

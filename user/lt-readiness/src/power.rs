@@ -94,7 +94,8 @@ fn idle(root: &Root, target: &Target) -> Found {
         let directory = format!("{CPU}/cpu{cpu}");
         let limit = root.text(&format!("{directory}/power/pm_qos_resume_latency_us"));
         let limit = match limit.as_deref() {
-            // `n/a` means no latency at all, and 0 no limit at all (pm_qos_resume_latency_us_show).
+            // `n/a` means that no latency is allowed, and 0 that there is no limit
+            // (pm_qos_resume_latency_us_show).
             Ok("n/a") => Some(0),
             Ok("0") | Err(_) => None,
             Ok(limit) => limit.parse().ok(),

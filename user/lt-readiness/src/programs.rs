@@ -33,7 +33,7 @@ pub(super) fn tracing(root: &Root, _: &Target) -> Found {
     let pids = root.names("/proc")?;
     let mut found = Vec::new();
     for pid in pids.iter().filter_map(|pid| pid.parse::<u32>().ok()) {
-        // It may end meanwhile.
+        // The process may exit meanwhile.
         let files = root
             .names(&format!("/proc/{pid}/fdinfo"))
             .unwrap_or_default();
@@ -68,7 +68,7 @@ pub(super) fn tracers(root: &Root) -> Result<Vec<String>, Missing> {
         .iter()
         .filter_map(|pid| pid.parse::<u32>().ok())
     {
-        // It may end meanwhile.
+        // The process may exit meanwhile.
         let directory = format!("/proc/{pid}/fd");
         let files = root.names(&directory).unwrap_or_default();
         let links = files

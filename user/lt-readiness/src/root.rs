@@ -17,7 +17,7 @@ use super::cpus::Cpus;
 #[derive(Debug)]
 pub struct Root(PathBuf);
 
-/// An unreadable file, with the reason.
+/// A fact that is not available, with the reason: usually an unreadable file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing(String);
 
@@ -54,8 +54,8 @@ impl Root {
         self.at(path).exists()
     }
 
-    /// Whether root may write the file, according to its mode. The kernel gives files that it does
-    /// not let root change no write permission. Nothing here writes.
+    /// Whether root may write the file, according to its mode: the kernel clears the write
+    /// permission of files that even root cannot change. Writes nothing.
     pub(super) fn is_for_writing(&self, path: &str) -> bool {
         let metadata = self.at(path).metadata();
         metadata.is_ok_and(|metadata| !metadata.permissions().readonly())
@@ -75,8 +75,8 @@ impl Root {
         word.parse().map_err(bad)
     }
 
-    /// Reads a file with a list of CPUs. The kernel prints `(null)` for some sets that it does not
-    /// have.
+    /// Reads a file with a list of CPUs. The kernel prints `(null)` for a set that it has not
+    /// allocated.
     pub fn cpus(&self, path: &str) -> Result<Cpus, Missing> {
         match self.text(path)?.as_str() {
             "(null)" => Ok(Cpus::default()),
@@ -134,7 +134,7 @@ impl Root {
     }
 
     /// Returns a parameter of the kernel's command line: `None` if it is missing, else its last
-    /// value, which may be empty. `-` and `_` are the same in names.
+    /// value, which may be empty. `-` and `_` in names are equivalent.
     pub(super) fn parameter(&self, name: &str) -> Result<Option<String>, Missing> {
         let line = self.text("/proc/cmdline")?;
         let words = line.split_whitespace().take_while(|word| *word != "--");
@@ -145,7 +145,7 @@ impl Root {
             .map(|(_, value)| value.trim_matches('"').to_string()))
     }
 
-    /// Returns the options among these that the kernel was built with (`=y`).
+    /// Returns the options in `options` that the kernel was built with (`=y`).
     pub(super) fn built_with(&self, options: &[&str]) -> Result<Vec<String>, Missing> {
         let release = self.text("/proc/sys/kernel/osrelease")?;
         let config = self.text(&format!("/boot/config-{release}"))?;

@@ -52,7 +52,8 @@ pub(super) fn json(target: &Target, answers: &Answers) -> Result<()> {
     Ok(())
 }
 
-/// Prints the commands without duplicates. Changes that need a boot come last, as one command.
+/// Prints the commands without duplicates. Changes that need a reboot come last, as one
+/// command.
 pub(super) fn fixes(target: &Target, answers: &Answers) -> Result<()> {
     let mut printed: Vec<String> = Vec::new();
     let mut words = Words::default();

@@ -59,7 +59,7 @@ fn every_row_has_a_case_of_each_kind() {
         "highest priority",
         "policy",
     ];
-    // The kernel answers this row itself, by clock_getres: see below.
+    // The kernel answers this row itself, through clock_getres: see below.
     let rows = groups();
     let rows = rows.iter().flat_map(|(_, rows)| rows.iter());
     let cases = cases();

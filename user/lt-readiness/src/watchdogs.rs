@@ -70,7 +70,7 @@ fn nmi(root: &Root, target: &Target) -> Found {
 }
 
 fn hung(root: &Root, target: &Target) -> Found {
-    /// An interval that is rare enough, s.
+    /// The shortest interval that does no harm, s.
     const SELDOM: u64 = 600;
     let timeout: u64 = root.value(&format!("{KERNEL}/hung_task_timeout_secs"))?;
     if timeout == 0 {

@@ -21,7 +21,7 @@ pub(super) struct Window {
     pub(super) steal: Result<u64, Missing>,
     /// Minor and major page faults of the process.
     pub(super) faults: Result<(u64, u64), Missing>,
-    /// How often a real-time thread of the process was preempted.
+    /// How often real-time threads of the process were preempted.
     pub(super) preempted: Result<u64, Missing>,
 }
 

@@ -122,7 +122,7 @@ impl Marks {
     }
 }
 
-/// Work that ends when this is dropped.
+/// Work in progress. Dropping it marks the end.
 #[derive(Debug)]
 #[must_use = "the work is done at once"]
 pub struct Work<'a> {

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the exit status, or none if the arguments do not match [`USAGE`].
+/// Returns the exit status; `None` if the arguments do not match [`USAGE`].
 fn run() -> io::Result<Option<ExitCode>> {
     let mut words: Vec<_> = env::args_os().skip(1).collect();
     if words.iter().any(|word| word == "--help") {

@@ -90,7 +90,7 @@ pub(crate) struct Pairing {
     pub(crate) requeued: u64,
     pub(crate) merged: u64,
     pub(crate) partial: u64,
-    /// Number of ends that matched two requests.
+    /// Number of ends that matched more than one request.
     pub(crate) ambiguous: u64,
 }
 

@@ -8,9 +8,9 @@
 //! 2. The profile is the histogram of the delays in the alerts, count for count.
 //! 3. The profile matches the trace. Their clocks are read some hundred instructions apart, and the text of a trace has
 //!    microseconds: a delay this close to the bound of a row may be on either side of it. An interrupt may come between
-//!    the two reads, so that one delay in a hundred, or one of a few, may be in any row.
+//!    the two reads, so that 1 + N/100 of N delays may be in any row.
 //!
-//! It covers the system calls of a task and its descendants, and the block requests of a disk.
+//! The profile covers the system calls of a task and its descendants, or the block requests of a disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -25,7 +25,7 @@ type Recent<'a> = BTreeMap<u32, &'a Line<'a>>;
 
 /// Finds all events that started and ended between the marks, and the marks.
 ///
-/// An end without an open event is ignored: the trace may have started in the middle of it.
+/// An end without an open event is ignored: the trace may have started in the middle of the operation.
 pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     let (lines, marks) = lines::read(text, |event| rule.has(event))?;
     let mut pairing = Pairing::default();

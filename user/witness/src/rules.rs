@@ -14,9 +14,8 @@
 //! - `key` identifies one of several open operations; start, end and drop name the same fields. `said` is compared with
 //!   the alert, as text.
 //! - A field is `NAME:SOURCE`, where NAME is the name of the *alert's* field. SOURCE is its place in the trace: `xyz=`
-//!   the
-//!   word after the last `xyz=`; `#2` the word with that number, from 0; `xyz=..` or `#2..` everything to the end of
-//!   the line; `@tid`, `@cpu`, `@context` from the head of the line. Commas, colons and brackets around a word are
+//!   the word after the last `xyz=`; `#2` the word with that number, from 0; `xyz=..` or `#2..` everything to the end
+//!   of the line; `@tid`, `@cpu`, `@context` from the head of the line. Commas, colons and brackets around a word are
 //!   dropped, and so are leading zeros of a CPU number. An `0x` before a source means that the alert has one where the
 //!   trace has none. `tid` alone is `tid:@tid`; likewise `cpu` and `context`.
 //! - `EVENT.SOURCE` takes the field from the latest EVENT of the same task, which is used up: a

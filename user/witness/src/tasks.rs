@@ -44,7 +44,7 @@ impl Wait {
 #[derive(Debug, Clone, Default)]
 struct Open {
     start: u64,
-    /// The CPU.
+    /// The CPU that the task left; set only for [`Wait::Offcpu`].
     cpu: u32,
     /// Fields that the alert must contain about its start.
     said: String,

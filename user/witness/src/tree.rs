@@ -36,7 +36,7 @@ const CLOSE: u64 = 3_000;
 /// Resolution of the times of the trace, ns.
 const MICROSECOND: u64 = 1_000;
 
-/// Compares. `kthreads` has the thread ids of the kernel threads that existed before the trace.
+/// Compares a trace with the alerts. `kthreads` has the thread ids of the kernel threads that existed before the trace.
 pub(crate) fn check(trace: &str, alerts: &str, kthreads: &str, limits: &Limits) -> Result<Verdict> {
     let kthreads: Result<BTreeSet<u32>, _> = kthreads.split_whitespace().map(str::parse).collect();
     let kthreads = kthreads.context("thread ids")?;

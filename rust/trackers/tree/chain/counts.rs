@@ -33,12 +33,12 @@ impl Origin {
 pub(crate) enum State {
     /// The task was woken, and has not been switched in.
     Waking = 0,
-    /// The task runs, or is preempted.
+    /// The task runs, or is preempted or throttled.
     Running = 1,
     /// The task waits for a lock, or sleeps in the middle of its work. Only in copies: see
     /// notes.rs.
     Waiting = 2,
-    /// The work that the task has begun is not done.
+    /// The work that the task has started is not done.
     Working = 3,
     /// No task: a work item that no worker has started yet, or a call on another CPU.
     Queued = 4,
@@ -90,7 +90,7 @@ impl Counts {
         (self.field::<0, 8>() as usize).min(PLACES)
     }
 
-    /// Returns the first free place, at least one, if this many are free.
+    /// Returns the first free place, if at least `places` are free.
     #[inline(always)]
     pub(super) fn free_place(self, places: usize) -> Option<usize> {
         let used = self.field::<0, 8>() as usize;
@@ -108,17 +108,18 @@ impl Counts {
         self.field::<8, 16>()
     }
 
-    /// Returns how often the task of this chain was preempted, at most 65535.
+    /// Returns the number of times that the task of this chain was preempted, at most 65535.
     pub(crate) fn preempted(self) -> u64 {
         self.field::<24, 16>()
     }
 
-    /// Returns how often another cause came while the wakeup was in flight, at most 255.
+    /// Returns the number of further causes that came while the wakeup was in flight, at most
+    /// 255.
     pub(crate) fn merged(self) -> u64 {
         self.field::<40, 8>()
     }
 
-    /// The state of the task.
+    /// Returns the state of the task.
     pub(crate) fn state(self) -> State {
         match self.field::<48, 4>() {
             1 => State::Running,
@@ -141,7 +142,7 @@ impl Counts {
         self.field::<56, 4>() & TARGET != 0
     }
 
-    /// Whether the target has begun a work, which has a chain of its own.
+    /// Whether the target has started a unit of work, which has a chain of its own.
     pub(crate) fn has_begun(self) -> bool {
         self.field::<56, 4>() & BEGUN != 0
     }
@@ -182,7 +183,8 @@ impl Counts {
         self.set::<48, 4>(state as u64);
     }
 
-    /// Notes that the task was woken, perhaps in vain, after it had left its CPU this often.
+    /// Notes that the task was woken, perhaps while awake, after it had left its CPU `leaves`
+    /// times.
     pub(crate) fn set_doubt(&mut self, leaves: u64) {
         self.set_state(State::Doubted);
         let others = self.field::<56, 4>() & !ODD;
@@ -195,7 +197,8 @@ impl Counts {
         self.set::<56, 4>(self.field::<56, 4>() & !ODD);
     }
 
-    /// Whether a task that was woken in doubt has left its CPU since, at most once.
+    /// Whether a task that was woken in doubt has left its CPU since; it can have left at most
+    /// once.
     pub(crate) fn has_left(self, leaves: u64) -> bool {
         (self.field::<56, 4>() & ODD != 0) != (leaves & 1 != 0)
     }

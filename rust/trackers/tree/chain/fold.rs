@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Repeated preemptions of one task, as one step.
+//! Folds repeated preemptions of one task into one step.
 //!
 //! ```text
 //!   switch A   preempted X   switch A   preempted Y   switch A        A runs 9, X 1, A 7, Y 2
@@ -9,13 +9,12 @@
 //!            16              3
 //! ```
 //!
-//! On PREEMPT_RT each tick preempts a task of normal priority, and each time takes at least two
-//! places. So if a chain has no room, the running times of the task are added into one, and so are
-//! the times of its preemptions. The step keeps the thread that preempted the task for longest, and
-//! the number of preemptions: it shows the sum of what happened, and not the order. Nothing else is
-//! lost.
+//! On PREEMPT_RT each tick preempts a task of normal priority, and each preemption takes at least
+//! two places. So if a chain has no room, the running times of the task are added up, and so are
+//! the times of its preemptions. The step keeps the number of preemptions, and the thread that
+//! preempted the task for longest. Only their order and the other threads are lost.
 //!
-//! The subject of such a step:
+//! The subject of a folded step:
 //!
 //! ```text
 //!   63         48 47      32 31      22 21      0
@@ -77,7 +76,7 @@ impl Preempted {
     }
 }
 
-/// Returns a time in 16 bits: a longer time never has a smaller number.
+/// Returns an approximation of a time, in 16 bits. A longer time never has a smaller number.
 fn rough(time: u64) -> u16 {
     let bits = u64::BITS - time.leading_zeros();
     let more = bits.saturating_sub(DIGITS + 1);
@@ -150,7 +149,7 @@ fn parts_of_both<W: Words + ?Sized>(
     }
 }
 
-/// Folds the two preemptions that follow a switch at this place, if they do. Returns the number of
+/// Folds two preemptions into one if they follow a switch at this place. Returns the number of
 /// places then in use.
 fn fold_at<W: Words + ?Sized>(chain: &mut W, at: usize, used: usize) -> Option<usize> {
     let runs = whole(chain, at, used, Kind::Switch)?;

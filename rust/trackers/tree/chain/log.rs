@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The use of a CPU, as sums that a wait for this CPU can be divided by: how long each interrupt,
-//! softirq or task had it.
+//! A log of the use of a CPU: how long each interrupt, softirq or task had it, in sums among which
+//! a wait for the CPU is divided.
 //!
 //! ```text
 //!   runs      | A    | B | A | B | C  | A   |
@@ -14,18 +14,19 @@
 //! this sort took is known, and the log only divides it.
 //!
 //! When a wait begins, the next slice that ends begins a new segment. Within a segment, the slices
-//! of one rival become one sum. So no wait begins in the middle of a segment, except within its
-//! first slice. Going back from the latest sum, a wait takes the whole of each sum, until its part
-//! is used up, which happens in the first sum of its segment. Several waits share the segments, and
-//! none has a table of its own. If there are more sums than the log holds, the oldest are
-//! overwritten: then a part of the wait remains that belongs to no rival.
+//! of one rival become one sum, if that is among the latest [`SEARCHED`]. So no wait begins in the
+//! middle of a segment, except within its first slice. Going back from the latest sum, a wait takes
+//! the whole of each sum, until its part is used up, which happens in the first sum of its segment.
+//! Several waits share the segments, and none has a table of its own. If there are more sums than
+//! the log holds, the oldest are overwritten: then a part of the wait remains that belongs to no
+//! rival.
 //!
 //! A wait may begin on another CPU, which announces it a moment after it has read the clock. A
 //! slice that ends meanwhile is added to a sum of the last segment. This sum is the last to end
 //! there, so its end shows which sums ended before the wait, and nothing is taken from those.
 //!
-//! All of it belongs to one CPU; a log is not changed and read at the same time. Relaxed
-//! everywhere: the number of waits orders nothing else in memory.
+//! A log belongs to one CPU, and is not changed and read at the same time. Relaxed everywhere: the
+//! number of waits orders nothing else in memory.
 
 use crate::sys::atomic::{Atomic, Relaxed};
 
@@ -42,7 +43,8 @@ const TIME: usize = 3;
 const END: usize = 4;
 const SUM: usize = 5;
 
-/// The sums of a log, separately, since they are too large for the stack. All may be 0 at first.
+/// The sums of a log, separately, since they are too large for the stack. All words may be 0 at
+/// first.
 pub(crate) type Sums = [[Atomic<u64>; SUM]; LOG];
 
 #[inline(always)]
@@ -52,7 +54,7 @@ fn sum(sums: &Sums, nth: u64) -> &[Atomic<u64>; SUM] {
 
 /// The log of one sort of rivals on a CPU. See the head of this file.
 pub(crate) struct Log {
-    /// Number of waits that had begun when the latest segment did.
+    /// Number of waits that had begun when the latest segment was started.
     waits: Atomic<u64>,
     /// Position of the latest segment, and of the next sum; both count all sums ever made.
     first: Atomic<u64>,

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Notes on a chain, which have not become steps of it yet.
+//! Notes on a chain that have not become steps yet.
 //!
 //! ```text
-//!   slept    the task has gone to sleep in the middle of its work,    its own CPU
-//!            or has left its system call and runs on (State::Leaving)
-//!   waker    by which task: its thread id and its name, or 0          its waker's CPU
-//!   woken    it was woken from that                                   its waker's CPU
+//!   slept    when the task went to sleep in the middle of its work,   its own CPU
+//!            or left its system call and ran on (State::Leaving)
+//!   waker    by which task: thread id and name, or 0                  its waker's CPU
+//!   woken    when it was woken from that sleep                        its waker's CPU
 //!   merged   how often it was woken while it was awake                its wakers' CPUs, an interrupt's
 //! ```
 //!
 //! The chain itself belongs to the CPU of the task. Wakers come from other CPUs, perhaps before
-//! this CPU has finished the switch to another task. So neither changes the chain: each has words
-//! of its own. The task's CPU makes steps of these words when it switches to the task again, and so
-//! does any reader of a copy. A word holds the time and place of a step, relative to the last step;
-//! the subject of both is the task. The words of the waker are written before `woken`. A copy made
-//! meanwhile may have `woken` and lack the waker, or a part of its name.
+//! this CPU has finished the switch to another task. So neither side changes the chain: each has
+//! words of its own. The task's CPU makes steps of these words when it switches to the task again,
+//! and so does any reader of a copy. A word holds the time and place of a step, relative to the
+//! last step; the subject of both is the task. The words of the waker are written before `woken`. A
+//! copy made meanwhile may have `woken` and lack the waker, or a part of its name.
 
 use super::{of_tag, step::woken_by, tag_of, Counts, Kind, State, Step, Words, LONGEST};
 
@@ -51,8 +51,8 @@ pub(crate) fn state(counts: Counts, notes: &[u64; NOTES]) -> State {
     }
 }
 
-/// Makes steps of the notes, for a chain whose task is `subject`. Also adds the noted numbers to
-/// the chain's, and clears the notes.
+/// Makes steps of the notes, for a chain whose task is `subject`. Also adds the noted number of
+/// wakings to the chain's count, and clears the notes.
 pub(crate) fn settle(chain: &mut impl Words, notes: &mut [u64; NOTES], subject: u64) {
     let (last, state) = (chain.last(), state(chain.counts(), notes));
     let [_, waker, low, high, ..] = *notes;

@@ -113,8 +113,8 @@ pub(crate) fn cookie<'a>(steps: &[u64], room: &'a mut [u8; COOKIE_MAX]) -> &'a [
 /// Number of words in the first part of [`split`].
 pub(crate) const SPLIT: usize = FIRST_STEP - MORE;
 
-/// Returns the part of a chain that goes into an alert: all but the time of its end, with a number
-/// for how it ended; and the words of its steps.
+/// Returns the parts of a chain that go into an alert: all words before the steps except the time
+/// of the last step, with a number for how the chain ended; and the words of its steps.
 pub(crate) fn split(chain: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
     let mut head: [u64; SPLIT] = core::array::from_fn(|at| chain[MORE + at]);
     let mut counts = chain.counts();

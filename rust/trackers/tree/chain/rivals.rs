@@ -7,10 +7,11 @@
 //!                                                               1, 2     3        of 1, 2, 3
 //! ```
 //!
-//! The rivals are found in a table with room for a few. If a new one does not fit, the smallest makes room, and its
-//! time belongs to no rival from then on. This time could all be due to one rival, perhaps an unnamed one. So a rival
-//! is named only if its time is at least this time plus the time of the largest unnamed rival. Then it is certainly
-//! among the top three.
+//! The rivals are summed up in a table with room for a few. If a new rival does not fit, either it
+//! or the smallest entry is dropped, whichever is smaller, and the time of the dropped rival
+//! belongs to no rival from then on. This time could all be due to one rival, perhaps an unnamed
+//! one. So a rival is named only if its time is at least this time plus the time of the largest
+//! unnamed rival. Then it is certainly among the top three.
 //!
 //! Times are exact, in nanoseconds.
 
@@ -21,7 +22,7 @@ use super::{log::Who, place_of_name, wait::MASK, Kind, KIND_AT};
 pub(crate) enum Sort {
     /// A device interrupt: its handler, or its thread.
     Irq = 1,
-    /// A local interrupt, by its position in the list of them.
+    /// A local interrupt, by its position in the list of local interrupts.
     Vector = 2,
     /// A softirq, by its number, wherever it ran.
     Softirq = 3,

@@ -5,8 +5,7 @@
 
 use super::{tag_of, Counts, Step, Words, FIRST_STEP, LAST, LONGEST, MORE};
 
-/// The places of steps, filled one after another. A chain in memory is unchanged until
-/// [`Row::end`].
+/// The places of steps, filled one after another. The chain does not count them until [`Row::end`].
 pub(crate) struct Row<'a, W> {
     pub(super) chain: &'a mut W,
     /// The first place, and the next one, which is free.
@@ -20,7 +19,8 @@ pub(crate) struct Row<'a, W> {
 }
 
 impl<W: Words> Row<'_, W> {
-    /// Appends a step, taken at `now`. If this clock is behind the last step's, its time is 0.
+    /// Appends a step, taken at `now`. If `now` is before the last step, the time of the new step
+    /// is 0.
     #[inline(always)]
     pub(crate) fn step(&mut self, now: u64, step: Step) {
         let now = now.max(self.last);
@@ -68,8 +68,8 @@ impl<W: Words> Row<'_, W> {
     }
 }
 
-/// Returns the time to store for a step that takes longer than [`LONGEST`]. A cold call, as
-/// otherwise each step would compute both times.
+/// Returns the time to store for a step that takes longer than [`LONGEST`]. A cold call: inlined,
+/// it would make each step compute both times.
 #[cold]
 #[inline(never)]
 fn cut() -> u64 {

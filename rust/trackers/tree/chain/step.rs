@@ -9,7 +9,7 @@ use super::KIND_AT;
 pub(crate) enum Kind {
     /// A handler of a device interrupt is called; the subject is its line.
     Irq = 1,
-    /// A local interrupt; the subject is the position in the list of them.
+    /// A local interrupt; the subject is its position in the list of local interrupts.
     Vector = 2,
     /// A high-resolution timer was due; the subject is its function.
     Due = 3,
@@ -25,17 +25,18 @@ pub(crate) enum Kind {
     Switch = 8,
     /// The task is switched out though it is runnable; the subject is the task that runs instead.
     Preempted = 9,
-    /// The task waits for a lock of PREEMPT_RT.
+    /// The task waits for a spinlock, which sleeps on PREEMPT_RT.
     Lock = 10,
-    /// The task waits for something other than the next event.
+    /// The task sleeps in the middle of its work, for something other than its next event.
     Sleep = 11,
     /// The task returns to user space.
     User = 12,
-    /// The task waits for the next event.
+    /// The target waits for its next event.
     Block = 13,
-    /// The task begins a work; the subject is a [`begin`]. The cookie takes the places of names.
+    /// The task begins a unit of work; the subject is a [`begin`]. The cookie takes the places of
+    /// names.
     Begin = 14,
-    /// A task has done the work.
+    /// A task reports that the work is done.
     Done = 15,
     /// A work item is queued; the subject is its function.
     Queue = 16,
@@ -43,7 +44,7 @@ pub(crate) enum Kind {
     Work = 17,
     /// A timer of the timer wheel was due; the subject is its function.
     Wheel = 18,
-    /// A function is to be called on another CPU.
+    /// A call of a function on another CPU is requested; the subject is the function.
     Call = 19,
     /// The function is called on that CPU.
     Called = 20,
@@ -52,7 +53,8 @@ pub(crate) enum Kind {
     /// The task sleeps as in [`Kind::Sleep`], after it has requested reads of its own since its
     /// switch-in.
     Reads = 22,
-    /// Not a step: the rivals that had the CPU in that time, see rivals.rs.
+    /// Not a step: the rivals that had the CPU in the wait that the preceding step ended, see
+    /// rivals.rs.
     Rivals = 28,
     /// Not a step: the CPU's activity in the wait that the preceding step ended, see wait.rs.
     Parts = 29,
@@ -113,8 +115,8 @@ pub(crate) fn waker_of(subject: u64) -> u32 {
     (subject >> 32) as u32
 }
 
-/// Returns the task that begins a work as the subject of that step: its thread id, and the number
-/// of bytes of the cookie.
+/// Returns the task that begins a unit of work as the subject of that step: its thread id, and the
+/// number of bytes of the cookie.
 pub(crate) fn begin(tid: u32, len: usize) -> u64 {
     (len as u64) << 32 | u64::from(tid)
 }

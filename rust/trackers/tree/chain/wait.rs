@@ -5,7 +5,7 @@
 //! ```text
 //!   interrupts     ___##_______#________     begin, end: one addition each to a word
 //!   softirqs       _____####_##_#_______     in the time that no interrupt took
-//!   nothing        ##________________###     in what is left of that
+//!   idle           ##________________###     in what is left of that
 //!   other tasks      the rest                |
 //!        waking: all of them, noted ^        ^ switch: all of them, minus what was noted
 //! ```

@@ -50,8 +50,8 @@ pub(crate) trait Words: Look {
         row.begin();
     }
 
-    /// Starts a chain of the step `first`, the steps of another chain, which began at `begin`, that
-    /// were not taken before `first`, and the step `last`.
+    /// Starts a chain with three parts: the step `first`; the steps of another chain, which began
+    /// at `begin`, except those taken before `first`; and the step `last`.
     #[inline(always)]
     fn begin_around(
         &mut self,
@@ -66,8 +66,8 @@ pub(crate) trait Words: Look {
         let (used, gap) = (counts.places(), begin.wrapping_sub(first.0));
         // Usually all of it: nothing was left out, or taken before.
         let is_whole = counts.more() == 0 && chain.get(MORE) == 0 && begin >= first.0;
-        // The time of its first step does not reach the bits above it. (Only a time of centuries could reach them and
-        // leave them unchanged.)
+        // Checks that the time of its first step does not reach the bits above it. (Only a time of
+        // centuries could reach them and leave them unchanged.)
         let tag_after = tag.wrapping_add(gap);
         let fits = used != 0 && used + 2 <= PLACES && tag ^ tag_after <= LONGEST;
         if !is_whole || !fits {
@@ -157,7 +157,8 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Appends a step, taken at `now`. If this clock is behind the last step's, its time is 0.
+    /// Appends a step, taken at `now`. If `now` is before the last step, the time of the new step
+    /// is 0.
     #[inline]
     fn push(&mut self, now: u64, step: Step) {
         self.push_and(now, step, |_| ());
@@ -196,7 +197,8 @@ pub(crate) trait Words: Look {
         self.set_counts(counts);
     }
 
-    /// Appends a step with a cookie of at most [`COOKIE_MAX`](super::COOKIE_MAX) bytes. See [`Words::push`].
+    /// Appends a step with a cookie of at most [`COOKIE_MAX`](super::COOKIE_MAX) bytes. See
+    /// [`Words::push`].
     fn push_cookie(&mut self, now: u64, step: Step, cookie: &[u8]) {
         let parts = cookie.chunks(NAME_BYTES);
         let (at, _) = self.room(1 + parts.len());
@@ -232,10 +234,11 @@ pub(crate) trait Words: Look {
     ) {
         let since = self.last();
         let wait = now.saturating_sub(since);
-        // A task that was moved to another CPU unnoticed has waited for several.
+        // If the noted CPU is another one, a move was missed: the task has waited for several CPUs.
         let noted = self.take_wait().filter(|noted| noted.cpu == step.cpu);
         let parts = noted.and_then(|noted| noted.spent.until(spent, wait));
-        // A task that was moved has waited for other CPUs, too.
+        // The rivals of a task that was moved while it waited are not known: it waited for other
+        // CPUs, too.
         let mut of_rivals = match (noted, parts) {
             (Some(noted), Some(_)) if !noted.was_queued => rivals(since, noted.spent),
             _ => Rivals::default(),

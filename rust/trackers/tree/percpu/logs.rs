@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The rivals that had a CPU, for the waits for it: kept by an instance with `interference=1`.
+//! The rivals that had a CPU while tasks waited for it. Kept by an instance with `interference=1`.
 //!
 //! ```text
-//!   sort        who                                its time is that of the word
+//!   sort        rivals                             word with its time
 //!   interrupts  lines, local interrupts, NMIs      irq
 //!               threads of interrupts
 //!   softirqs    their vectors                      softirq
 //!   tasks       all others                         neither, and not idle
 //! ```
 //!
-//! At each change the slice of the rival that had the CPU ends. It is added to the log of its sort
-//! (chain/log.rs), and the words of the CPU change (spent.rs). So the slices of a sort add up to
-//! its word, except for NMIs, which have a sum of their own until the next change.
+//! At each change of rival, the slice of the rival that had the CPU ends. It is added to the log of
+//! its sort (chain/log.rs), and the words of the CPU change (spent.rs). So the slices of a sort add
+//! up to its word, except for NMIs, which have a sum of their own until the next change.
 //!
 //! An interrupt within another one has its own slices, and so does a handler that another handler
-//! or a local interrupt has called. Softirqs in threads, and threads of interrupts, count as
-//! softirqs and interrupts wherever the kernel runs them; such a thread counts as an interrupt
-//! outside a softirq.
+//! or a local interrupt has called. Softirqs in threads count as softirqs. The thread of an
+//! interrupt counts as an interrupt while it runs no softirq.
 //!
 //! # Contexts
 //!
@@ -55,8 +54,8 @@ impl Line {
     }
 }
 
-/// The values of [`Head::thread`]: no thread of an interrupt runs that is counted as one; one runs;
-/// one runs, and another interrupt has interrupted it.
+/// The values of [`Head::thread`]. NONE: no interrupt thread that is counted as one runs; THREAD:
+/// one runs; INTERRUPTED: one runs, and another interrupt has interrupted it.
 const NONE: u64 = 0;
 const THREAD: u64 = 1;
 const INTERRUPTED: u64 = 2;
@@ -248,7 +247,7 @@ impl<'a> Timed<'a> {
     }
 
     /// Adds the time of an NMI. If it came in an interrupt, or in the thread of one, that
-    /// interrupt's slice is shorter. An NMI that comes between the clock and the word of an
+    /// interrupt's slice is shortened. An NMI that comes between the clock and the word of an
     /// interrupt's start or end may count twice, or not at all.
     pub(crate) fn nmi(&self, guard: &Guard, time: u64) {
         if wait::is_running(self.spending.irq.load(Relaxed)) {
@@ -315,8 +314,8 @@ impl<'a> Timed<'a> {
         });
     }
 
-    /// Handles the switch from one task to another, which resumes this softirq, if any. Interrupts
-    /// are off.
+    /// Handles the switch from one task to another; `serves`: the softirq that `next` resumes, if
+    /// any. Interrupts are off.
     #[inline(never)]
     pub(crate) fn switch(
         &self,

@@ -5,7 +5,7 @@
 //! ```text
 //!   word      changed by                               when
 //!   irq       handlers of interrupts, local ones       outermost entry and exit, interrupts off
-//!             threads of interrupts                    switches, interrupts off; softirqs in them, the same
+//!             threads of interrupts                    switches, softirqs in them; interrupts off
 //!             NMIs                                     afterwards, by how long they took
 //!   softirq   softirqs                                 entry and exit, preemption off
 //!             switches from and to a task in one       PREEMPT_RT alone; interrupts off
@@ -25,7 +25,8 @@
 //! the tip. Each word is read with one load, and is consistent by itself: it shows whether its
 //! total is running, and refers to nothing else in memory. So relaxed suffices. When the task is
 //! switched in, that CPU reads its own words. These values are not older than the noted ones, since
-//! all CPUs see the changes of a word in one order (coherence), and finding the tip acquires it.
+//! all CPUs see the changes of a word in one order (coherence), and the lookup of the tip is an
+//! acquire.
 //!
 //! The values may be off by the duration of the reading: the clock was read a moment before, and an
 //! interrupt may begin or end on the other CPU between one word and the next. `Spent::until` keeps

@@ -30,8 +30,9 @@ const WAKES: u64 = 1 << 32;
 /// The handler that returned last is over.
 const OVER: u64 = 2 << 32;
 
-/// Number of known nested handlers: the handler of a controller finds out which of its own lines is
-/// active, and calls the next one. Deeper handlers count as the last known one.
+/// Number of known nested handlers: the handler of an interrupt controller finds out which of its
+/// own lines is active, and calls the handler of that line. Deeper handlers count as the last known
+/// one.
 const NESTED: usize = 3;
 
 /// A clock that can be set: its time minus `CLOCK_MONOTONIC`.
@@ -201,8 +202,8 @@ impl CpuState {
         self.called[nth].interrupt()
     }
 
-    /// Returns the interrupt that was interrupted, or made the call, when the current handler or
-    /// local interrupt began; `None` if it was no interrupt.
+    /// Returns the interrupt that the current handler or local interrupt has interrupted, or that
+    /// has called it; `None` if there is none.
     pub(super) fn outer(&self) -> Option<Interrupt> {
         match self.depth() {
             // A local interrupt has begun, and none is nested in another.
@@ -218,8 +219,8 @@ impl CpuState {
         self.spending.at(now)
     }
 
-    /// Notes that the CPU does something else now: an interrupt without a tracepoint is not taken
-    /// for the last handler (trap 3).
+    /// Notes that the CPU does something else now, so that an interrupt without a tracepoint is not
+    /// taken for the last handler (trap 3).
     #[inline(always)]
     pub(crate) fn forget_handlers(&self) {
         self.handlers.store(0, Relaxed);
@@ -279,7 +280,7 @@ impl CpuState {
         self.vector.store(0, Relaxed);
     }
 
-    /// Notes the call of the function of a timer, which was not due before `since`.
+    /// Notes the call of the function of a timer that was not due before `since`.
     #[inline(always)]
     pub(crate) fn enter_timer(&self, timer: &Timer, since: u64, now: u64) {
         self.timer.enter(timer, since, now);
@@ -341,7 +342,8 @@ impl CpuState {
         }
     }
 
-    /// Whether a known interrupt runs here, and no function that it has called.
+    /// Whether a known interrupt runs here, and in it neither a timer's function nor one that
+    /// another CPU has requested.
     #[inline(always)]
     pub(crate) fn is_plain_interrupt(&self) -> bool {
         let function = self.timer.function.load(Relaxed) | self.calls.load(Relaxed);
@@ -438,8 +440,8 @@ impl CpuState {
         }
     }
 
-    /// Notes the waking of a softirq thread, if it was woken on this CPU before: it never runs on
-    /// another. Returns whether it was.
+    /// Notes the waking of a softirq thread, if the thread was woken on this CPU before: a softirq
+    /// thread never runs on another CPU. Returns whether it was.
     #[inline(always)]
     pub(crate) fn wake_known_thread(&self, task: u64, subject: u64) -> bool {
         let Some(thread) = self.thread(task) else {
@@ -451,8 +453,7 @@ impl CpuState {
         true
     }
 
-    /// Notes the waking of a softirq thread of this CPU for the first time, or when its slot is
-    /// free again.
+    /// Notes the first waking of a softirq thread of this CPU, if a slot is free.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake_thread(&self, task: u64, subject: u64, name: [u64; 2]) {

@@ -5,7 +5,7 @@
 //! ```text
 //!   due             interrupt or softirq       function called      its activity
 //!    |-----------------------|-----------------------|------------------->
-//!    `from=softexpires`, or the end of the slack     steps
+//!    start with `from=softexpires`; `from=expires` starts at the end of the slack
 //! ```
 //!
 //! See the head of percpu.rs.
@@ -40,10 +40,11 @@ pub(crate) struct Timers {
 
 /// Decides which [`Timers`] apply to a timer.
 pub(crate) trait Choice {
-    /// Whether all timers with exact times are wanted, from their due times on. Calls nothing.
+    /// Whether all timers with exact times are wanted, from their due times on. Inline, without
+    /// a call.
     fn is_plain(&self) -> bool;
 
-    /// Returns the start of the delay of the timer with this function.
+    /// Returns the choice for a timer with this function.
     fn timers(&self, timing: Timing, function: u64) -> Timers;
 }
 
@@ -87,7 +88,7 @@ impl Expiring {
         }
     }
 
-    /// Notes that the function of a timer is called, which was not due before `since`.
+    /// Notes the call of the function of a timer that was not due before `since`.
     #[inline(always)]
     pub(super) fn enter(&self, timer: &Timer, since: u64, now: u64) {
         self.due.store(timer.due.max(since), Relaxed);
@@ -196,7 +197,7 @@ impl Expired {
                     chain.push(called, step(Kind::Expire));
                     start
                 } else {
-                    // No known activity calls it, so no earlier step is known.
+                    // No known activity calls the function, so no earlier step is known.
                     chain.begin_with(origin, [(called, step(Kind::Expire))]);
                     called
                 };
@@ -218,7 +219,7 @@ impl Expired {
                 chain.begin_with(origin, [due, (at, step), expire]);
             }
             Base::First(_) | Base::Unknown => chain.begin_with(origin, [due, expire]),
-            // Steps before the timer was due are not on the chain from there.
+            // Steps before the timer was due are left out.
             Base::Chain(begin, before) => chain.begin_around(origin, due, (begin, &before), expire),
         }
         timers.mark(chain);
@@ -227,13 +228,13 @@ impl Expired {
 }
 
 impl Timers {
-    /// The choice without parameters.
+    /// The choice with default parameters.
     pub(crate) const PLAIN: Self = Self {
         since: Since::Due,
         is_refused: false,
     };
 
-    /// Marks the chain of a timer.
+    /// Marks the chain of a timer as refused, if the filter refuses the timer.
     #[inline(always)]
     fn mark(self, chain: &mut impl Words) {
         if self.is_refused {

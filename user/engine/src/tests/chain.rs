@@ -273,8 +273,8 @@ fn the_first_and_the_last_steps_stay() {
     assert_eq!(chain.counts().more(), 24);
 }
 
-/// Returns a chain of which two thirds are left out. The first step left out started 2 ms after the
-/// step before it, and the steps left out took 7 ms.
+/// Returns a chain of which three steps are left out. The first of these started 2 ms after the
+/// step before it, and together they took 7 ms.
 fn with_more(start: u64) -> Chain {
     let mut chain = begun(start);
     let switch = |subject| Step {
@@ -383,7 +383,8 @@ proptest! {
 }
 
 proptest! {
-    /// This holds even with a clock that is behind, and with times that are too long for a step.
+    /// Steps that a chain begins with equal pushed ones, even with a clock that is behind, and with
+    /// times that are too long for a step.
     #[test]
     fn steps_at_the_begin_are_as_pushed_ones(
         start in 0..1u64 << 40,
@@ -675,8 +676,8 @@ fn notes_become_steps_in_their_order() {
     assert_eq!(state(chain.counts(), &notes), State::Waiting);
 }
 
-/// Returns a chain in which task 7 runs and is preempted this often: by task 20, and once for
-/// longer by task 21, with names.
+/// Returns a chain in which task 7 runs and is preempted `times` times: by task 20, and once, for
+/// longer, by task 21. The tasks have names.
 fn preempted(times: u64, parts: Option<Spent>) -> Chain {
     let mut chain = begun(0);
     let step = |kind, subject| Step {
@@ -771,7 +772,7 @@ fn preemptions_of_one_task_become_one_step_before_steps_are_left_out() {
         }
         assert_eq!((times, ran, waited), (40, 40 * 500, 10 + 42_000));
         assert_eq!(spent, if parts.is_some() { 4_000 } else { 0 });
-        // The step is named after the thread that preempted the task for longest.
+        // The step is named after the thread of the longest single preemption.
         assert!(longest > 30 && names[0] == 21, "{names:?}");
     }
 }

@@ -55,10 +55,14 @@ fn lookup(target: LookupTarget<'_>) -> Result<u64> {
         LookupTarget::Cgroup(_) => Err(ENOENT),
         LookupTarget::Function(b"vfs_fsync" | b"show.isra.0") => Ok(0),
         LookupTarget::Function(b"asm_exc_nmi") => Err(EINVAL),
-        LookupTarget::Function(b"lt_current") => Err(EBUSY),
+        LookupTarget::Function(b"coming") => Err(EBUSY),
+        LookupTarget::Function(b"lt_current") => Err(EPERM),
         LookupTarget::Function(b"unfollowed") => Err(ENOTSUPP),
         LookupTarget::Function(_) => Err(ENOENT),
-        LookupTarget::Tracepoint(b"sched_switch") => Ok(0),
+        LookupTarget::Tracepoint(b"sched_switch" | b"jbd2_start_commit") => Ok(0),
+        LookupTarget::Tracepoint(b"coming") => Err(EBUSY),
+        LookupTarget::Tracepoint(b"twice") => Err(EEXIST),
+        LookupTarget::Tracepoint(b"alert") => Err(EPERM),
         LookupTarget::Tracepoint(_) => Err(ENOENT),
     }
 }
@@ -386,6 +390,7 @@ fn functions() {
         EINVAL,
         &["asm_exc_nmi", "lt_current", "unfollowed"],
     );
+    refused(&FUNCTION, EBUSY, &["coming"]);
     let odd = [
         "",
         "vfs_*",
@@ -403,6 +408,14 @@ fn functions() {
             "p: this function cannot be traced: \"asm_exc_nmi\"",
         ),
         (
+            "coming",
+            "p: the module of this function is being loaded or unloaded (try again): \"coming\"",
+        ),
+        (
+            "lt_current",
+            "p: a function of this module that a probe may call cannot be traced: \"lt_current\"",
+        ),
+        (
             "unfollowed",
             "p: this kernel is built without CONFIG_FPROBE, which follows functions: \"unfollowed\"",
         ),
@@ -417,6 +430,7 @@ fn functions() {
 fn points() {
     for text in [
         "tracepoint:sched_switch",
+        "tracepoint:jbd2_start_commit",
         "function:vfs_fsync",
         "return:vfs_fsync",
     ] {
@@ -443,16 +457,30 @@ fn points() {
             "function:asm_exc_nmi",
             "return:lt_current",
             "tracepoint:sched_*",
+            "tracepoint:twice",
+            "tracepoint:alert",
         ],
     );
-    let said = POINT
-        .parse(b"tracepoint:none", &lookup)
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        said,
-        "p: no such tracepoint in the kernel image: \"tracepoint:none\""
-    );
+    refused(&POINT, EBUSY, &["tracepoint:coming", "function:coming"]);
+    for (name, why) in [
+        (
+            "none",
+            "no such tracepoint in the kernel or a loaded module (load its module first)",
+        ),
+        (
+            "coming",
+            "the module of this tracepoint is being loaded or unloaded (try again)",
+        ),
+        (
+            "twice",
+            "several loaded modules have a tracepoint of this name (unload the others)",
+        ),
+        ("alert", "cannot trace latency_tracker's own tracepoints"),
+    ] {
+        let text = format!("tracepoint:{name}");
+        let fault = POINT.parse(text.as_bytes(), &lookup).unwrap_err();
+        assert_eq!(fault.to_string(), format!("p: {why}: \"{text}\""));
+    }
 }
 
 #[test]

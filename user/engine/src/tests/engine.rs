@@ -520,7 +520,7 @@ fn an_impossible_capacity_is_refused() {
 fn a_draft_begins_or_leaves_nothing() {
     let engine = engine(10, 100);
     on::<Numa, _>(0, |guard| {
-        // There is a used cell to reuse.
+        // A draft needs a hot cell. There is none until an event has ended.
         assert!(engine.draft(guard).is_none());
         engine.event_in(guard, &[7], 0, &[0, 0]);
         assert!(engine.event_out(guard, &[7], 1, |_| true, |_| ()));

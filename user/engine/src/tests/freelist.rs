@@ -178,8 +178,8 @@ fn a_cpu_without_memory_keeps_some_of_the_nearest_node() {
     check::<Host<4, 4, 0x3210, 0b1001>>(3, 1);
 }
 
-/// All CPUs, with and without memory, take and return cells at once. Some cells pass from CPU to
-/// CPU.
+/// All CPUs, with and without memory, take and return cells concurrently. Some cells pass from CPU
+/// to CPU.
 #[test]
 fn cpus_without_memory_share_the_cells_of_a_node() {
     type Far = Host<4, 4, 0x3210, 0b0010>;
@@ -324,8 +324,8 @@ fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
     );
 }
 
-/// A full pool is searched once, not by each caller, for any number of CPUs. The cost is counted in
-/// atomic operations. A cell that is returned anywhere is found.
+/// A full pool is searched once, and not by each caller, whatever the number of CPUs. The cost is
+/// counted in atomic operations. A cell that is returned anywhere is found.
 #[test]
 fn a_full_pool_is_not_searched_again() {
     fn looks<P: Platform<Guard = Guard>>(pool: &Pool<P>, cpu: usize) -> (u64, Option<Index>) {

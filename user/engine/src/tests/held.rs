@@ -362,7 +362,7 @@ impl Model {
         starts
     }
 
-    /// Starts an event; `held` is the result if it requested a reference.
+    /// Starts an event, and requests a reference to it if `hold`.
     fn begin(&mut self, engine: &Engine, guard: &Guard, key: u64, unique: bool, hold: bool) {
         self.clock += 1;
         let (start, full) = (self.clock, self.used() == engine.capacity() as usize);
@@ -386,8 +386,8 @@ impl Model {
             }
         };
         if full && unique && !self.starts(key).is_empty() {
-            // It drops an event of the key to make room, and gets the cell if no one holds a
-            // reference to it.
+            // The start drops an event of the key to make room, and gets its cell if no reference
+            // to that event is held.
             let left = live(engine);
             if !started {
                 let before = self.live.len();

@@ -38,8 +38,8 @@ enum Action {
     Expire,
 }
 
-/// The end that won each event. The data of an event must not end twice, and must not time out
-/// twice.
+/// The events that have ended, and the events that have timed out, by their data. Neither may
+/// happen to an event twice.
 #[derive(Default)]
 struct Ends(RefCell<Vec<u64>>, RefCell<Vec<u64>>);
 

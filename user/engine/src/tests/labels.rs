@@ -89,7 +89,8 @@ fn pair(engine: &Engine, guard: &Guard, data: [u64; 2], delay: i64) -> Option<u6
 }
 
 proptest! {
-    /// The first labels have rows; all others, and no others, are in `other`.
+    /// The first labels have rows. The delays of further labels, and no other delays, are in
+    /// `other`.
     #[test]
     fn the_rows_are_the_delays_of_their_labels_and_the_whole(
         source in prop_oneof![Just(WORD), Just(BOTH), Just(Source::Cpu)],

@@ -279,7 +279,7 @@ fn a_large_table_is_no_more_crowded_than_a_small_one() {
 #[test]
 fn a_table_grows_around_what_stays() {
     let table = Table::new(4).unwrap();
-    // Tags that differ in more than their lowest bit: see `zero_bytes`.
+    // Tags that differ in more than their lowest bit: see `equal_bytes`.
     let hash = |i: u64| i << 59 | i;
     let old: Vec<_> = (0..4)
         .map(|i| (i, table.insert(hash(i), i as u32).unwrap()))

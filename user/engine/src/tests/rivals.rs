@@ -91,7 +91,7 @@ proptest! {
     }
 
     /// Whatever the table has dropped, a named rival is one of the longest three, and had the CPU
-    /// for at least this time.
+    /// for at least the time that is shown.
     #[test]
     fn no_one_is_named_who_need_not_be_among_the_three(
         times in prop::collection::vec((0..20u32, 0..10_000u64), 1..60),
@@ -108,7 +108,7 @@ proptest! {
         for (nth, rival) in table.most(wait).named.iter().enumerate() {
             let Some(rival) = rival else { continue };
             prop_assert!(rival.time <= truth[&rival.id] && rival.time >= wait / 64);
-            // This holds even if another rival has had all of the remaining time.
+            // Not checked if time remains: another rival may have had all of it.
             let ahead = truth.iter().filter(|(id, time)| **id != rival.id && **time + rest > truth[&rival.id]);
             prop_assert!(rest > 0 || ahead.count() < 3, "{nth}: {rival:?} {truth:?}");
             prop_assert_eq!(rival.name, [rival.id.into(), 0]);

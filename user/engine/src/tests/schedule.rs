@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Simulates the schedule on a machine whose CPUs hang or are kept busy. It is called as by the
-//! timers, workers and the lock of sys/periodic.rs, in steps of simulated time.
+//! Simulates the schedule on a machine whose CPUs hang or are kept busy. It is called as the timers
+//! and workers of sys/periodic.rs call it, in steps of simulated time.
 
 use crate::engine::schedule::{Machine, Run, Schedule, OVERDUE, RUN};
 use proptest::prelude::*;
@@ -344,7 +344,7 @@ fn the_result_of_an_overtaken_run_is_ignored() {
     all.until(400 * MS);
     let (timer, begins) = (all.world.timer.get(), all.begins.len());
     assert!(timer.is_some_and(|(cpu, _)| cpu == 1), "{timer:?}");
-    // Its run ends. It would have started the timer now, on this CPU.
+    // The run on CPU 0 ends. Its result would have started the timer now, on CPU 0.
     all.pause = Some(0);
     all.set(0, State::Fine);
     all.until(400 * MS + 2 * STEP);

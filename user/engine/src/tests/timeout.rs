@@ -331,7 +331,7 @@ fn a_change_inside_a_report_keeps_the_mark_and_a_new_event_does_not() {
             assert_eq!(engine.update(guard, &[1], |_| verdict), Some(verdict));
         })
     };
-    // The report may be over, but is not known to be.
+    // The report is over, but a changed event keeps the mark until its end.
     assert_eq!(change(Verdict::Keep), Some(Ended::Reporting));
     assert_eq!(change(Verdict::Renewed), Some(Ended::Over));
     assert_eq!(change(Verdict::Gone), None);

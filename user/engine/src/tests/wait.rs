@@ -95,7 +95,7 @@ const NONE: Spent = Spent {
 };
 
 proptest! {
-    /// This holds for any interval, at any time since boot, even if totals and clocks wrap.
+    /// The parts are exact for any interval at any time since boot, even if totals and clocks wrap.
     #[test]
     fn parts_are_what_the_cpu_did(
         boot: u64,

@@ -141,7 +141,7 @@ fn earlier_life() {
     settled(&engine);
 }
 
-/// A key is started again, with new data, while it is ended.
+/// A key is started again, with new data, while another CPU ends it.
 fn hand_over() {
     let engine = engine(1);
     begin(&engine, 0, 1, 7);
@@ -192,7 +192,7 @@ fn clear() {
     settled(&engine);
 }
 
-/// An event is copied while its cell goes to another event, which is then changed.
+/// An event is copied while it ends, and its cell goes to another event.
 fn peek() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);

@@ -185,7 +185,7 @@ fn steal<P: Platform<Guard = On>>(pool: Arc<Freelist<Checked, P>>) -> Arc<Freeli
 fn counting() {
     type Far = Model<2, 2, 0x00>;
     let pool = Arc::new(Freelist::<Checked, Far>::new(4, 4).unwrap());
-    // Both cells come from their own node.
+    // Both of these cells are of the CPUs' own node, so the next two are of the other node.
     let taken = [take(&pool, &On(0), 0), take(&pool, &On(0), 0)];
     let ours = take(&pool, &On(0), 1).unwrap();
     let theirs = take(&pool, &On(0), 2).unwrap();
@@ -375,7 +375,7 @@ fn an_exhausted_pool_is_not_when_a_cell_is_back_by_each_part() {
             EXHAUSTED(ENDED, Change::Read(|_| 0)),
             once,
         ),
-        // It fails at once, before a second look at anything.
+        // The pool is believed to be exhausted at once, without a second search.
         (
             "a state between",
             EXHAUSTED(SUSPECT, Change::Write(|note| note ^ 3)),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! References: a cell is recycled exactly once, when its event has ended and no reference is left. Also keys that can
-//! be live only once: of two concurrent starts, one event stays.
+//! References: a cell is recycled exactly once, when its event has ended and no reference is left.
+//! Also keys that can be live only once: of two concurrent starts, one event stays.
 
 use crate::{
     engine::{
@@ -130,7 +130,7 @@ fn put_ref_and_update() {
     settled(&engine);
 }
 
-/// Two CPUs start the same key at once.
+/// Two CPUs start the same key concurrently.
 fn two_unique() {
     let engine = engine(2);
     let unique = |engine: &Engine, cpu: usize, start: u64| {

@@ -17,7 +17,7 @@ const LABELS: Mutate = source!("engine/labels.rs");
 
 const SEED: Seed = Seed::new(0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f);
 
-/// Number of slots of a table for one or two labels.
+/// Number of slots of a table for two labels; a table for one label has half as many.
 const SLOTS: u64 = 8;
 
 /// A label of two words.

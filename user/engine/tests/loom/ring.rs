@@ -16,7 +16,8 @@ fn alert(number: u64) -> Words {
     [number; WORDS]
 }
 
-/// Reads an alert, if there is one, and checks that it is whole; returns whether there was one.
+/// Reads an alert, and checks that it is whole. Returns `Some(true)` if it was read, `Some(false)`
+/// if it is lost, and `None` if it is not written yet.
 fn read(ring: &Ring, number: u64) -> Option<bool> {
     match ring.read(number, &mut []) {
         Read::Ready(words) => {

@@ -3,11 +3,11 @@
 //! Keeps the stacks of loom's threads for the next run.
 //!
 //! Each thread of each run of a model is a coroutine with its own stack (crate generator). The
-//! stack is mapped, gets a guard page, and is unmapped when the run ends. With its page faults,
-//! that was half of the time of a few million runs. Neither crate can keep stacks. So this program
-//! has its own `mmap`, `mprotect` and `munmap`, which the linker prefers to the C library's. They
-//! do the same, except that a stack is not unmapped but kept, with its guard page, for the next
-//! stack of that size.
+//! stack is mapped, gets a guard page, and is unmapped when the run ends. Together with the page
+//! faults, this took half of the time of a few million runs. Neither crate can keep stacks. So this
+//! program has its own `mmap`, `mprotect` and `munmap`, which the linker prefers to those of the C
+//! library. They do the same, except that a stack is not unmapped but kept, with its guard page,
+//! for the next stack of that size.
 //!
 //! The C library's own memory and threads do not use these functions: it has other names for these
 //! calls.

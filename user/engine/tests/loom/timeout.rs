@@ -58,7 +58,8 @@ fn agreed(engine: &Engine, reported: usize, late: usize) {
     assert_eq!(reported, late, "timed out and not late, or the reverse");
 }
 
-/// Searches all events once, so that a search mutated to "nothing has changed" remembers these.
+/// Loads the states of all cells once, for mutations in which a load returns the value that this
+/// thread loaded before (`Change::Again`).
 fn looked(engine: &Engine) {
     let _ = engine.pending_count();
 }
@@ -182,7 +183,7 @@ fn time_out_and_update() {
     agreed(&engine, 1, 1);
 }
 
-/// Two searches run at once.
+/// Two searches run concurrently.
 fn two_searches() {
     let engine = engine(2);
     begin(&engine, 0, 7, 7);
@@ -206,8 +207,8 @@ struct Object {
     freed: AtomicBool,
 }
 
-/// Ends a key. Frees its object if no report of it starts or runs any longer. Returns whether the
-/// object was freed, and the number of reports so far.
+/// Ends a key, and frees its object if no report of it runs or will start. Returns the result of
+/// the end, and the number of reports so far.
 fn end_and_free(engine: &Engine, cpu: usize, key: u64, object: &Object) -> (Ended, u64) {
     let ended = engine.event_out_if_known(&On(cpu), &[key], 1_000, |_| true, |_| ());
     let ended = ended.expect("an end is lost");
@@ -253,7 +254,8 @@ fn time_out_and_free() {
     agreed(&engine, reports as usize, reports as usize);
 }
 
-/// The owner frees the object by a reference, which another CPU returns, when the event times out.
+/// While the event times out, another CPU ends it by reference, frees the object if the end allows
+/// this, and returns the reference.
 fn time_out_and_free_held() {
     let engine = engine(1);
     let held = engine.event_in_held(&On(0), &[1], 7, &[7]).unwrap();

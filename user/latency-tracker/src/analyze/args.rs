@@ -154,6 +154,10 @@ pub(crate) struct DelaysArgs {
     /// Also write the report as a page for a browser, in one file; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Keep at most this much of the trace in memory, and read a larger trace twice. The report itself takes
+    /// additional memory.
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["event", "html"])]
+    pub(crate) max_memory: Option<Size>,
 }
 
 #[derive(Debug, Args)]
@@ -196,7 +200,7 @@ pub(crate) struct PathArgs {
     pub(crate) verbose: bool,
 }
 
-/// Number of steps shown by default; with the lines that sum up the others, a screen or two.
+/// Number of steps shown by default: one or two screens, with the lines that sum up the others.
 const STEPS: usize = 25;
 
 impl PathArgs {

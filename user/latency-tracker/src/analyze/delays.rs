@@ -30,20 +30,33 @@ use super::args::DelaysArgs;
 use super::interrupted;
 use super::show::Shown;
 use super::words::{Facts, sentence};
-use crate::trace::{self, Keep};
+use crate::trace::{self, Finder, Keep};
 
 pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
     let interrupted = interrupted()?;
     let mut finder = range::finder(args);
-    let keep = range::start(args).map_or(Keep::All, Keep::Since);
-    let trace = trace::read_beside(
-        &args.trace,
-        keep,
-        &Evidence::default(),
-        &[],
-        &interrupted,
-        Some(&mut finder),
-    )?;
+    let start = range::start(args);
+    let trace = match args.max_memory {
+        None => trace::read_beside(
+            &args.trace,
+            start.map_or(Keep::All, Keep::Since),
+            &Evidence::default(),
+            &[],
+            &interrupted,
+            Some(&mut finder),
+        )?,
+        Some(limit) => {
+            range::needs_no_processor(args)?;
+            let wanted = |model: &Model, finder: &Finder| {
+                let asked = range::asked(model, args, finder)?;
+                let (thread, from, to) = (asked.thread, asked.from, asked.to);
+                Ok(why::wanted_for_delays(model, thread, from, to))
+            };
+            let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
+            let file = &args.trace;
+            trace::read_within(limit, file, start, &interrupted, &mut finder, wanted)?
+        }
+    };
     let trace = trace.with_threads(&args.trace)?;
     let model = &trace.model;
     let asked = range::asked(model, args, &finder)?;

@@ -32,7 +32,7 @@ pub(crate) enum Row<'p> {
 /// length.
 pub(crate) fn rows(pieces: &[Piece], part: Part, depth: usize) -> Vec<Row<'_>> {
     let is_near = |piece: &Piece| piece.depth <= depth;
-    // Among steps as long as the shortest one shown, the first ones are shown.
+    // Of the steps exactly as long as the shortest one shown, the earliest are shown.
     let (least, mut of_least) = match part {
         Part::All => (0, usize::MAX),
         Part::From(least) => (least, usize::MAX),
@@ -73,7 +73,7 @@ fn took(piece: &Piece) -> u64 {
     piece.end - piece.begin
 }
 
-/// Adds a line for these steps. A single step is not folded, since that would save no line.
+/// Adds a line for these steps. A single step is shown, unless it is too deep: folding it would save no line.
 fn folded<'p>(steps: &'p [Piece], is_near: impl Fn(&Piece) -> bool, rows: &mut Vec<Row<'p>>) {
     match steps {
         [] => {}
@@ -82,7 +82,7 @@ fn folded<'p>(steps: &'p [Piece], is_near: impl Fn(&Piece) -> bool, rows: &mut V
     }
 }
 
-/// Formats times since the start, with as many digits as distinguish each from the next.
+/// Formats times since the start, with enough digits to distinguish each from the next.
 pub(crate) fn offsets(times: &[u64]) -> Vec<String> {
     let longest = times.last().copied().unwrap_or(0);
     let (unit, scale) = match longest {

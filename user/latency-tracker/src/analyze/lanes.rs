@@ -3,16 +3,16 @@
 //! The lanes of a page (`--html`): the result of an analysis, and the activity of threads and CPUs around it.
 //!
 //! ```text
-//! Critical path   late/7       | runs | waits for hog/8                         | runs
-//!                 waited for          | hog/8 runs | hog/8 waits for a timer |..|
-//! Its threads     late/7       | runs | waits for hog/8              |woken|      runs
-//!                 hog/8        ...                                   ^ an arrow: the wakeup
-//! CPUs            CPU 0        | late/7 | hog/8 |   | hog/8 | late/7
-//! Other threads   ...
+//! Critical path        late/7       | runs | waits for hog/8                         | runs
+//!                      waited for          | hog/8 runs | hog/8 waits for a timer |..|
+//! Threads of the path  late/7       | runs | waits for hog/8              |woken|      runs
+//!                      hog/8        ...                                   ^ an arrow: the wakeup
+//! CPUs                 CPU 0        | late/7 | hog/8 |   | hog/8 | late/7
+//! Other threads        ...
 //! ```
 //!
-//! Bars have the words of the text output. Unrecorded time has a bar, too. Items beyond a limit are left out, with a
-//! note in the view.
+//! Bars use the wording of the text output. Unrecorded time has a bar, too. Items beyond a limit are left out, with
+//! a note in the view.
 
 mod around;
 
@@ -32,11 +32,11 @@ use crate::html::{Bar, Group, Kind, Lane, View, Words};
 
 use self::around::Places;
 
-/// Maximum number of bars of a page, and the number that each view may always have.
+/// Maximum number of bars on a page, and the number that every view may have regardless.
 const BARS: usize = 60_000;
 const FEW: usize = 2000;
 
-/// Maximum number of bars of each view, if a page has `views` of them.
+/// Maximum number of bars of each view on a page with `views` views.
 pub(crate) fn bars_of_each(views: usize) -> usize {
     (BARS / views.max(1)).max(FEW)
 }

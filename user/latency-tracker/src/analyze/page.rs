@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path on a page: its lanes, one for each length of the chain of waiting threads, and its tables.
+//! A path on a page: its lanes, one for each depth in the chain of waiting threads, and its tables.
 
 use std::sync::atomic::AtomicBool;
 

@@ -8,7 +8,7 @@
 //! CPUs      CPU 0      | a/7  | b/8      |                       |b/8 | a/7
 //!           CPU 1      ...
 //! Threads   a/7        | runs | waits for b/8                   |woken| runs
-//!           b/8        ...                                      ^ an arrow from here to where a/7 has been woken
+//!           b/8        ...                                      ^ an arrow from here to the wakeup of a/7
 //! ```
 //!
 //! Slices are labelled with the words of the text output, and clipped to the drawn time. Threads are drawn if they are
@@ -160,7 +160,7 @@ impl Picture<'_> {
         }
     }
 
-    /// Draws the processors that did something in that time.
+    /// Creates a track for each processor with recorded activity in the range.
     fn tracks_of_processors(&self, drawing: &mut Drawing<'_>) -> Result<Vec<(usize, Track)>> {
         let (from, to) = self.range;
         let all = drawing.writer.track("CPUs", None)?;
@@ -174,7 +174,7 @@ impl Picture<'_> {
         Ok(tracks)
     }
 
-    /// Draws the threads: those of the paths in their order, then the others.
+    /// Creates tracks for the threads of the paths, in path order, and then for the other threads that were awake.
     fn tracks_of_threads(
         &self,
         drawing: &mut Drawing<'_>,
@@ -205,7 +205,7 @@ impl Picture<'_> {
         Ok(tracks)
     }
 
-    /// Draws an arrow from the waker, or creator, of a thread to the wait that it ends.
+    /// Draws the start of an arrow, at the waker or creator of a thread. [`Self::thread`] draws its end.
     fn waking(
         &self,
         drawing: &mut Drawing<'_>,

@@ -17,7 +17,7 @@ use super::words::{Facts, disk_name, held, is_call, name_at, remedy, unrecorded,
 
 /// Maximum indentation: one column for each thread in a chain of waiting threads.
 const DEEPEST: usize = 12;
-/// Causes are listed until the remainder is less than this fraction (1/20) of the time.
+/// Causes are listed until the remainder is at most this fraction (1/20) of the time.
 const MOST: u64 = 20;
 /// Maximum number of causes that are listed.
 const CAUSES: usize = 12;
@@ -110,8 +110,8 @@ impl Shown<'_> {
         lines
     }
 
-    /// `Not recorded: 12 % of the time (60ms): events of CPU 1 were lost; record with larger buffers.` `None` if everything
-    /// is recorded.
+    /// `Not recorded: 12 % of the time (60.00ms): events of CPU 1 were lost; record with larger buffers.` `None` if
+    /// everything is recorded.
     pub(crate) fn not_recorded(&self) -> Option<String> {
         let mut reasons: Vec<(Unrecorded, u64)> = Vec::new();
         for piece in self.pieces {
@@ -548,8 +548,8 @@ fn raiser(model: &Model, by: Raiser) -> Option<&'static str> {
     })
 }
 
-/// How the cause is known: seen in events, or concluded from events around it. If the waker is not recorded, the wait
-/// itself was seen, and there is no `by`.
+/// How the cause is known: `seen` in events, `inferred` from events around it, or `not-recorded`. A wait whose waker is
+/// not recorded is itself `seen`, but has no `by`.
 fn known(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown(_)
@@ -566,7 +566,7 @@ fn known(cause: Cause) -> &'static str {
 pub(crate) struct CauseJson {
     kind: &'static str,
     known: &'static str,
-    /// Why it is not recorded, and the CPU responsible.
+    /// Why the cause is not recorded, and the CPU responsible.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -592,7 +592,7 @@ pub(crate) struct CauseJson {
     /// A possible reason, not proved.
     #[serde(skip_serializing_if = "Option::is_none")]
     perhaps: Option<&'static str>,
-    /// The thread of the disk request, if another thread.
+    /// The thread of the disk request, if it is a different one.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_of: Option<Thread>,
     /// The kernel function in which the thread slept, if it shows the reason.

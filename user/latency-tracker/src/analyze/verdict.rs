@@ -146,7 +146,7 @@ impl Shown<'_> {
         let looks_limited = of_it
             .clone()
             .any(|p| looks_like_a_quota(model, p.thread, p.end));
-        // The uses of each processor, summed over all of these pieces. Short ones are omitted.
+        // Each processor with its longest use, summed over these pieces. Processors with only short waits are omitted.
         let mut had = had(model, of_it.clone());
         had.retain(|had| had.time >= most.time / 8);
         // An idle processor does not show the reason: a limit may keep its threads from running, or it is slow to leave
@@ -197,7 +197,7 @@ impl Shown<'_> {
             [] => "a CPU that is not recorded (enable sched_migrate_task)".into(),
             cpus => cpus.join(", and for "),
         };
-        // An idle CPU has named it already.
+        // The clause about an idle CPU already names the quota.
         let is_said = !partly.is_empty();
         let quota = self.facts.quota_meanwhile(counted).filter(|_| !is_said);
         let quota = quota.unwrap_or_default();
@@ -295,7 +295,7 @@ impl Had {
     }
 }
 
-/// The processors for which a thread waited in these pieces, in order of first use.
+/// The processors for which threads waited in these pieces, in order of first use.
 fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
     let mut cpus: Vec<(u32, u64)> = Vec::new();
     let mut sums: Vec<((u32, Use), u64)> = Vec::new();
@@ -391,7 +391,7 @@ mod tests {
         assert!(lines.iter().any(row), "{lines:?}");
     }
 
-    /// As on PREEMPT_RT: `ktimers/1` runs the timer of 7, and `hog/8` has its CPU.
+    /// As on PREEMPT_RT, `ktimers/1` runs the timer of 7, and `hog/8` occupies the CPU of `ktimers/1`.
     #[test]
     fn a_thread_that_runs_a_timer_and_waited_for_its_cpu_is_named_with_it() {
         let function = None;

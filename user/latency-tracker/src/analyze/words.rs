@@ -18,7 +18,7 @@ pub(crate) struct Facts {
     pub(crate) whole: &'static str,
     /// Whether quotas (`cpu.max`) of the thread's cgroups were used up in the delay, by any of their threads.
     pub(crate) quota: Quota,
-    /// The time off the CPU for which the alert shows that a quota held the thread back at first, and the quota's cgroup.
+    /// The off-CPU interval at whose start, as the alert shows, a quota held the thread back; and the quota's cgroup.
     pub(crate) held: Option<((u64, u64), Option<u16>)>,
 }
 
@@ -109,12 +109,12 @@ impl Facts {
     }
 }
 
-/// `fio/812`, or only the number; with the thread's last name.
+/// `fio/812`, with the thread's last name; only the number if no name is known.
 pub(crate) fn name(model: &Model, id: ThreadId) -> String {
     name_at(model, id, u64::MAX)
 }
 
-/// `fio/812`, or only the number; with the thread's name at `time`.
+/// `fio/812`, with the thread's name at `time`; only the number if no name is known.
 pub(crate) fn name_at(model: &Model, id: ThreadId, time: u64) -> String {
     let thread = model.thread(id);
     let tid = thread.map_or(0, |t| t.tid);
@@ -211,7 +211,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     }
 }
 
-/// The place of a request before it reached the disk.
+/// Describes where a request was held before it reached the disk.
 pub(crate) fn held(model: &Model, disk: Disk, place: Place) -> String {
     let place = match place {
         Place::Unsubmitted => ": not submitted",
@@ -323,14 +323,14 @@ pub(super) fn remedy(why: Unrecorded) -> Option<&'static str> {
     }
 }
 
-/// Whether an interrupt with that name comes from another CPU. Of the other interrupts without a device's handler,
-/// `irq_work` is sent by a CPU to itself, and the remaining ones report errors and heat.
+/// Whether an interrupt with that name comes from another CPU. Of the other interrupts without a device handler, a CPU
+/// sends `irq_work` to itself, and the remaining ones report errors and overheating.
 pub(super) fn is_call(model: &Model, name: Name) -> bool {
     let calls = ["reschedule", "call_function", "call_function_single"];
     calls.contains(&model.names.text(name))
 }
 
-/// The user of a processor with that use at `time`.
+/// Names the use of a processor; a thread has its name at `time`.
 pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     match used {
         Use::Unknown => "something not recorded".into(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `apply`: makes the running instances match configuration files. Unchanged instances keep
-//! running. Instances that `apply` has not started are left alone.
+//! `apply`: makes the running instances match configuration files. Unchanged instances keep running.
+//! Instances that `apply` did not start are left alone.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -23,7 +23,7 @@ const STATE: &str = "/run/latency-tracker";
 pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
     let paths = real(&args.paths)?;
     if args.stop {
-        // Without the module nothing runs.
+        // The module is not loaded for this: without it, no instance runs.
         let books = Books::open(Path::new(STATE))?;
         return Apply::new(root, books, &paths).stop();
     }
@@ -59,8 +59,8 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     real.collect()
 }
 
-/// The instances that earlier runs have started. The file is locked so that only one `apply` runs
-/// at a time.
+/// The instances that earlier runs have started. A locked file ensures that only one `apply` runs at
+/// a time.
 #[derive(Debug)]
 struct Books {
     path: PathBuf,
@@ -109,7 +109,7 @@ impl Books {
 enum Done {
     Started,
     Changed,
-    /// Restarted, since this parameter can only be given at creation.
+    /// Restarted, because its tracker changed, or the kernel refused to change it while it runs.
     Restarted,
     Nothing,
 }

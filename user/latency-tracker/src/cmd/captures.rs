@@ -39,14 +39,14 @@ struct Row<'a> {
     alerts: usize,
     /// The longest delay, ns.
     worst: u64,
-    /// The first sentence of the explanation; null if there is none.
+    /// The verdict of the explanation; null if there is none.
     verdict: Option<&'a str>,
     /// Why there is no trace; null if there is one.
     no_trace: Option<&'a str>,
 }
 
 pub(crate) fn run(args: &CapturesArgs) -> Result<Outcome> {
-    // Nothing has been recorded yet.
+    // Without the directory, nothing has been recorded yet.
     let captures = match args.output.try_exists() {
         Ok(false) => Vec::new(),
         _ => numbered(&args.output)?,
@@ -134,7 +134,7 @@ fn row_cells(row: &Row<'_>) -> Vec<String> {
     ]
 }
 
-/// Prints the explanation, and where the files of the capture are.
+/// Prints the alerts, the explanation, and the path of the capture.
 fn show(path: &Path) -> Result<Outcome> {
     let saved = saved(path)?;
     for alert in &saved.alerts {
@@ -162,7 +162,7 @@ fn saved(path: &Path) -> Result<Saved> {
     serde_json::from_str(&text).with_context(|| file.display().to_string())
 }
 
-/// Returns the first sentence of the explanation: its second paragraph.
+/// Returns the verdict: the second paragraph of the explanation.
 fn verdict(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path.join("explanation.txt")).ok()?;
     let paragraph = text.split("\n\n").nth(1)?;

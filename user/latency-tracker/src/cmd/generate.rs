@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The scripts of the shells, and man pages from the description of the command line.
+//! Completion scripts for shells, and man pages from the description of the command line.
 
 use std::fs;
 use std::io::{self, Write};

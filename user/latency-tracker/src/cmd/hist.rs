@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `hist`: how long operations took. Prints bcc's log2 text, percentiles from the kernel's finer
-//! buckets, and the counters that show whether any delay is missing.
+//! `hist`: how long operations took. Prints a log2 histogram like bcc's, percentiles from the
+//! kernel's finer buckets, and the counters that show whether any delay is missing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `list`: the instances that exist, and the trackers that could be started.
+//! `list`: the instances, or the trackers with their parameters.
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;
@@ -103,7 +103,7 @@ fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
         out::json(&Row { instance, stats })?;
         return Ok(Outcome::Fine);
     }
-    // If the list cannot be read, show names only.
+    // If the trackers cannot be read, show names only.
     let trackers = root.trackers().unwrap_or_default();
     let info = trackers.iter().find(|t| t.name == instance.tracker);
     let title = format!("{name}: {}", instance.tracker);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `measure`: the cost of the probes on this machine, and an event that the slowest runs have in common.
+//! `measure`: the cost of the probes on this machine, and an event that is more frequent in the slowest
+//! runs.
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;
@@ -12,7 +13,7 @@ use crate::cli::MeasureArgs;
 /// Minimum ratio of an event's frequency in the slowest runs to its frequency in the others.
 const MORE: f64 = 2.0;
 
-/// The command that loads the module with counters.
+/// The arguments of modprobe that load the module with counters.
 const HOW: &str = "latency_tracker measure=cycles,instructions,branch-misses";
 
 pub(crate) fn run(root: &ProcRoot, args: &MeasureArgs) -> Result<Outcome> {

@@ -25,7 +25,7 @@ pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
     for name in &names {
         let pending = match root.pending(name) {
             Ok(pending) => pending,
-            // Removed between two reads: nothing of it is pending.
+            // Removed between two reads: it has no operation in flight.
             Err(ProcError::NoInstance(_)) if args.name.is_none() => continue,
             Err(error) => return Err(error.into()),
         };

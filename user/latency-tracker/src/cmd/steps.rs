@@ -26,7 +26,9 @@ pub(crate) fn run(root: &ProcRoot, args: &StepsArgs) -> Result<Outcome> {
     let names: Vec<String> = names.into_iter().filter(|n| root.has_steps(n)).collect();
     if names.is_empty() {
         match &args.name {
-            Some(name) => bail!("{name} has no steps; only instances of the tracker `tree` have"),
+            Some(name) => {
+                bail!("{name} has no steps; only instances of the tracker `tree` have them")
+            }
             None => bail!("no instance has steps; start one: latency-tracker start chain tree"),
         }
     }

@@ -38,7 +38,7 @@ use lt_proc::ProcRoot;
 use crate::cli::TopArgs;
 use read::Reader;
 
-/// Maximum time between two looks at the alerts and at the module, even in a longer interval.
+/// Maximum time between two checks of the alerts and the module, even in a longer interval.
 const SLICE: Duration = Duration::from_millis(500);
 
 /// The hint if there is nothing to show.
@@ -67,7 +67,7 @@ pub(crate) fn run(root: &ProcRoot, args: &TopArgs) -> Result<Outcome> {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let live = !(args.batch || args.once || args.json || dumb);
     if live && std::io::stdout().is_terminal() {
-        // Without a terminal to read keys from, nothing could end it.
+        // The live view needs a terminal to read keys from.
         if let Some(input) = screen::input() {
             return live::run(&mut reader, args, count, input);
         }
@@ -83,8 +83,8 @@ fn end(end: End) -> Outcome {
     Outcome::Fine
 }
 
-/// The time of the next reading: an interval after the last one, but after a pause at least as long
-/// as the last one took. Reading therefore takes at most half of a CPU.
+/// The time of the next reading: an interval after the last one, or later. The pause is at least as
+/// long as the last reading took, so reading takes at most half of a CPU.
 fn next(last: Instant, interval: Duration, cost: Duration) -> Instant {
     (last + interval).max(Instant::now() + cost)
 }

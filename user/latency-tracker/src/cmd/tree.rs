@@ -4,11 +4,11 @@
 //!
 //! ```text
 //!   irq:27 eth0 @0, 3.01ms ago
-//!     nginx/812 (CPU 2) has been woken, and waits for a CPU
-//!       irq:27@0 0 %, raise:NET_RX@0 12 %, softirq:NET_RX@0 1 %, waking:812@0 87 %
+//!     nginx/812 (CPU 2) has been woken, and waits for a CPU, for 2.62ms
+//!       irq:27@0 0%, raise:NET_RX@0 12%, softirq:NET_RX@0 1%, waking:812@0 87%
 //! ```
 //!
-//! Chains have the same root if their first steps have the same subject and time.
+//! Chains have the same root if their first steps have the same subject, CPU and time.
 
 use std::io::IsTerminal;
 

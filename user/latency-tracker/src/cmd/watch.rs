@@ -54,7 +54,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
     })
 }
 
-/// Why there are no more alerts. The alerts of all instances end only with the module.
+/// Returns why there are no more alerts. The alerts of all instances end only with the module.
 fn ended(root: &ProcRoot, name: Option<&str>) -> String {
     let unloaded = || lt_common::module::is_going() || !root.is_loaded();
     match name.filter(|_| !unloaded()) {
@@ -236,8 +236,8 @@ impl Columns {
         )
     }
 
-    /// Formats an alert: one line in a pipe, and as many as needed on a terminal. Nothing is left
-    /// out.
+    /// Formats an alert: one line in a pipe, and as many as needed on a terminal, where only a long
+    /// name of an instance is cut.
     fn rows(&self, alert: &Alert, limit: Option<usize>) -> Vec<String> {
         let time = if self.timestamp {
             format!("{} ", super::clock_of(alert.time))

@@ -5,7 +5,7 @@
 
 _latency_tracker() {
     local line=${COMP_LINE:0:COMP_POINT} IFS=$' \t\n' words current breaks before=
-    # a command of the user, which has completions of its own
+    # the user's own command, which has its own completions
     if [[ $line == *' -- '* ]]; then
         local first
         for first in "${!COMP_WORDS[@]}"; do
@@ -14,7 +14,7 @@ _latency_tracker() {
         ! declare -F _command_offset >/dev/null || _command_offset $((first + 1))
         return
     fi
-    # COMP_WORDS has no whole words, since bash also splits at = and :
+    # COMP_WORDS does not have whole words, since bash also splits at = and :
     read -ra words <<<"$line"
     [[ $line != *[[:space:]] ]] || words+=('')
     current=${words[-1]}
@@ -22,7 +22,7 @@ _latency_tracker() {
     # shellcheck disable=SC2207 # one word a line
     COMPREPLY=($(LATENCY_TRACKER_COMPLETE=bash _CLAP_IFS=$'\n' _CLAP_COMPLETE_INDEX=$((${#words[@]} - 1)) \
         "${words[0]/#\~/$HOME}" -- "${words[@]}" 2>/dev/null))
-    # bash replaces only what follows the last of its breaks
+    # bash replaces only the part after its last word break
     breaks=${COMP_WORDBREAKS//[^=:]/}
     [[ -z $breaks ]] || before=${current%"${current##*["$breaks"]}"}
     COMPREPLY=("${COMPREPLY[@]#"$before"}")

@@ -9,6 +9,6 @@ end
 
 complete --command latency-tracker --keep-order --no-files --condition 'not contains -- -- (commandline -opc)' \
     --arguments '(__latency_tracker_words)'
-# a command of the user, which has completions of its own
+# the user's own command, which has its own completions
 complete --command latency-tracker --condition 'contains -- -- (commandline -opc)' \
     --arguments '(__fish_complete_subcommand --commandline (string split -m 1 -- " -- " (commandline -cp))[2])'

@@ -5,7 +5,7 @@
 
 _latency_tracker() {
     local first=$words[(i)--]
-    # a command of the user, which has completions of its own
+    # the user's own command, which has its own completions
     if (( first < CURRENT )); then
         shift $first words
         (( CURRENT -= first ))
@@ -17,7 +17,7 @@ _latency_tracker() {
     found=("${(@f)$(LATENCY_TRACKER_COMPLETE=zsh _CLAP_IFS=$'\n' _CLAP_COMPLETE_INDEX=$((CURRENT - 1)) \
         ${(e)words[1]} -- "${(@)words[1,CURRENT]}" 2>/dev/null)}")
     for line in $found; do
-        # a word that something must follow gets no space
+        # no space after a word that must continue
         case ${${line//\\:/=}%%:*} in
             *[=/]) open+=("$line") ;;
             *) closed+=("$line") ;;
@@ -31,7 +31,7 @@ _latency_tracker() {
     (( ! $#closed )) || _describe -V 'values' closed
 }
 
-# zsh runs this file as the function when it is first needed
+# zsh runs this file as the function when the function is first used
 if [[ $funcstack[1] == _latency-tracker ]]; then
     _latency_tracker "$@"
 else

@@ -28,7 +28,7 @@ pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// An operation in flight, and where its task waits.
+/// Describes an operation in flight, and where its task waits.
 pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
     let comm = pending.fields.text("comm").unwrap_or_default();
     let owner = match pending.fields.number("tid") {
@@ -46,7 +46,7 @@ pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
     lines
 }
 
-/// Whether an operation of the same thread began and ended within another.
+/// Whether an operation began and ended within another operation of its thread.
 fn is_inside(alert: &Alert, outer: &Alert) -> bool {
     (alert.instance != outer.instance || alert.seq != outer.seq)
         && alert.tid == outer.tid
@@ -231,7 +231,7 @@ mod tests {
                 "{text}"
             );
         }
-        // The functions in which a task was preempted are no reason.
+        // The functions in which a task was preempted give no reason.
         for other in [
             "throttled=0 stack=\"preempt_schedule_irq+0x1/0x2,balance_dirty_pages+0x1/0x2\"",
             "policy=deadline throttled=1",

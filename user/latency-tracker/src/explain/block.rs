@@ -3,7 +3,7 @@
 //! Explains one late block request from the trace around it.
 //!
 //! ```text
-//!   trace (crate::trace) --Explainer::feed--> requests of the device, who ran where --finish--> Explanation
+//!   trace (crate::trace) --Explainer::feed--> requests of the device, tasks per CPU --finish--> Explanation
 //! ```
 //!
 //! Events are read once, in order of time. Only events of the alert's device and window are kept, so the trace
@@ -30,7 +30,7 @@ pub(super) fn explains(alert: &Alert) -> bool {
 /// Explains the alerts that are about requests.
 pub(super) struct Explainers {
     all: Vec<Explainer>,
-    /// The relevant fields, by event class; later, no name is looked up.
+    /// The fields of each relevant event class. No name is looked up once reading has started.
     wanted: Vec<Option<Vec<(FieldIndex, String)>>>,
 }
 
@@ -76,7 +76,7 @@ impl Beside for Explainers {
     }
 }
 
-/// Converts an event, with these of its fields.
+/// Converts an event, keeping only these fields.
 fn plain(event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
     let value = |index| {
         let mut value = String::new();

@@ -16,7 +16,7 @@ use lt_proc::{Alert, Field, Fields, Reason, Value};
 
 const EVENT: &str = "latency_tracker_alert";
 
-/// Number of latest alerts that are searched for the alert that an event belongs to.
+/// Number of latest alerts to search for the alert of an event.
 const NEAR: usize = 64;
 
 /// The events of one class.
@@ -68,7 +68,7 @@ fn alert<'a>(
             "before_start" if value.number() == Some(0) => {}
             "before_start" => own.push(("since", Value::Bare("before-start".into()))),
             _ if tracker == Some("block") => own.extend(of_request(key, value)),
-            // The words of an alert without names.
+            // `args` and `stack` of the common event: words without a name.
             _ if tracker.is_none() => {}
             _ => own.push((key, value)),
         }
@@ -99,7 +99,7 @@ fn alert<'a>(
     })
 }
 
-/// A field of a request, as the line of an alert has it.
+/// Converts a field of a request to its form in the line of an alert.
 fn of_request(key: &str, value: Value) -> Option<(&str, Value)> {
     const MINOR_BITS: u32 = 20;
     let number = value.number();
@@ -114,7 +114,7 @@ fn of_request(key: &str, value: Value) -> Option<(&str, Value)> {
     })
 }
 
-/// The operation and the flags of a request in letters, as `blk_fill_rwbs()` of the kernel does.
+/// Returns the operation and the flags of a request as letters, like the kernel's `blk_fill_rwbs()`.
 fn operation(flags: u64) -> String {
     let has = |bit: u32| flags & 1 << bit != 0;
     let operation = match flags & 0xff {
@@ -157,7 +157,7 @@ fn value(event: &Event<'_>, index: FieldIndex) -> Option<Value> {
     value.filter(|_| parts == 1)
 }
 
-/// Adds an alert, or the fields that its other event lacks.
+/// Adds an alert, or adds to a known alert the fields that its other event lacks.
 fn add(alerts: &mut Vec<Alert>, alert: Alert) {
     let is_same = |other: &&mut Alert| {
         (other.seq, other.time, &other.instance) == (alert.seq, alert.time, &alert.instance)
@@ -173,7 +173,7 @@ fn add(alerts: &mut Vec<Alert>, alert: Alert) {
     }
 }
 
-/// Chooses the alerts to explain: the alerts with these numbers, or the newest one without numbers.
+/// Chooses the alerts to explain: the alerts with these numbers; without numbers, the newest alert.
 pub(super) fn alerts(trace: &Path, seq: &[u64], interrupted: &AtomicBool) -> Result<Vec<Alert>> {
     let mut reader = Reader::open(trace)?;
     let kinds: Vec<_> = reader.classes().map(Kind::of).collect();

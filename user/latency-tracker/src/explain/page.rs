@@ -20,7 +20,7 @@ use crate::analyze::words::{Facts, used_by};
 use crate::html::{Cell, Cells, Column, Page, Row, Table, View};
 use crate::trace::Told;
 
-/// Maximum number of views, of the longest delays.
+/// Maximum number of views; the alerts with the longest delays have one.
 const VIEWS: usize = 50;
 
 /// Writes the page, replacing `file`.
@@ -109,7 +109,7 @@ fn view(
         return Ok(view);
     }
     let why = Why::new(told, alert, evidence);
-    // Lines of any length, also if standard output is a terminal.
+    // Not wrapped, even if standard output is a terminal.
     view.text = out::whole(|| why.text());
     view.notes = why.notes();
     match why.shown() {

@@ -56,7 +56,7 @@ pub(super) struct Proofs<'a> {
     /// The thread of the alert, the time in which it was off the CPU with the alert's stack, and the resource if the
     /// stack shows it.
     stack: Option<(ThreadId, (u64, u64), Option<resource::Resource>)>,
-    /// That thread and time, if the alert shows that a quota held the thread back at its start.
+    /// The alert's thread and its off-CPU time, if the alert shows that a quota held the thread back at first.
     held: Option<(ThreadId, (u64, u64))>,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Proofs<'a> {
                     .max_by_key(|path| path.len())?
             }
         };
-        // The visible root is below others, which are not known.
+        // The cgroups above the visible root are not known.
         if path.starts_with("/..") {
             return None;
         }
@@ -153,7 +153,7 @@ impl<'a> Proofs<'a> {
         }
     }
 
-    /// The only level with a quota.
+    /// The level with a quota, if there is exactly one.
     fn only_quota(&self, thread: ThreadId) -> Option<u16> {
         let levels = self.levels(thread)?;
         let mut limited = levels.iter().filter(|(_, cgroup)| has_quota(cgroup));
@@ -181,7 +181,7 @@ impl<'a> Proofs<'a> {
         Some(grown.next().is_none().then_some(number))
     }
 
-    /// The level that was frozen for exactly that sleep.
+    /// The level that was frozen for about the time of that sleep.
     fn frozen(&self, thread: ThreadId, sleep: &Interval) -> Option<u16> {
         // A frozen thread sleeps outside of system calls, and unfreezing wakes it.
         let State::Blocked(Sleep::Interruptible, None) = sleep.state else {
@@ -253,8 +253,8 @@ fn around(cgroup: &Cgroup, from: u64, to: u64) -> Option<(&Counters, &Counters)>
     Some((before, after))
 }
 
-/// Whether a cgroup's quota was used up between two times. The count grows when the period ends, and the time when a
-/// thread continues, which is earlier.
+/// Whether a cgroup's quota was used up between two times. The count grows when the period ends. The time grows when a
+/// thread continues, which may be earlier.
 fn throttled(cgroup: &Cgroup, from: u64, to: u64) -> Option<bool> {
     let (before, after) = around(cgroup, from, to)?;
     let count = before.nr_throttled? < after.nr_throttled?;
@@ -276,7 +276,7 @@ fn stack_range(model: &Model, alert: &Alert, thread: ThreadId) -> Option<(u64, u
     let all = model.thread(thread)?.between(alert.start(), u64::MAX);
     for interval in all {
         if interval.begin >= alert.time {
-            // An operation that continues at that time stays open.
+            // The time off the CPU continues past the alert.
             match last {
                 Some((begin, end)) if end == interval.begin && is_off(interval.state) => {
                     last = Some((begin, interval.end));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Maps the function in which a task sleeps to the resource that it waits for. The functions exist in Linux 7.2.
-//! The stack of another task has no frames in `.sched.text`, such as `mutex_lock`.
+//! Maps the function in which a task sleeps to the resource that it waits for. The functions exist in Linux 7.2. The
+//! kernel leaves functions in `.sched.text`, such as `mutex_lock`, out of another task's stack.
 
 use lt_proc::Alert;
 
-/// Functions, each with the reason of a sleep in it.
+/// Functions, each with the reason for a sleep in it.
 const SLEEPS: [(&str, &str); 57] = [
     // Pages
     (
@@ -163,7 +163,7 @@ const FOR_CALLERS: [&str; 13] = [
 /// The resource for which a task sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Resource {
-    /// The function that shows it.
+    /// The function that identifies the resource.
     pub(super) function: &'static str,
     /// The resource in words.
     pub(super) what: &'static str,
@@ -174,8 +174,8 @@ pub(super) struct Resource {
     pub(super) direct: bool,
 }
 
-/// The resource that the task of an alert waits for, if its stack shows it. The functions in which a runnable task lost
-/// its CPU show none, except the one that holds back a task.
+/// The resource that the task of an alert waits for, if its stack shows it. A function in which a runnable task lost
+/// its CPU shows no resource, except the function that enforces a quota.
 pub(super) fn of_alert(alert: &Alert) -> Option<Resource> {
     let is_runnable = is_runnable(alert);
     of(&alert.stack()).filter(|resource| !is_runnable || resource.function == QUOTA)
@@ -184,7 +184,7 @@ pub(super) fn of_alert(alert: &Alert) -> Option<Resource> {
 /// Whether an alert shows that a quota (`cpu.max`) held its task back when it was switched out.
 pub(super) fn is_held_by_quota(alert: &Alert) -> bool {
     let is_marked = alert.tracker == "runqueue" && alert.fields.number("throttled") == Some(1);
-    // A limit of another kind.
+    // A deadline task is held back by another kind of limit.
     let is_deadline = alert.fields.text("policy").as_deref() == Some("deadline");
     let by_stack = of_alert(alert).filter(|resource| resource.direct);
     is_marked && !is_deadline || by_stack.is_some_and(|resource| resource.function == QUOTA)

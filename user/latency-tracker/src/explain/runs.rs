@@ -9,7 +9,7 @@
 
 use lt_model::why::Piece;
 
-/// Maximum share (1/20) of a run that interruptions take.
+/// Maximum share (1/20) of a run that one interruption takes.
 const PART: u64 = 20;
 
 /// Maximum number of other runs that may interrupt a run: an interrupt, its softirq, and the threads that these wake.

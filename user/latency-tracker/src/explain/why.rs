@@ -2,8 +2,8 @@
 
 //! Explains one alert: the causes of the delay.
 //!
-//! An alert that belongs to a thread is explained by the critical path of that thread. An alert of an interrupt, or
-//! without a task, is explained by the activity of the CPU on which it ended.
+//! An alert that belongs to a thread is explained by the critical path of that thread. An alert of an interrupt or
+//! a softirq, or without a task, is explained by the activity of the CPU on which it ended.
 
 #[cfg(test)]
 mod tests;
@@ -33,7 +33,7 @@ pub(super) struct Why<'a> {
     thread: Option<(ThreadId, Vec<Piece>)>,
     /// Facts that are not in the trace.
     facts: Facts,
-    /// Activity of its CPU.
+    /// The use of the alert's CPU during the delay.
     used: Vec<(Use, u64)>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Why<'a> {
     /// The largest part of the delay, in one sentence.
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
-        // An alert of `tree` has its own steps.
+        // An alert of `tree` carries its own steps.
         if let Some(chain) = chain::verdict(self.alert) {
             let told = [Some(chain), chain::interference(self.alert)];
             let sentences: Vec<_> = told.iter().flatten().map(|text| sentence(text)).collect();

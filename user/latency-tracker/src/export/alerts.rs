@@ -25,9 +25,9 @@ const TOGETHER: Duration = Duration::from_secs(1);
 /// How often to look for a module that is not loaded.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Starts the thread, which ends with the process. Alerts from now on are sent.
+/// Starts a thread that sends all alerts from now on. It ends with the process.
 pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
-    // Opened before this returns, if the module is loaded.
+    // If the module is loaded, opens the file before this returns, so that no alert is missed.
     let mut file = root.open_alerts(None, false).ok();
     thread::spawn(move || {
         let mut said = String::new();
@@ -48,7 +48,7 @@ pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
     });
 }
 
-/// Sends the alerts until there are no more.
+/// Sends the alerts until the module is unloaded.
 fn read(file: &File, outbox: &Outbox, resource: &Resource) -> Result<()> {
     let mut lines = Lines::default();
     loop {
@@ -64,7 +64,7 @@ fn read(file: &File, outbox: &Outbox, resource: &Resource) -> Result<()> {
                     match StreamLine::parse(line) {
                         Ok(StreamLine::Alert(alert)) => records.push(Record {
                             time: time_of(alert.time),
-                            // A collector may show them to anyone.
+                            // A collector may show the addresses to anyone.
                             alert: alert.without_user_addresses(),
                         }),
                         Ok(StreamLine::Lost(n)) => missed += n,

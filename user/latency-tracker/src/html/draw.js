@@ -184,7 +184,7 @@ function draw() {
 	for (let at = Math.ceil((from - view.focus[0]) / step) * step; at <= to - view.focus[0]; at += step)
 		ctx.fillRect(x(at + view.focus[0]), 0, 1, height);
 	for (const lane of lanes) drawLane(ctx, lane);
-	// Outside of the delay it is darker.
+	// Shade the time outside of the delay.
 	ctx.fillStyle = colours('shade');
 	const [begin, end] = view.focus;
 	if (begin > 0 || end < view.length) {

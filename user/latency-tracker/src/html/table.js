@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 //
-// Tables: a click on a heading sorts, one on a time shows it in the time line.
+// Tables: click a heading to sort, or a time to show it in the time line.
 
 const NUMBERS = ['count', 'time', 'at', 'percent'];
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 //
-// What the reader does with the time line: zooms, moves, selects.
+// Handles input on the time line: zooms, moves, selects.
 
 // Shows from `a` to `b`, within the view.
 function show(a, b) {
@@ -16,7 +16,7 @@ function pan(part) {
 }
 function showAround(begin, end) { show(begin - (end - begin) * 0.15, end + (end - begin) * 0.15); }
 
-// The bar at a point: also one up to 3 pixels away.
+// The bar at a point, or up to 3 pixels away.
 function hit(px, py) {
 	const lane = lanes.findIndex(lane => py >= lane.top && py < lane.top + ROW);
 	if (lane < 0 || px < gutter()) return null;
@@ -62,7 +62,7 @@ function list(facts) {
 	return el('dl', {}, ...facts.map(one));
 }
 
-// The neighbour of the selected bar in its lane, or the bar at that time in the next lane that has one.
+// The neighbour of the selected bar in its lane, or the bar at that time in the next lane with bars.
 function step(bars, rows) {
 	if (!selected) return select(lanes.some(lane => lane.bars.length) ? { lane: lanes.findIndex(lane => lane.bars.length), bar: 0 } : null);
 	const { lane, bar } = selected, now = lanes[lane].bars[bar];
@@ -94,7 +94,7 @@ function listen() {
 		if (act) { event.preventDefault(); act(); }
 	};
 	canvas.addEventListener('wheel', event => {
-		// Left of the lanes, and when everything is shown, the page scrolls.
+		// Left of the lanes, and when zooming out while everything is shown, the page scrolls.
 		const all = to - from >= view.length;
 		if (event.offsetX < gutter() || (all && event.deltaY > 0)) return;
 		event.preventDefault();

@@ -20,7 +20,7 @@ function el(name, properties, ...children) {
 	return element;
 }
 
-// Fixed digits, and a tie to the even digit, as the command prints.
+// Formats with a fixed number of digits; rounds ties to even, as the command does.
 function fixed(value, digits) {
 	const halves = value * 2 ** (digits + 1);
 	if (!Number.isInteger(halves) || halves % 2 === 0) return value.toFixed(digits);

@@ -103,7 +103,7 @@ pub(crate) struct TrackEvent {
     pub(crate) name_iid: Option<u64>,
     #[prost(uint64, optional, tag = "11")]
     pub(crate) track_uuid: Option<u64>,
-    // The schema is one of proto2, where repeated numbers are not packed.
+    // The schema is proto2, where repeated numbers are not packed.
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub(crate) flow_ids: Vec<u64>,
     #[prost(fixed64, repeated, packed = "false", tag = "48")]

@@ -2,10 +2,9 @@
 
 //! Tests whether two histograms have the same distribution: Pearson's chi-squared test of homogeneity.
 //!
-//! The test is valid if no expected count is below 5, so rows are merged with those above them until
-//! this is true. If fewer than two rows are left, there is no test. With many operations the smallest
-//! difference is significant, so the largest difference of the shares, which shows its size, is reported
-//! as well.
+//! The test is valid if no expected count is below 5, so rows are merged with those above them until this is
+//! true. If fewer than two rows are left, there is no test. With many operations, even the smallest
+//! difference is significant. So the largest difference of the shares is also reported: it shows the size.
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
@@ -20,10 +19,10 @@ pub(crate) struct Comparison {
     /// Number of operations in each profile.
     pub(crate) before: u64,
     pub(crate) after: u64,
-    /// The test, if there is enough to test.
+    /// The test, if there are enough operations for one.
     #[serde(flatten)]
     pub(crate) test: Option<Test>,
-    /// Where the shares differ most; none if one of them has no operations.
+    /// Where the shares differ most; none if either profile has no operations.
     #[serde(flatten)]
     pub(crate) moved: Option<Moved>,
 }
@@ -47,7 +46,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// How much larger the share has become; less than 0 if smaller.
+    /// The increase of the share; negative if it has decreased.
     pub(crate) fn change(&self) -> f64 {
         self.share_after - self.share_before
     }
@@ -133,7 +132,7 @@ fn moved(low: &[u64], before: &[u64], after: &[u64]) -> Moved {
         share_after: 1.0,
     };
     points.fold(start, |most, point| {
-        // Of equal differences, the highest bound is used: no operations lie between these bounds.
+        // Of equal differences, the highest bound is used: equal shares lie between these bounds.
         if point.change().abs() >= most.change().abs() {
             point
         } else {

@@ -37,7 +37,8 @@ pub(crate) struct ProfileFile {
     /// The shortest delay of each row, ns. A row ends where the next one begins; the last row has
     /// no end.
     pub(crate) low: Vec<u64>,
-    /// In order of time; each sample starts where its predecessor ends.
+    /// In time order. Each sample starts where its predecessor ends, unless resets between them lost
+    /// counts.
     pub(crate) samples: Vec<Sample>,
 }
 
@@ -70,7 +71,7 @@ impl<'de> Deserialize<'de> for Counts {
     }
 }
 
-/// Entry by entry: a map would lose the order, and the position of a fault in the file.
+/// Reads entry by entry: a map would lose the order, and the position of a fault in the file.
 struct CountsVisitor;
 
 impl<'de> Visitor<'de> for CountsVisitor {
@@ -101,7 +102,7 @@ impl Sample {
         }
     }
 
-    /// How long it covers, s.
+    /// Length of the sample, s.
     pub(crate) fn seconds(&self) -> f64 {
         self.end.saturating_sub(self.begin) as f64 / 1e9
     }
@@ -158,7 +159,7 @@ impl ProfileFile {
             }
             None => bail!("version: expected a number"),
         }
-        // From the text, not from the value: then an error names the line.
+        // Parsed from the text, not from the value, so an error names the line.
         let file: Self = serde_json::from_str(text)?;
         ensure!(
             file.low.is_sorted_by(|a, b| a < b),
@@ -180,14 +181,14 @@ impl ProfileFile {
         Ok(file)
     }
 
-    /// Writes the file, all or nothing.
+    /// Writes the file atomically.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let mut text = serde_json::to_string(self)?;
         text.push('\n');
         replace(path, |out| Ok(out.write_all(text.as_bytes())?))
     }
 
-    /// How long it covers, s.
+    /// Total length of the samples, s.
     pub(crate) fn seconds(&self) -> f64 {
         self.samples.iter().map(Sample::seconds).sum()
     }
@@ -204,7 +205,7 @@ impl ProfileFile {
         sums
     }
 
-    /// Its classes, in the order of the table.
+    /// All classes, in the order of the table.
     pub(crate) fn classes(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for (class, _) in self.samples.iter().flat_map(|sample| &sample.counts.0) {

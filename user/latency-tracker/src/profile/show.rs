@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `profile show`: the table for a person.
+//! `profile show`: prints a profile as a table.
 
 use anyhow::Result;
 use lt_common::Outcome;
@@ -13,7 +13,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ShowArgs) -> Result<Outcome> {
     let name = super::instance(root, args.source.name.as_deref())?;
     let mut span = args.source.span.span()?;
     if args.reset {
-        // Exactly the profile that ended is shown.
+        // Shows exactly the profile that the reset ended.
         root.reset_profile(&name)?;
         span = Span::Previous;
     }

@@ -6,7 +6,7 @@ use lt_proc::Nanos;
 
 use super::compare::{Comparison, Moved};
 
-/// Minimum change of a share that gets its own sentence.
+/// Minimum change of a share for which the bound is named.
 const NOTABLE: f64 = 0.01;
 
 /// Name of the operations of a class.
@@ -72,7 +72,7 @@ pub(crate) fn p_value(p: f64) -> String {
     }
 }
 
-/// Two digits or more.
+/// Formats a share with at least two digits.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 9.95 || percent > 99.0 && percent < 100.0 {

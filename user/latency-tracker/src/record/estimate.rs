@@ -2,10 +2,10 @@
 
 //! Estimates how many seconds the flight recorder covers, and how many events per second it records.
 //!
-//! buffer = sub-buffers x their size, per CPU; events = buffer / size of one; time = events / rate.
-//! Rate and size are measured: the recorder runs for about a second, then a snapshot shows what was written. The
-//! busiest CPU's ring covers the shortest time, so it gives the answer. One sub-buffer is always being overwritten, so
-//! it does not count. On a machine that gets busier later, the ring covers less: each capture reports what it covered.
+//! buffer = (sub-buffers - 1) x their size, per CPU; time = buffer / bytes per second. One sub-buffer does not count:
+//! it is always being overwritten. The rate is measured: the recorder runs for about a second, then a snapshot shows
+//! what was written. The busiest CPU's ring covers the shortest time, so it gives the answer. On a machine that gets
+//! busier later, the ring covers less: each capture reports what it covered.
 
 use std::fmt;
 use std::fs;
@@ -17,7 +17,7 @@ use lt_common::lttng::Buffers;
 use lt_common::lttng::events::matches;
 use lt_common::out::bytes;
 
-/// Larger samples are measured in bytes only.
+/// Events are counted in samples up to this size; larger samples are measured in bytes only.
 const COUNT_UP_TO: u64 = 64 << 20;
 
 /// Number of events in a sample.
@@ -36,7 +36,7 @@ pub(crate) struct Estimate {
     /// Bytes of the busiest CPU, and of all CPUs.
     busiest: u64,
     total: u64,
-    /// Events of all CPUs, when they were counted.
+    /// Events of all CPUs, if they were counted.
     events: Option<Count>,
     /// Whether there are events that `--lean` would leave out.
     has_extra: bool,
@@ -84,7 +84,7 @@ impl Estimate {
         })
     }
 
-    /// Number of bytes of one CPU that are kept.
+    /// Number of bytes that the ring of one CPU keeps.
     fn kept(&self) -> u64 {
         let kept = self.buffers.num_subbuf.saturating_sub(1).max(1);
         kept * self.buffers.subbuf_size

@@ -33,7 +33,7 @@ use self::cgroups::Groups;
 use self::disks::Disks;
 use self::functions::Unknown;
 
-/// Maximum number of late tasks read for a capture, the latest first.
+/// Maximum number of late tasks read for a capture, those with the longest delays.
 const MOST_TASKS: usize = 64;
 
 /// Facts about the machine, read before and between alerts.
@@ -128,7 +128,7 @@ impl Collector {
         seen
     }
 
-    /// Reads the cgroups of the late tasks again, and returns all evidence.
+    /// Reads the cgroups of the late tasks and the throttled cgroups again, and returns all evidence.
     pub(crate) fn finish(&mut self, seen: Seen) -> Evidence {
         // A late task may have waited for a throttled thread.
         let throttled = match self.same_ids {

@@ -40,15 +40,15 @@ pub(crate) struct Flight {
     buffers: Buffers,
     events: Vec<String>,
     format: Option<Format>,
-    /// The process ID of the session daemon that has the session: ours, or an earlier one.
+    /// PID of the session daemon that serves the session: ours, or one that was already running.
     served_by: Option<i32>,
-    /// The last time at which it was recording.
+    /// When the session was last seen recording.
     seen: SystemTime,
 }
 
 impl Flight {
-    /// Starts the recorder with the events of the plan that this LTTng has; only the daemon knows these. A missing event
-    /// is an error if the user requested it. A missing default event is reported, because explanations lack its
+    /// Starts the recorder with those events of the plan that this LTTng has, which only the daemon knows. A missing
+    /// event is an error if the user requested it. A missing default event is reported, because explanations lack its
     /// contents.
     pub(crate) fn start(plan: Plan<'_>, output: &Path, left: &mut Note) -> Result<Self> {
         let mut flight = Self {

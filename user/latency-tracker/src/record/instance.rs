@@ -42,7 +42,7 @@ pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
     }
 }
 
-/// Whether this user may write to `control`. The kernel has the last word.
+/// Whether this user may write to `control`. The kernel makes the final decision.
 fn may_create(root: &ProcRoot) -> bool {
     let control = root.path().join("control");
     nix::unistd::access(&control, nix::unistd::AccessFlags::W_OK).is_ok()
@@ -69,7 +69,7 @@ pub(crate) struct Armed<'a> {
 const ENABLED: &str = "enabled";
 
 impl<'a> Armed<'a> {
-    /// Uses the existing instance, or creates it disabled, so that the kernel has checked every value.
+    /// Uses the existing instance, or creates it, disabled unless the user chose: the kernel then checks every value.
     pub(crate) fn prepare(root: &'a ProcRoot, args: &RecordArgs, left: &mut Note) -> Result<Self> {
         let existing = root
             .instances()?
@@ -100,7 +100,7 @@ impl<'a> Armed<'a> {
         Ok(armed)
     }
 
-    /// Enables the instance, and returns its alerts from now on.
+    /// Opens the alerts from now on, and enables the instance if it was created disabled here.
     pub(crate) fn arm(&mut self, left: &mut Note) -> Result<Stream> {
         let name = self.instance.name.clone();
         let stream = Stream::open(self.root, &name)?;
@@ -148,7 +148,7 @@ fn enabled(on: bool) -> Setting {
     }
 }
 
-/// The requested settings that an existing instance does not have.
+/// The tracker, or the first parameter, in which an existing instance differs from the request.
 fn difference(instance: &Instance, tracker: &str, settings: &[Setting]) -> Option<String> {
     if instance.tracker != tracker {
         return Some(format!("tracker {}", instance.tracker));

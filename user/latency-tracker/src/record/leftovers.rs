@@ -2,8 +2,8 @@
 
 //! Finds and removes the leftovers of a killed run.
 //!
-//! A run notes in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes the note when
-//! it ends. A note whose process is gone belongs to a run that could not clean up: the next run does.
+//! A run notes in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes the note
+//! when it ends. If the process of a note is gone, its run could not clean up, and the next run cleans up instead.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,7 +52,7 @@ impl Note {
         }
     }
 
-    /// Changes the note, also on disk.
+    /// Changes the note in memory and on disk.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Owned)) {
         change(&mut self.owned);
         let written = serde_json::to_string(&self.owned)
@@ -118,7 +118,7 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     for (name, line) in &owned.instances {
         // Another instance may have this name by now, so only an identical instance is removed. The threshold of an
-        // instance of `why` or `run` rises by itself, but its name contains the PID.
+        // instance of `why` or `run` rises by itself, so its line changes, but its name contains the PID.
         let by_name = name.starts_with(&format!("why_{pid}_")) || *name == name_of_run(pid);
         let same = root
             .instance(name)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Decides whether to capture an alert: Perfetto's trigger policy. Callers pass the time.
+//! Decides whether to capture an alert, by limits like those of Perfetto's triggers. Callers pass the
+//! time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -48,9 +49,9 @@ pub(crate) struct History {
     last: Option<Instant>,
     /// Captures of this run.
     pub(crate) taken: usize,
-    /// Wake-ups without a capture.
+    /// Wake-ups that the policy skipped.
     pub(crate) skipped: usize,
-    /// Wake-ups whose snapshot failed.
+    /// Wake-ups for which no trace was saved.
     pub(crate) failed: usize,
     /// Captures that the relay daemon did not get.
     pub(crate) unsent: usize,
@@ -90,7 +91,7 @@ impl History {
         self.taken += 1;
     }
 
-    /// Counts a snapshot that failed at `now`. The cooldown applies: the next one may fail as slowly.
+    /// Counts a capture that failed at `now`. The cooldown applies: the next one may fail as slowly.
     pub(crate) fn failed(&mut self, now: Instant) {
         self.last = Some(now);
         self.failed += 1;

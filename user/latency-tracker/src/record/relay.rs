@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A copy of each trace for a relay daemon of LTTng, on another machine.
+//! Sends a copy of each trace to an LTTng relay daemon on another machine.
 //!
 //! The local capture comes first and does not depend on the network. LTTng cannot send files, so it sends a second
 //! snapshot, taken right after the local one. The alerts and the evidence are written to LTTng's logger, and thus become
@@ -24,7 +24,7 @@ use crate::carried::{LOGGER, evidence_pieces, pieces};
 /// Control port of a relay daemon, unless the URL has one.
 const PORT: u16 = 5342;
 
-/// Time for a connection to the relay daemon.
+/// Timeout of a connection to the relay daemon.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The URL of a relay daemon: `net://HOST[:PORT[:PORT]][/PATH]`, or `net6://`.
@@ -96,8 +96,8 @@ impl Relay {
         log(capture, alerts, evidence).context("cannot write the alerts to LTTng's logger")
     }
 
-    /// The place of a snapshot called `name` of `session` in the output directory of the relay daemon, which adds dates
-    /// and numbers.
+    /// The path of the snapshot `name` of `session` below the output directory of the relay daemon. The daemon adds
+    /// dates and numbers.
     pub(crate) fn place(&self, session: &str, name: &str) -> String {
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let path = self.url.splitn(4, '/').nth(3);

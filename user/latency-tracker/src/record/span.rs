@@ -46,7 +46,7 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let mut partial = traces.partial()?;
     let trace = partial.path.join("trace");
 
-    // From here on, these values are dropped in reverse order, which is the order of cleaning up.
+    // The values from here on are dropped in reverse order, which is the order of the cleanup.
     let mut left = Note::new();
     left.update(|owned| owned.directory = Some(partial.path.clone()));
     let daemon = Daemon::ensure()?;
@@ -89,7 +89,7 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The events and system calls to record. Names the events for which LTTng has no probe, unless it fails.
+/// The events and system calls to record. Reports the events for which LTTng has no probe.
 fn wanted(args: &RecordArgs) -> Result<(Vec<String>, Option<String>)> {
     let (mut events, calls) = events_for(&args.events_for);
     let known = Known::ask()?;

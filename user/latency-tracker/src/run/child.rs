@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The command of a run: created before the instance, so that its first instruction is measured and nothing before it.
+//! The command of a run. Its process is created before the instance, so that the command is measured from its first
+//! instruction on, and nothing before that.
 //!
 //! ```text
 //!   this process:  spawn, wait for the stop          instance, cgroup <- child, SIGCONT
 //!   child:                this program again, SIGSTOP                            exec(COMMAND)
 //! ```
 //!
-//! A child that set itself up in the cgroup would be charged for that. So it stops itself outside, and is moved while
-//! it is stopped. Its next action is to execute the command.
+//! If the child prepared itself inside the cgroup, the cgroup would be charged for that. So the child stops itself
+//! outside, and is moved while it is stopped. Its next action is to execute the command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -30,10 +31,10 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 /// First argument of the child, before the command.
 const CHILD: &str = "__run";
 
-/// Exit statuses of a shell for a command that it cannot run.
+/// Exit status of a shell for a command that it cannot run.
 const NOT_EXECUTABLE: u8 = 126;
 
-/// In the child: waits, and becomes the command. Returns only if it cannot. `None` if this is not a child.
+/// In the child, waits and becomes the command; returns only if that fails. In any other process, returns `None`.
 pub(crate) fn is_child() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     if args.next().as_deref() != Some(OsStr::new(CHILD)) {
@@ -73,7 +74,7 @@ impl Found {
         }))
     }
 
-    /// Creates the process, which waits.
+    /// Creates the process, which waits for [`Waiting::start`].
     pub(super) fn wait_to_start(&self) -> Result<Waiting> {
         let mut command = Command::new("/proc/self/exe");
         command.arg(CHILD).arg(&self.file).args(&self.words);
@@ -159,7 +160,7 @@ impl Running {
         status.context("cannot wait for the command")
     }
 
-    /// Passes a signal on, unless the terminal has sent it to the command, too.
+    /// Forwards a signal, unless the terminal has also sent it to the command.
     pub(super) fn pass_on(&self, signal: i32) -> Result<()> {
         let signal = Signal::try_from(signal)?;
         let terminal = File::open("/dev/tty");

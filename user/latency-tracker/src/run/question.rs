@@ -82,7 +82,7 @@ impl Question {
         }
     }
 
-    /// Sets a parameter, unless the user or the recipe has.
+    /// Sets a parameter, unless the user or the recipe has set it.
     pub(crate) fn default(&mut self, key: &str, value: &str) {
         if self.settings.iter().all(|setting| setting.key != key) {
             self.settings.push(Setting {

@@ -13,7 +13,7 @@ use super::Measured;
 use super::losses::losses;
 use crate::explain::alone;
 
-/// Operations in flight that are shown.
+/// Maximum number of operations in flight that are shown.
 const SHOWN: usize = 5;
 
 /// The output of `--json`; times in ns.
@@ -28,7 +28,8 @@ struct Report<'a> {
     /// How long it was measured.
     duration: u64,
     command: Option<Vec<String>>,
-    /// The exit status of the command, 128+N after signal N; null if it still runs.
+    /// The exit status of the command, 128+N after signal N; null without a command,
+    /// or if it still runs.
     status: Option<u8>,
     count: u64,
     /// Upper bounds of buckets.
@@ -175,10 +176,13 @@ fn not_ended(measured: &Measured) -> Vec<String> {
     }
     let title = format!("Not ended: {}, the oldest first", out::thousands(count));
     let mut lines = vec![String::new(), out::paint(Colour::Bold, &title)];
-    for pending in measured.pending.iter().take(SHOWN) {
+    let shown = measured.pending.iter().take(SHOWN);
+    let mut more = count;
+    for pending in shown {
         lines.extend(alone::unfinished(&measured.tracker, pending));
+        more = more.saturating_sub(1);
     }
-    if let more @ 1.. = count.saturating_sub(SHOWN as u64) {
+    if more > 0 {
         lines.push(format!("  and {} more", out::thousands(more)));
     }
     lines

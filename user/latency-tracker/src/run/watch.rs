@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use lt_common::instance::Refusal;
 use lt_common::out::note;
 use lt_common::wait::{Signals, Wake};
-use lt_proc::{Alert, ProcRoot, Setting};
+use lt_proc::{Alert, Pending, ProcRoot, Reason, Setting};
 
 use super::Measured;
 use super::child::Running;
@@ -22,7 +22,7 @@ pub(super) struct Watch<'a> {
     root: &'a ProcRoot,
     name: String,
     tracker: String,
-    /// Its line in `control` before the threshold rose.
+    /// Its line in `control`, without its name, before the threshold rose.
     line: String,
     threshold: u64,
     alerts: Option<Stream>,
@@ -108,22 +108,33 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Turns the instance off, so that all its numbers belong together, and returns them.
+    /// Turns the instance off, so that its figures are consistent, and returns them.
     pub(super) fn finish(mut self, time: Duration, see: &mut dyn FnMut(Alert)) -> Result<Measured> {
-        let pending = self.root.pending(&self.name)?;
+        self.read(see)?;
+        let begun = Instant::now();
+        let mut pending = self.root.pending(&self.name)?;
+        let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let off = Setting {
             key: "enabled".into(),
             value: "0".into(),
         };
         self.root.create(&self.name, &self.tracker, &[off])?;
-        self.read(see)?;
+        self.read(&mut |alert| {
+            take_ended(&mut pending, took, &alert);
+            see(alert);
+        })?;
+        let stats = self.root.stats(&self.name)?;
+        // An operation that has ended since, below the threshold, has raised no alert.
+        if pending.len() as u64 != stats.count("cleared") {
+            pending.retain(|one| one.age() > self.threshold);
+        }
         Ok(Measured {
             line: self.line.clone(),
             tracker: self.tracker.clone(),
             threshold: self.threshold,
             time,
             histogram: self.root.histogram(&self.name)?,
-            stats: self.root.stats(&self.name)?,
+            stats,
             missed: self.missed,
             pending,
             recipe: None,
@@ -139,5 +150,64 @@ impl Drop for Watch<'_> {
             let error = anyhow::Error::from(error);
             note(&format!("instance {} is left behind: {error:#}", self.name));
         }
+    }
+}
+
+/// Removes the operation whose end this alert reports. Reading `pending` took `took` ns.
+///
+/// The start that is computed from an alert is late by the time that raising the alert took, so the operation is the
+/// one of its task that started last before that. The kernel computes ages while `pending` is read: an operation that
+/// ended meanwhile has an age above its delay, but by no more than `took`. An older operation has a higher age.
+fn take_ended(pending: &mut Vec<Pending>, took: u64, alert: &Alert) {
+    if matches!(alert.reason, Reason::Timeout | Reason::Stack) {
+        return;
+    }
+    let started = |one: &Pending| {
+        let start = one.fields.number("start")?;
+        let seen = start.saturating_add(one.age());
+        let is_of_task = one.fields.number("tid").unwrap_or(0) == alert.tid;
+        let was_in_flight = (start..=seen).contains(&alert.start());
+        let is_older = one.age() > alert.delay.saturating_add(took);
+        (is_of_task && was_in_flight && !is_older).then_some(start)
+    };
+    let fitting = pending.iter().enumerate();
+    let fitting = fitting.filter_map(|(at, one)| Some((started(one)?, at)));
+    if let Some((_, at)) = fitting.max() {
+        pending.remove(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ended_after_it_was_seen_in_flight_is_not_in_flight() {
+        let lines = [100, 400, 700].map(|start| {
+            let age = 1000 - start;
+            format!("age={age} start={start} pid=7 tid=7 comm=\"io\"\n")
+        });
+        let left = |time: u64, delay: u64, tid: u64, reason: &str| -> Vec<u64> {
+            let mut pending = Pending::parse_all(&lines.concat()).unwrap();
+            let line = format!(
+                "seq=1 time={time} instance=t tracker=block reason={reason} delay={delay} threshold=1 cpu=0 pid={tid} \
+                 tid={tid} comm=\"io\""
+            );
+            take_ended(&mut pending, 20, &Alert::parse(&line).unwrap());
+            let starts = pending.iter().filter_map(|one| one.fields.number("start"));
+            starts.collect()
+        };
+        // The one that started at 400 ended at 1200; raising its alert took 5 ns.
+        assert_eq!(left(1205, 800, 7, "threshold"), [100, 700]);
+        assert_eq!(left(1205, 800, 7, "late"), [100, 700]);
+        assert_eq!(left(1205, 800, 8, "threshold"), [100, 400, 700]);
+        assert_eq!(left(1205, 800, 7, "timeout"), [100, 400, 700]);
+        // It ended at 990, while the list was read.
+        assert_eq!(left(995, 590, 7, "threshold"), [100, 700]);
+        // This operation started after the list was read.
+        assert_eq!(left(1205, 100, 7, "threshold"), [100, 400, 700]);
+        // These ended before; the second alert was raised after that.
+        assert_eq!(left(950, 500, 7, "threshold"), [100, 400, 700]);
+        assert_eq!(left(1005, 500, 7, "threshold"), [100, 400, 700]);
     }
 }

@@ -24,7 +24,7 @@ struct Report<'a> {
     /// The tracker and its parameters.
     line: Option<&'a str>,
     by: By,
-    /// The lowest and the highest threshold: only longer delays are in the sums, or those of operations that timed out.
+    /// Lowest and highest threshold. The sums have only longer delays, and operations that timed out.
     threshold: Option<[u64; 2]>,
     /// How long alerts were read.
     duration: Option<u64>,
@@ -37,7 +37,7 @@ struct Report<'a> {
     in_flight: Vec<Row<'a>>,
     /// The counters of missing or incomplete data that are not 0.
     missing: BTreeMap<String, u64>,
-    /// The exit status of the command, 128+N after signal N; null without one.
+    /// The exit status of the command, 128+N after signal N; null without one, or if it still runs.
     status: Option<u8>,
 }
 
@@ -152,7 +152,7 @@ fn path(group: &Group, comm: &str, waker: &str, by: By) -> String {
     words.join(";")
 }
 
-/// A name that does not end the frame or the line.
+/// Replaces characters in a name that would end the frame or the line.
 fn word(name: &str) -> String {
     match name {
         "" => "[unknown]".into(),

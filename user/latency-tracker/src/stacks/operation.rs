@@ -8,20 +8,20 @@ use lt_proc::{Alert, Pending, Reason};
 #[derive(Debug, Clone)]
 pub(super) struct Operation {
     pub(super) comm: String,
-    /// The task that woke it, or `[hardirq]` for an interrupt; empty if not recorded.
+    /// The task that woke the late task, or `[hardirq]` for an interrupt; empty if not recorded.
     pub(super) waker: String,
     /// Where the task was, the innermost function first; empty if not recorded.
     pub(super) stack: Vec<String>,
-    /// Where its waker was.
+    /// Where the waker was.
     pub(super) waker_stack: Vec<String>,
     /// The delay, ns; so far, unless the operation has ended.
     pub(super) delay: u64,
-    /// Whether it had more than one stack.
+    /// Whether the operation had more than one stack.
     pub(super) is_moved: bool,
-    /// Whether it began before its instance, so that the delay is a lower bound.
+    /// Whether the operation began before its instance, so that the delay is a lower bound.
     pub(super) is_at_least: bool,
     start: u64,
-    /// Time of its last alert.
+    /// Time of the operation's last alert.
     seen: u64,
     has_timed_out: bool,
 }
@@ -32,7 +32,7 @@ impl Operation {
         let waker = match fields.text("context").as_deref() {
             None => String::new(),
             Some("task") => fields.text("waker_comm").unwrap_or_default().into_owned(),
-            // The task that was interrupted has nothing to do with it.
+            // The interrupted task is unrelated to the wakeup.
             Some(context) => format!("[{context}]"),
         };
         Self {
@@ -90,7 +90,7 @@ impl Operation {
         Some(open.swap_remove(at))
     }
 
-    /// Returns the alert `later` of this operation, completed with what only an earlier alert has.
+    /// Returns `later`, from a later alert of this operation, completed with data that only an earlier alert has.
     pub(super) fn then(self, mut later: Self) -> Self {
         let is_other = |a: &[String], b: &[String]| {
             !a.is_empty()

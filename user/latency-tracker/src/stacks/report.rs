@@ -11,9 +11,9 @@ use super::args::By;
 use super::source::{Source, why_without};
 use super::tally::{Group, Sum, Sums};
 
-/// Names in a row.
+/// Maximum number of names in a row.
 const NAMES: usize = 3;
-/// Stacks of operations in flight that are shown.
+/// Maximum number of stacks of operations in flight.
 const IN_FLIGHT: usize = 5;
 
 pub(super) fn text(source: &Source, sums: &Sums, rows: usize) -> Vec<String> {
@@ -203,7 +203,7 @@ fn frames(group: &Group, by: By) -> Vec<String> {
     lines
 }
 
-/// What is missing from the sums, or not as it seems: a key, a number and a sentence.
+/// Data missing from the sums, or misleading: a key, a number and a sentence.
 pub(super) fn missing(source: &Source, sums: &Sums) -> Vec<(String, u64, String)> {
     let older: u64 = match source.has_older {
         true => sums

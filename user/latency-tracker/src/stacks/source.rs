@@ -51,7 +51,7 @@ pub(super) struct Source {
     /// Maximum number of functions of a stack.
     pub(super) depth: Option<u64>,
     pub(super) threshold: Option<u64>,
-    /// Whether only new records raised an alert (`worst=1`).
+    /// Whether only a new maximum raised an alert (`worst=1`).
     pub(super) is_worst: bool,
     /// How long alerts were read.
     pub(super) time: Option<Duration>,
@@ -60,7 +60,7 @@ pub(super) struct Source {
     pub(super) pending: Vec<Pending>,
     /// Alerts that were overwritten before they were read.
     pub(super) missed: u64,
-    /// Whether the alerts that were recorded before are included.
+    /// Whether alerts that were recorded before this command started are included.
     pub(super) has_older: bool,
     /// Counters of what is missing, with a sentence each.
     pub(super) losses: Vec<(String, u64, &'static str)>,
@@ -71,7 +71,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Sets what the parameters of an instance show.
+    /// Sets the fields that depend on the parameters of an instance.
     fn with(mut self, params: &Fields) -> Self {
         self.depth = params.number("stack");
         self.threshold = params.number("threshold");
@@ -231,7 +231,8 @@ pub(super) fn measure(
     })
 }
 
-/// Leaves out counters that are 0, and the counter of alerts that any reader has missed: this run counts its own.
+/// Leaves out counters that are 0, and the counter of alerts that any reader has missed: this run counts the
+/// alerts that it misses itself.
 fn others<'a>(
     counted: impl Iterator<Item = (&'a str, u64, &'static str)>,
 ) -> Vec<(String, u64, &'static str)> {
@@ -241,7 +242,7 @@ fn others<'a>(
         .collect()
 }
 
-/// Makes the instance record as many stacks as it can, and refuses what would leave none or give wrong sums.
+/// Makes the instance record as many stacks as it can. Refuses settings that would leave none or give wrong sums.
 fn complete(question: &mut Question, trackers: &[TrackerInfo]) -> Result<()> {
     let value = |key: &str| {
         let setting = question.settings.iter().find(|s| s.key == key);
@@ -269,7 +270,7 @@ fn complete(question: &mut Question, trackers: &[TrackerInfo]) -> Result<()> {
         ("stack", "32"),
         ("stacks", "switch"),
         ("ring", "4096"),
-        // Alerts that are not read yet are overwritten.
+        // Read often, since the ring overwrites alerts that are not read yet.
         ("wakeup_interval", "100ms"),
         // Bounds the cost of a threshold that is far too low.
         ("max_alerts", "10000"),
@@ -281,7 +282,7 @@ fn complete(question: &mut Question, trackers: &[TrackerInfo]) -> Result<()> {
     Ok(())
 }
 
-/// Whether `what` is an instance to be observed. Parameters and a command are for an instance of this run.
+/// The instance to observe, if `what` names one. Parameters and a command are for an instance of this run.
 pub(super) fn instance(root: &ProcRoot, args: &StacksArgs, what: &str) -> Result<Option<Instance>> {
     let instances = match root.is_loaded() {
         true => root.instances()?,
@@ -314,7 +315,7 @@ pub(super) fn instance(root: &ProcRoot, args: &StacksArgs, what: &str) -> Result
     ))
 }
 
-/// What to do if stacks are missing.
+/// Why stacks are missing.
 pub(super) fn why_without(source: &Source) -> &'static str {
     match (source.depth, source.tracker.as_deref()) {
         (Some(0), _) => "late operations without a stack: the instance has stack=0",

@@ -45,7 +45,7 @@ pub(super) struct Group {
     pub(super) sum: Sum,
     /// By name of the late task and name of the waker, which is empty unless asked for.
     pub(super) tasks: BTreeMap<(String, String), Sum>,
-    /// Whether the outer functions are missing, since the stack is as long as a stack may be.
+    /// Whether outer functions may be missing: the stack has the maximum length.
     pub(super) is_cut: bool,
 }
 
@@ -100,8 +100,6 @@ pub(super) struct Tally {
     limits: Limits,
     /// The number of the first alert of each instance.
     first: BTreeMap<String, u64>,
-    /// The newest ended operation of each thread: when it began, and when it was reported.
-    newest: HashMap<u64, (u64, u64)>,
 }
 
 /// Lowest and highest limits that the operations exceeded, ns.
@@ -130,7 +128,7 @@ pub(super) struct Sums {
     /// The longest total first. Operations without a stack come last.
     pub(super) groups: Vec<Group>,
     pub(super) all: Sum,
-    /// The sum of the delays that are in the histogram of the instance, too.
+    /// Sum of the delays that are also in the histogram of the instance.
     pub(super) ended: u64,
     /// Operations that had more than one stack.
     pub(super) moved: u64,
@@ -174,7 +172,6 @@ impl Tally {
                 if self.open.get(&key).is_some_and(Vec::is_empty) {
                     self.open.remove(&key);
                 }
-                self.newest.insert(alert.tid, (alert.start(), alert.time));
                 if !operation.is_at_least {
                     self.ended = self.ended.saturating_add(operation.delay);
                 }
@@ -213,12 +210,6 @@ impl Tally {
             by_thread.entry(tid).or_default().extend(operations);
         }
         let before = self.all.count;
-        // Operations that have ended since `pending` was read.
-        let newest = std::mem::take(&mut self.newest);
-        let has_ended = |tid, start, seen| {
-            let newest = newest.get(&tid);
-            newest.is_some_and(|&(begin, time)| start <= begin && seen <= time)
-        };
         for one in pending.iter().filter(|one| one.age() > threshold) {
             let operation = Operation::pending(one);
             let tid = one.fields.number("tid").unwrap_or(0);
@@ -227,7 +218,6 @@ impl Tally {
             // An alert of this operation is already known.
             match Operation::take_from(open, start, None) {
                 Some(known) => self.add(known.then(operation)),
-                None if has_ended(tid, start, start + one.age()) => {}
                 None => in_flight.add(operation),
             }
         }

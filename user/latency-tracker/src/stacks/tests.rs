@@ -249,7 +249,8 @@ fn what_is_cut_off_or_has_no_stack_is_counted_and_shown() {
         text.contains("    [cut off]\n") && text.contains("    [no stack]\n"),
         "{text}"
     );
-    // In a file, the limit is not known: it is the longest stack, if that does not end where the kernel is entered.
+    // In a file, the limit is not known. The length of the longest stack counts, unless that stack ends where the
+    // kernel is entered.
     let in_file = |alerts: &[Alert]| {
         let sums = sums_by(By::Kernel, alerts, None, "");
         sums.groups.iter().filter(|group| group.is_cut).count()

@@ -10,6 +10,13 @@ pub(crate) trait Beside {
     fn begin(&mut self, reader: &Reader);
     /// Called with each event.
     fn see(&mut self, event: &lt_ctf::Event<'_>);
-    /// Called at the start of a time in which events of a CPU are missing, with its end, ns.
+    /// Called only by `scan`, if events of a CPU are missing from `_time` to
+    /// `_until`, ns.
     fn lost(&mut self, _time: u64, _cpu: u32, _until: u64) {}
+}
+
+/// Consumes nothing.
+impl Beside for () {
+    fn begin(&mut self, _reader: &Reader) {}
+    fn see(&mut self, _event: &lt_ctf::Event<'_>) {}
 }

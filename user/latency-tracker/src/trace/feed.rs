@@ -34,7 +34,7 @@ pub(crate) enum Keep {
     Nothing,
 }
 
-/// Reads a trace to its end, or until `interrupted`. Everything that ended before `from` is dropped.
+/// Reads a trace to its end; fails once `interrupted` is set. Everything that ended before `from` is dropped.
 pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -> Result<Told> {
     let keep = from.map_or(Keep::All, Keep::Since);
     read_beside(trace, keep, &Evidence::default(), &[], interrupted, None)?.with_threads(trace)
@@ -100,18 +100,21 @@ fn cpus_of(list: &str) -> Option<Vec<u32>> {
 }
 
 /// Reads a trace with at most `limit` bytes for the model. If the complete model is larger, the first pass keeps only the
-/// waits and their wakers; `wanted` selects the parts that are needed, and a second pass reads them.
-pub(crate) fn read_within(
+/// waits and their wakers; `wanted` selects the parts that are needed, and a second pass reads them. The first pass also
+/// passes the events to `beside`.
+pub(crate) fn read_within<B: Beside>(
     limit: usize,
     trace: &Path,
     from: Option<When>,
     interrupted: &AtomicBool,
-    wanted: impl FnOnce(&Model) -> Result<Wanted>,
+    beside: &mut B,
+    wanted: impl FnOnce(&Model, &B) -> Result<Wanted>,
 ) -> Result<Told> {
     let mut source = Source::open(trace, from.map_or(Keep::All, Keep::Since))?;
+    beside.begin(&source.reader);
     let mut builder = Builder::new();
     builder.limit(limit);
-    let builder = source.pass(builder, interrupted, None)?;
+    let builder = source.pass(builder, interrupted, Some(&mut *beside))?;
     if !source.told.switches {
         return source.end(builder)?.with_threads(trace);
     }
@@ -119,7 +122,7 @@ pub(crate) fn read_within(
         Kept::All => builder,
         Kept::Nothing(bytes) => bail!(too_little(limit, bytes, "begin later, with --from")),
         Kept::Waits => {
-            let wanted = wanted(&builder.finish())?;
+            let wanted = wanted(&builder.finish(), beside)?;
             let mut builder = Builder::new();
             builder.limit(limit);
             builder.keep_only(wanted);
@@ -592,7 +595,7 @@ pub(super) mod tests {
         );
     }
 
-    /// Writes the rest of a file when the trace has been opened.
+    /// Completes a file once the trace has been opened.
     struct Writes<'a>(&'a Path, &'a [u8]);
 
     impl Beside for Writes<'_> {

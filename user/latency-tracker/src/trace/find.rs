@@ -33,7 +33,7 @@ impl Finder {
         }
     }
 
-    /// The first such event from `from` on: its time, and the thread that was running, if any.
+    /// The first event `mark` from `from` on: its time, and the thread that was running, if any.
     pub(crate) fn first(
         &self,
         model: &Model,
@@ -92,7 +92,7 @@ impl Beside for Finder {
         let traces = reader.traces().iter().zip(kernels);
         let mut clocks =
             traces.filter_map(|(trace, is)| trace.schema.clocks().first().filter(|_| is));
-        // A clock without an offset counts since the boot.
+        // A clock without an offset counts from boot.
         let clock = clocks.next().filter(|clock| clock.offset_seconds > 0);
         self.epoch = clock.map(|clock| {
             let cycles = i128::from(clock.offset_cycles) * i128::from(SECOND);

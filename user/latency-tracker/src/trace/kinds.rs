@@ -51,7 +51,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// The operation of a request, and whether it has no sectors.
+    /// The purpose of a request, and whether it has no sectors.
     fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, bool) {
         let bits = self.bits.and_then(|bits| match event.unsigned(bits) {
             Some(bits) => Some(of_bits(bits)),
@@ -62,7 +62,7 @@ impl Operation {
     }
 }
 
-/// `RWBS_FLAG_*` of LTTng. A request of another kind has none of these bits.
+/// The purpose from LTTng's `RWBS_FLAG_*` bits. A request of another kind has none of these bits.
 fn of_bits(bits: u64) -> Purpose {
     const WRITE: u64 = 1;
     const DISCARD: u64 = 1 << 1;
@@ -79,7 +79,7 @@ fn of_bits(bits: u64) -> Purpose {
     }
 }
 
-/// The letters of the kernel: a preceding flush, the operation, and its flags.
+/// The purpose from the kernel's letters: a preceding flush, the operation, and its flags.
 fn of_letters(text: &[u8]) -> Purpose {
     let rest = text.strip_prefix(b"F").unwrap_or(text);
     match rest.first() {
@@ -128,7 +128,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             next: thread("next_tid", "next_comm")?,
             prio: Prio {
                 fields: field("prev_prio").zip(field("next_prio")),
-                // LTTng counts from the first priority that is none of SCHED_FIFO or SCHED_RR.
+                // LTTng counts from the first priority that is neither SCHED_FIFO nor SCHED_RR.
                 base: if system.is_none() { 100 } else { 0 },
             },
         },
@@ -177,7 +177,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             let range = field("sector").zip(field("nr_sector"));
             Kind::Completed(field("dev")?, range, operation)
         }
-        // The name of the end of every system call before LTTng 2.3.
+        // Before LTTng 2.6, every system call ended with this event.
         "exit_syscall" => Kind::Return,
         _ => match call_or_vector(system, name)? {
             Kind::Call(call) if call == "futex" => match (field("op"), field("uaddr")) {
@@ -214,7 +214,7 @@ pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
 fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     let begins = |begins: &[&str]| begins.iter().find_map(|begin| name.strip_prefix(begin));
     let (calls, returns, vectors): (&[_], &[_], _) = match system {
-        // The last name is older than LTTng 2.3.
+        // LTTng before 2.6 used the last prefix.
         None => (
             &["syscall_entry_", "compat_syscall_entry_", "sys_"],
             &["syscall_exit_", "compat_syscall_exit_"],
@@ -233,7 +233,7 @@ fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     vector(name.strip_prefix(vectors)?)
 }
 
-/// The start or the end of such an interrupt, from the part of the name after its system.
+/// The start or the end of an interrupt that does not come from a device, from the event's name without its system.
 fn vector(name: &str) -> Option<Kind> {
     if let Some(name) = name.strip_suffix("_entry") {
         return Some(match name {
@@ -256,7 +256,7 @@ fn disk_of(bdi: &[u8]) -> Option<Disk> {
 }
 
 impl Kind {
-    /// The class of an event whose absence may make another cause seem likely.
+    /// The group of the event, if a trace without that group could point to a wrong cause.
     pub(super) fn shows(&self) -> Option<Events> {
         Some(match self {
             Self::Completed(..) => Events::Completions,
@@ -269,7 +269,8 @@ impl Kind {
         })
     }
 
-    /// The interrupt that a processor sends to itself. If it is recorded, all interrupts without a device are.
+    /// Whether this is the interrupt that a processor sends to itself. A trace that has it has all interrupts that come
+    /// from no device.
     pub(super) fn is_sent_to_itself(&self) -> bool {
         matches!(self, Self::Ipi(name) if name == "irq_work")
     }
@@ -284,7 +285,7 @@ impl Kind {
         matches!(self, Self::Call(_) | Self::Futex(..))
     }
 
-    /// Decodes the event; `None` if a field has an unexpected value.
+    /// Decodes the event; `None` if the model does not need it, or if a field has an unexpected value.
     pub(super) fn what<'a>(
         &'a self,
         event: &lt_ctf::Event<'a>,
@@ -378,7 +379,7 @@ impl Kind {
             },
             Self::WorkEnd => What::WorkEnd,
             Self::Idle(state) => What::Idle {
-                // A missing state means that the processor leaves an idle state.
+                // The state -1 means that the processor leaves an idle state.
                 enters: unsigned(*state)? != u32::MAX,
             },
             Self::Ipi(ipi) => What::Ipi {
@@ -519,7 +520,7 @@ mod tests {
     #[test]
     fn the_end_of_a_request_names_its_disk_in_a_trace_of_perf() {
         let text = || json!({"type": "null-terminated-string"});
-        // 254:3, as the kernel counts
+        // 254:3, as the kernel encodes it (MKDEV)
         let disk = 254 << 20 | 3u32;
         let fields = [
             ("perf_ip", unsigned(64), &(1u64 << 63).to_le_bytes()[..]),
@@ -564,7 +565,7 @@ mod tests {
         assert_eq!(said("block:block_rq_complete", &fields), Some(true));
         assert_eq!(said("block:block_rq_issue", &fields), Some(true));
         assert_eq!(said("block:block_rq_merge", &fields), None);
-        // Useless without the number.
+        // Useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }
 
@@ -597,7 +598,7 @@ mod tests {
         assert_eq!(split("sched_switch"), Some((None, "sched_switch")));
         let perf = Some((Some("sched"), "sched_switch"));
         assert_eq!(split("sched:sched_switch"), perf);
-        // An event of a program, and an event that has only a number.
+        // An event of a program, and an event that gives the system call only as a number.
         assert_eq!(split("app:sched_process_exit"), None);
         assert_eq!(split("raw_syscalls:sys_enter"), None);
     }

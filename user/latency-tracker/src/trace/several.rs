@@ -25,7 +25,7 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 /// The release assumed for a trace that does not name its kernel.
 pub(super) const NEW: Release = Release(6, 0);
 
-/// Whether each trace is of a kernel. LTTng marks user-space traces as such.
+/// For each trace, whether a kernel recorded it. LTTng marks user-space traces as such.
 pub(super) fn kernels(reader: &Reader) -> Vec<bool> {
     let is = |t: &Trace| t.schema.environment("domain") != Some("ust");
     reader.traces().iter().map(is).collect()
@@ -125,7 +125,8 @@ pub(super) fn streams(
 }
 
 /// The times at the start and at the end of the trace in which some kind of event is not recorded: start, processor,
-/// end. A processor counts as recorded from the start of its last stream to the end of its first one.
+/// end. A processor counts as recorded from the start of the kind that starts last to the end of the kind that ends
+/// first.
 pub(super) fn dark(
     reader: &Reader,
     kernels: &[bool],
@@ -148,9 +149,9 @@ pub(super) fn dark(
         .collect()
 }
 
-/// Whether every system call is recorded in the traces that have sched_switch.
+/// Whether every system call is recorded in all kernel traces.
 pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
-    /// True with a class for each system call of the kernel, as with --all; recorded by name, there are fewer.
+    /// With --all, a trace has a class for each system call of the kernel; with calls selected by name, it has fewer.
     const ALL_CALLS: usize = 200;
     let is_call = |class: &&Class| kinds::kind(class).is_some_and(|kind| kind.is_call());
     let has_all = |trace: &Trace| trace.schema.classes().filter(is_call).count() >= ALL_CALLS;
@@ -158,7 +159,7 @@ pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
 }
 
-/// Events that are missing from some trace with sched_switch.
+/// Events that are missing from some kernel trace.
 pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item = Events> {
     let has = |trace: &Trace, events| {
         let mut kinds = trace.schema.classes().filter_map(kinds::kind);
@@ -332,7 +333,7 @@ mod tests {
         let whole = of(&trace);
         assert_eq!(whole.len(), 2);
         assert!(whole.iter().all(|(_, begin, end)| begin < end));
-        // The first packet has gone, as in a ring, and the last one is cut.
+        // The first packet is missing, as in a ring, and the last one is cut.
         let file = trace.join("kernel/channel_0");
         let bytes = fs::read(&file).unwrap();
         fs::write(&file, &bytes[PACKET..bytes.len() - PACKET / 2]).unwrap();
@@ -360,7 +361,7 @@ mod tests {
         ] {
             assert_eq!(has_all(&dir.path().join(trace)), is, "{trace}");
         }
-        // Also in the older format, though there is no event.
+        // The older format gives the same result, although the trace has no event.
         let old = dir.path().join("old");
         fs::create_dir(&old).unwrap();
         for (count, is) in [(199, false), (200, true)] {

@@ -16,6 +16,8 @@ struct Decoder {
     form: Form,
     /// The current thread.
     tid: Option<FieldIndex>,
+    /// A thread, and its process.
+    process: Option<(FieldIndex, FieldIndex)>,
 }
 
 enum Form {
@@ -56,7 +58,7 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
-    /// Whether a class has this kind of event.
+    /// Whether the events of a class meet this need.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
             Self::Event(names) => names.contains(&name_of(class)),
@@ -72,7 +74,7 @@ impl Need {
     }
 }
 
-/// The name of the call whose end this event is; `None` for an event that ends any call.
+/// The name of the call that this event ends; `Some(None)` for an event that ends any call.
 fn returns(class: &Class) -> Option<Option<String>> {
     let (system, name) = kinds::split(&class.name)?;
     if name == "exit_syscall" {
@@ -134,7 +136,27 @@ fn current(class: &Class) -> Option<FieldIndex> {
     context.map(|(index, _)| index).or_else(of_request)
 }
 
-/// The operation by `RWBS_FLAG_*` of LTTng.
+/// A thread and its process: the new thread of a fork, an existing thread, or the current one. The fork of perf has no
+/// process.
+fn process(class: &Class) -> Option<(FieldIndex, FieldIndex)> {
+    let both = |tid, pid| class.field(tid).zip(class.field(pid));
+    match name_of(class) {
+        "sched_process_fork" => both("child_tid", "child_pid"),
+        "lttng_statedump_process_state" | "perf_comm" => both("tid", "pid"),
+        _ => {
+            let context = |context, of_perf| {
+                let is = |field: &lt_ctf::Field| {
+                    field.name == context && field.scope != Scope::Payload || field.name == of_perf
+                };
+                let mut fields = class.fields().filter(|(_, field)| is(field));
+                fields.next().map(|(index, _)| index)
+            };
+            context("tid", "perf_tid").zip(context("pid", "perf_pid"))
+        }
+    }
+}
+
+/// The operation from LTTng's `RWBS_FLAG_*` bits.
 fn of_bits(bits: u64) -> Operation {
     match bits {
         _ if bits & (1 << 1) != 0 => Operation::Discard,
@@ -145,7 +167,7 @@ fn of_bits(bits: u64) -> Operation {
     }
 }
 
-/// The operation by the letters of the kernel, in which F before another letter is a flush that comes first.
+/// The operation from the kernel's letters. F before another letter is a preceding flush.
 fn of_letters(text: &[u8]) -> Operation {
     let rest = text.strip_prefix(b"F").filter(|rest| !rest.is_empty());
     match rest.unwrap_or(text).first() {
@@ -164,6 +186,10 @@ pub(crate) trait Sink {
     /// # Errors
     /// If needed events are missing.
     fn begin(&mut self, has: &dyn Fn(Need) -> bool) -> Result<()>;
+    /// Whether events must name the processes of threads.
+    fn needs_processes(&self) -> bool {
+        false
+    }
     /// Called with each event.
     fn see(&mut self, seen: &Seen<'_>);
     /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is before the first event
@@ -233,7 +259,7 @@ impl Decoder {
                 Step::Block(Block {
                     stage: *stage,
                     disk: Disk(u32::try_from(unsigned(*disk)?).ok()?),
-                    // A request without a position has the highest position at its completion.
+                    // A request without a position has the position `u64::MAX` at its completion.
                     sector: unsigned(*sector).filter(|s| *s != u64::MAX).unwrap_or(0),
                     sectors: unsigned(*sectors)?,
                     operation: bits.unwrap_or(Operation::Other),
@@ -254,9 +280,13 @@ impl Decoder {
 
 impl Beside for Steps<'_> {
     fn begin(&mut self, reader: &Reader) {
+        let with_processes = self.sink.needs_processes();
         let decoder = |class: &Class| {
-            let (form, tid) = (form(class)?, current(class));
-            Some(Decoder { form, tid })
+            Some(Decoder {
+                form: form(class)?,
+                tid: current(class),
+                process: process(class).filter(|_| with_processes),
+            })
         };
         self.decoders = reader.classes().map(decoder).collect();
         self.releases = several::releases(reader);
@@ -281,11 +311,14 @@ impl Beside for Steps<'_> {
         let release = self.releases.get(of).copied().unwrap_or(NEW);
         let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
         if let Some(step) = decoder.step(event, release) {
-            let tid = decoder.tid.and_then(|tid| event.signed(tid));
+            let number = |field| i32::try_from(event.signed(field)?).ok();
             self.sink.see(&Seen {
                 time: nanoseconds(event.cycles(), frequency),
                 cpu: event.cpu().unwrap_or(0),
-                tid: tid.and_then(|tid| i32::try_from(tid).ok()),
+                tid: decoder.tid.and_then(number),
+                process: decoder
+                    .process
+                    .and_then(|(tid, process)| number(tid).zip(number(process))),
                 step,
             });
         }

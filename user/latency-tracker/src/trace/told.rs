@@ -30,7 +30,7 @@ pub(crate) struct Told {
     pub(super) grew: bool,
     /// Gaps between traces that were recorded one after the other.
     pub(super) gaps: Vec<Gap>,
-    /// The first part that could not be read.
+    /// The error about the first part that could not be read.
     pub(crate) fault: Option<lt_ctf::Error>,
     pub(super) took: Duration,
 }

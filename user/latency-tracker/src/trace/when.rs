@@ -12,7 +12,7 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// Returns the time of the clock of a trace that starts at `start`.
+    /// Converts to the clock of a trace that starts at `start`.
     pub(crate) fn since(self, start: u64) -> u64 {
         match self {
             Self::At(time) => time,

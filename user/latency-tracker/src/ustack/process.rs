@@ -18,7 +18,7 @@ pub(super) const GONE: &str =
 /// A process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// When it started, in ticks since the boot.
+    /// When it started, in ticks since boot.
     pub(super) start: u64,
     pub(super) mappings: Vec<Mapping>,
 }
@@ -37,7 +37,7 @@ impl Mapping {
         (self.from..self.to).contains(&address)
     }
 
-    /// The place in the file of an address that it has.
+    /// The file offset of an address in the mapping.
     pub(super) fn offset_of(&self, address: u64) -> u64 {
         (address - self.from).saturating_add(self.offset)
     }
@@ -49,7 +49,7 @@ pub(super) fn find(alert: &Alert) -> Result<Found, String> {
     let stat = read(&format!("/proc/{pid}/stat"))?;
     let start = start_in(&stat).filter(|&start| began_before(start, alert));
     let start = start.ok_or(GONE)?;
-    // If the thread is gone, another one may have replaced the program.
+    // If the thread is gone, another thread may have executed another program.
     let comm = fs::read(format!("/proc/{pid}/task/{tid}/comm"));
     let comm = comm.map_err(|_| format!("no names: thread {tid} has exited"))?;
     let now = String::from_utf8_lossy(comm.strip_suffix(b"\n").unwrap_or(&comm));
@@ -76,18 +76,19 @@ fn read(file: &str) -> Result<String, String> {
     }
 }
 
-/// When a process started, in ticks since the boot: the 22nd field. The second one is a name, which may contain spaces and parentheses.
+/// When a process started, in ticks since boot: the 22nd field. The second field is a name, which may contain spaces
+/// and parentheses.
 pub(super) fn start_in(stat: &str) -> Option<u64> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Whether a process that started at `start` may be the alert's: it may if it existed when the operation began.
+/// Whether a process that started at `start` may be the alert's: true if it existed when the operation began.
 pub(super) fn began_before(start: u64, alert: &Alert) -> bool {
     let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as u64;
     let start = start.saturating_mul(1_000_000_000 / ticks.max(1));
     let now = |clock| clock_gettime(clock).map_or(0, |t| Duration::from(t).as_nanos() as u64);
-    // A process counts the time of suspends, too, and an alert does not.
+    // The start time of a process includes suspends; the times of an alert do not.
     let suspended = now(ClockId::CLOCK_BOOTTIME).saturating_sub(now(ClockId::CLOCK_MONOTONIC));
     start.saturating_sub(suspended) <= alert.start()
 }

@@ -21,7 +21,7 @@ const STARTS: [&str; 6] = [
     "__libc_start_call_main",
 ];
 
-/// Returns the stack as lines that begin `indent` to the right; none if the alert has no such stack.
+/// Returns the user-space stack as lines indented by `indent`; none if the alert has no such stack.
 pub(crate) fn lines(alert: &Alert, indent: usize) -> Vec<String> {
     let say = |text: &str| out::wrap(&format!("in user space: {}", out::printable(text)), indent);
     let (addresses, end) = match alert.user_stack() {
@@ -89,7 +89,7 @@ fn ended(names: &UserNames, end: &UserEnd) -> Option<&'static str> {
     let outermost = names.frames.last();
     let name = outermost.and_then(|frame| frame.name.as_deref());
     let is_whole = name.is_some_and(|name| STARTS.contains(&name));
-    // Otherwise nothing is known about the program.
+    // Without a file, nothing is known about the program.
     let is_known = outermost.is_some_and(|frame| frame.file.is_some());
     match end {
         UserEnd::Unsupported => {

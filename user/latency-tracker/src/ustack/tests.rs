@@ -56,7 +56,7 @@ fn functions_of_a_process_have_their_names() {
     assert_eq!((&second.name, &second.file), (&None, &None));
     assert_eq!(second.address, "0x10");
     assert!(found.note.unwrap().contains("without a name"));
-    // A later alert of the same process, as if it had exited: its files are known, and no names.
+    // A later alert of the same process, as if it had exited: its files are known, but no names.
     let mut later = alert.clone();
     later.ustack_names = None;
     let gone = names.without(&later, &[address], process::GONE);
@@ -80,7 +80,7 @@ fn a_process_that_has_exited_or_changed_gets_no_names() {
     let pid = child.id();
     child.wait().unwrap();
     assert_eq!(note(alert((pid, "true"), now(), &more)), process::GONE);
-    // The number belongs to a process that started after the operation.
+    // The PID belongs to a process that started after the operation.
     let me = (std::process::id(), &*comm());
     assert_eq!(note(alert(me, 6, &more)), process::GONE);
     // The thread runs something else.
@@ -128,7 +128,7 @@ fn what_is_not_recorded_is_said() {
     );
     assert!(of("ustack=elsewhere").contains("not recorded, since the task itself"));
     assert!(of("ustack=none").contains("no stack of the task"));
-    // Read by a program that does not look names up, as from a trace.
+    // Read by a program that does not look up names, as from a trace.
     let plain = of(&stack("0x401136,0x401180,0x401190", "outermost"));
     assert!(
         plain.starts_with("  in user space:\n    0x401136\n    0x401180\n    0x401190\n"),

@@ -71,7 +71,7 @@ impl Target {
         Ok(target)
     }
 
-    /// The instances that watch it.
+    /// The instances that watch the target.
     pub(super) fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         if self.disk.is_none() {
@@ -134,7 +134,7 @@ impl Target {
                     .is_some_and(|state| state.starts_with(['D', 'T'])))
     }
 
-    /// Whether the delays of a part are typical of it. Sleeps are not, since most of them wait for work.
+    /// Whether the delays of a part show its usual latency. Sleeps do not, since most of them wait for work.
     pub(super) fn is_telling(&self, part: &Part) -> bool {
         self.waits || part.tracker != "offcpu"
     }
@@ -148,7 +148,7 @@ fn process(pid: u32) -> String {
     format!("{}/{pid}", lt_common::out::printable(comm.trim_end()))
 }
 
-/// The cgroup of a unit that is active.
+/// The cgroup of an active unit.
 fn cgroup_of(unit: &str) -> Result<String> {
     let show = ["show", "--property=ControlGroup", "--value", "--", unit];
     let path = Exec::new("systemctl", show).output()?;

@@ -14,7 +14,7 @@ use crate::ustack::Names;
 /// A threshold that no operation exceeds: the instances count, and raise no alert.
 const NEVER: Nanos = Nanos(31_536_000_000_000_000);
 
-/// Alerts per second and instance, which bounds the cost of a threshold that is far too low.
+/// Maximum number of alerts per second and instance: bounds the cost of a threshold that is far too low.
 const MOST: u64 = 1000;
 
 /// The instances; removed when dropped.
@@ -31,7 +31,7 @@ struct Watch {
     alerts: Stream,
 }
 
-/// The readings of the instances.
+/// The result of reading the alerts of all instances.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) alerts: Vec<Alert>,

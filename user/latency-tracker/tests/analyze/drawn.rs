@@ -188,7 +188,7 @@ fn a_page_has_the_path_of_the_text() {
                     );
                 }
             }
-            // Something is drawn at each time in the lane of the thread.
+            // The lane of the thread has no gap.
             let own = &lanes(view, "Threads of the path")[0];
             assert!(own.windows(2).all(|pair| pair[0].1 == pair[1].0));
             arrows += view["arrows"].as_array().unwrap().len();

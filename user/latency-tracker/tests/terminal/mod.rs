@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A terminal for a command, whose output there may have another width than in a pipe.
+//! A terminal for commands, whose output may have another width there than in a pipe.
 
 use std::fs::OpenOptions;
 use std::io::Read;

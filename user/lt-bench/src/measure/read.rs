@@ -187,12 +187,12 @@ fn units(bins: BTreeMap<u64, u64>, unit: u64) -> Histogram {
 #[derive(Default)]
 struct Columns {
     curves: Vec<Curve>,
-    /// Rows: low, high, and a count for each column.
+    /// The unit of the times in the file, ns.
     unit: u64,
 }
 
 impl Columns {
-    /// Returns a column, and adds those before it that are missing: a later row may have more
+    /// Returns a column; first adds missing columns before it, since a later row may have more
     /// columns.
     fn at(&mut self, column: usize) -> &mut Curve {
         while self.curves.len() <= column {

@@ -91,7 +91,7 @@ impl Record {
         }
     }
 
-    /// Adds the gaps that the kernel has found. The kernel uses the same bins.
+    /// Adds the gaps that the kernel found. The kernel uses the same bins.
     pub fn add_slice(&mut self, slice: &Slice) {
         self.count += slice.loops;
         self.min = self.min.min(slice.min);

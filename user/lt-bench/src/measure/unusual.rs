@@ -34,7 +34,7 @@ impl Usual {
         self.ns += ns;
     }
 
-    /// Returns by how much a counter moves in that time, on average.
+    /// Returns by how much a counter moves in `ns`, on average.
     fn expected(&self, counter: &Counter, ns: u64) -> f64 {
         let by = self.by.get(counter).copied().unwrap_or(0);
         if self.ns == 0 {
@@ -114,7 +114,7 @@ fn at_least(count: u64, expected: f64) -> f64 {
     }
     if expected > MANY {
         let off = (count as f64 - expected) / expected.sqrt();
-        // A share beyond about two deviations counts as unusual.
+        // A count more than about two deviations above the average is unusual.
         return if off > 2.06 { 0.0 } else { 0.5 };
     }
     let (mut term, mut below) = ((-expected).exp(), 0.0);

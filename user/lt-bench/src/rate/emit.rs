@@ -4,11 +4,11 @@
 //!
 //! The thread reads the clock until the next event is due, and generates it; it never sleeps. If it
 //! was kept from its CPU for longer than the time between two events, the events of that time are
-//! skipped: catching up would be a burst at a higher rate. So the rate is at most the requested
-//! rate, and the actual rate is reported.
+//! skipped: catching up would be a burst at a higher rate. The rate is therefore at most the
+//! requested rate, and the actual rate is reported.
 //!
 //! The time of each event is recorded, from the reading of the clock before it to the reading after
-//! it. So it includes the time of one reading.
+//! it, and thus includes the time of one reading.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,18 +16,18 @@ use super::super::clock::{Clock, Now};
 use super::args::Kind;
 use crate::measure::Record;
 
-/// The task of a run. Times are in ns.
+/// The plan of a run. Times are in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plan {
     /// The time from one event to the next; `None` for full rate.
     pub(super) gap: Option<f64>,
-    /// The run lasts this long,
+    /// Least length of the run.
     pub(super) length: u64,
-    /// and until it has generated this many events,
+    /// Least number of events, for which the run is extended.
     pub(super) least: u64,
-    /// but no longer than this,
+    /// Maximum length of an extended run.
     pub(super) longest: u64,
-    /// and generates no more events than this.
+    /// Maximum number of events.
     pub(super) most: u64,
 }
 
@@ -79,7 +79,7 @@ fn paced<C: Now>(clock: &C, plan: &Plan, stop: &AtomicBool, mut event: impl FnMu
     // Faults in the pages before the run starts.
     std::hint::black_box(&mut made.each).merge(&Record::default());
     let begin = clock.now();
-    // Events are due at `anchor` and every gap after it.
+    // Events are due at `anchor`, and one gap apart after it.
     let (mut anchor, mut due) = (begin, 0u64);
     let mut before = begin;
     while made.events < plan.most {

@@ -52,8 +52,8 @@ struct Ratio {
     name: String,
     to: String,
     lossless: Option<f64>,
-    /// Mean time of an event at full rate; the following fields are its maximum, variance and
-    /// deviation.
+    /// Ratio of the mean times of an event at full rate; the following fields are the ratios
+    /// of the maximum, the variance and the deviation.
     mean: Option<f64>,
     max: Option<f64>,
     variance: Option<f64>,
@@ -84,7 +84,7 @@ pub(super) struct Report<'a> {
     untraced: u64,
     modes: Vec<Mode>,
     ratios: Vec<Ratio>,
-    /// The time of an event at full rate.
+    /// The times of an event: at full rate, or at the rate of --rate.
     series: Vec<Series>,
     interrupted: bool,
     pub(super) passed: bool,
@@ -232,7 +232,7 @@ impl<'a> Report<'a> {
         .at_one_rate(args)
     }
 
-    /// Keeps the times at the rate of --rate, if it is given.
+    /// With a rate in --rate, drops the times without LTTng, which are at full rate.
     fn at_one_rate(mut self, args: &RateArgs) -> Self {
         if matches!(args.rate, Some(Pace::Events(_))) {
             self.series.retain(|series| series.name != NOT_TRACED);

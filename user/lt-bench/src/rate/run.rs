@@ -23,9 +23,9 @@ use super::ust::{self, Ust};
 use crate::clock::Clock;
 use crate::hold;
 
-/// The events of a run fill the buffers this many times,
+/// How many times the events of a run fill the buffers, unless that exceeds [`LONGEST`].
 const FILLS: u64 = 2;
-/// if that takes at most this many times --time.
+/// Maximum length of a run, as a multiple of --time.
 const LONGEST: u64 = 10;
 /// How long to wait for the thread to start. A task with a higher priority may keep it from its CPU
 /// forever.
@@ -46,9 +46,9 @@ pub(super) struct Run {
     pub(super) kept: u64,
     /// Events that are missing from the trace.
     pub(super) missing: u64,
-    /// Events that LTTng reports as discarded,
+    /// Events that LTTng reports as discarded.
     pub(super) discarded: u64,
-    /// and packets that it reports as lost.
+    /// Packets that LTTng reports as lost.
     pub(super) lost_packets: u64,
     /// Losses according to the trace.
     pub(super) told_by_trace: u64,
@@ -150,7 +150,7 @@ impl Kind {
         }
     }
 
-    /// Returns their approximate size in a trace, in bytes.
+    /// Returns the approximate size of these events in a trace, in bytes.
     fn bytes(self) -> u64 {
         match self {
             Self::Syscall => 24,

@@ -6,10 +6,10 @@
 //! ```text
 //!   FLOOR          lossless                        lossy            full rate
 //!     |---------------o-------------?----------------x---------------x
-//!                     `---- the middle is next: each step halves the ratio of the two
+//!                     `---- the middle is next: each step halves the distance on a log scale
 //! ```
 //!
-//! Two runs at one rate may differ: a run may be disturbed, or lucky. A rate that has lost anything
+//! Two runs at one rate may differ: a run may be disturbed, or lucky. A rate that lost anything
 //! counts as lossy from then on, and so does every higher rate. The answer is a rate that has been
 //! run as often as requested without a loss.
 //!
@@ -75,7 +75,7 @@ pub(super) struct Answer {
     pub(super) lossy: Option<u64>,
 }
 
-/// The trials by requested rate, ascending, with the slowest actual rate of each.
+/// The trials so far, and the bounds that they imply.
 struct Known<'a> {
     trials: &'a [Trial],
     /// The lowest rate that lost something.

@@ -20,7 +20,7 @@ ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 event = ctypes.CDLL("liblttng-ust-cyg-profile-fast.so.1").__cyg_profile_func_enter
 event.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
 event.restype = None
-# The threads of the library keep their CPUs.
+# Pins this thread only: the threads of the library keep their CPUs.
 cpu, priority = int(sys.argv[1]), int(sys.argv[2])
 os.sched_setaffinity(0, {cpu})
 if priority:

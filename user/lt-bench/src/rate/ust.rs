@@ -17,7 +17,7 @@ use super::emit::{Made, Plan};
 use crate::measure::Record;
 
 const PROGRAM: &str = include_str!("ust.py");
-/// The tracepoint.
+/// Name of the tracepoint.
 pub(super) const EVENT: &str = "lttng_ust_cyg_profile_fast:func_entry";
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Ust {
         command.args([cpu.to_string(), priority.to_string()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(Stdio::piped());
-        // Signals from the terminal, which end this process, do not reach it.
+        // Signals from the terminal, which end this process, do not reach the new process.
         command.process_group(0);
         let mut child = command.spawn().context(
             "cannot run `python3`, which makes events of user space; install the package python3",

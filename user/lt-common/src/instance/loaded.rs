@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The module, for the time of one run.
+//! Loads the module for the duration of one run.
 
 use anyhow::Result;
 use lt_proc::ProcRoot;
@@ -27,7 +27,7 @@ impl<'a> Loaded<'a> {
 
 impl Drop for Loaded<'_> {
     fn drop(&mut self) {
-        // Someone else may use it by now: unloading would remove their instances.
+        // Unloading would remove the instances of other users.
         let is_used = self.root.instances().is_ok_and(|all| !all.is_empty());
         if self.ours
             && !is_used

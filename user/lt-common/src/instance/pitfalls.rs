@@ -50,8 +50,8 @@ fn no_such_device(name: &str, sys: &Path) -> Option<String> {
     ))
 }
 
-/// Returns a warning about a disk without a request queue (device mapper, zram). Such a disk passes
-/// bios on, and the tracker block sees no events of it.
+/// Returns a warning about a disk without a request queue (device mapper, zram). Such a disk passes bios
+/// on, so the tracker block gets no events from it.
 fn not_by_requests(name: &str, sys: &Path) -> Option<String> {
     let kind = if name.contains(':') {
         "dev/block"
@@ -81,7 +81,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the probable mistake in the names of a setting that the kernel refused.
+/// Returns the probable mistake in the names listed in a setting that the kernel refused.
 pub(super) fn names_hint(setting: &Setting, info: &TrackerInfo, sys: &Path) -> Option<String> {
     let param = info.params.iter().find(|p| p.name == setting.key)?;
     if !param.kind.contains("!names") {

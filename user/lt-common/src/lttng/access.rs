@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The permissions of a command's user for LTTng, and the place of its configuration.
+//! Whether the user may use LTTng, and where our `lttng` commands keep their configuration.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,8 +16,8 @@ use crate::user::{group_name, is_root, join};
 /// The socket for the commands of the session daemon of root.
 const SOCKET: &str = "/run/lttng/client-lttng-sessiond";
 
-/// The directory of this user's runs: LTTNG_HOME for our commands instead of the home directory, and what a run has set
-/// up.
+/// Directory for this user's runs. It is LTTNG_HOME for our commands, in place of the home directory, and records what
+/// a run has set up.
 pub fn run_dir() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {

@@ -21,9 +21,9 @@ pub enum Analysis {
     Locks,
 }
 
-/// Contention inside the kernel. LTTng has no probe for it today; perf records it.
+/// Contention for kernel locks. LTTng has no probe for it today; perf records it.
 const OF_LOCKS: [&str; 2] = ["lock_contention_begin", "lock_contention_end"];
-/// System calls that wait for a lock of user space.
+/// System calls that wait for a lock in user space.
 const OF_FUTEXES: &str = "futex,futex_wait,futex_waitv";
 /// Names of the threads that existed before the trace, of disks, and of interrupt lines. LTTng writes these events once,
 /// when the session starts.
@@ -34,7 +34,7 @@ const OF_NAMES: [&str; 3] = [
 ];
 
 impl Analysis {
-    /// The tracepoints that it reads; some are patterns.
+    /// Tracepoints that the analysis reads; some are patterns.
     pub fn tracepoints(self) -> Vec<&'static str> {
         let groups: &[&[&'static str]] = match self {
             Self::Path | Self::Delays => &[
@@ -52,7 +52,7 @@ impl Analysis {
             Self::Io => &[&OF_REQUESTS],
             Self::Locks => &[&OF_LOCKS],
         };
-        // `sched_switch` gives an interrupted or calling thread its name.
+        // `sched_switch` names the thread that was interrupted, or made the system call.
         let names = ["sched_switch"].into_iter().chain(OF_NAMES);
         let mut events: Vec<&str> = groups
             .iter()
@@ -64,7 +64,7 @@ impl Analysis {
         events
     }
 
-    /// The system calls that it reads, separated by commas.
+    /// System calls that the analysis reads, separated by commas.
     pub fn syscalls(self) -> Option<&'static str> {
         match self {
             Self::Path | Self::Delays | Self::Syscalls => Some("*"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The kernel events that a flight recorder records by default, and which of them this LTTng has.
+//! The kernel events that a flight recorder records by default, and which of them this LTTng supports.
 
 use anyhow::{Result, bail};
 
@@ -29,7 +29,8 @@ pub(super) const OF_PLACES: [&str; 5] = [
     "block_rq_insert",
     "block_rq_issue",
 ];
-/// Show the CPUs that threads waited for, why such a CPU was idle meanwhile, and which limits held a thread back.
+/// Events that show the CPU that a thread waited for, why that CPU was idle meanwhile, and which limits held the thread
+/// back.
 pub(super) const OF_LIMITS: [&str; 7] = [
     "sched_migrate_task",
     "power_cpu_idle",
@@ -50,8 +51,8 @@ pub(super) const OF_INTERRUPTS: [&str; 7] = [
     "x86_irq_vectors_call_function*",
     "x86_irq_vectors_irq_work_*",
 ];
-/// Other steps of a path of `tree`: work items, and the start, expiry and call of timers. LTTng has no probe for
-/// functions that one CPU calls on another (`csd_*`).
+/// Other steps of a wake chain of `tree`: work items, and the start, expiry and callback of timers. LTTng has no probe
+/// for functions that one CPU calls on another (`csd_*`).
 const OF_PATHS: [&str; 5] = [
     "workqueue_*",
     "timer_expire_*",
@@ -63,8 +64,8 @@ const OF_PATHS: [&str; 5] = [
 /// The alerts themselves, if the probe for them is loaded (`lttng/`).
 const ALERTS: &str = "latency_tracker_*";
 
-/// The events that explain alerts of a tracker. If `lean`, events that show where a thread or a request was held back
-/// are left out.
+/// Returns the events that explain alerts of a tracker. If `lean`, events that show where a thread or a request was
+/// held back are left out.
 pub fn default_events(tracker: &str, lean: bool) -> Vec<&'static str> {
     let of_requests = matches!(tracker, "block" | "io");
     let mut events = OF_THREADS.to_vec();
@@ -96,8 +97,8 @@ pub fn left_out_if_lean(tracker: &str) -> Vec<&'static str> {
     events
 }
 
-/// The kernel tracepoints for which LTTng has probes. They depend on its version and build, and `lttng enable-event`
-/// accepts any name, so LTTng must be asked.
+/// The kernel tracepoints for which LTTng has probes. They depend on its version and build. LTTng must be asked, since
+/// `lttng enable-event` accepts any name.
 #[derive(Debug)]
 pub struct Known(Vec<String>);
 
@@ -122,7 +123,8 @@ impl Known {
         }
     }
 
-    /// Splits `events` into those with a probe and those without, and adds alerts to the former, unless there are none.
+    /// Splits `events` into those with a probe and those without. Adds the alerts to the former if LTTng has a probe
+    /// for them, unless the former are empty.
     pub fn split(&self, events: Vec<String>) -> (Vec<String>, Vec<String>) {
         let (mut there, missing): (Vec<_>, Vec<_>) =
             events.into_iter().partition(|event| self.has(event));

@@ -15,9 +15,9 @@ const CHANNEL: &str = "all";
 /// The events, buffers and format of a recording.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Record the events of this process only.
+    /// The only process whose events are recorded; `None` for all processes.
     pub pid: Option<u32>,
-    /// The events to record: all of the kernel, or all of user space.
+    /// The events to record: either only of the kernel, or only of user space.
     pub sources: &'a [Source<'a>],
     /// The buffers of the channel.
     pub buffers: Buffers,
@@ -28,7 +28,7 @@ pub struct Wanted<'a> {
     pub read_timer: Duration,
 }
 
-/// Events, by names that are separated by commas.
+/// Event names, separated by commas.
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a> {
     /// System calls.
@@ -42,9 +42,9 @@ pub enum Source<'a> {
 /// Losses that the tracer reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Told {
-    /// Events.
+    /// Discarded events.
     pub discarded: u64,
-    /// Packets.
+    /// Lost packets.
     pub packets: u64,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Files that are written completely or not at all.
+//! Files that are written completely, or not changed.
 
 use std::fs;
 use std::io::{BufWriter, ErrorKind, Write};
@@ -32,7 +32,7 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) ->
         _ => Path::new("."),
     };
     let mut new = tempfile::Builder::new();
-    // The mode of any new file, reduced by the umask.
+    // The mode of a new file, reduced by the umask.
     new.prefix(&name)
         .permissions(fs::Permissions::from_mode(0o666));
     let mut new = new.tempfile_in(directory).with_context(named)?;

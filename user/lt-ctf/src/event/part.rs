@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use crate::schema::{Mappings, labels};
 
-/// A part of a field, as [`Event::visit`](super::Event::visit) reports it: members and elements come between start and
-/// end.
+/// A part of a field, as [`Event::visit`](super::Event::visit) reports it. Members and elements come between the start
+/// and the end of their container.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part<'a> {
     /// The name of the member that follows.
@@ -54,7 +54,7 @@ pub struct Show {
 pub struct Names<'a>(pub(super) &'a Mappings);
 
 impl<'a> Names<'a> {
-    /// Whether the class of the field has any.
+    /// Whether the field class names no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -9,11 +9,12 @@ use crate::bits::Order;
 use crate::program::{self, Window, align};
 use crate::schema::{Encoding, FieldIndex, Int, Kind, Mappings, NodeId, Schema, within};
 
-/// Maximum number of parts reported for one field. Only arrays of empty arrays have more.
+/// Maximum number of parts reported for one field: an array of empty elements has any number of parts without any data.
 const PARTS: u32 = 1 << 20;
 
 impl<'a> Event<'a> {
-    /// Reports a field of any kind, part by part. Returns false if there were too many parts.
+    /// Reports a field of any kind, part by part. Returns false if the field could not be read to its end, or had too
+    /// many parts.
     pub fn visit(&self, field: FieldIndex, told: &mut dyn FnMut(Part<'a>)) -> bool {
         let Some((field, pos)) = self.place(field) else {
             return false;
@@ -24,7 +25,7 @@ impl<'a> Event<'a> {
     }
 
     /// Reports the fields of the packet's context that are not only for the reader, such as
-    /// `cpu_id`. Returns false if there are none.
+    /// `cpu_id`. Returns false if there are none, or as [`Event::visit`].
     pub fn visit_packet(&self, told: &mut dyn FnMut(Part<'a>)) -> bool {
         let (bytes, pos, Some(context)) = self.stream.packet_fields() else {
             return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Converts field classes from JSON to nodes, and ties every length and selector to the field that
-//! it is taken from.
+//! provides it.
 
 mod location;
 mod property;
@@ -252,7 +252,7 @@ impl Reader<'_> {
         Ok(self.around.pop().map(|a| a.members).unwrap_or_default())
     }
 
-    /// Counts a stored name.
+    /// Counts a stored name against the limit.
     fn name(&mut self, name: &str) -> Result<(), String> {
         self.schema.names += name.len() + size_of::<String>();
         if self.schema.names > NAMES {
@@ -261,7 +261,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the size of such a field in bits, if it is fixed.
+    /// Returns the size of a field of this kind in bits; `None` if it varies.
     fn size(&self, kind: &Kind) -> Result<Option<u64>, String> {
         let size = match kind {
             Kind::Int { int, .. } | Kind::Bool(int) | Kind::Bits { int, .. } | Kind::Float(int) => {

@@ -61,7 +61,7 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     if !plain(long_id, 32) || !plain(long_time, 64) {
         return None;
     }
-    // It does not handle an alignment that only the option has, either.
+    // The fast path does not handle an alignment that only the option has.
     if schema.node(compact.node).align != time_align {
         return None;
     }
@@ -81,7 +81,7 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     })
 }
 
-/// Returns the number of fields that take a length or a selector from this slot.
+/// Returns the number of fields that take a length or a selector from `slot`.
 fn takers(schema: &Schema, slot: Slot) -> usize {
     let source = |node: &Node| match &node.kind {
         Kind::DynamicText { length, .. }
@@ -126,7 +126,7 @@ mod tests {
         shape_of(id, time, align, 1, payload)
     }
 
-    /// Returns the shape of LTTng's header, as [`shape`], with options of at least that alignment.
+    /// Returns the shape of LTTng's header, if the options have at least the alignment `option`.
     fn shape_of(id: u32, time: u32, align: u32, option: u32, payload: &Value) -> Option<Shape> {
         let least = option;
         let last = (1u64 << id) - 1;
@@ -147,7 +147,7 @@ mod tests {
         parse(&header, payload)
     }
 
-    /// Returns the shape of that header, with one event of that payload.
+    /// Returns the shape of `header`, with one event of this payload.
     fn parse(header: &Value, payload: &Value) -> Option<Shape> {
         let fragments = [
             json!({"type": "preamble", "version": 2}),

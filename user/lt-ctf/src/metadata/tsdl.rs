@@ -226,7 +226,7 @@ impl Trace {
         for Found { at, block } in &self.clocks {
             emit(*at, "clock-class", clock(block).map_err(|e| (*at, e))?)?;
         }
-        // A time that names no clock belongs to the only clock. If there is no clock at all, it
+        // A time that names no clock belongs to the only clock. If there is no clock, it
         // counts nanoseconds.
         lower.only_clock = match self.clocks.as_slice() {
             [] => {
@@ -327,7 +327,7 @@ impl Trace {
 
 fn json_of(value: &Assigned) -> Value {
     match value {
-        // An entry of the environment, stored as text.
+        // The schema stores entries of the environment as text, so a number that exceeds an i64 may be text already.
         Assigned::Number(number) => match i64::try_from(*number) {
             Ok(number) => number.into(),
             Err(_) => number.to_string().into(),
@@ -354,7 +354,7 @@ fn clock(block: &Block) -> Result<Map<String, Value>, String> {
         Some(Assigned::Number(number)) => Ok(*number),
         Some(_) => Err(format!("`{key}` is not an integer")),
     };
-    // LTTng has the whole offset in cycles; in CTF 2, the cycles are less than a second.
+    // LTTng writes the whole offset in cycles; in CTF 2, the cycles are less than a second.
     let cycles = integer("offset")?;
     let each = i128::from(frequency.max(1));
     let seconds = i64::try_from(integer("offset_s")? + cycles.div_euclid(each));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Generates the steps of an event class from its field classes, and the place of each field.
-//!
-//! For each field it tracks the distance from the last anchor, and the position modulo a power of two. So most
-//! alignments are known distances, and need no step.
+//! For each field, it tracks the distance from the last anchor, and the position modulo a power of two. Most
+//! alignments are therefore known distances, and need no step.
 
 use crate::schema::{Field, Kind, NodeId, Op, Program, Schema, Scope, Slot, Step};
 
@@ -144,8 +143,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Returns the step of an array, and the power of two that its end is known to be a multiple
-    /// of.
+    /// Returns the step of an array, and the largest power of two of which its end is known to be a multiple.
     fn array(&self, id: NodeId, of: NodeId, slot: Slot) -> (Op, u64) {
         let element = self.schema.node(of);
         match element.size {

@@ -35,7 +35,7 @@ pub(crate) struct Roles {
     pub(crate) timed: bool,
 }
 
-/// Updates the clock with `value`, its new lowest `len` bits. The clock never goes back.
+/// Updates the clock with `value`, its new lowest `len` bits. With fewer than 64 bits, the clock never goes back.
 #[inline]
 pub(crate) fn tick(clock: u64, value: u64, len: u32) -> u64 {
     let mask = bits::mask(len);

@@ -14,8 +14,8 @@ use crate::trace::Trace;
 
 /// Maximum depth at which traces are searched for.
 const DEPTH: usize = 16;
-/// Size of all windows together, bytes. With very many streams it is more, since each has a
-/// minimum. They should stay in the cache.
+/// Total size of all windows, bytes: they should stay in the cache. Many streams exceed it, since
+/// each window has a minimum size.
 const WINDOWS: usize = 4 << 20;
 const LEAST: usize = 16 << 10;
 
@@ -26,8 +26,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The trace is still being written: incomplete data at the end of a file is ignored, and not
-    /// an error.
+    /// Declares that the trace is still being written: incomplete data at the end of a file is then
+    /// ignored, and not an error.
     #[must_use]
     pub fn growing(mut self, growing: bool) -> Self {
         self.growing = growing;

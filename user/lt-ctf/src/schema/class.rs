@@ -31,7 +31,7 @@ const NONE: u32 = u32::MAX;
 const DENSE: usize = 1 << 16;
 
 impl Events {
-    /// Adds a class. Returns false if there is one with that number.
+    /// Adds a class. Returns false if the number is already in use.
     pub(crate) fn insert(&mut self, id: u64, class: u32) -> bool {
         match usize::try_from(id) {
             Ok(id) if id < DENSE => {
@@ -73,7 +73,7 @@ pub(crate) struct Fast {
 }
 
 impl Fast {
-    /// Returns the number of bits that the fields start at a multiple of, a power of two.
+    /// Returns the alignment of the fields after the header, in bits: a power of two.
     pub(crate) fn end(&self) -> u64 {
         let short = match self.shape {
             Shape::Compact | Shape::Wide => self.align,
@@ -100,7 +100,7 @@ pub struct Class {
     pub name: String,
     pub(crate) fields: Vec<Field>,
     pub(crate) program: Program,
-    /// Whether it has each of the three scopes.
+    /// Which of the three scopes the class has, by [`Scope`].
     pub(crate) scopes: [bool; 3],
 }
 
@@ -135,7 +135,7 @@ pub struct Field {
 pub struct FieldIndex(pub(crate) u32);
 
 impl Class {
-    /// Returns the field of that name: a field of the event itself before one of its contexts.
+    /// Returns the field named `name`: a payload field takes precedence over a context field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<FieldIndex> {
         let named = |(_, f): &(usize, &Field)| f.name == name;
@@ -144,7 +144,7 @@ impl Class {
         u32::try_from(index).ok().map(FieldIndex)
     }
 
-    /// Whether it has such a scope, even without fields.
+    /// Whether the class has this scope, even without fields.
     #[must_use]
     pub fn has(&self, scope: Scope) -> bool {
         self.scopes[scope as usize]

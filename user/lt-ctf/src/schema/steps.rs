@@ -21,7 +21,7 @@ pub(crate) enum Op {
     Node(NodeId),
 }
 
-/// A step over such a field and the fixed-size fields after it.
+/// An operation on one field, and the distance over the fixed-size fields after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) op: Op,

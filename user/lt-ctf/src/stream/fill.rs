@@ -4,8 +4,8 @@
 //!
 //! The file is read, not mapped: if a mapped file shrinks, as it may during recording, the process
 //! dies of SIGBUS. Reading 256 KiB costs 20 us, decoding it 200 us or more. The window begins at a
-//! multiple of 4096 bytes of its packet, so that alignment in the window is alignment in the
-//! packet, and grows only if a single event does not fit.
+//! multiple of 4096 bytes of its packet: alignment in the window is then alignment in the packet.
+//! The window grows only if a single event does not fit.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -33,8 +33,8 @@ impl Stream {
             );
             return Err(self.fault(at, What::Data(what)));
         }
-        // The new window starts at the page in which the event starts. If it does already, it is
-        // doubled.
+        // The new window starts at the page in which the event starts. If the current window starts there already, it
+        // is doubled.
         let base = at / 8 / PAGE * PAGE;
         let mut size = self.size.max(self.bytes.len());
         if base == self.base {

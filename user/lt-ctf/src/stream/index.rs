@@ -99,7 +99,7 @@ impl Stream {
         }
     }
 
-    /// Returns the time of the last event in the file of the packet, which has just been opened.
+    /// Returns the time of the last readable event of the packet that has just been opened.
     fn last(&mut self, schema: &Schema) -> Option<u64> {
         let mut last = None;
         self.enter();

@@ -27,7 +27,7 @@ pub struct Lost {
     pub cpu: Option<u32>,
     /// The kind of the loss.
     pub what: Missing,
-    /// Number of lost items.
+    /// Number of lost items; 1 for [`Missing::Rest`].
     pub count: u64,
     /// The loss is between these times, cycles of the trace's clock, as in
     /// [`crate::Event::cycles`].
@@ -41,7 +41,7 @@ impl Stream {
     /// was at `last`.
     ///
     /// A packet's counter of discarded events is stored when the packet is closed, which happens at
-    /// the first event that fits again. So the events that a packet counts were lost after its own
+    /// the first event that fits again. The events that a packet counts were thus lost after its own
     /// last event, and before the next packet.
     pub(super) fn find_lost(&mut self, last: u64, is_open: bool) {
         let Some(before) = &self.before else {

@@ -26,8 +26,8 @@ pub(crate) struct Packet {
     pub(crate) end: Option<u64>,
     pub(crate) number: Option<u64>,
     pub(crate) discarded: Option<u64>,
-    /// Set if the file ends before this packet: its size according to its header, bytes. The sizes
-    /// above are limited to the file.
+    /// Set if the file ends within this packet: the size according to its header, bytes. The sizes above are limited to
+    /// the file.
     pub(crate) cut: Option<u64>,
 }
 
@@ -71,8 +71,8 @@ impl Stream {
         self.growing || self.grew
     }
 
-    /// Called when a packet has been read as far as the file has it. Fails if the file ends before
-    /// the packet.
+    /// Called when a packet has been read up to the end of the file. Fails if the file ends within the packet, unless
+    /// the file is still being written.
     pub(super) fn end_cut(&mut self) -> Result<()> {
         let Some(packet) = self.packet.cut.take() else {
             return Ok(());
@@ -85,7 +85,7 @@ impl Stream {
         Err(self.fault(0, What::Truncated { packet, there }))
     }
 
-    /// Reads the header of the packet at `at`. Returns false if it has not been written yet.
+    /// Reads the header of the packet at `at`. Returns false if it has not been written completely yet.
     pub(crate) fn open_packet(&mut self, schema: &Schema) -> Result<bool> {
         let (part, offset) = self.at;
         let left = self.parts[part].size - offset;
@@ -151,7 +151,7 @@ impl Stream {
             discarded: roles.discarded,
             cut,
         };
-        // The end time also excludes data behind the end of a packet whose sizes are wrong.
+        // In a cut packet, an event later than its end time shows that the sizes in the header are wrong.
         self.latest = cut.and(roles.end).unwrap_or(u64::MAX);
         self.filled = self.filled.min(content.div_ceil(8) as usize);
         if let Some(begin) = begin {

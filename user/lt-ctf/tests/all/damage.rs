@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::made::*;
 use crate::tsdl;
 
-/// A xorshift generator, for identical damage in every run.
+/// An xorshift generator, for identical damage in every run.
 struct Random(u64);
 
 impl Random {
@@ -49,7 +49,7 @@ fn damage(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Changed digits do the most harm in metadata.
+/// Changes a few digits, which does the most harm in metadata.
 fn damage_number(random: &mut Random, bytes: &mut [u8]) {
     let digits: Vec<usize> = (0..bytes.len())
         .filter(|i| bytes[*i].is_ascii_digit())
@@ -204,7 +204,7 @@ fn damage_all(metadata: &[u8], stream: &[u8]) {
         }
     }
     println!("{refused} refused, {wrong} with errors, {whole} without");
-    // The damage is not harmless, and has several kinds.
+    // The damage must have an effect, and each outcome must be frequent.
     assert!(
         refused > 300 && wrong > 500 && whole > 300,
         "{refused} refused, {wrong} with errors, {whole} without"

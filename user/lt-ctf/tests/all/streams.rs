@@ -515,7 +515,7 @@ fn it_is_told_from_where_to_where_streams_reach() {
     let trace = &reader.traces()[0];
     let names: Vec<_> = trace.schema.classes_of(0).map(|c| &c.name).collect();
     assert_eq!(names, ["e"]);
-    // Nothing was read before the error.
+    // `spans` has consumed no event.
     assert_eq!(times(&mut reader), [5, 11, 21, 22]);
 }
 

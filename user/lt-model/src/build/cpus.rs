@@ -12,29 +12,29 @@ use crate::request::Request;
 use crate::tiles::{Kinds, Tiles, with_room};
 
 /// Time after an interrupt, ns, in which a wakeup of a thread to which it defers work is attributed to the interrupt.
-/// Such a wakeup takes some microseconds; a later wakeup is by the interrupted thread.
+/// Such a wakeup comes within some microseconds; a later wakeup is by the interrupted thread.
 pub(super) const TAIL: u64 = 100_000;
 
 /// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread, as for packets
 /// (`net.core.netdev_budget_usecs`).
 pub(super) const SOFTIRQS: u64 = 2_000_000;
 
-/// Maximum time, ns, from a system call, an interrupt or a switch to user mode. In recorded traces, it took less;
-/// wakeups by unrecorded interrupts came from 30 us on.
+/// Maximum time, ns, from a system call, an interrupt or a switch to user mode. In recorded traces, it took less, and
+/// wakeups by unrecorded interrupts came after 30 us or more.
 pub(super) const WAY_OUT: u64 = 30_000;
 
 /// More softirqs than any kernel has.
 const VECTORS: usize = 16;
 
-/// The timers run by an HRTIMER softirq. It is raised when the first of them is due, and not again until it begins. So
-/// the due time is known if it runs only one timer.
+/// The timers run by an HRTIMER softirq. It is raised when the first of them is due, and not again until it begins. The
+/// due time is therefore known if the softirq runs only one timer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Due {
-    /// When it was raised.
+    /// When the softirq was raised.
     pub(super) raised: u64,
-    /// Number of timers that it has run.
+    /// Number of timers that the softirq has run.
     pub(super) timers: u32,
-    /// The number of the next waker at its start.
+    /// The number of the next waker when the softirq started.
     pub(super) wakers: u32,
 }
 
@@ -53,10 +53,10 @@ pub(super) struct Cpu {
     pub(super) raised: u32,
     /// The pending softirqs, with their raisers.
     pub(super) raised_by: Vec<(u32, Raiser)>,
-    /// The only raiser of the pending BLOCK, a thread, and the time; likewise for the BLOCK that began last.
+    /// The thread that alone raised the pending BLOCK, and when. `served`: the raiser of the BLOCK that began last.
     pub(super) block: Option<(ThreadId, u64)>,
     pub(super) served: Option<(ThreadId, u64)>,
-    /// When the pending HRTIMER was raised; and the timers of the HRTIMER that began last.
+    /// When the pending HRTIMER was raised; `due` has the timers of the HRTIMER that began last.
     pub(super) hrtimer: Option<u64>,
     pub(super) due: Option<Due>,
     /// The last completed request here, its disk, and the nesting depth. The next wakeups are for its waiters.
@@ -74,13 +74,14 @@ pub(super) struct Cpu {
     known: Kinds<Context>,
 }
 
+/// All processors.
 #[derive(Debug, Default)]
 pub(super) struct Cpus {
     all: Vec<Cpu>,
     pub(super) policy: Policy,
 }
 
-/// All processors.
+/// How much of the activity is kept.
 #[derive(Debug, Default)]
 pub(super) struct Policy {
     /// Activity that ended at this time or before is dropped.
@@ -124,7 +125,7 @@ impl Cpus {
         self.note(cpu, time);
     }
 
-    /// Records that `cpu` has run this thread, or been idle, since `since`, where its activity is unknown.
+    /// Records that `cpu` has run this thread, or been idle, since `since`, where its activity was unknown.
     pub(super) fn ran(&mut self, cpu: u32, thread: Option<ThreadId>, since: u64) {
         let policy = &mut self.policy;
         let at = &mut self.all[cpu as usize];
@@ -194,7 +195,7 @@ impl Cpu {
         (time.saturating_sub(end) <= TAIL).then_some(context)
     }
 
-    /// The disk, and its request, whose completion is in progress.
+    /// The disk whose request is being completed, and the request.
     pub(super) fn disk(&self) -> Option<(Disk, Option<Request>)> {
         let (disk, depth, request) = self.completed?;
         (depth == self.contexts.len()).then_some((disk, request))
@@ -282,8 +283,8 @@ impl Cpu {
             Detail::Waits => return,
         };
         let used = used.number(&mut self.known);
-        // Two stretches of one kind that are wanted stay two, even if what separates them took no time: a processor
-        // that becomes idle again has been given to a thread in between.
+        // Two wanted stretches of one kind stay separate, even if what separates them took no time: a processor that
+        // becomes idle again has been given to a thread in between.
         if !is_wanted && self.tiles.last_kind() == Some(used) {
             self.tiles.extend(time);
             return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Times without events, of each processor and of any processor.
+//! Times without events, of one processor or of any processor.
 
 use crate::state::Unrecorded;
 
@@ -19,7 +19,7 @@ impl Gap {
     }
 }
 
-/// The overlap of the first gap that overlaps `from` to `to`.
+/// The first gap that hides a part of `from` to `to`, cut to those times.
 fn part(gaps: &[Gap], from: u64, to: u64) -> Option<Gap> {
     let place = gaps.partition_point(|gap| gap.until <= from);
     // An empty gap makes the state after it unknown, but hides no time.
@@ -63,7 +63,7 @@ impl Gaps {
         }
     }
 
-    /// Declares that the activity of that processor is unknown.
+    /// Declares that the activity of `cpu` is unknown.
     pub(super) fn set_absent(&mut self, cpu: u32) {
         if !self.absent.contains(&cpu) {
             self.absent.push(cpu);

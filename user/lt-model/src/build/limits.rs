@@ -47,7 +47,7 @@ impl Looked {
         self.called = Some(time);
     }
 
-    /// Records a switch to the thread with that number, name and priority.
+    /// Records a switch to a thread with this number, name and priority.
     pub(super) fn switches(&mut self, time: u64, tid: i32, name: &[u8], prio: Option<Priority>) {
         self.switched = Some(time);
         if tid == 0 {
@@ -62,7 +62,7 @@ impl Looked {
         }
     }
 
-    /// The sign of a wait of `task` from `since` to `time`, if there is one.
+    /// The sign of the cause of a wait of `task` from `since` to `time`, if there is one.
     fn sign(&self, since: u64, time: u64, cpu: u32, task: &Task, found: &Found) -> Option<Sign> {
         let is_deadline = task.prio.is_some_and(Priority::is_deadline);
         if is_deadline {
@@ -95,8 +95,8 @@ impl Looked {
 
     fn deadline(&self, since: u64, time: u64, task: &Task, found: &Found) -> Option<Sign> {
         let (expired, _) = found.expired.deadline?;
-        // A CPU that runs a lower class shows that the thread had no runtime, nor earlier: a thread that does not run
-        // uses no runtime.
+        // A CPU that runs a lower class shows that the thread has no runtime. It had none before, either: a thread that
+        // does not run uses no runtime.
         if task.state != State::Preempted || self.below_deadline? > expired {
             return None;
         }
@@ -149,7 +149,7 @@ impl Builder {
         }
     }
 
-    /// Whether io.max held back the bio that is now submitted on that CPU.
+    /// Whether io.max held back the bio that is now submitted on `cpu`.
     pub(super) fn was_held_back(&mut self, time: u64, cpu: u32) -> bool {
         let at = self.cpus.at(cpu);
         let Some(thread) = at.thread().filter(|_| at.contexts.is_empty()) else {
@@ -159,8 +159,8 @@ impl Builder {
         since.is_some_and(|since| self.tasks.gaps.any(since, time).is_none())
     }
 
-    /// Records the sign, if any, of the cause of a wait that ends because the thread begins to run on that CPU, or
-    /// leaves it.
+    /// Records the sign, if any, of the cause of a wait that ends because the thread begins to run on `cpu`, or leaves
+    /// it.
     pub(super) fn note_sign(&mut self, time: u64, cpu: u32, thread: ThreadId) {
         let since = self.tasks.since(thread);
         let task = self.tasks.of(thread);

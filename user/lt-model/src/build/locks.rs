@@ -7,13 +7,13 @@ use crate::ids::{ThreadId, WakerId};
 use crate::locks::{Futex, Handover, Operation};
 
 impl Builder {
-    /// Declares that the thread with that number waited for a lock in one call of `futex` from `begin` to `end`, and
-    /// acquired it, even if system calls are not recorded. Must come before the first event.
+    /// Declares that the thread with this number waited for a lock in one call of `futex` from `begin` to `end`, and
+    /// acquired it. This holds even if system calls are not recorded. Must come before the first event.
     pub fn locks(&mut self, tid: i32, begin: u64, end: u64) {
         self.tasks.locks.entry(tid).or_default().push((begin, end));
     }
 
-    /// Records that the thread of that CPU calls `futex`.
+    /// Records that the thread on `cpu` calls `futex`.
     pub(super) fn futex(&mut self, time: u64, cpu: u32, op: u32, address: u64) {
         self.futexes = true;
         let known = Operation::of(op);
@@ -25,7 +25,7 @@ impl Builder {
         }
     }
 
-    /// The lock for which that thread is waiting.
+    /// The lock for which `thread` is waiting.
     fn lock(&mut self, thread: ThreadId, time: u64) -> Option<Futex> {
         let tid = self.tasks.threads.get(thread.0 as usize)?.tid;
         let is_in = |(begin, end): &&(u64, u64)| *begin <= time && time <= *end;
@@ -40,7 +40,8 @@ impl Builder {
             .filter(|futex| futex.operation == Operation::Lock)
     }
 
-    /// Handles a wakeup of that thread by `waker`. If it hands over a lock, the thread has waited for the owner.
+    /// Handles a wakeup of `thread` by `waker`. If the wakeup hands over a lock, the thread has waited for the
+    /// owner.
     pub(super) fn hands_on(&mut self, time: u64, thread: ThreadId, waker: Option<WakerId>) {
         let Some(lock) = self.lock(thread, time) else {
             return;

@@ -48,8 +48,8 @@ pub(super) struct Requests {
     flushes: HashMap<Disk, Flushes>,
 }
 
-/// Flushes of a disk: the number at the driver, and the time when it got the last one. If it had another flush then,
-/// the starts of the flushes that end next are unknown.
+/// Flushes of a disk: their number at the driver, and when the last one was issued. That time is `None` if the driver
+/// had another flush then: the starts of the flushes that end next are unknown.
 #[derive(Debug, Default)]
 struct Flushes {
     under_way: u32,
@@ -70,7 +70,7 @@ impl Requests {
             + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
     }
 
-    /// Records that a request has reached a stage. For its submission, records the thread and whether a limit has held
+    /// Records that a request has reached a stage. For its submission, records the thread and whether a limit held
     /// it back. For its allocation by its own thread, returns when the thread submitted it.
     fn reach(
         &mut self,
@@ -82,7 +82,8 @@ impl Requests {
         let held = self.at(disk, sector, stage == Stage::Issued);
         match stage {
             Stage::Queued => {
-                // The end of the older request was not seen, unless it has just come from a stacked device.
+                // The end of an older request with this sector was not seen. A bio that a stacked device has just
+                // passed on has no `queued` yet.
                 if held.queued.is_some() {
                     *held = Held::new(disk);
                 }
@@ -124,7 +125,7 @@ impl Requests {
         of.under_way += 1;
     }
 
-    /// Handles the end of a flush, or of a request that waited for a flush; the flush was the last one of the disk.
+    /// Handles the end of a flush, or of a request that waited for one. Returns the flush, if its start is known.
     pub(super) fn flushed(&mut self, disk: Disk) -> Option<Request> {
         let of = self.flushes.get_mut(&disk)?;
         of.under_way = of.under_way.saturating_sub(1);
@@ -171,8 +172,9 @@ impl Requests {
         Some(request(held, held.issued?, kind))
     }
 
-    /// Finds the request with this sector. Bios belong to a partition, but a request that `is_issued` belongs to the
-    /// disk: it is the only request that has not been issued, if there is just one.
+    /// Finds the request with this sector, or adds one. A bio may be recorded for a partition, but its issue
+    /// (`is_issued`) is recorded for the disk: if there is only one request with this sector, not yet issued, it is
+    /// taken for this request.
     fn at(&mut self, disk: Disk, sector: u64, is_issued: bool) -> &mut Held {
         if self.len >= MOST {
             self.clear();
@@ -196,7 +198,7 @@ impl Requests {
     }
 }
 
-/// Makes the record of a completed request.
+/// Creates the record of a completed request.
 fn request(held: Held, issued: u64, kind: Kind) -> Request {
     Request {
         disk: held.disk,
@@ -211,14 +213,14 @@ fn request(held: Held, issued: u64, kind: Kind) -> Request {
 }
 
 impl Builder {
-    /// Whether io.max may have held back the requests that that thread submits: it is a worker whose work items are not
+    /// Whether io.max may have held back the requests that `thread` submits: it is a worker whose work items are not
     /// recorded.
     fn may_be_held_back(&self, thread: ThreadId) -> bool {
         self.missing.has(Events::Works)
             && self.is_called(thread, |name| name.starts_with("kworker/"))
     }
 
-    /// Records that a request, or a bio, has reached a stage on that CPU.
+    /// Records that a request, or a bio, has reached a stage on `cpu`.
     pub(super) fn request(&mut self, time: u64, cpu: u32, stage: Stage, place: (Disk, u64)) {
         let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
         let at = self.cpus.at(cpu);

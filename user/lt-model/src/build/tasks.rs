@@ -26,9 +26,9 @@ pub(super) struct Task {
     since: u64,
     /// The processor on which it runs, ran last, or will run.
     pub(super) cpu: Option<u32>,
-    /// Whether it waits for that processor and no other.
+    /// Whether it waits for `cpu` and no other processor.
     pub(super) queued: bool,
-    /// Time since which it is on the runqueue of that processor, if it does not run.
+    /// Time since which it has been on the runqueue of `cpu`, if it does not run.
     pub(super) queued_at: Option<u64>,
     /// Its priority when it was last seen running.
     pub(super) prio: Option<Priority>,
@@ -48,7 +48,7 @@ pub(super) struct Task {
     pub(super) pending: Option<(Option<WakerId>, Option<u32>)>,
     /// The sleep to restore if the wakeup that seemed to end it turns out to be void.
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
-    /// Start of its last sleep, if a wakeup ended that.
+    /// Start of its last sleep, if a wakeup ended it.
     pub(super) slept_since: Option<u64>,
     /// The disk, if the thread is about to sleep because it has dirtied too much data.
     pub(super) dirty: Option<Option<Disk>>,
@@ -88,7 +88,8 @@ pub(super) struct Tasks {
     pub(super) gaps: Gaps,
     /// The processors on which threads of these numbers may run, if these are not all.
     pub(super) affine: HashMap<i32, Arc<[u32]>>,
-    /// Times at which threads with these numbers waited for such a lock and acquired it, known from outside the events.
+    /// Times at which threads with these numbers waited for a lock with priority inheritance and acquired it, known
+    /// from outside the events.
     pub(super) locks: HashMap<i32, Vec<(u64, u64)>>,
     kinds: Kinds<Doing>,
     pub(super) detail: Detail,
@@ -101,7 +102,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// The thread with that number; `None` for the idle thread.
+    /// The thread numbered `tid`, which is added if it is new; `None` for the idle thread.
     pub(super) fn find(&mut self, tid: i32) -> Option<ThreadId> {
         if tid <= 0 {
             return None;
@@ -160,7 +161,7 @@ impl Tasks {
         &mut self.now[thread.0 as usize]
     }
 
-    /// Sets the name of a thread from that time on.
+    /// Sets the name of a thread from `time` on.
     pub(super) fn rename(&mut self, id: ThreadId, time: u64, name: Name) {
         let Some(thread) = self.threads.get_mut(id.0 as usize) else {
             return;
@@ -205,8 +206,8 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
-    /// Moves a thread from the runqueue of one processor to another. During a wakeup, which `sched_wakeup` would end if
-    /// `wakeups` are recorded, the thread is on no runqueue yet.
+    /// Moves a thread from the runqueue of one processor to another. During a wakeup, the thread is on no runqueue yet;
+    /// if `wakeups` are recorded, `sched_wakeup` shows when the wakeup ends.
     pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {
         let task = self.of(thread);
         if !matches!(task.state, State::Waiting | State::Preempted) {
@@ -224,7 +225,7 @@ impl Tasks {
         task.queued_at = Some(time);
     }
 
-    /// Adds a thread that the current thread has created. If a thread has that number, its end was not seen.
+    /// Adds a thread that the current thread created. If another thread has this number, its end was not seen.
     pub(super) fn born(&mut self, tid: i32, time: u64, maker: Option<WakerId>) -> Option<ThreadId> {
         if tid <= 0 {
             return None;
@@ -238,7 +239,7 @@ impl Tasks {
         Some(id)
     }
 
-    /// Makes the state of a thread unknown if it last ran on that processor.
+    /// Makes the state of a thread unknown if it last ran on `cpu`.
     pub(super) fn forget_on(
         &mut self,
         thread: Option<ThreadId>,
@@ -263,7 +264,7 @@ impl Tasks {
         self.go(thread, since, State::Unknown(why));
     }
 
-    /// Records that a thread has run on that processor since then, as only its switch-out at `time` shows.
+    /// Records that a thread has run on `cpu` since `since`, as only its switch-out at `time` shows.
     pub(super) fn ran(&mut self, thread: ThreadId, cpu: u32, since: u64, time: u64) {
         let begin = self.of(thread).since;
         if matches!(
@@ -331,7 +332,7 @@ impl Tasks {
     fn close(&mut self, id: ThreadId, time: u64, waker: Option<WakerId>) {
         let task = &mut self.now[id.0 as usize];
         let thread = &self.threads[id.0 as usize];
-        // A processor may still take a dead thread for its own, when events are missing.
+        // If events are missing, a processor may still count a dead thread as its current one.
         if time <= task.since || thread.dead {
             return;
         }
@@ -400,7 +401,8 @@ impl Tasks {
         self.keep(id, interval, ends);
     }
 
-    /// Adds an interval to the thread, unless it is unwanted. A waking `ends` the interval before it.
+    /// Adds an interval to the thread, or drops it if it ended before the time to keep; an unwanted interval becomes
+    /// unknown. `ends` means that a wakeup ended the interval before it.
     fn keep(&mut self, id: ThreadId, interval: Interval, ends: bool) {
         let Interval {
             begin,
@@ -423,7 +425,7 @@ impl Tasks {
             }
         };
         let kind = self.kinds.number(doing);
-        // The intermediate states took no time.
+        // Any state in between took no time, so the last interval continues.
         if !ends && all.extend(end, kind, waker) {
             return;
         }
@@ -457,7 +459,7 @@ impl Tasks {
         }
     }
 
-    /// Whether the waker of that thread at that time is needed.
+    /// Whether the waker of `thread` at `time` is needed.
     pub(super) fn wants_waker(&self, thread: ThreadId, time: u64) -> bool {
         let Detail::Some(wanted) = &self.detail else {
             return true;
@@ -470,7 +472,7 @@ impl Tasks {
         }
     }
 
-    /// Whether the activity of that thread at that time is wanted, and not only its waits.
+    /// Whether the activity of a thread between two times is wanted, and not only its waits.
     pub(super) fn wants(&self, thread: ThreadId, from: u64, to: u64) -> bool {
         match &self.detail {
             Detail::All => true,

@@ -19,7 +19,7 @@ enum Unseen {
 }
 
 impl Builder {
-    /// The softirq that may run on that processor without an event.
+    /// The softirq that may run on `cpu` without an event.
     fn unseen_softirq(&mut self, time: u64, cpu: u32) -> Option<Unseen> {
         if !self.missing.has(Events::Softirqs) {
             return None;
@@ -32,7 +32,7 @@ impl Builder {
         }
     }
 
-    /// The interrupt that has just ended on that processor and may have deferred work to a thread of that name.
+    /// The interrupt that has just ended on `cpu` and may have deferred work to a thread named `whom`.
     fn tail(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Context> {
         // After the interrupt, softirqs may have run, which also defer work to these threads.
         if self.missing.has(Events::Softirqs) && is_of_softirqs(whom) {
@@ -42,7 +42,7 @@ impl Builder {
         is_left_to(whom, tail).then_some(tail)
     }
 
-    /// The current waker, on this processor, of a thread with that name; `None` if it is not needed.
+    /// The current waker, on `cpu`, of a thread named `whom`; `None` if it is not needed.
     pub(super) fn waker(
         &mut self,
         time: u64,
@@ -89,7 +89,7 @@ impl Builder {
         let times_out = is_of_timers
             && at.expiring == Some(Function::Timeout)
             && self.missing.has(Events::Completions);
-        // A thread that completes a request has served it, unless it only runs completions.
+        // A thread that completes a request served it, unless it only runs completions.
         let mut request = None;
         let mut helper = self.handler(cpu);
         if let Some((disk, of)) = disk
@@ -109,7 +109,7 @@ impl Builder {
         if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
             waker.context = Some(Context::Unseen);
         }
-        // The sleep that the wakeup ends is not kept either.
+        // The sleep that this wakeup ends is not kept, either.
         if time <= self.tasks.keep
             || thread.is_some_and(|thread| !self.tasks.wants_waker(thread, time))
         {
@@ -132,8 +132,8 @@ impl Builder {
         Some(id)
     }
 
-    /// The softirq thread or interrupt thread that runs the timer or completes the request; with the due time, if the
-    /// timer is the only one of its softirq.
+    /// The softirq thread or interrupt thread that runs the timer or completes the request. The due time is included if
+    /// the timer is the only one of its softirq.
     fn handler(&mut self, cpu: u32) -> Option<Helper> {
         let at = self.cpus.at(cpu);
         let inside = match &at.contexts[..] {
@@ -151,7 +151,7 @@ impl Builder {
     }
 
     /// The thread that served a request in place of a device, if the request was completed in a softirq that this
-    /// thread has raised. The thread of an interrupt does not count.
+    /// thread raised. The thread of an interrupt does not count.
     fn server(&mut self, cpu: u32) -> Option<Helper> {
         let at = self.cpus.at(cpu);
         let is_block = |context: &Context| matches!(context, Context::Softirq { vector, by: Raiser::Thread, .. } if *vector == Vector::BLOCK);
@@ -214,7 +214,7 @@ impl Builder {
                 self.waking(time, cpu, tid, name, Some(target))
             }
         }
-        // `sched_waking` records the processor where the thread ran last, this event the one where it waits.
+        // `sched_waking` records the processor where the thread ran last; this event records where it waits.
         let task = self.tasks.of(thread);
         task.queued = task.state == State::Waiting;
         task.queued_at = task.queued.then_some(time).or(task.queued_at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! System calls: all, or those of `futex`.
+//! System calls: all, or only `futex`.
 //!
 //! The key is the thread, which makes one call at a time. Calls that do not return (`exit`, `exit_group`, and the last
 //! call of a killed thread) are not measured. A new thread returns from its parent's call, which does not count as a

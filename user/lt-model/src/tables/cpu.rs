@@ -67,7 +67,7 @@ impl Cpu {
         (tid, out, priority): (i32, SwitchedOut, Option<Priority>),
     ) {
         let of = self.running.remove(&cpu);
-        // Without an earlier switch, the thread has run since the CPU is recorded.
+        // Without an earlier switch, the thread has run for as long as the CPU has been recorded.
         let since = of.map_or_else(|| ground.since(cpu), |of| Some(of.since));
         let run = since.map(|since| Running {
             tid,

@@ -10,7 +10,7 @@ use super::table::Why;
 use crate::event::{Priority, What};
 use crate::names::{Name, Names};
 
-/// A limit above the number of CPUs that Linux supports. Higher CPU numbers are ignored.
+/// Maximum number of CPUs that Linux supports. Events of CPUs with this or a higher number are ignored.
 const CPUS: u32 = 8192;
 
 /// The gaps so far.
@@ -38,7 +38,7 @@ impl Gaps {
         }
     }
 
-    /// Whether the time since then has a gap.
+    /// Whether there is a gap since `mark`.
     fn span(self, mark: Mark) -> bool {
         self.count != mark.count || mark.time < self.until
     }
@@ -49,7 +49,8 @@ impl Gaps {
         self.has_lost |= is_lost;
     }
 
-    /// Why an operation that these gaps, or the start or end of the trace, may hide is not measured.
+    /// Why an operation is not measured, if these gaps, or the start or end of the trace, may hide a part of
+    /// it.
     fn why(self) -> Why {
         match self.has_lost {
             true => Why::Lost,
@@ -67,13 +68,22 @@ struct OnCpu {
     since: Option<u64>,
 }
 
+/// A thread.
+#[derive(Debug, Clone, Copy)]
+struct Task {
+    tid: i32,
+    name: Option<Name>,
+    /// The main thread of its process, if recorded.
+    main: Option<TaskId>,
+}
+
 /// State common to all tables.
 #[derive(Debug, Default)]
 pub(super) struct Ground {
     cpus: Vec<OnCpu>,
     /// Gaps of any CPU.
     gaps: Gaps,
-    tasks: Vec<(i32, Option<Name>)>,
+    tasks: Vec<Task>,
     numbers: HashMap<i32, TaskId>,
     pub(super) names: Names,
     /// The CPUs that have streams; empty if not known.
@@ -115,7 +125,7 @@ impl Ground {
         self.cpus.get(cpu as usize)?.current
     }
 
-    /// The current thread of an event.
+    /// The thread of an event.
     pub(super) fn who(&self, seen: &Seen<'_>) -> Option<i32> {
         seen.tid.or_else(|| self.current(seen.cpu))
     }
@@ -131,7 +141,7 @@ impl Ground {
         at.map_or(Mark { time, count: 0 }, |at| at.gaps.mark(time))
     }
 
-    /// Whether a CPU has a gap since then.
+    /// Whether a CPU has a gap since `mark`.
     pub(super) fn spans_on(&self, cpu: u32, mark: Mark) -> bool {
         self.cpus
             .get(cpu as usize)
@@ -149,7 +159,7 @@ impl Ground {
         self.gaps.mark(time)
     }
 
-    /// Whether any CPU has a gap since then.
+    /// Whether any CPU has a gap since `mark`.
     pub(super) fn spans(&self, mark: Mark) -> bool {
         self.gaps.span(mark)
     }
@@ -175,7 +185,8 @@ impl Ground {
         }
     }
 
-    /// Notes that events of a CPU are not recorded until then, since they are lost or outside of its stream.
+    /// Notes that events of a CPU are not recorded up to `until`, since they are lost or outside of its
+    /// stream.
     pub(super) fn lose(&mut self, cpu: u32, until: u64, is_lost: bool) {
         self.gaps.add(until, is_lost);
         if let Some(at) = self.at(cpu) {
@@ -224,23 +235,53 @@ impl Ground {
         }
         // More than 2^32 threads would not fit into memory.
         let id = TaskId(self.tasks.len() as u32);
-        self.tasks.push((tid, None));
+        self.tasks.push(Task {
+            tid,
+            name: None,
+            main: None,
+        });
         self.numbers.insert(tid, id);
         id
     }
 
     /// The number and the last name of a thread.
     pub(super) fn task(&self, id: TaskId) -> (i32, Option<Name>) {
-        self.tasks.get(id.0 as usize).copied().unwrap_or((0, None))
+        let task = self.tasks.get(id.0 as usize);
+        task.map_or((0, None), |task| (task.tid, task.name))
     }
 
-    /// The number and the name of the thread with that number.
+    /// The main thread of the process of a thread, if recorded; the idle thread is a process of its own.
+    pub(super) fn process(&self, id: TaskId) -> Option<TaskId> {
+        let task = self.tasks.get(id.0 as usize)?;
+        task.main.or((task.tid == 0).then_some(id))
+    }
+
+    /// Records the process of a thread.
+    fn belongs(&mut self, tid: i32, process: i32) {
+        if tid <= 0 || process <= 0 {
+            return;
+        }
+        let mut main = self.find(process);
+        let mut id = self.find(tid);
+        if self.process(id).is_some_and(|known| known != main) {
+            // The number was another thread's, whose end is not recorded.
+            self.numbers.remove(&tid);
+            id = self.find(tid);
+            // The new thread may be the main thread itself.
+            main = self.find(process);
+        }
+        if let Some(task) = self.tasks.get_mut(id.0 as usize) {
+            task.main = Some(main);
+        }
+    }
+
+    /// The number and the name of the thread with number `tid`.
     pub(super) fn named(&mut self, tid: i32) -> (i32, Option<Name>) {
         let id = self.find(tid);
         self.task(id)
     }
 
-    /// Makes the record of an operation.
+    /// Creates the record of an operation.
     pub(super) fn case(
         &mut self,
         (begin, end): (u64, u64),
@@ -267,11 +308,11 @@ impl Ground {
         let name = self.names.number(name);
         let id = self.find(tid);
         if let Some(task) = self.tasks.get_mut(id.0 as usize) {
-            task.1 = Some(name);
+            task.name = Some(name);
         }
     }
 
-    /// Takes names from an event.
+    /// Takes names and processes from an event.
     pub(super) fn name(&mut self, seen: &Seen<'_>) {
         match seen.step {
             Step::Known(What::Switch {
@@ -302,6 +343,9 @@ impl Ground {
             }
             Step::Known(What::There { tid, name }) => self.rename(tid, name),
             _ => {}
+        }
+        if let Some((tid, process)) = seen.process {
+            self.belongs(tid, process);
         }
     }
 

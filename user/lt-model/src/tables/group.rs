@@ -43,6 +43,8 @@ pub enum Kind {
 pub enum By {
     /// Thread.
     Thread,
+    /// Process of the thread.
+    Process,
     /// Name of the thread.
     Name,
     /// CPU.
@@ -79,6 +81,8 @@ pub enum Object {
 pub enum Key {
     /// A thread; `None` if it is not recorded.
     Thread(Option<TaskId>),
+    /// A process, by its main thread; `None` if the process of the thread is not recorded.
+    Process(Option<TaskId>),
     /// A name of threads.
     Name(Option<Name>),
     /// A CPU.
@@ -100,7 +104,7 @@ pub struct Case {
     pub begin: u64,
     /// Its end, ns.
     pub end: u64,
-    /// The CPU where it ended.
+    /// The CPU where it ended; for [`Kind::Preempted`], the CPU that the thread left.
     pub cpu: u32,
     /// The thread, if known.
     pub thread: Option<TaskId>,
@@ -129,7 +133,7 @@ pub enum Extra {
     Migrations,
     /// Completions of a part of a request.
     Parts,
-    /// Requests that the driver has given back.
+    /// Requests that the driver gave back.
     Requeues,
     /// Requests that became a part of another request.
     Merges,

@@ -58,7 +58,7 @@ impl Irq {
         }
     }
 
-    /// Starts a handler or softirq. `is` finds a running one of this kind, whose end must be missing.
+    /// Starts a handler or softirq. `is` matches a running one of the same kind, whose end must be missing.
     fn start(&mut self, ground: &mut Ground, open: Open, is: impl Fn(&Open) -> bool) {
         if let Some(place) = self.open.iter().position(is) {
             let earlier = self.open.remove(place);
@@ -69,8 +69,8 @@ impl Irq {
         self.open.push(open);
     }
 
-    /// Ends the handler or softirq that `is` finds. If there is none, the start of an operation for `object` is
-    /// missing.
+    /// Ends the handler or softirq that `is` matches. If there is none, its start is missing; `object` is `None` for a
+    /// handler.
     fn end(
         &mut self,
         ground: &mut Ground,
@@ -98,7 +98,7 @@ impl Irq {
         }
     }
 
-    /// Ends the raise of a softirq that starts.
+    /// Ends the wait of a raised softirq, which starts now.
     fn raised(&mut self, ground: &mut Ground, seen: &Seen<'_>, object: Object) {
         let is = |open: &Open| open.cpu == seen.cpu && open.object == object;
         let who = ground.who(seen);
@@ -143,7 +143,7 @@ impl Machine for Irq {
                 let is = |open: &Open| open.cpu == cpu && open.object == object;
                 let open = new(ground, object);
                 match self.raised.iter_mut().find(|open| is(open)) {
-                    // A softirq that was raised before the gap has run in it.
+                    // A softirq that was raised before the gap may have run in it.
                     Some(earlier) if ground.spans_on(cpu, earlier.since) => {
                         let who = tid.map(|tid| ground.named(tid));
                         self.raises.miss(seen.time, who, ground.why_on(cpu));

@@ -113,7 +113,7 @@ impl Requests {
         is_first.then_some(live)
     }
 
-    /// Bios merged into a queued request make it longer without an event.
+    /// Finds a queued request that has grown: bios merged into it make it longer without an event.
     fn grown(&mut self, block: &Block) -> Option<Live> {
         let end = block.sector.saturating_add(block.sectors);
         let fits = |at: u64, live: &Live| {
@@ -170,7 +170,7 @@ impl Requests {
         Completed::Part(live)
     }
 
-    /// Ends all, and returns them with their disks.
+    /// Ends all requests, and returns them with their disks.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (Disk, Live)> {
         let all = std::mem::take(&mut self.0).into_iter();
         all.flat_map(|((disk, _), here)| here.into_iter().map(move |live| (disk, live)))

@@ -14,6 +14,9 @@ pub struct Seen<'a> {
     pub cpu: u32,
     /// The current thread, if the event names it.
     pub tid: Option<i32>,
+    /// A thread and its process, if the event names both: the new thread of a fork, otherwise a thread that exists.
+    /// Needed for [`By::Process`](super::By::Process) only.
+    pub process: Option<(i32, i32)>,
     /// The event's kind and fields.
     pub step: Step<'a>,
 }
@@ -48,7 +51,7 @@ pub enum Step<'a> {
         /// `LCB_F_*`.
         flags: u32,
     },
-    /// `contention_end`: the wait has ended.
+    /// `contention_end`: the wait ends.
     Acquired {
         /// The address of the lock.
         lock: u64,
@@ -94,10 +97,10 @@ pub enum BlockStage {
     Inserted,
     /// `block_rq_issue`
     Issued,
-    /// `block_rq_requeue`: the driver has given it back.
+    /// `block_rq_requeue`: the driver gives the request back.
     Requeued,
-    /// `block_rq_merge`: it has become a part of another request.
+    /// `block_rq_merge`: the request becomes a part of another one.
     Merged,
-    /// `block_rq_complete`: it has been completed, or a part of it.
+    /// `block_rq_complete`: the request, or a part of it, is completed.
     Completed,
 }

@@ -2,9 +2,9 @@
 
 //! Count, sum, extremes and percentiles of durations, in bounded memory.
 //!
-//! Up to [`EXACT`] durations are kept, and percentiles are exact. More are counted in the buckets of the kernel module's
-//! histograms, eight for each power of two: a percentile is then the upper bound of its bucket, at most 1/8 above the true
-//! value.
+//! Up to [`EXACT`] durations are kept, and percentiles are exact. Beyond that, all durations are counted in
+//! buckets like those of the kernel module's histograms, eight for each power of two: a percentile is then the upper
+//! bound of its bucket, at most 1/8 above the true value.
 
 use std::collections::BTreeMap;
 
@@ -39,6 +39,22 @@ impl Default for Values {
     }
 }
 
+impl Values {
+    /// The number of durations in each bucket.
+    fn counted(self) -> BTreeMap<u16, u64> {
+        match self {
+            Self::Exact(all) => {
+                let mut counted = BTreeMap::new();
+                for took in all {
+                    *counted.entry(bucket_of(took)).or_default() += 1;
+                }
+                counted
+            }
+            Self::Counted(counted) => counted,
+        }
+    }
+}
+
 /// Number of bits below the leading bit that select a bucket.
 const BITS: u32 = 3;
 
@@ -67,7 +83,7 @@ impl Sums {
         self.value(took);
     }
 
-    /// Counts a duration that is part of no sum.
+    /// Counts a duration without adding it to the sum.
     pub(super) fn value(&mut self, took: u64) {
         self.least = match self.count {
             0 => took,
@@ -77,14 +93,36 @@ impl Sums {
         self.count += 1;
         match &mut self.values {
             Values::Exact(all) if all.len() < EXACT => all.push(took),
-            Values::Exact(all) => {
-                let mut counted = BTreeMap::new();
-                for took in all.iter().chain([&took]) {
-                    *counted.entry(bucket_of(*took)).or_default() += 1;
-                }
-                self.values = Values::Counted(counted);
-            }
             Values::Counted(counted) => *counted.entry(bucket_of(took)).or_default() += 1,
+            values => {
+                let mut counted = std::mem::take(values).counted();
+                *counted.entry(bucket_of(took)).or_default() += 1;
+                *values = Values::Counted(counted);
+            }
+        }
+    }
+
+    /// Adds all durations of another sum.
+    pub(super) fn join(&mut self, other: &Self) {
+        self.sum = self.sum.saturating_add(other.sum);
+        self.least = match (self.count, other.count) {
+            (0, _) => other.least,
+            (_, 0) => self.least,
+            _ => self.least.min(other.least),
+        };
+        self.most = self.most.max(other.most);
+        self.count += other.count;
+        match (&mut self.values, &other.values) {
+            (Values::Exact(all), Values::Exact(more)) if all.len() + more.len() <= EXACT => {
+                all.extend(more);
+            }
+            (values, more) => {
+                let mut counted = std::mem::take(values).counted();
+                for (bucket, count) in more.clone().counted() {
+                    *counted.entry(bucket).or_default() += count;
+                }
+                *values = Values::Counted(counted);
+            }
         }
     }
 
@@ -94,8 +132,8 @@ impl Sums {
         matches!(self.values, Values::Exact(_))
     }
 
-    /// The smallest duration that at least this share of all durations, in percent, does not exceed, or an upper bound of
-    /// it. `None` if there are no durations.
+    /// The smallest duration that at least `percent` % of all durations do not exceed, or an upper bound of it. `None`
+    /// if there are no durations.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100);
@@ -159,6 +197,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn joined_sums_are_the_sums_of_all(
+            all in prop::collection::vec(0..u64::MAX / 5000, 0..2000), place in 0..2000usize,
+        ) {
+            let of = |all: &[u64]| {
+                let mut sums = Sums::default();
+                all.iter().for_each(|took| sums.add(*took));
+                sums
+            };
+            let (first, second) = all.split_at(place.min(all.len()));
+            let mut joined = of(first);
+            joined.join(&of(second));
+            prop_assert_eq!(joined, of(&all));
+        }
+
         #[test]
         fn a_percentile_is_at_most_an_eighth_too_high(
             mut all in prop::collection::vec(0..u64::MAX / 5000, 1..3000), percent in 1..=100u64,

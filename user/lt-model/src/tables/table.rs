@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::group::{By, Case, Extra, Key, Kind, Object};
+use super::group::{By, Case, Extra, Key, Kind, Object, TaskId};
 use super::sums::Sums;
 use crate::names::Name;
 
@@ -17,6 +17,13 @@ pub struct Row {
 }
 
 impl Row {
+    fn join(&mut self, other: &Self) {
+        self.sums.join(&other.sums);
+        for (sum, more) in self.extra.iter_mut().zip(other.extra) {
+            *sum += more;
+        }
+    }
+
     /// A counter.
     #[must_use]
     pub fn extra(&self, which: Extra) -> u64 {
@@ -264,6 +271,17 @@ impl Table {
             Why::Lost => self.missed.lost += 1,
             Why::Outside => self.missed.outside += 1,
             Why::Identical => self.missed.identical += 1,
+        }
+    }
+
+    /// Turns the rows of threads into rows of processes, which may be recorded later than the operations of their threads.
+    pub(super) fn by_process(&mut self, process: impl Fn(TaskId) -> Option<TaskId>) {
+        for ((interval, key), row) in std::mem::take(&mut self.rows) {
+            let key = match key {
+                Key::Thread(thread) => Key::Process(thread.and_then(&process)),
+                other => other,
+            };
+            self.rows.entry((interval, key)).or_default().join(&row);
         }
     }
 

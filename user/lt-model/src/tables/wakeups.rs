@@ -19,7 +19,7 @@ use crate::sleep::SwitchedOut;
 /// The known state of a thread.
 #[derive(Debug, Default)]
 struct Thread {
-    /// Set from the waking on.
+    /// Set from the wakeup on.
     woken: Option<Woken>,
     asleep: bool,
 }
@@ -60,7 +60,7 @@ impl Wakeups {
         let since = ground.mark(seen.time);
         let earlier = thread.woken.replace(Woken { since, awake });
         if earlier.is_some_and(|earlier| !earlier.awake) {
-            // Only a sleeping thread is woken, so it has run since the earlier waking.
+            // Only a sleeping thread is woken, so it has run since the earlier wakeup.
             let who = ground.named(tid);
             self.table.miss(seen.time, Some(who), ground.why());
         }

@@ -33,7 +33,7 @@ pub struct Slept {
 pub trait Beside {
     /// Whether a quota caused this wait for a CPU.
     fn quota(&self, thread: ThreadId, wait: &Interval) -> Quota;
-    /// Why the thread slept in that interval, if a stack or a counter shows it.
+    /// Why the thread slept in this interval, if a stack or a counter shows it.
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept>;
 }
 

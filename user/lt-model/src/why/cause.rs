@@ -10,29 +10,29 @@ use crate::{
 /// Cause of a piece of a path; "the thread" is the thread of the piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
-    /// It ran, in this system call if it is known to be in one.
+    /// The thread ran, in this system call if it is known to be in one.
     Running(Option<Name>),
-    /// It was interrupted.
+    /// The thread was interrupted.
     Interrupted(Leaf),
     /// The thread was switched out while runnable: it was preempted, or it yielded.
     Preempted,
-    /// It had been woken, and waited for a processor.
+    /// The thread had been woken, and waited for a processor.
     Waiting,
-    /// It was on the runqueue of a CPU that was still leaving idle.
+    /// The thread was on the runqueue of a CPU that was still leaving idle.
     LeavesIdle,
     /// The thread was runnable, and a limit kept it from running.
     Limited(Limit),
-    /// It waited, in this system call, for this leaf, which woke it.
+    /// The thread waited, in this system call, for this leaf, which woke it.
     For(Leaf, Option<Name>),
-    /// It waited, in this system call, for a request that this disk had not got yet, at this place.
+    /// The thread waited, in this system call, for a request that was at this place, and not yet at this disk.
     Held(Disk, Place, Option<Name>),
-    /// It waited, and its waker is not recorded.
+    /// The thread waited, and its waker is not recorded.
     Blocked(Option<Name>),
-    /// It was a kernel thread without work, and the source of its next work is not recorded.
+    /// The thread was a kernel thread without work, and the source of its next work is not recorded.
     Idle,
-    /// Its waker had finished the work, but had not woken it yet.
+    /// The waker had finished the work, but had not woken the thread yet.
     Transit,
-    /// Its activity is not recorded, for this reason.
+    /// The thread's activity is not recorded, for this reason.
     Unknown(Unrecorded),
 }
 
@@ -41,7 +41,7 @@ pub enum Cause {
 pub enum Limit {
     /// The quota (`cpu.max`) of a cgroup: see [`super::Quota::Proved`].
     Quota(Option<u16>),
-    /// SCHED_DEADLINE: it has no runtime left.
+    /// SCHED_DEADLINE: the thread has no runtime left.
     Deadline(Runtime),
 }
 
@@ -70,9 +70,9 @@ pub enum Leaf {
     /// A timer, or a cause that looks like one because its events are not recorded: a disk whose driver completes
     /// requests in a timer, or the pause of the dirty limit.
     PerhapsTimer {
-        /// It may be a disk: `block_rq_complete` is not recorded.
+        /// The cause may be a disk: `block_rq_complete` is not recorded.
         disk: bool,
-        /// It may be the dirty limit: `writeback_balance_dirty_pages` is not recorded.
+        /// The cause may be the dirty limit: `writeback_balance_dirty_pages` is not recorded.
         dirty: bool,
     },
     /// A timer, perhaps the `memory.high` delay of a cgroup whose memory grew meanwhile: see [`super::Quota::Proved`].
@@ -192,8 +192,8 @@ impl Cause {
     }
 }
 
-/// The leaf that ended a sleep. If the thread did not set the timer that ended it, the reason may be another one, whose
-/// events are missing.
+/// The leaf that ended a sleep. Unless the timer that ended it is known to be the thread's own, the cause may be one
+/// whose events are missing.
 fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> Leaf {
     let leaf = context.into();
     if leaf != Leaf::Timer {
@@ -201,7 +201,7 @@ fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> 
     }
     let own = interval.waker.is_some_and(|w| model.is_timeout(w));
     let disk = !model.has(Events::Completions) && !own;
-    // This pause is an uninterruptible sleep, and ends like any other.
+    // The pause of the dirty limit is an uninterruptible sleep that a timer ends.
     let pauses = !matches!(sleep, Sleep::Interruptible | Sleep::Idle);
     let dirty = !model.has(Events::Dirty) && pauses;
     match disk || dirty {

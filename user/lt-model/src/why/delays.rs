@@ -13,11 +13,11 @@
 //! Working, interrupted, blocked and unknown time add up exactly to the range. Before a thread exists, its closest
 //! existing ancestor stands for it, since only this ancestor could have created the thread sooner.
 
-use crate::{Class, Model, State, ThreadId, Unrecorded};
+use crate::{Class, Interval, Model, State, ThreadId, Unrecorded, Wanted};
 
 use super::beside::Nothing;
 use super::cause::{Cause, plain};
-use super::path::{Wait, Waited, waits};
+use super::path::{Wait, Waited, waits, want};
 use super::runnable;
 
 /// A part of the requested time, and the thread that is analyzed in it.
@@ -42,9 +42,9 @@ pub struct Stay {
     pub begin: u64,
     /// End, ns; later than the start.
     pub end: u64,
-    /// Its activity, or the cause of its wait. If a thread has woken it, this is [`Cause::Blocked`] or [`Cause::Idle`].
+    /// Its activity, or the cause of its wait. If a thread woke it, this is [`Cause::Blocked`] or [`Cause::Idle`].
     pub cause: Cause,
-    /// The thread that has woken it.
+    /// The thread that woke it.
     pub by: Option<ThreadId>,
     /// Whether it is known to be outside of all system calls.
     pub outside: bool,
@@ -89,6 +89,28 @@ pub fn delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Segmen
     segments
 }
 
+/// What a model must contain for these segments, and for the [`states`] of each waker during the wait that it ended,
+/// worked out from a model that has only the waits ([`crate::Kept::Waits`]).
+#[must_use]
+pub fn wanted_for_delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
+    let mut wanted = Wanted::default();
+    let mut add = |id, begin, end| {
+        want(&mut wanted, model, id, (begin, end));
+        if let Some(since) = decides_outside(model, id, begin).last() {
+            wanted.thread(id, since.begin, begin);
+        }
+    };
+    for segment in delays(model, thread, from, to) {
+        add(segment.thread, segment.begin, segment.end);
+        for wait in segment.waits.iter().filter(|wait| wait.cause.is_none()) {
+            if let Some(by) = wait.by {
+                add(by, wait.begin, wait.end);
+            }
+        }
+    }
+    wanted
+}
+
 /// The states of a thread between two times; the stays tile that time.
 #[must_use]
 pub fn states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Stay> {
@@ -105,7 +127,7 @@ fn parent(model: &Model, id: ThreadId) -> Option<(u64, ThreadId)> {
 fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) -> Vec<Stay> {
     let is_own = |wait: &&Wait| wait.depth == 0 && matches!(wait.kind, Waited::Blocked(_));
     let mut waits = waits.iter().filter(is_own);
-    let mut outside = model.has_all_calls() && is_outside_known(model, id, from);
+    let mut outside = is_outside_known(model, id, from);
     let mut stays = Vec::new();
     let mut push = |begin, end, cause, by, outside, open| {
         if begin < end {
@@ -172,12 +194,24 @@ fn follows(state: State, outside: bool) -> bool {
     }
 }
 
-/// Whether it is outside of all calls at `time` if it is in no recorded call then: by its last states.
+/// Whether a thread that is in no recorded call at `time` is outside of all calls, judging by its last states.
 fn is_outside_known(model: &Model, id: ThreadId, time: u64) -> bool {
+    let last = decides_outside(model, id, time).last();
+    last.is_some_and(|last| call(last.state).is_some())
+}
+
+/// The last states before `time`, the latest first, back to the one that shows whether the thread is outside of all
+/// calls: a state in a call, or an unknown one.
+fn decides_outside(model: &Model, id: ThreadId, time: u64) -> impl Iterator<Item = Interval> {
     /// Maximum number of states to examine. A thread without a call for longer may be a kernel thread.
     const STATES: usize = 1000;
     let earlier = model.thread(id).map(|thread| thread.between(0, time).rev());
-    let mut states = earlier.into_iter().flatten().take(STATES);
-    let last = states.find(|of| matches!(of.state, State::Unknown(_)) || call(of.state).is_some());
-    last.is_some_and(|last| call(last.state).is_some())
+    let mut is_decided = !model.has_all_calls();
+    let states = earlier.into_iter().flatten().take(STATES);
+    states.take_while(move |of| {
+        let shows = matches!(of.state, State::Unknown(_)) || call(of.state).is_some();
+        let was_decided = is_decided;
+        is_decided |= shows;
+        !was_decided
+    })
 }

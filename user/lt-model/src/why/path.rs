@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The critical path of a thread: the activity that would have had to be faster.
+//! The critical path of a thread: the activity that determined how long the thread took.
 //!
 //! ```text
 //! thread 7   |running|  blocked, woken by 8      |waiting|running
@@ -13,9 +13,9 @@
 //! the path is the activity of its waker in that time; while the waker was also blocked, the activity of the waker's
 //! waker, and so on. A wait that a timer, a device or the network ended is a leaf.
 //!
-//! So the pieces tile the requested time, and a piece on another thread lies inside the wait that it explains: the
-//! activity of a waker before the wait delays no thread. A blocked thread cannot be waited for by the threads
-//! that it waits for, so no thread is twice in a chain, and the recursion ends.
+//! The pieces tile the requested time, and a piece on another thread lies inside the wait that it explains: the
+//! activity of a waker before the wait delays no thread. The threads that a blocked thread waits for cannot wait for
+//! it, so no thread occurs twice in a chain, and the recursion ends.
 
 use crate::{
     Context, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, Sleep, State, ThreadId,
@@ -63,7 +63,7 @@ pub struct Wait {
     pub kind: Waited,
     /// The waker that ended it, if recorded.
     pub waker: Option<WakerId>,
-    /// The thread of the pieces that explain it, if another thread's; `None` for a timer or a device.
+    /// The other thread whose pieces explain the wait; `None` for a timer or a device.
     pub by: Option<ThreadId>,
     /// The cause, unless a thread ended it.
     pub cause: Option<Cause>,
@@ -74,11 +74,11 @@ pub struct Wait {
 /// A kind of wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Waited {
-    /// It was blocked, in this system call if it is known to be in one.
+    /// The thread was blocked, in this system call if it is known to be in one.
     Blocked(Option<Name>),
-    /// It spun until the owner handed over a lock.
+    /// The thread spun until the owner handed over a lock.
     Spun,
-    /// It had not been created yet.
+    /// The thread had not been created yet.
     Unborn,
 }
 
@@ -100,23 +100,29 @@ pub fn path_beside(
     walk(model, beside, thread, from, to).pieces
 }
 
-/// The waits on that path, by start. An outer wait comes before an inner wait that starts at the same time, so the
-/// waits below a wait follow it with a greater depth.
+/// The waits on the critical path, by start. An outer wait comes before an inner wait that starts at the same time, so
+/// the waits below a wait follow it with a greater depth.
 #[must_use]
 pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
     walk(model, &Nothing, thread, from, to).waits
 }
 
-/// What a model must contain for that path, worked out from a model that has only the waits ([`crate::Kept::Waits`]):
-/// the activity of each thread on the path, of threads that ran a timer for it, and of the processors that were waited
-/// for.
+/// What a model must contain for the critical path, determined from a model that has only the waits
+/// ([`crate::Kept::Waits`]): the activity of each thread on the path, of threads that ran a timer for it, and of the
+/// processors that were waited for.
 #[must_use]
 pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
-    let walk = walk(model, &Nothing, thread, from, to);
     let mut wanted = Wanted::default();
+    want(&mut wanted, model, thread, (from, to));
+    wanted
+}
+
+/// Adds what a model must contain for the path of a thread between two times, see [`wanted`].
+pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, to): (u64, u64)) {
+    let walk = walk(model, &Nothing, thread, from, to);
     let mut waits = walk.waits.iter().peekable();
     for piece in &walk.pieces {
-        // In time order, in which adding is fast.
+        // In time order, which makes adding fast.
         while let Some(wait) = waits.next_if(|wait| wait.begin <= piece.begin) {
             wanted.thread(wait.thread, wait.begin, wait.end);
         }
@@ -136,11 +142,11 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
     for (thread, begin, end) in walk.cut {
         wanted.thread(thread, begin, end);
     }
-    wanted
 }
 
-/// The waits for a CPU, since its wakeup, of a softirq or interrupt thread that ran the timer or completed the request
-/// that ended the sleep of `thread` at `end`. Used if the due time is not known.
+/// The waits for a CPU of the softirq or interrupt thread that ran the timer, or completed the request, that ended the
+/// sleep of `thread` at `end`. Only waits since the wakeup of that softirq or interrupt thread count. Used if the due
+/// time is not known.
 #[must_use]
 pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Vec<Piece> {
     waits_of_handler(model, thread, end).unwrap_or_default()
@@ -207,7 +213,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Adds the activity of this thread in that time, on behalf of `left_by` if the work was left by it.
+    /// Adds the activity of a thread in the time `inside`. With `left_by`, the thread does work that this cause left to
+    /// it.
     fn thread(&mut self, id: ThreadId, inside: (u64, u64), left_by: Option<Leaf>) {
         let (from, to) = inside;
         self.chain.push(id);
@@ -270,7 +277,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds the time before a thread is known: its creator's activity, if it was created then.
+    /// Adds a time in which the thread is not known: its creator's activity if the thread was created at the end of
+    /// that time, otherwise an unknown piece.
     fn before(&mut self, id: ThreadId, part: (u64, u64), inside: (u64, u64)) {
         if part.0 >= part.1 {
             return;
@@ -359,7 +367,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The thread whose activity ended a wait for that cause, if the path can follow it.
+    /// The thread whose activity ended a wait for `cause`, if the path can follow it.
     fn helped(&self, waker: WakerId, cause: Cause) -> Option<(ThreadId, Helps)> {
         let (by, helps) = match (self.model.helper(waker)?, cause) {
             (Helper::Served(by, done), Cause::For(Leaf::Disk(Some(_)), _)) => {
@@ -397,7 +405,7 @@ impl Walk<'_> {
     }
 
     /// Adds a wait that the completion of another thread's request ended. The stages of that request do not show the
-    /// stages of the waiting thread's own.
+    /// stages of the waiting thread's own request.
     fn of_others(
         &self,
         id: ThreadId,
@@ -417,8 +425,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The reason for a sleep, if other facts than the wakeup show it. The thread that continues a stopped thread may
-    /// not have stopped it.
+    /// The reason for a sleep, if facts other than the wakeup show it. The sender of SIGCONT, for example, need not
+    /// have stopped the thread.
     fn slept(&self, id: ThreadId, interval: &Interval) -> Option<Slept> {
         let leaf = match interval.state {
             State::Blocked(Sleep::Stopped, _) => Leaf::Continue,
@@ -428,8 +436,8 @@ impl Walk<'_> {
         Some(Slept { leaf, alone: true })
     }
 
-    /// The first part of a wait, in which the disk had not yet got the request whose completion ended the wait; returns
-    /// its end.
+    /// Adds the first part of a wait, before the disk had the request whose completion ended the wait. Returns the end
+    /// of this part.
     fn held(
         &mut self,
         id: ThreadId,
@@ -542,7 +550,7 @@ fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     }
 }
 
-/// Whether every softirq of its vector leads to this leaf.
+/// Whether the leaf stands for a softirq, other than those of timers.
 fn is_of_softirq(leaf: Leaf) -> bool {
     matches!(
         leaf,
@@ -550,7 +558,7 @@ fn is_of_softirq(leaf: Leaf) -> bool {
     )
 }
 
-/// The system call in which it slept.
+/// The system call in which the thread slept.
 fn call_of(interval: &Interval) -> Option<Name> {
     match interval.state {
         State::Blocked(_, call) => call,

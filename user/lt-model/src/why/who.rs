@@ -35,7 +35,7 @@ pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {
     sums
 }
 
-/// Finds the thread with that number that existed for the longest part of that time.
+/// Finds the thread numbered `tid` that existed for the longest part of the time.
 #[must_use]
 pub fn thread_in(model: &Model, tid: i32, from: u64, to: u64) -> Option<ThreadId> {
     let common = |id: &ThreadId| {

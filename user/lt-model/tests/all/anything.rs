@@ -76,7 +76,7 @@ fn what() -> impl Strategy<Value = What<'static>> {
 /// A time, a processor, and an event there.
 pub type At = (u64, u32, What<'static>);
 
-/// Nearly in time order, since a tracer's clocks may differ slightly.
+/// Almost in time order, since a tracer's clocks may differ slightly.
 pub fn events() -> impl Strategy<Value = Vec<At>> {
     let event = (
         0..4u64,

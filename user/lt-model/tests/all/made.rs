@@ -58,7 +58,7 @@ pub fn request(time: u64, stage: Stage, disk: Disk, sector: u64) -> Event<'stati
     at(time, 0, what)
 }
 
-/// A disk completes a request of the sectors `range`: the first, and how many.
+/// A disk completes a request; `range` is its first sector and its length.
 pub fn completed(time: u64, disk: Disk, range: Option<(u64, u32)>) -> Event<'static> {
     let kind = Kind::Plain;
     at(time, 0, What::Completed { disk, range, kind })

@@ -10,8 +10,8 @@ mod sched;
 mod syscalls;
 
 use lt_model::tables::{
-    Analysis, Block, BlockStage, Builder, By, Case, Extra, Kind, Missed, Object, Operation, Range,
-    Seen, Step, Table, Tables,
+    Analysis, Block, BlockStage, Builder, By, Case, Extra, Key, Kind, Missed, Object, Operation,
+    Range, Seen, Step, Table, Tables,
 };
 use lt_model::{Disk, Event, What};
 
@@ -29,6 +29,7 @@ fn seen(time: u64, cpu: u32, step: Step<'static>) -> Seen<'static> {
         time,
         cpu,
         tid: None,
+        process: None,
         step,
     }
 }

@@ -172,7 +172,7 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
     );
 }
 
-/// As for an interrupt that runs timers: the waker is the timer, not the thread.
+/// The waker is the timer, not the thread, as for an interrupt that runs timers.
 #[test]
 fn a_timer_that_a_thread_for_softirqs_runs_is_a_timer() {
     let by = |raise: &[Event<'static>], vector| {
@@ -247,7 +247,7 @@ fn a_softirq_is_of_what_has_raised_it() {
     // Not this interrupt, but perhaps another one, since not all interrupts are recorded.
     assert_eq!(with(&[begin, end, raise]), no_handler);
     assert_eq!(with(&[begin, end]), no_handler);
-    // Another interrupt has raised it, too.
+    // Another interrupt raised it, too.
     let name = b"other";
     let other = at(3, 0, What::Irq { number: 6, name });
     let other_end = at(3, 0, What::IrqEnd { number: 6 });
@@ -264,7 +264,8 @@ fn a_softirq_is_of_what_has_raised_it() {
     assert_eq!(with(&before), no_handler);
 }
 
-/// If self-IPIs are recorded, a softirq that the thread itself raised is recognized.
+/// If interrupts from the processor itself are recorded, a softirq that the thread itself
+/// raised is recognized.
 #[test]
 fn a_softirq_is_of_the_thread_or_of_the_interrupt_in_which_it_was_raised() {
     let with = |raised: &[Event<'static>]| {
@@ -329,7 +330,7 @@ fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
         waking(6, 0, 7),
     ];
     assert_eq!(then(&thread), by_disk(6));
-    // A thread that implements a disk has served the request itself.
+    // A thread that implements a disk served the request itself.
     assert_eq!(then(&[done(3), waking(4, 0, 7)]), "0..4 blocked by 8");
     // A softirq in between does not count.
     let softirq = softirq(4, TIMER);

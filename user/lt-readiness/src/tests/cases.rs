@@ -36,7 +36,7 @@ pub(super) fn later(
     (row, vec![], vec![(path, text)], state, found)
 }
 
-// One case a line.
+// One case per line.
 #[rustfmt::skip]
 pub(super) fn cases() -> Vec<Case> {
     let line = |text: &str| format!("{LINE} {text}");
@@ -231,8 +231,7 @@ pub(super) fn cases() -> Vec<Case> {
         ("irqbalance", vec![(boot, text("")), not_nohz(), irqbalance(), where_it_runs()], vec![], Bad, "uses CPU 2-3"),
         ("irqbalance", vec![(boot, text("")), not_nohz(), irqbalance(), where_it_runs(), ("/proc/40/environ", text("A=1\0IRQBALANCE_BANNED_CPULIST=2\0B=2\0"))], vec![], Bad, "uses CPU 3"),
         ("highest priority", vec![("/proc/30/task/30/stat", stat("spin", [0, 0, 0, 99, 1])), ("/proc/30/task/30/status", status("0-3", 0))], vec![], Warn, "spin[30]"),
-        // Both limits keep the CPU out of the deep state: the CPU's own, and the limit that a
-        // program holds.
+        // Either limit keeps the CPU out of the deep state: the CPU's own, or the one that a program holds.
         ("idle states", vec![(CPU2[14], text("0")), (CPU2[5], text("10"))], vec![], Ok, "C1, exit latency 2 us"),
         ("idle states", vec![(CPU2[14], text("0")), ("/dev/cpu_dma_latency", text("\x01\0\0\0"))], vec![], Ok, "POLL, exit latency 0 us"),
         ("timer migration", [none_is_isolated, vec![migration()]].concat(), vec![], Warn, "on"),

@@ -171,7 +171,7 @@ pub(super) fn ready() -> Vec<(&'static str, String)> {
     files
 }
 
-/// The names of the files of one CPU; `ready` has their contents.
+/// The names of one CPU's files; `ready` has their contents.
 macro_rules! cpu_files {
     ($cpu:literal) => {
         [

@@ -7,7 +7,7 @@
 //!   pending work of a CPU   softirqs that were raised             continue chains
 //!   what serves a softirq   by CPU and task
 //!   tasks                   asleep or awake, with their tips      end chains
-//!   works, calls            that wait for a worker or a CPU       continue chains
+//!   work items, calls       that wait for a worker or a CPU       continue chains
 //! ```
 //!
 //! When a task is woken while another CPU still shows it running, only later events show whether it
@@ -398,8 +398,7 @@ impl Rebuild {
         }
     }
 
-    /// Handles the start of a work item in a worker: the worker's own chain ends, and that of the
-    /// work item goes on.
+    /// Handles the start of a work item in a worker: the worker's own chain ends, and the work item's chain continues.
     fn start_work(&mut self, line: &Line<'_>, step: &dyn Fn(String) -> Step) -> Result<()> {
         let work = word(line.fields, "work struct ")?.trim_end_matches(':');
         let function = word(line.fields, "function ")?;
@@ -561,7 +560,7 @@ impl Rebuild {
 }
 
 impl Cpu {
-    /// Marks any interrupt as over.
+    /// Drops the handlers: all of them have ended.
     fn forget(&mut self) {
         self.handlers.clear();
         self.left = None;

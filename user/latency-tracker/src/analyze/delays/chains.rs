@@ -44,7 +44,7 @@ struct Node<'w> {
     reason: usize,
 }
 
-/// The reason for a wait: the thread, what it waited for, and the reasons of the waits below.
+/// The reason for a wait: the thread, the kind of wait, the thread or cause behind it, and the reasons of waits below.
 type Reason = (
     ThreadId,
     Waited,
@@ -59,7 +59,7 @@ struct Rows<'r> {
     part: &'r Part,
     rows: Vec<Row>,
     next: usize,
-    /// The number of the first chain with a reason.
+    /// For each reason, the number of its first row.
     shown: HashMap<usize, usize>,
 }
 
@@ -68,7 +68,7 @@ fn took(wait: &Wait) -> u64 {
 }
 
 impl Report<'_> {
-    /// The chains of all segments, in the order of time.
+    /// The chains of all segments, in time order.
     pub(super) fn chains(&self, args: &DelaysArgs) -> Vec<String> {
         let part = Part {
             least: self.least(args),
@@ -141,7 +141,7 @@ struct Below<'w> {
     deeper: usize,
 }
 
-/// Takes the waits of this depth, each with the waits below it.
+/// Consumes the waits of this depth, each with the waits below it.
 fn nodes<'w>(
     waits: &mut &'w [Wait],
     depth: usize,

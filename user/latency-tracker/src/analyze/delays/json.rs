@@ -50,7 +50,7 @@ struct State {
     /// Whether the thread is known to be outside of all system calls.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     outside: bool,
-    /// Whether it was still blocked when the trace ended.
+    /// Whether the thread was still blocked when the trace ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     open: bool,
 }

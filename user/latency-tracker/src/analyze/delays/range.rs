@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The thread and the range to analyze: from options, and from events that the trace has.
+//! The thread and the range to analyze: from options, and from events in the trace.
 
 use anyhow::{Context, Result, anyhow, bail};
 use lt_model::{Model, ThreadId};
@@ -28,6 +28,24 @@ pub(super) fn finder(args: &DelaysArgs) -> Finder {
     Finder::new(all.map(|mark| mark.name.clone()))
 }
 
+/// Returns an error if an event of one thread is named: only a complete model shows which thread was running at an event.
+pub(super) fn needs_no_processor(args: &DelaysArgs) -> Result<()> {
+    let points = [&args.from, &args.to].into_iter().flatten();
+    for point in points {
+        if let Point::Event(Mark {
+            name,
+            tid: Some(tid),
+        }) = point
+        {
+            bail!(
+                "{name}:{tid} cannot be found with --max-memory, since the first pass does not keep which thread \
+                 ran where: give its time instead"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// The start of the range, if known before the trace is read.
 pub(super) fn start(args: &DelaysArgs) -> Option<When> {
     match args.from {
@@ -50,7 +68,7 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
     };
     let from = args.from.as_ref().map(|from| time(from, begin));
     let from = from.transpose()?.unwrap_or(begin);
-    // An event that ends the range comes after its start.
+    // The event that ends the range is searched for after the start of the range.
     let since = from.saturating_add(1);
     let last = args.event.as_ref();
     let last = last.map(|mark| event(model, finder, mark, since));
@@ -101,8 +119,8 @@ fn event(
     })
 }
 
-/// The thread with that number, or with that name at the end of the range: a new thread has the name of its parent at
-/// first.
+/// Finds the thread with that number, or with that name at the end of the range: a new thread starts with its
+/// parent's name.
 fn named(
     model: &Model,
     text: &str,
@@ -140,7 +158,7 @@ fn named(
     }
 }
 
-/// Why no thread has that name in the range: no thread of the trace has it, or one has it at another time.
+/// Explains why no thread has that name in the range: the name is nowhere in the trace, or only at another time.
 fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
     let to = to.unwrap_or(model.span.1);
     let is_named = |id: &ThreadId| {

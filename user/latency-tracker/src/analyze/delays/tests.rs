@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The text of the reports, of known events.
+//! The text of reports about known events.
 
 use clap::Parser;
 use lt_model::{Event, What, why};

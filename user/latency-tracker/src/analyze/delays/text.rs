@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tables whose last column is text of any length: it wraps below 80 columns, in a pipe too.
+//! Tables whose last column is text of any length: it wraps before column 80, in a pipe too.
 
 use lt_common::out;
 
-/// The narrowest last column; deeper indentation is cut.
+/// Minimum width of the last column; deeper indentation is cut off.
 const NARROWEST: usize = 30;
 
 /// A line of a table: right-aligned cells, and a text with its indentation.
@@ -14,7 +14,7 @@ pub(super) struct Row {
     pub(super) text: String,
 }
 
-/// The lines of a table with these headings, the last one of the text.
+/// Formats a table with these headings. The last heading is for the text.
 pub(super) fn table(head: &[&str], rows: &[Row]) -> Vec<String> {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.cells.get(column));
@@ -67,7 +67,7 @@ mod tests {
         assert!(lines[2].starts_with(" 2    word word"), "{lines:?}");
         assert!(lines[3].starts_with("      word"), "{lines:?}");
         assert!(lines.iter().all(|line| line.len() < 80));
-        // Far to the right there is still room.
+        // A deep indentation still leaves room for the text.
         let deep = table(&["N", "WHAT"], &[row("1", 500, &long)]);
         assert!(
             deep.iter().all(|line| line.len() < 80) && deep[1].ends_with("word"),

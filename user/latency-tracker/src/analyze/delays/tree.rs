@@ -152,9 +152,9 @@ impl Tree {
             .collect()
     }
 
-    /// `working 49.90ms (user mode 49.80ms, in write 100.00us), runnable, waiting for a CPU 3.00us`.
+    /// `working 49.80ms (user mode 49.80ms), interrupted 3.00us (runnable, waiting for a CPU 3.00us)`.
     pub(super) fn sentence(&self) -> String {
-        /// Number of nodes below each that are named.
+        /// Maximum number of nodes named below each node.
         const NAMED: usize = 3;
         let part = |node: &Self| format!("{} {}", node.label, Nanos(node.time));
         let with_below = |node: &Self| {

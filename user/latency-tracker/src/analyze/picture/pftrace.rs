@@ -90,7 +90,7 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Value<'_>)> {
     fields
 }
 
-/// The number and the name of an interned name.
+/// The number and the text of an interned name.
 fn interned(bytes: &[u8]) -> (u64, String) {
     let all = fields(bytes);
     let of = |n| &all.iter().find(|(number, _)| *number == n).unwrap().1;

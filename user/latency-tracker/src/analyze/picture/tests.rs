@@ -29,7 +29,7 @@ fn drawn(m: &Model, thread: ThreadId, range: (u64, u64)) -> (Vec<Piece>, Pftrace
     (pieces, trace)
 }
 
-/// `begin..end name`, with a point for each slice that contains it.
+/// Each slice as `begin..end name`, after one dot for each enclosing slice.
 fn told(trace: &Pftrace, track: &str) -> Vec<String> {
     let slices = trace.on(trace.track(track).unwrap());
     let one = |s: &&Slice| format!("{}{}..{} {}", ".".repeat(s.depth), s.begin, s.end, s.name);
@@ -279,7 +279,7 @@ fn check_tracks(trace: &Pftrace, m: &Model, (from, to): (u64, u64)) {
         let intervals: Vec<_> = thread.between(from, to).collect();
         let expected: Vec<_> = intervals.iter().map(|i| cut(i.begin, i.end)).collect();
         let found = of(&name(m, id), "Threads");
-        // Several threads may have had one name.
+        // Several threads may have had the same name.
         let asleep = |i: &Interval| matches!(i.state.class(), Class::Blocked | Class::Unknown);
         if found.is_empty() {
             assert!(intervals.iter().all(asleep));

@@ -92,6 +92,7 @@ pub(crate) const LOCKS: &str = help!(
 /// A parser of `--by`.
 fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
     PossibleValuesParser::new(names).map(|name| match name.as_str() {
+        "process" => By::Process,
         "name" => By::Name,
         "cpu" => By::Cpu,
         "priority" => By::Priority,
@@ -151,10 +152,10 @@ macro_rules! args {
 }
 
 args! {
-    WakeupsArgs ["thread", "name", "cpu", "priority"] "thread";
-    CpuArgs ["thread", "name", "cpu", "priority"] "thread";
+    WakeupsArgs ["thread", "process", "name", "cpu", "priority"] "thread";
+    CpuArgs ["thread", "process", "name", "cpu", "priority"] "thread";
     IrqArgs ["line", "cpu"] "line";
-    SyscallsArgs ["call", "thread", "name", "cpu"] "call";
-    IoArgs ["operation", "device", "thread", "name"] "operation";
-    LocksArgs ["kind", "lock", "thread", "name"] "kind";
+    SyscallsArgs ["call", "thread", "process", "name", "cpu"] "call";
+    IoArgs ["operation", "device", "thread", "process", "name"] "operation";
+    LocksArgs ["kind", "lock", "thread", "process", "name"] "kind";
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The rows of tables as comma-separated values (RFC 4180), with a line of names; times are in ns.
+//! The rows of tables as comma-separated values (RFC 4180), with a header line; times are in ns.
 
 use super::view::{self, Report};
 
-/// Quotes a text if it needs quotes.
+/// Quotes a field if it needs quotes.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

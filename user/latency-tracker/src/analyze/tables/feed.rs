@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Feeds the events of a trace into tables, and knows its range.
+//! Feeds the events of a trace into tables, and determines the range.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +18,9 @@ const INTERVALS: u64 = 10_000;
 /// Rows and worst cases that are shown by default.
 pub(super) const SHOWN: usize = 5;
 
+/// The name of a thread, and its number with the number of its process, if recorded.
+type Before = (Vec<u8>, Option<(i32, i32)>);
+
 pub(super) struct Feed<'a> {
     subject: Subject,
     args: &'a TableArgs,
@@ -31,7 +34,7 @@ pub(super) struct Feed<'a> {
     /// Losses and ends of streams before the first event.
     losses: Vec<(u64, u32, u64)>,
     /// Threads that existed before the first event, as recorded by perf.
-    found: BTreeMap<i32, Vec<u8>>,
+    found: BTreeMap<i32, Before>,
     builder: Option<Builder>,
     range: Range,
     span: (u64, u64),
@@ -90,12 +93,13 @@ impl<'a> Feed<'a> {
         for (time, cpu, until) in std::mem::take(&mut self.losses) {
             lose(&mut builder, time, cpu, until);
         }
-        for (tid, name) in std::mem::take(&mut self.found) {
+        for (tid, (name, process)) in std::mem::take(&mut self.found) {
             let step = Step::Known(What::There { tid, name: &name });
             builder.feed(&Seen {
                 time,
                 cpu: u32::MAX,
                 tid: None,
+                process,
                 step,
             });
         }
@@ -146,7 +150,7 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// Passes on that events of a CPU are not recorded, see [`Sink::lost`].
+/// Reports missing events of a CPU to the builder, see [`Sink::lost`].
 fn lose(builder: &mut Builder, time: u64, cpu: u32, until: u64) {
     if until == u64::MAX {
         return builder.ends_stream(time, cpu);
@@ -155,6 +159,7 @@ fn lose(builder: &mut Builder, time: u64, cpu: u32, until: u64) {
         time,
         cpu,
         tid: None,
+        process: None,
         step: Step::Known(What::Lost { until }),
     });
 }
@@ -169,11 +174,15 @@ impl Sink for Feed<'_> {
         Ok(())
     }
 
+    fn needs_processes(&self) -> bool {
+        self.by == By::Process
+    }
+
     fn see(&mut self, seen: &Seen<'_>) {
         if let Step::Known(What::There { tid, name }) = seen.step
             && seen.time == 0
         {
-            self.found.insert(tid, name.to_vec());
+            self.found.insert(tid, (name.to_vec(), seen.process));
             return;
         }
         if self.builder.is_none() {

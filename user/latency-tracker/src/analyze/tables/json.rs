@@ -80,6 +80,7 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
     let one = |name: &str, value: Value| Map::from_iter([(name.to_string(), value)]);
     match key {
         Key::Thread(of) => one("thread", of.map_or(Value::Null, |id| thread(report, id))),
+        Key::Process(of) => one("process", of.map_or(Value::Null, |id| thread(report, id))),
         Key::Name(name) => one(
             "comm",
             name.map(|name| report.found.tables.text(name)).into(),

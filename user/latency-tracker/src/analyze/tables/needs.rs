@@ -57,7 +57,7 @@ impl Subject {
         }
     }
 
-    /// The tables that a trace with these events cannot have, although it may have half of the needed events.
+    /// The tables for which a trace with these events lacks at least one of the two events that they need.
     pub(super) fn without(self, has: &dyn Fn(Need) -> bool) -> Vec<Kind> {
         let pairs: &[(Kind, [Need; 2])] = match self {
             Self::Irq => &[

@@ -70,10 +70,11 @@ pub(super) fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// The name of a grouping, as an option.
+/// The name of a grouping, as given to `--by`.
 pub(super) fn grouping(table: &Table) -> &'static str {
     match (table.by, table.kind) {
         (By::Thread, _) => "thread",
+        (By::Process, _) => "process",
         (By::Name, _) => "name",
         (By::Cpu, _) => "cpu",
         (By::Priority, _) => "priority",
@@ -154,6 +155,7 @@ impl<'a> Report<'a> {
         let unknown = || "not recorded".to_string();
         match key {
             Key::Thread(thread) => thread.map_or_else(unknown, |thread| self.thread(thread)),
+            Key::Process(main) => main.map_or_else(unknown, |main| self.thread(main)),
             Key::Name(name) => {
                 name.map_or_else(unknown, |name| out::printable(self.found.tables.text(name)))
             }
@@ -187,7 +189,7 @@ impl<'a> Report<'a> {
         lines
     }
 
-    /// The rows to show, and how many there are.
+    /// The rows to show, and the number of all rows.
     pub(super) fn shown<'t>(
         &self,
         table: &'t Table,
@@ -209,12 +211,12 @@ impl<'a> Report<'a> {
         (lines, count)
     }
 
-    /// The rows that a person sees by default, and how many there are.
+    /// The rows that a person sees by default, and the number of all rows.
     pub(super) fn few<'t>(&self, table: &'t Table) -> (Vec<Line<'t>>, usize) {
         self.shown(table, Some(SHOWN))
     }
 
-    /// The share of one CPU that a row of [`Kind::Run`] has used, in parts per thousand of the recorded time.
+    /// The CPU usage of a row of [`Kind::Run`]: its time as a fraction of the recorded time of one CPU.
     pub(super) fn share(&self, table: &Table, line: &Line<'_>) -> Option<f64> {
         let of_interval = table
             .recorded

@@ -46,7 +46,7 @@ pub(super) struct ByLabel<'a> {
 }
 
 impl<'a> ByLabel<'a> {
-    /// Returns the instances among `names` that count by label.
+    /// Removes from `names` the instances that do not count by label; fails if none remains.
     pub(super) fn new(
         root: &'a ProcRoot,
         args: &'a HistArgs,
@@ -79,7 +79,7 @@ impl<'a> ByLabel<'a> {
         Ok(())
     }
 
-    /// Shows an instance: the delays since it was read, or all.
+    /// Shows the delays of an instance: since its last reading, or all.
     pub(super) fn show(&mut self, name: &str, interval: Option<Duration>) -> Result<()> {
         let now = self.root.labels(name)?;
         let stats = self.root.stats(name)?;
@@ -142,7 +142,7 @@ fn report<'a>(
     }
 }
 
-/// The text of a label: the value of its field alone, if it is one field, and the path of a cgroup.
+/// The text of a label: a cgroup's path, the bare value of a single field, or all fields.
 fn text(by: &str, label: &Fields) -> String {
     if let Some(path) = label.number(CGROUP).and_then(group::path_of) {
         return path;
@@ -162,7 +162,8 @@ const COLUMNS: [(&str, &str); 4] = [
     (">P99.9", "p99.9"),
 ];
 
-/// Returns the lines of a table; the longest delays are known only if it `is_whole`, not of an interval.
+/// Returns the lines of a table. The longest delays are known only if the table `is_whole`,
+/// not for an interval.
 fn table(labels: &Labels, stats: &Stats, is_whole: bool) -> Vec<String> {
     let cells = |name: String, row: &Row<'_>| {
         let ns = |known: Option<u64>| known.map_or("-".to_string(), |ns| Nanos(ns).to_string());

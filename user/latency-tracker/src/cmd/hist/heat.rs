@@ -2,8 +2,8 @@
 
 //! `hist -i` as a heat map: `--live` prints a line for each interval, `--svg` draws all of them at the end.
 //!
-//! A column of the picture, or a line, is the difference of two readings, so together they contain every operation,
-//! whenever they are read.
+//! Each column of the picture, and each line, is the difference of two readings, so together they contain every
+//! operation, regardless of when the readings are taken.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ use crate::cli::HistArgs;
 use crate::cmd::clock;
 use crate::heat::{self, Column, HeatMap, Panel};
 
-/// Rows: up to 2 ns, and then one for each power of two.
+/// Rows: below 2 ns, and then one for each power of two.
 const ROWS: usize = 42;
 
 /// The rows that a line shows: the first one also has all shorter delays, the last one all longer ones.
 const SHOWN: std::ops::RangeInclusive<usize> = 8..=36;
 
-/// Number of lines between two heads.
+/// Number of lines between two headers.
 const HEAD_EVERY: u64 = 20;
 
 /// The marks of a cell, for at least 1, 10, 100... operations.
@@ -41,7 +41,7 @@ pub(super) fn run(
     };
     let mut panels: Vec<Panel> = names.iter().map(panel).collect();
     let read = collect(root, args, times, &mut panels);
-    // What was read before a failure is drawn as well.
+    // Samples that were read before a failure are also drawn.
     if let Some(file) = &args.svg
         && panels.iter().any(|panel| !panel.columns.is_empty())
     {
@@ -53,7 +53,7 @@ pub(super) fn run(
     Ok(Outcome::Fine)
 }
 
-/// Reads the histograms in each interval, that many times or until a signal.
+/// Reads the histograms after each interval, `count` times or until a signal.
 fn collect(
     root: &ProcRoot,
     args: &HistArgs,
@@ -110,7 +110,7 @@ fn legend() -> String {
     format!("{} operations or more", marks.join("  "))
 }
 
-/// The head of the lines: the shortest delay of some cells.
+/// The header of the lines: the shortest delay of every fourth row.
 fn head() -> String {
     let mut bounds = String::new();
     // The last label would be wider than its cells.

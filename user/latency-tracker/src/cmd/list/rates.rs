@@ -38,7 +38,7 @@ struct Report<'a> {
     per_second: BTreeMap<&'a str, f64>,
 }
 
-/// Shows the counters in each interval, that many times.
+/// Shows the counters after each interval, `count` times.
 pub(super) fn show(
     root: &ProcRoot,
     name: &str,
@@ -107,7 +107,7 @@ fn text(name: &str, before: &Stats, now: &Stats, took: Duration) -> Result<()> {
     out::line("")
 }
 
-/// A rate with a decimal place where that matters.
+/// Formats a rate, with a decimal place if it is small.
 fn per_second(rate: f64) -> String {
     match rate {
         0.0 => "0".into(),

@@ -19,7 +19,7 @@ use super::rows::{self, Row};
 use super::{End, NO_INSTANCES, SLICE, end};
 use crate::cli::TopArgs;
 
-/// Lines of alerts, and of operations in flight, below each table.
+/// Maximum number of alerts, and of operations in flight, below each table.
 const LINES: usize = 10;
 
 /// The output of `--json`; times in ns.
@@ -101,7 +101,8 @@ pub(super) fn run(reader: &mut Reader<'_>, args: &TopArgs, count: u64) -> Result
     Ok(Outcome::Fine)
 }
 
-/// Reads new alerts until a time; returns false if a signal came first.
+/// Reads new alerts until a time, or until the module is removed; returns false
+/// if a signal came first.
 fn wait(reader: &mut Reader<'_>, signals: &Signals, until: Instant) -> Result<bool> {
     loop {
         let slice = until.min(Instant::now() + SLICE);
@@ -217,7 +218,7 @@ fn text(reading: &Reading, rows: &[Row], args: &TopArgs) -> Result<()> {
     out::line("")
 }
 
-/// Prints a list with its headings, if there is anything in it.
+/// Prints a list with its headings, unless it is empty.
 fn section(head: &[&str], rows: &[Vec<String>]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

@@ -3,12 +3,12 @@
 //! The table of instances: its columns, their widths, and the order of its rows.
 //!
 //! ```text
-//! NAME      TRACKER  RATE     P50     P99     MAX  ALERTS  PENDING  OLDEST  LOST  P99 OVER TIME
-//! slow_disk block     312  2.10ms  9.44ms  20.4ms   12 +3        2  8.31ms     -  ..:.:::|:...
+//! NAME       TRACKER  RATE     P50     P99      MAX  ALERTS  PENDING  OLDEST  LOST  P99 OVER TIME
+//! slow_disk  block     312  2.10ms  9.44ms  20.40ms   12 +3        2  8.31ms     7  ..:.:-:#:....
 //! ```
 //!
-//! If the width is limited, names are cut first. Then the graph is left out, and then columns, in the order of
-//! [`SPARE`]. `LOST` is shown only if a loss counter is not 0.
+//! If the width is limited, gaps and names are narrowed first. Then the graph is left out, and then columns, in
+//! the order of [`SPARE`]. `LOST` is shown only if a loss counter is not 0.
 
 use std::cmp::Ordering;
 
@@ -266,7 +266,7 @@ fn rate(rate: f64) -> String {
     }
 }
 
-/// The heights of a bar, the lowest first, and their order in ASCII.
+/// The heights of a bar, the lowest first, and their ASCII equivalents.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = ['.', ':', '-', '=', '+', '*', '%', '#'];
 

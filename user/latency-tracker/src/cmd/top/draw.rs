@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The screen, from the state alone.
+//! Draws the screen from the state alone.
 //!
 //! ```text
 //!   title, and what was lost
@@ -62,7 +62,7 @@ fn lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
     let rows = state.rows();
     let mut lines = Vec::new();
     lines.extend(warning(state, width));
-    // Title, headings and the last line.
+    // Less the title, the headings and the last line.
     let room = height - lines.len() - 3;
     let shown = rows.len().min((room * 2 / 5).max(LEAST_ROWS));
     let place = state.selection().map_or(0, |(place, _)| place);

@@ -6,7 +6,7 @@
 //! that nothing follows within [`ESC_TIME`] is the key Esc; the caller provides the clock
 //! ([`Decoder::due`], [`Decoder::finish`]).
 //!
-//! crossterm's reader retries for as long as a read fails, so it would use a whole CPU once the
+//! crossterm's reader is not used: it retries as long as a read fails, so it would use a whole CPU once the
 //! terminal is gone.
 
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ const ESC_TIME: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     partial: Vec<u8>,
-    /// When the next part must have arrived; `None` if nothing is incomplete.
+    /// When the next part must have arrived; `None` if no key is incomplete.
     due: Option<Instant>,
 }
 
@@ -131,7 +131,7 @@ fn sequence(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
         b'O' => Some((lettered(*bytes.get(2)?), 3)),
         // Two keys; the second one may start a sequence.
         ESC => Some((Some(Key::Esc), 1)),
-        // A key with Alt.
+        // A key with Alt, which is ignored.
         _ => Some((None, 2)),
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The action of each key, as in htop if htop has such a key.
+//! The action of each key. Keys that htop also has do the same as in htop.
 
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ impl State {
         Todo::Draw
     }
 
-    /// Sorts by the column `n` places to the right, starting again at the left end.
+    /// Sorts by the column `n` places to the right, wrapping around to the left end.
     fn sort_beside(&mut self, n: usize) {
         let at = COLUMNS
             .iter()
@@ -133,7 +133,7 @@ impl State {
         self.sort = COLUMNS[(at + n) % COLUMNS.len()];
     }
 
-    /// Changes the interval to the nearest step that suits.
+    /// Changes the interval to the nearest step for which `suits` returns true.
     fn step(&mut self, suits: fn(Duration, Duration) -> bool) -> Todo {
         let steps = STEPS.map(Duration::from_millis);
         let candidates = steps.iter().filter(|step| suits(**step, self.interval));
@@ -142,7 +142,8 @@ impl State {
         Todo::Reschedule
     }
 
-    /// Handles a key while something is typed. A filter takes effect at once; Esc restores it.
+    /// Handles a key while something is typed. A filter takes effect at once; Esc restores the
+    /// previous one.
     fn edit(&mut self, prompt: Prompt, key: Key) -> Todo {
         let (Prompt::Filter(before) | Prompt::Interval(before)) = &prompt;
         let mut text = match &prompt {

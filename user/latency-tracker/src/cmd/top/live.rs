@@ -37,7 +37,7 @@ pub(super) fn run(
     let mut state = State::new(args.interval.into(), args.sort);
     state.has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     state.is_unicode = is_unicode();
-    // Errors of the first reading are printed on the terminal as it is.
+    // Before the terminal is taken over, so that errors are shown normally.
     state.clock = super::super::clock();
     state.update(reader.read()?);
     let output = io::stdout()
@@ -67,7 +67,7 @@ struct Live<'a, 'r> {
     state: State,
     screen: Screen,
     keys: Decoder,
-    /// Number of readings until the end. The last one also stays for an interval.
+    /// Number of readings left. The last one is also shown for an interval.
     left: u64,
     /// The time of the next reading.
     next: Instant,
@@ -221,7 +221,7 @@ impl OfTerminal {
             .context("cannot prepare the pipe for signals")?;
         let catch = |signal| -> Result<Arc<AtomicBool>> {
             let seen = Arc::new(AtomicBool::new(false));
-            // The flag first: a byte in the pipe means that a flag is set.
+            // The flag comes first: a byte in the pipe means that a flag is set.
             flag::register(signal, Arc::clone(&seen)).context("cannot catch signals")?;
             let writer = writer
                 .try_clone()

@@ -3,10 +3,10 @@
 //! Reads all instances once per tick, at a bounded cost.
 //!
 //! - `pending` makes the kernel walk all events of an instance. Only its head is read: the oldest
-//!   operations come first. If that took long, it is not read again before [`PAUSE`] times as long
-//!   has passed, and the last result stays, marked as old.
-//! - `alerts` is a stream with a position of its own, so no other reader misses an alert. The file
-//!   `wakeup` has one position for all its readers, and is not used.
+//!   operations come first. If a read took long, the file is not read again until [`PAUSE`] times
+//!   as long has passed; the last result stays, marked as old.
+//! - `alerts` is a stream. Each open file has its own position, so no other reader misses an alert.
+//!   The file `wakeup` has one position for all its readers, and is not used.
 //! - A histogram is read before the counters, so the longest delay in the counters is at least as
 //!   long as any delay in the histogram.
 //!
@@ -27,7 +27,7 @@ use nix::time::{ClockId, clock_gettime};
 /// Number of bytes of `pending` that are read.
 const HEAD: u64 = 16 << 10;
 
-/// A reading of `pending` may take one part in `PAUSE` of a CPU.
+/// Reading `pending` may take at most 1/`PAUSE` of a CPU.
 const PAUSE: u32 = 20;
 
 /// Number of alerts that are kept.
@@ -62,7 +62,7 @@ pub(super) struct Reading {
 #[derive(Debug)]
 struct Last {
     oldest: Vec<Pending>,
-    /// The time from which it may be read again.
+    /// Earliest time of the next reading.
     due: Instant,
 }
 
@@ -216,7 +216,7 @@ fn is_gone(error: &ProcError) -> bool {
     }
 }
 
-/// Whether reading an open file failed since the file was removed.
+/// Whether reading an open file failed because the file was removed.
 fn removed(error: &io::Error) -> bool {
     let known = [Errno::EIO, Errno::ENODEV, Errno::ENOENT];
     known
@@ -236,7 +236,7 @@ mod tests {
     const ALERT: &str = "seq=17 time=1 instance=slow tracker=block reason=threshold delay=2 threshold=1 cpu=1 \
         pid=8 tid=8 comm=\"fio\"\n";
 
-    /// A tree of one instance.
+    /// The module's directory, with one instance.
     fn tree() -> (tempfile::TempDir, ProcRoot) {
         let dir = tempfile::tempdir().unwrap();
         let root = ProcRoot::new(dir.path());

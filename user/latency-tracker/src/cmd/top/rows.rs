@@ -3,8 +3,8 @@
 //! The events of an interval: the difference of two readings of an instance.
 //!
 //! Nothing is reset, so other readers of the counters are not disturbed. An instance that was not in the previous
-//! reading started within the interval: its counters are the difference. In the first reading they count since its
-//! start.
+//! reading started within the interval: its counters are the difference. In the first reading, the counters cover
+//! the time since the start of the instance.
 
 use std::time::Duration;
 
@@ -121,10 +121,11 @@ pub(super) fn rows(now: &Reading, before: Option<&Reading>) -> Vec<Row> {
 }
 
 /// Whether two readings are of one instance. A false result means that another instance has
-/// replaced it.
+/// replaced it. A replacement whose counters and buckets are all at least as high is not detected.
 fn is_same(before: &OneReading, now: &OneReading) -> bool {
     let grows = |key: &&str| before.stats.count(key) <= now.stats.count(key);
     before.instance.name == now.instance.name
         && before.instance.tracker == now.instance.tracker
         && STEADY.iter().all(grows)
+        && before.delays.since(&now.delays).count() == 0
 }

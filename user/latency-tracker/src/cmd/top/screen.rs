@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The terminal, in raw mode and on its alternate screen, and back.
+//! Switches the terminal to raw mode and to its alternate screen, and back.
 //!
-//! It is restored when the [`Screen`] is dropped, when the program is suspended, and before the message of a panic. The
-//! kernel reports the size of the output. The terminal itself is not queried: one that does not answer would hang the
-//! program.
+//! The terminal is restored when the [`Screen`] is dropped, when the program is suspended, and before the message of a
+//! panic. The kernel reports the size of the output. The terminal itself is not queried: if it did not answer, the
+//! program would hang.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -26,7 +26,7 @@ const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
 const CLEAR: &[u8] = b"\x1b[0m\x1b[H\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[2J\x1b[?25h\x1b[?1049l";
 
-/// The size of a terminal that does not know its own.
+/// Assumed size of a terminal whose size is unknown.
 const UNKNOWN: (u16, u16) = (80, 24);
 
 /// How to restore the terminal; `None` if there is nothing to restore.
@@ -38,8 +38,7 @@ struct Restore {
     output: File,
 }
 
-/// Opens the terminal for reading keys, with a position and flags of its own; `None` if there is
-/// none.
+/// Opens the terminal for reading keys, with its own file position and flags; `None` if there is no terminal.
 pub(super) fn input() -> Option<File> {
     let mut options = OpenOptions::new();
     options
@@ -110,7 +109,7 @@ impl Screen {
         self.resume()
     }
 
-    /// Takes the terminal over again, which another program may have used.
+    /// Takes over the terminal again. Another program may have used it meanwhile.
     pub(super) fn resume(&mut self) -> Result<()> {
         restore();
         take_over(&self.input, &self.output)?;
@@ -120,16 +119,16 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Otherwise ratatui does so after the terminal was restored.
+        // Otherwise ratatui shows the cursor after the terminal was restored.
         let _ = self.terminal.show_cursor();
         restore();
     }
 }
 
-/// Output to a terminal. It is lost once the terminal is gone, which reading keys reports.
+/// Output to a terminal. Once the terminal is gone, output is discarded without an error; reading keys reports that the
+/// terminal is gone.
 ///
-/// An error would make ratatui print a message when it is dropped, and without a terminal that is a
-/// panic.
+/// An error would make ratatui print a message when it is dropped. Without a terminal, printing panics.
 struct Output(File);
 
 impl Write for Output {
@@ -149,7 +148,7 @@ impl Write for Output {
 fn on(output: &File) -> Result<Terminal<CrosstermBackend<BufWriter<Output>>>> {
     let writer = output.try_clone().context("cannot copy the terminal")?;
     let backend = CrosstermBackend::new(BufWriter::new(Output(writer)));
-    // Not the full screen as crossterm sees it: it may ask other terminals, or programs, for the size.
+    // Not crossterm's view of the full screen: for its size, crossterm may ask other terminals or programs.
     let viewport = Viewport::Fixed(size(output));
     let options = TerminalOptions { viewport };
     Terminal::with_options(backend, options).context("cannot draw on the terminal")
@@ -193,7 +192,7 @@ fn lock() -> MutexGuard<'static, Option<Restore>> {
     RESTORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes the message of a panic visible: it would vanish with the alternate screen.
+/// Restores the terminal before the message of a panic, which would vanish with the alternate screen.
 fn restore_before_panic_messages() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -214,7 +213,7 @@ mod tests {
     use nix::pty::openpty;
     use nix::sys::termios::LocalFlags;
 
-    /// Reads from a terminal until `text` has come.
+    /// Reads from a terminal until `text` arrives.
     fn read_until(master: &mut File, text: &[u8]) -> Vec<u8> {
         let mut all = Vec::new();
         let mut part = [0; 256];
@@ -245,7 +244,7 @@ mod tests {
             .unwrap();
         let shown = read_until(&mut master, b"drawn");
         assert!(shown.starts_with(ENTER));
-        // No question for the terminal: `ESC [ 6 n` asks for the cursor, `ESC [ c` for its kind.
+        // The terminal is not queried: `ESC [ 6 n` asks for the cursor position, `ESC [ c` for the kind.
         assert!(!shown.windows(4).any(|w| w == b"\x1b[6n") && !shown.ends_with(b"\x1b[c"));
         screen.resume().unwrap();
         assert!(is_raw());
@@ -256,7 +255,7 @@ mod tests {
         let caught = panic::catch_unwind(AssertUnwindSafe(|| {
             let screen = Screen::enter(copy(), copy()).unwrap();
             assert!(is_raw());
-            // As in a function below: the message comes before the screen is dropped.
+            // The message is printed before the screen is dropped, as if a callee had panicked.
             let _kept = screen;
             panic!("on purpose");
         }));

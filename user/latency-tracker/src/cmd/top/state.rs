@@ -200,7 +200,7 @@ impl State {
         let mut shown = Vec::new();
         for (nth, row) in rows.iter().enumerate() {
             let share = (most - shown.len()) / (rows.len() - nth);
-            // Fewer lines than instances: the last ones get them.
+            // With fewer lines than instances, the last instances get the lines.
             shown.extend(row.oldest.iter().take(share).map(|p| (*row, p)));
         }
         shown.sort_by_key(|(_, pending)| pending.fields.number("start"));

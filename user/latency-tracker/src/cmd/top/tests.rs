@@ -20,7 +20,7 @@ use crate::cli::Column;
 
 const MS: u64 = 1_000_000;
 
-/// A reading of one instance, `seconds` after `start`.
+/// Makes readings of instances; their times count from `start`.
 struct Made {
     start: Instant,
 }
@@ -194,13 +194,21 @@ fn an_instance_that_replaces_another_one_counts_from_0() {
         start: Instant::now(),
     };
     let old = reading(0, vec![made.one(0, "a", "block", BEFORE, "1920 2048 98")]);
-    for (tracker, stats, ended) in [
-        ("block", "attempts=400 started=400 ended=3 alerts=4", 3),
-        ("irq", AFTER, 398),
-        ("block", AFTER, 300),
+    let more = "1920 2048 398";
+    for (tracker, stats, delays, ended) in [
+        (
+            "block",
+            "attempts=400 started=400 ended=3 alerts=4",
+            more,
+            3,
+        ),
+        ("irq", AFTER, more, 398),
+        ("block", AFTER, "1920 2048 97,2048 2176 301", 398),
+        ("block", AFTER, more, 300),
     ] {
-        let new = reading(1, vec![made.one(1, "a", tracker, stats, "1920 2048 398")]);
-        assert_eq!(rows(&new, Some(&old))[0].ended, ended, "{tracker} {stats}");
+        let new = reading(1, vec![made.one(1, "a", tracker, stats, delays)]);
+        let row = &rows(&new, Some(&old))[0];
+        assert_eq!(row.ended, ended, "{tracker} {stats} {delays}");
     }
 }
 

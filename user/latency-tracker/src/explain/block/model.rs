@@ -23,7 +23,7 @@ pub(crate) struct Explainer {
     requests: Requests,
     /// The task switches by CPU, within the window only; the first entry may be older.
     running: HashMap<u32, Vec<(u64, Task)>>,
-    /// The first event of each CPU, and the last of all.
+    /// Time of the first event of each CPU, and of the last event.
     first: HashMap<u32, u64>,
     last: u64,
 }
@@ -37,19 +37,19 @@ pub(crate) struct Overtaker {
     pub(crate) took: u64,
 }
 
-/// The device while the request waited.
+/// Activity of the device while it had the late request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeviceQueue {
-    /// Other requests at the device when it was issued.
+    /// Other requests at the device when the late request was issued.
     pub(crate) at_issue: usize,
     /// Maximum number, including the late request.
     pub(crate) at_most: usize,
-    /// Number of requests left when it ended.
+    /// Number of requests left when the late request ended.
     pub(crate) at_end: usize,
     pub(crate) issued: usize,
     pub(crate) completed: usize,
     pub(crate) overtakers: Vec<Overtaker>,
-    /// Device times of other requests that ended while the request waited, ns.
+    /// Device times of other requests that ended while the late request was there, ns.
     pub(crate) others: Option<Took>,
     /// Device times of requests that ended earlier or were issued later, for comparison.
     pub(crate) otherwise: Option<Took>,
@@ -86,7 +86,7 @@ pub(crate) struct Explanation {
     pub(crate) queue: Option<DeviceQueue>,
     /// Why the other activity of the device is unknown, if it is.
     pub(crate) gap: Option<Unrecorded>,
-    /// The CPU that issued it, and the time that each task ran there meanwhile, longest first.
+    /// The CPU that issued the request, and the time that each task ran there meanwhile, longest first.
     pub(crate) ran: Option<(u32, Vec<(Task, u64)>)>,
     /// How far the trace reaches back before the alert, on the CPU with the shortest history, ns.
     pub(crate) covered: u64,

@@ -223,7 +223,7 @@ impl Explanation {
             return Ok(());
         }
         writeln!(f, "\n  meanwhile CPU {cpu}, which issued the request, ran")?;
-        // The share of the whole time: the trace of this CPU may start within it.
+        // In percent of the whole time at the device, although the trace of this CPU may start later.
         let all = self.request.as_ref().and_then(Request::at_device_for);
         let all = all.unwrap_or(0);
         for (task, time) in ran.iter().take(NAMED) {
@@ -241,7 +241,7 @@ impl Explanation {
         }
     }
 
-    /// The largest part of the delay, in one sentence. `None` if the trace does not have the request from its issue on.
+    /// The largest part of the delay, in one sentence. `None` if the trace lacks the issue or the end of the request.
     pub(crate) fn verdict(&self) -> Option<String> {
         let (request, queue) = (self.request.as_ref()?, self.queue.as_ref()?);
         if request.requeues > 0 {

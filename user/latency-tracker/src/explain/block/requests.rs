@@ -26,11 +26,11 @@ pub(crate) struct Request {
     pub(crate) sectors: u64,
     pub(crate) op: String,
     pub(crate) inserted: Option<Step>,
-    /// The first issue, if it was requeued.
+    /// The issue; the first one if the request was requeued.
     pub(crate) issued: Option<Step>,
     pub(crate) completed: Option<Step>,
     pub(crate) requeues: u64,
-    /// Whether it is at the device: issued (or requeued), and not ended.
+    /// Whether the request is at the device: issued, and since then neither requeued nor completed.
     at_device: bool,
     at: u64,
     left: u64,

@@ -6,7 +6,7 @@ use super::*;
 use crate::analyze::made::{R, S, model, switch, waking};
 use crate::html::tests::data;
 
-/// 7 waits from 100 to 900 for CPU 0, which 8 has.
+/// 7 waits from 100 to 900 for CPU 0, which runs 8.
 fn told() -> Told {
     let events = [
         switch(0, 0, 0, R, 7),
@@ -52,7 +52,7 @@ fn a_view_has_the_words_of_the_terminal() {
         ])
     );
     assert_eq!(view["facts"][0], serde_json::json!(["Task", "late/7"]));
-    // A tenth of the delay before it, and after it.
+    // A tenth of the delay on either side.
     assert_eq!(
         (view["origin"].as_str(), view["length"].as_u64()),
         (Some("20"), Some(960))

@@ -231,7 +231,7 @@ fn the_function_of_a_sleep_names_what_that_sleep_was_for() {
     let of_second = "late/7 waited for memory.high of its cgroup (__mem_cgroup_handle_over_high).";
     let second = why(&alert("threshold", (11_000, 90_010), HIGH));
     assert!(second.ends_with(of_second), "{second}");
-    // During the sleep.
+    // An alert during the sleep.
     let pending = why(&alert("timeout", (11_000, 50_000), HIGH));
     assert!(pending.ends_with(of_second), "{pending}");
     // The thread ran when the stack was read, or the stack comes from another kind of alert.
@@ -310,7 +310,7 @@ fn a_stack_says_nothing_about_another_wait() {
     );
 }
 
-/// 9 lets 7 continue, after other activity.
+/// 9 thaws 7, after other activity.
 #[test]
 fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
     let call = |time, name| at(time, 0, What::Call { name });
@@ -342,7 +342,7 @@ fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
         said.ends_with("late/7 waited for the freezer of cgroup /a."),
         "{said}"
     );
-    // Frozen at another time, or never, or asleep in a call.
+    // Frozen for a shorter time, or never, or asleep in a call.
     for (begin, usec) in [(outside, 30_000), (outside, 0), (call(10, b"read"), 80_020)] {
         let said = why(begin, usec);
         assert!(
@@ -443,7 +443,7 @@ fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     let some = Some(evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]));
     fs::write(&file, serde_json::to_string(&some).unwrap()).unwrap();
     assert_eq!(read(capture.path()).unwrap(), some);
-    // Also for the trace of the capture, but not for another trace in the directory.
+    // The evidence also belongs to the capture's trace, but not to another trace in the directory.
     let [trace, other] = ["trace", "other"].map(|name| capture.path().join(name));
     for directory in [&trace, &other] {
         fs::create_dir(directory).unwrap();

@@ -29,7 +29,7 @@ fn verdict(events: &[Event<'_>], tracker: &str, (begin, end): (u64, u64)) -> Str
     why.verdict()
 }
 
-/// 7 waits from 100 to 900 for CPU 0, which 8 has.
+/// 7 waits from 100 to 900 for CPU 0, which runs 8.
 fn hogged() -> Vec<Event<'static>> {
     vec![
         switch(0, 0, 0, R, 7),
@@ -77,7 +77,7 @@ fn a_sentence_names_what_the_thread_waited_for() {
 
 #[test]
 fn a_sentence_names_who_had_the_processor_in_all() {
-    // 9 has it for longer than 8 once, but 8 has it more often.
+    // The longest single run is of 9, but 8 runs longer in total.
     let events = [
         switch(0, 0, 0, R, 7),
         switch(100, 0, 7, R, 8),
@@ -210,7 +210,7 @@ fn a_sentence_says_if_it_is_not_recorded_what_has_raised_a_softirq() {
     assert_eq!(said(false), format!("{begin}; {missing}."));
 }
 
-/// 8 has the only tag of the disk, and submits its request while 7 waits.
+/// 8 holds the only tag of the disk, and submits its request while 7 waits.
 #[test]
 fn a_sentence_says_whose_request_ended_a_wait() {
     let disk = lt_model::Disk(254 << 20);
@@ -237,7 +237,7 @@ fn a_sentence_says_whose_request_ended_a_wait() {
     );
 }
 
-/// 7 spins for a lock with priority inheritance, which 8 has.
+/// 7 spins on a priority-inheritance lock that 8 holds.
 #[test]
 fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
     let said = |op| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The screen of an explanation: the late operation, the verdict, the causes and the longest steps (or the activity of
-//! the processor), unusual activity, and gaps of the trace.
+//! the processor), unusual activity, and gaps in the trace.
 
 use lt_common::{chain, out};
 use lt_model::Use;
@@ -186,7 +186,7 @@ impl Why<'_> {
         lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
     }
 
-    /// The gaps of the trace, and the limits to raise, as sentences.
+    /// The gaps in the trace, and the limits to raise, as sentences.
     pub(in crate::explain) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let begin = self.model().span.0;

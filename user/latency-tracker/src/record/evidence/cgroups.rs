@@ -103,7 +103,7 @@ impl Groups {
             .count()
     }
 
-    /// Converts a path of `/proc/TID/cgroup` to a path below the mount point; `None` if it is elsewhere.
+    /// Converts a path of `/proc/TID/cgroup` to a path below the mount point; `None` if the cgroup is elsewhere.
     pub(super) fn below_mount(&self, path: &str) -> Option<String> {
         let root = self.mount.as_ref()?.root.trim_end_matches('/');
         let below = path.strip_prefix(root)?;
@@ -125,14 +125,14 @@ impl Groups {
         }
     }
 
-    /// Reads all cgroups known to have a limit.
+    /// Reads all cgroups that have a limit, or once had one or were frozen.
     pub(super) fn read_limited(&mut self) {
         let limited = self.known.iter().filter(|(_, group)| group.is_evidence());
         let limited: Vec<String> = limited.map(|(path, _)| path.clone()).collect();
         self.read_again(&limited);
     }
 
-    /// The cgroups whose quota was used up after `start`, according to the reads so far.
+    /// The cgroups whose quota was used up since the last read before `start`, according to their current counters.
     pub(super) fn throttled(&self, start: u64) -> Vec<String> {
         let is_throttled = |(path, group): &(&String, &Group)| {
             let mut limits = group.limits.iter();
@@ -213,7 +213,7 @@ impl Groups {
             group.reads.clear();
         }
         group.limits = limits(&directory);
-        // In a container, `/` has invisible ancestors: then it is not the true root, and is listed.
+        // In a container, `/` is not the true root: it has invisible ancestors. Then it is also listed.
         let of_interest = path == "/" || group.is_evidence();
         let frozen = freezer(&directory);
         group.reads.push(match frozen.frozen_usec {
@@ -227,7 +227,7 @@ impl Groups {
 }
 
 impl Group {
-    /// Whether it has a limit, or had one or was frozen at an earlier read. Only then were all its counters read.
+    /// Whether the cgroup has a limit, or earlier had one or was frozen. Only then were all its counters read.
     fn is_evidence(&self) -> bool {
         !self.limits.is_empty() || self.reads.iter().any(|read| read.frozen.is_some())
     }

@@ -55,7 +55,7 @@ pub(super) enum Unknown {
     Hidden,
 }
 
-/// The functions above that this kernel has.
+/// Finds the functions listed above that this kernel has.
 pub(super) fn read(root: &Path) -> Result<Vec<Function>, Unknown> {
     let file = File::open(root.join("proc/kallsyms")).map_err(Unknown::Unreadable)?;
     find(BufReader::new(file))
@@ -101,7 +101,7 @@ fn find(mut symbols: impl BufRead) -> Result<Vec<Function>, Unknown> {
     Ok(functions)
 }
 
-/// Address and name of a symbol of the kernel itself. A function of a module does not count, even with this name.
+/// Address and name of a symbol of the kernel itself. A module's function does not count, even with the same name.
 fn symbol(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
@@ -109,8 +109,8 @@ fn symbol(line: &str) -> Option<(u64, &str)> {
     words.next().is_none().then_some((address, name))
 }
 
-/// The name of the function that starts at a symbol. A specialised copy has the name of its original; a part that was
-/// split off starts in the middle of a function.
+/// The name of the function that starts at a symbol. A specialised copy counts as its original. A split-off part does
+/// not count: it starts in the middle of a function.
 fn entry_of(symbol: &str) -> Option<&str> {
     let mut words = symbol.split('.');
     let name = words.next()?;

@@ -24,7 +24,7 @@ pub(super) fn read(root: &Path, alert: &Alert) -> Option<Task> {
     };
     let read = now();
     let (started, policy) = of_stat(&text("stat")?)?;
-    // Another task with the same id, created since.
+    // The id was reused: this task is newer than the alert.
     if started.saturating_mul(1_000_000_000 / TICKS) > alert.time.saturating_add(suspended()) {
         return None;
     }
@@ -43,8 +43,8 @@ pub(super) fn read(root: &Path, alert: &Alert) -> Option<Task> {
     })
 }
 
-/// Start time, in ticks since boot, and scheduling policy in `/proc/TID/stat`: fields 22 and 41. The name before them may
-/// hold anything but ends with the last `)`.
+/// Start time, in ticks since boot, and scheduling policy in `/proc/TID/stat`: fields 22 and 41. The name before them
+/// may contain anything, but ends with the last `)`.
 fn of_stat(stat: &str) -> Option<(u64, Option<String>)> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let field = |n: usize| rest.split_ascii_whitespace().nth(n - 3);
@@ -95,7 +95,7 @@ mod tests {
         };
         let task = read(Path::new("/"), &alert(now())).unwrap();
         assert!(task.policy.is_some() && task.cpus.is_some(), "{task:?}");
-        // The task that was late with this id ended before this one was created.
+        // The late task with this id ended before this task was created.
         assert_eq!(read(Path::new("/"), &alert(0)), None);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A machine of files: what is read of it, and when.
+//! A simulated machine, made of files: which files are read, and when.
 
 use std::fs;
 
@@ -120,7 +120,7 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     assert_eq!(group.reads[0].frozen, Some(false));
     assert_eq!(group.reads[0].memory_high, None);
 
-    // The reading for one alert is compared with the next one.
+    // The evidence of the next alert starts with the last read before its delay.
     collector.rearm();
     let next = of(&mut collector, now());
     let reads = &next.cgroups[0].reads;
@@ -157,7 +157,7 @@ fn a_cgroup_made_later_has_no_read_before_and_one_made_again_forgets() {
     task(&root, "/a");
     let mut collector = Collector::start(root.path());
     write(&root, "sys/fs/cgroup/new/memory.max", "1\n");
-    // Created before the other directory is removed, so that it cannot get its inode.
+    // Created before the old directory is removed, so it cannot get the old inode.
     fs::rename(
         root.path().join("sys/fs/cgroup/a"),
         root.path().join("gone"),
@@ -232,7 +232,7 @@ fn a_root_below_another_cgroup_is_listed_without_a_limit() {
     let evidence = of(&mut Collector::start(root.path()), now());
     assert_eq!(evidence.cgroups[0].path, "/");
     assert_eq!(evidence.cgroups[0].reads[0].frozen, Some(false));
-    // The true path is not shown, and neither are paths outside of the namespace.
+    // The true root is not listed, nor is a cgroup that is outside of the namespace or was removed.
     for cgroup in ["/", "/../b", "/removed (deleted)"] {
         let root = machine(&[]);
         task(&root, cgroup);
@@ -298,7 +298,7 @@ fn the_walk_is_bounded_and_takes_the_upper_levels_first() {
     assert_eq!((whole.len(), whole.is_cut()), (13, false));
     let mut cut = Groups::walk(root.path(), 5);
     assert_eq!((cut.len(), cut.is_cut()), (5, true));
-    // Unknown facts are read at the alert.
+    // Cgroups that were not read when armed are read at the alert.
     write(&root, "sys/fs/cgroup/3/b/cpu.max", "1 2\n");
     let chain = ["/3".to_string(), "/3/b".to_string()];
     cut.read_again(&chain);
@@ -322,7 +322,7 @@ fn a_disk_has_the_name_that_it_has_all_the_time() {
     link("104:0", "pci/block/cciss!c0d0");
     link("7:0", "virtual/block/loop0");
     let mut collector = Collector::start(root.path());
-    // One task comes later, and one has another name then.
+    // One device appears later, and one has changed its name by then.
     link("253:0", "virtual/block/slow");
     link("7:0", "virtual/block/other");
     let disks = of(&mut collector, now()).disks;

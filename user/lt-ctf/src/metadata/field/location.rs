@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Finds the field that a length or a selector is taken from. That field then stores its value in a
+//! Finds the field that provides a length or a selector. That field then stores its value in a
 //! slot.
 //!
 //! A location is a path of names. It starts at the structure that contains the field with the
@@ -79,8 +79,8 @@ impl Reader<'_> {
                                 starts.push(member.node);
                                 next.push(At::Done(member.node));
                             }
-                            // A structure around this field that is still being read has the
-                            // members so far.
+                            // A structure around this field is still being read: only its members
+                            // so far can be found.
                             None => next.extend((n < self.around.len()).then_some(At::Open(n + 1))),
                         }
                     }
@@ -97,7 +97,7 @@ impl Reader<'_> {
                 self.leaves(node, &mut nodes);
             }
         }
-        // Options of one variant share a slot, if there are several.
+        // If the path leads to several options of a variant, they share a slot.
         let slot = nodes.iter().find_map(|n| self.schema.node(*n).slot);
         let slot = match slot {
             Some(slot) => slot,
@@ -126,7 +126,7 @@ impl Reader<'_> {
         found.ok_or_else(|| format!("`{key}`: there is no field {}", Value::Array(path.to_vec())))
     }
 
-    /// Finds the members of that name in a structure, within any option or element.
+    /// Finds the members named `name` in a structure, within any option or element.
     fn inside(&self, node: NodeId, name: &str, found: &mut Vec<At>) {
         match &self.schema.node(node).kind {
             Kind::Struct(members) => {

@@ -65,7 +65,7 @@ impl Fields {
         self.streams.insert(stream, scopes);
     }
 
-    /// Enters an event class of that stream class.
+    /// Restores the scopes of a stream class, for one of its event classes.
     pub(crate) fn leave(&mut self, stream: u64) {
         if let Some(scopes) = self.streams.get(&stream) {
             self.roots[1..4].copy_from_slice(scopes);

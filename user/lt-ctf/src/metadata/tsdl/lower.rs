@@ -44,7 +44,7 @@ pub(super) struct Lower<'t> {
     pub(super) order: Option<Order>,
     /// The clock of a time that names no clock.
     pub(super) only_clock: Option<&'t str>,
-    /// The clock of the times seen since this field was last taken.
+    /// The clock of the first timestamp of the current stream class, if any; the caller resets it for each class.
     pub(super) clock: Option<&'t str>,
     roots: [Option<&'t Type>; 6],
     root: Root,
@@ -111,7 +111,7 @@ impl<'t> Lower<'t> {
         Ok(())
     }
 
-    /// Returns the class of a field of that name.
+    /// Returns the class of a field with this name.
     fn class(&mut self, name: &'t str, of: &'t Type) -> Lowered {
         self.spend(CLASS + name.len())?;
         match &of.kind {
@@ -173,7 +173,7 @@ impl<'t> Lower<'t> {
         Ok(class)
     }
 
-    /// Returns the role of a field of that name in this scope.
+    /// Returns the role of a field with this name in this scope.
     fn role(&mut self, name: &str, int: &'t Int) -> Option<&'static str> {
         if int.signed {
             return None;

@@ -10,7 +10,7 @@ use super::types::{Float, Int, Kind, Length, Mapping, Named, Names, Type};
 use crate::bits::Order;
 use crate::metadata::field::DEPTH;
 
-/// The words that the names of C's own types consist of.
+/// The words that make up the names of C's own types.
 const C_WORDS: [&str; 12] = [
     "void",
     "char",
@@ -349,7 +349,7 @@ impl<'a> Parser<'a> {
         Type::new(kind, DEPTH)
     }
 
-    /// Parses the attributes of an integer, a number or a string, in braces, if there are any.
+    /// Parses the attributes of an integer, a floating-point number or a string, in braces, if there are any.
     fn attributes(&mut self) -> Parsed<Block> {
         match self.token {
             Token::Mark("{") => self.block(),
@@ -414,7 +414,7 @@ impl<'a> Parser<'a> {
         }))
     }
 
-    /// Parses the name of a structure, an enumeration or a variant, if it has one.
+    /// Parses the name of a structure, an enumeration or a variant, if there is one.
     fn tag(&mut self) -> Parsed<Option<String>> {
         match self.token {
             Token::Word(_) => self.word().map(Some),
@@ -565,7 +565,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the given alignment. The default is a byte if the size is a number of bytes.
+/// Returns the alignment that the block sets, in bits. The default is 8 if the size is a multiple of 8, otherwise 1.
 fn natural(block: &Block, size: u64) -> Result<u64, String> {
     let align = block.unsigned("align")?;
     Ok(align.unwrap_or(if size.is_multiple_of(8) { 8 } else { 1 }))

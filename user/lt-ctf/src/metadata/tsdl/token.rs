@@ -21,7 +21,7 @@ const MARKS: [&str; 21] = [
     "+", "/", "$",
 ];
 
-/// A place in the text, and the token there.
+/// The tokens of a text, and the position of the next one.
 #[derive(Debug, Clone)]
 pub(super) struct Tokens<'a> {
     text: &'a [u8],

@@ -31,7 +31,7 @@ pub(super) enum Kind {
         align: u64,
     },
     Variant {
-        /// Missing until it is used.
+        /// `None` until the variant is used.
         tag: Option<Names>,
         options: Rc<Vec<Named>>,
     },
@@ -64,9 +64,9 @@ pub(super) struct Int {
     /// `None`: the byte order of the trace.
     pub(super) order: Option<Order>,
     pub(super) base: u64,
-    /// Whether an array of them is text.
+    /// Whether an array of these integers is text.
     pub(super) is_text: bool,
-    /// The clock that counts it.
+    /// Clock, if the integer is a timestamp.
     pub(super) clock: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Type {
         Ok(Rc::new(Self { kind, depth }))
     }
 
-    /// Returns the integer that it is, or that an enumeration is based on.
+    /// Returns the integer type itself; for an enumeration, the integer type that it is based on.
     pub(super) fn int(&self) -> Option<&Int> {
         match &self.kind {
             Kind::Int(int) | Kind::Enum(int, _) => Some(int),
@@ -102,8 +102,7 @@ impl Type {
     }
 }
 
-/// Returns the name of a field to show. LTTng prefixes each name with an underscore, so that none
-/// is a keyword.
+/// Returns the name of a field, as it is shown. LTTng prefixes each name with an underscore, so that none is a keyword.
 pub(super) fn shown(name: &str) -> &str {
     name.strip_prefix('_').unwrap_or(name)
 }

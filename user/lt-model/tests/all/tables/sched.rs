@@ -287,3 +287,64 @@ fn an_impossible_event_is_a_gap() {
     let runs = tables(Analysis::Cpu, &all);
     assert_eq!(took(find(&runs, Kind::Run)), []);
 }
+
+#[test]
+fn a_process_has_the_time_of_its_threads_even_if_it_is_named_later() {
+    let process = |seen: Seen<'static>, process| Seen {
+        process: Some(process),
+        ..seen
+    };
+    let fork = |time, child| {
+        let name = b"new";
+        of(at(time, 0, What::Fork { child, name }))
+    };
+    let there = |time, tid| of(at(time, 0, What::There { tid, name: b"" }));
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        of(switch(10, 0, 7, R, 8)),
+        of(switch(30, 0, 8, R, 9)),
+        // 8 is a thread of process 7, and 12 a process of its own.
+        process(there(35, 7), (7, 7)),
+        process(there(36, 8), (8, 7)),
+        process(fork(37, 12), (12, 12)),
+        process(fork(38, 13), (13, 7)),
+        of(switch(40, 0, 9, R, 12)),
+        of(switch(70, 0, 12, R, 13)),
+        of(switch(100, 0, 13, R, 0)),
+        // The number 13 is used again, by a thread of process 12.
+        process(there(100, 13), (13, 12)),
+        of(switch(110, 0, 0, R, 13)),
+        of(switch(117, 0, 13, S, 0)),
+        // The number 8 is used again, by the main thread of a process.
+        process(there(117, 8), (8, 8)),
+        of(switch(120, 0, 0, R, 8)),
+        process(of(switch(123, 0, 8, R, 0)), (8, 8)),
+        of(switch(130, 0, 0, R, 8)),
+        process(of(switch(134, 0, 8, S, 0)), (8, 8)),
+    ];
+    let found = tables_of(Analysis::Cpu, Range::all(5), Some(By::Process), &all);
+    let table = find(&found.tables, Kind::Run);
+    let mut rows: Vec<_> = table
+        .rows
+        .iter()
+        .map(|((_, key), row)| match key {
+            Key::Process(main) => (
+                main.map(|main| found.task(main).0),
+                row.sums.sum,
+                row.sums.count,
+            ),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    rows.sort_unstable();
+    assert_eq!(
+        rows,
+        [
+            (None, 10, 1),
+            (Some(7), 10 + 20 + 30, 3),
+            (Some(8), 3 + 4, 2),
+            (Some(12), 30 + 7, 2)
+        ]
+    );
+    assert_eq!(table.whole.sums.sum, 114);
+}

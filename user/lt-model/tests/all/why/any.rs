@@ -2,8 +2,10 @@
 
 //! For random events: the pieces of a path tile the requested time, and pieces of other threads lie inside a wait.
 
-use lt_model::why::{Cause, causes, handled, instead, path, wanted};
-use lt_model::{Builder, Kept, Model, State, ThreadId};
+use lt_model::why::{
+    Cause, Segment, causes, delays, handled, instead, path, states, wanted, wanted_for_delays,
+};
+use lt_model::{Builder, Kept, Model, State, ThreadId, Waker};
 use proptest::prelude::*;
 
 use crate::anything::{At, events, feed as feed_into, model};
@@ -11,6 +13,14 @@ use crate::anything::{At, events, feed as feed_into, model};
 fn feed(mut builder: Builder, events: &[At]) -> Builder {
     feed_into(&mut builder, events);
     builder
+}
+
+/// The segments, and the wakers of their waits. The number of a waker depends on what the model keeps.
+fn segments(m: &Model, id: ThreadId, from: u64, to: u64) -> (Vec<Segment>, Vec<Option<Waker>>) {
+    let mut segments = delays(m, id, from, to);
+    let waits = segments.iter_mut().flat_map(|segment| &mut segment.waits);
+    let wakers = waits.map(|wait| m.waker(wait.waker.take()?)).collect();
+    (segments, wakers)
 }
 
 proptest! {
@@ -43,7 +53,7 @@ proptest! {
         let kept = keep.min(from);
         let mut builder = Builder::new();
         builder.forget_before(kept);
-        // Limits too small for everything: at some point, only the waits are kept.
+        // Limits too small for everything: at some point, at most the waits are kept.
         let bytes = feed(Builder::new(), &events).bytes();
         for limit in [0, bytes / 3, bytes / 2, bytes - 1] {
             let mut builder = Builder::new();
@@ -75,6 +85,38 @@ proptest! {
         }
     }
 
+    /// The segments and the states of the wakers are equal, too.
+    #[test]
+    fn in_two_passes_the_delays_are_the_same(
+        events in events(), from in 0..60u64, took in 1..60u64, keep in 0..30u64, all_calls: bool
+    ) {
+        let to = from + took;
+        let builder = || {
+            let mut builder = Builder::new();
+            builder.forget_before(keep.min(from));
+            if all_calls {
+                builder.has_all_calls();
+            }
+            builder
+        };
+        let whole = feed(builder(), &events).finish();
+        let mut first = builder();
+        first.keep_waits();
+        let waits = feed(first, &events).finish();
+        for id in (0..whole.threads.len() as u32).map(ThreadId) {
+            let mut second = builder();
+            second.keep_only(wanted_for_delays(&waits, id, from, to));
+            let part = feed(second, &events).finish();
+            let expected = segments(&whole, id, from, to);
+            prop_assert_eq!(&segments(&part, id, from, to), &expected);
+            for wait in expected.0.iter().flat_map(|segment| &segment.waits).filter(|wait| wait.cause.is_none()) {
+                let Some(by) = wait.by else { continue };
+                let of = |m| states(m, by, wait.begin, wait.end);
+                prop_assert_eq!(of(&part), of(&whole));
+            }
+        }
+    }
+
     #[test]
     fn a_piece_of_another_thread_lies_inside_a_wait(events in events()) {
         let m = model(&events);
@@ -90,7 +132,7 @@ proptest! {
                     prop_assert_eq!(piece.thread, id);
                     continue;
                 }
-                // The piece explains one wait of the requested thread, or the time before its creation.
+                // The piece explains one wait of the requested thread.
                 prop_assert_ne!(piece.thread, id);
                 prop_assert_eq!(own.len(), 1, "{:?} {:?}", piece, own);
                 prop_assert!(matches!(own[0].state, State::Blocked(..)), "{piece:?} {own:?}");

@@ -13,7 +13,7 @@ use crate::made::{R, S, at, model, switch, waking};
 const XINIT: i32 = 438;
 const XORG: i32 = 440;
 
-/// The events of threads that each have a processor, and take turns.
+/// The events of one thread, on a processor of its own.
 struct Script {
     events: Vec<Event<'static>>,
     cpu: u32,
@@ -61,7 +61,7 @@ impl Script {
     }
 }
 
-/// A wakeup in a handler.
+/// A wakeup between the events `begin` and `end`.
 fn within(time: u64, tid: i32, begin: What<'static>, end: What<'static>) -> Vec<Event<'static>> {
     vec![at(time, 1, begin), waking(time, 1, tid), at(time, 1, end)]
 }

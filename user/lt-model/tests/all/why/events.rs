@@ -576,7 +576,7 @@ fn who_first_woke_a_thread_has_not_made_it() {
     assert_eq!((first.thread, first.end), (of(&m, 8), 4));
 }
 
-/// That thread is not on the path, but its activity is also kept.
+/// The thread that ran the timer is not on the path, but its activity is also kept.
 #[test]
 fn in_two_passes_the_thread_that_ran_a_timer_is_known() {
     let (tid, name, target) = (5, &b"ktimers/1"[..], 1);

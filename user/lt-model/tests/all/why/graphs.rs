@@ -185,7 +185,7 @@ fn the_path_of_each_graph_is_the_known_one() {
             "A R 5, C R 8, B R 9, A R 10",
         ),
         (
-            // Each has woken the other at the same time.
+            // Each wakes the other at the same time.
             "in a circle",
             &["A 0 R 2 B 5 R 6", "B 0 R 1 B 5 R 6"],
             &["A 5 > B 5", "B 5 > A 5"],

@@ -195,7 +195,7 @@ fn a_bio_is_held_back_by_io_max_if_the_work_of_that_submits_it() {
         held(THROTTLE),
         (60, Cause::Held(disk, Place::Limited, None))
     );
-    // Another work: only the submission by the worker is known.
+    // Another work item: only the submission by the worker is known.
     assert!(matches!(
         held(PERIOD),
         (110, Cause::For(Leaf::Others(..), None))
@@ -239,7 +239,7 @@ fn a_sleep_is_for_what_its_function_waits_for() {
     ));
 }
 
-/// The sender of SIGCONT has not stopped the thread.
+/// The sender of SIGCONT need not have stopped the thread.
 #[test]
 fn a_stopped_thread_waits_for_a_signal_and_not_for_its_sender() {
     let events = |sleep| {

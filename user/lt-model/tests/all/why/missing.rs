@@ -95,7 +95,7 @@ fn a_timer_is_the_threads_own_only_while_its_function_runs() {
     assert_eq!(found, Cause::For(Leaf::PerhapsTimer { disk, dirty }, None));
 }
 
-/// A worker submits a bio: for another device, or because io.max has held it back.
+/// A worker submits a bio: for another device, or because io.max held it back.
 #[test]
 fn a_request_is_not_said_to_be_that_of_a_worker_if_works_are_not_recorded() {
     let disk = Disk(253 << 20);

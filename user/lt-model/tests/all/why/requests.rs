@@ -71,7 +71,7 @@ fn a_wait_for_a_request_is_split_by_where_it_was() {
     let mut queued = own;
     (queued[1].time, queued[2].time) = (40, 80);
     assert_eq!(parts(&queued), "Unallocated 40, Queued 80, disk 100");
-    // The driver has returned the request, and it was issued again.
+    // The driver returned the request, and it was issued again.
     let again = [&own[..], &[request(50, Stage::Issued, DISK, 64)]].concat();
     assert_eq!(parts(&again), "Queued 50, disk 100");
 }
@@ -129,8 +129,8 @@ fn where_a_request_was_is_not_known_without_its_events() {
     assert_eq!(parts(&lost), "completion 100");
 }
 
-/// 7 waits for a tag, or for a page that 9 reads. The request of 9 completes; its stages do not show those of 7's
-/// request.
+/// 7 waits for a tag, or for a page that 9 reads. The request of 9 completes; its stages do not show the
+/// stages of 7's request.
 #[test]
 fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
     let by_nine = |first: u64| {

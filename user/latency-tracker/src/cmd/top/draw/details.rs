@@ -55,8 +55,8 @@ pub(super) fn lines(state: &State, row: &Row, width: usize, room: usize) -> Vec<
     lines
 }
 
-/// Returns a line for each power of two from the shortest delay on; only the longest delays, if
-/// there is not enough room.
+/// Returns a line for each power of two from the shortest delay on; if room is short, only the
+/// lines of the longest delays.
 fn histogram(row: &Row, bar: usize, room: usize, is_unicode: bool) -> Vec<String> {
     let merged = Log2Hist::merge(&row.delays, Unit::Nsecs);
     let rows: Vec<(u64, u64, u64)> = merged.rows().skip_while(|(_, _, n)| *n == 0).collect();
@@ -82,7 +82,7 @@ fn histogram(row: &Row, bar: usize, room: usize, is_unicode: bool) -> Vec<String
     rows.iter().skip(hidden).map(line).collect()
 }
 
-/// Returns the counters that are not 0 in `across` columns, losses first.
+/// Lays out the counters that are not 0 in `across` columns, losses first.
 fn counters(row: &Row, room: usize, across: usize) -> Vec<String> {
     let lost: Vec<&str> = row.lost().map(|(key, _)| key).collect();
     let others = row
