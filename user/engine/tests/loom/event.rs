@@ -177,7 +177,11 @@ fn update() {
     let left = end(&engine, 0, 1);
     assert!(theirs.is_some() != left.is_some(), "not one winner");
     let expected = if changed.is_some() { 8 } else { 7 };
-    assert_eq!(theirs.or(left), Some(expected), "data from before the change");
+    assert_eq!(
+        theirs.or(left),
+        Some(expected),
+        "data from before the change"
+    );
     settled(&engine);
 }
 

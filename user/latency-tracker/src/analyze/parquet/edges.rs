@@ -128,7 +128,11 @@ fn covered(
     Coverage {
         tid: number(&json["thread"]["tid"]),
         measured: i64::try_from(durations.len()).ok(),
-        sum_ns: Some(durations.iter().fold(0i64, |sum, of| sum.saturating_add(*of))),
+        sum_ns: Some(
+            durations
+                .iter()
+                .fold(0i64, |sum, of| sum.saturating_add(*of)),
+        ),
         caveats: (!caveats.is_empty()).then(|| caveats.join("\n")),
         ..output.coverage(kind, range(json, told), told)
     }
