@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Which processes the filter tree=1 accepts, for a test inside the virtual machine.
 
-usage: descendants.py kinds         descendants of a process, of every kind, and other processes make calls; the alerts
-                                    must be exactly the calls of the descendants
-       descendants.py race ROUNDS   in each round, an instance is created while the process that it names and another
-                                    one keep forking; the alerts must be those of the former and its descendants
-       descendants.py serve NAME    does what the first program asks for, until that program ends
+usage: descendants.py kinds          descendants of a process, of every kind, and other processes make calls; the alerts
+                                     must be exactly the calls of the descendants
+       descendants.py race ROUNDS N  in each round, an instance is created while the process that it names and another
+                                     one fork N children each; the alerts must be those of the former and its
+                                     descendants
+       descendants.py serve NAME     does what the first program asks for, until that program ends
 
 In `kinds`, each process connects to a socket and executes the requests that it receives there, so it does not matter
 which parent it has by then.
@@ -348,9 +349,9 @@ def race_once(name, count):
     return len(ours)
 
 
-def race(rounds):
+def race(rounds, count):
     for number in range(int(rounds)):
-        print(f"round {number}: {race_once(f'r{number}', 100)} descendants", flush=True)
+        print(f"round {number}: {race_once(f'r{number}', int(count))} descendants", flush=True)
 
 
 def main(what, *words):

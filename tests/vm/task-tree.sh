@@ -8,6 +8,7 @@
 # process is refused, and so is a change of the process.
 # kernels: stock
 # long: rt
+# long-part: more processes that fork while instances are created
 # cpus: 2
 # root: full
 # timeout: 300
@@ -16,7 +17,10 @@
 
 load_module
 python3 /lt/tests/descendants.py kinds || fail "not exactly the descendants"
-python3 /lt/tests/descendants.py race "$(many 20 5)" || fail "not exactly the descendants, while they fork"
+rounds="3 40"
+[ -z "${LT_LONG:-}" ] || rounds="$(many 20 5) 100"
+# shellcheck disable=SC2086
+python3 /lt/tests/descendants.py race $rounds || fail "not exactly the descendants, while they fork"
 
 # Refused lines; the log has the reason.
 says() { dmesg | tail -n 1 | grep -qF -- "$1" || fail "the log says: $(dmesg | tail -n 1)"; }
