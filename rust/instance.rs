@@ -187,7 +187,7 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     /// Number of alerts in the current second.
     rate: raise::Rate,
     /// The processes that the filter accepts, with `tree=1`.
-    followed: Option<Followed>,
+    followed: Option<KBox<Followed>>,
 }
 
 impl From<&Task> for Owner {

@@ -57,17 +57,21 @@ pub(super) struct Followed {
 impl Followed {
     /// Creates the set of an instance with these values, if it has `tree=1`. May sleep. Fails with
     /// `ESRCH` if there is no such process, `ENOMEM` or `ENOSYS`.
-    pub(super) fn create(kind: &Kind, values: &Values) -> Result<Option<Self>> {
+    // In a box, since initializers are copied from one frame of the stack to the next; not inlined,
+    // since its frame is needed only here.
+    #[inline(never)]
+    pub(super) fn create(kind: &Kind, values: &Values) -> Result<Option<KBox<Self>>> {
         let Some(param) = kind.followed(|at| values[at]) else {
             return Ok(None);
         };
         let pid = values[param];
         let processes = Descendants::of(u32::try_from(pid)?)?;
-        Ok(Some(Self {
+        let followed = Self {
             param,
             pid,
             processes,
-        }))
+        };
+        Ok(Some(KBox::new(followed, GFP_KERNEL)?))
     }
 
     /// Whether the filter accepts a process. Any context.
