@@ -15,7 +15,7 @@ A ?=
 # make bench B=engine runs that part; J=FILE also writes the figures as JSON
 B ?=
 J ?=
-# make module KREL=... builds for that kernel: a release, stock, rt or debug
+# make module KREL=... builds for that kernel: a release, stock, rt, debug, arm64 or rt-arm64
 KREL ?=
 # make KDIR=DIRECTORY builds only the module, for a kernel of your own, and sets nothing up; DIRECTORY is its source, or the directory of O=
 KDIR ?=
@@ -67,7 +67,7 @@ deb: user ## make Debian packages, in build/deb: the command, the module's sourc
 demo: ## catch slow disk requests in a virtual machine and see the snapshot that explains one
 	@scripts/demo
 
-test: ## run every test, each on at least one kernel [T=word selects by name; K=trixie-backports: some, on the kernels of that suite; A=arm64: some, on a kernel of arm64]
+test: ## run the tests, each on at least one kernel; a few run only in test-long [T=word selects by name; K=trixie-backports: some, on the kernels of that suite; A=arm64: some, on a kernel of arm64]
 	@set -f; $(if $(A),LT_KERNEL=$(A) )$(if $(K),tests/run-suite $(K),tests/run) $(T)
 
 test-debug: ## run the tests of the virtual machine on a kernel with KASAN, lockdep and more [T=word]

@@ -239,7 +239,7 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
 /**
  * latency_tracker_event_in_at() - start an operation
  * @tracker: the tracker
- * @key: its key
+ * @key: the key of the operation
  * @key_size: the size of the key; the tracker's key_size, or, with
  *	LATENCY_TRACKER_VARIABLE_KEYS, from 1 to key_size
  * @data: the private data, data_size bytes of it, or NULL for zeros
@@ -253,8 +253,8 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
  * free the object behind that event as after LATENCY_TRACKER_ENDED_REPORTING.
  *
  * An event with a @start in the past may already have timed out. The next search
- * for timeouts finds it. That search is at most one min_event_timeout away, or one
- * timeout if that is shorter.
+ * for timeouts finds it. That search is at most one timeout or one min_event_timeout
+ * away, whichever is shorter; a value of 0 does not count.
  *
  * Without LATENCY_TRACKER_UNIQUE, a key can have about 200 live events, plus 8 for
  * each time that the capacity has grown while they were live. This limit keeps
@@ -272,7 +272,7 @@ int latency_tracker_event_in_at(struct latency_tracker *tracker, const void *key
 /**
  * latency_tracker_event_in() - start an operation now
  * @tracker: the tracker
- * @key: its key
+ * @key: the key of the operation
  * @key_size: the size of the key
  * @data: the private data or NULL
  *
@@ -289,7 +289,7 @@ static inline int latency_tracker_event_in(struct latency_tracker *tracker,
 /**
  * latency_tracker_event_in_get() - start an operation and get a reference to it
  * @tracker: the tracker
- * @key: its key
+ * @key: the key of the operation
  * @key_size: the size of the key
  * @data: the private data or NULL
  * @start: when the operation began; 0 for now
@@ -306,7 +306,7 @@ latency_tracker_event_in_get(struct latency_tracker *tracker, const void *key,
 /**
  * latency_tracker_event_out_at() - end an operation
  * @tracker: the tracker
- * @key: its key
+ * @key: the key of the operation
  * @key_size: the size of the key
  * @id: for the callback: which of several kinds of end this is
  * @end: when the operation ended; 0 for now
@@ -335,7 +335,7 @@ int latency_tracker_event_out_at(struct latency_tracker *tracker,
 /**
  * latency_tracker_event_out() - end an operation now
  * @tracker: the tracker
- * @key: its key
+ * @key: the key of the operation
  * @key_size: the size of the key
  * @id: for the callback
  *
@@ -355,7 +355,7 @@ static inline int latency_tracker_event_out(struct latency_tracker *tracker,
  * @key: the key
  * @key_size: the size of the key
  * @id: for the callback, which is called for each late event
- * @end: when they ended; 0 for now
+ * @end: when the operations ended; 0 for now
  *
  * The callbacks for the timeouts of some events may be running or about to start;
  * free the objects behind all of them as after LATENCY_TRACKER_ENDED_REPORTING. To
@@ -377,8 +377,8 @@ int latency_tracker_event_out_all(struct latency_tracker *tracker,
  * @end: when the operation ended; 0 for now
  *
  * Context: any.
- * Return: as latency_tracker_event_out_at(); -ENOENT if the event had ended before,
- * which is not counted as "unmatched".
+ * Return: as latency_tracker_event_out_at(), but -ENOENT if the event has already
+ * ended, which is not counted as "unmatched".
  */
 int latency_tracker_event_out_event(struct latency_tracker *tracker,
 				    struct latency_tracker_event *event, u64 id,
@@ -387,7 +387,7 @@ int latency_tracker_event_out_event(struct latency_tracker *tracker,
 /**
  * latency_tracker_lookup() - get a reference to a live event
  * @tracker: the tracker
- * @key: its key
+ * @key: the key of the event
  * @key_size: the size of the key
  *
  * A reference keeps the event's memory, but does not keep the event alive: any
@@ -395,8 +395,9 @@ int latency_tracker_event_out_event(struct latency_tracker *tracker,
  * referenced event that has ended still takes room in the pool.
  *
  * Context: any.
- * Return: a reference; ERR_PTR(-ENOENT); ERR_PTR(-EBUSY) if there are
- * LATENCY_TRACKER_REFS_MAX already (counted as "busy"); ERR_PTR(-EINVAL).
+ * Return: a reference; ERR_PTR(-ENOENT) if no event of this key is live;
+ * ERR_PTR(-EBUSY) if the event already has LATENCY_TRACKER_REFS_MAX references
+ * (counted as "busy"); ERR_PTR(-EINVAL).
  */
 struct latency_tracker_event *
 latency_tracker_lookup(struct latency_tracker *tracker, const void *key,
@@ -424,11 +425,12 @@ void latency_tracker_event_put(struct latency_tracker *tracker,
 			       struct latency_tracker_event *event);
 
 /**
- * latency_tracker_event_is_live() - check whether an event has not ended
+ * latency_tracker_event_is_live() - check whether an event is still live
  * @tracker: the tracker
  * @event: a reference
  *
  * Context: any.
+ * Return: true if the event has not ended; false also if @event is not a reference.
  */
 bool latency_tracker_event_is_live(struct latency_tracker *tracker,
 				   struct latency_tracker_event *event);
@@ -515,8 +517,8 @@ u64 latency_tracker_clear(struct latency_tracker *tracker);
  * latency_tracker_synchronize() - wait for callbacks
  * @tracker: the tracker
  *
- * Waits until all callbacks that are running or about to start have returned:
- * after this no callback runs or starts for an event that had ended before the
+ * Waits until all callbacks that are running or about to start have returned. After
+ * that, no callback is running or will start for an event that ended before the
  * call.
  *
  * Context: task, sleeps for an RCU grace period.
@@ -548,7 +550,8 @@ int latency_tracker_set_timeout(struct latency_tracker *tracker, u64 ns);
 /**
  * latency_tracker_set_enabled() - turn a tracker on or off
  * @tracker: the tracker
- * @on: false also drops the pending events, after running callbacks have returned
+ * @on: the new state. Turning the tracker off waits for running callbacks, and drops
+ *	the pending events.
  *
  * Context: task, may sleep.
  * Return: 0; -ENOMEM; -ENODEV if the tracker is being destroyed; -EDEADLK in a

@@ -193,9 +193,9 @@ pub(crate) struct Tracker<const D: usize, L: Late<D>> {
     late: PhantomData<fn() -> L>,
 }
 
-// SAFETY: The functions may be called concurrently, in any context.
+// SAFETY: Any thread may call the functions.
 unsafe impl<const D: usize, L: Late<D>> Send for Tracker<D, L> {}
-// SAFETY: As above.
+// SAFETY: The functions may be called concurrently.
 unsafe impl<const D: usize, L: Late<D>> Sync for Tracker<D, L> {}
 
 impl<const D: usize, L: Late<D>> Tracker<D, L> {
@@ -216,7 +216,8 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
             max_capacity: 0,
             flags: options.flags,
         };
-        // SAFETY: A valid configuration; `call` may be called with a valid report at any time.
+        // SAFETY: `config` and its name are valid until the call returns. `call` may be called with
+        // a valid report of this tracker, in any context, until the tracker is destroyed.
         let raw = from_err_ptr(unsafe { latency_tracker_create(&config) })?;
         // INVARIANT: Just created.
         Ok(Self {
@@ -282,8 +283,8 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
         to_ended(unsafe { latency_tracker_event_out_at(self.raw.as_ptr(), bytes, len, id, 0) })
     }
 
-    /// Waits until the callbacks of all events that had ended have returned. `EDEADLK` in a
-    /// callback. May sleep.
+    /// Waits until the callbacks of all events that ended before the call have returned. `EDEADLK`
+    /// in a callback. May sleep.
     pub(crate) fn synchronize(&self) -> Result {
         // SAFETY: By the type invariant.
         to_result(unsafe { latency_tracker_synchronize(self.raw.as_ptr()) })
@@ -353,7 +354,7 @@ impl<const D: usize, L: Late<D>> Event<'_, D, L> {
         data
     }
 
-    /// Ends the event now. `ENOENT` if it had ended.
+    /// Ends the event now. `ENOENT` if it has already ended.
     pub(crate) fn end(&self, id: u64) -> Result<Ended> {
         // SAFETY: By the type invariants.
         to_ended(unsafe {

@@ -13,8 +13,8 @@
  *	latency_tracker_work_done(&work, "order 4711", 10);
  *
  * Instances of the tracker tree with end=work follow the work, starting from the
- * interrupt or timer that woke the task that begins it. If there is no such
- * instance, a mark costs one system call, and fails with -ENODEV. A cookie is 1 to
+ * interrupt or timer that woke the task that begins it. If no such instance is
+ * enabled, a mark costs one system call, and fails with -ENODEV. A cookie is 1 to
  * 64 arbitrary bytes; a newline at its end is ignored.
  * See Documentation/trackers/tree.md.
  *
@@ -42,7 +42,7 @@ struct latency_tracker_work {
 	int done;
 };
 
-/* Closes the files; later marks are refused. */
+/* Closes the files; later marks fail with -ENODEV. */
 static inline void latency_tracker_work_close(struct latency_tracker_work *work)
 {
 	if (work->begin >= 0)
@@ -57,7 +57,7 @@ static inline void latency_tracker_work_close(struct latency_tracker_work *work)
  * Opens the files for marks of one instance, or, if @instance is NULL, of all
  * instances with end=work. -ENOENT if the module is not loaded, or the instance
  * does not exist or does not have end=work; -EACCES or -EPERM for users who may
- * not mark work. After a failure, marks are refused.
+ * not mark work. After a failure, marks fail with -ENODEV.
  */
 static inline int latency_tracker_work_open(struct latency_tracker_work *work,
 					    const char *instance)
@@ -106,7 +106,10 @@ latency_tracker_work_mark(const struct latency_tracker_work *work, int fd,
 	return write(fd, line, head + len) < 0 ? -errno : 0;
 }
 
-/* Marks the start. -ENODEV without an instance, -ENOSPC if an instance is full. */
+/*
+ * Marks the start. -ENODEV if no instance is enabled, -ENOSPC if an instance is
+ * full.
+ */
 static inline int
 latency_tracker_work_begin(const struct latency_tracker_work *work,
 			   const void *cookie, size_t len)
@@ -115,7 +118,7 @@ latency_tracker_work_begin(const struct latency_tracker_work *work,
 					 len);
 }
 
-/* Marks the end. An unknown cookie is not an error. */
+/* Marks the end. An unknown cookie is not an error; -ENODEV as for the start. */
 static inline int
 latency_tracker_work_done(const struct latency_tracker_work *work,
 			  const void *cookie, size_t len)

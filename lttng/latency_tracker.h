@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The events of latency_tracker for LTTng, the same as in
- * include/trace/events/latency_tracker.h, which describes them.
+ * The events of latency_tracker for LTTng. include/trace/events/latency_tracker.h
+ * has the same events for ftrace and perf, and describes them.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM latency_tracker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * LTTng's probe for the tracepoints of latency_tracker, as events
- * latency_tracker_alert and latency_tracker_alert_TRACKER.
+ * LTTng's probe for the tracepoints of latency_tracker. It records them as the
+ * events latency_tracker_alert and latency_tracker_alert_TRACKER.
  *
  * LTTng finds the tracepoints by name whenever they appear: latency_tracker may
  * be loaded and unloaded while the events are enabled.
@@ -10,7 +10,7 @@
 #include <lttng/tracer.h>
 
 /*
- * The tracepoints themselves: their arguments must match the events here.
+ * Declares the kernel's tracepoints: the events below must have the same arguments.
  */
 #include <trace/events/latency_tracker.h>
 

@@ -91,7 +91,7 @@ pub(crate) fn create(
     Ok((any, tracker))
 }
 
-/// A tracker with keys of `K` and data of `D` words, the timeout included.
+/// A tracker with keys of `K` words and data of `D` words, including the timeout.
 pub(crate) struct Client<const K: usize, const D: usize> {
     core: Core<K, D>,
     config: Config,
@@ -163,8 +163,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
         Ok((guard, or_now(start)))
     }
 
-    // The functions that start and end events are not inlined: otherwise a call would need the
-    // stack frame of the largest class of `Any`, whatever its own.
+    // The functions that start and end events are not inlined: otherwise each call would need the
+    // stack frame of the largest class of `Any`, whatever the class of its tracker.
 
     #[inline(never)]
     fn event_in(&self, key: &[u8], data: Option<&[u8]>, start: u64, timeout: u64) -> Result {
@@ -333,8 +333,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
     /// Reports a late event to the module, and as an alert. Any context.
     ///
     /// A callback may end events, and so re-enter this function. This path therefore uses as little
-    /// stack as possible:
-    /// the alert has a frame of its own.
+    /// stack as possible: the alert has a frame of its own.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<K, D>, id: u64) {
         let Some(threshold) = self.core.raise_threshold(late) else {
@@ -412,7 +411,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 }
 
-/// Returns when an event ended or its timeout was found; the start, if the end is before the start.
+/// Returns the time at which an event ended, or at which its timeout was noticed; the start, if the
+/// end is before the start.
 fn end_of<const K: usize, const D: usize>(late: &Late<K, D>) -> u64 {
     late.start.wrapping_add(late.delay)
 }

@@ -122,7 +122,7 @@ pub(crate) struct Param {
     pub(crate) help: &'static str,
 }
 
-/// A fault of a line.
+/// A fault in a line.
 #[derive(Debug)]
 pub(crate) struct Fault<'a> {
     /// The error code for the writer.

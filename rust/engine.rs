@@ -57,10 +57,10 @@
 //! # One module
 //!
 //! The engine is part of several crates: the kernel module, its tests and benchmarks (tests/module,
-//! tests/bench/module), and, on the host, user/engine and user/bench. Each includes it with one
-//! line, which a new file of the engine does not change. The engine uses only error codes and
-//! allocation flags of the kernel directly. Each crate supplies an implementation of [`Platform`],
-//! and `crate::sys::atomic` and `crate::sys::memory`.
+//! tests/bench/module), and, on the host, user/engine and user/bench. Each includes the engine with
+//! one line, which stays the same when the engine gets a new file. Directly from the kernel, the
+//! engine uses only error codes and allocation flags. Each crate supplies an implementation of
+//! [`Platform`], and `crate::sys::atomic` and `crate::sys::memory`.
 //!
 //! For a file included by path, the compiler looks for child modules next to that file. This is why
 //! this file, freelist.rs and rcu_ht.rs name the paths of their child modules.
@@ -147,7 +147,8 @@ pub(crate) struct Engine<const K: usize, const D: usize, P: Platform> {
     threshold: Atomic<u64>,
 }
 
-/// The longest possible delay: none exceeds it, except delays below 0, as unsigned numbers.
+/// The longest possible delay. Only a negative delay exceeds it, since delays are compared as
+/// unsigned numbers.
 const NO_THRESHOLD: u64 = i64::MAX as u64;
 
 /// The result of a start.
@@ -219,7 +220,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.event_in_cell(guard, key, index, event)
     }
 
-    /// Inserts and publishes `event`, in a filled cell.
+    /// Inserts and publishes `event`, whose cell is filled, and counts the start.
     #[inline(always)]
     fn event_in_cell(
         &self,
@@ -344,7 +345,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some(verdict)
     }
 
-    /// Publishes an event that was changed; a renewed one is counted as `replaced` and as
+    /// Publishes an event that was changed. A renewed one is counted in `replaced`, `attempts` and
     /// `started`.
     #[inline(always)]
     fn again(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>, verdict: Verdict) {
@@ -371,8 +372,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.stats.here::<P>(guard).count(Counter::OFF);
     }
 
-    /// Drops all live events and returns their number. Safe against running probes: events that
-    /// start meanwhile may stay.
+    /// Drops all live events and returns their number. Probes may be running: events that start
+    /// meanwhile may stay.
     pub(crate) fn clear(&self) -> u64 {
         let mut cleared = 0;
         for (index, event) in self.pool.cells() {
@@ -421,10 +422,11 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Returns whether the event must still be reported. If this call has raised the threshold,
     /// `late` gets the threshold from before.
     ///
-    /// Of several concurrent ends, each either raises the threshold above all earlier delays or is
-    /// not reported: the reported ends form a chain, in which the threshold of each is the delay of
-    /// its predecessor. Events that have timed out are reported in any case; only an end raises the
-    /// threshold.
+    /// Of several concurrent ends of events that had not timed out, each either raises the
+    /// threshold above all earlier delays or is not reported. The ends that raise the threshold
+    /// form a chain, in which the threshold of each is the delay of its predecessor. A timeout, and
+    /// the end of an event that had timed out, are reported in any case; a timeout does not raise
+    /// the threshold.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
         let threshold = self.raise_threshold(late);
         late.threshold = threshold.unwrap_or(late.threshold);

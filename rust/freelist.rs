@@ -47,9 +47,10 @@
 //! # Growing
 //!
 //! A search requests growth if it leaves a node's pool below the low watermark, must steal, or
-//! finds nothing: it sets `wanted` and calls [`Platform::queue_memory_work`], once. A worker, which
-//! may sleep, then calls [`Freelist::grow`], which adds chunks: it fills a directory entry, then
-//! pushes the new cells, one by one. Chunks are freed only with the pool.
+//! finds nothing: it sets `wanted`, and, if `wanted` was not set before, calls
+//! [`Platform::queue_memory_work`]. A worker, which may sleep, then calls [`Freelist::grow`], which
+//! adds chunks: it fills a directory entry, then pushes the new cells, one by one. Chunks are freed
+//! only with the pool.
 //!
 //! # Contexts
 //!
@@ -119,7 +120,8 @@ const CHUNK: u32 = 1 << CHUNK_BITS;
 const MAX_CHUNKS: u32 = (1 << (INDEX_BITS - CHUNK_BITS)) - 1;
 const _: () = assert!((MAX_CHUNKS as u64) << CHUNK_BITS <= INDEX_MASK);
 
-/// Growth is wanted when fewer than one in `LOW_WATER` of a node's cells are left.
+/// Growth is wanted when the free cells in a node's pool are fewer than 1 in `LOW_WATER` of the
+/// node's cells.
 const LOW_WATER: u32 = 8;
 
 /// A cell of a [`Freelist`].
@@ -236,7 +238,8 @@ pub(crate) struct Freelist<T: Cell, P: Platform> {
     capacity: Atomic<u32>,
     /// Maximum capacity.
     max: u32,
-    /// Number of free cells of a node below which growth is wanted; 0 if the pool cannot grow.
+    /// Number of free cells in a node's pool below which growth is wanted; 0 if the capacity is at
+    /// its maximum.
     low: Atomic<u64>,
     /// Whether growth has been requested.
     wanted: Atomic<u32>,
@@ -484,8 +487,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.exhausted.end();
     }
 
-    /// Moves the cells cached by a CPU that has gone offline to the pools. Any context; a cell in
-    /// transit counts as held.
+    /// Moves the cells that an offline CPU has cached to the pools. Any context; a cell in transit
+    /// counts as held.
     pub(crate) fn drain(&self, cpu: usize) {
         let Some(cache) = self.caches.get(cpu) else {
             return;

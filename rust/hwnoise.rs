@@ -26,7 +26,7 @@ use kernel::{
 /// Maximum length of a slice, in nanoseconds.
 pub(crate) const LONGEST: u64 = 1_000_000;
 
-/// Number of peaks of a slice that are kept; later ones are only counted.
+/// Maximum number of peaks of a slice that are kept; later ones are only counted.
 const KEPT: usize = 16;
 
 /// Number of initial readings that are ignored, since they miss the cache.
@@ -48,7 +48,7 @@ impl Plan {
         let text = core::str::from_utf8(text).map_err(|_| EINVAL)?;
         let (length, threshold) = text.split_once(' ').ok_or(EINVAL)?;
         let number = |digits: &str| {
-            // No sign.
+            // `parse` would accept a sign.
             let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
             let number = digits.parse::<u64>().ok();
             number.filter(|_| is_number).ok_or(EINVAL)

@@ -35,6 +35,7 @@ use crate::{
 use core::ffi::CStr;
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
+pub(crate) mod descendants;
 mod expire;
 pub(crate) mod kind;
 pub(crate) mod labels;
@@ -52,6 +53,7 @@ pub(crate) use self::{
     raise::Report, //
 };
 pub(crate) use crate::record::Details;
+use descendants::{Followed, FOLLOWED};
 use kind::{Kind, New};
 use parameters::{Texts, PARAMS_MAX};
 
@@ -184,6 +186,8 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     grow_failed: Atomic<u64>,
     /// Number of alerts in the current second.
     rate: raise::Rate,
+    /// The processes that the filter accepts, with `tree=1`.
+    followed: Option<KBox<Followed>>,
 }
 
 impl From<&Task> for Owner {
@@ -226,7 +230,13 @@ impl<const K: usize, const D: usize> Core<K, D> {
         )?;
         let alerts = Arc::new(alerts, GFP_KERNEL)?;
         let threshold = given[common::THRESHOLD] as u64;
-        let off = |at| at == common::ENABLED;
+        let followed = Followed::create(kind, given)?;
+        let pid = followed.as_ref().map(|followed| followed.param);
+        let first = move |at: usize| match at {
+            common::ENABLED => 0,
+            at if pid == Some(at) => FOLLOWED,
+            at => given[at] as u64,
+        };
         let [a, b] = random::words();
         let labels = match kind.label_params() {
             Some((by, max)) => labels::create(kind, given[by] as u64, given[max] as u64)?,
@@ -238,9 +248,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             number,
             traced: trace::Traced::of(kind.c_name),
             engine: Engine::labelled(capacity, most, threshold, Seed::new(a, b), labels)?,
-            values: core::array::from_fn(|at| {
-                Atomic::new(if off(at) { 0 } else { given[at] as u64 })
-            }),
+            values: core::array::from_fn(|at| Atomic::new(first(at))),
             uppers: core::array::from_fn(|at| Atomic::new((given[at] >> 64) as u64)),
             changed: Atomic::new(given.changed(kind.params)),
             texts: given.texts().clone(),
@@ -251,6 +259,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             grown: Atomic::new(0),
             grow_failed: Atomic::new(0),
             rate: raise::Rate::new(),
+            followed,
         }))
     }
 
@@ -327,11 +336,22 @@ impl<const K: usize, const D: usize> Core<K, D> {
         &self.alerts
     }
 
-    /// Returns the value of a parameter. Any context.
+    /// Returns the value of a parameter; [`FOLLOWED`] for `pid` with `tree=1`. Any context.
     #[inline(always)]
     pub(crate) fn value(&self, param: usize) -> u64 {
         // Relaxed: a value that changes now applies from about now.
         self.values[param].load(Relaxed)
+    }
+
+    /// Whether a process is the one of `pid` or a descendant, if that value is [`FOLLOWED`]. Any
+    /// context.
+    ///
+    /// Out of line, so that it is not in the way of other filters.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn follows(&self, pid: u32) -> bool {
+        let followed = self.followed.as_ref();
+        followed.is_some_and(|followed| followed.contains(pid))
     }
 
     /// Returns both halves of the value of a parameter, the lower first. During a change they may
@@ -358,8 +378,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
 
     /// Returns the value of a parameter as it is shown. Any context.
     pub(crate) fn shown(&self, param: usize) -> Number {
-        match param {
-            common::THRESHOLD => self.engine.threshold().into(),
+        match (param, &self.followed) {
+            (common::THRESHOLD, _) => self.engine.threshold().into(),
+            (_, Some(followed)) if followed.param == param => followed.pid,
             _ => {
                 let [lower, upper] = self.halves(param);
                 Number::from(upper) << 64 | Number::from(lower)
@@ -380,8 +401,10 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// Stores the values of all parameters except `enabled`: the new values of `changes`, or the
     /// old values again.
     pub(crate) fn set_values(&self, values: &Values, changes: &Changes) {
+        let pid = self.followed.as_ref().map(|followed| followed.param);
         for (i, value) in values.numbers().iter().enumerate() {
-            if i != common::ENABLED {
+            // With `tree=1`, `pid` does not change.
+            if i != common::ENABLED && pid != Some(i) {
                 self.values[i].store(*value as u64, Relaxed);
                 self.uppers[i].store((*value >> 64) as u64, Relaxed);
             }

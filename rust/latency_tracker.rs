@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! latency-tracker: finds late operations inside the kernel, while they happen, and why.
+//! latency-tracker: reports late operations inside the kernel while they happen, and their causes.
 //!
 //! Kernel events arrive at the probes and are paired in the table; only late operations reach a
 //! reader:
@@ -30,14 +30,14 @@
 //! | `record` | the fields of an alert, declared once |
 //! | `instance` | a named tracker: parameters, alerts, profile; code for all trackers with probes |
 //! | `control`, `text` | the language of the control file, and names in text |
-//! | `trackers` | one file per tracker; `tasks` is shared by trackers of tasks |
+//! | `trackers` | a file and often a folder per tracker, and files that several of them share |
 //! | `api` | trackers of other modules; `api/ffi` has the functions that they call |
 //! | `proc` | the registry of instances, and the files of the user interface |
-//! | `sys` | safe wrappers over C; with `freelist`, `rcu_ht` and `api/ffi` the only `unsafe` code |
+//! | `sys` | safe wrappers over C; `unsafe` elsewhere only in `freelist`, `rcu_ht`, `api/ffi` |
 //!
-//! The engine, `alert/record`, `alert/ring`, `record` without `record/kinds`, `control` and `text`
-//! need little more than atomics and error codes from the kernel; user/engine compiles these files
-//! for tests and models.
+//! The engine, `alert/record`, `alert/ring`, `record` without `record/kinds`, `control`, `text`,
+//! `hwnoise`, `measure/tally` and two files of trackers need little more than atomics and error
+//! codes from the kernel; user/engine compiles these files for tests and models.
 
 #![cfg_attr(
     any(only, not(all(CONFIG_BLOCK, CONFIG_NET, CONFIG_INET, CONFIG_FPROBE))),
@@ -82,7 +82,7 @@ pub(crate) const VERSION: &str = "0.1.0";
 /// Number of alerts in the ring that all instances share.
 const RING: u32 = 1024;
 
-/// The shortest time between two wakeups of the readers of that ring, in nanoseconds.
+/// The shortest time between two wakeups of the readers of the shared ring, in nanoseconds.
 const WAKEUP_INTERVAL: u64 = 1_000_000_000;
 
 module! {
@@ -108,7 +108,7 @@ struct LatencyTracker {
     files: Files,
     /// Maintains the memory of instances; dropped after them.
     _memory: MemoryWork<Registry>,
-    /// Dropped last, since all fields above have workers.
+    /// Dropped last, since it runs the workers of the fields above.
     _queue: PeriodicQueue,
 }
 

@@ -173,7 +173,7 @@ struct Holder {
 ///
 /// - `current` is the address of a level in `holders`, and that level stays for a grace period
 ///   after `current` was changed.
-/// - Only the holder of `busy` changes `current`, `others`, `sealed` and the holders.
+/// - Only the caller that holds `busy` changes `current`, `others`, `sealed` and the holders.
 pub(crate) struct Table<P: Platform> {
     current: Atomic<u64>,
     /// A bit for each holder whose level is not current and may still have events.
@@ -208,9 +208,10 @@ impl<P: Platform> Table<P> {
             busy: Atomic::new(0),
             platform: PhantomData,
         };
-        // SAFETY: No other CPU has it yet.
+        // SAFETY: No other CPU has access to the table yet, so nothing else fills the holder, which
+        // is empty.
         let address = unsafe { table.holders[0].fill(Level::new(buckets_for(cells))?) };
-        // INVARIANT: A level in a holder. Relaxed: no other CPU has it yet.
+        // INVARIANT: A level in a holder. Relaxed: no other CPU has access to the table yet.
         table.current.store(address, Relaxed);
         Ok(table)
     }
@@ -239,7 +240,7 @@ impl<P: Platform> Table<P> {
         level.home(hash).claim(tag(hash), cell, link)
     }
 
-    /// Inserts into a bucket after the home one, unless too many events of this key are there.
+    /// Inserts a cell into a bucket after its home, unless too many events of this key are there.
     #[cold]
     #[inline(never)]
     fn insert_beyond(&self, guard: &P::Guard, hash: u64, cell: Index, link: &Link) -> bool {
@@ -371,9 +372,10 @@ impl<P: Platform> Table<P> {
     /// Whether the event may be outside its home bucket, where [`Table::find_beyond`] searches.
     #[inline(always)]
     pub(crate) fn is_perhaps_beyond(&self, hits: Hits<'_>) -> bool {
-        // Relaxed: an event that was published before this search began was counted before that.
-        // Its level was added to `others` before it ceased to be the current one, and we acquired
-        // the current one.
+        // Relaxed: an event that was published before this search began was counted in `overflow`
+        // before it was published. If this search has loaded (acquire) a newer current level than
+        // the event's, `grow` had added the event's level to `others` before it stored the newer
+        // one (release).
         hits.bucket.overflow.load(Relaxed) != 0 || self.others.load(Relaxed) != 0
     }
 
@@ -435,13 +437,13 @@ impl<P: Platform> Table<P> {
     pub(crate) fn grow(&self, cells: u32) -> Result<bool> {
         let _busy = Busy::enter(&self.busy)?;
         let len = buckets_for(cells);
-        // Relaxed, here and below: only the holder of `busy` writes these.
+        // Relaxed, here and below: only the caller that holds `busy` writes these.
         let current = self.current.load(Relaxed);
         let of_current = |holder: &Holder| holder.address.load(Relaxed) == current;
         let is_empty = |holder: &Holder| holder.address.load(Relaxed) == 0;
         let old = self.holders.iter().position(of_current).ok_or(EINVAL)?;
         let new = self.holders.iter().position(is_empty).ok_or(ENOSPC)?;
-        // SAFETY: Only the holder of `busy` changes the owner, and we hold it.
+        // SAFETY: Only the caller that holds `busy` changes the owner, and that is us.
         let owner = unsafe { &*self.holders[old].owner.get() };
         if owner.as_ref().is_some_and(|level| level[0].mask >= len - 1) {
             return Ok(false);
@@ -554,7 +556,7 @@ impl Holder {
     unsafe fn fill(&self, level: NodeSlice<Level>) -> u64 {
         let address = level.as_ptr().expose_provenance() as u64;
         // INVARIANT: The level in `owner`: moving a `NodeSlice` does not move its values.
-        // SAFETY: By the function's contract no other CPU uses it.
+        // SAFETY: By the function's contract no other CPU uses the owner.
         unsafe { *self.owner.get() = Some(level) };
         // Release: with the address, the buckets are seen.
         self.address.store(address, Release);
@@ -681,7 +683,8 @@ impl Level {
             if let Some(found) = bucket.offer(hits, C::offered, take) {
                 return Some(found);
             }
-            // Relaxed: an event that was published before this search began was counted before.
+            // Relaxed: an event that was published before this search began was counted before it
+            // was published.
             if bucket.overflow.load(Relaxed) == 0 {
                 break;
             }

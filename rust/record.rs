@@ -42,8 +42,8 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// Returns the value for a label, which many events share: no reader may see addresses of user
-    /// space.
+    /// Returns the value for a label. Many events share a label, so no reader may see addresses of
+    /// user space in it.
     pub(crate) fn of_label() -> Self {
         Self {
             is_alert: true,
@@ -52,8 +52,8 @@ impl How {
         }
     }
 
-    /// Returns the value for an event in `pending`, which has not ended; `is_trusted`: the reader
-    /// may see addresses of user space.
+    /// Returns the value for an event in `pending`, which has not ended. `is_trusted` is whether
+    /// the reader may see addresses of user space.
     pub(crate) fn of_pending(is_trusted: bool) -> Self {
         Self {
             is_alert: false,
@@ -67,7 +67,8 @@ impl How {
         self.is_alert
     }
 
-    /// Whether the event has ended.
+    /// Whether the fields of the end are shown: in all alerts except a timeout, but not in
+    /// `pending`.
     pub(crate) fn end(&self) -> bool {
         self.is_end
     }
@@ -88,7 +89,7 @@ impl How {
     }
 }
 
-/// The fields that a late event adds to the common fields of an alert.
+/// The task of a late event, and the tracker's own fields of its alert.
 pub(crate) struct Details {
     /// The task that the event belongs to.
     pub(crate) owner: Owner,

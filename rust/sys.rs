@@ -15,6 +15,7 @@ pub(crate) mod causes;
 pub(crate) mod cgroup;
 pub(crate) mod compat;
 pub(crate) mod deferred;
+pub(crate) mod descendants;
 pub(crate) mod fprobe;
 pub(crate) mod interrupts;
 pub(crate) mod irq;

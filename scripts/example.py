@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 LEFT, WIDTH, LANE, TOP = 130, 600, 46, 34
 COLOURS = {"running": "#2a7f62", "blocked": "#b5451c"}
 OTHER = "#777777"
-# The paragraphs of the explanation that the example shows: the alert, the sentence, the causes.
+# Number of paragraphs of the explanation that the example shows: the alert, the sentence, the causes.
 PARAGRAPHS = 3
 
 

@@ -72,8 +72,8 @@ excerpt() {
 	printf '    The whole log: %s\n' "$1"
 }
 
-# spent FILE: write the CPU milliseconds of our children that have ended to FILE. It is a file because a subshell,
-# whose output could be read, has no children.
+# spent FILE: set spent to the CPU milliseconds of our children that have ended. `times` writes to FILE, which is then
+# removed: in $(times), the subshell has no children.
 spent() {
 	local user system
 	times >"$1"

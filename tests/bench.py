@@ -9,10 +9,10 @@ usage: bench.py report FILE WORD...   checks the invariants of FILE, the output 
        bench.py runs PID              waits until PID has a thread under test on CPU 1 and watches it from CPU 0, by
                                       their priorities
        bench.py ends PID SIGNAL       sends the signal; prints how many ms the thread under test continued
-       bench.py disturb SAID WORD...  once the file SAID shows that the loop runs, makes a handler on CPU 1 take long
+       bench.py disturb SAID WORD...  once the file SAID shows that the loop runs, runs a slow handler on CPU 1
                                       (lt_causes; `how=tasklet`: its tasklet), repeatedly, until all words are met:
-                                      N calls, an `alert` of the watching tracker, a file. With `how=nmi`, an NMI of
-                                      CPU 1 takes long; `nmis=N` of them must come while the loop has interrupts off
+                                      N calls, an `alert` of the tracker irq, a file. With `how=nmi`, NMIs of CPU 1
+                                      are slow instead; `nmis=N` of them must come while the loop has interrupts off
        bench.py hostile               checks that the file hwnoise refuses invalid requests, and answers valid ones
 """
 
@@ -128,7 +128,7 @@ def report(file, *words):
             with open("/sys/kernel/tracing/available_tracers", encoding="ascii") as file:
                 kinds = ("IRQ", "Thr", "Usr") if "timerlat" in file.read().split() else ()
             assert [tool["name"] for tool in rtla] == [f"rtla timerlat {kind}-001" for kind in kinds], rtla
-            # The counter has whole seconds.
+            # rtla's duration is in whole seconds.
             assert all(tool["samples"] >= int(word[9:]) for tool in rtla), rtla
         else:
             raise ValueError(word)

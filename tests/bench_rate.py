@@ -4,7 +4,8 @@
 """Checks that the output of `latency-tracker bench rate --json` is consistent, and matches the arguments.
 
 usage: bench_rate.py FILE WORD...   kind=KIND, verdict=WORD of each mode, modes=N, events=N made in each run;
-                                    lossless: no run lost anything; lossy: each run did, and LTTng and the trace say so
+                                    lossless: no run lost anything; lossy: each run did, and LTTng and the trace
+                                    report it
 """
 
 import json

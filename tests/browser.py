@@ -109,6 +109,6 @@ class Browser:
             out.write(base64.b64decode(self.ask('GET', '/screenshot')))
 
     def complaints(self):
-        """Returns the errors in the browser's log."""
+        """Returns the errors and warnings in the browser's log."""
         log = self.ask('POST', '/se/log', {'type': 'browser'})
         return [entry['message'] for entry in log if entry['level'] in ('SEVERE', 'WARNING')]

@@ -8,7 +8,7 @@ usage: calls.py sleep MS       one nanosleep
                                after that time
        calls.py exec           a thread that is not the first one executes another program
        calls.py compat N       getpid() by the entry for 32-bit programs, N times; on arm64 by such a program
-       calls.py many N         calls of all kinds, N times, by two processes
+       calls.py many N         calls of several kinds, N times, by two processes
 """
 
 import os
@@ -73,7 +73,7 @@ ARM = (0xE3A04000, 0xE3A07014, 0xEF000000, 0xE2544001, 0x1AFFFFFB, 0xE3A00000, 0
 
 
 def compat_program(times):
-    """A program for 32-bit ARM that calls getpid(), at most 255 times, and ends."""
+    """Returns an ELF program for 32-bit ARM that calls getpid() `times` times, at most 255, and ends."""
     start, headers = 0x10000, 52 + 32
     code = struct.pack("<8I", ARM[0] + times, *ARM[1:])
     size = headers + len(code)
@@ -96,7 +96,7 @@ def compat(times):
             sys.exit("the program for 32-bit ARM failed")
         print(f"tid={pid}", flush=True)
         return
-    # not in every root
+    # imported here, because not every root has them
     import ctypes
     import mmap
 

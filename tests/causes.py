@@ -61,7 +61,7 @@ def on(cpu, priority=0):
 
 
 def asleep(pid, states="S"):
-    """Waits until a process of any name sleeps."""
+    """Waits until a process, whatever its name, is in one of the states."""
     state = "R"
     while state not in states:
         time.sleep(0.005)
@@ -98,7 +98,7 @@ def victim_waits(wait, name, does):
 
 
 def locked(lock, holder):
-    """The victim waits for a lock of holder, which has the lock when `holder` is called."""
+    """The victim waits for a lock. The task named holder takes the lock, then calls the function `holder`."""
     r, w = os.pipe()
 
     def hold():
@@ -204,7 +204,7 @@ def child():
 
 
 def vfork():
-    """The victim waits for its child, which shares its memory, to execute a program after it has opened a FIFO."""
+    """The victim waits until its child, which shares the victim's memory, has opened a FIFO and executed a program."""
     if not os.path.exists("/tmp/fork"):
         os.mkfifo("/tmp/fork")
 
@@ -239,7 +239,7 @@ def inversion():
 
 
 def inherited(holder):
-    """A futex with priority inheritance, which its owner holds while `holder` runs."""
+    """The victim waits for a futex with priority inheritance, which its owner holds while `holder` runs."""
     memory = mmap.mmap(-1, 4096)
     address = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
     r, w = os.pipe()
@@ -264,7 +264,7 @@ def itimer():
 
 
 def fuse():
-    """A directory of a file system whose server is slow to answer."""
+    """The victim waits for the server of a FUSE file system, which is slow to answer."""
     os.makedirs("/tmp/fuse", exist_ok=True)
     device = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
@@ -429,7 +429,7 @@ def io_max(disk):
 
 
 def flushed(disk):
-    """Only a disk's cache has to be flushed."""
+    """The victim waits only until the disk has flushed its cache."""
     fd = os.open(f"/dev/{disk}", os.O_WRONLY | os.O_DIRECT)
     os.pwrite(fd, mmap.mmap(-1, 4096), 0)
     called("victim")
@@ -484,7 +484,7 @@ def synced(directory):
 
 
 def inode(directory):
-    """Two writers of one file: the first one makes it longer, and waits for the disk; the other one does not."""
+    """Two writers of one file: owner extends it and waits for the disk; victim needs no disk, but owner's lock."""
     path = f"{directory}/shared"
 
     def grow():
@@ -562,7 +562,7 @@ def membarrier():
 
 
 def work():
-    """A writer to a parameter waits for the mutex, whose owner waits for a work item that sleeps."""
+    """A writer to a module parameter waits for a mutex, whose owner waits for a work item that sleeps."""
     run = "/sys/module/lt_works/parameters/run"
     first = task("first", write, run, "slow")
     stack = ""

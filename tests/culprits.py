@@ -3,9 +3,9 @@
 """Delays with a known cause for `latency-tracker explain`, inside the virtual machine: what makes a task late is known
 by construction, and the explanation has to name it, or say that it is not recorded.
 
-usage: culprits.py ALERTS KNOWN [CASE...]   makes every case of the table happen, or these, and adds its alerts to the
-                                            first file. The second gets the cases, each with the culprit that may be
-                                            named, for truth.py
+usage: culprits.py ALERTS KNOWN [CASE...]   makes every case of the table happen, or those named, and adds their alerts
+                                            to the file ALERTS. The file KNOWN gets the cases, each with the culprit
+                                            that may be named, for truth.py
 """
 
 import json
@@ -60,7 +60,7 @@ def parameter(module, name):
 
 
 OFFCPU = "offcpu threshold=300ms comm=victim"
-# For short thresholds: the victim may also be kept from a CPU for that long.
+# For short thresholds, only waits count: the victim may also be without a CPU for that long.
 SLEEPS = "offcpu when=blocked comm=victim"
 VICTIM = r"victim/\d+ "
 WAITED = r"waited( in \w+)? for "
@@ -85,14 +85,14 @@ if RT:
 CAUSE = r"lt_cause \(interrupt LINE\)"
 # The handler is called in an irq_work, as hardware would call it: without its events, only the irq_work is seen.
 RAISED = VICTIM + WAITED + f"({BY_THREAD} )?(softirq HI( raised by interrupt irq_work)?|interrupt irq_work)"
-# On PREEMPT_RT hog also delays the thread in which the victim's timers expire: its priority is 1.
+# On PREEMPT_RT hog also delays the thread in which the victim's timers expire: the thread's priority is 1.
 KEPT = ("hog", "ktimers") if RT else ()
 HOG = VICTIM + (rf"({WAITED}ktimers/1/\d+, which )?" if RT else "") + f"({WOKEN}|{RUNNABLE})" + ran("hog")
 
 
 def owner_of_spinlock():
-    # On PREEMPT_RT the interrupt thread waits for a spinlock; elsewhere for the CPU, on which the owner is not
-    # preempted.
+    # On PREEMPT_RT the interrupt thread waits for the spinlock; elsewhere it waits for the CPU, since the owner of a
+    # spinlock is not preempted.
     if RT:
         return of("lt_beside")
     return of(r"irq/\d+-lt_\w+", WOKEN + ran("lt_beside"))
@@ -128,7 +128,7 @@ CASES = [
     Case("message", causes.message, call("msgrcv"), of("sender")),
     Case("signal", causes.signalled, OFFCPU, of("killer")),
     Case("child", causes.child, call("wait4"), of("child")),
-    # Two delays: the first wait of the child, which is a victim until it is called true, and of its parent.
+    # Two delays: the child's first wait (the child is called victim until it executes true), and its parent's wait.
     Case("vfork", causes.vfork, f"{OFFCPU} max_alerts=2", of("opener", late=r"(victim|true)/\d+ ")),
     Case("inversion", causes.inversion, call("flock"), of("holder", RUNNABLE + ran("medium"))),
     Case("inherited", lambda: causes.inherited(lambda: time.sleep(LONG)), call("futex"), of("holder", TIMER)),
@@ -150,7 +150,7 @@ CASES = [
     Case("sleep", late.sleep, OFFCPU, VICTIM + TIMER),
     Case("itimer", causes.itimer, OFFCPU, VICTIM + TIMER),
     Case("delayed_ack", causes.delayed_ack, "syscall threshold=25ms comm=victim calls=recvfrom max_alerts=3",
-        # Its timer expires in a softirq, which sends the packet; on PREEMPT_RT in a thread.
+        # The timer of the acknowledgement expires in a softirq, which sends the packet; on PREEMPT_RT in a thread.
         of("server", WAITED + (rf"(a packet from a local timer; .*|ktimers/\d+/\d+, which {TIMER})" if RT else
             "a packet from a local timer; .*"))),
     # A disk.
@@ -159,8 +159,8 @@ CASES = [
     Case("flush", lambda: causes.flushed("cached"), call("fsync"), VICTIM + WAITED + "a flush of DISK(cached)"),
     Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + WAITED + "DISK(slow)"),
     # The machine's own disk has an interrupt; the others use timers. It is fast, so there is much to read. The victim
-    # sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT their thread
-    # preempts it while it submits more: then it does not wait for the disk.
+    # sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT the
+    # interrupt thread preempts the victim while it submits more: the victim does not wait for the disk then.
     Case("device", lambda: causes.aio("vda", 16, 4 << 20), f"{SLEEPS} threshold=1ms max_alerts=1",
         VICTIM + WAITED + r"(DISK(vda)|VIRTIO(vda)-req\.\d+ \(interrupt \d+\))"),
     Case("pair", lambda: reads("slow", 64), f"pair threshold=300ms comm=dd {PAIR}",
@@ -175,7 +175,8 @@ CASES = [
         of("jbd2/ext-8", WAITED + "DISK(ext)")),
     Case("inode", lambda: causes.inode("/tmp/ext"), "syscall threshold=40ms comm=victim calls=pwrite64 max_alerts=1",
         of("owner", WAITED + "DISK(ext)")),
-    # The writes of backup hold all requests of the disk; then they are first in its queue.
+    # The writes of backup hold all free requests of the disk; once the read has a request, they are before it in the
+    # queue.
     Case("neighbours", lambda: causes.neighbours("throttled"), call("preadv,preadv2"),
         VICTIM + WAITED + r"a request held back before DISK(throttled): (no free request|in its queue); .*", share=30),
     # The file of the loop device is on ext; a worker reads it.
@@ -198,7 +199,7 @@ CASES = [
     Case("mutex", causes.work, f"lock threshold=300ms kind={'rtmutex' if RT else 'mutex'} comm=victim",
         of(r"kworker/\S+", TIMER)),
     # On PREEMPT_RT, and if there are many, a thread runs the softirqs. An irq_work raises them, not a device: a
-    # sentence without it still names the user of the CPU.
+    # sentence that does not name the irq_work still names what used the CPU.
     Case("storm", storm, "syscall threshold=600ms comm=victim calls=read",
         VICTIM + RUNNABLE
         + r"CPU 1, which (worked for softirq HI( raised by interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),
@@ -248,9 +249,9 @@ CASES = [
         HOG, two=True, part=(*KEPT, "DISK(slow)")),
 ]
 
-# Where the explanation is wrong, and why: the parts that were taken away, the cases, and the kernels. Such a sentence
-# counts as wrong. Once the sentence is right, the line must be removed, unless the part has a question mark: that
-# sentence is wrong only at times. `any` stands for every part.
+# Known wrong explanations: the parts that were taken from the trace, the cases, the kernels, and the reason. Such a
+# sentence counts as wrong. Once the sentence is right, the line must be removed, unless the part has a question mark:
+# that sentence is wrong only at times. `any?` stands for every part.
 KNOWN_WRONG = [
     ("softirqs?", "storm", "stock rt", "what softirqs did counts for the thread that they interrupted"),
     ("softirqs?", "later", "rt", "what woke the thread of the softirq is named, not what raised it"),
@@ -298,7 +299,7 @@ def control(line):
 
 
 def pattern(culprit, disk):
-    """The expression for a culprit, with this machine's numbers; `disk` is the expression for a disk."""
+    """Returns the expression for a culprit, with this machine's numbers; `disk` is the expression for a disk."""
 
     def known(match):
         with open(f"/sys/block/{match[1]}/dev", encoding="ascii") as dev:

@@ -8,8 +8,8 @@ NAME.samples is what `cyclictest --verbose --nsecs` has printed of one thread, w
 NAME.switches and NAME.returns are the alerts of two instances with origin=timer and threshold=0: with end=switch and
 with end=user.
 
-Each sample is the time from when its timer was due until clock_gettime() after clock_nanosleep() had returned. When it
-was due is not printed, but follows from the first one, to the nanosecond:
+Each sample is the time from when its timer was due until clock_gettime() after clock_nanosleep() had returned. When a
+timer was due is not printed, but follows from the start of the first alert, to the nanosecond:
 
   due      slept until           next
    |--- sample ---|               |
@@ -21,13 +21,13 @@ So each sample has to have the alert of its timer with exactly that begin, and
 
 In PERCENT of the samples, the last is longer than the first by at most USUAL ns; in the others something came in
 between. If a sample ended just before the next timer was due, the kernel may find that timer due when it is started,
-and then never calls it. Only then there is no alert.
+and then never calls its function. Only in this case is there no alert.
 """
 
 import re
 import sys
 
-# From one reading of the clock to the start of the next timer.
+# Longest time from one reading of the clock to the start of the next timer, in ns.
 START = 30_000
 
 

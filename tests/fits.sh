@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # fits.sh: loads /lt/only.ko, a module with the trackers wakeup and irq, starts and removes a small instance, which must
-# raise an alert, and checks that both take at most 1 MiB. Sourced inside the virtual machine.
+# raise an alert, and checks that module and instance together take at most 1 MiB. Sourced inside the virtual machine.
 
 . /lt/tests/lib.sh
 
@@ -19,7 +19,7 @@ memory_of() {
 }
 
 insmod /lt/only.ko
-# Uses the size of the module, since its code may be in huge pages that modules share.
+# The module's size is from /proc/modules, since its code may be in huge pages that modules share.
 module=$(awk '$1 == "latency_tracker" { print int(($2 + 1023) / 1024) }' /proc/modules)
 memory_of 64
 echo "module: $module kB, an instance: $took kB"

@@ -22,7 +22,7 @@ PAGE = 4096
 
 
 def aligned():
-    """A page that direct I/O takes."""
+    """Returns a page with the alignment that direct I/O requires."""
     page = mmap.mmap(-1, PAGE)
     page.write(b"x" * PAGE)
     return page
@@ -94,7 +94,7 @@ def sockets(rounds):
 
 
 def disk(path, rounds):
-    """Direct reads and writes; the disk has to be synced, too."""
+    """Makes direct reads and writes, and now and then syncs the disk."""
     page = aligned()
     fd = os.open(path, os.O_RDWR | os.O_DIRECT)
     for number in range(rounds):

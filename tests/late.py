@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Tasks that are late for a known cause, each with its own name, for tests inside the virtual machine.
+"""Tasks that are late for a known reason, each with its own name, for tests inside the virtual machine.
 
 usage: late.py hog            victim is woken, and has to wait, since hog has a real-time priority
        late.py preempt        victim runs, and is preempted by hog, which has a real-time priority
-       late.py pipe           reader waits for what sleeper writes, which sleeps first
-       late.py futex          victim waits for a lock of middle, which waits for one of last, which computes
+       late.py pipe           reader waits for sleeper, which sleeps before it writes to the pipe
+       late.py futex          victim waits for a lock held by middle, which waits for a lock held by last, which computes
        late.py sleep          victim sleeps
        late.py tcp            victim waits for the answer of server, which sleeps first
-       late.py veth           the same between two network namespaces, of which server has its own
+       late.py veth           as tcp, but server is in a network namespace of its own
        late.py fsync FILE     victim writes, and waits until the data is on the disk
        late.py fault FILE     victim reads a page of a mapped file
        late.py cause WORD     victim waits on CPU 1 for what the module lt_causes does

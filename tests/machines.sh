@@ -16,7 +16,8 @@ head_of() {
 	echo "${value:-$3}"
 }
 
-# unasked NAME COMMAND...: build a dependency of a selected test. There is a result only if it fails.
+# unasked NAME COMMAND...: build a dependency of a selected test, unless NAME itself is selected. There is a result only
+# if it fails.
 unasked() {
 	! wanted "$1" || return 0
 	timed "$LOGS/$1.log" "${@:2}"
@@ -85,8 +86,9 @@ now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
 # with these options of scripts/vm (separated by |), and write a line for each to RESULTS (see
 # `several` of report.sh). A machine ends after a test that fails, or that leaves the machine
 # changed; the remaining tests get another machine. If the emulator breaks a machine (scripts/vm),
-# or the machine does not start, the current test counts as not run and gets another one, once.
-# After the deadline, the running test is the machine's last one, and no other machine starts.
+# or the machine does not start, the current test counts as not run and gets another machine, once.
+# After the deadline, the running test is the machine's last one, and no other machine starts,
+# except for a test whose machine broke.
 share() {
 	local results=$1 dir=$2 kernel=$3 options machine=0 ended test broken=''
 	IFS='|' read -ra options <<<"$4"
@@ -185,7 +187,7 @@ machine() {
 	test=${*:ended > 0 ? ended : 1:1}
 	if [ "$broken" != "$test" ] && { [ "$ended" -eq 0 ] || [ "$rc" -eq 126 ] && [ "${ends[ended]:-0}" -eq 0 ]; }; then
 		broken=$test
-		# Kernel messages from there on belong to the test that runs again.
+		# The last messages of the kernel belong to the test that runs again.
 		whole=''
 		[ "$ended" -eq 0 ] || ended=$((ended - 1))
 		line='The emulator broke the machine'
@@ -205,7 +207,7 @@ machine() {
 }
 
 # outcome TEST STATUS TAINT TIMES LAST: write the result of a test that `machine` ran, with the
-# kernel's messages meanwhile. A test whose time was up has failed. A test that crashed the machine,
+# kernel's messages from that time. A test whose time was up has failed. A test that crashed the machine,
 # or about which the kernel complained, is a FINDING.
 outcome() {
 	local test=$1 status=$2 log=$LOGS/vm/$1@$kernel/output.log to=$LOGS/vm/$1@$kernel

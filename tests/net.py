@@ -3,14 +3,15 @@
 """Sockets whose readers and servers take known times, for tests inside the virtual machine.
 
 usage: net.py read tcp|udp ADDRESS MS      a reader lets what has arrived wait for MS, then reads it
-       net.py listen ADDRESS PORT MS       the same for TCP, for each connection
-       net.py call ADDRESS PORT
-       net.py unread udp ADDRESS [MS]      a packet that is not read for MS (30), and one to an unused port
+       net.py listen ADDRESS PORT MS       as read tcp, for one connection to this port, from another process
+       net.py call ADDRESS PORT            connects to listen, sends, and waits until it closes
+       net.py unread udp ADDRESS [MS]      a packet that is not read until its socket is closed after MS (30), and one
+                                           to an unused port
        net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, which reads the rest
        net.py serve ADDRESS COUNT MS       a server that takes MS from each of COUNT connections to its first byte;
                                            prints a line for each: fd, ports, and the time by its own clock, in ns
-       net.py serve-unix PATH MS           the same with a socket of the file system, once
-       net.py ask ADDRESS|PATH PORT|0 COUNT  a client, COUNT times, that reads until the server closes
+       net.py serve-unix PATH MS           as serve, by a socket of the file system, for one connection
+       net.py ask ADDRESS|PATH PORT|0 COUNT  a client that connects COUNT times, and reads until the server closes
        net.py close ADDRESS                a server that closes a connection without having sent anything
 """
 
@@ -50,7 +51,7 @@ def listen(address, port, milliseconds):
     server.listen()
     print(f"reader={os.getpid()} port={port}", flush=True)
     reader, _ = server.accept()
-    # Without peeking at the packet, which would end it.
+    # Waits by select(2): peeking at the packet would end the operation.
     select.select([reader], [], [])
     time.sleep(milliseconds / 1000)
     reader.recv(2000)

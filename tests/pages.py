@@ -171,7 +171,7 @@ def use_alerts(browser, reads, text):
 
 
 def looks(browser, file):
-    """At any width nothing reaches beyond the window; and the file shows how it looks."""
+    """Checks that at no width anything reaches beyond the window, and saves a screenshot."""
     for width in 360, 768, 1280, 1920:
         browser.ask('POST', '/goog/cdp/execute', {'cmd': 'Emulation.setDeviceMetricsOverride', 'params': {
             'width': width, 'height': 800, 'deviceScaleFactor': 1, 'mobile': False}})

@@ -25,7 +25,7 @@ def read(path):
 
 
 def sums(file):
-    """All samples together, by class."""
+    """Returns the rows of each class, summed over all samples."""
     names = list(dict.fromkeys(name for sample in file["samples"] for name in sample["counts"]))
     columns = {name: [sample["counts"][name] for sample in file["samples"]] for name in names}
     return {name: [sum(row) for row in zip(*column)] for name, column in columns.items()}
@@ -50,15 +50,16 @@ def merged(before, after):
 
 
 def chi_squared(rows):
-    """Chi-squared of a table of two columns: n times the sum of the squares over both margins, minus n; another form of
-    Pearson's."""
+    """Returns chi-squared of a table of two columns: n times the sum of each square over both of its margins, minus n.
+    This is another form of Pearson's formula."""
     b, a = (sum(row[side] for row in rows) for side in (0, 1))
     total = b + a
     return total * (sum(x * x / (sum(row) * side) for row in rows for x, side in zip(row, (b, a))) - 1)
 
 
 def tail(x, degrees):
-    """The probability that chi-squared exceeds x: 1 minus the incomplete gamma function, by its series."""
+    """Returns the probability that chi-squared exceeds x: 1 minus the incomplete gamma function, by its series, or for
+    large x by a continued fraction."""
     s, z = degrees / 2, x / 2
     if z == 0:
         return 1.0

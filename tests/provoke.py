@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Does what a recipe measures, in a known number and for a known time, for tests inside the virtual machine.
 
-usage: provoke.py calls FILE     marked opens, reads, writes, and looks at FILE five times each
+usage: provoke.py calls FILE     marked opens, reads, writes, and stats FILE five times each
        provoke.py maps           marked maps and unmaps memory five times
        provoke.py pageout        marked writes pages to the swap, and reads them back
        provoke.py fill MB CGROUP marked fills that much memory in this cgroup
-       provoke.py dns            client asks over UDP three times, and has each answer after 0.15 s
+       provoke.py dns            client asks over UDP three times, and gets each answer after 0.15 s
        provoke.py accept         server accepts a connection, and sends its first byte after 0.15 s
        provoke.py connect        marked connects four times
        provoke.py receive        reader reads a datagram after it has waited for 0.15 s

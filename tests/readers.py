@@ -180,7 +180,7 @@ def a_reader_can_begin_with_what_is_recorded():
     slow_requests(6)
     fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY | os.O_NONBLOCK)
     assert os.lseek(fd, 0, os.SEEK_SET) == 0
-    # Alerts that were overwritten before are not lost to this reader.
+    # Alerts that were overwritten before the seek do not count as lost.
     text = os.read(fd, 65536).decode()
     assert "lost" not in text and seqs(text) == [3, 4, 5, 6], text
     # Seeks from the middle of a line: back to the start, and to the end.

@@ -5,7 +5,7 @@
 
 trap '[ $? -eq 0 ] || tail -n 25 /tmp/*.log' EXIT
 
-# in_a_while COMMAND...: as wait_until, but with longer pauses: each execve is an event for the recorders.
+# in_a_while COMMAND...: as `wait_until 240`, but with longer pauses: each execve is an event for the recorders.
 in_a_while() {
 	_end=$(($(cut -d. -f1 /proc/uptime) + 240))
 	until "$@"; do

@@ -4,8 +4,8 @@
 
 usage: rivals.py run NAME=MS...             starts tasks of these names on CPU 1, all at once, with real-time priorities, the
                                             first one's the highest; each takes the CPU for that time. lt_target, with the
-                                            lowest priority, is woken 1 ms later. With NAME=WAY, the task writes this word
-                                            to the parameter `run` of lt_causes instead
+                                            lowest priority, is woken 1 ms later. With NAME=WORD, the task writes the
+                                            word to the parameter `run` of lt_causes instead
        rivals.py are FILE EXACT WHAT=MS...  checks that the last step of the only alert in FILE names these (regular
                                             expressions), in this order; with EXACT 1, times match within a tenth and 2 ms
 """

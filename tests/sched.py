@@ -82,7 +82,7 @@ def preempt(cpu, milliseconds):
     victim = child(burn, (2 * milliseconds + 500) * 1_000_000)
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
     print(f"hog={os.getpid()} victim={victim}", flush=True)
-    # Until it computes.
+    # Waits until the victim computes.
     time.sleep(0.2)
     burn(milliseconds * 1_000_000)
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

@@ -14,9 +14,9 @@
 #     lt-test: NAME over TAINT                      and what it got up to here
 #
 # Each test finds the machine in the same state as the first one: no module of ours, no disk, an
-# empty kernel log, no tracing, the same settings. If that state cannot be restored, the sequence
-# ends. Without LEAKS it also ends after a failed test, which may have left invisible damage; the
-# caller then limits the time of a test.
+# empty kernel log, no tracing, the same settings. If leftovers of a test cannot be removed, the
+# sequence ends. Without LEAKS it also ends if the state differs otherwise, and after a failed test,
+# which may have left invisible damage; the caller then limits the time of a test.
 
 PATIENCE=$1
 leaks=${2:-}
@@ -154,7 +154,7 @@ as_before() {
 	return 1
 }
 
-# one NAME LIMIT
+# one NAME LIMIT: run a test, and mark its start and end. LIMIT, in seconds, applies only with LEAKS.
 one() {
 	begun=$(uptime)
 	dmesg -c >/dev/null
@@ -197,7 +197,7 @@ for directory in "$HOME" /var/tmp; do
 	[ ! -d "$directory" ] || { touch "$directory/lt" && rm "$directory/lt"; }
 done
 state >/run/lt.before
-# stock kernels lack it
+# without LEAKS, a taint of the boot counts for the first test
 had=0
 [ -z "$leaks" ] || had=$(taint)
 while read -r name limit <&4; do

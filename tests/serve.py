@@ -70,7 +70,7 @@ def by_pipe(connection, wait):
 
 
 def by_duplicate(connection, wait):
-    """By a duplicate, after the descriptor of accept(2) was closed."""
+    """By a duplicate, once the descriptor from accept(2) is closed."""
     other = os.dup(connection.fileno())
     connection.close()
     wait()
@@ -79,7 +79,7 @@ def by_duplicate(connection, wait):
 
 
 def by_number(connection, wait):
-    """By a descriptor whose number belonged to another socket during accept(2)."""
+    """By a descriptor whose number belonged to another socket just before."""
     spare, other = socket.socketpair()
     os.dup2(connection.fileno(), spare.fileno())
     connection.close()
@@ -142,7 +142,7 @@ def by_message(connection, wait):
 
 
 def by_part(connection, wait):
-    """More than a non-blocking write takes at a time."""
+    """Sends more than a non-blocking write takes at a time."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 10000)
     connection.setblocking(False)
     wait()
@@ -150,7 +150,7 @@ def by_part(connection, wait):
 
 
 def by_nothing(connection, _):
-    """Closed without a byte, though other descriptors of it stay open for a while."""
+    """Closes the connection without a byte, though a duplicate of its descriptor stays open for a moment."""
     other = os.dup(connection.fileno())
     connection.close()
     os.close(other)

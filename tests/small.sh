@@ -13,8 +13,7 @@ load_module
 uname -a
 uname -v | grep -q PREEMPT_RT || fail "this kernel is not PREEMPT_RT"
 
-# Which trackers are left out, and which options they lack.
-# lacks TRACKER OPTIONS
+# lacks TRACKER OPTIONS: check that this tracker is left out, since the kernel lacks these options.
 lacks() {
 	latency-tracker list --trackers "$1" >/tmp/said
 	grep -qx "  not on this kernel: this kernel is built without $2" /tmp/said || fail "$1: $(cat /tmp/said)"
@@ -85,7 +84,7 @@ exec 4>&-
 kill $computing $reader
 for name in w q o; do control -$name; done
 
-# A system call that takes 200 ms.
+# A system call that takes 300 ms.
 control 's syscall threshold=200ms'
 follow $LT/s/alerts /tmp/s
 /bin/sleep 0.3 &
@@ -111,7 +110,7 @@ at_least 20000000 /tmp/alert
 at_least 20000000 /tmp/h
 for name in i h; do control -$name; done
 
-# Requests of 20 ms, of a disk, and as a pair of tracepoints.
+# Disk requests of 20 ms, measured by block, and by pair with two tracepoints.
 null_disk slow 20000000
 reads slow 1
 control 'b block threshold=10ms dev=slow'

@@ -5,7 +5,7 @@
 usage: stock.py ROUNDS INSTANCE:TRACKER[,KEY=VALUE...]...
 
 Children sleep and wake all the time. In each round the instances are created and enabled in the middle of that; then
-each child computes, without another call, until the round is over. The instances must show none of them.
+each child computes, without another call, until the round is over. No child may be pending in an instance then.
 """
 
 import mmap

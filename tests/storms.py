@@ -72,7 +72,7 @@ def tasks(count):
 
 
 def hotplug(count):
-    """The kernel may be busy with the last change."""
+    """Repeats a write that is refused because the kernel is busy with the last change."""
     for _ in range(count):
         for cpu in range(1, os.sysconf("SC_NPROCESSORS_CONF")):
             for word in "01":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """The load of tests/vm/stress.sh, which describes it.
 
-    workers     make requests, each on a CPU of its own while that is online
+    requests    make requests, each on one CPU while that is online
     lt_stress   kernel threads on an engine of their own
     churn       creates, changes, disables and removes instances
     readers     read, poll and epoll whatever there is, and are killed
@@ -9,7 +9,7 @@
     callers     call what the sample in C tracks
     samples     loads and unloads the samples, which have trackers of their own
 
-Each is a process with its own random numbers, from one seed. A failure that another process
+Each, except lt_stress, is a process with its own random numbers, from one seed. A failure that another process
 explains (it has just removed the instance) is ignored; any other failure ends the test.
 """
 
@@ -206,7 +206,7 @@ def callers(chance, _):
 
 
 def samples(chance, _):
-    """Loads the samples. The one in Rust works; once in four times, the one in C forgets its tracker."""
+    """Loads the samples. The one in Rust behaves; one time in four, the one in C forgets its tracker."""
     while not time_is_up():
         forget = "1" if chance.random() < 0.25 else "0"
         subprocess.run(["insmod", "/lt/lt_sample_c.ko", f"forget={forget}"], check=True)
@@ -224,8 +224,8 @@ def unload(module):
 
 
 def adds_up_while_used(name):
-    """Checks the sums of rust/engine/stats.rs while other CPUs count: starts are never fewer than
-    their outcomes."""
+    """Checks the counters of rust/engine/stats.rs while other CPUs count: starts may exceed attempts by one for
+    each CPU."""
     v = stats(name)
     assert v["started"] <= v["attempts"] + CPUS, f"{name}: {v}"
     assert v["full"] == 0, f"{name}: {v}"
@@ -311,7 +311,7 @@ def main():
         v = adds_up(name)
         print(f"{name}: " + " ".join(f"{key}={value}" for key, value in v.items() if value), flush=True)
     v = stats("all")
-    # The first instance has seen everything: each request was tracked, or lost to a full pool.
+    # The instance `all` has seen everything: each request was tracked, or lost to a full pool.
     assert v["started"] > 0 and v["attempts"] == v["started"] + v["full"], v
     assert v["alerts"] > 0 and v["timed_out"] > 0, v
     assert v["grown"] > 0 and v["capacity"] > 2, v

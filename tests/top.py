@@ -2,9 +2,10 @@
 """Checks for vm/top: the values of `latency-tracker top`, and its behaviour on a terminal.
 
 usage: top.py once TOP HIST             values since the start are those of `hist --json` and its counters
-       top.py between BEFORE TOP AFTER  the oldest operation is as old as two readings of `pending --json` say
+       top.py between BEFORE TOP AFTER  the age of the oldest operation is between those of two readings of
+                                        `pending --json`
        top.py shows TOP NAME=ENDED...   the intervals have shown this many ended operations, or more
-       top.py sums TOP NAME=ENDED...    the intervals add up to this, and alerts of the blocks to new_alerts
+       top.py sums TOP NAME=ENDED...    the intervals add up to these numbers, and new_alerts to the alerts shown
        top.py terminal COMMAND...       run COMMAND on a terminal, remove the module, check the end
 """
 
@@ -103,7 +104,7 @@ def terminal(*command):
     take = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the controlling terminal, as that of a shell
     running = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=take)
     shown = ""
-    # The second reading.
+    # Waits for the second reading.
     while "every" not in plain(shown):
         shown += os.read(master, 4096).decode(errors="replace")
     assert not termios.tcgetattr(slave)[3] & termios.ICANON, "the terminal is not in raw mode"
@@ -126,7 +127,7 @@ def terminal(*command):
 
 
 def plain(shown):
-    """Text without styles: blanks are not written, but jumped over."""
+    """Returns the text without styles. A jump of the cursor counts as a blank: top does not write blanks."""
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", re.sub(r"\x1b\[[0-9;]+H", " ", shown))
 
 

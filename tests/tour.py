@@ -17,7 +17,7 @@ END = "--- status "
 
 
 def steps(page):
-    """The commands, each with the number of its line, and its output."""
+    """Returns the commands, each as [number of its line, command, lines of output]."""
     found, goes_on, is_in = [], False, False
     with open(page, encoding="utf-8") as file:
         lines = file.read().splitlines()
@@ -46,7 +46,7 @@ def shape(line):
 
 
 def fits(expected, actual):
-    """Whether the lines are as expected, where `...` stands for any."""
+    """Returns whether the lines are as expected, where `...` stands for any lines."""
     if not expected:
         return not actual
     if expected[0] == "...":

@@ -3,24 +3,25 @@
 """Reads alerts of the tracker tree, for tests inside the virtual machine.
 
 usage: tree.py sums FILE                      checks that the steps of each chain add up to its delay
-       tree.py like FILE COUNT PATTERN        checks that this many chains are like that: a regular expression for the
+       tree.py like FILE COUNT PATTERN        checks that this many chains match PATTERN, a regular expression for the
                                               kinds and subjects of all steps, with a space in between, without CPU and time
-       tree.py longest FILE STEP NANOSECONDS  checks that the longest step of each is of this kind, and takes at least this time
+       tree.py longest FILE STEP NANOSECONDS  checks that the longest step of each chain matches STEP, and takes at
+                                              least this time
        tree.py are FILE COUNT PATTERN [STEP NANOSECONDS]
-                                              all of these, and that there are no other chains
+                                              checks all of the above, and that there are no other chains
        tree.py parts FILE SLACK TRACE THREAD [PART=NS...]
                                               checks that the last step of each chain records what its CPU did before it:
                                               these times in these parts, within SLACK, and at most SLACK in others. With
-                                              +SLACK all may take longer. TRACE is ftrace's, by the clock mono. The parts
+                                              +SLACK all may take longer. TRACE is ftrace's, on the mono clock. The parts
                                               may also contain the time that tasks other than THREAD, and softirqs that
                                               the test has not raised, had the CPU then
        tree.py roots FILE STEP                checks what `latency-tracker tree --json` has written: one root, STEP, with one
-                                              chain, whose steps take as long as it is old
+                                              chain, whose steps add up to its age
        tree.py live TEXT COMMAND...           runs this on a terminal of 80 columns and 24 lines, until TEXT was shown twice
                                               on a cleared screen, sends Ctrl-C, and checks that this ends it
 
 The stopper (migration/N) may preempt any task at any time; the preemption counts as part of the step in which it comes.
-If the host keeps the time (PATIENCE is not 1, see in_time in lib.sh), this applies to preemptions by any task.
+If the machine is timed by the host (PATIENCE is not 1, see in_time in lib.sh), this applies to preemptions by any task.
 """
 
 import fcntl
@@ -46,7 +47,7 @@ PREEMPTED = re.compile(r"preempted:\d+(\(\S*\))?/0" if PATIENCE == 1 else r"pree
 
 
 def without_preemption(steps):
-    """The steps, where a step that was split by a preemption counts as one."""
+    """Returns the steps, where a step that was split by a preemption counts as one."""
     found = []
     before = 0
     while steps:
@@ -81,7 +82,7 @@ def alerts(file):
 
 
 def parts_of(text, took, is_whole, line):
-    """The parts of a step, which add up to its time, or to less if steps were left out before it."""
+    """Returns the parts of a step. Checks that they add up to its time, or to less if steps were left out before it."""
     parts = PARTS.fullmatch(text)
     if not parts:
         sys.exit(f"odd parts, {text}: {line}")
@@ -133,7 +134,7 @@ OWN_VECTOR = re.compile(r"action=(HI|TASKLET)\]")
 
 
 def others(trace, cpu, begin, end, thread):
-    """The time that other softirqs and tasks had this CPU, and the trace lines that show it."""
+    """Returns how long other softirqs and other tasks had this CPU, and the trace lines that show it."""
     took = {"softirq": 0, "tasks": 0}
     lines = []
     handlers, softirq, task, since = 0, None, None, begin

@@ -6,13 +6,13 @@
 # sched.sh, when the module is loaded. Loads lt_causes, and keeps this shell away from CPU 1.
 
 /usr/bin/taskset -p 1 $$ >/dev/null
-# How long a cause takes (`us`, unless the test has set it), and the delay from which a chain is
-# late: longer than any other activity of the machine.
+# How long a cause takes, in us (3000, unless the test has set `us`), and the delay from which a
+# chain is late: longer than any other activity of the machine.
 us=$(patiently ${us:-3000})
 late=$((us * 5 / 6))
 insmod /lt/lt_causes.ko us="$us"
 parameters=/sys/module/lt_causes/parameters
-# The last step of each chain.
+# The last two steps of each chain.
 # shellcheck disable=SC2034 # for the tests
 woken='waking:\d+ switch:\d+\(lt_target\)/120'
 # softirq NAME: print the chain through a softirq. A thread may run the softirq. On PREEMPT_RT, a

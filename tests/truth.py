@@ -7,13 +7,14 @@ usage: truth.py judge KNOWN ALERTS CAPTURE PART...
                                     explains the alerts (the command is $LATENCY_TRACKER) from the trace of the capture
                                     if PART is `whole`, or else from a copy without that part, and compares that with
                                     what culprits.py has written. Prints a line for each case. The exit status is 2 if
-                                    a sentence is wrong that is not listed as wrong, or right although it is listed
+                                    a sentence is wrong but not listed as wrong, or right although it is listed
        truth.py parts               lists the parts
-       truth.py table NAME [JSON]   sums up what `judge` has printed, from its input
+       truth.py table NAME [JSON]   sums up the output of `judge`, read from standard input
 
-A sentence is right if it names the culprit that the case was made of. It is unknown if it says that something is not
-recorded, or that there are several reasons, and names no other thread and no other disk. Everything else is wrong. If a
-case has several delays, the worst verdict counts.
+A sentence is right if it names the culprit of the case and, from the whole trace, gives it at least the case's share.
+It is unknown if it says that something is not recorded, or that there are several reasons, and names no other thread
+and no other disk; or if, in a copy without `raises` or `interrupts`, it is the sentence that the case accepts there.
+Everything else is wrong. If a case has several delays, the worst verdict counts.
 """
 
 import json
@@ -48,8 +49,8 @@ def others(case, late, words):
 
 
 def judged(case, report, without):
-    """right, unknown or wrong."""
-    # The first sentence that a person reads. Without one, the text names what is missing.
+    """Returns right, unknown or wrong."""
+    # The first sentence that a person reads: the verdict or, if there is none, what is missing.
     words = largest(" ".join(report["text"].split("\n\n")[1].split()))
     verdict = report["verdict"] and largest(report["verdict"])
     assert verdict in (words, None), words
@@ -76,7 +77,7 @@ def worst(results):
 
 
 def judge_one(cases, reports, without):
-    """Whether every verdict is as expected."""
+    """Prints a line for each case, and returns whether every verdict is as expected."""
     good = True
     for case in cases:
         own = [report for report in reports if report["alert"]["instance"] == case["name"]]

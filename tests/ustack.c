@@ -9,7 +9,7 @@
  *
  *   exit     then the program exits
  *   stay     then it waits for a signal, as in all other modes
- *   deep     the call is in 40 functions
+ *   deep     inner() is called by 41 frames of deep() instead
  *   cycle, below, odd, kernel, absent
  *            the call is made with a frame pointer that leads back to its own
  *            frame; is below the stack pointer; is not aligned; is an address of

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Cases of known truth for `latency-tracker why`, inside the virtual machine: what makes the victim late is known by
-construction, in half of the cases from two causes at once. `why` has to name the larger cause, with its share.
+construction, in nearly half of the cases from two causes at once. `why` has to name the larger cause, with its share.
 
 usage: why_truth.py [CASE...]     runs all cases, or these. The exit status is 2 if a sentence is wrong, or unknown where
                                   that is not accepted
 
-Each case states the truth, then what `why` said. Innocent tasks run beside: `bystander` computes a little and often, and
-`onlooker` reads from another disk. They must not be named.
+Each case states the truth, then what `why` said. Innocent tasks run meanwhile: `bystander` computes a little and often,
+and `onlooker` reads from another disk. They must not be named.
 """
 
 import os
@@ -227,7 +227,8 @@ def judge(case, text):
 
 def main(names):
     late.called = causes.called = enter_when_victim
-    # A cgroup must exist before it is watched, and so must its counters: `why` compares them with their start.
+    # A cgroup must exist before it is watched, and so must its counters: `why` compares them with their values at its
+    # start.
     for case in filter(culprits.available, CASES):
         causes.cgroup(case.cgroup, **({"cpu_max": "10000 400000"} if case.needs == "quota" else {}))
     innocents = [causes.task(name, does) for name, does in zip(INNOCENT, (bystander, onlooker))]

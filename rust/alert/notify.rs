@@ -56,8 +56,8 @@ pub(crate) fn new(interval: u64) -> Result<Notifier> {
 
 /// Announces an alert that has been recorded. Any context.
 pub(crate) fn raise(notifier: &Notifier) {
-    // Full: the record is visible before the decision that another context will announce it; pairs
-    // with `wake`.
+    // Full: the record is visible before `armed` is read. If `armed` was set, another context wakes
+    // the readers later, and they see the record; pairs with `wake`.
     if notifier.armed.xchg(true, Full) {
         notifier.suppressed.add(1, Relaxed);
     } else {
@@ -67,7 +67,7 @@ pub(crate) fn raise(notifier: &Notifier) {
 
 /// Makes all readers return for good; they see end-of-file. Returns whether this is the first call.
 pub(crate) fn release(notifier: &Notifier) -> bool {
-    // Full: woken readers check `gone`.
+    // Full: `gone` is set before the readers are woken, which then check it.
     let first = !notifier.gone.xchg(true, Full);
     notifier.handle().wake();
     first
@@ -77,7 +77,9 @@ pub(crate) fn release(notifier: &Notifier) -> bool {
 ///
 /// A wakeup that waits for the old interval to end is rescheduled at once.
 pub(crate) fn set_interval(notifier: &Notifier, interval: u64) {
-    // Full: an alert that sets `armed` after our check of it sees the new interval.
+    // Full: we store the interval, and then read `armed`. An alert sets `armed` with a full
+    // exchange, and only then its irq_work reads the interval: if we do not see `armed` set, the
+    // irq_work sees the new interval.
     notifier.interval.xchg(interval, Full);
     if notifier.armed.load(Relaxed) {
         notifier.handle().queue();
@@ -103,8 +105,8 @@ impl State {
     fn wake(&self, handle: &Handle, now: u64) {
         self.last.store(now, Relaxed);
         self.wakes.add(1, Relaxed);
-        // Full: an alert that found us armed was recorded before, and is visible to the readers
-        // that we wake.
+        // Full: an alert that found `armed` set was recorded before that, and is visible to the
+        // readers that we wake.
         self.armed.xchg(false, Full);
         handle.wake();
     }

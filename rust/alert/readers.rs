@@ -7,7 +7,7 @@
 //! reads or polls a file of alerts is noted here before it sleeps. A tracker checks this before it
 //! raises an alert, which is rare. Readers are still measured.
 //!
-//! Remembers the last [`SLOTS`] readers, each by its ids and its start mark. A slot is one
+//! The last [`SLOTS`] readers are remembered, each by its ids and its start mark. A slot is one
 //! independent word. Any context.
 
 use crate::{

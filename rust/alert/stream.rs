@@ -3,9 +3,9 @@
 //! The alerts of one instance, or of all: a ring, its readers, and the two files that they read.
 //!
 //! A newly opened `wakeup` starts after the last alert that any reader of `wakeup` got. A read
-//! sleeps until there is a new alert; the reads that follow return all alerts up to that moment,
-//! and then end-of-file. `alerts` has no end: each open file has its own position, and a seek to
-//! its start goes back to the oldest alert in the ring.
+//! sleeps until there is a new alert; it and the reads that follow return all alerts up to that
+//! moment, and then end-of-file. `alerts` has no end: each open file has its own position, and a
+//! seek to its start goes back to the oldest alert in the ring.
 
 use crate::{
     alert::{

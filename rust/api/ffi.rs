@@ -106,9 +106,10 @@ pub(crate) struct Callback {
     tracker: Atomic<u64>,
 }
 
-// SAFETY: By the type invariant; `private` is the module's own.
+// SAFETY: By the type invariant, `function` may be called in any context; `private` is only passed
+// to it.
 unsafe impl Send for Callback {}
-// SAFETY: As above.
+// SAFETY: As for `Send`; `tracker` is atomic.
 unsafe impl Sync for Callback {}
 
 impl Callback {
@@ -147,7 +148,7 @@ impl Callback {
                 Why::LateEnd => bindings::latency_tracker_reason_LATENCY_TRACKER_LATE,
             },
         };
-        // SAFETY: By the type invariant; all that the report points to outlives the call.
+        // SAFETY: By the type invariant; the report, and all that it points to, outlive the call.
         unsafe { function(&report) };
         true
     }
@@ -161,7 +162,8 @@ unsafe fn tracker<'a>(raw: *mut RawTracker) -> Result<&'a Any> {
     if raw.is_null() || is_error(raw.addr()) {
         return Err(EINVAL);
     }
-    // SAFETY: The function's contract: the registry holds it until it is destroyed.
+    // SAFETY: The function's contract: the registry keeps the tracker until it is destroyed, which
+    // is not before `'a` ends.
     Ok(unsafe { &*raw.cast::<Any>() })
 }
 
@@ -206,7 +208,8 @@ unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
         pr_err!("configuration with size={size}: expected at least {known}\n");
         return Err(EINVAL);
     }
-    // SAFETY: `size` bytes are there; all values are valid.
+    // SAFETY: The function's contract: `raw` points to `size` bytes, at least `known`; every value
+    // of a field is valid.
     let unknown = unsafe {
         ptr::copy_nonoverlapping(raw, &mut config, 1);
         core::slice::from_raw_parts(raw.cast::<u8>().add(known), size - known)
@@ -218,7 +221,7 @@ unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
     Ok(config)
 }
 
-/// Returns `EINVAL` unless the condition holds, and logs what was expected.
+/// Makes the function return `EINVAL`, and logs what was expected, unless the condition holds.
 macro_rules! expect {
     ($name:expr, $condition:expr, $($message:tt)+) => {
         if !$condition {
@@ -246,7 +249,7 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
         pr_err!("{fault}\n");
         fault.error
     })?;
-    // Only modules can call this, so the owner is not built in.
+    // Only a loadable module can call this, so its THIS_MODULE is not NULL.
     expect!(
         name,
         !config.owner.is_null(),
@@ -301,10 +304,11 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
     values[common::WORST] = has(bindings::latency_tracker_flags_LATENCY_TRACKER_WORST).into();
     let mut handle = ptr::null();
     the_registry()?.adopt(name, &values, |name, all| {
-        // SAFETY: The function's contract: the module that calls us, whose trackers are removed
-        // before it is unloaded.
+        // SAFETY: The function's contract: `owner` is the module that calls us, and its trackers
+        // are removed before it is unloaded.
         let owner = unsafe { Owner::new(config.owner) };
-        // INVARIANT: The function's contract.
+        // INVARIANT: The function's contract: the module's function is valid until the module
+        // destroys the tracker.
         let callback = Callback {
             function: config.callback,
             private: config.priv_,

@@ -174,7 +174,7 @@ impl Instance for ModuleTracker {
     }
 }
 
-/// Number of words of the longest key, and its length.
+/// Number of words for the longest key and its length.
 const KEY_WORDS: usize = 1 + KEY_MAX / 8;
 
 /// The content of an open `pending` file. Keys of any class are padded with zeroes to one length.

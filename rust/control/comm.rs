@@ -65,7 +65,7 @@ fn hex(digit: u8) -> Option<u8> {
 
 /// Writes a name as [`parse`] reads it.
 pub(super) fn write(f: &mut fmt::Formatter<'_>, name: Number) -> fmt::Result {
-    // A command whose name really is `all`.
+    // A command or a network device whose name really is `all`.
     if name == Number::from(u32::from_le_bytes(*b"all\0")) {
         return f.write_str("\\x61ll");
     }

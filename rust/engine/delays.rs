@@ -7,8 +7,8 @@
 //!                         recorded by that CPU only, added up by the reader
 //! ```
 //!
-//! A set consists of one such part for each CPU, or of the parts of several sets, which are then
-//! read as one set. The number of delays is the sum of the buckets, so the two cannot disagree. Any
+//! A set consists of one such part for each CPU. Several sets can be read as one, which has all
+//! their parts. The number of delays is the sum of the buckets, so the two cannot disagree. Any
 //! context.
 
 use crate::{
@@ -59,8 +59,8 @@ pub(crate) fn record<P: Platform, const AT: usize, const FIRST: usize, const N: 
     }
 }
 
-/// Smallest, mean and largest delay in nanoseconds, and their sum in microseconds; all 0 when
-/// nothing has ended.
+/// Smallest, mean and largest delay in nanoseconds, and the sum of all delays in microseconds; all
+/// 0 if there are no delays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) min: u64,
@@ -105,7 +105,7 @@ pub(crate) trait Delays {
         (min <= max).then_some((min, max))
     }
 
-    /// Returns the smallest, mean and largest delay so far, and their sum.
+    /// Returns the smallest, mean and largest delay so far, and the sum of all delays.
     fn summary(&self) -> Summary {
         let count = self.count();
         if count == 0 {
@@ -175,7 +175,8 @@ pub(crate) fn quotient(sum: u128, by: u64) -> u64 {
     quotient
 }
 
-/// Replaces an extreme. An interrupt on this CPU may replace it in the middle of this.
+/// Replaces an extreme. An interrupt on this CPU may replace the same one between the load and the
+/// exchange.
 #[cold]
 #[inline(never)]
 fn improve(extreme: &Atomic<u64>, value: u64, better: impl Fn(u64, u64) -> bool) {

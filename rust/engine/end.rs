@@ -87,8 +87,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// `is_end` checks the event first, and may decide that the operation did not end but ceased to
     /// exist; the event is then counted as `gone`. `late` is called for a delay above the
     /// threshold, and for any delay of an event that had timed out, after the event has ended and
-    /// its memory is free again. A negative delay is counted; `late` gets it, as 0, only if the
-    /// event had timed out.
+    /// has released its cell. A negative delay is counted; `late` gets it, as 0, only if the event
+    /// had timed out.
     #[inline(always)]
     pub(crate) fn event_out_if_known(
         &self,

@@ -62,8 +62,8 @@
 //! over. So an end learns from the state word that it exchanges whether a report of its event is
 //! running or about to start: if the bit is clear, no report of this event starts or runs after the
 //! end. The bit does not keep the cell: if the event ends meanwhile, its cell is returned at once,
-//! and the searcher finds that the life is over. A change of the event (a new life) keeps the bit,
-//! which then stays until the end.
+//! and the searcher finds that the life is over. A change that continues the event (a new life)
+//! keeps the bit, which then stays until the end.
 //!
 //! A search for events to time out passes over most of the cells, and must be cheap for each:
 //! [`Event::quick_check`] reads the state, and, if there is an event, the start. The start belongs
@@ -365,7 +365,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.state.store(life.0 & !LIVE, Relaxed);
     }
 
-    /// Clears the mark of a change when holders may return their references meanwhile.
+    /// Clears the mark of a change while holders may return their references.
     #[cold]
     fn has_ended_held(&self) {
         // Relaxed, both: it orders nothing.
@@ -518,7 +518,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.go_live(self.next_life(forget));
     }
 
-    /// Publishes again when holders may return their references meanwhile.
+    /// Publishes a changed event while holders may return their references.
     #[cold]
     fn republish_held(&self, forget: u64) {
         loop {
@@ -573,14 +573,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
         life.is_that_of(now).then_some((Life(now), copy))
     }
 
-    /// Returns when the event began. For the owner and holders of a reference; for other callers as
-    /// sound as [`Event::has_key`].
+    /// Returns the start of the event. For the owner and holders of a reference; for other callers
+    /// as sound as [`Event::has_key`].
     #[inline(always)]
     pub(crate) fn start(&self) -> u64 {
         self.start.load(Relaxed)
     }
 
-    /// Sets when the event began. Only for the owner.
+    /// Sets the start of the event. Only for the owner.
     #[inline(always)]
     pub(crate) fn set_start(&self, start: u64) {
         // Release: as in `set_key`.

@@ -47,7 +47,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.table.reap()
     }
 
-    /// Returns to the pool the cells cached by a CPU that went offline. Any context.
+    /// Returns the cells that an offline CPU has cached to the pool. Any context.
     pub(crate) fn cpu_gone(&self, cpu: usize) {
         self.pool.drain(cpu);
     }

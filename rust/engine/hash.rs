@@ -2,11 +2,11 @@
 
 //! Seeded hashing of keys that are a few 64-bit words.
 //!
-//! Keys such as request pointers, tids and sectors are regular: their low bits are equal, or
-//! consecutive, or chosen by an attacker to put all keys in one bucket. Each step multiplies two
-//! words that are masked with a secret seed and folds the 128-bit product, so that every bit of the
-//! key reaches every bit of the result (the multiply-fold of wyhash). A key of one or two words
-//! takes two multiplications. Any context.
+//! Keys such as request pointers, tids and sectors are regular: their low bits are equal or
+//! consecutive. An attacker may even choose them so that all keys share a bucket. Each step
+//! multiplies two words that are masked with a secret seed and folds the 128-bit product, so that
+//! every bit of the key reaches every bit of the result (the multiply-fold of wyhash). A key of one
+//! or two words takes two multiplications. Any context.
 //!
 //! The last multiplication, by a constant, is necessary. A single multiplication by the seed would
 //! map equidistant keys to equidistant hashes. One seed in a hundred would then put most requests

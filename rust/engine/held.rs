@@ -80,8 +80,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     ) -> Option<Ended> {
         let Reference(index) = *event;
         let event = self.pool.cell(index);
-        // The cell is not recycled, so a live event in it is this one. It is not found while it is
-        // inside `update`.
+        // The cell is not recycled, so a live event in it is this one. An event that is inside
+        // `update` is not live.
         let life = event.life().and_then(|life| event.claim(life))?;
         let hash = self.seed.hash(&event.key());
         let found = Candidate::anywhere(index);
@@ -139,8 +139,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         })
     }
 
-    /// Passes each live event of this key to `see`, until it returns `false`, and returns how many
-    /// were passed. `see` may use the reference only during the call.
+    /// Passes each live event of this key to `see`, until `see` returns `false`, and returns how
+    /// many were passed. `see` may use the reference only during the call.
     ///
     /// Every event that stays live meanwhile is passed exactly once. An event that already has too
     /// many references is left out.
@@ -184,7 +184,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Drops an event that stands for no operation, if it has not ended, and counts it as `gone`.
-    /// Consumes the reference. Not inside [`Engine::update`] of this event.
+    /// Consumes the reference. Must not be called inside an [`Engine::update`] of this event.
     pub(crate) fn drop_held(&self, event: Reference) {
         let Reference(index) = event;
         let cell = self.pool.cell(index);

@@ -35,7 +35,7 @@
 //! label has it for good.
 //!
 //! Labels are first come, first served. Once all rows are taken, the delays of further labels are
-//! counted in `other`. No label is evicted, so a label without a row when the last one is taken
+//! counted in `other`. No label is evicted, so a label that has no row when the last row is taken
 //! never gets one.
 //!
 //! The table has at least four slots for each label, so an unsuccessful search usually ends at the

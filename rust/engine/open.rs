@@ -4,8 +4,9 @@
 
 use crate::engine::event::Event;
 
-/// A live event that a caller has access to, within [`Engine::update`](super::Engine::update) or
-/// [`Engine::event_out`](super::Engine::event_out), for instance.
+/// Access to an event, as passed to the closures of [`Engine::update`](super::Engine::update) or
+/// [`Engine::event_out`](super::Engine::event_out), for instance. Only the owner of the event gets
+/// a mutable one.
 pub(crate) struct Open<'a, const K: usize, const D: usize> {
     pub(super) event: &'a Event<K, D>,
 }
@@ -34,7 +35,7 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
         self.event.set_words(AT, words);
     }
 
-    /// Returns when the operation began, in nanoseconds.
+    /// Returns the start of the operation, in nanoseconds.
     pub(crate) fn start(&self) -> u64 {
         self.event.start()
     }
@@ -59,6 +60,7 @@ pub(crate) enum Verdict {
     /// The operation ceased to exist; counted as `gone`.
     Gone,
     /// The event stood for an earlier operation, whose end was not seen, and now stands for a new
-    /// one with the same key. The old one is counted as `replaced`, the new one as `started`.
+    /// one with the same key. The old one is counted in `replaced`, the new one in `attempts` and
+    /// `started`.
     Renewed,
 }

@@ -3,9 +3,9 @@
 //! The engine's interface to its machine: CPU numbers, nodes, a clock, a guard.
 //!
 //! The engine's files name no kernel function: atomics come from `sys::atomic`, memory from
-//! `sys::memory`, and everything else through [`Platform`]. In the kernel it is implemented by
-//! `sys::platform::Kernel`; in `user/engine` by threads and by a model checker, so that the same
-//! files are tested natively.
+//! `sys::memory`, and everything else through [`Platform`]. In the kernel, `sys::platform::Kernel`
+//! implements it; in `user/engine`, threads and a model checker do, so that the same files are
+//! tested natively.
 
 use crate::sys::atomic::Atomic;
 
@@ -62,10 +62,11 @@ pub(crate) unsafe trait Platform: 'static {
         0
     }
 
-    /// Waits until every guard that is held now has been dropped: an RCU grace period. Sleeps.
+    /// Waits until every guard that is held now has been dropped: an RCU grace period. May sleep.
     fn synchronize();
 
-    /// Queues work, in a context that may sleep, that grows all pools that want to grow.
+    /// Queues the work that grows all pools that have requested it; the work runs in a context that
+    /// may sleep.
     fn queue_memory_work();
 
     /// Adds to a counter that only this CPU writes.

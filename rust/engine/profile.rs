@@ -267,7 +267,8 @@ impl History {
         begin
     }
 
-    /// Returns the profile of a span, which ends at `now` unless the span has ended before.
+    /// Returns the profile of a span, which ends at `now`, or for [`Span::Previous`] at the last
+    /// reset.
     pub(crate) fn profile(&mut self, counts: &Counts, span: Span, now: u64) -> Profile<'_> {
         if span == Span::Previous {
             return Profile {

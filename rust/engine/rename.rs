@@ -3,7 +3,7 @@
 //! A new key for an event that continues: the name of an operation changes while it is in flight.
 //!
 //! ```text
-//!   claim (changing) --> out of the table --> new key, data --> into the table --> publish
+//!   claim (changing) --> new data --> out of the table --> new key --> into the table --> publish
 //! ```
 //!
 //! A rename is an [`Engine::update`] with a move in the table in between: the cell remains the
@@ -21,12 +21,12 @@ use crate::{
 };
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
-    /// Gives a live event another key and calls `change`, which may change or drop it; the key of a
-    /// dropped event does not matter. Returns the decision of `change`, if `key` was live.
+    /// Calls `change`, which may change or drop a live event, and gives the event another key
+    /// unless it was dropped. Returns the decision of `change`, if `key` was live.
     ///
     /// The caller is responsible for the new key: if keys are unique, nothing else is live under
-    /// it. If the table has no room for it, which needs about 200 live events of the new key, the
-    /// event is dropped and counted as `gone`.
+    /// it. If the table has no room for the event, which takes about 200 live events of the new
+    /// key, the event is dropped and counted as `gone`, and the result is [`Verdict::Gone`].
     pub(crate) fn rename(
         &self,
         guard: &P::Guard,

@@ -90,7 +90,7 @@ pub(crate) struct Schedule {
     is_stopped: bool,
     /// Number of runs started.
     runs: u64,
-    /// Whether the last run has not ended.
+    /// Whether the last run is still in progress.
     is_busy: bool,
     /// When the work is due, or the run should have ended; `None` if the work rests.
     due: Option<u64>,
@@ -142,7 +142,7 @@ impl Schedule {
         }
     }
 
-    /// Ensures that another CPU watches this one, and checks in time. A watching CPU that is late
+    /// Ensures that another CPU watches this one and checks in time. A watching CPU that is late
     /// for its check, or for starting the watch, is replaced.
     pub(crate) fn ensure_watched(&mut self, machine: &impl Machine) {
         let (Some(due), true, false) = (self.due, self.is_watched, self.is_stopped) else {
@@ -182,9 +182,9 @@ impl Schedule {
         takes_over
     }
 
-    /// Ends the takeover on this CPU. If it has run the work (`has_run`), the work remains here,
-    /// and the watch moves away: otherwise one hang would stop both. If not, this CPU watches from
-    /// now on.
+    /// Ends the takeover on this CPU. If the takeover has run the work (`has_run`), the work
+    /// remains here, and the watch moves away, since one hang would stop both if they shared a CPU.
+    /// If it has not, this CPU watches from now on.
     pub(crate) fn after_takeover(&mut self, machine: &impl Machine, has_run: bool) {
         if has_run {
             self.ensure_watched(machine);
@@ -208,8 +208,8 @@ impl Schedule {
         self.look_later(machine);
     }
 
-    /// Schedules a check on this CPU for when the work would be overdue; soon, if it already is, or
-    /// while its next due time is not known.
+    /// Schedules a check on this CPU for the time at which the work would be overdue; for soon, if
+    /// the work already is overdue, or while its next due time is not known.
     fn look_later(&mut self, machine: &impl Machine) {
         let (Some(due), false) = (self.due, self.is_stopped) else {
             self.watch = None;

@@ -79,7 +79,7 @@ counters! {
     Cleared CLEARED = "cleared",
     /// Events whose operation ceased to exist without an end (merged away, owner exited).
     Gone GONE = "gone",
-    /// Ends without a known start: it came before the instance was on, or was lost.
+    /// Ends without a known start: the start came before the instance was on, or was lost.
     Unmatched UNMATCHED = "unmatched",
     /// Ends before their start; counted in `ended`, not in the histogram.
     Negative NEGATIVE = "negative",
@@ -97,7 +97,7 @@ counters! {
     BeforeStart BEFORE_START = "before_start",
     /// Ends of operations that were in flight at the start; in `ended`, not in the histogram.
     BeforeStartEnded BEFORE_START_ENDED = "before_start_ended",
-    /// Alerts that were suppressed, as there were too many in one second.
+    /// Alerts that were suppressed because there were more than `max_alerts` in one second.
     AlertsSuppressed ALERTS_SUPPRESSED = "alerts_suppressed",
 }
 
@@ -130,7 +130,7 @@ impl Stats {
         Ok(Self { cpus, labels: None })
     }
 
-    /// Counts delays by label from now on.
+    /// Counts delays by label from now on, if there are `labels`.
     pub(crate) fn with_labels(self, labels: Option<Labels>) -> Self {
         Self { labels, ..self }
     }
@@ -168,7 +168,7 @@ impl Stats {
         Delays::bucket(self, bucket)
     }
 
-    /// Returns the smallest, mean and largest delay so far, and their sum.
+    /// Returns the smallest, mean and largest delay so far, and the sum of all delays.
     pub(crate) fn summary(&self) -> Summary {
         Delays::summary(self)
     }

@@ -19,8 +19,8 @@
 //! reference. The choice is sound if it reads only words that are never noted, for the reason that
 //! event.rs, step 3, gives for comparing keys. Any context, including NMI.
 //!
-//! For callers that usually miss, [`Engine::seek`] is the lookup of a step alone, small enough to
-//! be inlined; [`Engine::step_sought`] then makes the step.
+//! For callers that usually miss, [`Engine::seek`] does only the lookup of a step, and is small
+//! enough to be inlined; [`Engine::step_sought`] then makes the step.
 
 use super::{Engine, Late, Open};
 use crate::engine::{
@@ -92,7 +92,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Returns where an event of this key may be live, with the hash of the key, for
-    /// [`Engine::step_sought`]; usually `None`, as there is none.
+    /// [`Engine::step_sought`]; usually `None`, since there is no such event.
     #[inline(always)]
     pub(crate) fn seek<'a>(
         &'a self,
@@ -143,8 +143,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// in its life. Returns whether such an event was found; it is not found while its owner
     /// changes it.
     ///
-    /// No other caller may write the word meanwhile. Copies of the event have either its old or its
-    /// new value.
+    /// No other caller may write the word meanwhile. A copy of the event has either the old or the
+    /// new value of the word.
     #[inline]
     pub(crate) fn note(
         &self,

@@ -111,8 +111,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         true
     }
 
-    /// Leaves one event of this key: drops events that are earlier than `mine`, and `mine` if there
-    /// is a later one.
+    /// Leaves one event of this key: drops the events that are earlier than `mine`, and drops
+    /// `mine` if there is a later one.
     ///
     /// All callers have published their event before they look, with a full barrier in between, so
     /// of two at least one sees the other. Both agree on which of the two to drop, so exactly the
@@ -142,7 +142,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Drops the event in a cell if it has this key and is earlier than `mine`. Returns `false` if
-    /// it is later.
+    /// it has this key and is later.
     #[cold]
     fn drop_earlier(
         &self,

@@ -43,8 +43,8 @@ impl Exhausted {
     /// Whether no cell has come back since a search proved the pool exhausted.
     #[inline(always)]
     pub(super) fn is_known(&self) -> bool {
-        // Relaxed: a cell whose return the caller knows of has ended any earlier note, and a later
-        // note exists only if a search has seen that return.
+        // Relaxed: if the caller knows that a cell was returned, that return has ended any earlier
+        // note, and a later note exists only if a search has seen the return.
         self.0.load(Relaxed) & STATE == KNOWN
     }
 
@@ -68,8 +68,8 @@ impl Exhausted {
     /// between.
     pub(super) fn confirm(&self, note: Note) {
         let known = note.0 ^ STATE;
-        // Release: after the caller's search. If it fails, a cell has come back since the note, or
-        // another search was faster.
+        // Release: after the caller's search. If the exchange fails, a cell has come back since the
+        // note, or another search was faster.
         let _ = self.0.cmpxchg(note.0, known, Release);
     }
 

@@ -93,7 +93,8 @@ impl Index {
     }
 }
 
-/// A word of a cell. The pool uses it while the cell is free, the table while the cell is in it.
+/// A word of a cell. The pool uses it while the cell is free, and the table while the cell is in
+/// the table.
 ///
 /// # Invariants
 ///

@@ -16,7 +16,7 @@ impl Used {
         Self(Atomic::new(0))
     }
 
-    /// Returns the number of cells.
+    /// Returns the number of cells that may ever have been handed out.
     pub(super) fn get(&self) -> usize {
         // Relaxed: see `note`.
         self.0.load(Relaxed) as usize

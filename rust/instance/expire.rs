@@ -64,8 +64,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         )
     }
 
-    /// Searches another engine for timed-out events: `as_own` converts the due ones to events of
-    /// this engine.
+    /// Reports timed-out events of `engine`, see [`Core::expire`]. If that is a second engine,
+    /// `as_own` converts its due events to events of the first.
     pub(crate) fn expire_in<const L: usize>(
         &self,
         engine: &Engine<L, D, Kernel>,
@@ -122,8 +122,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     /// Returns the current stack of the owner of an event that began at `start`, at most as deep as
-    /// the parameter `stack`. Empty if the event has no owner, or if the owner is running or is the
-    /// caller. May sleep.
+    /// the parameter `stack`. Empty if the parameter is 0, if the event has no owner, or if the
+    /// owner is running or is the caller. May sleep.
     pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
         let depth = self.depth();
         if depth == 0 || owner.tid == 0 {

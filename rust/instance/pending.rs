@@ -122,7 +122,8 @@ impl<const K: usize, const D: usize> Batch<K, D> {
     }
 }
 
-/// Returns the order of lines: oldest first; events that started together are ordered by key.
+/// Returns the sort key of a line: the oldest events come first, and events that started together
+/// are ordered by key.
 fn place<const K: usize, const D: usize>(event: &Event<K, D>) -> (u64, [u64; K]) {
     (event.start, event.key)
 }

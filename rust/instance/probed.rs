@@ -62,7 +62,7 @@ pub(crate) trait Own: Sized + Send + Sync + 'static {
     /// Creates the state of a new instance with these values. May sleep.
     fn new(values: &Values) -> Result<Self>;
 
-    /// Drops what is pending in this state, after the instance was disabled, while no probe runs.
+    /// Drops what is pending in this state, while the instance is disabled and no probe is running.
     /// May sleep.
     fn clear(&self) {}
 
@@ -114,8 +114,8 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     /// Whether [`Probes::take_stock`] does something.
     const TAKES_STOCK: bool = false;
 
-    /// Starts events for the operations in flight that can be detected. Called when the probes are
-    /// attached. May sleep.
+    /// Starts events for the operations in flight that can be detected. Called once the probes are
+    /// attached and the instance is enabled. May sleep.
     fn take_stock(_live: &Live<Self, K, D, O>) {}
 
     /// Returns the task that an event belongs to.

@@ -98,7 +98,7 @@ impl Rate {
     }
 }
 
-/// Calls `see` with the two slices joined; copies only if neither is empty.
+/// Calls `see` with the two slices joined; copies only if `first` is not empty.
 fn with_both<R>(first: Option<&[u64]>, second: &[u64], see: impl FnOnce(&[u64]) -> R) -> R {
     if first.is_none_or(<[u64]>::is_empty) {
         return see(second);
@@ -119,7 +119,8 @@ fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'
 
 impl<const K: usize, const D: usize> Core<K, D> {
     /// Whether to report a late event: false if only the worst ones are wanted, and there has been
-    /// a worse one. Must be called once for each event. Any context.
+    /// a worse one or `max_alerts` is reached, which is counted. Must be called only once for each
+    /// event. Any context.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
         if self.value(common::WORST) == 0 {
             return true;
@@ -302,8 +303,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             alert.seq = seq;
             stats.here::<Kernel>(guard).count(Counter::ALERTS_LOST);
         }
-        // If this record is lost, readers of all instances see the gap in the shared ring's
-        // numbers.
+        // If this record is lost, the readers of the shared ring see a gap in its numbers.
         let _ = self.all.record(|_| alert.to_words(), tail);
         trace(&alert);
         self.alerts.announce();

@@ -12,13 +12,14 @@
 
 use super::{
     common,
+    descendants::{PID, TREE},
     kind::{Kind, USER_STACK},
     parameters::{Changes, Texts, Values},
     Instance,
 };
 use crate::{
-    control::{self, Disk, Fault, Lookup, LookupTarget, Param, Settings},
-    sys::{block, cgroup, fprobe, tracepoint::Tracepoint},
+    control::{self, Disk, Fault, Lookup, LookupTarget, Number, Param, Settings, ALL},
+    sys::{block, cgroup, descendants, fprobe, tracepoint::Tracepoint},
 };
 use kernel::{prelude::*, str::CString};
 
@@ -71,8 +72,8 @@ fn look_up(target: LookupTarget<'_>) -> Result<u64> {
 
 const KERNEL: Lookup<'static> = &look_up;
 
-/// Parses all settings of a line; giving one twice is a fault. May sleep for a long time, when a
-/// disk or a cgroup is looked up.
+/// Parses all settings of a line; a parameter that is given twice is a fault. May sleep for a long
+/// time, when a disk or a cgroup is looked up.
 pub(crate) fn parse<'a>(
     kind: &Kind,
     settings: Settings<'a>,
@@ -128,6 +129,11 @@ pub(crate) fn change<'a>(
         let key = param.name.as_bytes();
         return Err(control::unknown(EINVAL, AT_CREATION, key));
     }
+    let followed = kind.followed(|at| instance.value(at));
+    if followed.is_some_and(|pid| changes.differs(pid, instance)) {
+        let why = "with tree=1 this parameter can only be given at creation";
+        return Err(control::unknown(EINVAL, why, PID.as_bytes()));
+    }
     let numbers = Values::new(|at| instance.value(at), &Texts::default());
     check(kind, &changes.over(allocated(kind, numbers)?))?;
     instance.apply(changes).map_err(|error| failed(error, name))
@@ -152,6 +158,13 @@ pub(crate) fn values_of_new<'a>(
         ));
     }
     check(kind, &values)?;
+    let followed = kind.followed(|at| values[at]);
+    if followed.is_some_and(|pid| !descendants::is_process(values[pid] as u32)) {
+        // `check` has ensured that `pid` is given.
+        let word = settings.value_of(PID).unwrap_or_default();
+        let expected = "pid: with tree=1, expected the ID of a process that exists";
+        return Err(control::unknown(ESRCH, expected, word));
+    }
     if let Some((by, max)) = kind.label_params() {
         let param = &kind.params[max];
         if values[by] == 0 && values[max] != param.default.into() {
@@ -170,8 +183,13 @@ pub(crate) fn values_of_new<'a>(
     Ok(values)
 }
 
-/// Checks whether the values are valid together, see [`Kind::check`].
+/// Checks whether the values are valid together: first `pid` and `tree`, then by [`Kind::check`].
 fn check(kind: &'static Kind, values: &Values) -> core::result::Result<(), Fault<'static>> {
+    let followed = kind.followed(|at| values[at]);
+    if followed.is_some_and(|pid| values[pid] == Number::from(ALL)) {
+        let key = TREE.as_bytes();
+        return Err(control::unknown(EINVAL, "expected pid= as well", key));
+    }
     match (kind.check)(values) {
         Some((at, why)) => {
             let key = kind.params[at].name.as_bytes();

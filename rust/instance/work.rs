@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work that programs mark with a cookie when it begins, and with the same cookie when it is done.
+//! Work that programs mark: with a cookie when it begins, and with the same cookie when it is done.
 //!
 //! ```text
 //!   write(2) to /proc ---> Cookie ---> Work: an instance that waits for it
@@ -32,7 +32,7 @@ impl<'a> Cookie<'a> {
     }
 }
 
-/// An instance that waits for work. Called in the task that does the work.
+/// An instance that waits for work. Called in the task that writes the mark.
 pub(crate) trait Work: Send + Sync {
     /// Marks the start of work. `ENODEV` if the instance is off, `ENOSPC` if there is no room for
     /// more work.

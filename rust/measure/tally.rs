@@ -76,7 +76,7 @@ impl Chosen {
     }
 }
 
-/// The last bucket has all values from 2^32 on: a second, in cycles.
+/// The last bucket has all values from 2^32 on: about a second, in cycles.
 const BUCKETS: usize = bucket_of(1 << 32) + 1;
 
 /// Maximum value in squares and products, so that their sums do not wrap. Larger values are
@@ -99,8 +99,8 @@ const WORDS: usize = FIRST_SUM + BUCKETS;
 /// Measurements of runs, by several counters.
 pub(crate) struct Tally {
     counters: usize,
-    /// The [`WORDS`] of each counter, of which the cycles leave the sums unused; then the number of
-    /// discarded runs.
+    /// The [`WORDS`] of each counter, and then the number of discarded runs. The sums per bucket of
+    /// cycles are not used by the cycles themselves.
     cpus: PerCpu<NodeSlice<Atomic<u64>>>,
 }
 

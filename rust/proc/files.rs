@@ -150,7 +150,7 @@ impl Text for TrackersFile {
             if let Some(missing) = (kind.missing)() {
                 let name = missing.to_str().unwrap_or("?");
                 let why = if assumptions::is_one(missing) {
-                    "this kernel is not as assumed:"
+                    "this kernel violates an assumption:"
                 } else if fprobe::missing() == Some(missing) {
                     "this kernel has no"
                 } else if tracepoint::fits(missing) {

@@ -3,8 +3,9 @@
 //! All instances by name, and the execution of lines of the control language.
 //!
 //! One lock guards the list. An instance is created while the lock is held, but disks and other
-//! objects of the kernel are looked up before, since that may take a long time. A removed instance
-//! waits for its readers after the lock was released, while its name is still reserved.
+//! objects of the kernel are looked up beforehand, since that may take a long time. The removal of
+//! an instance waits for the instance's readers after the lock was released, while the name is
+//! still reserved.
 
 use crate::{
     alert::{record::Name, stream::Alerts},
@@ -50,7 +51,7 @@ struct Entry {
     instance: Arc<dyn Instance>,
     /// The files in its folder.
     files: Files,
-    /// Its entry in the list of instances that wait for work, if it waits.
+    /// Its entry in the list of instances that wait for work, if it waits for work.
     listed: Option<Listed>,
 }
 
@@ -255,7 +256,7 @@ impl Registry {
         let at = entries.iter().position(is_it)?;
         let name = entries[at].name;
         // If memory is short, the name becomes free slightly early: then a new instance of this
-        // name may be refused because its folder still exists.
+        // name may be refused because the old folder still exists.
         _ = list.leaving.push(name, GFP_KERNEL);
         self.take_out(list, at);
         Some(name)

@@ -16,7 +16,8 @@ use core::{marker::PhantomData, ptr};
 ///
 /// # Invariants
 ///
-/// The highest bit is set, or the place is [`NOWHERE`].
+/// The highest bit is set, or the place is [`NOWHERE`] or from the link of a cell that is not in
+/// the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place(u64);
 
@@ -32,13 +33,14 @@ impl Place {
     /// Stores the place in the link of the cell at this place.
     #[inline(always)]
     pub(super) fn keep_in(self, link: &Link) {
-        // SAFETY: By the type invariant; only `of` makes what is kept.
+        // SAFETY: Only places made by `of` are kept, and they have the highest bit set.
         unsafe { link.keep(self.0) };
     }
 
     /// Returns the place in a link. For a cell that is not in the table it may be anything.
     #[inline(always)]
     pub(super) fn kept_in(link: &Link) -> Self {
+        // INVARIANT: Kept by `keep_in`, or the cell is not in the table.
         Self(link.kept())
     }
 
@@ -54,8 +56,8 @@ impl Place {
     }
 }
 
-/// No place. No link has this value: in the link of a free cell, the depth is not 0 if the cell
-/// links to another one.
+/// No place. No link has this value: a place in a link has the highest bit set, and a free cell
+/// that links to another one has a depth greater than 0 in the high bits.
 pub(super) const NOWHERE: Place = Place(1);
 
 /// A slot that may hold the wanted event.
@@ -95,7 +97,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Returns the bucket in which the cell was seen, if that was in this place.
+    /// Returns the bucket in which the cell was seen, if the cell was seen at `place`.
     #[inline(always)]
     pub(super) fn bucket_if_at(&self, place: Place) -> Option<&'a Bucket> {
         // SAFETY: By the type invariant; no link has the value `NOWHERE`, so `seen` is in a bucket.

@@ -16,7 +16,7 @@ pub(super) fn tag(hash: u64) -> u64 {
 
 /// Returns the high bit of every byte of `tags` that equals `tag`, which has its own high bit set.
 ///
-/// A byte that differs only in its lowest bit may be included, too: the result is candidates.
+/// A byte that differs only in its lowest bit may be included, too: the bytes are only candidates.
 #[inline(always)]
 pub(super) fn equal_bytes(tags: u64, tag: u64) -> u64 {
     // For a used slot, any difference is in the low seven bits of the byte. If there is none, the

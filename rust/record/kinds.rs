@@ -11,12 +11,12 @@ use crate::sys::{
 use kernel::fmt;
 
 impl How {
-    /// Returns which registers the reader may see.
+    /// Returns the largest register content that the reader may see.
     pub(crate) fn limit(&self) -> Limit {
         Limit::whole(self.is_trusted)
     }
 
-    /// Returns which parts of registers the reader may see.
+    /// Returns the largest part of a register that the reader may see.
     pub(crate) fn limit_of_part(&self) -> Limit {
         Limit::part(self.is_trusted)
     }
@@ -30,7 +30,7 @@ pub(crate) struct Address(pub(crate) u64);
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Func(pub(crate) u64);
 
-/// An address in a function, shown by its name and the offset.
+/// An address in a function, shown as the function's name and the offset in it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Location(pub(crate) u64);
 

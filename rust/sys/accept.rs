@@ -97,7 +97,7 @@ unsafe extern "C" fn accepted<T: Observer>(owner: *mut c_void, result: u64) {
         return;
     }
     let mut out = MaybeUninit::<helpers::lt_socket>::zeroed();
-    // SAFETY: Any number is valid; the function fills the structure, of numbers.
+    // SAFETY: Any `fd` is valid; the function fills the structure, which consists of numbers.
     let out = unsafe {
         helpers::lt_socket_of(fd, out.as_mut_ptr());
         out.assume_init()
@@ -149,8 +149,7 @@ unsafe extern "C" fn closed<T: Observer>(owner: *mut c_void, inode: u64) {
 
 /// The probe of sends.
 fn probes<T: Observer>() -> [Probe<'static, T>; 1] {
-    // SAFETY: It has the arguments of this tracepoint, of which only the address of the socket is
-    // used.
+    // SAFETY: The probe has the arguments of this tracepoint, and does not dereference the socket.
     [unsafe { probe!(sock_send_length: sent::<T>) }]
 }
 

@@ -23,9 +23,9 @@
 //! found by their types (workqueue.c); if they are not found, work items have no queue names. The
 //! types of per-CPU variables of x86 are asserted at compile time (helpers.c).
 //!
-//! A self-test that cannot see its case, such as a task asleep at that moment, counts as passed: it
-//! has no evidence against the assumption. None starts a timer, changes a task, or takes more than
-//! 20 ms and a grace period.
+//! A self-test that does not meet its case at that moment, such as a sleeping task, counts as
+//! passed: it has no evidence against the assumption. None starts a timer, changes a task, or takes
+//! more than 20 ms and a grace period.
 
 use crate::{
     engine::platform::Platform,
@@ -61,8 +61,8 @@ pub(crate) static QUEUED: Assumption = Assumption {
 /// At `sched_waking`, the waker of another task holds the `pi_lock` of the wakee.
 pub(crate) static WAKING_LOCK: Assumption = Assumption {
     bit: 2,
-    text: c"a waking holds pi_lock of the wakee",
-    // SAFETY: The module is loading: it may sleep, and runs once.
+    text: c"the waker of a task holds its pi_lock",
+    // SAFETY: Called once, while the module is loading, where sleeping is allowed.
     holds: || unsafe { helpers::lt_assume_waking_lock() },
 };
 
@@ -94,7 +94,7 @@ pub(crate) fn check() {
     for assumption in ALL {
         if !(assumption.holds)() {
             let text = assumption.text.to_str().unwrap_or("?");
-            pr_warn!("this kernel is not as assumed: {text}; the trackers that need this are unavailable\n");
+            pr_warn!("this kernel violates an assumption: {text}; the trackers that need this are unavailable\n");
             // Relaxed: read only by users of the module's files, which are created later.
             FAILED.add(assumption.bit, Relaxed);
         }
@@ -114,7 +114,8 @@ pub(crate) fn is_one(missing: &CStr) -> bool {
     ALL.iter().any(|one| one.text == missing)
 }
 
-/// Returns the number at the end of the text of [`QUEUED`], which the self-test compares with.
+/// Returns the number at the end of the text of [`QUEUED`], with which the self-test compares
+/// `on_rq`.
 fn on_rq_of_queued() -> i64 {
     let bytes = QUEUED.text.to_bytes();
     let last = bytes.last().map_or(core::ptr::null(), core::ptr::from_ref);

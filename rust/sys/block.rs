@@ -151,8 +151,8 @@ pub(crate) fn lookup(path: &CStr) -> Result<u32> {
     Ok(dev)
 }
 
-/// Checks a device number, as in [`Operation::dev`]. Fails as [`lookup`], or with `ENXIO` if there
-/// is no such device. May sleep.
+/// Checks a device number, as in [`Operation::dev`]. Fails as [`lookup`] does, or with `ENXIO` if
+/// there is no such device. May sleep.
 pub(crate) fn check(dev: u32) -> Result {
     // SAFETY: Any number is valid.
     to_result(unsafe { helpers::lt_block_look(dev) })
@@ -212,7 +212,8 @@ unsafe extern "C" fn completed<T: Observer>(
 
 /// The probes, the last step of a request's life first: no event starts whose end would be missed.
 fn probes<T: Observer>() -> [Probe<'static, T>; 7] {
-    // SAFETY: They have the arguments of these tracepoints, whose first is a valid request.
+    // SAFETY: The probes have the arguments of these tracepoints, of which the first is a valid
+    // request.
     unsafe {
         [
             probe!(block_io_done: done::<T>),

@@ -95,7 +95,7 @@ pub(crate) trait Observer: sched::Observer + irq::Observer + deferred::Observer 
     /// interrupted.
     fn nmi_left(&self, guard: &PreemptGuard, time: u64);
 
-    /// Called when a task that does not run, and is not switched in meanwhile, moves to another
+    /// Called when a task that is not running, and is not switched in meanwhile, moves to another
     /// CPU.
     fn moves(&self, guard: &PreemptGuard, task: TaskRef<'_>, to: u32);
 
@@ -105,7 +105,8 @@ pub(crate) trait Observer: sched::Observer + irq::Observer + deferred::Observer 
 
 /// Whether a task that is being switched in will return from a system call.
 pub(crate) fn is_in_syscall(task: &TaskRef<'_>) -> bool {
-    // SAFETY: Valid by the type invariant; it does not run, so its registers are on its stack.
+    // SAFETY: The task is valid by the type invariant; it is not running, so its registers are on
+    // its stack.
     unsafe { helpers::lt_task_in_syscall(task.as_ptr()) }
 }
 
@@ -233,7 +234,7 @@ unsafe extern "C" fn nmi_left<T: Observer>(data: *mut c_void, _: *mut c_void, ti
 
 /// # Safety
 ///
-/// `data` is a valid `T`, `task` a valid task that does not run.
+/// `data` is a valid `T`, `task` a valid task that is not running.
 unsafe extern "C" fn moves<T: Observer>(
     data: *mut c_void,
     task: *mut bindings::task_struct,
@@ -246,7 +247,7 @@ unsafe extern "C" fn moves<T: Observer>(
 
 /// The probes that only a `TIMED` observer needs.
 fn of_times<T: Observer>() -> [Probe<'static, T>; 2] {
-    // SAFETY: They have the arguments of these tracepoints, and the task is valid.
+    // SAFETY: The probes have the arguments of these tracepoints, and the task is valid.
     unsafe {
         [
             probe!(nmi_handler: nmi_left::<T>),
@@ -255,9 +256,9 @@ fn of_times<T: Observer>() -> [Probe<'static, T>; 2] {
     }
 }
 
-/// The probes that exist on every machine, probes of an end first.
+/// The probes that exist on every machine, the probes of ends first.
 fn common<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
-    // SAFETY: They have the arguments of these tracepoints.
+    // SAFETY: The probes have the arguments of these tracepoints.
     let own = unsafe {
         [
             probe!(hrtimer_expire_exit: timer_left::<T>),
@@ -266,7 +267,7 @@ fn common<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'stati
             probe!(softirq_raise: raised::<T>),
         ]
     };
-    // SAFETY: As above; the timer is valid, and about to be called.
+    // SAFETY: As above; the timer is valid, and its function is about to be called.
     let timer = unsafe { probe!(hrtimer_expire_entry: timer_entered::<T>) };
     let tasks = sched::probes::<T, TIMED>();
     let all = Iterator::chain(Iterator::chain(tasks, own), irq::probes::<T, TIMED>());
@@ -276,7 +277,7 @@ fn common<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'stati
 /// The probes of local interrupts.
 #[cfg(CONFIG_X86_LOCAL_APIC)]
 fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
-    // SAFETY: They have the arguments of these tracepoints.
+    // SAFETY: The probes have the arguments of these tracepoints.
     let probes = unsafe {
         [
             [
@@ -341,13 +342,13 @@ fn attach_with<T: Observer, const TIMED: bool>(observer: Arc<T>) -> Result<Attac
     Attachment::new(observer.clone(), probes)
 }
 
-/// Returns all probes, probes of an end first. Fails with `ENOMEM`.
+/// Returns all probes, the probes of ends first. Fails with `ENOMEM`.
 ///
 /// Out of line: the iterators take more of the stack than is available while probes run on top of
 /// it.
 #[inline(never)]
 fn all<T: Observer, const TIMED: bool>(observer: &T) -> Result<KVec<Probe<'_, T>>> {
-    // SAFETY: It has the arguments of this tracepoint.
+    // SAFETY: The probe has the arguments of this tracepoint.
     let returns = unsafe { probe!(sys_exit: returned::<T>) };
     let returns = observer.wants_returns().then_some(returns);
     let is_there = |probe: &Probe<'_, T>| Tracepoint::find(probe.tracepoint()).is_some();

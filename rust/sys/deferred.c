@@ -18,8 +18,8 @@
 /*
  * Number of ticks of CLOCK_MONOTONIC that had begun when jiffies was 0. The
  * kernel starts a jiffy with each of these ticks, but may count it later. So
- * the smallest difference seen so far is used, and is never too small: the
- * clock is read after jiffies. The value remains valid.
+ * the smallest difference (ticks begun minus jiffies) seen so far is used, and
+ * is never too small: the clock is read after jiffies. The value remains valid.
  */
 static s64 lt_first_tick = S64_MAX;
 

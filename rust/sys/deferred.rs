@@ -172,8 +172,8 @@ unsafe extern "C" fn timer_left<T: Observer>(data: *mut c_void, _: *mut bindings
 
 #[cfg(CONFIG_SMP)]
 fn calls<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
-    // SAFETY: They have the arguments of these tracepoints; the structure is valid when it is about
-    // to be queued, and only its address is used afterwards.
+    // SAFETY: The probes have the arguments of these tracepoints; the structure is valid when it is
+    // about to be queued, and only its address is used afterwards.
     let probes = unsafe {
         [
             probe!(csd_function_exit: call_left::<T>),
@@ -198,8 +198,8 @@ pub(super) fn probes<T: Observer>(observer: &T) -> impl Iterator<Item = Probe<'s
         calls: follows_calls,
         wheel,
     } = observer.followed();
-    // SAFETY: They have the arguments of these tracepoints; the timer is valid, and about to be
-    // called.
+    // SAFETY: The probes have the arguments of these tracepoints; the timer is valid, and its
+    // function is about to be called.
     let timers = unsafe {
         [
             probe!(timer_expire_exit: timer_left::<T>),

@@ -517,7 +517,10 @@ int lt_function_check(const char *name)
 	return -ENOTSUPP;
 }
 
-/* There is no probe: of these, only lt_fprobe_unload() is ever called. */
+/*
+ * No probe exists: of the functions below, only lt_fprobe_unload() is ever
+ * called.
+ */
 
 void lt_fprobe_free(struct lt_fprobe *probe)
 {

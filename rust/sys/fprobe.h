@@ -15,7 +15,7 @@ struct module;
 struct lt_fprobe {
 	struct fprobe fp;
 	void *owner;
-	/* For the handlers of a probe that is measured, or NULL. */
+	/* What the handlers of a measured probe need, or NULL. */
 	void *measured;
 	/* Address of the first of the functions, as passed to handlers. */
 	unsigned long function;
@@ -27,9 +27,9 @@ struct lt_fprobe {
 bool lt_fprobe_possible(void);
 
 /*
- * Registers; either function may be NULL. An ERR_PTR if it fails: -ENOENT if
- * there is no function of this name that can be followed, -EBUSY if the module
- * of one is being loaded or unloaded, or another error. May sleep.
+ * Registers a probe; either handler may be NULL. Returns an ERR_PTR on failure:
+ * -ENOENT if there is no function of this name that can be followed, -EBUSY if
+ * the module of one is being loaded or unloaded, or another error. May sleep.
  */
 struct lt_fprobe *lt_fprobe_new(const char *name, fprobe_entry_cb entry,
 				fprobe_exit_cb exit, size_t data_size,
@@ -47,9 +47,10 @@ bool lt_fprobe_follows(const struct lt_fprobe *probe, unsigned long function);
 void lt_fprobe_unload(void);
 
 /*
- * Calls of functions between these two, on this CPU and in this context, are
- * not followed. lt_fprobe_enter() returns false if the context is already
- * between them, or if readers are being woken. With preemption off.
+ * Calls made between calls of these two functions, on this CPU and in this
+ * context, are not followed by struct lt_fprobe. lt_fprobe_enter() returns
+ * false if the context is already between the two, or if readers are being
+ * woken. With preemption off.
  */
 bool lt_fprobe_enter(void);
 void lt_fprobe_leave(void);
@@ -68,17 +69,17 @@ struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
 void lt_calls_free(struct lt_calls *calls);
 
 /*
- * The addresses of the functions of this name that can be followed, those of
- * modules included; returns how many, at most `max`. -ENOENT if there is none,
- * -EBUSY if the module of one is being loaded or unloaded, -ENOMEM,
- * -EOPNOTSUPP. May sleep.
+ * Stores the addresses of the functions of this name that can be followed,
+ * those in modules included; returns their number, at most `max`. Fails with
+ * -ENOENT if there is none, -EBUSY if the module of one is being loaded or
+ * unloaded, -ENOMEM, or -EOPNOTSUPP. May sleep.
  */
 int lt_functions_find(const char *name, u64 *out, u32 max);
 
 /*
- * Whether there is a function of this name that can be followed: -ENOENT if
- * there is none, -EBUSY if its module is being loaded or unloaded, -EPERM for a
- * function of ours that may run in a probe, -ENOTSUPP on a kernel without
+ * Returns 0 if there is a function of this name that can be followed; -ENOENT
+ * if there is none, -EBUSY if its module is being loaded or unloaded, -EPERM
+ * for a function of ours that may run in a probe, -ENOTSUPP on a kernel without
  * CONFIG_FPROBE, or another error if it cannot be traced. May sleep.
  */
 int lt_function_check(const char *name);

@@ -133,7 +133,7 @@ fn apart<R>(guard: &PreemptGuard, outside: impl FnOnce(&PreemptGuard) -> R) -> O
 /// # Safety
 ///
 /// To be called by fprobe for a probe that [`Functions::new`] made with an owner that is an `F`,
-/// and room for a word.
+/// and with room for a word if it has a return handler.
 unsafe extern "C" fn entered<S, F: Observer<S>>(
     probe: *mut helpers::fprobe,
     function: c_ulong,
@@ -145,14 +145,15 @@ unsafe extern "C" fn entered<S, F: Observer<S>>(
     let observer = unsafe { &*(*probe.cast::<helpers::lt_fprobe>()).owner.cast::<F>() };
     // SAFETY: fprobe turns preemption off.
     let guard = unsafe { PreemptGuard::already() };
-    // SAFETY: They are from fprobe.
+    // SAFETY: fprobe has passed these registers.
     let call = unsafe { Call::new(function, caller, regs) };
     let frame = Frame(data.addr() as u64);
     let kept = apart(guard, |guard| observer.entered(guard, &call, frame));
     match kept {
         Some(Some(word)) => {
             if let Some(data) = NonNull::new(data.cast::<u64>()) {
-                // SAFETY: There is room for a word, aligned as the longs of the shadow stack.
+                // SAFETY: `data` is not NULL, so there is room for a word, aligned as the longs of
+                // the shadow stack.
                 unsafe { data.write(word) };
             }
             0
@@ -259,7 +260,7 @@ unsafe extern "C" fn measured_entry<S, F: Observer<S>>(
     regs: *mut helpers::ftrace_regs,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: The probe is the first field of ours, and what measures lives as long as the probe.
+    // SAFETY: The probe is the first field of ours, and the `Measured` lives as long as the probe.
     let this = unsafe {
         &*(*probe.cast::<helpers::lt_fprobe>())
             .measured
@@ -280,7 +281,7 @@ unsafe extern "C" fn measured_exit<S, F: Observer<S>>(
     regs: *mut helpers::ftrace_regs,
     data: *mut c_void,
 ) {
-    // SAFETY: The probe is the first field of ours, and what measures lives as long as the probe.
+    // SAFETY: The probe is the first field of ours, and the `Measured` lives as long as the probe.
     let this = unsafe {
         &*(*probe.cast::<helpers::lt_fprobe>())
             .measured
@@ -321,8 +322,8 @@ impl<S, F: Observer<S>> Functions<S, F> {
             None => (entered::<S, F>, returned::<S, F>, core::ptr::null()),
         };
         let exit = (what == What::Both).then_some(exit);
-        // SAFETY: The functions get the owner and what measures, which are held until after
-        // `lt_fprobe_free`, and room for a word if there is a return.
+        // SAFETY: The handlers get the owner and the `Measured`, if any, both of which are held
+        // until after `lt_fprobe_free`, and room for a word if there is a return handler.
         let raw = unsafe {
             from_err_ptr(helpers::lt_fprobe_new(
                 name.as_ptr().cast(),
@@ -361,7 +362,8 @@ impl<S, F: Observer<S>> Drop for Functions<S, F> {
 
 /// Cleans up on unload, when neither a [`Functions`] nor a [`calls::Calls`] exists. May sleep.
 pub(crate) fn unload() {
-    // SAFETY: May sleep. If a probe were left after all, its memory would stay allocated.
+    // SAFETY: The caller may sleep. If a probe were left after all, its memory would stay
+    // allocated.
     unsafe { helpers::lt_fprobe_unload() };
 }
 

@@ -35,6 +35,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/deadline.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/security.h>
 #include <linux/slab.h>
@@ -171,7 +172,10 @@ bool lt_memory_available(size_t bytes)
 notrace void lt_current(struct lt_task *out)
 {
 	BUILD_BUG_ON(sizeof(out->comm) != TASK_COMM_LEN);
-	/* Owner in rust/alert/record.rs keeps this many bits of an id. */
+	/*
+	 * Owner in rust/alert/record.rs keeps this many bits of an id, and
+	 * descendants.rs has a bit for each id.
+	 */
 	BUILD_BUG_ON(PID_MAX_LIMIT > 1 << 22);
 	out->pid = current->tgid;
 	out->tid = current->pid;
@@ -311,6 +315,45 @@ void lt_task_put(struct task_struct *task)
 u64 lt_task_start_time(const struct task_struct *task)
 {
 	return READ_ONCE(task->start_time);
+}
+
+/*
+ * As lock_task_sighand(), which is not exported. __exit_signal() takes the lock
+ * to detach a task from its ids, which are freed after that.
+ */
+bool lt_task_keep(struct task_struct *task, unsigned long *flags)
+{
+	struct sighand_struct *sighand;
+
+	rcu_read_lock();
+	for (;;) {
+		sighand = rcu_dereference(task->sighand);
+		if (!sighand)
+			break;
+		/* It may have been freed and reused, but remains a lock. */
+		spin_lock_irqsave(&sighand->siglock, *flags);
+		if (sighand == rcu_access_pointer(task->sighand))
+			return true;
+		spin_unlock_irqrestore(&sighand->siglock, *flags);
+	}
+	rcu_read_unlock();
+	return false;
+}
+
+void lt_task_unkeep(struct task_struct *task, unsigned long flags)
+{
+	unlock_task_sighand(task, &flags);
+	rcu_read_unlock();
+}
+
+struct task_struct *lt_task_parent(struct task_struct *task)
+{
+	return rcu_dereference(task->real_parent);
+}
+
+bool lt_task_is_released(const struct task_struct *task)
+{
+	return !READ_ONCE(task->thread_pid);
 }
 
 notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
@@ -460,12 +503,12 @@ void lt_waker_sync(struct lt_waker *waker)
 	 * The work and the timer may start each other: the work arms the timer,
 	 * and the timer queues the work if the interval has become longer
 	 * meanwhile. So the timer is shut down first: after that it cannot be
-	 * armed, and its function does not run. Then nothing queues the work:
+	 * armed, and its function is not running. Then nothing queues the work:
 	 * no caller in a probe is left, and the last run of the timer is over.
-	 * The other order frees the work under irq_work/N on PREEMPT_RT, where
-	 * the timer's function and the work each run in a thread: the function
-	 * queues the work after irq_work_sync() has seen it idle, and a
-	 * real-time task may keep that thread off its CPU indefinitely.
+	 * The other order could free the work under irq_work/N on PREEMPT_RT,
+	 * where the timer's function and the work each run in a thread: the
+	 * function queues the work after irq_work_sync() has seen it idle, and
+	 * a real-time task may keep that thread off its CPU indefinitely.
 	 */
 	timer_shutdown_sync(&waker->timer);
 	irq_work_sync(&waker->work);

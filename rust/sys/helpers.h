@@ -116,6 +116,19 @@ bool lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock, u64 due,
 struct task_struct *lt_task_find(u32 tid);
 void lt_task_put(struct task_struct *task);
 u64 lt_task_start_time(const struct task_struct *task);
+
+/*
+ * Keeps a task from being released, so that its ids remain its own: takes the
+ * lock of its signal handlers, with interrupts off unless on PREEMPT_RT, inside
+ * a section of RCU. False, with nothing taken, if it has been released.
+ */
+bool lt_task_keep(struct task_struct *task, unsigned long *flags);
+void lt_task_unkeep(struct task_struct *task, unsigned long flags);
+/* The parent of a task that is kept; valid until lt_task_unkeep(). */
+struct task_struct *lt_task_parent(struct task_struct *task);
+/* Whether a task has been released, and no longer has ids. */
+bool lt_task_is_released(const struct task_struct *task);
+
 /* Saves at most size addresses; none for a running task, or for the caller. */
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 /* The caller's own stack, without the functions of this module. */
@@ -136,15 +149,15 @@ enum lt_user_end {
 	LT_USER_UNREADABLE,
 	/* At the limit. */
 	LT_USER_DEPTH,
-	/* At the first entry: the frames of such programs are not known. */
+	/* At the first entry: the frame layout of the program is not known. */
 	LT_USER_UNSUPPORTED,
 };
 
 #define LT_USER_STACK_MAX 16
 
 /*
- * At most size addresses of the current task in user space: the next
- * instruction, then return addresses. Any context, with preemption off.
+ * Saves at most size addresses of the current task's stack in user space: the
+ * next instruction, then return addresses. Any context, with preemption off.
  */
 enum lt_user_end lt_user_stack(u64 *entries, u32 size, u32 *len);
 /* The name of an address as in /proc/PID/stack; returns its length, or 0. */
@@ -168,16 +181,21 @@ void lt_waker_sync(struct lt_waker *waker);
 int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg), void *arg);
 void lt_waker_poll(struct lt_waker *waker, struct file *file,
 		   struct poll_table_struct *table);
-/* Number of callbacks of wakers that run, on all CPUs. */
+/* Number of waker callbacks that are running, on all CPUs. */
 extern atomic_t lt_callbacks;
-/* Whether such a callback runs in the current task. With preemption off. */
+/*
+ * Whether a waker callback is running in the current task. With preemption off.
+ */
 bool lt_is_waking(void);
 
 /* Work in a kernel thread, repeated when a schedule (periodic.rs) decides. */
 struct lt_periodic;
 typedef void (*lt_periodic_fn)(struct lt_periodic *periodic, void *owner);
 
-/* Call before the first is made, and after the last is freed. May sleep. */
+/*
+ * To be called before the first struct lt_periodic is made, and after the last
+ * is freed. May sleep.
+ */
 int lt_periodic_init(void);
 void lt_periodic_exit(void);
 
@@ -197,7 +215,9 @@ void lt_periodic_unlock(struct lt_periodic *periodic, unsigned long flags);
 /* To be called under the lock. The watch, on this CPU, calls look(). */
 void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at);
 void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at);
-/* Queues the takeover on a CPU that is online, and cancels it elsewhere. */
+/*
+ * Cancels the takeover if it is queued, and queues it on a CPU that is online.
+ */
 void lt_periodic_ask(struct lt_periodic *periodic, unsigned int cpu);
 bool lt_periodic_is_asked(struct lt_periodic *periodic);
 void lt_periodic_cancel(struct lt_periodic *periodic);
@@ -222,8 +242,8 @@ void lt_module_put(void);
 const char *lt_module_name(struct module *module);
 
 /*
- * Number of nested callbacks of other modules on this CPU, in this context.
- * With preemption off.
+ * The counter of nested callbacks of other modules on this CPU, in this
+ * context. With preemption off.
  */
 u8 *lt_callback_depth(void);
 
@@ -239,10 +259,14 @@ void *lt_pde_data(const struct inode *inode);
 
 /*
  * Whether the current task may open a file of ours: writing requires
- * CAP_SYS_ADMIN, reading CAP_PERFMON or the group of the entry.
+ * CAP_SYS_ADMIN, reading CAP_PERFMON or the group of the entry. No task may
+ * with lockdown=confidentiality.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file);
-/* Whether the current task may mark work in a file: as for reading. */
+/*
+ * Whether the current task may mark work in a file: requires CAP_PERFMON or the
+ * group of the entry.
+ */
 bool lt_may_mark(const struct inode *inode);
 
 /*
@@ -271,7 +295,10 @@ struct tracepoint *lt_tracepoint_find(const char *name);
 struct tracepoint *lt_tracepoint_get(const char *name, struct module **module);
 /* Releases the reference of lt_tracepoint_get(). */
 void lt_tracepoint_put(struct module *module);
-/* Whether it has the arguments that our probes take; true if none takes it. */
+/*
+ * Whether a tracepoint has the arguments that our probes take; true if no probe
+ * of ours is for it.
+ */
 bool lt_tracepoint_fits(const char *name);
 void lt_tracepoint_sync(void);
 
@@ -324,7 +351,7 @@ bool lt_csd_is_call(const call_single_data_t *csd);
 /* Whether a task that is not running is in a system call. */
 bool lt_task_in_syscall(struct task_struct *task);
 
-/* Tasks that do not run: waiting.c */
+/* Tasks that are not running: waiting.c */
 
 /* The last system call of a task. */
 struct lt_syscall {

@@ -177,7 +177,7 @@ unsafe extern "C" fn handler_left<T: Observer, const TIMED: bool>(
 /// Returns the probes of handlers, the end first: no event starts whose end would be missed.
 /// `TIMED` is passed on to the observer, which may then do more.
 pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>() -> [Probe<'static, T>; 2] {
-    // SAFETY: They have the arguments of these tracepoints, whose action is valid.
+    // SAFETY: The probes have the arguments of these tracepoints, whose action is valid.
     unsafe {
         [
             probe!(irq_handler_exit: handler_left::<T, TIMED>),

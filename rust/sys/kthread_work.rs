@@ -52,7 +52,7 @@ pub(crate) trait Observer: Target {
 
 /// # Safety
 ///
-/// `data` is a valid `T`, `work` a valid work.
+/// `data` is a valid `T`, `work` a valid work item.
 unsafe extern "C" fn queued<T: Observer>(
     data: *mut c_void,
     _worker: *mut bindings::kthread_worker,
@@ -68,7 +68,7 @@ unsafe extern "C" fn queued<T: Observer>(
 
 /// # Safety
 ///
-/// `data` is a valid `T`, `work` a valid work.
+/// `data` is a valid `T`, `work` a valid work item.
 unsafe extern "C" fn started<T: Observer>(data: *mut c_void, work: *mut bindings::kthread_work) {
     // SAFETY: The function's contract.
     let (observer, function) =
@@ -91,8 +91,8 @@ unsafe extern "C" fn ended<T: Observer>(
 
 /// The probes, the last step first: no event starts whose end would be missed.
 pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
-    // SAFETY: They have the arguments of these tracepoints. The work is valid except at the end,
-    // where it is not used.
+    // SAFETY: The probes have the arguments of these tracepoints. The work item is valid except at
+    // the end, where it is not used.
     unsafe {
         [
             probe!(sched_kthread_work_execute_end: ended::<T>),

@@ -32,7 +32,7 @@ pub(crate) type Values = [Option<u64>; COUNTERS];
 pub(crate) trait Meter: Send + Sync {
     /// Takes the values of a run, and whether the run has changed the probe's state. The values are
     /// `None` if an NMI or a machine check interrupted the run. Called with interrupts off; an NMI
-    /// may call it on top of itself.
+    /// may interrupt a call and make another one.
     fn take(&self, guard: &PreemptGuard, has_changed: bool, values: Option<&Values>);
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn around<R>(
         let guard = unsafe { PreemptGuard::already() };
         let before = changes(guard);
         let mut sample = bindings::lt_sample::default();
-        // SAFETY: It can be written, and interrupts are off.
+        // SAFETY: The sample can be written, and interrupts are off.
         unsafe { bindings::lt_measure_begin(&mut sample) };
         let result = run();
         // SAFETY: As above.

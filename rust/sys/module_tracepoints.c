@@ -35,7 +35,7 @@ struct lt_module_search {
 	struct task_struct *caller;
 	/* An ERR_PTR unless exactly one was found, in a live module. */
 	struct tracepoint *found;
-	/* The module of the first one, with a reference, or NULL. */
+	/* The module of the first one found, with a reference, or NULL. */
 	struct module *module;
 };
 
@@ -71,7 +71,7 @@ static int lt_search_module(struct notifier_block *block, unsigned long event,
 	if (search->found != ERR_PTR(-ENOENT)) {
 		search->found = ERR_PTR(-EEXIST);
 	} else if (module == THIS_MODULE) {
-		/* Emitted by probes: a probe there would call itself. */
+		/* Our probes emit it: a probe of it would call itself. */
 		search->found = ERR_PTR(-EPERM);
 	} else if (READ_ONCE(module->state) != MODULE_STATE_LIVE ||
 		   !try_module_get(module)) {

@@ -91,7 +91,7 @@ impl Packet {
 /// How a packet ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// Its data was copied to user space, for the first time.
+    /// Data of the packet was copied to user space.
     Copied,
     /// The packet was consumed: normal end of its processing.
     Consumed,
@@ -182,8 +182,8 @@ unsafe extern "C" fn merged<T: Observer>(owner: *mut c_void, skb: u64) {
 
 /// The probes, the start last: no event starts whose end would be missed.
 fn probes<T: Observer>() -> [Probe<'static, T>; 4] {
-    // SAFETY: They have the arguments of these tracepoints, of which only the packet that is
-    // received is accessed, and that one is valid.
+    // SAFETY: The probes have the arguments of these tracepoints. Of these, only the packet that is
+    // received is accessed, and that packet is valid.
     unsafe {
         [
             probe!(kfree_skb: dropped::<T>),
@@ -216,7 +216,8 @@ impl<T: Observer> Attachment<T> {
     /// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, or
     /// `ENOENT` if it lacks a function, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
-        // SAFETY: They may be called with a valid `T`; of their packets only the address is used.
+        // SAFETY: The callbacks may be called with a valid `T`; of a packet they use only the
+        // address.
         let (frees, merges) = unsafe {
             (
                 Calls::new(FREES, What::Argument, freed::<T>, observer.clone())?,

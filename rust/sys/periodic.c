@@ -191,8 +191,8 @@ void lt_periodic_kick(struct lt_periodic *periodic)
 /*
  * The schedule is stopped. Timers are started, and the takeover is queued, only
  * under the lock and while the schedule is not stopped: from now on never. The
- * irq_work and the first timer may still queue the work itself, so they are
- * stopped first.
+ * irq_work and the timer of the work may still queue the work itself, so they
+ * are stopped first.
  */
 void lt_periodic_free(struct lt_periodic *periodic)
 {

@@ -241,7 +241,8 @@ unsafe fn run<T: Periodic>(raw: *mut bindings::lt_periodic, shared: &Shared<T>) 
     unsafe { locked(raw, shared, |schedule, cpu| schedule.end(cpu, run, pause)) };
 }
 
-/// Does the work, queued by its timer or by [`PeriodicWork::kick`].
+/// Does the work, queued by its timer, by [`PeriodicWork::kick`], or for [`MemoryWork`] by an
+/// irq_work.
 ///
 /// # Safety
 ///
@@ -282,7 +283,7 @@ unsafe extern "C" fn take_over<T: Periodic>(raw: *mut bindings::lt_periodic, own
 unsafe extern "C" fn look<T: Periodic>(raw: *mut bindings::lt_periodic, owner: *mut c_void) {
     // SAFETY: The function's contract.
     let shared = unsafe { &*owner.cast::<Shared<T>>() };
-    // SAFETY: The function's contract; the lock is held with interrupts off, so not by what this
-    // interrupt interrupts.
+    // SAFETY: The function's contract; the lock is only held with interrupts off, so the code that
+    // this interrupt has interrupted does not hold it.
     unsafe { locked(raw, shared, |schedule, cpu| schedule.look(cpu)) };
 }

@@ -258,7 +258,7 @@ unsafe impl Platform for Kernel {
         n: u64,
     ) {
         const { assert!(AT < N) };
-        // SAFETY: As in `add_local`; there is such a word.
+        // SAFETY: As in `add_local`; the word is within the array.
         unsafe {
             core::arch::asm!(
                 "add qword ptr [{words} + 8 * {at}], {n}",
@@ -274,7 +274,7 @@ unsafe impl Platform for Kernel {
     #[inline(always)]
     fn count_word<const AT: usize, const N: usize>(_: &PreemptGuard, words: &[Atomic<u64>; N]) {
         const { assert!(AT < N) };
-        // SAFETY: As in `add_local`; there is such a word.
+        // SAFETY: As in `add_local`; the word is within the array.
         unsafe {
             core::arch::asm!(
                 "inc qword ptr [{words} + 8 * {at}]",
@@ -296,7 +296,7 @@ unsafe impl Platform for Kernel {
         if nth >= N - FIRST {
             return;
         }
-        // SAFETY: As in `add_local`; there is such a word.
+        // SAFETY: As in `add_local`; the word is within the array.
         unsafe {
             core::arch::asm!(
                 "inc qword ptr [{words} + 8 * {nth} + 8 * {first}]",

@@ -42,7 +42,7 @@ pub(crate) trait Text: Send + Sync + 'static {
         Err(EPERM)
     }
 
-    /// Returns the error for a write of more than [`WRITE_MAX`] bytes, which is ignored.
+    /// Returns the error for a write of more than [`WRITE_MAX`] bytes, whose text is ignored.
     fn too_long(&self) -> Error {
         EINVAL
     }
@@ -116,8 +116,8 @@ pub(crate) trait Stream: Send + Sync + 'static {
     /// Returns the position of a new open file.
     fn open(&self) -> Self::Reader;
 
-    /// Called once for each open file: when it returns [`Step::End`], or when it is closed before
-    /// that.
+    /// Called once for each open file: when [`Stream::next`] has returned [`Step::End`] for it, or
+    /// when the file is closed before that.
     fn left(&self);
 
     /// Appends to `out` the next content for this reader; `is_trusted`: the reader may see
@@ -455,7 +455,7 @@ struct OpenListing {
 
 impl OpenListing {
     /// Returns the position of line number `at` in the current batch; generates the next batch if
-    /// the line is there. `None` at the end.
+    /// the line is the first one in it. `None` at the end.
     fn find(&mut self, at: i64) -> Result<Option<usize>> {
         // Rewinds, unless seq_file only repeats the first line, into a larger buffer.
         if at == 0 && (self.at != 0 || self.len == 0) {
@@ -509,7 +509,7 @@ impl<T: Listing> ListingOps<T> {
             };
             let open = KBox::new(open, GFP_KERNEL)?;
             // SAFETY: The file is being opened, with no other user; `seq_open` makes its private
-            // data a `seq_file`, whose own is ours.
+            // data a `seq_file`, whose private data is ours to set.
             unsafe {
                 to_result(bindings::seq_open(file, &Self::LINES))?;
                 let seq = (*file).private_data.cast::<bindings::seq_file>();

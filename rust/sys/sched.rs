@@ -229,7 +229,7 @@ unsafe extern "C" fn switched<T: Observer, const TIMED: bool>(
 /// would be missed. `TIMED` is passed on to the observer, which may then do more.
 pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>(
 ) -> impl Iterator<Item = Probe<'static, T>> {
-    // SAFETY: They have the arguments of these tracepoints, which are valid tasks.
+    // SAFETY: The probes have the arguments of these tracepoints, whose tasks are valid.
     let (switched, waking, new) = unsafe {
         (
             probe!(sched_switch: switched::<T, TIMED>),
@@ -253,10 +253,10 @@ pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes::<T, false>())
 }
 
-/// Notified of tasks that exit. Any context.
+/// Receives notifications of tasks that exit. Any context.
 pub(crate) trait ExitObserver: Target {
-    /// Called twice for a task that exits: at `sched_process_exit`, while it still runs, and at
-    /// `sched_process_free`, after it has run for the last time.
+    /// Called twice for a task that exits: at `sched_process_exit`, while it is still running, and
+    /// at `sched_process_free`, after it has run for the last time.
     fn exits(&self, guard: &PreemptGuard, task: TaskRef<'_>);
 }
 
@@ -285,7 +285,7 @@ unsafe extern "C" fn freed<T: ExitObserver>(data: *mut c_void, task: *mut bindin
 
 /// The probes of a task's end.
 fn exit_probes<T: ExitObserver>() -> [Probe<'static, T>; 2] {
-    // SAFETY: The task of these tracepoints is valid.
+    // SAFETY: The probes have the arguments of these tracepoints, whose task is valid.
     unsafe {
         [
             probe!(sched_process_exit: exits::<T>),

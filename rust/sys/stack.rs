@@ -40,7 +40,8 @@ impl Stack {
     /// Saves at most `depth` entries of the stack of the task that has the id `tid` in the initial
     /// namespace, if `is_meant` accepts its start time, in nanoseconds of `CLOCK_MONOTONIC`.
     ///
-    /// Empty if there is no such task, if it is on a CPU at this moment, or is the caller itself.
+    /// Empty if there is no such task, or if the task is on a CPU at this moment, or is the caller
+    /// itself.
     pub(crate) fn of(tid: u32, depth: usize, is_meant: impl FnOnce(u64) -> bool) -> Self {
         let mut stack = Self::EMPTY;
         let Some(task) = Task::find(tid).filter(|task| is_meant(task.start_time())) else {

@@ -191,13 +191,13 @@ unsafe extern "C" fn switched<T: Observer>(
     observer.switched_in(guard, next);
 }
 
-/// Attached only for observers that request it.
+/// The tracepoint that is attached only for observers that request it.
 const SWITCH: &CStr = c"sched_switch";
 
 /// The probes that an observer may need, the ends first: no event starts whose end would be missed.
 fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
-    // SAFETY: They have the arguments of these tracepoints. The registers are those of the current
-    // task; the tasks are valid, and current except at a switch.
+    // SAFETY: The probes have the arguments of these tracepoints. The registers are those of the
+    // current task; the tasks are valid, and current except at a switch.
     let probes = unsafe {
         [
             (true, probe!(sys_exit: left::<T>)),

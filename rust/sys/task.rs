@@ -462,7 +462,7 @@ impl<'a> TaskRef<'a> {
     #[inline(always)]
     pub(crate) fn is_awake(&self) -> bool {
         // Acquire: try_to_wake_up() has read the state before the tracepoint; our load of on_rq
-        // must not be ordered before that. Otherwise an old 0 could be seen here, of a task that
+        // must not be ordered before that. If it were, an old 0 could be seen here, of a task that
         // was woken, ran and is about to sleep again. The kernel has a `smp_rmb` there for the same
         // purpose; on x86 this restricts only the compiler.
         fence(Ordering::Acquire);

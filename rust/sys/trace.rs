@@ -7,7 +7,7 @@
 use crate::sys::bindings;
 use core::ffi::CStr;
 
-/// The own tracepoint of a tracker, if it has one.
+/// A tracker's own tracepoint, if it has one.
 #[derive(Clone, Copy)]
 pub(crate) struct Traced(bindings::lt_traced);
 
@@ -47,7 +47,7 @@ pub(crate) fn alert_enabled(traced: Traced) -> bool {
     unsafe { bindings::lt_trace_alert_enabled(traced.0) }
 }
 
-/// Hits `latency_tracker:alert`, and the tracker's own tracepoint, if any. Any context.
+/// Emits `latency_tracker:alert`, and the tracker's own tracepoint, if any. Any context.
 pub(crate) fn alert(event: &AlertEvent<'_>) {
     // Strings end at a NUL: names are shorter than their words, and the kernel truncates comm.
     // Clearing the last byte guarantees it.

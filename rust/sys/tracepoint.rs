@@ -13,14 +13,14 @@
 //! Each file in this directory that uses tracepoints has a list of its probes, and a function that
 //! attaches them. The types of their arguments are in tracepoints.h: [`probe!`] takes a function of
 //! exactly that type, and tracepoints.c compares it with the kernel's declaration. These probes are
-//! for tracepoints of the kernel proper. Those of modules have only probes that take any arguments
-//! (raw.rs), since no header describes their arguments.
+//! for tracepoints of the kernel proper. Tracepoints of modules have only probes that take any
+//! arguments (raw.rs), since no header describes their arguments.
 //!
 //! # Lifetime
 //!
-//! A tracepoint of the kernel proper is static. That of a module is freed with the module, so an
-//! [`Attachment`] holds a reference to the module, from before its probe can be called until after
-//! the last call has returned:
+//! A tracepoint of the kernel proper is static. A tracepoint of a module is freed with the module,
+//! so an [`Attachment`] holds a reference to the module, from before its probe can be called until
+//! after the last call has returned:
 //!
 //! ```text
 //!   try_module_get -> register -> ... -> unregister -> synchronize -> module_put
@@ -91,7 +91,7 @@ impl Tracepoint {
     }
 
     /// Finds a tracepoint with any arguments by its name: one of the kernel proper, or else of a
-    /// module, which stays loaded as long as the result exists. Sleeps; iterates over all
+    /// module, which stays loaded as long as the result exists. May sleep; iterates over all
     /// tracepoints.
     ///
     /// Fails with `ENOENT` if there is none, `EBUSY` if its module is being loaded or unloaded,
@@ -166,7 +166,7 @@ impl<'a, T> Probe<'a, T> {
     /// tracepoint's `TP_PROTO`, or integers that are passed in as many registers. Given a pointer
     /// to a valid `T`, it may be called in the tracepoint's context, on any CPU.
     ///
-    /// [`probe!`] ensures the arguments.
+    /// [`probe!`] ensures that the arguments match.
     pub(crate) unsafe fn new(tracepoint: &'a CStr, function: *mut c_void) -> Self {
         // INVARIANT: The caller's promise.
         Self {
@@ -301,7 +301,7 @@ macro_rules! handled {
             }
         }
 
-        // SAFETY: Given a pointer to a valid `$type`, which the type of the result asks for, the
+        // SAFETY: Given a pointer to a valid `$type`, which the type of the result requires, the
         // function does nothing with the arguments but convert them to numbers, in any context.
         let probe: $crate::sys::tracepoint::Probe<'static, $type> = unsafe {
             $crate::sys::tracepoint::probe!($tracepoint: $crate::sys::tracepoint::handled!(
@@ -402,12 +402,14 @@ impl<T: Target> Attachment<T> {
                 this.modules.push(module, GFP_KERNEL)?;
             }
             let (function, data) = this.called(&probe)?;
-            // SAFETY: By the invariant of `Probe` the function fits the tracepoint, and may be
-            // called with a valid `T`, which `T: Target` lets it share with all CPUs; `measured`
-            // calls it so. `data` points to one, or to what `measured` takes. By the invariant of
-            // `Tracepoint`, `raw` is static or in the module. All of these are held until after
-            // `synchronize` in `drop`, when no probe is running; `drop` also runs if this function
-            // fails.
+            // SAFETY: By the invariant of `Probe` the probe's function fits the tracepoint, and may
+            // be called with a pointer to a valid `T`, on all CPUs at once, as `T: Target` is
+            // `Sync`. Either `function` is that function, and `data` points to the `T` of
+            // `this.with`; or `function` is `measured`, and `data` points to a `Measured<T>` in
+            // `this.measured`: `measured` then calls the probe's function with the same `T` and the
+            // tracepoint's arguments. By the invariant of `Tracepoint`, `raw` is static or in the
+            // module. The `T`, the `Measured<T>` and the module are held until after `synchronize`
+            // in `drop`, when no probe is running; `drop` also runs if this function fails.
             let attached = unsafe { Attached::new(raw, function, data)? };
             this.attached.push(attached, GFP_KERNEL)?;
         }
@@ -493,8 +495,8 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // SAFETY: Was registered with these three by `new`, and the tracepoint still exists. It can
-        // fail only if it was not registered.
+        // SAFETY: Was registered with these three by `new`, and the tracepoint still exists.
+        // Unregistering fails only if the function was not registered.
         unsafe {
             bindings::tracepoint_probe_unregister(
                 self.tracepoint.as_ptr(),

@@ -10,9 +10,9 @@
 //!                                    +---> | fp of its caller | return address |   ...   0: the end
 //! ```
 //!
-//! A function that sets up no frame is missing from the chain: a system call's wrapper in the C
-//! library often hides its caller. In a program without frame pointers, the register has an
-//! arbitrary value.
+//! The caller of a function that sets up no frame is missing: a system call's wrapper in the C
+//! library often hides the function that called it. In a program without frame pointers, the
+//! register has an arbitrary value.
 //!
 //! # Contexts
 //!
@@ -29,7 +29,7 @@ pub(crate) const USER_DEPTH_MAX: usize = helpers::LT_USER_STACK_MAX as usize;
 /// Where a stack ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// There is no stack: the task has no memory of user space, or another walk is in progress.
+    /// There is no stack: not in a task with user-space memory, or another walk is in progress.
     None,
     /// At the outermost function.
     Outermost,
@@ -39,7 +39,8 @@ pub(crate) enum Ended {
     Unreadable,
     /// At the maximum number of entries.
     Depth,
-    /// At the innermost entry, since the layout of such a program's frames is not known.
+    /// At the innermost entry: the frame layout is not known (32-bit programs on arm64, or another
+    /// architecture).
     Unsupported,
 }
 

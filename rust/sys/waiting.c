@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * State of the tasks that do not run. No policy here: see helpers.h and
+ * State of the tasks that are not running. No policy here: see helpers.h and
  * rust/sys/waiting.rs.
  */
 #include <linux/idr.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Visits all tasks that do not run at this moment, with their states.
+//! Visits all tasks that are not running at this moment, with their states.
 //!
 //! ```text
 //!   attach probes    wait for the switches that missed them    look at each task     look again
@@ -15,11 +15,11 @@
 //! - A switch, from its tracepoint on, runs with interrupts off: it sets `on_cpu` of the next task,
 //!   and clears `on_cpu` of the previous one. After [`tracepoint::synchronize`], each switch that
 //!   did not call the probes is complete, and `on_cpu` shows its result.
-//! - A task that is *asleep* runs only after it was woken, which takes its `pi_lock`. We read it
-//!   under this lock. So the task does not run before we release the lock, and a later probe sees
-//!   all notes made under the lock.
+//! - A task that is *asleep* runs only after it was woken, which takes its `pi_lock`. We read the
+//!   task under this lock. So the task does not run before we release the lock, and a later probe
+//!   sees all notes made under the lock.
 //! - A task that is *runnable* may be switched in at any time, and the probe may have run before
-//!   anything was noted. After another [`tracepoint::synchronize`] such a switch is complete. The
+//!   anything was noted. After another [`tracepoint::synchronize`] that switch is complete. The
 //!   task is on a CPU then, or has been switched out, which is counted ([`TaskRef::switches`]): see
 //!   [`Watched::has_run`].
 //!
@@ -43,17 +43,24 @@ use core::{mem::MaybeUninit, ptr::NonNull};
 use kernel::bindings;
 
 /// A reference to a task.
-struct Counted(NonNull<bindings::task_struct>);
+pub(super) struct Counted(NonNull<bindings::task_struct>);
 
 impl Counted {
+    /// Returns the task with this id.
+    pub(super) fn find(tid: u32) -> Option<Self> {
+        // SAFETY: Any number is valid; the function returns NULL or a task with a reference.
+        let task = unsafe { helpers::lt_task_find(tid) };
+        NonNull::new(task).map(Self)
+    }
+
     /// Returns the task with the lowest id that is at least `tid`, and that id.
-    fn next(mut tid: u32) -> Option<(u32, Self)> {
+    pub(super) fn next(mut tid: u32) -> Option<(u32, Self)> {
         // SAFETY: `tid` may be written; the function returns NULL or a task with a reference.
         let task = unsafe { helpers::lt_task_next(&mut tid) };
         Some((tid, Self(NonNull::new(task)?)))
     }
 
-    fn get(&self) -> TaskRef<'_> {
+    pub(super) fn get(&self) -> TaskRef<'_> {
         // SAFETY: The reference keeps it valid.
         unsafe { TaskRef::from_raw(self.0.as_ptr()) }
     }
@@ -148,12 +155,12 @@ impl Watched {
     }
 }
 
-/// Calls `see` with each task that does not run, under its lock. For each result that is `Some`,
+/// Calls `see` with each task that is not running, under its lock. For each result that is `Some`,
 /// calls `after` without the lock: with the task, if it may have run meanwhile. Tasks that have
 /// never run, have exited, or start running meanwhile are left out.
 ///
-/// Tasks created meanwhile may be seen. Probes that were attached before this call have been called
-/// for each switch that it did not see complete.
+/// Tasks created meanwhile may be seen. Probes that were attached before this call are called for
+/// each switch that was not complete when a task was read.
 pub(crate) fn each<R>(
     mut see: impl FnMut(&PreemptGuard, &Waiting<'_>) -> Option<R>,
     mut after: impl FnMut(R, Option<Watched>),
@@ -173,7 +180,7 @@ pub(crate) fn each<R>(
     }
 }
 
-/// Calls `see` with a task that does not run; returns its result, with the state of the task, and
+/// Calls `see` with a task that is not running; returns its result, with the state of the task, and
 /// the number of its switches.
 fn look<R>(
     task: &TaskRef<'_>,
@@ -193,8 +200,8 @@ fn look<R>(
     seen
 }
 
-/// Returns the state of a task, and the number of its switches; `None` if it runs, has never run,
-/// or has exited. Its `pi_lock` is held.
+/// Returns the state of a task, and the number of its switches; `None` if it is running, has never
+/// run, or has exited. Its `pi_lock` is held.
 fn is_waiting(task: &TaskRef<'_>) -> Option<(State, u64)> {
     if task.is_on_cpu() {
         return None;

@@ -16,14 +16,14 @@ use core::{
 };
 use kernel::{error::to_result, ffi::c_void, prelude::*};
 
-/// Whether a callback of a waker runs in the current task, such as one that wakes readers.
+/// Whether a callback of a waker, such as one that wakes readers, is running in the current task.
 #[inline(always)]
 pub(crate) fn is_waking(guard: &PreemptGuard) -> bool {
     // SAFETY: Preemption is off.
     may_be_waking(guard) && unsafe { bindings::lt_is_waking() }
 }
 
-/// Whether a callback runs on some CPU, perhaps this one. Inline, without a call.
+/// Whether a callback of a waker is running on some CPU, perhaps this one. Inline, without a call.
 #[inline(always)]
 pub(crate) fn may_be_waking(_: &PreemptGuard) -> bool {
     // SAFETY: The variable is static, and a number; atomics of C may be read while they change.

@@ -27,14 +27,20 @@ static bool lt_wq_has_names;
 static DEFINE_MUTEX(lt_wq_lock);
 static bool lt_wq_sought;
 
-/* The only pointer to a workqueue that a pool_workqueue has. */
+/*
+ * Whether a member points to a workqueue: a pool_workqueue has only one that
+ * does.
+ */
 static bool lt_wq_is_wq(const struct btf *btf,
 			const struct btf_type *type, u32 wq)
 {
 	return btf_type_is_ptr(type) && type->type == wq;
 }
 
-/* The only array of this many bytes that a workqueue has. */
+/*
+ * Whether a member is the name: the only array of this many bytes in a
+ * workqueue.
+ */
 static bool lt_wq_is_name(const struct btf *btf,
 			  const struct btf_type *type, u32 wq)
 {

@@ -128,8 +128,8 @@ impl<T: Observer> fprobe::Observer<Requeueing> for T {
         let (work, delay) = (call.argument(2), call.argument(3));
         // With a delay, a timer queues the work item.
         if delay == 0 {
-            // SAFETY: A delayed work that is passed to this function is valid, and begins with its
-            // work.
+            // SAFETY: The delayed work item that is passed to this function is valid, and begins
+            // with its work item.
             let is_listed = unsafe {
                 helpers::lt_work_is_listed(core::ptr::with_exposed_provenance(work as usize))
             };
@@ -151,7 +151,7 @@ impl<T: Observer> fprobe::Observer<Requeueing> for T {
 
 /// # Safety
 ///
-/// `data` is a valid `T`, `pwq` a valid queue, `work` a valid work.
+/// `data` is a valid `T`, `pwq` a valid queue, `work` a valid work item.
 unsafe extern "C" fn queued<T: Observer>(
     data: *mut c_void,
     _cpu: c_int,
@@ -173,7 +173,7 @@ unsafe extern "C" fn queued<T: Observer>(
 
 /// # Safety
 ///
-/// `data` is a valid `T`, `work` a valid work.
+/// `data` is a valid `T`, `work` a valid work item.
 unsafe extern "C" fn started<T: Observer>(data: *mut c_void, work: *mut bindings::work_struct) {
     // SAFETY: The function's contract.
     let (observer, work) = unsafe { (&*data.cast::<T>(), Work::from_raw(work)) };
@@ -195,8 +195,8 @@ unsafe extern "C" fn ended<T: Observer>(
 
 /// The probes, the last step first: no event starts whose end would be missed.
 pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
-    // SAFETY: They have the arguments of these tracepoints, which are valid but for the work at the
-    // end, of which only the address is used.
+    // SAFETY: The probes have the arguments of these tracepoints. The queue and the work item are
+    // valid, except the work item at the end, of which only the address is used.
     unsafe {
         [
             probe!(workqueue_execute_end: ended::<T>),

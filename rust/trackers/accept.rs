@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `accept`: how long a server takes from accepting a connection to its first byte.
+//! `accept`: how long a server takes from accepting a connection to sending its first bytes.
 //!
 //! ```text
 //!   waiting for a connection      accept() returns              first bytes are sent

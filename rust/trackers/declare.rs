@@ -62,7 +62,7 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     /// Whether [`Declared::take_stock`] does something.
     const TAKES_STOCK: bool = false;
 
-    /// Tracks operations in flight at the start, see [`Probes::take_stock`].
+    /// Tracks operations in flight when the instance starts, see [`Probes::take_stock`].
     fn take_stock(_live: &Live<Self, K, D, O>) {}
 
     /// The tracker's own fields of an alert.
@@ -98,8 +98,8 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
         true
     }
 
-    /// Returns the task to check against the readers of alerts: if it is one, its alert would raise
-    /// the next.
+    /// Returns the task to check against the readers of alerts: an alert about a reader would raise
+    /// the next one.
     fn suspect(_detail: &Self::Detail, owner: Owner) -> Owner {
         owner
     }
@@ -240,7 +240,7 @@ pub(super) fn report<const K: usize, const D: usize, O: Own, T: Declared<K, D, O
     report_with::<K, D, O, T>(core, guard, late, owner, detail, stack);
 }
 
-/// Raises the alert for the late end of an event, with the stack that `stack` takes.
+/// Raises the alert for the late end of an event, with the stack that `stack` returns.
 #[cold]
 fn report_with<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>>(
     core: &Core<K, D>,
@@ -371,8 +371,8 @@ pub(super) const fn params<const N: usize>(
 ///   be several headers. A tracepoint that depends on the kernel's configuration has
 ///   `#[cfg(CONFIG_...)]` before it;
 /// - `impl`: items that override the defaults of [`Declared`]. Every field of at most four words
-///   can be a label (`by=`), unless it is in `LABELS.excluded` there: a field that an event does
-///   not keep, or that is complete only with the end.
+///   that has no `if`, or has `if alert`, can be a label (`by=`), unless it is in `LABELS.excluded`
+///   there: a field that an event does not keep, or that is complete only with the end.
 ///
 /// scripts/trackers also reads the declaration: run it after changing fields or tracepoints.
 ///

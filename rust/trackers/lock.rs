@@ -30,8 +30,8 @@
 //! - An irq_work wakes readers and requests memory: queueing it is an atomic exchange and an
 //!   interrupt to the same CPU. Its callback (wake up, start a timer, queue a work item) takes
 //!   locks, but does not hold the lock that the event is about. If the callback itself waits for a
-//!   lock, that is an ordinary event, except while our readers are woken, since it would wake them
-//!   again.
+//!   lock, that is an ordinary event, except while our readers are woken, since its alert would
+//!   wake them again.
 //! - Nothing is printed.
 //! - The guard is a preempt count. Dropping it may reschedule, if nothing else keeps preemption
 //!   off; a task that waits with its state set continues in that state, as after any interrupt.

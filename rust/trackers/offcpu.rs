@@ -15,8 +15,9 @@
 //! the task and to the CPU that it is switched out of.
 //!
 //! A task that is about to sleep may be woken before its switch-out. Then there is no event yet to
-//! note the waking in, and the task is runnable as soon as it has left the CPU. Such an event ends
-//! with a sleeping state but without a waking (`early`); early.rs has its waker.
+//! note the waking in, and the task is runnable as soon as it has left the CPU. The event that
+//! starts at this switch-out ends with a sleeping state but without a waking (`early`); early.rs
+//! may have the waker.
 //!
 //! The stack of the task itself does not change while it is off the CPU. It is walked only when the
 //! task is switched in late, or when its event times out.
@@ -29,7 +30,7 @@
 //!
 //! # Contexts
 //!
-//! The probes hold the lock of the wakee or of the runqueue, see sys/sched.rs.
+//! The probes run with the lock of the wakee or of the runqueue held, see sys/sched.rs.
 
 mod early;
 
@@ -276,7 +277,7 @@ impl Probes {
     #[cold]
     #[inline(never)]
     fn woken_early(&self, wakee: TaskRef<'_>) {
-        // A task that wakes itself does not sleep.
+        // The current task, woken by itself or by an interrupt on top of it, does not go to sleep.
         if TaskRef::with_current(|current| current.is(&wakee)) {
             return;
         }

@@ -91,7 +91,7 @@ tracker! {
 enum Extra {
     /// Calls of functions that the kernel could not trace.
     Missed = 1,
-    /// Points that were hit by our own code.
+    /// Hits while our readers are woken and, for functions, in our own probes; not tracked.
     Own = 2,
     /// Further starts of an operation that continues.
     Again = 3,

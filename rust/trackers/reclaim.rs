@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `reclaim`: how long tasks themselves reclaim or compact memory in order to allocate some.
+//! `reclaim`: how long tasks reclaim or compact memory themselves, in order to allocate some.
 //!
 //! ```text
 //!   allocation --> none is free --> direct reclaim, or compaction --> tried again

@@ -20,7 +20,7 @@
 //!
 //! # Contexts
 //!
-//! The probe holds the lock of the runqueue, see sys/sched.rs.
+//! The probe runs with the lock of the runqueue held, see sys/sched.rs.
 
 use super::declare::*;
 use crate::{

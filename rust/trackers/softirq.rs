@@ -12,7 +12,7 @@
 //! ksoftirqd, or a task that has enabled softirqs again. A softirq changes neither its task nor its
 //! CPU. The task is part of the key because of PREEMPT_RT, where a softirq can be preempted: unless
 //! the kernel has one lock for all of them (PREEMPT_RT_NEEDS_BH_LOCK), another task on the same CPU
-//! may run the same vector before the first one continues. The delay includes such a pause.
+//! may run the same vector before the first one continues. The delay includes this pause.
 //!
 //! That task is the owner. The softirq is usually not its work, so there is no task filter, and a
 //! reader of alerts is reported like any other task.
@@ -23,7 +23,7 @@
 
 use super::declare::*;
 
-/// `all`, and the vectors in the order of their numbers; helpers.c checks that.
+/// `all`, and the vectors in the order of their numbers; helpers.c checks this order.
 const VECTORS: [&str; 11] = [
     "all", "hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer",
     "rcu",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Starts events for tasks that already wait when an instance starts, if the tracker follows them.
+//! Starts events for tasks that are already waiting when an instance starts.
 //!
 //! ```text
 //!                 probes attached    looked at                        switched in
@@ -8,8 +8,9 @@
 //!                                        |<-- delay: it took at least --->|
 //! ```
 //!
-//! Such an event starts when the task is found waiting, so its delay is a lower bound.
-//! sys/waiting.rs shows why its findings hold until the task is switched in. The engine ensures:
+//! An event that is started here starts when its task is found waiting, so its delay is a lower
+//! bound. sys/waiting.rs shows why its findings hold until the task is switched in. The engine
+//! ensures:
 //!
 //! - *No two events of one task.* An event that a probe has started for the task is exact, so it is
 //!   preferred: if there is one, no event is started here. An event that starts after this check

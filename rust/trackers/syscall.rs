@@ -19,11 +19,11 @@
 //! - A new task returns from the call that its parent entered: this end has no start and is not
 //!   counted.
 //! - A task sleeps in a call when the instance starts: it gets an event then (stock.rs). A running
-//!   or runnable task does not, as there is no way to tell whether it is still in its call. The end
-//!   of such a call has no start and is not counted.
+//!   or runnable task does not, as there is no way to tell whether it is still in its call. If it
+//!   is, the end of that call has no start and is not counted.
 //!
-//! With `stacks=switch`, the stack of a task whose call is above the threshold is walked at each
-//! switch-in, when it still is the stack of the wait. Each of these stacks is an alert with
+//! With `stacks=switch`, the stack of a task whose call has exceeded the threshold is walked at
+//! each switch-in, while it is still the stack of the wait. Each of these stacks is an alert with
 //! `reason=stack`; the alert with `reason=threshold` still comes once, when the call ends.
 //!
 //! # Contexts

@@ -2,6 +2,9 @@
 
 //! Common parts of the trackers of tasks: which tasks are tracked, and which are not reported.
 //!
+//! With `tree=1` a set of processes decides, see instance/descendants.rs; a probe then reads
+//! [`FOLLOWED`] as the value of `pid`.
+//!
 //! The owner of an event is usually the task that waits: the wakee, or the task that was switched
 //! out. An idle task never waits, but func, pair and lock also track what runs on top of it.
 
@@ -15,7 +18,13 @@ use crate::{
     },
     control::{Kind, Param, ALL},
     engine::{platform::Platform, Late},
-    instance::{common, Core, Details, Report},
+    instance::{
+        common,
+        descendants::{FOLLOWED, TREE},
+        Core,
+        Details,
+        Report, //
+    },
     sys::{
         platform::Kernel,
         task::{Context, TaskRef}, //
@@ -42,7 +51,7 @@ pub(super) const KTHREADS: usize = UID + 1;
 pub(super) const TASKS: u64 = 1 << PID | 1 << TID | 1 << COMM | 1 << CGROUP | 1 << CPU | 1 << UID;
 
 /// Number of parameters of the filter.
-pub(super) const FILTER: usize = 7;
+pub(super) const FILTER: usize = 8;
 
 /// Returns the parameters of the filter; `kthreads` is whether kernel threads pass by default.
 pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
@@ -80,6 +89,13 @@ pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
             kthreads as u64,
             "kernel threads as well",
         ),
+        Param {
+            name: TREE,
+            kind: Kind::Switch,
+            default: 0,
+            fixed: true,
+            help: "the descendants of the process pid as well",
+        },
     ]
 }
 
@@ -90,21 +106,26 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
     core: &Core<K, D>,
     task: &TaskRef<'_>,
 ) -> bool {
-    let is_one = |param, number: u32| {
-        let wanted = core.value(param);
-        wanted == ALL || wanted == u64::from(number)
+    let is_process = || {
+        let wanted = core.value(PID);
+        if wanted == ALL {
+            return true;
+        }
+        let pid = task.pid();
+        wanted == u64::from(pid) || wanted == FOLLOWED && core.follows(pid)
+    };
+    let is_thread = || {
+        let wanted = core.value(TID);
+        wanted == ALL || wanted == u64::from(task.tid())
     };
     let is_named = || {
         let wanted = core.halves(COMM);
         wanted == [0; 2] || wanted == task.comm()
     };
-    is_one(PID, task.pid())
-        && is_one(TID, task.tid())
-        && is_named()
-        && (core.value(KTHREADS) != 0 || !task.is_kthread())
+    is_process() && is_thread() && is_named() && (core.value(KTHREADS) != 0 || !task.is_kthread())
 }
 
-/// Whether the filter accepts a task that passed [`may_be_wanted`], on a CPU. Any context.
+/// Whether the filter accepts a task that passed [`may_be_wanted`], on the given CPU. Any context.
 #[inline(always)]
 pub(super) fn is_wanted<const K: usize, const D: usize>(
     core: &Core<K, D>,

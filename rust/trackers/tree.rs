@@ -20,8 +20,8 @@
 //! - a work item that was queued on such a chain, and a function that is queued for another CPU, by
 //!   their addresses (`deferred`).
 //!
-//! The chain moves with the tip; a branch copies the chain. It becomes text only when it is read.
-//! Its steps add up exactly to the delay (`chain`).
+//! The chain moves with the tip; a branch copies the chain. A chain becomes text only when it is
+//! read. Its steps add up exactly to the delay (`chain`).
 //!
 //! Kernel threads are hops: the chain continues through a kernel thread. It ends with the first
 //! user-space task, the *target*, to which the filter applies; with `kthreads=1`, a kernel thread
@@ -149,7 +149,7 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
     const LINES: ParamKind = ParamKind::Id {
         max: i32::MAX as u64,
     };
-    let [f0, f1, f2, f3, f4, f5, f6] = tasks::filter(false);
+    let [f0, f1, f2, f3, f4, f5, f6, f7] = tasks::filter(false);
     params(
         5_000_000,
         [
@@ -160,6 +160,7 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
             f4,
             f5,
             f6,
+            f7,
             param(
                 "end",
                 ENDS,

@@ -20,12 +20,12 @@
 //! - a task that runs on another CPU may be about to be switched out there, and must then be woken
 //!   by this waker. So the event starts, and is dropped (`gone`, `awake`) if the task turns out to
 //!   have continued: it is switched out while runnable, that is, without having gone to sleep, or
-//!   it exits. If the task does go to sleep and is woken again, that waking starts the event
-//!   (`replaced`). Until then the event does not time out.
+//!   it exits. If the task does go to sleep and is woken again, that waking starts a new event
+//!   (`replaced`). An event of a task that was awake at its waking never times out.
 //!
 //! # Contexts
 //!
-//! The probes hold the lock of the wakee or of the runqueue, see sys/sched.rs.
+//! The probes run with the lock of the wakee or of the runqueue held, see sys/sched.rs.
 
 use super::declare::*;
 use crate::{

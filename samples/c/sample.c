@@ -37,7 +37,7 @@ static u32 last_ms;
 
 /*
  * Runs where the event ends (here, in the probe), or in a kernel thread if the
- * event times out; must not sleep. All pointers point to copies.
+ * event times out; must not sleep. The key and the data are copies.
  */
 static void late(const struct latency_tracker_report *report)
 {

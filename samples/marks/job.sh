@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# job.sh: runs a command, and marks it as work for latency-tracker, in a shell.
+# job.sh: runs a command from a shell, and marks it as work for latency-tracker.
 #
 # usage: job.sh COOKIE COMMAND [WORD...]     e.g. job.sh "backup $(date +%F)" tar -cf /backup/home.tar /home
 #

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Marks its work for latency-tracker, in C.
+ * An example in C of a program that marks its work for latency-tracker.
  *
  * A listener reads lines and puts each into a queue with one slot; a worker
  * takes it from there and finishes it after 50 ms. In between, only the cookie,

@@ -72,7 +72,7 @@ def straight(points):
 
 
 def main():
-    """See above."""
+    """Runs the program; the head of this file describes it."""
     command, trace, directory, rounds = sys.argv[1:5]
     prefix = "".join(sys.argv[5:])
     points, read = [], []

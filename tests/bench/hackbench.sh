@@ -15,7 +15,7 @@
 # of task switches is the same for each contender, and different decisions of the scheduler do not
 # mask its cost.
 #
-# Prints `result NAME 0 MEDIAN 1000000` in nanoseconds, and what each has measured and lost in all runs:
+# Prints `result NAME 0 MEDIAN 1000000` in ns of that clock, and what each has measured and lost in all runs:
 # `result delays_NAME 0 NUMBER ROUNDS`, `result lost_NAME 0 NUMBER 1`.
 
 set -eu

@@ -93,7 +93,7 @@ def compare(what, lt_ctf, trace, rounds):
 
 
 def main():
-    """See above."""
+    """Runs the program; the head of this file describes it."""
     lt_ctf, trace, directory, rounds = sys.argv[1:]
     shutil.rmtree(directory, ignore_errors=True)
     copies(trace, directory)

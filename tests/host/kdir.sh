@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# `make KDIR=` builds in the build directory of any kernel with Rust, and sets up nothing. An error
+# `make KDIR=` builds against the build directory of any kernel with Rust, and sets up nothing. An error
 # names an option that the kernel lacks, and the menu in which it is set.
 # timeout: 300
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # A module with some of the trackers (TRACKERS=) and without the API builds, loads, raises an alert,
-# and takes less than 1 MiB of memory with a small instance. It lists the other trackers as left
+# and takes at most 1 MiB of memory with a small instance. It lists the other trackers as left
 # out. An unknown tracker is refused.
 # timeout: 300
 

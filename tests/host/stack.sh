@@ -36,7 +36,7 @@ at_most() {
 	shift 2
 	for pattern; do
 		read -r size name < <(grep -E " .*$pattern" "$work/frames" | sort -rn | head -n 1) ||
-			{ echo "$kernel: no function is like $pattern, of $what"; exit 1; }
+			{ echo "$kernel: $what: no function matches $pattern"; exit 1; }
 		echo "  $size $name"
 		sum=$((sum + size))
 	done

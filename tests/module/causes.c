@@ -37,7 +37,8 @@
  *            nothing; then an irq_work wakes the thread of a third line, which
  *            takes a while and wakes it: the interrupt is not involved
  *   worker   a handler takes a while, and wakes a worker that the kernel has
- *            started inside of the process, which wakes it; if `workers`
+ *            started inside of the process, which wakes it; only if the
+ *            parameter `workers` is Y
  *   nmi      an NMI on another CPU takes a while; it does not wake the writer,
  *            which does not wait. `nmis` counts those that came while interrupts
  *            were off; with `nmi_priority`, in a task of that real-time priority
@@ -166,7 +167,7 @@ static atomic_t lt_round;
 static struct task_struct *lt_idler[LT_WIDTH];
 
 /*
- * Uses the clock of the measurement, but not continuously: see irqs.c. A test that
+ * Reads the clock of the measurement, but not continuously: see irqs.c. A test that
  * has seen enough ends this by a smaller `us`.
  */
 static void lt_take(void)
@@ -477,7 +478,7 @@ static irqreturn_t lt_on_thread(int irq, void *data)
 	}
 	if (lt_wakes_other) {
 		lt_is_again = true;
-		/* Each at once, and each has a vector of its own. */
+		/* Each comes at once, in a local interrupt of its own. */
 		irq_work_queue(&lt_threaded_work);
 		irq_work_queue(&lt_third_work);
 		return IRQ_HANDLED;

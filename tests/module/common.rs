@@ -28,7 +28,8 @@ extern "C" {
 pub(crate) fn on_cpus<F: Fn(u64) + Sync>(cpus: u64, work: F) -> Result {
     /// # Safety
     ///
-    /// `arg` points to an `F` that can be shared with this thread.
+    /// `arg` points to an `F` that can be shared with this thread, and that lives until this call
+    /// returns.
     unsafe extern "C" fn call<F: Fn(u64) + Sync>(cpu: c_uint, arg: *mut c_void) {
         // SAFETY: The function's contract.
         let work = unsafe { &*arg.cast::<F>() };

@@ -185,7 +185,7 @@ fn all_share_a_few_keys() -> Result<Verdict> {
 }
 
 /// All contexts start and end two keys that can be live only once. At the end, each is live at most
-/// once, and nothing was lost, since every operation needs one cell.
+/// once, and nothing was lost, since there is a cell for each key and each operation in progress.
 fn a_key_is_live_once() -> Result<Verdict> {
     let keys: [_; 2] = crowd();
     let capacity = cpus() as usize * Context::ALL.len() + keys.len();

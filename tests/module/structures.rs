@@ -120,7 +120,7 @@ unsafe extern "C" fn lts_engine_begin(store: *mut c_void, key: *const [u64; 2]) 
 
 /// # Safety
 ///
-/// As `lts_engine_begin`.
+/// `store` is from `lts_engine_create`; `key` points to a key.
 #[no_mangle]
 unsafe extern "C" fn lts_engine_end(store: *mut c_void, key: *const [u64; 2]) -> c_int {
     // SAFETY: The function's contract.
@@ -161,7 +161,8 @@ fn run(bpf: bool) -> Result {
     let by_task = parameter::<u64>(module_parameters::by_task.value()) != 0;
     let cpus = Kernel::cpus() as c_uint;
     let across = |what| what == 4;
-    // SAFETY: Called by a task that may sleep; with `bpf` there are programs.
+    // SAFETY: Called by a task that may sleep; with `bpf`, `lts_bpf_get` has got the programs, and
+    // they are put only after this.
     to_result(unsafe {
         match parameter::<u64>(module_parameters::what.value()) {
             0 => lts_check(),

@@ -3,7 +3,7 @@
  * lt_works: work items that wait and run for known times, on an ordered
  * workqueue "lt_works", which runs them one after another.
  *
- * Writing a word to the parameter `run` queues some and, except for `leave`,
+ * Writing a word to the parameter `run` queues items and, except for `leave`,
  * returns when they are done. Slow ones take `ms` (a parameter, 20) milliseconds.
  *
  *   slow     one that sleeps, queued by the writer
@@ -14,8 +14,8 @@
  *   requeue  a quick one behind a slow one; the quick one is queued again, by
  *            mod_delayed_work(), after half of the slow one's time
  *   renew    as requeue, but the quick one is cancelled in between
- *   cancel   a quick one behind a slow one, which is cancelled and then queued
- *            again
+ *   cancel   a quick one behind a slow one; the quick one is cancelled, and then
+ *            queued again
  *   leave    a quick one behind a slow one; the quick one is cancelled
  *   long     two, one behind the other, that each sleep for 15 times as long
  */

@@ -3,7 +3,7 @@
 #
 # No call of the interface keeps preemption off for more than 1 ms, however many events of one key are live: neither a
 # start of that key or of another key, nor an end, nor the end of all events. The test tries 8,000 events, 200,000, and
-# some each time that the capacity doubles.
+# 300 each time that the capacity of a growing pool doubles.
 #
 # The test of lt_api measures each call with interrupts off and prints the longest of each kind. The machine's clock
 # counts executed instructions, 1 ns each.

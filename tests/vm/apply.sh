@@ -101,7 +101,7 @@ echo 'foreign offcpu threshold=1h' >$CONF/f.conf
 applies 1 $CONF
 said "an instance named foreign of the tracker wakeup already runs"
 rm $CONF/f.conf
-# The name of an instance that was started from the files and has been removed since.
+# An instance that was started from the files has been removed since, and its name was given to another one by hand.
 echo 'taken runqueue threshold=1h' >$CONF/f.conf
 applies 0 $CONF
 said "started taken"

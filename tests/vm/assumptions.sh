@@ -19,7 +19,7 @@ unload_module
 sed 's/runnable has on_rq=1/runnable has on_rq=7/g' /lt/latency_tracker.ko >/tmp/odd.ko
 refused "the copy is the same" cmp -s /lt/latency_tracker.ko /tmp/odd.ko
 insmod /tmp/odd.ko || fail "the copy does not load"
-text='this kernel is not as assumed: a task that is runnable has on_rq=7'
+text='this kernel violates an assumption: a task that is runnable has on_rq=7'
 kernel_says "$text" || fail "the log says: $(dmesg | tail -n 1)"
 for tracker in wakeup offcpu lock syscall tree; do
 	assert_eq "$(grep -A 1 "^$tracker:" $LT/trackers | tail -n 1)" "  unavailable: $text" "$tracker in trackers"

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # `latency-tracker bench timer` finds how late a periodic task is: a cycle delayed by a handler of
-# known length is listed with the path of the timer that woke it, and the first step has that
-# length. The invariants of its statistics hold. It alternates with cyclictest. However it ends, by
+# known length is listed with the path of the timer that woke it, whose second step has most of the
+# delay. The invariants of its statistics hold. It alternates with cyclictest. However it ends, by
 # itself, by a signal or by a kill, its instance is gone.
 # kernels: rt
 # long: stock

@@ -179,7 +179,8 @@ rmdir /sys/kernel/tracing/instances/other
 if command -v perf >/dev/null; then
 	perf record -a -o /tmp/perf.data -F 100 sleep 600 >/dev/null 2>&1 &
 	perf=$!
-	wait_until 30 sh -c 'ls -l /proc/[0-9]*/fd 2>/dev/null | grep -q perf_event'
+	# It starts the command once its own events are open: those that it opens before are closed again.
+	wait_until 30 pgrep -P $perf -x sleep
 	asked any 2-3
 	says tracing "warn: perf events of perf["
 	kill -INT $perf

@@ -7,7 +7,7 @@
 # `record`, has them all. The first sentence of each explanation must name the cause, or say that it
 # is not recorded, even if a part of the trace is removed: some packets, or a class of events. `make
 # bench B=truth` removes more. With the whole trace, at most one in five may be unknown. Known
-# errors are listed in KNOWN_WRONG in that file until they are fixed.
+# errors are listed in KNOWN_WRONG of tests/culprits.py until they are fixed.
 # long: stock rt
 # cpus: 2
 # root: full

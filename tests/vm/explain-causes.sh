@@ -93,7 +93,7 @@ case $rt in
 	*) owner='irq/\d+-lt_\w+/\d+, which had been woken, and waited for CPU 1, which ran lt_beside/\d+' ;;
 esac
 case_of spinlock 'late cause wait' "victim/\d+ waited for $owner" offcpu threshold=300ms comm=victim
-# A writer to a parameter waits for the mutex, whose owner waits for a work item that sleeps.
+# A writer to a module parameter waits for a mutex, whose owner waits for a work item that sleeps.
 two() {
 	echo slow >/sys/module/lt_works/parameters/run &
 	_first=$!

@@ -3,7 +3,7 @@
 #
 # Whichever allocation fails, the caller gets ENOMEM, nothing is left behind, and the next call
 # succeeds. lt_faults.ko makes the first allocation of a system call fail, then the second, and so
-# on, until there are no more. In a second pass, all later allocations fail, too, so that no
+# on, until there are no more. In a second pass, the next seven allocations fail, too, so that no
 # fallback succeeds.
 # kernels: debug
 # cpus: 2

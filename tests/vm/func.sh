@@ -7,7 +7,8 @@
 # is in flight when its instance is removed, or turned off and on, returns normally, even if other probes are registered
 # meanwhile, by this module or others, before and after the module is unloaded. A function that cannot be followed is
 # refused, and the log quotes the word.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # icount: 1
 # arm64: yes

@@ -4,7 +4,8 @@
 # Handlers and a softirq of 20 ms are each reported once, with the line, the action, the CPU and the
 # result. Handlers that share a line are reported separately. A running handler is pending, and
 # times out. Filtered handlers are not reported. The log names an invalid parameter.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1

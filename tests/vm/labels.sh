@@ -68,6 +68,15 @@ head -n 1 $LT/s/labels | grep -q '^by=comm labels=4 max_labels=4 full=1 memory=[
 whole s
 assert_eq "$(stat p ended)" "$(stat s ended)" "an instance without labels"
 
+# A reset shows the delays since the previous reset, and the module goes on counting.
+period() { latency-tracker hist s --json "$@" | sed -E 's/^.*"instance":"s"(,"interval":[0-9]+)?,"count":([0-9]+),.*/\2/'; }
+assert_eq "$(period --reset)" 162 "delays up to the first reset"
+/tmp/beta 4
+assert_eq "$(period --since-reset) $(period --reset) $(period --reset)" "4 4 0" "delays since then"
+latency-tracker hist s --by --since-reset >/tmp/period
+! grep -q alpha /tmp/period || fail "$(cat /tmp/period)"
+assert_eq "$(period)" 166 "delays of the instance"
+
 # Without by=, an instance shows no labels; with it, its line describes the same instance.
 [ ! -e $LT/p/labels ] && [ ! -e $LT/p/by ] || fail "files of labels without by="
 ! grep '^p ' $LT/control | grep -q 'by=\|max_labels=' || fail "by= without by="
@@ -87,6 +96,8 @@ control 's syscall enabled=0 threshold=1s'
 control 's syscall enabled=1'
 /tmp/alpha 3
 assert_eq "$(count s 'comm="alpha"')" 13 "while it was on"
+assert_eq "$(period --reset 2>/tmp/err)" 13 "delays of the new instance"
+grep -q 's was started after its last reset' /tmp/err || fail "$(cat /tmp/err)"
 
 # Each late operation is in its row, too. Operations on different CPUs have different rows.
 control 'late syscall calls=chdir by=cpu threshold=0'

@@ -3,7 +3,8 @@
 #
 # Under full load, with readers asleep and files open, instances and the module are removed
 # cleanly.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # long-part: 15 rounds instead of 6
 # cpus: 2
 # arm64: yes

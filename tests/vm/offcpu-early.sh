@@ -4,7 +4,8 @@
 # A handler on one CPU wakes a task on another CPU very often, sometimes before the switch to sleep.
 # In that case the task was runnable all the time, and this is counted. Almost every alert of a
 # sleep has a waker: the handler, on top of the idle task or of another task of that CPU.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # arm64: no, lt_causes sends NMIs as only x86 does

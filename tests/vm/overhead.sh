@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The study of overhead (make bench B=overhead) with small loads: each contender counts every
-# operation of the load, and the study produces a table and a picture. Afterwards, even after an
+# The study of overhead (make bench B=overhead) with small loads: each tracker counts every
+# operation of its load, and the study produces a table and a picture. Afterwards, even after an
 # early end, the machine is as before: no module, disk, namespace or session is left.
 # kernels: stock
 # long: rt
@@ -32,8 +32,8 @@ cat /tmp/runs
 # absent, idle, LTTng, and one of our trackers
 for load in fio oltp iperf3; do assert_eq "$(grep -c "^run $load " /tmp/runs)" 4 "runs of $load"; done
 assert_eq "$(tail -n 1 /tmp/runs)" complete "the last line"
-awk '$2 == "fio" && /block/ && ($6 < 1500 || $7 != 0) { print; exit 1 }' /tmp/runs || fail "fio made 1500 requests"
-awk '$2 == "oltp" && /block/ && ($6 < 150 || $7 != 0) { print; exit 1 }' /tmp/runs || fail "150 transactions were synced"
+awk '$2 == "fio" && /block/ && ($6 < 1500 || $7 != 0) { print; exit 1 }' /tmp/runs || fail "block counted fewer than the 1500 requests of fio, or lost some"
+awk '$2 == "oltp" && /block/ && ($6 < 150 || $7 != 0) { print; exit 1 }' /tmp/runs || fail "block counted fewer than 150 requests of oltp, or lost some"
 awk '$2 == "iperf3" && /softirq/ && $6 < 100 { print; exit 1 }' /tmp/runs || fail "softirqs receive the packets"
 
 python3 /lt/tests/bench/overhead_table.py --svg /tmp/o.svg --json /tmp/o.json </tmp/runs

@@ -176,7 +176,8 @@ awk -v more="$(if in_time; then echo 5e6; else echo 1e12; fi)" '
 		if (delay + 0 < ms * 1e6 || delay + 0 > ms * 1e6 + more) { print ms " ms: " delay; exit 1 }
 	}' /tmp/alerts || fail "delays"
 
-# The module stays loaded as long as the instance is on. Another load of it can be used again.
+# The module stays loaded as long as the instance is on. If it is unloaded and loaded again, the
+# instance can be turned on again.
 refused "a module in use is unloaded" rmmod lt_points
 assert_eq "$(references)" 2 "references to the module after rmmod"
 control 'm pair enabled=0'

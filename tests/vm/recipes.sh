@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # The kernel accepts every recipe; a recipe that needs a missing module is refused with the name of that module. The
-# test provokes the measured operations: each recipe counts them, and names the task of the longest one.
+# test provokes the operations that most recipes measure: the recipe counts them, and names the task of the longest one.
 # kernels: stock
 # long: rt
 # cpus: 2

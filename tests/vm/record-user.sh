@@ -44,7 +44,7 @@ hears() {
 	assert_eq "$(grep -vc 'measuring for a second' /tmp/refused.log)" "${lines:-1}" "lines of the refusal"
 }
 
-hears 'it does not run: `systemctl start lttng-sessiond` as root starts it' 102,990 -o /tmp/anna/captures slow
+hears 'it is not running; as root, start it with `systemctl start lttng-sessiond`' 102,990 -o /tmp/anna/captures slow
 lttng-sessiond --daemonize
 hears 'session daemon: `usermod --append --groups tracing anna` as root' 990 -o /tmp/anna/captures slow
 # one line for the fault, and one for the remedy

@@ -7,7 +7,7 @@
 # counters before and after the delay, and the addresses of the functions in its trace. Ctrl-C
 # leaves no session, instance or daemon behind. Old captures are removed; `captures` lists and shows
 # them. --events-for records all that an analysis reads, without an instance. scripts/lttng-snapshot
-# does the same by hand.
+# saves a snapshot at an alert, too.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -44,7 +44,7 @@ for _ in range(10):
     watched = [watch(f"{LT}/ep/{name}") for name in ("alerts", "wakeup")]
     time.sleep(0.05)
     control("-ep")
-    # Other processes get the memory.
+    # Other instances get the memory.
     for i in range(4):
         control(f"other{i} block")
     leave(watched)

@@ -5,7 +5,8 @@
 # and removed, readers start and are killed, pools grow, modules with their own trackers are loaded
 # and unloaded, and CPUs go offline and return. At the end, the counters add up to the last event.
 # LT_STRESS_SECONDS is the duration (20). LT_STRESS_SEED repeats the random choices.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 4
 # root: full
 # timeout: 240

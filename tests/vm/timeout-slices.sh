@@ -42,7 +42,8 @@ def stat(name):
 
 
 def softirqs(begin, end):
-    """How long softirqs ran in this time. A worker searches, not they. On PREEMPT_RT the sleeper preempts them."""
+    """Returns how long softirqs ran in this time. They are not part of the search, which a worker does. On PREEMPT_RT
+    the sleeper preempts them."""
     if "-rt-" in os.uname().release:
         return 0
     had, since = 0, None
@@ -58,7 +59,7 @@ def softirqs(begin, end):
 
 
 def latest(rounds):
-    """How late the sleeper was at the most, when it was due then, and when it ran."""
+    """Returns how late the sleeper was at the most, and for this sleep, when it was due and when it ran."""
     most = 0, 0, 0
     for _ in range(rounds):
         begin = time.monotonic_ns()

@@ -5,7 +5,8 @@
 # interrupt, an NMI, or one of them nested in another. With interference=1, the last step of its
 # path has the time of each and no other time. Nested time is counted once. A task that migrates
 # while it waits has waited for both CPUs. Without interference=1 the step has no such times.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

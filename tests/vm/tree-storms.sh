@@ -5,7 +5,8 @@
 # hundreds of short tasks, while CPUs go offline and return. Some instances have a pool that is far
 # too small. Each path that started, and each that found no room, is counted, and after the storm
 # none is left. Then the module is unloaded three times in the middle of such a storm.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # long-part: 2,000 short tasks instead of 400
 # cpus: 4
 # root: full

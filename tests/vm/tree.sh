@@ -93,8 +93,8 @@ control -t
 control "t tree threshold=3600s timeout=1s origin=irq irq=$line"
 for word in cancel cancel-job; do target 3 $word; done
 wait_until 20 stat_is t pending -eq 0
-[ "$(stat t gone)" -ge 6 ] || fail "the works were not followed"
-assert_eq "$(stat t alerts)" 0 "alerts of works that were cancelled"
+[ "$(stat t gone)" -ge 6 ] || fail "the work items were not followed"
+assert_eq "$(stat t alerts)" 0 "alerts of cancelled work items"
 control -t
 
 # A thread that repeatedly sleeps in the state D does not stay on a chain forever.

@@ -4,7 +4,8 @@
 # A handler hangs CPU 0, which has the search for timeouts, and is found while it hangs. This holds
 # even if a real-time task occupies the watching CPU, from before or after the start of the watch,
 # or if that CPU was due to check much later.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 4
 # root: full
 # icount: 1
@@ -52,7 +53,7 @@ sleep 0.2
 hang
 found "a shorter timeout" 20
 
-# Its worker is delayed, its timer is not.
+# On the watching CPU the worker is delayed, and the timer is not.
 begins
 looks 50ms
 sleep 0.2

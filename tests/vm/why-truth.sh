@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker why` names the right culprit, with its share, in ten cases whose cause is known, half of which have
-# two causes at once. It names no innocent task. tests/why_truth.py has the cases, and states the truth of each before
-# `why` runs. A cause that is called unknown counts separately, and is accepted only where the case says so.
+# `latency-tracker why` names the right culprit, with its share, in eleven cases whose cause is known, five of which
+# have two causes at once. It names no innocent task. tests/why_truth.py has the cases, and states the truth of each
+# before `why` runs. A cause that is called unknown counts separately, and is accepted only where the case says so.
 # long: stock rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root is without LTTng
 # timeout: 1800
-# worth: each case starts a flight recorder, and no other test judges the whole way of `why`
+# worth: each case starts a flight recorder, and no other test judges `why` end to end
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -19,7 +19,7 @@ load_module
 null_disk slow 400000000
 null_disk quick 100000000
 null_disk other 3000000
-# A daemon is already running, so no case waits for its start.
+# Start the daemon here, so that no case has to wait for it.
 lttng-sessiond --daemonize
 python3 -B /lt/tests/why_truth.py >/tmp/truth 2>&1 && status=0 || status=$?
 cat /tmp/truth

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * latency_tracker:alert, emitted at the instant when a delay is found to be too
- * long. args are the tracker's own fields, in the order of its alert line; stack
- * is the task's stack, for a timeout. latency_tracker:alert_TRACKER has the
- * tracker's own fields by name and type instead.
+ * long. args are words that hold the tracker's own fields; Documentation/ABI/testing
+ * defines their bits. stack is the task's stack in the kernel, for a timeout, and
+ * for any alert of offcpu. latency_tracker:alert_TRACKER has the tracker's own
+ * fields by name and type instead.
  *
  * ftrace, perf and LTTng can record the events, start a snapshot, stop a trace,
  * or feed a script. Times are CLOCK_MONOTONIC in nanoseconds.

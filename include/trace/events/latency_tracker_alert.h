@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tracepoints of latency_tracker pass to their probes: one alert.
- * Valid during the call only. Times are CLOCK_MONOTONIC in nanoseconds.
+ * The argument that the tracepoints of latency_tracker pass to their probes: one
+ * alert. Valid only during the call. Times are CLOCK_MONOTONIC in nanoseconds.
  */
 #ifndef _LATENCY_TRACKER_ALERT_H
 #define _LATENCY_TRACKER_ALERT_H
@@ -19,7 +19,7 @@ struct lt_alert {
 	u32 pid;
 	u32 tid;
 	const char *comm;	/* TASK_COMM_LEN bytes, terminated */
-	const u64 *args;	/* the tracker's own fields */
+	const u64 *args;	/* words that hold the tracker's own fields */
 	u32 nr_args;
 	const u64 *stack;	/* return addresses, innermost first */
 	u32 nr_stack;

@@ -253,7 +253,8 @@ unsafe extern "C" fn latency_tracker_for_each(
         let visit = visit.ok_or(EINVAL)?;
         tracker.each_of(key, |event| {
             let held = lent(event);
-            // SAFETY: The caller's promise: a function that can be called with its argument.
+            // SAFETY: The caller's promise: `visit` may be called with `arg` until this function
+            // returns. `raw` and `held` are valid during the call.
             unsafe { visit(raw, held, arg) == 0 }
         })
     }))

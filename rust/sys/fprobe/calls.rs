@@ -102,10 +102,10 @@ impl<T: Target> Calls<T> {
             None => (function, Arc::as_ptr(&owner).cast()),
         };
         let names: [*const c_char; N] = names.map(|name| name.as_ptr().cast());
-        // SAFETY: The names are C strings, and their number is passed. `function` is called with a
-        // valid `T`, as the caller allows, or is `measured`, which calls it so: `data` points into
-        // the `Arc` or the box that is held until `lt_calls_free` has returned, when no callback is
-        // running.
+        // SAFETY: The names are C strings, and their number is passed. `function` is the caller's,
+        // which may be called with a valid `T`, or is `measured`, which may be called with a valid
+        // `Measured<T>`: `data` points into the `Arc` or the box that is held until `lt_calls_free`
+        // has returned, when no callback is running.
         let raw = unsafe {
             from_err_ptr(helpers::lt_calls_new(
                 names.as_ptr(),

@@ -53,7 +53,7 @@ pub(crate) trait Requests<O: Own>: Declared<1, WORDS, O> {
     /// Whether a delay starts at the insertion.
     fn is_from_insert(core: &Core<1, WORDS>) -> bool;
 
-    /// Whether requests like this one are tracked, from any submitter.
+    /// Whether a request is of a tracked kind, regardless of its submitter.
     fn is_wanted(core: &Core<1, WORDS>, rq: &Request<'_>) -> bool;
 
     /// Whether requests that the current task submits are tracked.

@@ -13,15 +13,16 @@
 //! waker ends late. The waking found there is the one that made the task run:
 //!
 //! - *It is the last one.* Wakings of a task are serialised by its `pi_lock`, and none comes
-//!   between the end of a sleep and the switch-in: the task's state does not match a waking then.
-//!   So the last waking before the switch-in is the right one.
-//! - *None is left out.* A waking that finds no event of a sleep takes the slot. It can fail only
-//!   while the waking of another task takes the slot, as wakings of one task are serialised; and
-//!   then an older note of this task is lost, too. A task that is neither on a runqueue nor on a
-//!   CPU has its event: `on_cpu` is cleared after `sched_switch`. A task that was preempted on its
-//!   way to sleep may be switched in at this moment, and then go to sleep: so the event of its
-//!   preemption does not count. If the task is switched in while that event is hidden by the waker,
-//!   nothing is noted here; then it has been switched out twice since any older note.
+//!   between the end of a sleep and the switch-in, when the task's state is not one that a wakeup
+//!   acts on. So the last waking before the switch-in is the right one.
+//! - *None is left out.* A waking that finds no event of a sleep takes the slot. It can fail to do
+//!   so only while the waking of another task takes the slot, as wakings of one task are
+//!   serialised; and then that other waking overwrites any older note of this task. A task that is
+//!   neither on a runqueue nor on a CPU has its event: `on_cpu` is cleared after `sched_switch`. A
+//!   task that was preempted on its way to sleep may be switched in at this moment, and then go to
+//!   sleep: so the event of its preemption does not count. If the task is switched in while that
+//!   event is hidden by the waker, nothing is noted here; then it has been switched out twice since
+//!   any older note.
 //! - *It is of this sleep.* The note has the task's number of switches, which the kernel may or may
 //!   not have incremented yet for the switch that started the event. In a note of an older sleep,
 //!   the number is lower by at least two.

@@ -8,14 +8,14 @@
 //!      the sum of all steps is last - origin, to the nanosecond, always
 //! ```
 //!
-//! A step is two words: its kind, its CPU, and the time since the previous step; and its subject.
-//! Further data takes up places of steps: one for the name of a step's task ([`Kind::Name`]), up to
-//! five for the cookie of a unit of work, one for the CPU's activity while a task waited, and up to
-//! five, if they are free, for the rivals that had the CPU in the longest wait. A time that does
-//! not fit is added to the sum for the steps that are left out. When there is no room, the first
-//! [`FIRST`] places and the latest ones stay. Of the steps in between, only their number, their
-//! total time, and the start of the first are kept. Before any step is left out, repeated
-//! preemptions of one task become one step (fold.rs).
+//! A step is two words. The first holds its kind, its CPU, and the time since the previous step;
+//! the second holds its subject. Further data takes up places of steps: one for the name of a
+//! step's task ([`Kind::Name`]), up to five for the cookie of a unit of work, one for the CPU's
+//! activity while a task waited, and up to five, if they are free, for the rivals that had the CPU
+//! in the longest wait. If a time does not fit, the excess is added to the total time of the steps
+//! that are left out. When there is no room, the first [`FIRST`] places and the latest ones stay.
+//! Of the steps in between, only their number, their total time, and the start of the first are
+//! kept. Before any step is left out, repeated preemptions of one task become one step (fold.rs).
 //!
 //! A chain is words, in an event, in per-CPU memory, or on the stack ([`Words`]), and is changed in
 //! place. This code uses nothing of the kernel: user/engine tests the same files. Any context.
@@ -69,9 +69,9 @@ const FIRST: usize = 4;
 /// Number of words of the steps.
 pub(crate) const STEPS: usize = 2 * PLACES;
 
-/// Number of words of the name of an interrupt's action. Only a chain that begins with an interrupt
-/// has one. In other chains these words are undefined, as are the words of unused places and the
-/// bytes after the end of the name: [`split`] leaves all of them out.
+/// Number of words of the name of an interrupt's action. Only a chain that begins with a device
+/// interrupt has one. In other chains these words are undefined, as are the words of unused places
+/// and the bytes after the end of the name: [`split`] leaves all of them out.
 pub(crate) const NAME: usize = 4;
 
 /// Position of the time of the last step.

@@ -30,9 +30,9 @@
 //! A work item is queued at most once at a time, and is queued and taken under the lock of its pool
 //! or worker: the worker finds the tip, if it was made. The tip gets the worker as its new key,
 //! under which nothing else is live then except a tip in doubt: the worker has dropped its own. The
-//! search may find a work item just when it is taken and queued again: it drops only a tip with the
-//! queueing time that it has seen. A call is queued under the lock of its structure, and taken by
-//! the CPU that it was queued for.
+//! search may find a work item just as the item is taken and queued again, so the search drops only
+//! a tip that still has the queueing time that it has seen. A call is queued under the lock of its
+//! structure, and taken by the CPU that it was queued for.
 //!
 //! # Contexts
 //!
@@ -315,7 +315,8 @@ impl Probes {
     }
 
     /// Drops the tips of cancelled work items, at least [`SOON`] after the queueing. Returns the
-    /// nanoseconds until the next search; `None` if work items are not followed. May sleep.
+    /// nanoseconds until the next search; `None` if work items are not followed, or the instance is
+    /// off. May sleep.
     pub(super) fn drop_cancelled(&self) -> Option<u64> {
         if !follows(self.core.halves(HOPS), WORKS) || !self.core.is_enabled() {
             return None;

@@ -28,17 +28,17 @@
 //!   dropped.
 //! - *The waker itself*, when the tip has been made: if the task has gone to sleep meanwhile, the
 //!   waker's view is final, since only the waker can end that sleep. If the task has left its CPU
-//!   meanwhile, and is awake, it did not sleep, and the tip is dropped. The waker reads in this
-//!   order: in the reverse order, the task might go to sleep between the two reads, and its tip
-//!   would be dropped.
+//!   meanwhile, and is awake, it did not sleep, and the tip is dropped. The waker reads first
+//!   whether the task has left, and then whether it is awake: in the reverse order, the task might
+//!   go to sleep between the two reads, and its tip would be dropped.
 //!
 //! A thread that goes to sleep in the middle of its work already has its own tip: it continues with
 //! that tip, and the waking is a step of it. (If the waker is on no chain, it makes no tip, and
 //! that step is missing.)
 //!
 //! A switch that claims the tip would hide it from the next waker, which must drop it. So the
-//! switch reads the tip first, and claims it only if no waker can interfere: the waker has already
-//! come, and will not drop the tip, or the tip is dropped here.
+//! switch reads the tip first, and claims it only if no waker can interfere: either a waker is
+//! already waking the task, and will not drop the tip, or the switch itself drops it.
 //!
 //! A waker may be stopped between the end of its work and the unlock for so long that the task
 //! sleeps again: then the tip stays until the next waking. It is counted as pending, without
@@ -47,18 +47,19 @@
 //! # Two CPUs
 //!
 //! One word counts the tips in doubt, and all probes read it first: a tip is counted from before it
-//! is made until it is decided. Relaxed is enough. A waking sees the stores of earlier ones, by the
-//! lock of the task. In case 2 the waker takes the lock of the runqueue before it ends, as the
-//! task's CPU does for the next switch; in case 1 it does so to put the task on a runqueue, from
-//! which it is then switched in. A switch that is concurrent with the waking may not see the tip:
-//! in case 1 the switch would only have allowed the timeout, and if the task was preempted not even
-//! that. (If the task stays runnable because of a signal, and another task is picked at that
+//! is made until it is decided. Relaxed is enough. A waking sees the stores of earlier wakings of
+//! the task, by the lock of the task. In case 2 the waker takes the lock of the runqueue before it
+//! ends, as the task's CPU does for the next switch; in case 1 it does so to put the task on a
+//! runqueue, from which it is then switched in. A switch that is concurrent with the waking may not
+//! see the tip. In case 1 that is harmless: all that the switch would have done is to end the
+//! doubt, so that a timeout may report the tip; if the task was preempted, it would not have done
+//! even that. (If the task stays runnable because of a signal, and another task is picked at that
 //! moment, the first task's chain may begin with this waking, though it never slept.)
 //!
-//! The words of the task are read in the order in which they are named here. On x86 its CPU also
-//! stores them in order; elsewhere the number of times that it has left could be seen before
-//! `on_rq` is, which is stored far earlier in `__schedule`: then the waking counts as the waking of
-//! a task that was awake.
+//! The waker reads the number of times that the task has left, and then `on_rq`; the task's CPU
+//! stores them in the opposite order. On x86 the new number is thus never seen with the old
+//! `on_rq`. Elsewhere it could be, although `on_rq` is stored far earlier in `__schedule`: then the
+//! waking counts as the waking of a task that was awake.
 
 use super::{
     chain::{note, Counts, Kind, State, COUNTS, PLACE, SLEPT, WOKEN},

@@ -14,7 +14,7 @@
 //!
 //! The kernel enforces the quota of a cgroup on the way back to user space, after `sys_exit`, by
 //! task work (`throttle_cfs_rq_work`). The work is queued when the quota is used up, or when a task
-//! of such a cgroup gets a CPU. If it is queued at `sys_exit`, the chain has not ended yet. The tip
+//! of that cgroup gets a CPU. If it is queued at `sys_exit`, the chain has not ended yet. The tip
 //! is then `Leaving`, and has the time as a note.
 //!
 //! - If the task is switched out as throttled, or still has that work, it has not been in user
@@ -43,7 +43,8 @@ pub(super) fn may_be_in_user_space(data: &Data) -> bool {
     Counts(data[CHAIN_AT + COUNTS]).state() == State::Leaving && data[NOTES_AT + SLEPT] != 0
 }
 
-/// Returns when the task of a tip left its system call, if it may be in user space.
+/// Returns the time at which the task of a tip left its system call, if the task may be in user
+/// space.
 fn left(tip: &Tip<'_>) -> Option<u64> {
     let is_leaving = counts(tip).state() == State::Leaving;
     let note = is_leaving.then(|| tip.word(NOTES_AT + SLEPT))?;
@@ -79,7 +80,8 @@ impl Probes {
         }
     }
 
-    /// Notes on a tip without notes that its task, on this CPU, is returning to user space.
+    /// Records on a tip, which has no notes yet, that its task is returning to user space on this
+    /// CPU.
     #[cold]
     #[inline(never)]
     pub(super) fn leaves(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) {

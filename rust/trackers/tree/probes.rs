@@ -116,7 +116,7 @@ impl causes::Observer for Probes {
     fn raised(&self, guard: &Guard, vector: usize) {
         TaskRef::with_current(|current| {
             let context = Context::current();
-            // A task that sends a packet raises a softirq that is on no chain.
+            // Often there is nothing to do, as when a task off all chains sends a packet.
             if !self.is_off_chains(guard, context, &current) || self.own.is_raised(guard, vector) {
                 self.raised_further(guard, vector, context, current);
             }
@@ -246,7 +246,7 @@ impl Probes {
     /// Handles a softirq that is raised on a chain, or raised again.
     #[inline(never)]
     fn raised_further(&self, guard: &Guard, vector: usize, context: Context, current: TaskRef<'_>) {
-        // Usually in an interrupt that does nothing else. The rare cases are called last.
+        // Usually raised in an interrupt that does nothing else. The rare cases are a tail call.
         let on_cpu = self.own.cpu(guard);
         if may_be_waking(guard) || context != Context::Hardirq || !on_cpu.is_plain_interrupt() {
             return self.raised_elsewhere(guard, vector, context, current);
@@ -346,7 +346,7 @@ impl Probes {
     }
 
     /// Makes the chain to the current activity, if it is known, and returns its start.
-    /// `wakes_thread`: the activity is to wake the thread of an interrupt.
+    /// `wakes_thread`: whether the activity wakes the thread of an interrupt.
     #[inline(always)]
     pub(super) fn chain(
         &self,
@@ -383,7 +383,7 @@ impl Probes {
     /// Makes the chain to a running kernel thread, and returns its start.
     #[inline(never)]
     fn chain_of(&self, guard: &Guard, current: TaskRef<'_>, chain: &mut impl Words) -> Option<u64> {
-        // Not the next tip, which is in doubt.
+        // Not the task's next tip, which is in doubt.
         let engine = self.core.engine();
         let event = engine.copy_of(guard, &key(&current), is_running_copy)?;
         chain.copy_from(&settled(&event.data));

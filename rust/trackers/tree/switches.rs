@@ -133,7 +133,7 @@ impl Probes {
                 let kind = if is_lock {
                     Kind::Lock
                 } else if counts.is_target() && on_cpu.has_read(prev.bytes_read()) {
-                    // The object of its wait may be unrelated to the origin.
+                    // What the target waits for may be unrelated to the origin.
                     Kind::Reads
                 } else {
                     Kind::Sleep
@@ -189,8 +189,8 @@ impl Probes {
         Taken::Out(Step { kind, cpu, subject }, next, spent).append(tip, now);
     }
 
-    /// Handles the switch-in of a task, not the idle one, while no running task is known to have a
-    /// tip.
+    /// Handles the switch-in of a task other than the idle task, when the CPU has no record of a
+    /// running task with a tip.
     #[inline(always)]
     pub(super) fn switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
         if let Some((hash, hits)) = self.core.engine().seek(guard, &key(&next)) {
@@ -256,7 +256,8 @@ impl Probes {
         if counts.is_target() && is_end {
             return self.ends(guard, tip, now);
         }
-        // The task was named at its first switch-in.
+        // The step has the name of the task at its first switch-in, and after a wait that was
+        // noted.
         let is_named =
             !is_of_running(counts) || !is_settled(tip) && counts.state() != State::Leaving;
         let cpu = tasks::this_cpu(guard);

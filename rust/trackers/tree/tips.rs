@@ -18,8 +18,8 @@
 //! finds the task asleep acts before the task is switched in again, and after it has left the
 //! runqueue, though perhaps before `sched_switch` reports that. So each has its part:
 //!
-//! - The CPU of the task changes and ends the tip, as its owner. Only a tip that is `Running` is
-//!   switched out: any other is already the next one, from a waker that was faster.
+//! - The CPU of the task changes and ends the tip, as its owner. Only a tip that is `Running` or
+//!   `Leaving` is switched out: any other is already the next one, from a waker that was faster.
 //! - A waker that finds the task asleep makes a new tip. If the task sleeps in the middle of its
 //!   work, by its state, the waker only notes the waking on the existing tip.
 //! - A waker that finds the task awake only notes that on the existing tip. The task may still go
@@ -28,10 +28,10 @@
 //!   before the task is on a runqueue, or a CPU that holds the locks of both runqueues, so the task
 //!   is not switched in meanwhile. The notes about the wait move with it.
 //!
-//! So no two CPUs claim a tip, and a note hides nothing from the owner (engine/step.rs). The new
-//! tip does not drop other tips of its key when it starts: such a tip is about to end in
-//! `sched_switch`, perhaps with an alert. The exit of a task removes its tip. If an address is
-//! reused nevertheless, the start time of the task differs.
+//! So no two CPUs claim a tip at the same time, and a note hides nothing from the owner
+//! (engine/step.rs). The new tip does not drop other tips of its key when it starts: such a tip is
+//! about to end in `sched_switch`, perhaps with an alert. The exit of a task removes its tip. If an
+//! address is reused nevertheless, the start time of the task differs.
 
 use super::{
     chain::{
@@ -99,7 +99,7 @@ pub(super) fn is_settled(tip: &Tip<'_>) -> bool {
     tip.word(NOTES_AT + SLEPT) | tip.word(NOTES_AT + WOKEN) == 0
 }
 
-/// Returns when the last step was taken, without noted steps.
+/// Returns the time at which the last step was taken, not counting noted steps.
 #[inline(always)]
 pub(super) fn last(tip: &Tip<'_>) -> u64 {
     tip.word(CHAIN_AT + LAST)

@@ -22,7 +22,7 @@
 #define SLOTS 64
 /* There are ten. With a power of two, a mask bounds the index. */
 #define SOFTIRQS 16
-/* The first is the expiry of a timer, if there is one. */
+/* Steps of a path up to a wakeup. The first is the expiry of a timer, if there is one. */
 #define EARLY 8
 #define STEPS 14
 /* ksoftirqd, and on PREEMPT_RT ktimers. */

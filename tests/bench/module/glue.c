@@ -172,8 +172,9 @@ static void ltb_work_run(struct work_struct *work)
 }
 
 /*
- * Only kernel/workqueue.c knows the layout of a workqueue and what points to it:
- * in these objects all words point to it, and all of it is empty.
+ * Only kernel/workqueue.c knows the layouts of a pool_workqueue and of the workqueue
+ * that it points to: here, each word of the former points to the latter, which is all
+ * zeroes.
  */
 static bool ltb_work_new(struct ltb_way *way)
 {
@@ -352,8 +353,8 @@ void ltb_way_free(struct ltb_way *way)
 }
 
 /*
- * Calls the probes of a tracepoint, since none of these is exported, either. Arguments
- * that no probe uses are not read.
+ * Calls the probes of a tracepoint directly, since these tracepoints are not exported,
+ * either. Arguments that no probe uses are not read.
  */
 static void ltb_call4(struct tracepoint *tp, unsigned long a, unsigned long b,
 		      unsigned long c, unsigned long d)

@@ -61,7 +61,10 @@ enum ltb_what {
 	LTB_WAKING,
 	/* A softirq after an interrupt wakes the first process. */
 	LTB_CHAIN,
-	/* An interrupt wakes it, it runs and sleeps; also with a preemption in between. */
+	/*
+	 * An interrupt wakes the first process, which runs and sleeps; without and
+	 * with a preemption in between.
+	 */
 	LTB_LIFE,
 	LTB_PREEMPTED,
 	/* A timer function, called by a local interrupt, wakes the first process. */

@@ -28,8 +28,8 @@ impl Meter {
 
     /// Runs `operation` in a loop with interrupts off, and reports the total cost, loop included.
     ///
-    /// The argument of `operation` counts from 0. It has run `calls` times before, so that one-time
-    /// work (first use of a patched branch, of a page) is over.
+    /// The argument of `operation` counts from 0. The first `calls` calls are not reported, so that
+    /// one-time work (first use of a patched branch, of a page) is over.
     #[inline(always)]
     pub(crate) fn row(&self, name: &str, live: u64, mut operation: impl FnMut(u64)) {
         // One loop for both: if called in two places, the operation would not be inlined.

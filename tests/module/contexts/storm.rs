@@ -12,7 +12,8 @@
 //! Each operation sets a per-CPU mark while it runs, so a handler knows the operation that it has
 //! interrupted, and [`storm`] continues until enough handlers have interrupted an operation. This
 //! counts only if the interrupted instruction belongs to this module. A softirq does not know that
-//! instruction; on PREEMPT_RT it runs in a thread and interrupts nothing.
+//! instruction, so the mark alone decides; on PREEMPT_RT a softirq runs in a thread and interrupts
+//! nothing.
 
 use crate::{
     common::{cond_resched, on_cpus},
@@ -207,7 +208,8 @@ impl<'a, F: Fn(Context, u64, bool) + Sync> Interrupts<'a, F> {
     fn new(cpus: u64, handler: &'a F) -> Result<Self> {
         /// # Safety
         ///
-        /// `arg` points to an `F` that can be shared with this context.
+        /// `arg` points to an `F` that can be shared with this context, and that lives until this
+        /// call returns.
         unsafe extern "C" fn call<F: Fn(Context, u64, bool) + Sync>(
             context: c_uint,
             cpu: c_uint,
@@ -222,7 +224,7 @@ impl<'a, F: Fn(Context, u64, bool) + Sync> Interrupts<'a, F> {
         }
         let arg = core::ptr::from_ref(handler).cast_mut().cast();
         // SAFETY: `call` gets an `F`, its type parameter, which is `Sync` and outlives this value;
-        // its drop waits for all handlers.
+        // the drop of this value waits for all handlers.
         to_result(unsafe { lt_interrupts_new(cpus as c_uint, call::<F>, arg) })?;
         Ok(Self {
             cpus,
@@ -246,7 +248,7 @@ impl<F> Interrupts<'_, F> {
     /// Returns the number of NMIs sent and received, on all CPUs.
     fn counts(&self) -> (u64, u64) {
         (0..self.cpus as c_uint).fold((0, 0), |(sent, came), cpu| {
-            // SAFETY: As above.
+            // SAFETY: The interrupts exist for as long as this value, and `cpu` is one of the CPUs.
             let (s, c) = unsafe { (lt_interrupts_sent(cpu), lt_interrupts_came(cpu)) };
             (sent + s, came + c)
         })
@@ -254,7 +256,7 @@ impl<F> Interrupts<'_, F> {
 
     /// Stops the interrupts and waits for running handlers. A second call does nothing. May sleep.
     fn stop(&self) {
-        // SAFETY: As above.
+        // SAFETY: The interrupts exist for as long as this value; called by a task that may sleep.
         unsafe { lt_interrupts_stop() };
     }
 }

@@ -3,8 +3,8 @@
 //! Whichever allocation fails in the engine's creation or growth, that operation returns an error,
 //! the engine stays usable with its old size, and it can grow the next time.
 //!
-//! For every n, first only the n-th allocation fails, then all from the n-th on. kmemleak finds
-//! leaks afterwards.
+//! In the first pass only the n-th allocation fails, for every n; in the second pass, all from the
+//! n-th on fail. kmemleak finds leaks afterwards.
 
 use crate::{
     common::{begin, end, sums_hold, Engine, SEED},
@@ -36,7 +36,7 @@ impl Faults {
 
 impl Drop for Faults {
     fn drop(&mut self) {
-        // SAFETY: Was started.
+        // SAFETY: `new` has called `lt_faults_start`.
         unsafe { lt_faults_stop() };
     }
 }
@@ -52,7 +52,7 @@ fn with_faults<T>(nth: u32, count: u32, operation: impl FnOnce() -> Result<T>) -
     // SAFETY: The suites run one after another, in a thread that may sleep.
     unsafe { lt_faults_arm(nth, count) };
     let result = operation();
-    // SAFETY: As above.
+    // SAFETY: The suites run one after another, in a thread that may sleep.
     let failed = unsafe { lt_faults_disarm() };
     Tried { result, failed }
 }

@@ -58,12 +58,12 @@ pub(crate) fn an_offline_cpu_keeps_nothing_to_itself() -> Result<Verdict> {
         // CPU 1 has used all cells: half are live, and some of the others are on its stack.
         let begun = on_cpu_1(|| begin_many(0, EVENTS))?;
         let ended = on_cpu_1(|| end_many(EVENTS / 2, EVENTS))?;
-        // SAFETY: Sleeps, as we may.
+        // SAFETY: Called by a task that may sleep.
         change(|| unsafe { remove_cpu(1) })?;
         let taken = begin_many(EVENTS / 2, EVENTS);
         let more = begin(&engine, [EVENTS, 6]);
         let found = end_many(0, EVENTS / 2);
-        // SAFETY: As above.
+        // SAFETY: Called by a task that may sleep.
         change(|| unsafe { add_cpu(1) })?;
         check!("not all begun", begun == EVENTS);
         check!("not all ended", ended == EVENTS / 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A pool of N events holds N live events, however fast they follow each other, and the counters are
-//! exact.
+//! A pool of N events holds N live events, however fast they follow each other, and the counters
+//! are exact.
 
 use crate::{
     common::{begin, check, cond_resched, end, engine, on_cpus, sums_hold, total, Verdict},

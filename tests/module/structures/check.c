@@ -75,7 +75,7 @@ static int all_of_it(const struct lts_structure *structure, void *store, u64 fir
 	return 0;
 }
 
-/* Events of one key are two events. */
+/* Two events of one key begin and end separately. */
 static int same_key_twice(const struct lts_structure *structure, void *store)
 {
 	u64 key[LTS_KEY];

@@ -10,6 +10,8 @@
  *	across_X LIVE	a pair; that many begin, and then end on the other CPU
  *	lost_X CPUS	pairs lost, of 1,000
  *	worst_X CPUS	pairs lost, of 1,000, on the CPU that lost most
+ *	lost_across_X, worst_across_X CPUS
+ *			these losses, if each CPU ends the events of the next one
  */
 #include "run.h"
 

@@ -30,7 +30,10 @@ static __always_inline void lts_key(u64 *key, unsigned int cpu, u64 n)
 /* Waits until this many CPUs are here. They share the counter, which begins at 0. */
 static inline void lts_meet(atomic_t *arrived, int cpus)
 {
-	/* Both are ordered against what comes before and after: a full barrier, and an acquire. */
+	/*
+	 * The increment is a full barrier, and the read that sees the last increment an acquire:
+	 * what each CPU did before it arrived is visible to all after they have met.
+	 */
 	int until = roundup(atomic_inc_return(arrived), cpus);
 	int tries = 0;
 

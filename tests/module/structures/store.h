@@ -89,7 +89,8 @@ void lts_count_local(struct lts_local __percpu *local, struct lts_counts *counts
 /*
  * A table without locks, like liburcu's cds_lfht without resizing. It consists of
  * chains. A removed node is marked in its link, and then unlinked by the CPU that
- * removed it. An object may be used again only after a grace period: until then other
+ * removed it, or by another one that removes a node of the same chain at that time.
+ * An object may be used again only after a grace period: before its end, other
  * CPUs may follow its link, and compare a head with its address.
  */
 #define LTS_REMOVED 1UL
@@ -111,7 +112,7 @@ static __always_inline void lts_chain_add(unsigned long *head, struct lts_object
 
 static __always_inline struct lts_object *lts_chain_find(unsigned long *head, const u64 *key)
 {
-	/* The addresses carry the dependency to what add has published. */
+	/* Address dependencies order these reads after the release in lts_chain_add(). */
 	struct lts_object *object = lts_at(READ_ONCE(*head));
 
 	while (object) {

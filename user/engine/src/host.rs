@@ -201,8 +201,8 @@ impl Drop for Guard {
     }
 }
 
-// SAFETY: A guard stays with its thread, whose seat has one CPU until the guard is dropped. The
-// guard counts for `Machine::synchronize`. The shape is constant.
+// SAFETY: A guard stays with its thread, whose seat has one CPU until the guard is dropped.
+// `Machine::synchronize` waits for the guard. The topology is constant.
 #[allow(unsafe_code)]
 unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
     for Host<CPUS, NODES, MAP, MEMORY>

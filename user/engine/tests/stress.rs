@@ -205,7 +205,7 @@ fn of_two_that_end_the_same_keys_one_wins_each() {
 
 /// A pool of one cell, which is usually exhausted, and three CPUs. Two of them alternate: each
 /// starts an event when the cell is free. The third CPU searches all the time, and keeps nothing
-/// for long. None of them finds the pool full forever after the event has ended.
+/// for long. None of them may find the pool full forever after the event has ended.
 #[test]
 fn an_exhausted_pool_is_not_when_an_event_has_ended() {
     const ROUNDS: u64 = 200_000;
@@ -467,7 +467,7 @@ fn with_interrupts(mut step: impl FnMut() + Clone + 'static, steps: u64) {
 /// All starts of [`any_operation`] are before this time; no end is.
 const END: u64 = 64;
 
-/// Ends an event if `is`; otherwise drops it as gone.
+/// Ends an event if `is` is true; otherwise drops it as gone.
 fn end(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, end: u64, is: bool) -> bool {
     let is_end = |open: &engine::Open<'_, 1, 4>| {
         assert_eq!(

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! trace --trace.rs--> lt_model::tables --tables.rs--> tables as text, JSON or CSV
+//!                                         `--parquet.rs--> files for SQL, of all analyses
 //! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, as text, JSON, folded stacks or HTML
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
 //!                                                              |--verdict.rs-------> a sentence
@@ -20,6 +21,7 @@ pub(crate) mod lanes;
 #[path = "../../lt-model/tests/all/made.rs"]
 pub(crate) mod made;
 pub(crate) mod page;
+mod parquet;
 pub(crate) mod picture;
 pub(crate) mod show;
 mod tables;
@@ -38,6 +40,7 @@ use lt_model::{Class, Model, ThreadId, why};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs};
+use self::parquet::{Alerts, Output};
 use self::picture::{Picture, Way};
 use self::tables::Subject;
 use crate::trace::{self, When};
@@ -45,21 +48,26 @@ use crate::trace::{self, When};
 /// Maximum number of threads that an error lists.
 const NAMED: usize = 8;
 
-pub(crate) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
+/// `alerts` reads the alerts that were recorded with a trace.
+pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
     match &args.command {
-        AnalyzeCommand::Path(args) => path(args),
-        AnalyzeCommand::Delays(args) => delays::run(args),
-        AnalyzeCommand::Wakeups(args) => tables::run(Subject::Wakeups, &args.common, args.by),
-        AnalyzeCommand::Cpu(args) => tables::run(Subject::Cpu, &args.common, args.by),
-        AnalyzeCommand::Irq(args) => tables::run(Subject::Irq, &args.common, args.by),
-        AnalyzeCommand::Syscalls(args) => tables::run(Subject::Syscalls, &args.common, args.by),
-        AnalyzeCommand::Io(args) => tables::run(Subject::Io, &args.common, args.by),
-        AnalyzeCommand::Locks(args) => tables::run(Subject::Locks, &args.common, args.by),
+        AnalyzeCommand::Path(args) => path(args, alerts),
+        AnalyzeCommand::Delays(args) => delays::run(args, alerts),
+        AnalyzeCommand::Wakeups(args) => {
+            tables::run(Subject::Wakeups, &args.common, args.by, alerts)
+        }
+        AnalyzeCommand::Cpu(args) => tables::run(Subject::Cpu, &args.common, args.by, alerts),
+        AnalyzeCommand::Irq(args) => tables::run(Subject::Irq, &args.common, args.by, alerts),
+        AnalyzeCommand::Syscalls(args) => {
+            tables::run(Subject::Syscalls, &args.common, args.by, alerts)
+        }
+        AnalyzeCommand::Io(args) => tables::run(Subject::Io, &args.common, args.by, alerts),
+        AnalyzeCommand::Locks(args) => tables::run(Subject::Locks, &args.common, args.by, alerts),
     }
 }
 
-/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Every long operation polls it: a second signal must not end
-/// the process before it has cleaned up after the first.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Every long operation polls it. No signal ends the process at
+/// once, not even a second one: the process always cleans up first.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -68,8 +76,9 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-fn path(args: &PathArgs) -> Result<Outcome> {
+fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
     let interrupted = interrupted()?;
+    let output = Output::open(&args.parquet, &args.trace, "path", alerts, &interrupted)?;
     let trace = match args.max_memory {
         None => trace::read(&args.trace, args.from, &interrupted)?,
         Some(limit) => {
@@ -118,6 +127,9 @@ fn path(args: &PathArgs) -> Result<Outcome> {
             .chain(trace.caveats())
             .map(|note| words::sentence(&note));
         page::page(&shown, text, notes.collect(), &interrupted)?.write(file)?;
+    }
+    if let Some(output) = output {
+        parquet::edges::path(output, &shown.json(), &trace, &interrupted)?;
     }
     if args.json {
         out::json(&shown.json())?;

@@ -12,8 +12,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use lt_common::out::note;
 use lt_ctf::{Item, Reader};
 use lt_proc::evidence::Evidence;
@@ -78,7 +79,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Takes a text of the logger; other texts are ignored.
+    /// Takes a text of the logger. Ignores a text that is not a piece written by `record`.
     fn see(&mut self, text: &str) -> Option<()> {
         let mut words = text.splitn(7, ' ');
         words.next().filter(|word| *word == WORD)?;
@@ -118,7 +119,10 @@ impl Pieces {
 }
 
 /// Reads the alerts and the evidence of the capture that the trace was sent for.
-pub(crate) fn read(trace: &Path) -> Result<Carried> {
+///
+/// # Errors
+/// If the trace cannot be read, or if `interrupted`.
+pub(crate) fn read(trace: &Path, interrupted: &AtomicBool) -> Result<Carried> {
     let mut reader = Reader::open(trace)?;
     let text = |class: &lt_ctf::Class| (class.name == EVENT).then(|| class.field("msg"))?;
     let fields: Vec<_> = reader.classes().map(text).collect();
@@ -126,7 +130,13 @@ pub(crate) fn read(trace: &Path) -> Result<Carried> {
         return Ok(Carried::default());
     }
     let mut pieces = Pieces::default();
-    while let Some(item) = reader.next()? {
+    loop {
+        if interrupted.load(Ordering::Relaxed) {
+            bail!("interrupted");
+        }
+        let Some(item) = reader.next()? else {
+            break;
+        };
         if let Item::Event(event) = item
             && let Some(Some(field)) = fields.get(event.class_index())
             && let Some(text) = event.text(*field)
@@ -139,6 +149,8 @@ pub(crate) fn read(trace: &Path) -> Result<Carried> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn alert(seq: u64, comm: &str) -> Alert {
@@ -175,6 +187,16 @@ mod tests {
             assert_eq!(got.to_string(), sent.to_string());
         }
         assert_eq!(carried.evidence, None);
+    }
+
+    #[test]
+    fn a_signal_ends_the_reading() {
+        let dir = tempfile::tempdir().unwrap();
+        let metadata = "/* CTF 1.8 */\ntrace { byte_order = le; };\nstream { id = 0; };\n\
+            event { name = lttng_logger; id = 0; stream_id = 0; fields := struct { string msg; }; };\n";
+        fs::write(dir.path().join("metadata"), metadata).unwrap();
+        let error = read(dir.path(), &AtomicBool::new(true)).unwrap_err();
+        assert_eq!(error.to_string(), "interrupted");
     }
 
     #[test]

@@ -337,6 +337,12 @@ pub(crate) struct HistArgs {
     /// Show a row for each label of an instance with by=FIELD, instead of a histogram.
     #[arg(long, conflicts_with_all = ["milliseconds", "nanoseconds"])]
     pub(crate) by: bool,
+    /// Show the delays since the last reset, and reset: each delay is shown by exactly one reset.
+    #[arg(short, long, requires = "name", conflicts_with_all = ["interval", "since_reset"])]
+    pub(crate) reset: bool,
+    /// Show the delays since the last reset.
+    #[arg(long, requires = "name", conflicts_with = "interval")]
+    pub(crate) since_reset: bool,
     /// Show a histogram of each INTERVAL (a bare number is seconds), COUNT times.
     #[arg(short, long, num_args = 1..=2, value_names = ["INTERVAL", "COUNT"])]
     pub(crate) interval: Vec<String>,

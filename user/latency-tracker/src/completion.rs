@@ -3,8 +3,8 @@
 //! Completion of command lines in a shell. The scripts of the shells run this command with
 //! `LATENCY_TRACKER_COMPLETE=SHELL` and the words so far; it prints the words that fit.
 //!
-//! Clap knows commands, options and fixed values. Instances, trackers, recipes, `KEY=VALUE`, processes, disks and
-//! cgroups are found here. Names that the user may not read are not offered.
+//! Clap knows commands, options and fixed values. Instances, trackers, recipes, `KEY=VALUE`, processes, disks, cgroups,
+//! network devices, functions and tracepoints are found here. Names that the user may not read are not offered.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -240,13 +240,14 @@ fn functions(prefix: &str, typed: &str) -> Vec<Word> {
 }
 
 /// Returns the name of an event's tracepoint, from a line `SYSTEM:EVENT`. `None` for the events of single system calls,
-/// which have none, and for our own, which the kernel module does not trace.
+/// which have no tracepoint, and for our own events, which the kernel module does not trace.
 fn tracepoint(line: &str) -> Option<&str> {
     let (system, event) = line.split_once(':')?;
     (!["syscalls", "latency_tracker"].contains(&system)).then_some(event)
 }
 
-/// The names in a file of tracefs that start with `typed`, which has this prefix; only the prefix if `typed` lacks it.
+/// The names in a file of tracefs that match `typed`, each after `prefix`; only the prefix if `typed` lacks it. None if
+/// too many names match.
 fn traced(file: &str, prefix: &str, typed: &str, name: fn(&str) -> Option<&str>) -> Vec<Word> {
     let Some(start) = typed.strip_prefix(prefix) else {
         return fitting(OsStr::new(typed), plain([prefix.to_string()]));

@@ -81,7 +81,7 @@ fn place(file: &Path, line: usize) -> String {
 /// The contents of the files.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    /// In order of file names, then of lines.
+    /// In the order of the given paths, then of file names, then of lines.
     pub(crate) entries: Vec<Entry>,
     /// Errors with file and line.
     pub(crate) faults: Vec<String>,

@@ -25,7 +25,7 @@ pub(crate) use self::args::{EXAMPLES, ExplainArgs};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use lt_common::{Outcome, out};
@@ -49,7 +49,7 @@ struct Report<'a> {
     verdict: Option<String>,
     /// The complete explanation, as text.
     text: String,
-    /// The path, as `analyze path --json` prints it; for a thread's delay.
+    /// The path, as `analyze path --json` prints it; only for the delay of a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<crate::analyze::show::Json>,
 }
@@ -120,12 +120,14 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
     };
     let file = args.capture.join("alert.json");
     let about = || file.display().to_string();
+    // A signal still ends the process.
+    let never = AtomicBool::new(false);
     let (alerts, evidence) = match &args.alerts {
         Some(file) => {
             let alerts = lines(file)?;
             let carried = match proofs::file(&args.capture)? {
                 Some(_) => Carried::default(),
-                None => carried::read(&trace).unwrap_or_default(),
+                None => carried::read(&trace, &never).unwrap_or_default(),
             };
             (alerts, carried.evidence)
         }
@@ -133,7 +135,7 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
         None => {
             // An unreadable directory is reported first.
             fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
-            let carried = carried::read(&trace).unwrap_or_default();
+            let carried = carried::read(&trace, &never).unwrap_or_default();
             if carried.alerts.is_empty() {
                 let interrupted = interrupted()?;
                 let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
@@ -152,13 +154,38 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
     Ok((trace, chosen, evidence))
 }
 
-/// The alerts of a capture, and how many were lost.
+/// The alerts of a capture, and the number of lost alerts.
 pub(crate) fn saved(capture: &Path) -> Result<(Vec<Alert>, u64)> {
     let file = capture.join("alert.json");
     let about = || file.display().to_string();
     let text = fs::read_to_string(&file).with_context(about)?;
     let capture: Capture = serde_json::from_str(&text).with_context(about)?;
     Ok((capture.alerts, capture.lost))
+}
+
+/// All alerts that were recorded with a trace: the alerts of its capture, alerts that a recorder sent along, or events
+/// of the trace.
+pub(crate) fn recorded_with(trace: &Path, interrupted: &AtomicBool) -> Result<Vec<Alert>> {
+    let capture = trace.parent().filter(|_| trace.ends_with("trace"));
+    for directory in [Some(trace), capture].into_iter().flatten() {
+        let file = directory.join("alert.json");
+        if file
+            .try_exists()
+            .with_context(|| file.display().to_string())?
+        {
+            return Ok(saved(directory)?.0);
+        }
+    }
+    // What cannot be read is reported with the analysis.
+    let carried = carried::read(trace, interrupted);
+    if interrupted.load(Ordering::Relaxed) {
+        bail!("interrupted");
+    }
+    let carried = carried.unwrap_or_default().alerts;
+    if !carried.is_empty() {
+        return Ok(carried);
+    }
+    Ok(found::all(trace, interrupted)?.unwrap_or_default())
 }
 
 /// The alerts in a file in the format of `alerts`.

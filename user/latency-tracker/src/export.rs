@@ -74,7 +74,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
 
 pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
     let mut exporter = Exporter::new(root.clone(), args.top, args.captures.clone());
-    // Fails now if the files cannot be read at all. The module may be loaded later.
+    // Fails now if the files cannot be read. The module may be loaded later.
     let first = exporter.page(Format::Text)?;
     if args.once {
         out::line(first.trim_end())?;

@@ -305,7 +305,7 @@ fn nonce(data: &str, texts: &str) -> String {
     format!("{:016x}{:016x}", half(1), half(2))
 }
 
-/// Makes text safe in HTML, also in an attribute.
+/// Makes text safe in HTML, even in an attribute.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         Command::Stacks(args) => stacks::run(&root, &args),
         Command::Why(args) => why::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
-        Command::Analyze(args) => analyze::run(&args),
+        Command::Analyze(args) => analyze::run(&args, explain::recorded_with),
         Command::Captures(args) => cmd::captures::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Export(args) => export::run(&root, &args),

@@ -5,9 +5,9 @@
 //! ```text
 //!   NAME/profile ---> show
 //!        |----------> save ---> file.json ---.
-//!        |----------> record -> file.json ---+-> compare: chi-squared, and a sentence
-//!        |                          `--------+-> draw: a heat map
-//!        '-----------------------------------'
+//!        |----------> record -> file.json ---+-> draw: a heat map
+//!        |                                   |
+//!        '-----------------------------------+-> compare: chi-squared, and a sentence
 //! ```
 
 mod args;

@@ -141,7 +141,7 @@ impl Recipes {
     }
 
     fn add(&mut self, name: &str, file: Option<&Path>, text: &str) {
-        // Even if the user's recipe has an error: it was meant to replace ours.
+        // Ours is dropped even if the user's recipe has an error: it was meant to replace ours.
         self.all.retain(|recipe| recipe.name != name);
         let place = file.map_or_else(
             || format!("{name}.{EXTENSION}"),

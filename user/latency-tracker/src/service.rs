@@ -68,7 +68,7 @@ impl Service {
         }
     }
 
-    /// Returns when [`Service::alive`] is due, or `end` if that is earlier.
+    /// Returns the time at which [`Service::alive`] is due, or `end` if that is earlier.
     pub(crate) fn next(&self, end: Option<Instant>) -> Option<Instant> {
         let due = self.watchdog.map(|time| Instant::now() + time / 2);
         [due, end].into_iter().flatten().min()

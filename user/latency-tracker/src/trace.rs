@@ -9,6 +9,7 @@
 mod beside;
 mod feed;
 mod find;
+mod identity;
 mod kinds;
 mod several;
 mod steps;
@@ -18,6 +19,7 @@ mod when;
 pub(crate) use self::beside::Beside;
 pub(crate) use self::feed::{Keep, read, read_beside, read_within, scan};
 pub(crate) use self::find::Finder;
+pub(crate) use self::identity::Identity;
 pub(crate) use self::steps::{Need, Sink};
 pub(crate) use self::told::Told;
 pub(crate) use self::when::{Mark, Point, When, event};

@@ -88,13 +88,14 @@ impl Names {
         });
         let mut process = Process::new(Pid::from(alert.pid as u32));
         process.debug_syms = false;
-        // Only files as the process has mapped them: their paths may lead to another program or to a pipe by now. The
-        // user of the process controls /tmp/perf-PID.map, so it is not read.
+        // Reads the files that the process has mapped, not their paths: a path may lead to another program or to a pipe
+        // by now. The user of the process controls /tmp/perf-PID.map, so it is not read.
         process.map_files = true;
         process.perf_map = false;
         let source = Source::Process(process);
         let mut error = None;
-        // Looked up separately: without frame pointers, an address may lie anywhere.
+        // Each address is looked up separately: without frame pointers, it may lie anywhere, and an error must not
+        // affect the other names.
         for (frame, call) in frames.iter_mut().zip(calls) {
             if frame.file.is_none() {
                 continue;

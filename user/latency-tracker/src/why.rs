@@ -6,7 +6,7 @@
 //! ```text
 //!   instances that only count -> [a few seconds of usual delays] -> LTTng flight recorder -> threshold -> [command]
 //!   an alert -> the longest of the alerts around it -> snapshot -> explanation
-//!   ends: first case explained (the longest with --worst or a command), --duration, signal
+//!   ends: first late operation explained (the longest with --worst or a command), --duration, signal
 //! ```
 //!
 //! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording
@@ -127,7 +127,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             None
         }
     };
-    // At ordinary priority, the snapshot may be late on a busy machine; `record` reports that.
+    // A failure is ignored here, unlike in `record`: at ordinary priority, the snapshot may be late on a busy machine.
     let _ = rt::raise();
     let mut search = Search {
         signals: &signals,
@@ -189,7 +189,7 @@ fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
     }
 }
 
-/// The search for a case.
+/// The search for a late operation to explain.
 struct Search<'a> {
     signals: &'a Signals,
     /// Whether to find the longest delay of the whole run.
@@ -213,7 +213,7 @@ struct Found {
 }
 
 impl Search<'_> {
-    /// Waits for a case until `end`, a signal, or the end of the command.
+    /// Waits for a late operation until `end`, a signal, or the end of the command.
     fn wait(
         &mut self,
         watched: &mut Watched<'_>,
@@ -229,7 +229,7 @@ impl Search<'_> {
             let next = [end, look].into_iter().flatten().min();
             let is_over = end.is_some_and(|end| Instant::now() >= end);
             let woken = match ended {
-                // The alerts of its last operations can be read by now.
+                // The alerts of the command's last operations can be read by now.
                 Some(_) => Wake::Ready,
                 None if is_over => Wake::Ready,
                 None => self.signals.wait(watched.files(), next)?,
@@ -259,7 +259,7 @@ impl Search<'_> {
         }
     }
 
-    /// Saves the longest of these alerts if it ranks above the case found so far.
+    /// Saves the longest of these alerts if it ranks above the alert found so far.
     fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
         self.missed += seen.missed;
         if seen.alerts.is_empty() {
@@ -273,7 +273,7 @@ impl Search<'_> {
             self.missed += more.missed;
             seen.alerts.extend(more.alerts);
         }
-        // A case that began before the recording is explained only if no other follows.
+        // An operation that began before the recording is explained only if no other late operation follows.
         let rank = |alert: &Alert| (alert.start() >= self.began, alert.delay);
         let longest = seen.alerts.iter().max_by_key(|alert| rank(alert)).cloned();
         let Some(alert) = longest else {

@@ -290,7 +290,7 @@ fn what_cannot_be_answered_is_said() {
     );
 }
 
-/// More time than the trace covers: the remaining time is an unknown part of the path, and a message
+/// If a request covers more time than the trace, the remaining time is an unknown part of the path, and a message
 /// reports this.
 #[test]
 fn what_is_outside_of_the_trace_is_not_known() {

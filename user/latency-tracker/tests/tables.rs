@@ -131,7 +131,7 @@ fn softirqs_of_a_trace_are_those_of_its_text() {
     );
 }
 
-/// From the waking of a thread that is switched out to the switch to this thread.
+/// A wakeup lasts from the waking of a thread that is switched out to the switch to this thread.
 #[test]
 fn wakeups_of_a_trace_are_those_of_its_text() {
     let dir = traces("traces.tar.xz");

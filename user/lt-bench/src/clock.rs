@@ -5,9 +5,9 @@
 //! It is the TSC if the kernel relies on the TSC itself: its clocksource is `tsc`, and the
 //! processor reports that the TSC neither changes speed nor stops. The frequency of the TSC is
 //! measured against CLOCK_MONOTONIC_RAW at the start, while the processor is kept busy so that it
-//! runs at full speed. Otherwise the clock is CLOCK_MONOTONIC_RAW itself, which the vDSO reads
-//! without entering the kernel. If the clocksource cannot be read in user space, each reading is a
-//! system call, and takes accordingly long.
+//! runs at full speed. If the kernel does not rely on the TSC, the clock is CLOCK_MONOTONIC_RAW
+//! itself, which the vDSO reads without entering the kernel. If the clocksource cannot be read in
+//! user space, each reading is a system call, and takes as long as one.
 //!
 //! Readings are converted, not their differences, so that rounding errors do not add up.
 
@@ -265,7 +265,7 @@ mod tests {
                 assert!(now >= last);
                 last = now;
             }
-            // The clock was read between two readings of the other, so it advanced by less than the other clock.
+            // The clock was read between two readings of the raw clock, so the raw clock advanced further.
             let (own, raw) = (last - own, Raw.now() - raw);
             assert!(own as f64 <= raw as f64 * 1.01, "{own} of {raw}");
         }

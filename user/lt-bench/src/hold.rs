@@ -134,8 +134,8 @@ fn dma_latency(wish: DmaLatency, said: &mut Vec<String>) -> Result<Option<File>>
             said.push(format!("{DMA_LATENCY} at {us} us{was}"));
             Ok(Some(file))
         }
-        // The default may fail if the file is missing or this user may not use it. A requested
-        // value must not fail.
+        // Setting 0, the default, may fail: the file may be missing, or this user may not use it.
+        // If any other value cannot be set, the run ends.
         Err(error) if us == 0 => {
             note(&format!(
                 "{DMA_LATENCY}: {error}: CPUs may enter deep idle states, and wake up late"

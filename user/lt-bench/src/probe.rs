@@ -59,7 +59,7 @@ pub(super) fn has_smi(root: &Root, cpu: u32) -> bool {
 }
 
 /// Returns the number of system management interrupts so far. To read it, the kernel interrupts that CPU, so this is
-/// called only while the loop waits or does not run.
+/// called only while the loop waits or is not running.
 pub(super) fn smi(cpu: u32) -> Option<u64> {
     let file = fs::File::open(format!("/dev/cpu/{cpu}/msr")).ok()?;
     let mut bytes = [0; 8];

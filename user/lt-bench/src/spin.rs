@@ -6,9 +6,9 @@
 //! does between them, statistics and the event, as in npt. At a peak, the loop posts a message to
 //! the watching thread, and spins until that thread has read the counters: the loop makes no system
 //! call. Then the loop reads the clock again, so that the time of this wait is in no sample; it is
-//! added to the time in which nothing was measured. The loop sleeps only while a snapshot is taken,
-//! because the snapshot waits for work that the kernel does on every CPU: otherwise the two would
-//! wait for each other.
+//! added to the time in which nothing was measured. The loop sleeps only while a snapshot is taken:
+//! the snapshot waits for work that the kernel does on every CPU, and on the CPU of the loop that
+//! work would wait for the loop.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Mail {
         self.seen.0.load(Ordering::Relaxed)
     }
 
-    /// Returns the thread id of the loop; 0 if it does not run yet.
+    /// Returns the thread id of the loop; 0 if the loop is not running yet.
     pub(super) fn tid(&self) -> i32 {
         self.tid.load(Ordering::Relaxed)
     }
@@ -388,7 +388,7 @@ mod tests {
             mail.done(true);
         });
         assert_eq!(mail.waiting(), None);
-        // After enough peaks, nothing waits. Otherwise this would never return.
+        // After enough peaks, post() does not wait: the test would hang if it did.
         mail.post(10, 20, &stop);
         assert_eq!(mail.waiting(), None);
         mail.done(false);
@@ -401,7 +401,7 @@ mod tests {
             assert_eq!(mail.waiting(), None, "it is being dealt with");
             mail.done(false);
         });
-        // Nothing waits when the run ends, either.
+        // post() does not wait once the run ends, either.
         mail.done(false);
         stop.store(true, Ordering::Relaxed);
         mail.post(10, 20, &stop);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench timer`: how late a periodic real-time task is woken, and on which path.
+//! `bench timer`: how late a periodic real-time task is woken, and by which wake chain.
 //!
 //! A thread on each CPU under test runs the cycle of [`super::cycle`]. An instance of the tracker
 //! tree follows the timers that wake these threads. Its alerts have the wake chain from the time
@@ -35,7 +35,7 @@ use crate::measure::Curve;
 const TURNS: u64 = 3;
 /// How often alerts are read.
 const LOOK: Duration = Duration::from_millis(20);
-/// At most this many late cycles are shown, the latest first; --json has all.
+/// At most this many late cycles are shown, the longest delay first; --json has all.
 const SHOWN: usize = 10;
 
 /// A late cycle, and why.
@@ -235,7 +235,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Runs another tool's turn. It may use the CPUs under test, which this thread does not run on.
+    /// Runs another tool's turn. The tool may use the CPUs under test, which this thread avoids.
     fn other(&self, tool: &mut Tool, turn: &Turn<'_>) -> Result<bool> {
         let own = hold::affinity();
         hold::pin(&self.place.cpus.or(&own))?;

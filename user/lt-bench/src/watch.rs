@@ -29,7 +29,7 @@ use crate::measure::{Counter, Counts, Usual, moved};
 
 /// Period of reading the counters, ns.
 const PERIOD: u64 = 10_000_000;
-/// Reading the counters takes at most this fraction (1/20) of the time.
+/// Reading the counters takes at most `1 / SHARE` of the time.
 const SHARE: u64 = 20;
 /// Maximum number of readings kept for a CPU: the readings since its loop was last seen, and the
 /// one before. Their number grows during a peak.
@@ -42,10 +42,11 @@ struct Subjected {
     readings: VecDeque<Reading>,
     usual: Usual,
     smi: Option<u64>,
-    /// When its loop was first seen after the readings were cleared; `None`: not since. Moves of
-    /// counters while the loop does not run cause no peak, so nothing is learned from them.
+    /// When its loop was first seen after the readings were cleared; `None` if it has not been seen
+    /// since. Counters that move while the loop is not running cause no peak, so nothing is learned
+    /// from them.
     runs_since: Option<u64>,
-    /// When the loop was last seen before that.
+    /// When the loop was last seen before the readings were cleared.
     seen_before: u64,
 }
 

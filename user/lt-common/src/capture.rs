@@ -4,14 +4,14 @@
 //!
 //! ```text
 //! DIR/0001/trace/           the flight recorder, for babeltrace2; with --trace-format ctf-1.8 for Trace Compass
-//! DIR/0001/alert.json       the alerts of this wakeup
+//! DIR/0001/alert.json       the alerts of the capture
 //! DIR/0001/evidence.json    facts that a trace cannot contain, see lt_proc::evidence
 //! DIR/0001/explanation.txt  the explanations of the alerts from the trace
 //! ```
 //!
 //! A capture is written under another name and renamed once it is complete, so a numbered directory is never a partial
-//! capture. Several recorders may share the output directory: under a lock (`DIR/.lock`), a capture takes a number, which
-//! its partial directory then has in its name, and old captures are removed.
+//! capture. Several recorders may share the output directory: under a lock (`DIR/.lock`), a capture takes a number,
+//! which becomes part of the name of its partial directory, and old captures are removed.
 //!
 //! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no other
 //! user can redirect them (see private.rs).
@@ -49,13 +49,13 @@ pub struct Record<'a> {
     pub instance: &'a str,
     /// The tracker of the instance.
     pub tracker: &'a str,
-    /// Time from the wakeup until the snapshot was written, ns.
+    /// Time from the recorder's wakeup until the snapshot was written, ns.
     pub snapshot_took: u64,
     /// Number of alerts that were overwritten before they could be read.
     pub lost: u64,
-    /// Number of wakeups without a capture so far.
+    /// Number of the recorder's wakeups without a capture so far.
     pub skipped: usize,
-    /// The alerts of the wakeup.
+    /// The alerts that the recorder read at this wakeup.
     pub alerts: &'a [Alert],
     /// Why there is no trace; omitted if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ impl Taken {
 }
 
 impl Captures {
-    /// Opens the directory, creating it if missing, and removes partial captures of earlier runs.
+    /// Opens the directory, creating it if missing, and removes partial captures of recorders that no longer run.
     pub fn open(directory: &Path) -> Result<Self> {
         let directory = make_private(directory)?;
         for entry in fs::read_dir(&directory)?.flatten() {
@@ -210,7 +210,8 @@ impl Captures {
         let mut removed = Vec::new();
         for (_, path) in numbered(&self.directory)? {
             let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
-            // A modification time in the future comes from a wrong clock: such a capture is kept.
+            // A modification time in the future comes from a wrong clock, and gives no age: without a known time since
+            // boot, the capture is kept.
             let by_date = today.duration_since(meta.modified()?).ok();
             let by_uptime = taken(&path).and_then(|taken| now.since(&taken));
             if let Some(old) = by_uptime
@@ -233,7 +234,7 @@ impl Captures {
 /// for less.
 const CLOCK_WAS_SET: Duration = Duration::from_secs(3600);
 
-/// Returns when a capture was taken; `None` if its `alert.json` does not record it.
+/// Returns the time at which a capture was taken; `None` if its `alert.json` does not record the time.
 fn taken(capture: &Path) -> Option<Taken> {
     serde_json::from_str(&fs::read_to_string(capture.join("alert.json")).ok()?).ok()
 }

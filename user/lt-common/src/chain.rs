@@ -10,8 +10,9 @@ use crate::out;
 /// Width of the bar of a step that took all the time.
 const BAR: usize = 16;
 
-/// Returns a sentence that names the longest step, and the unknown facts about the time before
-/// the chain. `None` if the alert has no steps, or if no time passed between them.
+/// Returns a sentence that names the longest step, or the target's own reads if together they took longer, and the
+/// unknown facts about the time before the chain. `None` if the alert has no steps, or if no time passed between
+/// them.
 pub fn verdict(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;
     let longest = steps.iter().max_by_key(|step| step.took)?;
@@ -53,8 +54,8 @@ fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
     (times > 1).then_some((took, meanwhile))
 }
 
-/// Returns a sentence on the activity of the CPU in the longest wait for which the alert records this, if the wait
-/// matters.
+/// Returns a sentence on the activity of the CPU in the longest wait for which the alert records that activity.
+/// `None` if the wait is less than 1 % of the delay.
 pub fn interference(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;
     let told = steps.iter().filter_map(|step| Some((step, step.parts?)));
@@ -64,8 +65,8 @@ pub fn interference(alert: &Alert) -> Option<String> {
         .iter()
         .take_while(|one| !std::ptr::eq(*one, step))
         .last();
-    // If no limit kept the task from running, the CPU came back from idle, or waited for something that the chain
-    // does not show.
+    // If no limit kept the task from running, the CPU was leaving an idle state, or was idle for a reason that the
+    // chain does not show.
     let is_limited = before.is_some_and(ChainStep::is_limited);
     let idle = if is_limited {
         "an idle CPU, since a limit kept the task from running"

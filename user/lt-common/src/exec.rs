@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! External commands. They run in their own process group, so that Ctrl-C at the terminal reaches only
-//! this program and does not interrupt them. If a command fails, its output is part of the error.
+//! this program and does not interrupt them. If a command fails, the last lines of its output are part
+//! of the error.
 
 use std::ffi::OsStr;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -28,7 +29,8 @@ impl Exec {
         self
     }
 
-    /// Runs the command to its end. Returns its output, or an error that contains it.
+    /// Runs the command to its end. Returns its standard output, or an error with the last lines of
+    /// its error output, or of its standard output if the error output is empty.
     pub fn output(mut self) -> Result<String> {
         let shown = self.shown();
         let output = self.0.output().with_context(|| cannot_run(&shown))?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Creates an instance, loading the module first, and explains a refusal by the module.
+//! Loads the module, creates instances, and explains why the module refuses one.
 
 mod loaded;
 mod pitfalls;
@@ -111,7 +111,7 @@ fn show(tracker: &str) -> String {
     format!("`latency-tracker list --trackers {tracker}` shows what is possible")
 }
 
-/// Has the kernel check a line without keeping it: as an instance with another name, which is disabled and removed at
+/// Has the kernel check a line: creates a disabled instance with another name from it, and removes that instance at
 /// once.
 pub fn try_out(
     root: &ProcRoot,
@@ -131,7 +131,7 @@ pub fn try_out(
 }
 
 /// Creates an instance by writing its control line, and warns about odd settings. If the kernel refuses, the error is
-/// the message in the kernel log; its errno would add nothing.
+/// the message in the kernel log, to which the errno would add nothing; without a message, it is the text of the errno.
 pub fn create(
     root: &ProcRoot,
     name: &str,

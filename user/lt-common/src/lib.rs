@@ -28,7 +28,7 @@ pub enum Outcome {
     Fine,
     /// Something is wrong, and has been reported; exit status 1.
     Wrong,
-    /// An alert fired, or a limit was exceeded; exit status 2.
+    /// An alert fired, a limit was exceeded, or profiles differ; exit status 2.
     Alert,
     /// The status of the command that was run: its exit status, or 128+N after signal N.
     Status(u8),

@@ -47,7 +47,7 @@ pub fn session_name(instance: &str, pid: u32) -> String {
     format!("{SESSION_PREFIX}{instance}-{pid}")
 }
 
-/// The process that owns a session of ours.
+/// The process that owns this session; `None` if the session is not one of ours.
 pub fn session_owner(session: &str) -> Option<u32> {
     let (_, pid) = session.strip_prefix(SESSION_PREFIX)?.rsplit_once('-')?;
     pid.parse().ok()
@@ -157,7 +157,7 @@ pub struct Buffers {
     pub num_subbuf: u64,
 }
 
-/// A trace format. LTTng has the choice since 2.15, and writes CTF 2 by default.
+/// A trace format. LTTng 2.15 and later offer the choice, and write CTF 2 by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[expect(
     missing_docs,

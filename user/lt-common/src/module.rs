@@ -31,7 +31,7 @@ fn lists(modules_dep: &str) -> bool {
     })
 }
 
-/// Whether the module is being unloaded: its instances are removed before its other files.
+/// Whether the module is being unloaded, which removes its instances before its other files.
 pub fn is_going() -> bool {
     let state = fs::read_to_string("/sys/module/latency_tracker/initstate");
     state.is_ok_and(|state| state.trim() == "going")

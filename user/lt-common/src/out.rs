@@ -18,7 +18,7 @@ use lt_proc::{Nanos, Stats};
 /// The width of help and of paragraphs.
 pub const HELP_WIDTH: usize = 79;
 
-/// A smaller width is not trusted: some terminals report 0 columns.
+/// The smallest width that is used: a terminal that reports fewer columns counts as this wide.
 const NARROWEST: usize = 40;
 
 thread_local! {
@@ -39,7 +39,7 @@ pub fn width() -> Option<usize> {
     if WHOLE.get() {
         return None;
     }
-    // Some shells export the terminal's COLUMNS to every program, also within pipes.
+    // Some shells export the terminal's COLUMNS to every program, even in a pipe.
     if !io::stdout().is_terminal() {
         return None;
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Directories that no other user can redirect: the directory is ours, and each directory above it is ours or root's. A
-//! world-writable one is accepted only if it is sticky. The last path component may not be a symbolic link.
+//! world-writable directory above it is accepted only if it is sticky. The last path component may not be a symbolic
+//! link.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;

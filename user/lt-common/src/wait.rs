@@ -2,10 +2,10 @@
 
 //! Waiting for the kernel, the clock or the user, whichever comes first.
 //!
-//! SIGINT, SIGTERM and SIGHUP only set a number, and write a byte into a pipe that is polled while
-//! waiting. None of them can therefore interrupt a sequence of steps, and whatever has been set up
-//! is undone in order. They are not blocked, since children would inherit that: SIGTERM could not
-//! end a session daemon. Handlers are not inherited.
+//! SIGINT, SIGTERM and SIGHUP only set a number, and write a byte into a pipe that is polled while waiting. None
+//! of them can therefore interrupt a sequence of steps, and whatever has been set up is undone in order. The
+//! signals are not blocked, since children would inherit the mask, and SIGTERM could not end a session daemon.
+//! Handlers are not inherited.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -42,7 +42,7 @@ pub enum Wake {
 }
 
 impl Signals {
-    /// Installs the handlers: from now on signals are queued here.
+    /// Installs the handlers: from now on, the signals are recorded here.
     pub fn catch() -> Result<Self> {
         let (reader, writer) = UnixStream::pair().context("cannot create a pipe for signals")?;
         reader
@@ -50,7 +50,8 @@ impl Signals {
             .context("cannot prepare the pipe for signals")?;
         let last = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // Registered first: handlers run in this order, and the byte wakes the reader of the number.
+            // The number is registered first: handlers run in the order of registration, and the byte wakes the
+            // thread that then reads the number.
             flag::register_usize(signal, Arc::clone(&last), signal as usize)
                 .context("cannot catch signals")?;
             let writer = writer
@@ -143,7 +144,7 @@ impl Lines {
         let mut buffer = [0; 16384];
         match file.read(&mut buffer) {
             Ok(0) => chunk.end = true,
-            // A read between the removal of a procfs file and its wakeup for the end-of-file.
+            // The file was removed from procfs, and the kernel has not signalled its end yet.
             Err(e)
                 if matches!(
                     e.raw_os_error().map(Errno::from_raw),

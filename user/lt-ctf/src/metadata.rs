@@ -25,8 +25,8 @@ pub(crate) const LIMIT: u64 = 256 << 20;
 /// Maximum number of stream classes, the channels of a session. They are searched linearly.
 const STREAMS: usize = 1024;
 
-/// Maximum number of fields of all event classes, each including the common context. All events of
-/// a kernel have fewer than 100,000.
+/// Maximum number of fields of all event classes. The fields of the common context count for each
+/// class. All events of a kernel have fewer than 100,000.
 const FIELDS: usize = 1 << 20;
 
 const SEPARATOR: u8 = 0x1e;

@@ -202,7 +202,7 @@ impl Reader {
     /// Goes to the first event at `nanoseconds` (since the clock's origin) or later, forward or back.
     ///
     /// # Errors
-    /// See [`Reader::next`]. The readable streams are positioned even then.
+    /// See [`Reader::next`]. If some streams cannot be read, the others are positioned nevertheless.
     pub fn seek(&mut self, nanoseconds: i64) -> Result<()> {
         if self.index.is_none() {
             let index = |s: &Stream| self.traces.get(s.trace).map(|t| s.index(&t.schema));

@@ -279,7 +279,8 @@ impl Stream {
         Ok(None)
     }
 
-    /// Decodes the event at `pos`. If it stops early, the state is unchanged.
+    /// Decodes the event at `pos`. If it stops early, the position, the clock and the current class
+    /// are unchanged.
     #[inline]
     fn decode(&mut self, schema: &Schema) -> Result<(), Stop> {
         let Some(class) = schema.streams.get(self.class) else {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The captures of `record` as exemplars: for each bucket of an instance, the newest capture with
-//! an alert whose delay is in that bucket. A capture is read once: it is renamed into place when it
-//! is complete, and never changes.
+//! an alert whose delay is in that bucket. A capture is read once, since it never changes after it
+//! has been renamed into place, complete.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,7 +20,7 @@ const MOST: usize = 256;
 /// The largest `alert.json`, in bytes: 4096 alerts with several stacks each.
 const LONGEST: u64 = 64 << 20;
 
-/// A capture with an alert whose delay is in the bucket.
+/// A capture that stands for a bucket, and the delay of an alert in it that is in this bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Exemplar {
     /// Its number, as `captures` shows it.
@@ -51,9 +51,9 @@ struct Delay {
 #[derive(Debug)]
 pub(crate) struct Captures {
     directory: PathBuf,
-    /// The captures already read, by the name of their directory. The time of the file is part of
-    /// the value, since a number is reused once all captures were removed. `None` if reading
-    /// failed.
+    /// The captures already read, by the name of their directory. The time of `alert.json` is part
+    /// of the value, since a number may be reused once all captures have been removed. The capture
+    /// is `None` if reading failed.
     read: HashMap<String, (Option<SystemTime>, Option<Saved>)>,
 }
 

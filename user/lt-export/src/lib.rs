@@ -64,7 +64,7 @@ impl Exporter {
         self
     }
 
-    /// Checks whether the captures can be read: otherwise there are no exemplars.
+    /// Checks whether the captures can be read. If they cannot, there are no exemplars.
     ///
     /// # Errors
     /// When the directory of captures cannot be read.
@@ -74,7 +74,7 @@ impl Exporter {
     }
 
     fn sample(&self) -> Result<Sample, ProcError> {
-        // A panicked reader leaves no partial state: what is read is replaced as a whole.
+        // A thread that panicked here has left no partial state: each reading is replaced as a whole.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (top, captures) = &mut *state;
         Ok(Sample {

@@ -318,7 +318,7 @@ mod tests {
         let dir = tree();
         let path = dir.path().join("captures/0007");
         fs::create_dir_all(&path).unwrap();
-        // The bucket of the second exemplar has no delay now: the capture is older than the
+        // The bucket of the second exemplar has no delay, since the capture is older than the
         // instance.
         let alerts = r#"{"delay":20000000000},{"delay":100000}"#;
         let text = format!(r#"{{"taken":17,"instance":"slow","alerts":[{alerts}]}}"#);

@@ -29,14 +29,15 @@ use thiserror::Error;
 use crate::counts::{Counts, Signal};
 use crate::otlp::{self, Record, Resource};
 
-/// Most bytes in the queue; a single message may be larger.
+/// Maximum number of bytes in the queue; a single message may be larger.
 const ROOM: usize = 4 << 20;
 
 /// How long a collector may take for one message, in seconds.
 const PATIENCE: u64 = 10;
 
-/// The pause between two tries: the first one and the longest.
+/// The first pause between two tries, which doubles with each try.
 const SOON: Duration = Duration::from_secs(1);
+/// The longest pause between two tries, unless the collector requests another one.
 const LATER: Duration = Duration::from_secs(60);
 
 /// The longest pause that a collector may request.
@@ -198,8 +199,8 @@ impl Outbox {
         }
     }
 
-    /// Waits until all messages are sent, for at most this time, and ends the thread. The messages
-    /// left are dropped.
+    /// Waits until all messages are sent, for at most this time, and tells the thread to end. The
+    /// messages left are dropped.
     pub fn finish(self, time: Duration) {
         let end = Instant::now() + time;
         let mut queue = self.shared.lock();
@@ -221,9 +222,9 @@ enum Outcome {
     /// The collector has accepted the message, but rejected this many of its items, for this
     /// reason.
     Sent(u64, String),
-    /// Try again, after this time or after our own pause.
+    /// Try again, for this reason, after the pause that the collector requested or else after our own.
     Again(String, Option<Duration>),
-    /// Do not try again.
+    /// Do not try again, for this reason.
     Refused(String),
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The counters of the instances, in bounded number: the instances with the most alerts are named,
-//! and all others are summed up as `other`. No counter of `other` ever decreases: the counts of an
-//! instance stay in it when the instance gets named or is removed.
+//! and stay named until they are removed; all others are summed up as `other`. Apart from the
+//! gauges, no counter of `other` ever decreases: the counts of an instance stay in `other` when the
+//! instance gets named or is removed.
 
 use std::collections::HashMap;
 
@@ -48,9 +49,10 @@ pub(crate) struct Delays {
 pub(crate) struct Reading {
     pub(crate) name: String,
     pub(crate) tracker: String,
-    /// Parameters, and the longest delay in ns. `None` for `other`, since they cannot be summed up.
+    /// Parameters; `None` for `other`, since they cannot be summed up.
     pub(crate) enabled: Option<u64>,
     pub(crate) threshold: Option<u64>,
+    /// The longest delay, ns; for `other`, the longest delay of any unnamed instance so far.
     pub(crate) longest: Option<u64>,
     /// The counters, in the order of the kernel.
     pub(crate) values: Vec<(String, u64)>,
@@ -101,7 +103,7 @@ impl Reading {
         self.values.iter().find(|(k, _)| k == key).map(|(_, n)| *n)
     }
 
-    /// Adds the counts of an instance since the reading `before`.
+    /// Adds what an instance has counted since the reading `before`.
     fn add(&mut self, now: &Self, before: Option<&Self>) {
         // A smaller number belongs to a new instance of the same name.
         let since = |now: u64, before: Option<u64>| match before {

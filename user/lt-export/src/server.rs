@@ -106,7 +106,7 @@ struct Live(Arc<AtomicUsize>);
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // Relaxed: see the only reader.
+        // Relaxed: see `Server::serve`, which alone reads the number.
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -303,7 +303,7 @@ fn before<T>(end: Instant, mut call: impl FnMut(Duration) -> io::Result<T>) -> i
 }
 
 fn is_late(error: &io::Error) -> bool {
-    // A socket that has timed out returns the first of these.
+    // A read or write that has timed out in the socket returns the first of these.
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut

@@ -32,8 +32,8 @@
 //!   move, the processors that it waited for are unknown.
 //! - *In a gap anything may have happened.* The state of the thread that ran there is unknown from then on, until an
 //!   event shows it again. So is the state of a thread that waited for that processor, since the thread may have run.
-//!   A sleeping thread may also have run there: its state is not recorded during the gap, and its waker has ended only
-//!   the time after the gap. The same applies before the stream of a processor starts and after it has ended.
+//!   A sleeping thread may also have run there: its state is not recorded during the gap, and its waker ended only the
+//!   part of the sleep after the gap. The time before the stream of a processor starts, or after it ends, is a gap, too.
 
 mod cpus;
 mod gaps;
@@ -69,7 +69,7 @@ use crate::{Model, Processor};
 /// Maximum number of processors that Linux supports. Events of processors with this or a higher number are ignored.
 const CPUS: u32 = 8192;
 
-/// Deeper nesting means missing end events, not real nesting. The outermost context is dropped.
+/// Maximum number of nested contexts. More of them mean missing end events: the outermost context is then dropped.
 const NESTED: usize = 64;
 
 /// The bit of a vector in a set of vectors; no kernel has more than ten.

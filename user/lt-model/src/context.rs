@@ -27,9 +27,9 @@ pub enum Context {
         /// The raiser.
         by: Raiser,
     },
-    /// The function of a timer.
+    /// The function of a timer, or the local timer's interrupt.
     Timer,
-    /// An interrupt from another processor.
+    /// An interrupt that a processor sent, to another one or to itself.
     Ipi(Name),
     /// The completion of a disk request, in any kind of interrupt; used for wakers only.
     Disk(Disk),
@@ -62,7 +62,7 @@ pub enum Raiser {
     Thread,
     /// An interrupt not from a device: from another processor, or from the processor itself.
     Ipi(Name),
-    /// Several of the other raisers.
+    /// Several raisers.
     Several,
 }
 
@@ -102,7 +102,7 @@ impl Vector {
     pub const IRQ_POLL: Self = Self(5);
     /// Packets received.
     pub const NET_RX: Self = Self(3);
-    /// Not recorded; it may have been the thread itself, without an interrupt.
+    /// Not recorded. Perhaps no softirq ran, and the thread itself acted.
     pub const UNRECORDED: Self = Self(u32::MAX);
 
     /// The kernel's name.

@@ -178,12 +178,12 @@ pub enum What<'a> {
         /// Whether the processor enters an idle state.
         enters: bool,
     },
-    /// An interrupt from another processor begins.
+    /// An interrupt that a processor sent, to another one or to itself, begins.
     Ipi {
         /// `reschedule`, `call_function`, ...
         name: &'a [u8],
     },
-    /// An interrupt from another processor ends.
+    /// An interrupt that a processor sent ends.
     IpiEnd,
     /// `writeback_balance_dirty_pages` with a pause: the current thread has dirtied too much data, and is about to
     /// sleep.

@@ -138,6 +138,12 @@ impl Model {
         self.gaps.why(from, to)
     }
 
+    /// Returns each time in which a processor is not recorded: the processor, start, end and reason. The end is
+    /// `u64::MAX` if the processor is not recorded again. A gap of length 0 is a loss at one moment.
+    pub fn gaps(&self) -> impl Iterator<Item = (u32, (u64, u64), Unrecorded)> {
+        self.gaps.each()
+    }
+
     /// Whether events of this kind are recorded.
     #[must_use]
     pub fn has(&self, events: Events) -> bool {

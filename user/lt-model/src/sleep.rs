@@ -7,16 +7,16 @@
 //!
 //! ```text
 //!            1  2  4  8  0x10  0x20  0x40    0x80      0x100   0x200    0x400     0x800          0x1000
-//! 4.14 on    S  D  T  t  dead  zombie parked idle      goes on
-//! 4.8        S  D  T  t  dead  zombie dead   wakekill  waking  parked   no load   new            goes on
-//! 4.2        S  D  T  t  dead  zombie dead   wakekill  waking  parked   no load   goes on
-//! 3.9        S  D  T  t  dead  zombie dead   wakekill  waking  parked   goes on
-//! 2.6.33     S  D  T  t  zombie dead  dead   wakekill  waking  goes on
+//! 4.14 on    S  D  T  t  dead  zombie parked idle      runnable
+//! 4.8        S  D  T  t  dead  zombie dead   wakekill  waking  parked   no load   new            runnable
+//! 4.2        S  D  T  t  dead  zombie dead   wakekill  waking  parked   no load   runnable
+//! 3.9        S  D  T  t  dead  zombie dead   wakekill  waking  parked   runnable
+//! 2.6.33     S  D  T  t  zombie dead  dead   wakekill  waking  runnable
 //! ```
 
 use crate::context::Disk;
 
-/// Reason why a thread does not run.
+/// The kind of a thread's sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sleep {
     /// Sleeps until a wakeup or a signal (S).

@@ -72,6 +72,9 @@ trait Machine: fmt::Debug {
     /// Called once, with the time of the last event.
     fn finish(&mut self, ground: &mut Ground, time: u64);
 
+    /// The tables so far.
+    fn growing(&mut self) -> Vec<&mut Table>;
+
     fn tables(self: Box<Self>) -> Vec<Table>;
 }
 
@@ -142,6 +145,21 @@ impl Builder {
         self.ground.lose(cpu, until, is_lost);
     }
 
+    /// Returns the operations that were measured since the last call, by table, in the order in which they ended; none
+    /// without [`Range::each`]. The operations after the last call are in the tables that [`Builder::finish`] returns.
+    /// If such a table is [dropped](Table::dropped), all its operations are void, including those returned here.
+    pub fn take(&mut self) -> Vec<(Kind, Vec<Case>)> {
+        let growing = self.machine.growing().into_iter();
+        let each = growing.map(|table| (table.kind, table.take()));
+        each.filter(|(_, cases)| !cases.is_empty()).collect()
+    }
+
+    /// A name of a thread, an interrupt or a system call.
+    #[must_use]
+    pub fn text(&self, name: Name) -> &str {
+        self.ground.names.text(name)
+    }
+
     /// Returns the tables.
     #[must_use]
     pub fn finish(mut self) -> Tables {
@@ -179,8 +197,8 @@ impl Tables {
         self.ground.names.text(name)
     }
 
-    /// A CPU that the events mention, but for which the trace has no stream. Then no operation of a thread or a disk is
-    /// measured.
+    /// A CPU that the events mention, but for which the trace has no stream. If there is one, no operation of a thread or
+    /// a disk is measured.
     #[must_use]
     pub fn absent(&self) -> Option<u32> {
         self.ground.absent

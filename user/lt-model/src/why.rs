@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Explanations from the activity of threads and processors. Each analysis is a function of a model, and uses only its
-//! public interface. Callers show the results, and supply the events.
+//! Explanations from the activity of threads and processors. Each analysis is a function of a model. Callers supply
+//! the events, and show the results.
 
 mod beside;
 mod cause;

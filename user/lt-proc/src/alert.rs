@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The first eleven fields are the same for every tracker and come in this order; all others are
-//! kept as they come, so that lines of a newer module can be read, too. The last field may be
-//! `stack=""`: the functions in which the task of a timeout was, the innermost first.
+//! kept as they come, so that lines of a newer module can be read, too. One of them may be
+//! `stack=""`: the functions in which the task was, the innermost first.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub enum Reason {
     Timeout,
     /// The end of an event that had timed out.
     Late,
-    /// Stack of the task, for an event that is late already.
+    /// The stack of the task, for an event that is late and has not ended.
     Stack,
     /// A word of a newer module.
     Other(String),
@@ -74,9 +74,9 @@ impl<'de> Deserialize<'de> for Reason {
 /// A late event.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Alert {
-    /// Number of the alert in its instance; a gap is a loss.
+    /// Number of the alert in its instance; a missing number is a lost alert.
     pub seq: u64,
-    /// When the alert was raised, `CLOCK_MONOTONIC` ns.
+    /// When the operation ended, or when its timeout was noticed, `CLOCK_MONOTONIC` ns.
     pub time: u64,
     /// The instance that raised it.
     pub instance: String,
@@ -86,9 +86,9 @@ pub struct Alert {
     pub reason: Reason,
     /// The delay, ns; the delay so far if the operation has not ended.
     pub delay: u64,
-    /// The threshold that it exceeded, ns.
+    /// The threshold that it exceeded, ns; for a timeout, the timeout.
     pub threshold: u64,
-    /// CPU that saw the end.
+    /// The CPU that saw the operation end; for a timeout, any CPU.
     pub cpu: u64,
     /// The process that owns the operation.
     pub pid: u64,
@@ -137,10 +137,8 @@ impl Alert {
         }
     }
 
-    /// Returns when the event started, `CLOCK_MONOTONIC` ns.
-    ///
-    /// The alert is raised shortly after the end was timestamped, so the result is late by that
-    /// time.
+    /// Returns the time at which the operation started, `CLOCK_MONOTONIC` ns; for an operation that
+    /// was in flight before its instance, the time at which it was found.
     #[must_use]
     pub fn start(&self) -> u64 {
         self.time.saturating_sub(self.delay)

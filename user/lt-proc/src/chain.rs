@@ -8,16 +8,16 @@
 //! ```
 //!
 //! With `interference=1`, the time of a `switch` is followed by the activity of the CPU while the task
-//! waited for it: `{irq:9000,softirq:0,tasks:2738,idle:0}`. The longest of these waits also names the users
-//! of the CPU:
+//! waited for it: `{irq:9000,softirq:0,tasks:2738,idle:0}`. For the longest of these waits, the users of
+//! the CPU follow:
 //! `{irq:9000,softirq:0,tasks:2738,idle:0;irq/27(eth0)=8800;task/214(hog)>=2400}`.
 //!
 //! Time passes between two steps: 3 ms in the handler of interrupt 29, before it raised the softirq. A step
 //! therefore also has the time until the next step. Steps that were left out share one time, from the first
 //! of them to the step after `more`.
 //!
-//! A `waking` has only a thread id. The name is taken from the `switch` of the thread, or from the
-//! alert.
+//! A `waking` has only a thread id. The thread's name is taken from a `switch` or `preempted` that has it,
+//! or from the alert.
 
 use std::collections::HashMap;
 
@@ -109,7 +109,7 @@ impl Rival {
         }
     }
 
-    /// Returns a phrase that names it, for the middle of a sentence.
+    /// Returns a phrase that names this user of the CPU, for the middle of a sentence.
     #[must_use]
     pub fn what(&self) -> String {
         let Self { id, name, .. } = self;
@@ -171,7 +171,7 @@ impl WaitParts {
     }
 }
 
-/// Returns the steps of an alert, the origin first; no steps for an alert of another tracker.
+/// Returns the steps of an alert, the origin first; no steps for an alert without the field `path`.
 ///
 /// # Errors
 /// Names the step that is malformed.
@@ -195,8 +195,7 @@ pub fn chain_so_far(pending: &Pending) -> Result<Vec<ChainStep>, ParseError> {
     Ok(steps)
 }
 
-/// Returns a sentence about the time before the steps, if that time is unknown; `None` if the first step is
-/// the cause.
+/// Returns a sentence about the time before the first step if that time is unknown, else `None`.
 ///
 /// The time is unknown if the first step is an interrupt that another interrupt or a task requested,
 /// perhaps on another CPU.
@@ -209,8 +208,8 @@ pub fn before(steps: &[ChainStep]) -> Option<String> {
     ))
 }
 
-/// Fills in the name of each task that has only a thread id, if another step has the name, or the task is
-/// this thread.
+/// Fills in the name of each task that has only a thread id, if another step has the name, or if the task
+/// is the thread `tid`, whose name is `comm`.
 fn name(steps: &mut [ChainStep], tid: &str, comm: &str) {
     let mut names: HashMap<String, String> = HashMap::new();
     for step in steps.iter() {
@@ -576,7 +575,7 @@ mod tests {
             "the delay is counted from interrupt irq_work, whose request is not recorded"
         );
         assert!(told("vector:call_function_single@1+0 waking:7@1+9").is_some());
-        // Here the hardware is the cause, or the request is a step.
+        // In these paths, the hardware raised the interrupt, or the request is a step.
         assert_eq!(told("vector:local_timer@1+0 waking:7@1+9"), None);
         assert_eq!(
             told("irq:9@0+0 call:f@0+5 vector:call_function_single@1+4 called:f@1+1"),
@@ -648,7 +647,7 @@ mod tests {
         );
     }
 
-    /// `dd` reads 64 KiB in several requests. It sent the later ones itself.
+    /// `dd` reads 64 KiB in several requests, and sent the later ones itself.
     #[test]
     fn a_sleep_may_be_for_a_request_that_the_task_made_itself() {
         let steps =

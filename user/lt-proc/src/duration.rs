@@ -34,12 +34,13 @@ pub fn parse_duration(word: &str) -> Result<Nanos, ParseError> {
     number.checked_mul(scale).map(Nanos).ok_or_else(bad)
 }
 
-/// Nanoseconds that print in the largest unit that keeps three or four digits, e.g. `10.41ms`.
+/// Nanoseconds, printed in the largest unit, up to seconds, that they exceed: `10.41ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// Returns the shortest text that [`parse_duration`] parses to the same number, e.g. `10ms`.
+    /// Returns the duration as a whole number of the largest possible unit up to seconds, e.g.
+    /// `10ms`, which [`parse_duration`] parses to the same duration.
     #[must_use]
     pub fn exact(self) -> String {
         let unit = UNITS[..4]

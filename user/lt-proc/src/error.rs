@@ -45,7 +45,7 @@ pub enum ProcError {
     /// The tree exists, but this user may not access it.
     #[error("the latency_tracker module is loaded, but this user may not use {path}", path = .0.display())]
     Denied(PathBuf),
-    /// The tree exists, but the instance does not.
+    /// The tree exists, but the instance does not, or it does not have the file.
     #[error("no instance named {0:?}")]
     NoInstance(String),
     /// Reading or writing failed.

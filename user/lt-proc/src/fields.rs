@@ -140,7 +140,8 @@ impl Fields {
     /// Returns all fields except `without`, as text to print. Durations have units, and the three
     /// fields of a task (`waker_pid=`, `waker_tid=`, `waker_comm=`) become one word
     /// (`waker=bash/812`). Nothing is assumed about unknown fields. Quotes are left out where they
-    /// separate nothing, so fields from JSON print the same.
+    /// separate nothing, so fields from JSON, in which all words are quoted, print like the
+    /// original.
     #[must_use]
     pub fn phrase(&self, without: &[&str]) -> String {
         let mut words = Vec::new();

@@ -122,6 +122,13 @@ impl Labels {
         }
     }
 
+    /// Returns the histogram of all delays.
+    #[must_use]
+    pub fn histogram(&self) -> Histogram {
+        let rows = self.labels.iter().map(|label| &label.delays.histogram);
+        rows.fold(self.other.histogram.clone(), |all, row| all.and(row))
+    }
+
     /// Returns the sum of all delays, ns.
     #[must_use]
     pub fn sum(&self) -> u128 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `measure`: the cost of the probes themselves, in the processor's counters. The file exists if
-//! the module was loaded with `measure=`.
+//! `measure`: the cost of the probes themselves, measured with the processor's counters. The file
+//! exists if the module was loaded with `measure=`.
 //!
 //! ```text
 //! counter branch-misses counted cpus=4
@@ -96,7 +96,7 @@ pub struct CycleBucket {
     pub high: u64,
     /// Number of runs.
     pub count: u64,
-    /// Sum of each counter, in order.
+    /// Sum of each counter except the cycles, in the order of the counters.
     pub sums: Vec<u64>,
 }
 
@@ -236,7 +236,8 @@ impl MeasuredProbe {
     }
 
     /// Returns the correlation of an event with the cycles, from -1 to 1 (Pearson's coefficient).
-    /// `None` if one of them is the same in all runs, or a value exceeds [`SQUARED`].
+    /// `None` if one of them is the same in all runs or is not counted in all of them, or if a value exceeds
+    /// [`SQUARED`].
     #[must_use]
     pub fn correlation(&self, event: &str) -> Option<f64> {
         let (cycles, event) = (self.values.first()?, self.value(event)?);

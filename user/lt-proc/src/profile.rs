@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::{Fields, ParseError};
 
-/// A profile of an instance.
+/// The time that a profile of an instance covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     /// Since the last reset.

@@ -26,7 +26,7 @@ pub struct ProcRoot {
 }
 
 impl ProcRoot {
-    /// Creates the tree at `path`, which need not exist.
+    /// Returns the tree at `path`, which need not exist.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
@@ -80,6 +80,14 @@ impl ProcRoot {
         found.ok_or_else(|| ProcError::NoInstance(name.to_string()))
     }
 
+    /// Returns the text of a file of an instance, such as `histogram`.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`]; [`ProcError::NoInstance`] also if the instance has no such file.
+    pub fn text(&self, name: &str, file: &str) -> Result<String, ProcError> {
+        self.read(&Path::new(name).join(file))
+    }
+
     /// Returns the counters of an instance.
     ///
     /// # Errors
@@ -99,7 +107,7 @@ impl ProcRoot {
     /// Returns the delays of an instance by label.
     ///
     /// # Errors
-    /// See [`ProcRoot::instance`]; [`ProcError::Io`] if it does not count by label.
+    /// See [`ProcRoot::instance`]; [`ProcError::NoInstance`] also if it does not count by label.
     pub fn labels(&self, name: &str) -> Result<Labels, ProcError> {
         self.parse(&Path::new(name).join(LABELS), Labels::parse)
     }
@@ -144,7 +152,7 @@ impl ProcRoot {
     /// Returns how long operations of each class took, for an instance that keeps a profile.
     ///
     /// # Errors
-    /// See [`ProcRoot::instance`]; [`ProcError::Io`] if its tracker keeps no profile.
+    /// See [`ProcRoot::instance`]; [`ProcError::NoInstance`] also if its tracker keeps no profile.
     pub fn profile(&self, name: &str, span: Span) -> Result<Profile, ProcError> {
         self.parse(&Path::new(name).join(span.file()), Profile::parse)
     }
@@ -158,7 +166,7 @@ impl ProcRoot {
     /// Returns how long the steps of wake chains took, for an instance that counts them.
     ///
     /// # Errors
-    /// See [`ProcRoot::instance`]; [`ProcError::Io`] if its tracker has no steps.
+    /// See [`ProcRoot::instance`]; [`ProcError::NoInstance`] also if its tracker has no steps.
     pub fn steps(&self, name: &str) -> Result<Vec<StepTime>, ProcError> {
         self.parse(&Path::new(name).join(STEPS), StepTime::parse_all)
     }
@@ -268,7 +276,8 @@ impl ProcRoot {
         })
     }
 
-    /// Distinguishes a missing module, a missing instance and a missing permission.
+    /// Distinguishes a missing module, a missing instance and a missing permission. A missing file
+    /// of an instance counts as a missing instance.
     pub(crate) fn explain(&self, relative: &Path, source: io::Error) -> ProcError {
         if source.kind() == io::ErrorKind::PermissionDenied {
             return ProcError::Denied(self.path.join(relative));

@@ -36,7 +36,7 @@ pub enum UserEnd {
     Unreadable,
     /// At the maximum number of addresses.
     Depth,
-    /// At once: the module cannot follow the frame pointers of such programs.
+    /// At the first address: the module does not know the frames of this kind of program.
     Unsupported,
     /// A word of a newer module.
     Other(String),
@@ -88,7 +88,7 @@ pub(crate) const USTACK: &str = "ustack";
 pub(crate) const USTACK_END: &str = "ustack_end";
 
 impl Alert {
-    /// Returns the stack in user space; `None` if its instance does not record them.
+    /// Returns the stack in user space; `None` if the instance does not record such stacks.
     #[must_use]
     pub fn user_stack(&self) -> Option<UserStack> {
         let text = self.fields.text(USTACK)?;

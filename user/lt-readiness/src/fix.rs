@@ -4,7 +4,7 @@
 //!
 //! The words of all rows become one edit of `/etc/default/grub`. The edit is idempotent: it first
 //! removes the same parameters, with any values, from `GRUB_CMDLINE_LINUX` and
-//! `GRUB_CMDLINE_LINUX_DEFAULT`. It fails if the file has no such line.
+//! `GRUB_CMDLINE_LINUX_DEFAULT`. It fails if the file has no line `GRUB_CMDLINE_LINUX="..."`.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(super) enum Fix {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Words(BTreeMap<String, Option<String>>);
 
-/// Sets `words`, such as `nohz_full=2-3 skew_tick=1`, from the next boot on.
+/// Returns the fix that sets `words`, such as `nohz_full=2-3 skew_tick=1`, from the next boot on.
 pub(super) fn boot(words: &str) -> Fix {
     let pairs = words
         .split_whitespace()
@@ -31,7 +31,7 @@ pub(super) fn boot(words: &str) -> Fix {
     Fix::Boot(Words(pairs.map(set).collect()))
 }
 
-/// Removes the parameter `key` from the next boot on.
+/// Returns the fix that removes the parameter `key` from the next boot on.
 pub(super) fn without(key: &str) -> Fix {
     Fix::Boot(Words([(key.to_string(), None)].into()))
 }

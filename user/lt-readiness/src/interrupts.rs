@@ -235,7 +235,7 @@ fn highest(root: &Root, target: &Target) -> Found {
         return Ok(ok("only the kernel's tasks at 99"));
     }
     let lower = |task: &Task| {
-        // Without a policy, chrt would change that, too.
+        // Without an option for the policy, chrt would set SCHED_RR.
         let policy = if task.scheduling().starts_with("RR") {
             "-r"
         } else {

@@ -143,7 +143,7 @@ fn isolcpus(root: &Root, last: u32) -> Result<Option<Isolcpus>, Missing> {
         flags.push(flag.to_string());
         rest = after;
     }
-    // Parsed as in housekeeping_isolcpus_setup().
+    // Without flags, `isolcpus=` means `domain` (housekeeping_isolcpus_setup).
     if flags.is_empty() {
         flags.push("domain".into());
     }

@@ -4,7 +4,7 @@
 //!
 //! A row is one check: a function from the readable files and the CPUs to an answer. Each group of
 //! rows has a file, with the most important row first. The check changes nothing: an answer that is
-//! not ok includes the commands that fix it.
+//! not ok includes the commands that fix the problem, if there are any.
 
 mod answer;
 mod application;
@@ -88,7 +88,7 @@ impl Target {
         self.cpus.clone()
     }
 
-    /// Returns the CPUs for everything else.
+    /// Returns the online CPUs that are left to the rest of the system.
     fn housekeeping(&self) -> Cpus {
         self.online.without(&self.shielded())
     }

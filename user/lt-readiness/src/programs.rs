@@ -10,7 +10,7 @@ use super::Target;
 use super::answer::{Found, ok, some, warn};
 use super::root::{Missing, Root};
 
-/// Kinds of links that run a program at a traced point of the kernel or of a program.
+/// Kinds of links that run a BPF program at a traced point of the kernel or of a user-space program.
 const LINKS: [&str; 7] = [
     "raw_tracepoint",
     "tracing",

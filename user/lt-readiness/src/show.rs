@@ -25,7 +25,7 @@ pub struct Line<'a> {
     pub why: &'a str,
     /// The commands that fix it.
     pub fix: Vec<String>,
-    /// The subject; empty for the machine as a whole.
+    /// The checked CPUs; empty for the machine as a whole.
     pub cpus: String,
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Reported {
     pub(crate) delay: u64,
     /// When the alert was raised, ns.
     pub(crate) time: u64,
-    /// The fields that the trace also has.
+    /// The fields to compare with the trace, as `name=value`; empty for the block tracker.
     pub(crate) said: String,
 }
 

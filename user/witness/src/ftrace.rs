@@ -30,7 +30,8 @@ pub(crate) fn parse(text: &str) -> Result<Vec<BlockEvent>> {
     Ok(events)
 }
 
-/// Checks, by the header, that the ring still has every entry that was written.
+/// Checks that no line reports lost events and that, by the header, the ring still has every entry
+/// that was written.
 pub(crate) fn check_complete(text: &str) -> Result<()> {
     if let Some(line) = text
         .lines()

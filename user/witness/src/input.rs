@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The common form of both kinds of trace.
+//! Events of the block layer, in one form for ftrace and LTTng.
 
 use crate::babeltrace::Dev;
 

@@ -2,10 +2,11 @@
 
 //! Compares the slow requests of the trace with the alerts, one by one.
 //!
-//! Both are grouped by place, which is a sector of a device, a thread or a key of a rule, and taken
-//! in order of their ends. Two probes on one tracepoint run microseconds apart, and the host may
-//! stretch that. So delays may differ by 200 us in 99 of 100 requests, and by 2 ms in all. Nothing
-//! else may differ.
+//! Requests and alerts are grouped by place, which is a sector of a device, a thread or a key of a
+//! rule, and taken in order of their ends. Two probes on one tracepoint run microseconds apart, and
+//! the host of a virtual machine may widen the gap. So, by default, 99 of 100 delays may differ by up
+//! to 200 us, and the others by up to 2 ms. Nothing else may differ, unless the request has an
+//! alternative (`Request::or`).
 
 use std::collections::BTreeMap;
 
@@ -19,9 +20,9 @@ use crate::pair::{Pairing, Place, Request};
 pub(crate) struct Limits {
     pub(crate) threshold: u64,
     pub(crate) expect_at_least: usize,
-    /// Maximum difference in 99 of 100 delays, ns.
+    /// Maximum difference of 99 of 100 delays, ns.
     pub(crate) usual: u64,
-    /// Maximum difference in all delays, ns.
+    /// Maximum difference of any delay, ns.
     pub(crate) most: u64,
 }
 
@@ -182,7 +183,8 @@ pub(crate) fn judge(paired: &Pairing, alerts: &[Reported], limits: &Limits) -> V
     verdict
 }
 
-/// Whether a delay is near the threshold: the probes read the clock separately, so either side is possible.
+/// Returns a remark if the delay is near the threshold, else nothing. The probes read the clock separately,
+/// so such a delay may be on either side.
 fn near(delay: u64, limits: &Limits) -> &'static str {
     if delay.abs_diff(limits.threshold) <= limits.usual {
         " (beside the threshold: the load leaves no gap)"
@@ -287,7 +289,7 @@ mod tests {
     fn a_wrong_delay_is_rejected() {
         let found = faults(|alerts| alerts[3].delay += 3 * MS);
         assert!(found[0].contains("says"), "{found:?}");
-        // Within 2 ms, but then more than one in a hundred is off by 200 us.
+        // The difference is below 2 ms, but more than one delay in a hundred differs by more than 200 us.
         let found = faults(|alerts| alerts[3].delay += MS);
         assert_eq!(found, ["only 20 of 21 delays agree within 200us"]);
     }
@@ -299,7 +301,7 @@ mod tests {
             found[0].contains(r#"says "x=2", the trace "x=1""#),
             "{found:?}"
         );
-        // If two values may be right, either is accepted, and no third.
+        // If the request has an alternative, either value is accepted, and no third value.
         for (word, right) in [("x=1", true), ("x=2", true), ("x=3", false)] {
             let (mut paired, mut alerts) = truth();
             for request in &mut paired.finished {

@@ -22,7 +22,7 @@ use crate::pair::Place;
 pub(crate) struct Line<'a> {
     /// `CLOCK_MONOTONIC`, ns.
     pub(crate) time: u64,
-    /// The current task.
+    /// Thread id of the current task.
     pub(crate) current: u32,
     pub(crate) cpu: u32,
     /// `task`, `softirq`, `hardirq` or `nmi`.
@@ -64,9 +64,9 @@ pub(crate) fn read(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<
     Ok((lines, marks))
 }
 
-/// Parses a line; `None` if it has no such event, such as a line about a CPU's buffer.
+/// Parses a line; `None` if it has no mark or wanted event, such as a line about a CPU's buffer.
 fn parse<'a>(line: &'a str, is_wanted: impl Fn(&str) -> bool) -> Result<Option<Line<'a>>> {
-    // A command name may contain anything, so text that looks like an event must be a wanted one.
+    // A command name may contain `: text:`, so only a mark or a wanted event is taken for the event.
     let is_event = |event: &str| event == MARK || is_wanted(event);
     let found = line.match_indices(": ").find_map(|(at, _)| {
         let (event, fields) = line[at + 2..].split_once(':')?;
@@ -143,8 +143,8 @@ pub(crate) fn stream(text: &str) -> Result<Vec<Alert>> {
     Ok(alerts)
 }
 
-/// Reads the alerts of an instance, without those outside the marks. `judged` returns the place of
-/// each alert, and the fields that are also in the trace.
+/// Reads the alerts of an instance that are above the threshold and whose operations lie between the marks. `judged`
+/// returns the place of each alert, and the fields that are also in the trace.
 pub(crate) fn alerts(
     text: &str,
     marks: Marks,

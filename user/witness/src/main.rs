@@ -2,9 +2,9 @@
 
 //! The independent judge of the trackers.
 //!
-//! Reads a full trace of raw tracepoints, recorded by ftrace or LTTng at the same time, pairs starts with ends
-//! independently, and compares all slow operations with the alerts, one by one. The only code that it shares with the
-//! alert path is the parser of the alert line.
+//! Reads a full trace of raw tracepoints that ftrace or LTTng recorded while the trackers were on, pairs starts with
+//! ends independently, and compares all slow operations with the alerts, one by one. The only code that it shares
+//! with the alert path is the parser of the alert line.
 //!
 //! ```text
 //!  trace --ftrace/lttng--> BlockEvent --pair--> Request (slow?) --.

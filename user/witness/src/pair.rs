@@ -5,12 +5,14 @@
 //! ```text
 //!             insert            issue            complete (all sectors)
 //!  (nothing) -------> queued ---------> at device ---------> finished
-//!      |                ^  `- merge: gone   |  `- complete (some): the rest stays
-//!      `---- issue -----+-------------------' requeue
+//!      |               |  ^              |  ^  `- complete (some): the rest stays
+//!      |   merge: gone '  `-- requeue ---'  |
+//!      `------------------ issue -----------'
 //! ```
 //!
-//! A trace does not name the request, so it is identified by device, position and length. Requests that agree in all
-//! three at once are taken in order of issue, and counted as ambiguous.
+//! A trace does not name the request, so it is identified by device, position and length. If several requests at the
+//! device agree in all three, a completion ends the earliest issued one, if possible one with the completion's
+//! operation. A completion is counted as ambiguous if several requests agree with it in the operation too.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -43,7 +45,7 @@ struct Live {
     at_device: bool,
 }
 
-/// A place that does one thing after another, so that the first operation to start is the first to end.
+/// Where an operation happens. The operations and the alerts of one place are compared in order of their ends.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// A sector of a disk.
@@ -71,10 +73,10 @@ pub(crate) struct Request {
     pub(crate) delay: u64,
     /// End of the operation, ns.
     pub(crate) end: u64,
-    /// Further fields that its alert must contain, as in an alert.
+    /// Further fields that its alert must contain, in the form of the alert.
     pub(crate) said: String,
-    /// Alternative content: two events on two CPUs came so close together that the probes of the trace and of the
-    /// module may have seen them in different orders.
+    /// An alternative to `said`, if two events on two CPUs came so close together that the probes of the trace and
+    /// of the module may have seen them in different orders.
     pub(crate) or: Option<String>,
 }
 
@@ -83,7 +85,7 @@ pub(crate) struct Request {
 pub(crate) struct Pairing {
     /// In order of their ends.
     pub(crate) finished: Vec<Request>,
-    /// Ends whose start is not in the trace.
+    /// Number of ends whose start is not in the trace.
     pub(crate) unmatched: u64,
     /// Number of requests still in flight when the trace ended.
     pub(crate) pending: u64,
@@ -191,7 +193,7 @@ fn issue(live: &mut Vec<Live>, event: &BlockEvent) {
     let known = find(live, event, queued).or_else(|| oldest(live, grown));
     let request = match known {
         Some(i) => {
-            // Duplicates are in order of issue: this one goes to the end of the line.
+            // Duplicates are in order of issue: this request moves to the end of `live`.
             let request = live.remove(i);
             Live {
                 at: event.sector,

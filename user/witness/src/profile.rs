@@ -7,8 +7,8 @@
 //! 1. The alerts match the trace, one by one: place, class, delay (see `judge`).
 //! 2. The profile is the histogram of the delays in the alerts, count for count.
 //! 3. The profile matches the trace. Their clocks are read some hundred instructions apart, and the text of a trace has
-//!    microseconds: a delay this close to the bound of a row may be on either side of it. An interrupt may come between
-//!    the two reads, so that 1 + N/100 of N delays may be in any row.
+//!    microseconds: a delay within `EDGE` of the bound of a row may be on either side of it. An interrupt may come
+//!    between the two reads, so up to 1 + N/100 of N delays may be in any row.
 //!
 //! The profile covers the system calls of a task and its descendants, or the block requests of a disk.
 
@@ -27,7 +27,7 @@ use crate::pair::{From, Pairing, Place, Request};
 /// Distance from the bound of a row within which a delay may be in either row, ns.
 const EDGE: u64 = 5_000;
 
-/// Numbers of the calls, from the architecture's table of system calls.
+/// Numbers of the system calls of each class on x86-64.
 #[cfg(not(target_arch = "aarch64"))]
 const CALLS: [(&str, &[u32]); 6] = [
     ("s_read", &[0, 17, 19, 45, 47, 295, 299, 327]),
@@ -37,7 +37,7 @@ const CALLS: [(&str, &[u32]); 6] = [
     ("s_open", &[2, 42, 43, 85, 257, 288, 304, 437]),
     ("s_close", &[3, 48, 436]),
 ];
-/// System calls of arm64.
+/// Numbers of the system calls of each class on arm64.
 #[cfg(target_arch = "aarch64")]
 const CALLS: [(&str, &[u32]); 6] = [
     ("s_read", &[63, 65, 67, 69, 207, 212, 243, 286]),
@@ -156,7 +156,8 @@ fn class_of(number: u32) -> Option<&'static str> {
     found.map(|(class, _)| *class)
 }
 
-/// Finds the calls of a task and its descendants that start between the marks.
+/// Finds the calls of a task and its descendants that start at or after the first mark and have a class. A call that
+/// does not end is an error.
 fn calls(text: &str, root: u32) -> Result<Pairing> {
     let events = ["sys_enter", "sys_exit", "sched_process_fork"];
     let (lines, marks) = lines::read(text, |event| events.contains(&event))?;
@@ -239,7 +240,8 @@ fn requests(text: &str, dev: Dev) -> Result<Pairing> {
     Ok(all)
 }
 
-/// Returns all alerts, which must be about the subject.
+/// Returns the alerts with a system call, for a task, or with a sector, for a disk. Lost or missing alerts, and
+/// requests of another disk, are an error.
 fn reported(subject: Subject, text: &str) -> Result<Vec<Reported>> {
     let mut reported = Vec::new();
     let mut last: Option<u64> = None;

@@ -91,7 +91,8 @@ fn step<'a>(
     Ok(ended)
 }
 
-/// Reads the alerts of an instance, without those outside the marks.
+/// Reads the alerts of an instance that are above the threshold and whose operations lie between the
+/// marks.
 pub(crate) fn alerts(text: &str, rule: &Rule, marks: Marks) -> Result<Vec<Reported>> {
     lines::alerts(text, marks, |alert| {
         let key = lines::said(alert, rule.key())?;
@@ -133,7 +134,7 @@ mod tests {
                 (7, "sys_enter: NR 0 (3, 7f, 10, 0, 0, 0)"),
                 (8, "sys_enter: NR 1 (1, 7e, 20, 0, 0, 0)"),
                 (7, "sys_exit: NR 0 = 16"),
-                // A new task, which did not enter.
+                // A new task returns from a call that it did not enter.
                 (9, "sys_exit: NR 56 = 0"),
                 (8, "sys_exit: NR 1 = 32"),
             ],
@@ -181,7 +182,7 @@ mod tests {
             (8, "accepted: socket=b port=80 remote=2"),
             (8, "sys_exit: NR 288 = 5"),
             (7, "sys_exit: NR 288 = 6"),
-            // Nothing was accepted.
+            // This call of accept failed.
             (7, "sys_exit: NR 288 = -11"),
             (8, "sent: socket=a bytes=10"),
             (8, "sent: socket=a bytes=11"),

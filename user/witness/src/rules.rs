@@ -10,14 +10,15 @@
 //! *To add a rule*, add a line to [`TABLE`] and a test of it below, with lines copied from a real trace. A test may
 //! also pass its own rule: `--rule 'last foo(tid) -> bar(tid)'`.
 //!
-//! - Events are named as in the trace; `a|b` is either of two. Their fields have one common form.
+//! - Events are named as in the trace; `a|b` is either of two, with the same fields.
 //! - `key` identifies one of several open operations; start, end and drop name the same fields. `said` is compared with
 //!   the alert, as text.
 //! - A field is `NAME:SOURCE`, where NAME is the name of the *alert's* field. SOURCE is its place in the trace: `xyz=`
-//!   the word after the last `xyz=`; `#2` the word with that number, from 0; `xyz=..` or `#2..` everything to the end
-//!   of the line; `@tid`, `@cpu`, `@context` from the head of the line. Commas, colons and brackets around a word are
-//!   dropped, and so are leading zeros of a CPU number. An `0x` before a source means that the alert has one where the
-//!   trace has none. `tid` alone is `tid:@tid`; likewise `cpu` and `context`.
+//!   the word after the last `xyz=`; `#2` the word with that number, from 0; `xyz=..` everything after the first
+//!   `xyz=`, and `#2..` everything from that word on; `@tid`, `@cpu`, `@context` from the head of the line. Commas,
+//!   colons and brackets around a word are dropped, and so are leading zeros of a CPU number. A `0x` before a source
+//!   means that the alert's value starts with `0x` and the trace's does not. `tid` alone is `tid:@tid`; likewise `cpu`
+//!   and `context`.
 //! - `EVENT.SOURCE` takes the field from the latest EVENT of the same task, which is used up: a
 //!   line without such an event is not a step of the rule. So one start can combine the arguments
 //!   of a function with the result of the system call that called it.
@@ -202,7 +203,7 @@ impl Step {
         self.key.iter().chain(&self.said)
     }
 
-    /// Returns the events one of which the task must have had before; empty if none is required.
+    /// Returns the earlier events of which the task must have had one; empty if none is required.
     fn earlier(&self) -> &[String] {
         let mut fields = self.fields();
         let found = fields.find(|field| !field.earlier.is_empty());

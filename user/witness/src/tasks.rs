@@ -106,7 +106,7 @@ fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Reque
         }
         "sched_switch" => {
             let switch = Switch::parse(line.fields)?;
-            // The task continues without having slept, or has exited.
+            // `prev` has not slept since it was woken, or it has exited.
             if switch.is_runnable() || switch.is_dead() {
                 open.remove(&switch.prev);
             }
@@ -147,9 +147,9 @@ fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Req
 /// in the module: a virtual processor may be stopped between the two probes.
 const RACING: u64 = 1_000_000;
 
-/// Returns the wait of the task that was switched out, for any reason, and that this line switches
-/// in, with the last waker. A wakeup on another CPU while a task is about to be switched out may
-/// count, or come too early.
+/// Returns the wait of the task that was switched out, for any reason, and that this line switches in, with the last
+/// waker. If a wakeup on another CPU comes less than `RACING` before or after the task is switched out, the module
+/// may have seen the two in the other order; `or` then has that result.
 fn offcpu(
     open: &mut HashMap<u32, Open>,
     woken: &mut HashMap<u32, Waking>,
@@ -244,7 +244,7 @@ fn number(fields: &str, name: &str) -> Result<u32> {
         .with_context(|| format!("{value:?}: expected a number after{name}"))
 }
 
-/// Reads the alerts of an instance, without those outside the marks.
+/// Reads the alerts of an instance that are above the threshold and whose waits lie between the marks.
 pub(crate) fn alerts(text: &str, wait: Wait, marks: Marks) -> Result<Vec<Reported>> {
     lines::alerts(text, marks, |alert| {
         let task = Place::Task(u32::try_from(alert.tid)?);
@@ -291,7 +291,7 @@ mod tests {
     fn who_is_woken_and_switched_in_has_waited() {
         let waited = (Place::Task(9), 30_000, said("hardirq"));
         assert_eq!(waits(Wait::Wakeup, &[WAKING, IN, OUT]), [waited]);
-        // Once.
+        // The wakeup has ended with the first switch to the task, and does not count again.
         assert_eq!(waits(Wait::Wakeup, &[WAKING, IN, OUT, IN]).len(), 1);
         assert_eq!(waits(Wait::Wakeup, &[IN, OUT]), []);
     }

@@ -79,7 +79,7 @@ impl Ended {
         &self.chain.steps[self.chain.steps.len() - 1]
     }
 
-    /// Returns when the chain ended.
+    /// Returns the time at which the chain ended, ns.
     fn end(&self) -> u64 {
         self.last().time
     }
@@ -115,7 +115,7 @@ struct Judge<'a> {
     faults: Vec<String>,
     /// The largest time difference of each pair.
     differences: Vec<u64>,
-    /// Number of chains that began with a timer started before the trace.
+    /// Number of chains from a timer whose due time is unknown (see `Origin::start`).
     unknown: usize,
 }
 
@@ -176,7 +176,7 @@ impl Judge<'_> {
     }
 
     /// Returns whether a step of the trace is the step of an alert, and nothing else was traced on that CPU between the
-    /// two times. Another CPU of the machine, or its host, may take any time between the two probes of one tracepoint;
+    /// two times. The host of a virtual machine may stop the CPU for any time between the two probes of one tracepoint;
     /// a timer that becomes due meanwhile is due after the step in the trace, and before it in the alert.
     fn is_at_once(&self, step: &Step, told: Option<&Told>) -> bool {
         let Some(Told::Step { what, cpu, time }) = told else {
@@ -199,7 +199,7 @@ impl Judge<'_> {
                 None => self.unknown += 1,
             }
         }
-        // Steps before the start are not on the chain from there.
+        // Steps before the start of the alert are not on its chain.
         let (first, rest) = chain.chain.steps.split_at(1);
         let rest = rest
             .iter()
@@ -397,16 +397,16 @@ mod tests {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             faults(&lines, &alert(1, 9, START + 60_000, TIMER_HEAD, &chain))
         };
-        // 21 us are more than usual, but no reason to miss the interrupt.
+        // A difference of 21 us is above the usual limit, but the interrupt is still recognized.
         assert_eq!(told(&lines), ["only 0 of 1 chains agree within 5us"]);
-        // Another event of that CPU lies between the two: so this is a different interrupt.
+        // Another event of that CPU lies between the two times, so this is a different interrupt.
         lines[1] = lines[1].replace(" 0 9 ", " 40 9 ");
         let other = "[001] d.h1. 65 0 hrtimer_start: hrtimer=00000000cd function=f expires=2 softexpires=2 mode=ABS";
         let mut between = lines.to_vec();
         between.insert(3, other.to_string());
         let found = told(&between);
         assert!(found[0].contains("local_timer is expire"), "{found:?}");
-        // The event between them is of another CPU.
+        // An event of another CPU in between makes no difference.
         between[3] = other.replace("[001]", "[000]").replace(" 0 hr", " 4 hr");
         assert_eq!(told(&between), ["only 0 of 1 chains agree within 5us"]);
     }
@@ -594,7 +594,7 @@ mod tests {
         let chain = "irq:27@0+0 waking:9@0+1000 switch:9(x)/120@1+85000";
         let told = alert(1, 9, START + 4_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
-        // The task was awake, and another wakeup came when it slept.
+        // The task was awake at the first wakeup, and another wakeup came when it slept.
         let later = "[000] ..... 50 1 sched_waking: comm=x pid=9 prio=120 target_cpu=001";
         lines.insert(5, later);
         assert_eq!(faults(&lines, ""), ["0 chains agree, expected at least 1"]);

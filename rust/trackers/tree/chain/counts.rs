@@ -42,7 +42,7 @@ pub(crate) enum State {
     Working = 3,
     /// No task: a work item that no worker has started yet, or a call on another CPU.
     Queued = 4,
-    /// The task was woken when it had announced a sleep, but may continue to run instead.
+    /// The task was woken when it had set a sleeping state, but it may continue to run instead.
     Doubted = 5,
     /// The task has left its system call, and may be stopped before it is in user space.
     Leaving = 6,
@@ -191,7 +191,7 @@ impl Counts {
         self.set::<56, 4>(others | if leaves & 1 == 0 { 0 } else { ODD });
     }
 
-    /// Notes that the task had slept when it was woken.
+    /// Notes that the waking ended a sleep of the task.
     pub(crate) fn end_doubt(&mut self) {
         self.set_state(State::Waking);
         self.set::<56, 4>(self.field::<56, 4>() & !ODD);

@@ -12,7 +12,8 @@
 //! On PREEMPT_RT each tick preempts a task of normal priority, and each preemption takes at least
 //! two places. So if a chain has no room, the running times of the task are added up, and so are
 //! the times of its preemptions. The step keeps the number of preemptions, and the thread that
-//! preempted the task for longest. Only their order and the other threads are lost.
+//! preempted the task for longest. Only the order of the preemptions and the other threads are
+//! lost.
 //!
 //! The subject of a folded step:
 //!
@@ -30,7 +31,7 @@ const TID_BITS: u32 = 22;
 const TIMES_BITS: u32 = 10;
 const PRIO_AT: u32 = 32;
 const LONGEST_AT: u32 = 48;
-/// Number of bits that are kept of the longest time.
+/// Number of bits of the longest time that are kept below its leading bit.
 const DIGITS: u32 = 10;
 
 /// The subject of [`Kind::Preempted`].
@@ -131,7 +132,7 @@ pub(super) fn fold<W: Words + ?Sized>(chain: &mut W, mut used: usize, places: us
 }
 
 /// Returns the sums of the CPU's activity in the waits that two switches ended: `Some(None)` if
-/// neither wait has it, `None` if they cannot be added.
+/// neither wait has any, `None` if the two cannot be added.
 fn parts_of_both<W: Words + ?Sized>(
     chain: &W,
     one: Whole,

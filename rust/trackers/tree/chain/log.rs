@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A log of the use of a CPU: how long each interrupt, softirq or task had it, in sums among which
+//! A log of the use of a CPU: how long each interrupt, softirq or task had it, as sums among which
 //! a wait for the CPU is divided.
 //!
 //! ```text
@@ -14,16 +14,17 @@
 //! this sort took is known, and the log only divides it.
 //!
 //! When a wait begins, the next slice that ends begins a new segment. Within a segment, the slices
-//! of one rival become one sum, if that is among the latest [`SEARCHED`]. So no wait begins in the
-//! middle of a segment, except within its first slice. Going back from the latest sum, a wait takes
-//! the whole of each sum, until its part is used up, which happens in the first sum of its segment.
-//! Several waits share the segments, and none has a table of its own. If there are more sums than
-//! the log holds, the oldest are overwritten: then a part of the wait remains that belongs to no
-//! rival.
+//! of one rival become one sum, if that sum is among the latest [`SEARCHED`]. So no wait begins in
+//! the middle of a segment, except within its first slice. Going back from the latest sum, a wait
+//! takes the whole of each sum, until its part is used up, which happens in the first sum of its
+//! segment. Several waits share the segments, and none has a table of its own. If there are more
+//! sums than the log holds, the oldest are overwritten: then a part of the wait remains that
+//! belongs to no rival.
 //!
 //! A wait may begin on another CPU, which announces it a moment after it has read the clock. A
-//! slice that ends meanwhile is added to a sum of the last segment. This sum is the last to end
-//! there, so its end shows which sums ended before the wait, and nothing is taken from those.
+//! slice that ends meanwhile is added to a sum of the last segment. Of the sums there, this one is
+//! the last to end. The end of each sum shows whether the sum ended before the wait began, and
+//! nothing is taken from the sums that did.
 //!
 //! A log belongs to one CPU, and is not changed and read at the same time. Relaxed everywhere: the
 //! number of waits orders nothing else in memory.
@@ -102,8 +103,9 @@ impl Log {
         self.next.store(next.wrapping_add(1), Relaxed);
     }
 
-    /// Divides the last `part` that this sort took of a wait that began at `since`: calls `see` for
-    /// each sum, perhaps several times for one rival. Returns the time that belongs to no rival.
+    /// Divides `part`, the time that this sort of rivals took of a wait that began at `since`:
+    /// calls `see` for each sum, perhaps several times for one rival. Returns the time that belongs
+    /// to no rival.
     pub(crate) fn divide(
         &self,
         sums: &Sums,

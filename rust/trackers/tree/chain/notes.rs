@@ -13,9 +13,10 @@
 //! The chain itself belongs to the CPU of the task. Wakers come from other CPUs, perhaps before
 //! this CPU has finished the switch to another task. So neither side changes the chain: each has
 //! words of its own. The task's CPU makes steps of these words when it switches to the task again,
-//! and so does any reader of a copy. A word holds the time and place of a step, relative to the
-//! last step; the subject of both is the task. The words of the waker are written before `woken`. A
-//! copy made meanwhile may have `woken` and lack the waker, or a part of its name.
+//! and so does any reader of a copy. `slept` and `woken` each hold the kind, the CPU and the time
+//! of a step, relative to the last step of the chain; the subject of both steps is the task. The
+//! last column names the CPU that writes the word. The words of the waker are written before
+//! `woken`. A copy made meanwhile may have `woken` and lack the waker, or a part of its name.
 
 use super::{of_tag, step::woken_by, tag_of, Counts, Kind, State, Step, Words, LONGEST};
 

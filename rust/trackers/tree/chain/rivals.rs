@@ -98,7 +98,7 @@ pub(crate) const RIVAL_PLACES: usize = 2 + NAMED;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Rivals {
     pub(crate) named: [Option<Rival>; NAMED],
-    /// The times are lower bounds: a part of the wait belongs to no rival.
+    /// Whether the times are lower bounds: more than 1/`SMALL` of the wait belongs to no rival.
     pub(crate) at_least: bool,
 }
 

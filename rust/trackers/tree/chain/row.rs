@@ -12,9 +12,9 @@ pub(crate) struct Row<'a, W> {
     pub(super) from: usize,
     pub(super) at: usize,
     pub(super) last: u64,
-    /// The time that did not fit in its step.
+    /// The sum of the times that did not fit in their steps.
     pub(super) more: u64,
-    /// The counts of the chain before.
+    /// The counts of the chain, without the steps of this row.
     pub(super) counts: Counts,
 }
 
@@ -42,7 +42,7 @@ impl<W: Words> Row<'_, W> {
         self.at += 1;
     }
 
-    /// Adds these steps to the chain.
+    /// Adds the steps of the row to the chain.
     #[inline(always)]
     pub(crate) fn end(mut self) {
         self.counts.add_places(self.at - self.from);

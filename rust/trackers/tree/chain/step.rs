@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One step of a chain: its kind, its place, its subject.
+//! One step of a chain: its kind, its CPU, its subject.
 
 use super::KIND_AT;
 

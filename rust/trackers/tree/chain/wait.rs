@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Each is a running total in one word of the CPU. An even word is twice the total. While the total
-//! is running, the word is odd: it is twice the total minus the start, so the total follows from
-//! the word and the clock, and one load is enough to read it at any time, from any CPU. Totals are
-//! exact modulo 2^63, and noted modulo [`MASK`] + 1.
+//! is running, the word is odd: it is twice the difference of the total and the start, plus 1, so
+//! the total follows from the word and the clock, and one load is enough to read it at any time,
+//! from any CPU. Totals are exact modulo 2^63, and noted modulo [`MASK`] + 1.
 //!
 //! The clock of softirqs stands still during interrupts, and the idle clock during both. So nothing
 //! is counted twice, an interrupt writes only one word, and the four parts of a wait add up to the
@@ -98,8 +98,8 @@ impl Spent {
         self.plus(other.each(|time| time.wrapping_neg() & MASK))
     }
 
-    /// Returns the parts of a wait of this length that began at `self` and ends now; `None` if it
-    /// is too long.
+    /// Returns the parts of a wait of length `wait` that began at the totals `self` and ends at the
+    /// totals `now`; `None` if it is too long.
     ///
     /// Totals read by another CPU may be slightly off, since they were read one after the other: a
     /// part that would be negative is 0, and together the parts are at most the wait.
@@ -125,7 +125,7 @@ impl Spent {
         })
     }
 
-    /// Returns the parts of two waits, together; `None` if one does not fit.
+    /// Returns the sums of the parts of two waits; `None` if a sum does not fit.
     pub(crate) fn and(self, other: Self) -> Option<Self> {
         let sum = Self {
             irq: self.irq + other.irq,
@@ -138,8 +138,9 @@ impl Spent {
         fits.then_some(sum)
     }
 
-    /// Returns the note for a wait that began at `self` on the CPU `from`, and continues on the CPU
-    /// `to`: as if the whole wait had been on `to`, with the parts it had so far.
+    /// Returns the note for a wait that began at the totals `self`, and now moves from a CPU with
+    /// the totals `from` to a CPU with the totals `to`: as if the whole wait had been on the second
+    /// CPU, with the parts it had so far.
     pub(crate) fn moved(self, from: Self, to: Self) -> Self {
         self.plus(to).minus(from)
     }

@@ -28,15 +28,15 @@ pub(crate) trait Words: Look {
         self.set(COUNTS, counts.0);
     }
 
-    /// Starts a chain without steps at `start`. A chain that begins with an interrupt needs the
-    /// name of its action, too.
+    /// Starts a chain without steps at `start`. A chain that begins with a device interrupt needs
+    /// the name of the interrupt's action, too.
     #[inline(always)]
     fn begin(&mut self, start: u64, origin: Origin) {
         self.begin_counted(start, 0, Counts::of(origin, 0));
     }
 
-    /// Starts a chain of these steps, each with the time when it was taken, at the first of them.
-    /// Clocks that are behind are handled as in [`Words::push`].
+    /// Starts a chain of these steps, each given with the time when it was taken. The chain starts
+    /// at the first step. Clocks that are behind are handled as in [`Words::push`].
     #[inline(always)]
     fn begin_with<const N: usize>(&mut self, origin: Origin, steps: [(u64, Step); N])
     where
@@ -64,7 +64,7 @@ pub(crate) trait Words: Look {
     {
         let (counts, tag) = (chain.counts(), chain.get(FIRST_STEP));
         let (used, gap) = (counts.places(), begin.wrapping_sub(first.0));
-        // Usually all of it: nothing was left out, or taken before.
+        // Usually the whole chain is copied: no step was left out, or taken before `first`.
         let is_whole = counts.more() == 0 && chain.get(MORE) == 0 && begin >= first.0;
         // Checks that the time of its first step does not reach the bits above it. (Only a time of
         // centuries could reach them and leave them unchanged.)
@@ -140,7 +140,7 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Sets the words of a chain other than its steps, the last of which was taken at `last`.
+    /// Sets the words of a chain other than its steps; the last step was taken at `last`.
     #[inline(always)]
     fn begin_counted(&mut self, last: u64, more: u64, counts: Counts) {
         self.set(LAST, last);
@@ -262,9 +262,9 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Makes room for a step with this many places, and for the rivals of its wait after it. The
-    /// rivals of a shorter wait are dropped for that, but no step; if there is no room, the last of
-    /// the new rivals are dropped.
+    /// Makes room for a step with this many places, and for the rivals of its wait after it. No
+    /// step is left out for rivals. A chain keeps the rivals of one wait only, the longest; if
+    /// there is still no room for the new rivals, the last of them are dropped.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, places: usize, wait: u64, rivals: &mut Rivals) {
@@ -388,7 +388,7 @@ pub(crate) trait Words: Look {
             Some(at) => (at, counts),
             None => {
                 let at = self.leave_out(counts.places(), places);
-                // There is room now: repeated for the compiler.
+                // There is room now; the bound is repeated for the compiler.
                 (at.min(PLACES.saturating_sub(places)), self.counts())
             }
         }
@@ -527,7 +527,7 @@ pub(crate) trait Words: Look {
     }
 
     /// Takes over the sums of the steps that `chain` has left out, at `now`, if `wanted`; returns
-    /// the time afterwards.
+    /// the time after those steps.
     fn append_more(&mut self, now: u64, chain: &impl Look, since: u64, wanted: bool) -> u64 {
         let (time, steps) = (chain.get(MORE), chain.counts().more());
         let after = now.wrapping_add(time);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The interrupt handler that a CPU runs, and the interrupt that a chain begins with: a handler, or
-//! a local interrupt.
+//! The interrupt handler that a CPU runs, and the interrupt that a chain begins with: a device
+//! interrupt with its handler, or a local interrupt.
 //!
 //! See the head of percpu.rs.
 
@@ -98,7 +98,7 @@ impl<'a> First<'a> {
         self.name(chain)
     }
 
-    /// Begins the chain, with a step that is made `now`. Returns its start.
+    /// Begins the chain, followed by a step that is taken at `now`. Returns its start.
     #[inline(always)]
     pub(super) fn begin_with(self, chain: &mut impl Words, now: u64, step: Step) -> u64 {
         chain.begin_with(self.origin, [(self.at, self.step), (now, step)]);

@@ -54,8 +54,8 @@ impl Line {
     }
 }
 
-/// The values of [`Head::thread`]. NONE: no interrupt thread that is counted as one runs; THREAD:
-/// one runs; INTERRUPTED: one runs, and another interrupt has interrupted it.
+/// The values of [`Head::thread`]. NONE: no thread that counts as an interrupt is running; THREAD:
+/// one is running; INTERRUPTED: one is running, and an interrupt has interrupted it.
 const NONE: u64 = 0;
 const THREAD: u64 = 1;
 const INTERRUPTED: u64 = 2;
@@ -215,7 +215,8 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// Notes that a handler, or a local interrupt, has begun inside another one.
+    /// Notes that a handler, or a local interrupt, has begun inside another one, or in the thread
+    /// of an interrupt.
     #[cold]
     #[inline(never)]
     fn enter_inner(&self, at: u64) {
@@ -247,8 +248,8 @@ impl<'a> Timed<'a> {
     }
 
     /// Adds the time of an NMI. If it came in an interrupt, or in the thread of one, that
-    /// interrupt's slice is shortened. An NMI that comes between the clock and the word of an
-    /// interrupt's start or end may count twice, or not at all.
+    /// interrupt's slice is shortened. An NMI that comes after the clock was read for the start or
+    /// end of an interrupt, but before the word is changed, may count twice, or not at all.
     pub(crate) fn nmi(&self, guard: &Guard, time: u64) {
         if wait::is_running(self.spending.irq.load(Relaxed)) {
             Kernel::add_local(guard, &self.logs.head.lines[IRQS].since, time);
@@ -258,14 +259,16 @@ impl<'a> Timed<'a> {
         Kernel::add_local(guard, &self.logs.head.nmi, time);
     }
 
-    /// Stops counting the current task as the thread of an interrupt. Interrupts are off.
+    /// Stops counting the current task, the thread of an interrupt, as an interrupt. Interrupts are
+    /// off.
     fn stop_thread(&self, guard: &Guard, at: u64) {
         TaskRef::with_current(|thread| self.cut(who_is(&thread), at));
         Kernel::add_local(guard, &self.spending.irq, wait::end(at));
         self.logs.head.thread.store(NONE, Relaxed);
     }
 
-    /// Counts the current task as the thread of an interrupt again. Interrupts are off.
+    /// Starts counting a thread of an interrupt, the current task or the next one, as an interrupt,
+    /// unless an interrupt is being counted. Interrupts are off.
     fn start_thread(&self, guard: &Guard, at: u64) {
         if !wait::is_running(self.spending.irq.load(Relaxed)) {
             Kernel::add_local(guard, &self.spending.irq, wait::begin(at));

@@ -27,7 +27,7 @@ use crate::{
 const DEPTH: u64 = u32::MAX as u64;
 /// The thread of the handler that returned last is about to be woken.
 const WAKES: u64 = 1 << 32;
-/// The handler that returned last is over.
+/// The handler that returned last is not about to wake a thread.
 const OVER: u64 = 2 << 32;
 
 /// Number of known nested handlers: the handler of an interrupt controller finds out which of its
@@ -253,9 +253,9 @@ impl CpuState {
         self.called.get((nth as usize).min(NESTED - 1))
     }
 
-    /// Returns when a clock was last seen to be set, 0 for never: its timers that were due before
-    /// only became due then. Reading the offset here, with each timer, is enough: timers that
-    /// become due because the clock was set are called at once.
+    /// Returns when a clock was last seen to be set, 0 for never. Timers of that clock with an
+    /// earlier due time became due only then. Reading the offset here, with each timer, is enough:
+    /// timers that become due because the clock was set are called at once.
     pub(super) fn clock_set(&self, timer: &Timer, now: u64) -> u64 {
         let clock = timer.clock.checked_sub(1);
         let Some(clock) = clock.and_then(|clock| self.clocks.get(clock)) else {
@@ -507,7 +507,7 @@ impl CpuState {
             row.step(now, served);
             return row.end();
         }
-        // The thread was woken before the raise; perhaps it has run since then.
+        // At most one of the two steps came after the raise.
         if woken >= raised {
             chain.push(woken, step(Kind::Waking));
         }

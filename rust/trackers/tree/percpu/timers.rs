@@ -121,7 +121,7 @@ pub(super) enum Base<'a> {
     Unknown,
     /// The chain is this interrupt, without another step.
     First(First<'a>),
-    /// The chain began at this time.
+    /// A chain that began at this time.
     Chain(u64, Kept<'a>),
 }
 

@@ -18,7 +18,8 @@ enum Act {
     Named(i64, [u64; 2]),
     /// A wait of this length for a CPU, with the activity of the CPU, and possibly a name.
     Waited(i64, Spent, Option<[u64; 2]>),
-    /// The chain becomes a chain to a timer that was due this many thousandths after its start.
+    /// The chain becomes the chain of a timer that was due after this many thousandths of the
+    /// chain's time.
     Cut(u64),
 }
 
@@ -318,8 +319,8 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
         ]
     );
     assert_eq!(total(&chain), chain.last() - 100);
-    // A timer was due before that. Its chain has another fourth step, and leaves out the step after
-    // it.
+    // A timer was due before the chain started. The timer's chain has another fourth step, and
+    // leaves out the step after that.
     let due = Step {
         kind: Kind::Due,
         cpu: 1,
@@ -349,7 +350,7 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
 }
 
 proptest! {
-    /// Any bytes may follow any chain, with the end of the work.
+    /// A cookie of any bytes may follow any chain, and the end of the work follows the cookie.
     #[test]
     fn a_cookie_is_read_as_it_was_written(
         bytes in prop::collection::vec(any::<u8>(), 1..=COOKIE_MAX),
@@ -383,8 +384,8 @@ proptest! {
 }
 
 proptest! {
-    /// Steps that a chain begins with equal pushed ones, even with a clock that is behind, and with
-    /// times that are too long for a step.
+    /// The steps with which a chain begins equal pushed steps, even with a clock that is behind,
+    /// and with times that are too long for a step.
     #[test]
     fn steps_at_the_begin_are_as_pushed_ones(
         start in 0..1u64 << 40,
@@ -442,9 +443,9 @@ proptest! {
         prop_assert_eq!(around.get(PLACE), 0);
     }
 
-    /// Filling places at once has the same result as filling them step by step. This holds even
-    /// with a clock that is behind, if times are too long for a step, and if other steps are left
-    /// out for them.
+    /// Filling places at once has the same result as filling them step by step, even with a clock
+    /// that is behind, or with times that are too long for a step. If other steps are left out for
+    /// them, at least the total and the last time are the same.
     #[test]
     fn a_row_is_as_its_steps(
         start in 0..1u64 << 40,

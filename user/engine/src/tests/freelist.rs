@@ -169,7 +169,7 @@ fn a_cpu_without_memory_keeps_some_of_the_nearest_node() {
         let all = std::iter::from_fn(|| get(&pool, 0)).count();
         assert_eq!(all, 400, "a cell is out of reach");
     }
-    // One chunk for each node with memory: the last node, or nodes 0 and 3.
+    // One chunk for each node with memory: node 0; node 3; or nodes 0 and 3.
     check::<Host<4, 2, 0x1100, 0b01>>(2, 0);
     check::<Host<4, 2, 0x1100, 0b01>>(3, 0);
     check::<Host<4, 4, 0x3210, 0b1000>>(0, 0);
@@ -243,7 +243,7 @@ fn a_pool_grows_when_it_has_to_and_no_further() {
     let pool = Pool::<Numa>::new(16, 100).unwrap();
     let mut held: Vec<Index> = Vec::new();
     let mut sizes = vec![16];
-    // Growth is not requested before a node is down to its last cell.
+    // Growth is first requested when the last cell of a node is taken.
     let calls = crate::host::calls_of_grower();
     while held.len() < 100 {
         held.extend(get(&pool, 0));
@@ -316,7 +316,7 @@ fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
     }
     on::<Numa, _>(0, |_| pool.drain(1));
     assert_eq!(pool.free(), 400);
-    // CPUs 2 and 3 are on the other node: they would steal from CPU 1 last.
+    // CPU 0 is on the same node: it gets all 200 cells of that node before any of node 1.
     let first: Vec<_> = (0..200).map(|_| get(&pool, 0).unwrap()).collect();
     assert!(
         first.iter().all(|index| index.to_raw() >> 12 == 0),

@@ -53,7 +53,7 @@ fn a_reference_is_taken_of_a_live_event_only() {
     let life = event.life().unwrap();
     assert_eq!(event.get_ref(life), GetRef::Taken);
     assert_eq!(event.holders(), 1);
-    // A state read earlier still ends the event, and the end reports the reference.
+    // A caller that read the state earlier can still end the event, and learns of the reference.
     let last = event.claim(life).unwrap();
     assert!(last.is_held() && !life.is_held());
     assert_eq!(event.get_ref(life), GetRef::Over);

@@ -149,8 +149,8 @@ fn drain(engine: &Engine, ends: &Ends, keys: u64) {
 }
 
 /// Runs `outer` in a prepared engine with `inner` as an interrupt before atomic operation number
-/// `at`, and `innermost` as an NMI before operation number `within` of `inner`. Returns whether
-/// the two places exist.
+/// `at`, and the action of `nmi` as an NMI before the atomic operation of `inner` whose number `nmi`
+/// gives. Returns whether the two places exist.
 fn run(
     capacity: u32,
     outer: Action,
@@ -319,7 +319,7 @@ fn nothing_is_lost_to_a_time_out_in_its_middle() {
                     }
                 }
             };
-            // Set if the only event was found.
+            // Whether the only event was found.
             let found = interrupted(hook, || match action {
                 Action::Out(key) => out(&engine, &ends, key).is_some(),
                 Action::Keep(key) => engine
@@ -385,7 +385,8 @@ fn no_report_begins_or_runs_after_an_end_that_is_over() {
         }
         assert_eq!((engine.pending_count(), engine.free()), (0, 1), "at {at}");
     }
-    // At least before these two, and before the first check of the mark afterwards.
+    // `reporting` counts at least the interrupts before these two operations, and before the first
+    // check of the mark after them.
     assert!(reporting >= 3 && over >= 3, "{reporting} {over}");
 }
 

@@ -172,7 +172,7 @@ fn the_thread_of_an_interrupt_is_the_interrupt() {
             ]
         );
     }
-    // A name that is not truncated is complete.
+    // The thread's name is not truncated, so it stands only for an action with exactly this name.
     let mut table = Table::new();
     table.add(entry(Sort::Thread, 191, "irq/30-eth0"), 900);
     table.add(entry(Sort::Irq, 30, "eth0-tx"), 800);

@@ -16,7 +16,7 @@ const TAKES: u64 = MS;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Fine,
-    /// A real-time thread keeps it from its workers.
+    /// A real-time thread keeps the CPU's workers from running.
     Occupied,
     /// Interrupts are off: neither workers nor timers run.
     Hangs,

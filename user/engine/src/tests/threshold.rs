@@ -34,7 +34,7 @@ fn operation(engine: &Engine) -> Option<(u64, u64)> {
     reported
 }
 
-/// Runs `body` once for each of its atomic operations, with `interrupt` before it.
+/// Runs `body` once for each of its atomic operations, with `interrupt` before that operation.
 fn at_each_operation(
     threshold: u64,
     interrupt: impl Fn(&Engine) + Clone + 'static,

@@ -60,7 +60,8 @@ fn a_life_times_out_once() {
     assert!(late.has_timed_out());
     assert!(!event.time_out(late), "once, whatever was seen");
     assert_eq!(event.peek().unwrap().0, late);
-    // A caller that read the state before ends the event, and learns of the timeout.
+    // A caller that read the state before the timeout can still end the event, and learns of the
+    // timeout.
     assert_eq!(event.claim(life), Some(late));
     assert_eq!(event.claim(late), None);
 }
@@ -187,7 +188,7 @@ fn an_event_that_is_being_changed_is_looked_at_again_soon() {
                 verdict
             });
             assert_eq!(done, Some(verdict));
-            // It is found at once, independent of the timeout of the other event.
+            // The next search must follow at once, whatever the timeout of the other event.
             assert_eq!(seen, Some((vec![], Some(110))), "{verdict:?}");
             let (due, left) = match verdict {
                 Verdict::Keep | Verdict::Renewed => (vec![(1, 110)], 2),

@@ -2,9 +2,9 @@
 
 //! Audits which orderings the models need: each ordering in the source is removed in turn.
 //!
-//! This is not a test, but a table for changes of an ordering: an ordering whose removal no model
-//! notices is not needed, or needs a model. It takes minutes: `cargo test --profile loom --test
-//! loom -- --ignored --nocapture audit`.
+//! This is not a test, but a table for changes of an ordering: if no model notices the removal of
+//! an ordering, the ordering is not needed, or it needs a model. It takes minutes: `cargo test
+//! --profile loom --test loom -- --ignored --nocapture audit`.
 
 use crate::{
     early_model, event_model, freelist_model, held_model, labels_model, machine::run, reap_model,
@@ -68,8 +68,8 @@ fn the_audit_has_all_files() {
             let file = format!("rust{}", &path[root.len()..]);
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned();
-            // The files of sys are the kernel's side. The orderings of the wakeup are justified in
-            // alerts.md.
+            // The files of sys are the kernel's side. Documentation/design/alerts.md justifies the
+            // orderings of the wakeup.
             if file.ends_with(".rs")
                 && !file.starts_with("rust/sys/")
                 && file != "rust/alert/notify.rs"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A wakeup at the moment when the task goes to sleep, and the conclusion of the tracker `tree` from
-//! it.
+//! A wakeup at the moment when the task goes to sleep, and what the tracker `tree` concludes from it.
 //!
 //! ```text
 //!   the waker   lock; state? -- probe: a tip in doubt -- on_rq? --> wakes it, or lets it run; unlock
@@ -9,9 +8,9 @@
 //! ```
 //!
 //! The kernel's part models `try_to_wake_up` and `__schedule` on these words. The probes' part follows
-//! rust/trackers/tree/doubts.rs, with its words for the tip as one atomic. The property: a task whose sleep this wakeup
-//! has ended has the tip, and a task that has slept again since then does not. Each rule is removed once, and the model
-//! must then fail.
+//! rust/trackers/tree/doubts.rs; one atomic stands for the words of the tip. The property: a task whose sleep this
+//! wakeup has ended has the tip, and a task that has slept again since then does not. Each rule is left out once, and
+//! the model must then fail; without `Drop`, it must hold, but drop no tip.
 
 use crate::{chain::Counts, machine::run};
 use loom::{
@@ -34,7 +33,7 @@ const RUNNING: usize = 0;
 const SLEEPS: usize = 1;
 const WAKING: usize = 2;
 
-/// The tip in doubt: none, made when the task had left its CPU an even or odd number of times.
+/// The tip in doubt: none, or one made when the task had left its CPU an even or odd number of times.
 const NONE: usize = 0;
 const EVEN: usize = 1;
 const ODD: usize = 2;
@@ -233,8 +232,7 @@ impl Machine {
     }
 }
 
-/// The rule that the following runs leave out, and the number of runs in which the switch dropped a
-/// tip.
+/// The rule that the runs leave out, and the number of runs in which the switch dropped a tip.
 static WITHOUT: StdMutex<Without> = StdMutex::new(Without::Nothing);
 static DROPPED: StdUsize = StdUsize::new(0);
 

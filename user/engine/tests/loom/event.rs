@@ -40,7 +40,8 @@ pub(crate) fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
     Some(data)
 }
 
-/// As `end`, but also returns the reason of the report: the threshold is 0.
+/// As `end`, but also returns the reason of the report. Each end is reported, since the threshold
+/// is 0.
 pub(crate) fn end_why(engine: &Engine, cpu: usize, key: u64) -> Option<(u64, Why)> {
     let mut data = None;
     let known = engine.event_out(
@@ -176,7 +177,11 @@ fn update() {
     let left = end(&engine, 0, 1);
     assert!(theirs.is_some() != left.is_some(), "not one winner");
     let expected = if changed.is_some() { 8 } else { 7 };
-    assert_eq!(theirs.or(left), Some(expected), "data of before the change");
+    assert_eq!(
+        theirs.or(left),
+        Some(expected),
+        "data from before the change"
+    );
     settled(&engine);
 }
 

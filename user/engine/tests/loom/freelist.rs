@@ -217,8 +217,8 @@ fn growing() {
 
 /// One CPU returns a hot cell and takes it again; the other CPU steals it and returns it.
 fn hot() {
-    // A caller that finds nothing records that the pool is exhausted, and returns no cell, which
-    // would clear that note.
+    // A caller that finds nothing notes that the pool is exhausted. It has no cell whose return
+    // would clear the note.
     with_barriers();
     type Two = Model<2>;
     let pool = Arc::new(Freelist::<Checked, Two>::new(2, 2).unwrap());
@@ -242,8 +242,7 @@ fn hot() {
 }
 
 /// A pool of one cell. One thread returns it while another thread, on another CPU, searches for it.
-/// If the search finds the pool exhausted, the pool is no longer exhausted once the cell is
-/// returned.
+/// Even if the search finds the pool exhausted, a search after the return finds the cell.
 fn exhausted() {
     exhausted_on::<Model<2>>();
 }
@@ -253,8 +252,8 @@ fn exhausted_far() {
     exhausted_on::<Even>();
 }
 
-/// Also models the note of an exhausted pool. The note depends on the barrier after a full
-/// exchange, which loom's exchange does not have.
+/// Also models the note of an exhausted pool. The note depends on the barrier of a full exchange,
+/// and loom's exchange has no barrier.
 fn with_the_note() {
     model::select(|file, nth| is_note(file) || selection(file, nth));
     with_barriers();

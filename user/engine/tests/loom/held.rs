@@ -54,7 +54,7 @@ fn get_ref_and_recycle() {
     settled(&engine);
 }
 
-/// The last reference is returned when the event ends.
+/// The last reference is returned while the event ends.
 fn put_ref_and_end() {
     let engine = engine(1);
     let held = engine.event_in_held(&On(0), &[7], 7, &[7]).unwrap();

@@ -29,8 +29,8 @@ pub(crate) struct Model<
 /// A thread of the model on a CPU. No two threads of a model share a CPU.
 pub(crate) struct On(pub(crate) usize);
 
-// SAFETY: No two threads of a model share a CPU, and models free nothing that another thread may access. The
-// shape is constant.
+// SAFETY: No two threads of a model share a CPU, and models free nothing that another thread may
+// access. The topology is constant.
 #[allow(unsafe_code)]
 unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
     for Model<CPUS, NODES, MAP, MEMORY>
@@ -80,10 +80,10 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
     }
 }
 
-/// Returns whether an atomic is modelled. The counters, the threshold and the high watermark of a
-/// chunk are not, since they order nothing. Of a slot of the alert ring, two of the 32 words and
-/// two words of the tail are modelled; of the wakers of tasks that were woken early, the first slot
-/// without its last word. Only the models that request it include the note of an exhausted pool.
+/// Whether an atomic is modelled. The counters, the threshold and the high watermark of a chunk are
+/// not, since they order nothing. Of a slot of the alert ring, two of the 32 words and two words of
+/// the tail are modelled; of the wakers of tasks that were woken early, the first slot without its
+/// last word. Only the models that request it include the note of an exhausted pool.
 pub(crate) fn selection(file: &str, nth: usize) -> bool {
     let ends = |end| file.ends_with(end);
     !ends("rust/engine/stats.rs")

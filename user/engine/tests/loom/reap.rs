@@ -45,8 +45,9 @@ struct Grace;
 /// A read-side critical section.
 struct Section(#[expect(dead_code, reason = "held to be dropped")] RwLockReadGuard<'static, ()>);
 
-// SAFETY: One CPU, and a lock as the RCU; but for the grace period that a model leaves out to see it fail,
-// in memory that is watched.
+// SAFETY: There is one CPU, and a lock serves as RCU: `synchronize` waits for all guards. The
+// exception is the grace period that a run leaves out to make the model fail; then accesses are
+// detected, and the memory stays allocated.
 #[allow(unsafe_code)]
 unsafe impl Platform for Grace {
     type Guard = Section;
@@ -153,7 +154,7 @@ fn end_and_reap() {
         let guard = Grace::guard();
         assert!(offers(&other, &guard, 1), "a live event is not found");
         remove(&other, &guard, place);
-        // Searches where it was, before the removal is visible.
+        // Searches the event's old level, whose removal may not be visible yet.
         offers(&other, &guard, 1);
     });
     table.reap().unwrap();
@@ -188,9 +189,9 @@ fn a_level_is_freed_without_readers() {
         }
     }
     for (name, body, nth) in [
-        // After it, no CPU inserts into the old level.
+        // After this grace period, no CPU inserts into the old level.
         ("insert and reap", insert_and_reap as fn(), 1),
-        // After it, no CPU reads the level that was empty.
+        // After this grace period, no CPU reads the level that was empty.
         ("end and reap", end_and_reap, 2),
     ] {
         let message = without(nth, body).expect_err("not noticed");

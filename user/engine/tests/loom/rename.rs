@@ -56,7 +56,7 @@ fn new_key() {
     let theirs = other.join().unwrap();
     let left = end(&engine, 0, 2);
     assert!(theirs.is_some() != left.is_some(), "not one winner");
-    assert_eq!(theirs.or(left), Some(2), "data of before the change");
+    assert_eq!(theirs.or(left), Some(2), "data from before the change");
     assert_eq!(end(&engine, 0, 1), None, "an event has two keys");
     settled(&engine);
 }

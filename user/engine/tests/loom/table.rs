@@ -186,7 +186,7 @@ fn growing_visited() {
     assert_eq!(visits(), 1, "a live event is not visited once");
 }
 
-/// Another CPU inserts while the table grows, and signals it.
+/// Another CPU inserts an event while the table grows, and then signals this.
 fn growing_elsewhere() {
     let table = Arc::new(Table::new(4).unwrap());
     let told = Arc::new(Atomic::<u64>::new(0));

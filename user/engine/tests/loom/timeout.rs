@@ -207,8 +207,8 @@ struct Object {
     freed: AtomicBool,
 }
 
-/// Ends a key, and frees its object if no report of it runs or will start. Returns the result of
-/// the end, and the number of reports so far.
+/// Ends a key, and frees its object if no report of its event is running or will start. Returns the
+/// result of the end, and the number of reports so far.
 fn end_and_free(engine: &Engine, cpu: usize, key: u64, object: &Object) -> (Ended, u64) {
     let ended = engine.event_out_if_known(&On(cpu), &[key], 1_000, |_| true, |_| ());
     let ended = ended.expect("an end is lost");
@@ -564,7 +564,7 @@ fn no_report_begins_or_runs_after_an_end_by_the_mark() {
         "the mark of a report",
         Some(4),
         &mutations,
-        // Which of the three is found first is the order in which loom tries.
+        // Which of the three assertions fails first depends on the order in which loom tries runs.
         "a report",
         time_out_and_free,
     );
@@ -573,7 +573,7 @@ fn no_report_begins_or_runs_after_an_end_by_the_mark() {
         "the mark of a report",
         Some(4),
         &mutations,
-        // Which of the three is found first is the order in which loom tries.
+        // Which of the three assertions fails first depends on the order in which loom tries runs.
         "a report",
         time_out_and_free_held,
     );

@@ -9,6 +9,7 @@ use lt_common::size::Size;
 use lt_proc::Nanos;
 
 use super::fold::Part;
+use super::parquet::ParquetArgs;
 use super::tables::args::{
     self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, SyscallsArgs, WakeupsArgs,
 };
@@ -19,7 +20,8 @@ Examples:
   latency-tracker analyze path /srv/slow/0001/trace --tid 812
   latency-tracker analyze delays /srv/slow/0001/trace --tid 812
   latency-tracker analyze wakeups /srv/slow/0001/trace
-  latency-tracker analyze irq trace --by cpu -i 100ms --csv";
+  latency-tracker analyze irq trace --by cpu -i 100ms --csv
+  latency-tracker analyze io /srv/slow/0001/trace --parquet fleet";
 
 const PATH_EXAMPLES: &str = "\
 Examples:
@@ -29,6 +31,7 @@ Examples:
   latency-tracker analyze path trace --tid 812 --json | jq .causes
   latency-tracker analyze path trace --tid 812 --perfetto 812.pftrace
   latency-tracker analyze path trace --tid 812 --html 812.html
+  latency-tracker analyze path trace --tid 812 --parquet fleet
   latency-tracker analyze path week-of-traces --tid 812 --max-memory 500M
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC) or, with a +, the time
@@ -59,6 +62,7 @@ Examples:
   latency-tracker analyze delays trace --tid 812 --json | jq '.segments[].sums'
   latency-tracker analyze delays trace --tid 812 --folded | flamegraph.pl
   latency-tracker analyze delays trace --tid 812 --html 812.html
+  latency-tracker analyze delays trace --tid 812 --parquet fleet
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
 start of the trace (with a +), the time of day in UTC (14:03:20.5), or the
@@ -158,6 +162,8 @@ pub(crate) struct DelaysArgs {
     /// additional memory.
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["event", "html"])]
     pub(crate) max_memory: Option<Size>,
+    #[command(flatten)]
+    pub(crate) parquet: ParquetArgs,
 }
 
 #[derive(Debug, Args)]
@@ -191,6 +197,8 @@ pub(crate) struct PathArgs {
     /// Also write the path as a page for a browser, in one file; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) parquet: ParquetArgs,
     /// Keep at most this much of the trace in memory, and read a larger trace twice. The path itself takes
     /// additional memory.
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["perfetto", "html"])]

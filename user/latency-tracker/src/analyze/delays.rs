@@ -4,7 +4,7 @@
 //! blocked.
 //!
 //! ```text
-//! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, instances
+//! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, stays
 //!                                                                         |--chains.rs-> chains of waits
 //!                                                                         `--page.rs---> an HTML page
 //! ```
@@ -28,12 +28,14 @@ use lt_proc::evidence::Evidence;
 use self::tree::Tree;
 use super::args::DelaysArgs;
 use super::interrupted;
+use super::parquet::{self, Alerts, Output};
 use super::show::Shown;
 use super::words::{Facts, sentence};
 use crate::trace::{self, Finder, Keep};
 
-pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
+pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     let interrupted = interrupted()?;
+    let output = Output::open(&args.parquet, &args.trace, "delays", alerts, &interrupted)?;
     let mut finder = range::finder(args);
     let start = range::start(args);
     let trace = match args.max_memory {
@@ -79,6 +81,9 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
         let notes = notes.map(|note| sentence(&note)).collect();
         report.page(args, notes, &interrupted)?.write(file)?;
     }
+    if let Some(output) = output {
+        parquet::edges::delays(output, &report.json(), &trace, &interrupted)?;
+    }
     if args.json {
         out::json(&report.json())?;
     } else if args.folded {
@@ -92,7 +97,7 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// By default, stays and waits shorter than this fraction (1/100) of the range are left out.
+/// By default, stays and waits shorter than 1/`SHORT` of the range are left out.
 const SHORT: u64 = 100;
 
 /// `, of 15.58ms or more (--min)`

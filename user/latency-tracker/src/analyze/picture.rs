@@ -288,7 +288,7 @@ impl Picture<'_> {
     }
 }
 
-/// The processor, if known.
+/// The details of an event on this CPU, if the CPU is known.
 fn on(cpu: Option<u32>) -> Details {
     let value = |cpu| ("cpu", Value::Number(u64::from(cpu)));
     Details {

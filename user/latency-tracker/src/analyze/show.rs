@@ -17,7 +17,7 @@ use super::words::{Facts, disk_name, held, is_call, name_at, remedy, unrecorded,
 
 /// Maximum indentation: one column for each thread in a chain of waiting threads.
 const DEEPEST: usize = 12;
-/// Causes are listed until the remainder is at most this fraction (1/20) of the time.
+/// Causes are listed until the remainder is at most 1/`MOST` of the time.
 const MOST: u64 = 20;
 /// Maximum number of causes that are listed.
 const CAUSES: usize = 12;
@@ -261,7 +261,7 @@ impl Shown<'_> {
         }
     }
 
-    /// Describes a step, and what ran on the processor that it waited for.
+    /// Describes a step, and what ran on the CPU for which its thread waited.
     pub(crate) fn step(&self, piece: &Piece) -> String {
         let mut text = match (piece.cause, piece.cpu) {
             (Cause::Waiting, None) => "woken, waits for a CPU that is not recorded".into(),
@@ -400,14 +400,7 @@ impl Shown<'_> {
             Cause::Idle => ("idle", None, None),
             Cause::Transit => ("transit", None, None),
             Cause::Unknown(why) => {
-                let (why, cpu) = match why {
-                    Unrecorded::Unseen => ("unseen", None),
-                    Unrecorded::Before(cpu) => ("starts-later", Some(cpu)),
-                    Unrecorded::After(cpu) => ("ends-earlier", Some(cpu)),
-                    Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
-                    Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
-                    Unrecorded::Missing => ("missing", None),
-                };
+                let (why, cpu) = reason(why);
                 (json.why, json.of_cpu) = (Some(why), cpu);
                 ("unknown", None, None)
             }
@@ -546,6 +539,18 @@ fn raiser(model: &Model, by: Raiser) -> Option<&'static str> {
         Raiser::Ipi(_) => "interrupt",
         Raiser::Several => "several",
     })
+}
+
+/// Why nothing is recorded, as a word, and the CPU responsible.
+pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
+    match why {
+        Unrecorded::Unseen => ("unseen", None),
+        Unrecorded::Before(cpu) => ("starts-later", Some(cpu)),
+        Unrecorded::After(cpu) => ("ends-earlier", Some(cpu)),
+        Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
+        Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
+        Unrecorded::Missing => ("missing", None),
+    }
 }
 
 /// How the cause is known: `seen` in events, `inferred` from events around it, or `not-recorded`. A wait whose waker is

@@ -14,7 +14,7 @@ use lt_proc::Nanos;
 
 /// Maximum number of other causes that a sentence names, if the largest cause is less than half of the time.
 const OTHERS: usize = 2;
-/// Another cause is named only if it is at least this fraction (1/5) of the time.
+/// Another cause is named only if it is at least 1/`LARGE` of the time.
 const LARGE: u64 = 5;
 
 impl Shown<'_> {
@@ -126,7 +126,7 @@ impl Shown<'_> {
         let itself = self.name(self.thread);
         match (&of.threads[..], of.threads.contains(&self.thread)) {
             ([_], true) => format!("{itself} "),
-            // Includes other threads with its name.
+            // The group includes other threads with the name of this one.
             (_, true) => format!("{} ", of.who(self.model, self.range.1)),
             (_, false) => format!(
                 "{itself} waited for {}, which ",
@@ -295,7 +295,7 @@ impl Had {
     }
 }
 
-/// The processors for which threads waited in these pieces, in order of first use.
+/// The processors for which threads waited in these pieces, in the order of the first waits.
 fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
     let mut cpus: Vec<(u32, u64)> = Vec::new();
     let mut sums: Vec<((u32, Use), u64)> = Vec::new();

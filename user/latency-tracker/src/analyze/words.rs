@@ -240,7 +240,7 @@ fn packet(model: &Model, by: Raiser) -> String {
     format!("a packet{by}")
 }
 
-/// An addition to a cause: another possible cause, or the event that would show it.
+/// An addition to a cause: what may be behind it, another possible cause, or the event that would show more.
 pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
     Some(match cause {
         Cause::Held(_, Place::Limited, _) => return None,

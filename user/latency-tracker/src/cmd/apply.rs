@@ -23,7 +23,7 @@ const STATE: &str = "/run/latency-tracker";
 pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
     let paths = real(&args.paths)?;
     if args.stop {
-        // The module is not loaded for this: without it, no instance runs.
+        // This does not load the module: without the module, no instance runs.
         let books = Books::open(Path::new(STATE))?;
         return Apply::new(root, books, &paths).stop();
     }
@@ -266,7 +266,7 @@ impl<'a> Apply<'a> {
         };
         for name in names {
             let tracker = self.books.of(name).map(|e| e.tracker.clone());
-            // Another process may have removed it, and started another instance of that name.
+            // Another process may have removed the instance, and started another one of that name.
             let ours = running
                 .iter()
                 .any(|i| i.name == *name && Some(&i.tracker) == tracker.as_ref());

@@ -25,9 +25,9 @@ struct Answer {
     state: State,
     what: &'static str,
     found: String,
-    /// How to fix it; empty if ok.
+    /// How to fix the fault; empty if ok.
     todo: Cow<'static, str>,
-    /// The command that fixes it, if there is one.
+    /// The command that fixes the fault, if there is one.
     fix: Option<&'static str>,
 }
 
@@ -50,7 +50,7 @@ fn answer(
 }
 
 impl Answer {
-    /// Adds the command that fixes it.
+    /// Adds the command that fixes the fault, unless the state is ok.
     fn by(mut self, command: &'static str) -> Self {
         if self.state != State::Ok {
             self.todo = command.into();

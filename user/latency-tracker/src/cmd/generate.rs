@@ -95,8 +95,8 @@ fn sections(after_help: &str) -> String {
     text
 }
 
-/// Escapes text for roff, so that it contains no escapes and no requests, and its hyphens can be
-/// copied.
+/// Escapes text for roff: no part of it is read as an escape or a request, and its hyphens can
+/// be copied.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let line = |line: &str| match line.starts_with(['.', '\'']) {

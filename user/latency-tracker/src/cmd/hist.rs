@@ -18,6 +18,7 @@ use crate::cli::HistArgs;
 
 mod by;
 mod heat;
+mod period;
 
 use by::ByLabel;
 
@@ -37,6 +38,12 @@ struct Report<'a> {
 
 pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
     let mut names = super::names(root, args.name.as_deref())?;
+    if args.by && (args.reset || args.since_reset) {
+        ByLabel::new(root, args, &mut names)?;
+    }
+    if args.reset || args.since_reset {
+        return period::run(root, args, &names);
+    }
     if args.by {
         let mut labels = ByLabel::new(root, args, &mut names)?;
         return run_by(&mut labels, args, &names);

@@ -80,7 +80,7 @@ fn row(name: &str, pending: &Pending) -> Vec<String> {
     ]
 }
 
-/// Replaces each disk number by its name.
+/// Replaces the number of each disk with its name.
 fn named(subject: &str, disk: impl Fn(&str) -> Option<String>) -> String {
     let word = |word: &str| {
         let name = word.strip_prefix("dev=").and_then(&disk);

@@ -12,7 +12,8 @@
 //!                                             state   what is shown and selected
 //!                                             keys    a key changes the state
 //!                                             draw    a state on a screen
-//!                                             screen  the terminal; input, keys from its bytes
+//!                                             screen  the terminal
+//!                                             input   keys, from the bytes of the terminal
 //! ```
 
 mod batch;

@@ -8,7 +8,7 @@
 //!       irq:27@0 0%, raise:NET_RX@0 12%, softirq:NET_RX@0 1%, waking:812@0 87%
 //! ```
 //!
-//! Chains have the same root if their first steps have the same subject, CPU and time.
+//! Chains have the same root if their first steps agree in kind, subject, CPU and time.
 
 use std::io::IsTerminal;
 

@@ -6,8 +6,8 @@
 //!   trace (crate::trace) --Explainer::feed--> requests of the device, tasks per CPU --finish--> Explanation
 //! ```
 //!
-//! Events are read once, in order of time. Only events of the alert's device and window are kept, so the trace
-//! can have any size.
+//! Events are read once, in order of time. Only the requests of the alert's device, and the task switches in
+//! the window of the alert, are kept.
 
 mod event;
 mod model;

@@ -17,7 +17,7 @@ use crate::analyze::words::Facts;
 use crate::perfetto::Value;
 use crate::trace::Told;
 
-/// Fraction (1/10) of the delay that is drawn before it and after it.
+/// Before and after the alerts, 1/`MARGIN` of their total time is also drawn.
 pub(super) const MARGIN: u64 = 10;
 
 pub(super) fn draw(

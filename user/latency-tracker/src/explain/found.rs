@@ -16,12 +16,12 @@ use lt_proc::{Alert, Field, Fields, Reason, Value};
 
 const EVENT: &str = "latency_tracker_alert";
 
-/// Number of latest alerts to search for the alert of an event.
+/// The other event of an alert is looked for among this many latest alerts.
 const NEAR: usize = 64;
 
 /// The events of one class.
 struct Kind {
-    /// The tracker, if the event is its own.
+    /// The tracker that this event belongs to; `None` for the common event.
     tracker: Option<String>,
     fields: Vec<(FieldIndex, String)>,
 }
@@ -175,14 +175,22 @@ fn add(alerts: &mut Vec<Alert>, alert: Alert) {
 
 /// Chooses the alerts to explain: the alerts with these numbers; without numbers, the newest alert.
 pub(super) fn alerts(trace: &Path, seq: &[u64], interrupted: &AtomicBool) -> Result<Vec<Alert>> {
-    let mut reader = Reader::open(trace)?;
-    let kinds: Vec<_> = reader.classes().map(Kind::of).collect();
-    if kinds.iter().all(Option::is_none) {
+    let Some(all) = all(trace, interrupted)? else {
         bail!(
             "{}: neither a capture of `latency-tracker record`, which has a file alert.json, nor a trace with events of \
              latency_tracker, which LTTng's probe records; for another trace, name the alerts with --alerts",
             trace.display()
         );
+    };
+    choose(trace, all, seq)
+}
+
+/// All alerts of a trace; `None` if the trace has no event for alerts.
+pub(super) fn all(trace: &Path, interrupted: &AtomicBool) -> Result<Option<Vec<Alert>>> {
+    let mut reader = Reader::open(trace)?;
+    let kinds: Vec<_> = reader.classes().map(Kind::of).collect();
+    if kinds.iter().all(Option::is_none) {
+        return Ok(None);
     }
     let mut all = Vec::new();
     loop {
@@ -201,7 +209,7 @@ pub(super) fn alerts(trace: &Path, seq: &[u64], interrupted: &AtomicBool) -> Res
             Ok(Some(Item::Lost(_))) | Err(_) => {}
         }
     }
-    choose(trace, all, seq)
+    Ok(Some(all))
 }
 
 fn choose(trace: &Path, all: Vec<Alert>, seq: &[u64]) -> Result<Vec<Alert>> {

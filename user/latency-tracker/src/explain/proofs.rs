@@ -104,7 +104,7 @@ impl<'a> Proofs<'a> {
         resource.filter(|_| self.has_stack(thread, interval))
     }
 
-    /// The thread's cgroup and the known ancestors, by number.
+    /// The levels of a thread: its cgroup and the known ancestors of this cgroup, with their numbers.
     fn levels(&self, thread: ThreadId) -> Option<Vec<(u16, &Cgroup)>> {
         let tid = self.model.thread(thread)?.tid;
         let task = self.evidence.tasks.iter().find(|task| task.tid == tid);
@@ -215,7 +215,7 @@ impl Beside for Proofs<'_> {
 
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept> {
         if let Some(resource) = self.of_stack(thread, sleep) {
-            // The thread became runnable meanwhile, and now sleeps for another reason.
+            // A quota explains no sleep: the thread became runnable meanwhile, and now sleeps for another reason.
             let is_it = resource.function != resource::QUOTA;
             return is_it.then_some(Slept {
                 leaf: Leaf::Resource(resource.what, resource.function),
@@ -253,8 +253,8 @@ fn around(cgroup: &Cgroup, from: u64, to: u64) -> Option<(&Counters, &Counters)>
     Some((before, after))
 }
 
-/// Whether a cgroup's quota was used up between two times. The count grows when the period ends. The time grows when a
-/// thread continues, which may be earlier.
+/// Whether a cgroup's quota was used up between two times. `nr_throttled` grows when the period ends. `throttled_usec`
+/// grows when a thread continues, which may be earlier.
 fn throttled(cgroup: &Cgroup, from: u64, to: u64) -> Option<bool> {
     let (before, after) = around(cgroup, from, to)?;
     let count = before.nr_throttled? < after.nr_throttled?;

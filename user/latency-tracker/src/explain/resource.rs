@@ -133,7 +133,7 @@ const SLEEPS: [(&str, &str); 57] = [
 /// The function that holds back a thread whose quota is used up.
 pub(super) const QUOTA: &str = "throttle_cfs_rq_work";
 
-/// Functions in which the waker did not cause the sleep.
+/// Functions whose sleeps are not caused by the waker.
 const ALONE: [&str; 6] = [
     "__refrigerator",
     "do_freezer_trap",
@@ -202,7 +202,8 @@ pub(super) fn is_runnable(alert: &Alert) -> bool {
 
 /// The resource that the task of this stack waits for; innermost frame first.
 fn of(stack: &[String]) -> Option<Resource> {
-    /// The freezer is inlined into this function; deeper in a stack, the function has called another function.
+    /// The freezer is inlined into `get_signal`. Where `get_signal` is not the innermost frame, it has called another
+    /// function, and is not the freezer.
     const FREEZER: (&str, &str) = ("get_signal", "the freezer: its cgroup is frozen");
     let innermost = stack.first().map(|frame| function(frame));
     let known = stack.iter().enumerate().find_map(|(at, frame)| {

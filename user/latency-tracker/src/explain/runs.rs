@@ -9,10 +9,11 @@
 
 use lt_model::why::Piece;
 
-/// Maximum share (1/20) of a run that one interruption takes.
+/// One interruption takes at most 1/`PART` of the time of a run.
 const PART: u64 = 20;
 
-/// Maximum number of other runs that may interrupt a run: an interrupt, its softirq, and the threads that these wake.
+/// Number of latest runs that a step may continue. Up to `BETWEEN` - 1 other runs may thus interrupt a run: an
+/// interrupt, its softirq, and a thread that one of these wakes.
 const BETWEEN: usize = 4;
 
 /// A step that repeats, interrupted by short other steps.

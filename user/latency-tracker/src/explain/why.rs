@@ -3,7 +3,7 @@
 //! Explains one alert: the causes of the delay.
 //!
 //! An alert that belongs to a thread is explained by the critical path of that thread. An alert of an interrupt or
-//! a softirq, or without a task, is explained by the activity of the CPU on which it ended.
+//! a softirq, or without a task, is explained by the activity of the CPU on which the delay ended.
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use lt_proc::{ProcRoot, StreamLine};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 
-/// Maximum number of alerts in a message.
+/// Once a message has this many alerts, no more are read for it.
 const MOST: usize = 1024;
 
 /// The alerts of this period are sent together.

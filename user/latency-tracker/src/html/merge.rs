@@ -26,7 +26,7 @@ pub(crate) enum Drawn<W> {
     Many(u64, u64, u64),
 }
 
-/// At first, bars shorter than this fraction (1/2^16) of the time are merged.
+/// At first, bars shorter than 1/2^`FINEST` of the time are merged.
 const FINEST: u32 = 16;
 
 /// The minimum length of a bar that is drawn separately, such that at most `most` bars remain, if possible; 0 if all
@@ -50,8 +50,8 @@ pub(crate) fn least<W>(
     fit.next().unwrap_or(length)
 }
 
-/// Merges consecutive bars shorter than `least`, unless the distance between them is longer. A bar without such a
-/// neighbour remains.
+/// Merges consecutive bars shorter than `least`, unless the gap between them is `least` or longer. A short bar
+/// without a neighbour to merge with remains.
 pub(crate) fn merged<W>(
     bars: impl Iterator<Item = (u64, u64, W)>,
     least: u64,

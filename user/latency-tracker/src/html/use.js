@@ -62,7 +62,8 @@ function list(facts) {
 	return el('dl', {}, ...facts.map(one));
 }
 
-// The neighbour of the selected bar in its lane, or the bar at that time in the next lane with bars.
+// Selects the neighbour of the selected bar in its lane, or the bar at the same time in the next
+// lane with bars.
 function step(bars, rows) {
 	if (!selected) return select(lanes.some(lane => lane.bars.length) ? { lane: lanes.findIndex(lane => lane.bars.length), bar: 0 } : null);
 	const { lane, bar } = selected, now = lanes[lane].bars[bar];

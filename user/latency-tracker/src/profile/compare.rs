@@ -132,7 +132,8 @@ fn moved(low: &[u64], before: &[u64], after: &[u64]) -> Moved {
         share_after: 1.0,
     };
     points.fold(start, |most, point| {
-        // Of equal differences, the highest bound is used: equal shares lie between these bounds.
+        // Of bounds with equal differences, the highest is used: the rows between them have equal shares in
+        // both histograms.
         if point.change().abs() >= most.change().abs() {
             point
         } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A file of profiles: one of `save`, many of `record`. Documentation/guide/profile.md has the format.
+//! A file of profiles: `save` writes one sample, `record` many. The format is in
+//! Documentation/guide/profile.md.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -30,7 +30,7 @@ pub(crate) fn differs(comparison: &Comparison, significance: f64) -> bool {
     comparison.test.is_some_and(|test| test.p < significance)
 }
 
-/// The largest shift, as a sentence.
+/// The result of the test and the largest change of a share, as a sentence.
 pub(crate) fn sentence(class: &str, comparison: &Comparison, significance: f64) -> String {
     let name = class_name(class);
     let (Some(test), Some(moved)) = (comparison.test, comparison.moved) else {

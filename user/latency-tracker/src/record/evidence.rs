@@ -10,8 +10,8 @@
 //!   capture kept     counters of all cgroups with a limit, for the next delay
 //! ```
 //!
-//! Unreadable facts are omitted and reported; they do not invalidate a capture. The reads after an alert precede the
-//! snapshot, while the recorder overwrites its oldest events, so there are few of them.
+//! Unreadable facts are omitted and reported; they do not invalidate a capture. The reads right after an alert precede
+//! the snapshot, and the recorder overwrites its oldest events meanwhile, so these reads are few.
 
 mod cgroups;
 mod disks;
@@ -53,7 +53,7 @@ pub(crate) struct Collector {
 #[derive(Debug)]
 pub(crate) struct Seen {
     tasks: Vec<Task>,
-    /// When the first delay began.
+    /// When the earliest delay began.
     start: u64,
 }
 
@@ -107,14 +107,14 @@ impl Collector {
         if !self.same_ids {
             return seen;
         }
-        let mut latest: Vec<&Alert> = alerts.iter().collect();
-        latest.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
+        let mut longest: Vec<&Alert> = alerts.iter().collect();
+        longest.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
         let mut known = HashSet::new();
-        latest.retain(|alert| alert.tid > 0 && known.insert(alert.tid));
-        if latest.len() > MOST_TASKS {
+        longest.retain(|alert| alert.tid > 0 && known.insert(alert.tid));
+        if longest.len() > MOST_TASKS {
             note(&format!(
-                "evidence covers only the {MOST_TASKS} latest of {} late tasks",
-                latest.len()
+                "evidence covers only {MOST_TASKS} of {} late tasks, those with the longest delays",
+                longest.len()
             ));
         }
         let groups = &self.groups;
@@ -123,7 +123,7 @@ impl Collector {
             task.cgroup = task.cgroup.and_then(|path| groups.below_mount(&path));
             Some(task)
         };
-        seen.tasks = latest.iter().take(MOST_TASKS).filter_map(read).collect();
+        seen.tasks = longest.iter().take(MOST_TASKS).filter_map(read).collect();
         self.groups.read_again(&cgroups::chain(&seen.tasks, &[]));
         seen
     }

@@ -17,7 +17,7 @@ use lt_common::out::note;
 
 use super::leftovers::Note;
 
-/// The events and buffers to record.
+/// The events to record, and the buffers.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     /// A name for the session: the name of the instance.
@@ -47,7 +47,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Starts the recorder with those events of the plan that this LTTng has, which only the daemon knows. A missing
+    /// Starts the recorder with those events of the plan for which LTTng has probes, as its daemon reports. A missing
     /// event is an error if the user requested it. A missing default event is reported, because explanations lack its
     /// contents.
     pub(crate) fn start(plan: Plan<'_>, output: &Path, left: &mut Note) -> Result<Self> {
@@ -97,7 +97,7 @@ impl Flight {
             .send(name, url)
     }
 
-    /// The name of its session.
+    /// The name of the session.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

@@ -12,8 +12,9 @@ use super::args::RecordArgs;
 use super::leftovers::Note;
 use super::stream::Stream;
 
-/// Refuses invalid requests before anything is started: a missing instance, an existing instance with other settings, and
-/// a tracker or parameter that the module lacks. The kernel validates the values, in [`Armed::prepare`].
+/// Refuses invalid requests before anything is started: a missing instance, an existing instance with other settings, a
+/// tracker or parameter that the module lacks, and a new instance if this user may not create one. The kernel validates
+/// the values, in [`Armed::prepare`].
 pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
     let Some(tracker) = &args.tracker else {
         root.instance(args.name())?;
@@ -62,14 +63,15 @@ pub(crate) struct Armed<'a> {
     root: &'a ProcRoot,
     instance: Instance,
     ours: bool,
-    /// Whether to enable the instance when armed: it was created disabled, and the user did not choose.
+    /// Whether to enable the instance when armed: it was created disabled, because the user did not set `enabled`.
     enable: bool,
 }
 
 const ENABLED: &str = "enabled";
 
 impl<'a> Armed<'a> {
-    /// Uses the existing instance, or creates it, disabled unless the user chose: the kernel then checks every value.
+    /// Uses the existing instance, or creates it, disabled unless the user set `enabled`. At creation, the kernel
+    /// checks every value.
     pub(crate) fn prepare(root: &'a ProcRoot, args: &RecordArgs, left: &mut Note) -> Result<Self> {
         let existing = root
             .instances()?

@@ -16,7 +16,7 @@ use lt_proc::{Alert, ProcRoot, StreamLine};
 
 use crate::ustack::Names;
 
-/// Maximum number of alerts read at one wake-up, so that a storm cannot prevent a capture.
+/// At one wake-up, nothing more is read once there are this many alerts, so that a storm cannot prevent a capture.
 const MOST: usize = 4096;
 
 /// The result of one wakeup.
@@ -43,7 +43,7 @@ impl Woken {
     }
 }
 
-/// An open `alerts` file, from the next alert on.
+/// An open `alerts` file.
 #[derive(Debug)]
 pub(crate) struct Stream {
     file: File,

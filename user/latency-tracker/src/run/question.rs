@@ -47,7 +47,7 @@ impl Question {
         })
     }
 
-    /// Restricts the question to a cgroup for the command, if the tracker can.
+    /// Limits the question to a cgroup for the command, if the tracker has that filter.
     pub(crate) fn group(
         &mut self,
         trackers: &[TrackerInfo],

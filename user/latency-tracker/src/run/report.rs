@@ -25,7 +25,7 @@ struct Report<'a> {
     /// The tracker and all parameters, as in `control`.
     line: &'a str,
     threshold: u64,
-    /// How long it was measured.
+    /// How long the run measured.
     duration: u64,
     command: Option<Vec<String>>,
     /// The exit status of the command, 128+N after signal N; null without a command,

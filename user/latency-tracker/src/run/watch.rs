@@ -59,7 +59,7 @@ impl<'a> Watch<'a> {
         Ok(watch)
     }
 
-    /// Waits for the end, and passes the alerts meanwhile to `see`.
+    /// Waits for the end, and meanwhile passes the alerts to `see`.
     pub(super) fn wait(
         &mut self,
         signals: &Signals,
@@ -124,7 +124,7 @@ impl<'a> Watch<'a> {
             see(alert);
         })?;
         let stats = self.root.stats(&self.name)?;
-        // An operation that has ended since, below the threshold, has raised no alert.
+        // An operation that has ended since, below the threshold, has raised no alert, and is still in the list.
         if pending.len() as u64 != stats.count("cleared") {
             pending.retain(|one| one.age() > self.threshold);
         }
@@ -156,8 +156,9 @@ impl Drop for Watch<'_> {
 /// Removes the operation whose end this alert reports. Reading `pending` took `took` ns.
 ///
 /// The start that is computed from an alert is late by the time that raising the alert took, so the operation is the
-/// one of its task that started last before that. The kernel computes ages while `pending` is read: an operation that
-/// ended meanwhile has an age above its delay, but by no more than `took`. An older operation has a higher age.
+/// one of its task with the latest start before the computed start. The kernel computes ages while `pending` is read:
+/// an operation that ended meanwhile has an age above its delay, but by no more than `took`. An older operation has a
+/// higher age.
 fn take_ended(pending: &mut Vec<Pending>, took: u64, alert: &Alert) {
     if matches!(alert.reason, Reason::Timeout | Reason::Stack) {
         return;

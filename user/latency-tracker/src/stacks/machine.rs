@@ -37,7 +37,7 @@ struct Report<'a> {
     in_flight: Vec<Row<'a>>,
     /// The counters of missing or incomplete data that are not 0.
     missing: BTreeMap<String, u64>,
-    /// The exit status of the command, 128+N after signal N; null without one, or if it still runs.
+    /// The exit status of the command, 128+N after signal N; null without a command, or if it still runs.
     status: Option<u8>,
 }
 
@@ -113,8 +113,8 @@ pub(super) fn json(source: &Source, sums: &Sums) -> Result<String> {
     Ok(serde_json::to_string(&report)?)
 }
 
-/// A line for each stack and task, `comm;outer;...;inner MICROSECONDS`. With both stacks, `--` follows, and the stack of
-/// the waker, the innermost function first, as in bcc's offwaketime.
+/// A line for each stack and task, `comm;outer;...;inner MICROSECONDS`. With both stacks, `--` follows, then the stack
+/// of the waker, the innermost function first, and its name, as in bcc's offwaketime.
 pub(super) fn folded(sums: &Sums) -> Vec<String> {
     let mut lines = Vec::new();
     for group in &sums.groups {

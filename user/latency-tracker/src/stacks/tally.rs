@@ -43,7 +43,7 @@ pub(super) struct Group {
     pub(super) stack: Vec<String>,
     pub(super) waker_stack: Vec<String>,
     pub(super) sum: Sum,
-    /// By name of the late task and name of the waker, which is empty unless asked for.
+    /// By name of the late task and name of the waker. The latter is empty unless the sums are by waker.
     pub(super) tasks: BTreeMap<(String, String), Sum>,
     /// Whether outer functions may be missing: the stack has the maximum length.
     pub(super) is_cut: bool,
@@ -215,7 +215,7 @@ impl Tally {
             let tid = one.fields.number("tid").unwrap_or(0);
             let start = one.fields.number("start").unwrap_or(0);
             let open = by_thread.entry(tid).or_default();
-            // An alert of this operation is already known.
+            // If an alert of this operation is already known, both are one operation.
             match Operation::take_from(open, start, None) {
                 Some(known) => self.add(known.then(operation)),
                 None => in_flight.add(operation),

@@ -52,7 +52,7 @@ fn plain(lines: &[String]) -> String {
     anstream::adapter::strip_str(&all).to_string()
 }
 
-/// A sleep and a read of a pipe: five of 60 ms, and three of 200 ms, of two threads.
+/// Five sleeps of 60 ms of one thread, and three reads of a pipe of 200 ms of another.
 fn two_reasons() -> Vec<Alert> {
     let mut all = Vec::new();
     for i in 0..5 {
@@ -149,7 +149,7 @@ fn an_operation_counts_once_with_its_whole_delay() {
         alert(3, 250, "stack", 50, 7, &stack(SLEEP)),
         alert(4, 280, "stack", 80, 7, &stack(READ)),
         alert(5, 290, "threshold", 90, 7, ""),
-        // The end of the first was not read: the next operation of the thread is another one.
+        // The end of the first operation was not read: the next alert is about another operation of the thread.
         alert(6, 350, "timeout", 50, 9, &stack(READ)),
         alert(7, 450, "threshold", 30, 9, &stack(SLEEP)),
         // Began before the instance.

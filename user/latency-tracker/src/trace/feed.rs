@@ -16,7 +16,7 @@ use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
 use super::beside::Beside;
-use super::kinds::{Kind, kind};
+use super::kinds::{Kind, Named, kind};
 use super::several::{self, NEW, SECOND, nanoseconds};
 use super::steps::{Need, Sink, Steps};
 use super::told::Told;
@@ -57,9 +57,6 @@ pub(crate) fn read_beside(
     let mut builder = Builder::new();
     let functions = evidence.functions.iter();
     builder.has_functions(functions.map(|of| (of.address, of.name.as_str())));
-    let disks = evidence.disks.iter();
-    let disks = disks.filter(|of| of.major < 1 << 12 && of.minor < 1 << 20);
-    builder.has_disks(disks.map(|of| (Disk(of.major << 20 | of.minor), of.name.clone())));
     for task in &evidence.tasks {
         if let Some(cpus) = task.cpus.as_deref().and_then(cpus_of) {
             builder.runs_on(task.tid, &cpus);
@@ -70,7 +67,11 @@ pub(crate) fn read_beside(
             builder.locks(tid, alert.start(), alert.time);
         }
     }
-    let builder = source.pass(builder, interrupted, beside)?;
+    let mut builder = source.pass(builder, interrupted, beside)?;
+    // Replaces the names in the trace, in which a disk of the device mapper is `dm-0`.
+    let disks = evidence.disks.iter();
+    let disks = disks.filter(|of| of.major < 1 << 12 && of.minor < 1 << 20);
+    builder.has_disks(disks.map(|of| (Disk(of.major << 20 | of.minor), of.name.clone())));
     source.end(builder)
 }
 
@@ -310,6 +311,8 @@ impl Source {
         let mut fed = 0u64;
         // Threads that existed before the trace: perf records them at time 0.
         let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
+        let named: Vec<_> = self.reader.classes().map(Named::of).collect();
+        let mut disks: BTreeMap<Disk, String> = BTreeMap::new();
         let keep = self.keep;
         let kinds = std::mem::take(&mut self.kinds);
         let (releases, frequencies) = (self.releases.clone(), self.frequencies.clone());
@@ -327,6 +330,10 @@ impl Source {
             }
             let kind = kinds.get(event.class_index());
             let Some(kind) = kind.and_then(Option::as_ref) else {
+                let named = named.get(event.class_index()).copied().flatten();
+                if let Some((disk, name)) = named.and_then(|named| named.disk(event)) {
+                    disks.insert(disk, name.into_owned());
+                }
                 return;
             };
             let of = event.trace();
@@ -364,7 +371,9 @@ impl Source {
             builder.feed(&Event { time, cpu, what });
         });
         self.kinds = kinds;
-        done.map(|()| builder)
+        done?;
+        builder.has_disks(disks);
+        Ok(builder)
     }
 
     /// Calls `each` with every item of the trace, in order of time.

@@ -6,6 +6,7 @@ use lt_ctf::Reader;
 use lt_model::{Model, State, ThreadId, Use};
 
 use super::beside::Beside;
+use super::identity;
 use super::several::{self, SECOND, nanoseconds};
 use super::when::Mark;
 
@@ -88,17 +89,7 @@ impl Beside for Finder {
         let place = |name: &str| self.names.iter().position(|of| of == name);
         self.classes = reader.classes().map(|class| place(&class.name)).collect();
         self.frequencies = several::frequencies(reader);
-        let kernels = several::kernels(reader);
-        let traces = reader.traces().iter().zip(kernels);
-        let mut clocks =
-            traces.filter_map(|(trace, is)| trace.schema.clocks().first().filter(|_| is));
-        // A clock without an offset counts from boot.
-        let clock = clocks.next().filter(|clock| clock.offset_seconds > 0);
-        self.epoch = clock.map(|clock| {
-            let cycles = i128::from(clock.offset_cycles) * i128::from(SECOND);
-            i128::from(clock.offset_seconds) * i128::from(SECOND)
-                + cycles / i128::from(clock.frequency.max(1))
-        });
+        self.epoch = identity::epoch(reader);
     }
 
     fn see(&mut self, event: &lt_ctf::Event<'_>) {

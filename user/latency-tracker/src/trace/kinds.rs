@@ -3,6 +3,8 @@
 //! The kernel events that the model uses, and their fields, as LTTng and perf (`perf data convert --to-ctf`) write them.
 //! Names and fields are looked up once for each class, not for each event.
 
+use std::borrow::Cow;
+
 use lt_ctf::{Class, FieldIndex};
 use lt_model::{Disk, Events, Kind as Purpose, Priority, Release, Stage, What};
 
@@ -87,6 +89,32 @@ fn of_letters(text: &[u8]) -> Purpose {
         Some(b'F') => Purpose::Flush,
         Some(b'N') => Purpose::Other,
         _ => Purpose::Plain,
+    }
+}
+
+/// The fields of an event that names a disk.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    disk: FieldIndex,
+    name: FieldIndex,
+}
+
+impl Named {
+    /// The fields of that event class, if its events name disks.
+    pub(super) fn of(class: &Class) -> Option<Self> {
+        if class.name != "lttng_statedump_block_device" {
+            return None;
+        }
+        Some(Self {
+            disk: class.field("dev")?,
+            name: class.field("diskname")?,
+        })
+    }
+
+    /// The disk, and its name.
+    pub(super) fn disk<'a>(self, event: &lt_ctf::Event<'a>) -> Option<(Disk, Cow<'a, str>)> {
+        let disk = u32::try_from(event.unsigned(self.disk)?).ok()?;
+        Some((Disk(disk), event.text(self.name)?))
     }
 }
 

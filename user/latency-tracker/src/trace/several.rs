@@ -201,7 +201,7 @@ fn is_twice(reader: &Reader, one: &Span, other: &Span) -> bool {
         }
 }
 
-/// Whether no packet is missing between two traces: `next` starts with the packet after the last one of this trace.
+/// Whether no packet is missing between two traces: `next` starts with the packet after the last one of `one`.
 fn follows(reader: &Reader, one: &Span, next: &Span) -> bool {
     numbers(reader, one, next).is_some_and(|[one, next]| one.1.checked_add(1) == Some(next.0))
 }
@@ -253,7 +253,7 @@ fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
 }
 
 /// The value of an environment entry, by LTTng's name or by perf's.
-fn environment<'a>(trace: &'a Trace, names: &[&str]) -> Option<&'a str> {
+pub(super) fn environment<'a>(trace: &'a Trace, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| trace.schema.environment(name))
 }
 

@@ -8,7 +8,7 @@ use lt_model::tables::{Block, BlockStage, Operation, Seen, Step};
 use lt_model::{Disk, Release, What};
 
 use super::beside::Beside;
-use super::kinds::{self, Kind};
+use super::kinds::{self, Kind, Named};
 use super::several::{self, NEW, SECOND, nanoseconds};
 
 /// How to decode events of one class.
@@ -34,7 +34,7 @@ enum Form {
     },
     Contended(FieldIndex, FieldIndex),
     Acquired(FieldIndex),
-    Disk(FieldIndex, FieldIndex),
+    Disk(Named),
 }
 
 /// A kind of event that a table needs.
@@ -94,6 +94,9 @@ fn form(class: &Class) -> Option<Form> {
     if let Some(call) = returns(class) {
         return Some(Form::Return(call, field("ret")));
     }
+    if let Some(named) = Named::of(class) {
+        return Some(Form::Disk(named));
+    }
     let stage = match name_of(class) {
         "sched_wakeup_new" => return kinds::kind(class).map(Form::New),
         "contention_begin" | "lock_contention_begin" => {
@@ -101,9 +104,6 @@ fn form(class: &Class) -> Option<Form> {
         }
         "contention_end" | "lock_contention_end" => {
             return Some(Form::Acquired(field("lock_addr")?));
-        }
-        "lttng_statedump_block_device" => {
-            return Some(Form::Disk(field("dev")?, field("diskname")?));
         }
         "block_rq_insert" => BlockStage::Inserted,
         "block_rq_issue" => BlockStage::Issued,
@@ -298,12 +298,9 @@ impl Beside for Steps<'_> {
         let Some(decoder) = decoder.and_then(Option::as_ref) else {
             return;
         };
-        if let Form::Disk(disk, name) = &decoder.form {
-            let disk = event
-                .unsigned(*disk)
-                .and_then(|disk| u32::try_from(disk).ok());
-            if let (Some(disk), Some(name)) = (disk, event.text(*name)) {
-                self.sink.disk(Disk(disk), &name);
+        if let Form::Disk(named) = &decoder.form {
+            if let Some((disk, name)) = named.disk(event) {
+                self.sink.disk(disk, &name);
             }
             return;
         }

@@ -23,7 +23,7 @@ pub(crate) struct Told {
     pub(super) events: u64,
     pub(crate) lost: u64,
     /// Missing packets, with an unknown number of events.
-    pub(super) packets: u64,
+    pub(crate) packets: u64,
     /// Number of packets that could be read only in part.
     pub(super) damaged: u64,
     /// Whether the trace is still being written.
@@ -49,7 +49,7 @@ impl Told {
         }
     }
 
-    /// Whether the trace has no event at all.
+    /// Whether the trace has no event.
     pub(crate) fn is_empty(&self) -> bool {
         self.events == 0
     }
@@ -59,7 +59,7 @@ impl Told {
         self.switches
     }
 
-    /// Reasons why the result may be wrong.
+    /// Reasons why the result may be incomplete.
     pub(crate) fn caveats(&self) -> Vec<String> {
         let mut caveats = Vec::new();
         if self.lost > 0 {
@@ -118,6 +118,12 @@ impl Told {
             .filter(|(has, _)| !has)
             .map(|(_, text)| text)
             .collect()
+    }
+
+    /// Times between traces in which a CPU was not recorded: the CPU, start and end.
+    pub(crate) fn between(&self) -> impl Iterator<Item = (u32, (u64, u64))> {
+        let gaps = self.gaps.iter();
+        gaps.map(|gap| (gap.cpu, (gap.from, gap.until)))
     }
 
     /// Prints the caveats.

@@ -76,8 +76,8 @@ fn read(file: &str) -> Result<String, String> {
     }
 }
 
-/// When a process started, in ticks since boot: the 22nd field. The second field is a name, which may contain spaces
-/// and parentheses.
+/// The time at which a process started, in ticks since boot: field 22 of /proc/PID/stat. The second field is a name,
+/// which may contain spaces and parentheses.
 pub(super) fn start_in(stat: &str) -> Option<u64> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(19)?.parse().ok()

@@ -11,7 +11,7 @@ const FEW: usize = 2;
 const FEW_WHY: &str = "so few functions: the program probably has no frame pointers. Rebuild it with \
      -fno-omit-frame-pointer, or use the build of a distribution that keeps them";
 
-/// The functions in which every thread starts: a chain that ends there is complete.
+/// Functions in which threads start: a chain that ends in one of them is complete.
 const STARTS: [&str; 6] = [
     "_start",
     "main",

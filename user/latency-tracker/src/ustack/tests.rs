@@ -169,7 +169,7 @@ fn a_program_without_frame_pointers_is_named_as_such() {
     assert!(few.contains("    inner+0x3 [/bin/x]\n"), "{few}");
     assert!(few.contains("-fno-omit-frame-pointer"), "{few}");
     assert!(with(&["read", "frob"], "broken").contains("-fno-omit-frame-pointer"));
-    // These are whole.
+    // These chains are complete.
     for whole in [&["inner", "_start"][..], &["inner", "middle", "outer"]] {
         assert!(!with(whole, "outermost").contains('('), "{whole:?}");
     }

@@ -16,9 +16,9 @@ use super::args::WhyArgs;
 pub(super) struct Target {
     /// Its name in messages.
     pub(super) name: String,
-    /// The filter that selects the watched tasks, if tasks are watched.
+    /// The filter that selects the watched tasks; `None` for all tasks, or for a disk.
     filter: Option<Setting>,
-    /// The disk, if one is watched.
+    /// The disk, if only its requests are watched.
     disk: Option<String>,
     /// The cgroup for the command.
     pub(super) group: Option<Group>,
@@ -121,8 +121,9 @@ impl Target {
         ]
     }
 
-    /// Whether the operation counts as late. Sleeps that a signal can end do not count: the `syscall` instance watches
-    /// them, and distinguishes the calls that wait for work.
+    /// Whether the operation counts as late. Operations of this program do not count. Unless `waits` is set, sleeps
+    /// that a signal can end do not count either: the `syscall` instance watches them, and distinguishes the calls
+    /// that wait for work.
     pub(super) fn counts(&self, alert: &Alert) -> bool {
         let of_ours = alert.pid == u64::from(std::process::id());
         let of_others = alert.tracker != "offcpu" || self.waits;
@@ -134,7 +135,8 @@ impl Target {
                     .is_some_and(|state| state.starts_with(['D', 'T'])))
     }
 
-    /// Whether the delays of a part show its usual latency. Sleeps do not, since most of them wait for work.
+    /// Whether the delays of a part show its usual latency. Unless `waits` is set, sleeps do not, since most of them
+    /// wait for work.
     pub(super) fn is_telling(&self, part: &Part) -> bool {
         self.waits || part.tracker != "offcpu"
     }

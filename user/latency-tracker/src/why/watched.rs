@@ -111,7 +111,7 @@ impl<'a> Watched<'a> {
         self.instances.iter().map(|watch| watch.alerts.file())
     }
 
-    /// The available alerts, without alerts about intended waits.
+    /// The available alerts about operations that count as late.
     pub(super) fn read(&mut self) -> Result<Seen> {
         let mut seen = Seen::default();
         for watch in &mut self.instances {

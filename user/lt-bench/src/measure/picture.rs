@@ -134,7 +134,7 @@ impl Axes {
             let y = self.y(10f64.powi(-power));
             let label = match power {
                 0 => "all".to_string(),
-                power => format!("1 of 10^{power}"),
+                power => format!("1 in 10^{power}"),
             };
             group = group
                 .add(rule((LEFT, y), (LEFT + PLOT.0, y)))
@@ -217,7 +217,7 @@ mod tests {
             "&lt;rtla&gt;: 100 samples",
             "ours: 1000 samples",
             "100us",
-            "1 of 10^4",
+            "1 in 10^4",
         ] {
             assert!(picture.contains(words), "{words}: {picture}");
         }

@@ -15,7 +15,7 @@ use super::{Counter, Counts};
 /// A move less probable than this is unusual.
 const SELDOM: f64 = 0.02;
 
-/// Above this many, the Poisson distribution is approximated by a normal one.
+/// Above this average, the Poisson distribution is approximated by a normal one.
 const MANY: f64 = 500.0;
 
 /// How often counters move when there is no peak.
@@ -53,7 +53,7 @@ pub struct Moved {
     pub by: u64,
     /// How much it would have moved on average.
     pub usual: f64,
-    /// Whether that is more than chance explains.
+    /// Whether it moved more than chance explains.
     pub unusual: bool,
 }
 

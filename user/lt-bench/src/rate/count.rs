@@ -101,7 +101,7 @@ fn wanted(class: &lt_ctf::Class, kind: Kind, own: i64) -> Result<Option<Wanted>>
     Ok(Some(Wanted { fields: found }))
 }
 
-/// Returns the size of all files below, except the metadata and the indexes.
+/// Returns the size of all files in a directory and below it, except the metadata and the indexes.
 fn streams(directory: &Path) -> std::io::Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(directory)? {

@@ -158,7 +158,7 @@ mod tests {
         };
         let made = run(&plan, |_| 0);
         assert!((99..=101).contains(&made.events), "{}", made.events);
-        // A rate that does not divide a second evenly.
+        // The rate does not divide a second evenly.
         let made = run(
             &Plan {
                 gap: Some(66.6),
@@ -167,7 +167,7 @@ mod tests {
             |_| 0,
         );
         assert!((148..=152).contains(&made.events), "{}", made.events);
-        // A rate that is too high to reach.
+        // The rate is too high to be reached.
         let made = run(
             &Plan {
                 gap: Some(1.0),

@@ -23,7 +23,7 @@ use super::ust::{self, Ust};
 use crate::clock::Clock;
 use crate::hold;
 
-/// How many times the events of a run fill the buffers, unless that exceeds [`LONGEST`].
+/// How many times the events of a run fill the buffers, if [`LONGEST`] permits it.
 const FILLS: u64 = 2;
 /// Maximum length of a run, as a multiple of --time.
 const LONGEST: u64 = 10;

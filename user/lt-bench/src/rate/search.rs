@@ -209,7 +209,7 @@ mod tests {
             (Verdict::AlwaysLoses, None, Some(FLOOR))
         );
         assert!(trials.len() < 20, "{}", trials.len());
-        // A machine that is slower than the floor.
+        // The machine is slower than the floor.
         let (answer, _) = search(RULES, 5, |_| false);
         assert_eq!(answer.verdict, Verdict::AlwaysLoses);
     }

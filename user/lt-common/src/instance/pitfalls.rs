@@ -50,8 +50,8 @@ fn no_such_device(name: &str, sys: &Path) -> Option<String> {
     ))
 }
 
-/// Returns a warning about a disk without a request queue (device mapper, zram). Such a disk passes bios
-/// on, so the tracker block gets no events from it.
+/// Returns a warning about a disk without a request queue (device mapper, zram). Its driver handles bios
+/// itself, so the tracker block gets no events from it.
 fn not_by_requests(name: &str, sys: &Path) -> Option<String> {
     let kind = if name.contains(':') {
         "dev/block"

@@ -13,7 +13,7 @@ use nix::unistd::{AccessFlags, access, geteuid};
 use crate::private::make_private;
 use crate::user::{group_name, is_root, join};
 
-/// The socket for the commands of the session daemon of root.
+/// The socket on which root's session daemon receives commands.
 const SOCKET: &str = "/run/lttng/client-lttng-sessiond";
 
 /// Directory for this user's runs. It is LTTNG_HOME for our commands, in place of the home directory, and records what
@@ -43,8 +43,8 @@ pub fn make_run_dir() -> Result<()> {
 pub(super) fn check(daemon: Option<i32>) -> Result<()> {
     if daemon.is_none() {
         bail!(
-            "only LTTng's session daemon of root traces the kernel, and it does not run: `systemctl start \
-             lttng-sessiond` as root starts it"
+            "only root's LTTng session daemon can trace the kernel, and it is not running; as root, start it with \
+             `systemctl start lttng-sessiond`"
         );
     }
     if access(SOCKET, AccessFlags::W_OK).is_ok() {

@@ -21,7 +21,7 @@ pub(super) const OF_REQUESTS: [&str; 3] =
     ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
 /// Shows which disk was waited for, however it signals completion.
 const OF_DISKS: &str = "block_rq_complete";
-/// Earlier stages of a request: until it was submitted, got a request, and was issued.
+/// Stages before completion: a bio is submitted and gets a request, and the request is issued.
 pub(super) const OF_PLACES: [&str; 5] = [
     "block_bio_queue",
     "block_bio_remap",
@@ -51,8 +51,8 @@ pub(super) const OF_INTERRUPTS: [&str; 7] = [
     "x86_irq_vectors_call_function*",
     "x86_irq_vectors_irq_work_*",
 ];
-/// Other steps of a wake chain of `tree`: work items, and the start, expiry and callback of timers. LTTng has no probe
-/// for functions that one CPU calls on another (`csd_*`).
+/// Other steps of a wake chain of `tree`: work items, callbacks of timers, the start of hrtimers, and two interrupts of
+/// x86. LTTng has no probe for functions that one CPU calls on another (`csd_*`).
 const OF_PATHS: [&str; 5] = [
     "workqueue_*",
     "timer_expire_*",
@@ -123,8 +123,8 @@ impl Known {
         }
     }
 
-    /// Splits `events` into those with a probe and those without. Adds the alerts to the former if LTTng has a probe
-    /// for them, unless the former are empty.
+    /// Splits `events` into those with a probe and those without. Unless no event has a probe, also adds the alerts to
+    /// the first list, if LTTng has a probe for them.
     pub fn split(&self, events: Vec<String>) -> (Vec<String>, Vec<String>) {
         let (mut there, missing): (Vec<_>, Vec<_>) =
             events.into_iter().partition(|event| self.has(event));

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Replaces a file by the output of `write`. The file is unchanged until the output is complete,
-/// even if `write` fails: the output goes to a temporary file next to it, which is removed on
-/// failure.
+/// Replaces a file with the output of `write`. The file is unchanged until the output is
+/// complete, even if `write` fails: the output goes to a temporary file next to it, which is
+/// removed on failure.
 pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let named = || path.display().to_string();
     // Through a link, the target is replaced, not the link.

@@ -36,7 +36,7 @@ pub enum Part<'a> {
     Variant(Option<&'a str>),
     /// The start of an optional field, and whether it is present.
     Optional(bool),
-    /// The end of the container that started last.
+    /// The end of the innermost open container.
     End,
 }
 

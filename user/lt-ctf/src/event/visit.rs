@@ -24,8 +24,8 @@ impl<'a> Event<'a> {
             .is_some()
     }
 
-    /// Reports the fields of the packet's context that are not only for the reader, such as
-    /// `cpu_id`. Returns false if there are none, or as [`Event::visit`].
+    /// Reports the fields of the packet's context, such as `cpu_id`, except the fields that only the
+    /// reader needs. Returns false if packets have no context, or as [`Event::visit`].
     pub fn visit_packet(&self, told: &mut dyn FnMut(Part<'a>)) -> bool {
         let (bytes, pos, Some(context)) = self.stream.packet_fields() else {
             return false;

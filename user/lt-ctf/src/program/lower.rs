@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Generates the steps of an event class from its field classes, and the place of each field.
-//! For each field, it tracks the distance from the last anchor, and the position modulo a power of two. Most
+//! The distance of each field from the last anchor is tracked, and its position modulo a power of two. Most
 //! alignments are therefore known distances, and need no step.
 
 use crate::schema::{Field, Kind, NodeId, Op, Program, Schema, Scope, Slot, Step};
@@ -143,7 +143,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Returns the step of an array, and the largest power of two of which its end is known to be a multiple.
+    /// Returns the step of an array, and the largest power of two known to divide the position of its end.
     fn array(&self, id: NodeId, of: NodeId, slot: Slot) -> (Op, u64) {
         let element = self.schema.node(of);
         match element.size {

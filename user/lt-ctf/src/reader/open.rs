@@ -78,7 +78,7 @@ impl Found {
                     let foreign = || Error::metadata(&metadata, 0, metadata::FOREIGN);
                     self.foreign.get_or_insert_with(foreign);
                 }
-                // An unreadable file is an error later.
+                // If the file is unreadable, reading the metadata fails later.
                 _ => {
                     self.directories.push(path.to_path_buf());
                     return Ok(());

@@ -117,7 +117,7 @@ impl Stream {
         last
     }
 
-    /// Returns the packets of this stream, in order, up to the first unreadable one.
+    /// Returns an index of the packets of this stream, up to the first unreadable packet.
     pub(crate) fn index(&self, schema: &Schema) -> Index {
         let mut index = Index::default();
         let mut walker = Self::new(schema, self.class, self.parts.clone(), self.growing);

@@ -49,7 +49,7 @@ impl Stream {
                 self.at.1 = self.packet.offset + self.packet.total;
                 return Ok(true);
             }
-            // The packets after it in this file cannot be found.
+            // This file has no further packet, or none that can be found.
             self.packet = Packet::default();
             self.at = (self.at.0 + 1, 0);
             opened?;
@@ -89,7 +89,7 @@ impl Stream {
     pub(crate) fn open_packet(&mut self, schema: &Schema) -> Result<bool> {
         let (part, offset) = self.at;
         let left = self.parts[part].size - offset;
-        // Until its size is known, it may extend to the end of the file.
+        // Until its size is known, the packet may extend to the end of the file.
         self.packet = Packet {
             part,
             offset,

@@ -183,7 +183,7 @@ fn damage_all(metadata: &[u8], stream: &[u8]) {
         match told(&dir.0, round % 8 > 4) {
             Err(_) => refused += 1,
             Ok(told) => {
-                // No events are invented: the smallest event has nine bytes.
+                // No event is invented from nothing: the smallest event has nine bytes.
                 assert!(
                     told.len() < 2 * bytes.len() + 10,
                     "round {round}: {} lines",

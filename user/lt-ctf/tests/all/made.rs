@@ -267,7 +267,7 @@ pub fn one(payload: Value, put: impl FnOnce(&mut Bits)) -> String {
     let bytes = packet(Packet::default(), |bits| put(event(bits, 0, 1)));
     write(&dir.0, &metadata(&[("e", payload)]), &[bytes]);
     let mut told = told(&dir.0, false).unwrap();
-    // Follows an error.
+    // An error is followed by the loss of the rest of the packet.
     told.retain(|t| !t.starts_with("lost rest "));
     assert_eq!(told.len(), 1, "{told:?}");
     let line = &told[0];

@@ -200,7 +200,7 @@ fn the_events_before_a_fault_are_read() {
                     .iter()
                     .all(|e| e.starts_with(&name) && e.contains("(packet at byte "))
             );
-            // Overwritten bytes may be decoded as events that never were.
+            // Overwritten bytes may be decoded as events that were never recorded.
             let known = lines.iter().filter(|line| whole.contains(line)).count();
             let made = if cut { 0 } else { 12 };
             assert!(known >= lines.len() - made, "{known} of {}", lines.len());

@@ -395,8 +395,8 @@ fn what_grows_is_read_as_far_as_it_is_there() {
         write(&dir.0, &metadata, &[there.to_vec()]);
         let growing = told(&dir.0, true).unwrap();
         assert_eq!(growing.len(), 3, "{cut}: {growing:?}");
-        // Otherwise it is an error, and all earlier events have been reported, including events of
-        // the truncated packet.
+        // Unless the trace may grow, the cut is an error, which comes after all complete events,
+        // including events of the truncated packet.
         let mut ended = told(&dir.0, false).unwrap();
         let events = ended.iter().filter(|line| line.starts_with('[')).count();
         let own = ended[3..]
@@ -563,7 +563,7 @@ fn what_is_behind_a_fault_is_lost_and_the_next_packet_is_read() {
         format!("error stream_0:{place}: an event of class 77, which is not in the metadata")
     );
     assert_eq!(told[5], "lost rest 10..20 cpu Some(3)");
-    // Seeking back to it gives the same result.
+    // After seeking back to the start, the result is the same.
     let mut reader = Reader::open(&dir.0).unwrap();
     assert_eq!(rest(&mut reader), told);
     reader.seek(0).unwrap();

@@ -23,7 +23,7 @@ pub(super) const SOFTIRQS: u64 = 2_000_000;
 /// wakeups by unrecorded interrupts came after 30 us or more.
 pub(super) const WAY_OUT: u64 = 30_000;
 
-/// More softirqs than any kernel has.
+/// Maximum number of softirqs to keep as pending: more than any kernel has.
 const VECTORS: usize = 16;
 
 /// The timers run by an HRTIMER softirq. It is raised when the first of them is due, and not again until it begins. The
@@ -53,10 +53,11 @@ pub(super) struct Cpu {
     pub(super) raised: u32,
     /// The pending softirqs, with their raisers.
     pub(super) raised_by: Vec<(u32, Raiser)>,
-    /// The thread that alone raised the pending BLOCK, and when. `served`: the raiser of the BLOCK that began last.
+    /// The thread that alone raised the pending BLOCK softirq, and when. `served` has the thread that alone raised the
+    /// BLOCK softirq that began last, and when.
     pub(super) block: Option<(ThreadId, u64)>,
     pub(super) served: Option<(ThreadId, u64)>,
-    /// When the pending HRTIMER was raised; `due` has the timers of the HRTIMER that began last.
+    /// When the pending HRTIMER softirq was raised; `due` has the timers of the HRTIMER softirq that began last.
     pub(super) hrtimer: Option<u64>,
     pub(super) due: Option<Due>,
     /// The last completed request here, its disk, and the nesting depth. The next wakeups are for its waiters.

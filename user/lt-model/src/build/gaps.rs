@@ -49,10 +49,15 @@ impl Gaps {
         if self.of.len() <= place {
             self.of.resize_with(place + 1, Vec::new);
         }
-        match self.of[place].last_mut() {
-            Some(last) if gap.since <= last.until => last.until = last.until.max(gap.until),
+        let of_cpu = &mut self.of[place];
+        let until = of_cpu.last().map_or(0, |last| last.until);
+        match of_cpu.last_mut() {
+            Some(last) if gap.until <= last.until => {}
+            Some(last) if gap.since <= last.until && gap.why == last.why => last.until = gap.until,
+            // A gap with another reason starts where the known one ends.
             _ => {
-                self.of[place].push(gap);
+                let since = gap.since.max(until);
+                of_cpu.push(Gap { since, ..gap });
                 self.stored += 1;
             }
         }
@@ -89,6 +94,16 @@ impl Gaps {
             Some(cpu) => Some(Gap::of_absent(*cpu, from, to)),
             None => part(&self.any, from, to),
         }
+    }
+
+    /// All gaps, with the processor, start, end and reason of each. The gaps of a processor do not overlap.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, (u64, u64), Unrecorded)> {
+        let absent = self.absent.iter();
+        let absent = absent.map(|cpu| (*cpu, Gap::of_absent(*cpu, 0, u64::MAX)));
+        let of_cpus = (0u32..).zip(&self.of);
+        let seen = of_cpus.flat_map(|(cpu, gaps)| gaps.iter().map(move |gap| (cpu, *gap)));
+        seen.chain(absent)
+            .map(|(cpu, gap)| (cpu, (gap.since, gap.until), gap.why))
     }
 
     /// The reason why some processor has a gap between two times.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Finds signs of limits, from the activity of a CPU while a thread on its runqueue did not run.
+//! Finds signs of limits, from the activity of a CPU while a thread on its runqueue was not running.
 //!
 //! ```text
 //! slow to leave idle   idle ......|queued.......| exit | thread
@@ -95,8 +95,8 @@ impl Looked {
 
     fn deadline(&self, since: u64, time: u64, task: &Task, found: &Found) -> Option<Sign> {
         let (expired, _) = found.expired.deadline?;
-        // A CPU that runs a lower class shows that the thread has no runtime. It had none before, either: a thread that
-        // does not run uses no runtime.
+        // A CPU that runs a lower class shows that the thread has no runtime. The thread had none before, either: a
+        // thread that is not running uses no runtime.
         if task.state != State::Preempted || self.below_deadline? > expired {
             return None;
         }

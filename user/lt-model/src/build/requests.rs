@@ -173,8 +173,8 @@ impl Requests {
     }
 
     /// Finds the request with this sector, or adds one. A bio may be recorded for a partition, but its issue
-    /// (`is_issued`) is recorded for the disk: if there is only one request with this sector, not yet issued, it is
-    /// taken for this request.
+    /// (`is_issued`) is recorded for the disk: if the only request with this sector is of another disk and not issued
+    /// yet, the issue is taken to be of that request.
     fn at(&mut self, disk: Disk, sector: u64, is_issued: bool) -> &mut Held {
         if self.len >= MOST {
             self.clear();
@@ -233,7 +233,9 @@ impl Builder {
         let slept = self.tasks.of(thread).slept_since;
         if slept.is_none_or(|since| since < queued)
             || time <= self.tasks.keep
-            || !self.tasks.wants(thread, queued, time)
+            // The next request after a wait shows whether the wait was without one, so it is kept if any earlier
+            // part of the thread is.
+            || !self.tasks.wants(thread, 0, time)
         {
             return;
         }

@@ -28,7 +28,7 @@ pub(super) struct Task {
     pub(super) cpu: Option<u32>,
     /// Whether it waits for `cpu` and no other processor.
     pub(super) queued: bool,
-    /// Time since which it has been on the runqueue of `cpu`, if it does not run.
+    /// Time since which it has been on the runqueue of `cpu`, if it is not running.
     pub(super) queued_at: Option<u64>,
     /// Its priority when it was last seen running.
     pub(super) prio: Option<Priority>,

@@ -152,6 +152,10 @@ impl Calls {
         }
     }
 
+    pub(super) fn table(&mut self) -> &mut Table {
+        &mut self.table
+    }
+
     pub(super) fn into_table(self) -> Table {
         self.table
     }
@@ -197,6 +201,10 @@ impl Machine for Calls {
         if ground.absent.is_some() {
             self.table.give_up();
         }
+    }
+
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.table]
     }
 
     fn tables(self: Box<Self>) -> Vec<Table> {

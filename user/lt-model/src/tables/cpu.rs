@@ -3,7 +3,7 @@
 //! Time on CPUs, and the waits of threads that were switched out while runnable.
 //!
 //! The time of a thread on a CPU is the sum of all recorded parts of runs, cut at gaps and at the ends of the range.
-//! Only complete runs are counted, and have percentiles.
+//! Only complete runs are counted, and enter the percentiles.
 
 use std::collections::HashMap;
 
@@ -186,6 +186,10 @@ impl Machine for Cpu {
         if ground.absent.is_some() {
             self.waits.give_up();
         }
+    }
+
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.runs, &mut self.waits]
     }
 
     fn tables(self: Box<Self>) -> Vec<Table> {

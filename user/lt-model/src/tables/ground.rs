@@ -19,7 +19,7 @@ struct Gaps {
     count: u32,
     /// The latest end of a gap.
     until: u64,
-    /// Whether the tracer lost events; otherwise a stream only starts later or ends earlier than others.
+    /// Whether the tracer lost events. If not, some streams only start later or end earlier than others.
     has_lost: bool,
 }
 

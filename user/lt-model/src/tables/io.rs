@@ -130,6 +130,10 @@ impl Machine for Io {
         }
     }
 
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.queue, &mut self.device]
+    }
+
     fn tables(self: Box<Self>) -> Vec<Table> {
         vec![self.queue, self.device]
     }

@@ -58,7 +58,7 @@ impl Irq {
         }
     }
 
-    /// Starts a handler or softirq. `is` matches a running one of the same kind, whose end must be missing.
+    /// Starts a handler or softirq. If `is` matches one that still runs, the end of that one is missing.
     fn start(&mut self, ground: &mut Ground, open: Open, is: impl Fn(&Open) -> bool) {
         if let Some(place) = self.open.iter().position(is) {
             let earlier = self.open.remove(place);
@@ -180,6 +180,10 @@ impl Machine for Irq {
             let who = open.tid.map(|tid| (tid, None));
             self.raises.miss_open(open.since.time, who, why(&open));
         }
+    }
+
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.handlers, &mut self.softirqs, &mut self.raises]
     }
 
     fn tables(self: Box<Self>) -> Vec<Table> {

@@ -2,10 +2,10 @@
 
 //! Contended locks of the kernel, and calls of `futex`.
 //!
-//! The key of a wait is the lock and the waiting thread, or the thread below the waiting interrupt, as for the tracker
-//! `lock`. A waiter for a mutex starts a new wait whenever it switches between spinning and sleeping; this counts as
-//! one wait. A wait inside a wait at the same address belongs to the outer one, since semaphores and rt_mutexes have an
-//! internal spinlock.
+//! The key of a wait is the lock and the waiting thread, or the thread that the waiting interrupt has interrupted, as
+//! for the tracker `lock`. A waiter for a mutex starts a new wait whenever it switches between spinning and sleeping;
+//! all these waits count as one. A wait inside a wait at the same address belongs to the outer one, since semaphores and
+//! rt_mutexes have an internal spinlock.
 
 use std::collections::HashMap;
 
@@ -144,6 +144,10 @@ impl Machine for Locks {
             self.table.give_up();
         }
         self.futexes.finish(ground, time);
+    }
+
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.table, self.futexes.table()]
     }
 
     fn tables(self: Box<Self>) -> Vec<Table> {

@@ -5,8 +5,9 @@
 //! ```text
 //!             insert            issue            complete (all sectors)
 //!  (nothing) -------> queued ---------> at device ---------> ended
-//!      |                ^  `- merge: gone   |  `- complete (some): the rest stays
-//!      `---- issue -----+-------------------' requeue
+//!      |               |  ^              |  ^  `- complete (some): the rest stays
+//!      |   merge: gone '  `-- requeue ---'  |
+//!      `------------------ issue -----------'
 //! ```
 
 use std::collections::BTreeMap;
@@ -69,7 +70,7 @@ impl Requests {
         here.push(live);
     }
 
-    /// Inserts a request. Returns false if the driver had given it back.
+    /// Inserts a request. Returns false if the request is in flight already, since the driver had given it back.
     pub(super) fn insert(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> bool {
         let key = (block.disk, block.sector);
         let is_back = |live: &Live| live.is_queued(block) && live.issued.is_some();

@@ -14,7 +14,7 @@ pub struct Seen<'a> {
     pub cpu: u32,
     /// The current thread, if the event names it.
     pub tid: Option<i32>,
-    /// A thread and its process, if the event names both: the new thread of a fork, otherwise a thread that exists.
+    /// A thread and its process, if the event names both: for a fork the new thread, for other events an existing one.
     /// Needed for [`By::Process`](super::By::Process) only.
     pub process: Option<(i32, i32)>,
     /// The event's kind and fields.

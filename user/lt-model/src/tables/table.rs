@@ -63,6 +63,8 @@ pub struct Range {
     pub tid: Option<i32>,
     /// Number of worst cases to keep.
     pub worst: usize,
+    /// Keep every operation until [`Builder::take`](super::Builder::take).
+    pub each: bool,
 }
 
 impl Range {
@@ -75,6 +77,7 @@ impl Range {
             every: None,
             tid: None,
             worst,
+            each: false,
         }
     }
 
@@ -101,7 +104,11 @@ pub struct Table {
     pub missed: Missed,
     /// Recorded time by interval and CPU, ns. Of [`Kind::Run`] only.
     pub recorded: HashMap<(u64, u32), u64>,
+    /// Whether all results were dropped, because events of a whole CPU are not recorded.
+    pub dropped: bool,
     range: Range,
+    /// Measured operations that were not taken yet, if [`Range::each`].
+    each: Vec<Case>,
 }
 
 impl Table {
@@ -114,7 +121,9 @@ impl Table {
             worst: Vec::new(),
             missed: Missed::default(),
             recorded: HashMap::new(),
+            dropped: false,
             range,
+            each: Vec::new(),
         }
     }
 
@@ -182,7 +191,15 @@ impl Table {
         }
     }
 
+    /// Removes the operations that were measured since the last call. Empty without [`Range::each`].
+    pub fn take(&mut self) -> Vec<Case> {
+        std::mem::take(&mut self.each)
+    }
+
     fn compare(&mut self, case: &Case) {
+        if self.range.each {
+            self.each.push(*case);
+        }
         let order = |case: &Case| (std::cmp::Reverse(case.took()), case.begin, case.cpu);
         let place = self
             .worst
@@ -243,7 +260,7 @@ impl Table {
         }
     }
 
-    /// Counts an operation that is not measured, of which only the start or the end is known.
+    /// Counts an operation that is not measured because only its start or its end is known.
     pub(super) fn miss(&mut self, time: u64, who: Option<(i32, Option<Name>)>, why: Why) {
         if self.range.from <= time {
             self.miss_open(time, who, why);
@@ -291,5 +308,7 @@ impl Table {
         self.whole = Row::default();
         self.rows.clear();
         self.worst.clear();
+        self.each.clear();
+        self.dropped = true;
     }
 }

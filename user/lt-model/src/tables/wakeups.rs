@@ -162,6 +162,10 @@ impl Machine for Wakeups {
         }
     }
 
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.table]
+    }
+
     fn tables(self: Box<Self>) -> Vec<Table> {
         vec![self.table]
     }

@@ -12,7 +12,7 @@ pub enum Quota {
     /// A quota of this cgroup held it back from the start of the wait, as the alert shows. The number is chosen by the
     /// source of the fact; `None` if several cgroups are possible.
     Shown(Option<u16>),
-    /// A quota of this cgroup was used up meanwhile, as its counters show.
+    /// A quota of this cgroup was used up around the time of the wait, as its counters show.
     Proved(Option<u16>),
     /// No quota held it back.
     Excluded,

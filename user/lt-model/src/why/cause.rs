@@ -75,7 +75,8 @@ pub enum Leaf {
         /// The cause may be the dirty limit: `writeback_balance_dirty_pages` is not recorded.
         dirty: bool,
     },
-    /// A timer, perhaps the `memory.high` delay of a cgroup whose memory grew meanwhile: see [`super::Quota::Proved`].
+    /// A timer, perhaps of the `memory.high` delay of a cgroup that exceeded this limit around the time of the wait:
+    /// see [`super::Quota::Proved`].
     PerhapsHigh(Option<u16>),
     /// A block device, by number if the completion is in the trace.
     Disk(Option<Disk>),
@@ -96,7 +97,7 @@ pub enum Leaf {
     Irq(i32, Name),
     /// Any other softirq, with its raiser.
     Softirq(u32, Raiser),
-    /// Another processor.
+    /// An interrupt that a processor sent, to another one or to itself.
     Ipi(Name),
     /// An interrupt or a fault that the trace does not show.
     Unseen,

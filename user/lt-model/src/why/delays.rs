@@ -89,8 +89,8 @@ pub fn delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Segmen
     segments
 }
 
-/// What a model must contain for these segments, and for the [`states`] of each waker during the wait that it ended,
-/// worked out from a model that has only the waits ([`crate::Kept::Waits`]).
+/// What a model must contain for the segments of [`delays`], and for the [`states`] of each waker during the wait that
+/// it ended, determined from a model that has only the waits ([`crate::Kept::Waits`]).
 #[must_use]
 pub fn wanted_for_delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
     let mut wanted = Wanted::default();

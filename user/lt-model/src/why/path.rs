@@ -206,7 +206,7 @@ struct Walk<'a> {
     beside: &'a dyn Beside,
     pieces: Vec<Piece>,
     waits: Vec<Wait>,
-    /// Waits of which only a part was requested, in full.
+    /// The full extent of each wait that was requested only in part.
     cut: Vec<(ThreadId, u64, u64)>,
     /// The threads that wait, each for the next.
     chain: Vec<ThreadId>,
@@ -404,8 +404,9 @@ impl Walk<'_> {
         self.piece(id, (end, to), rest, None, inside);
     }
 
-    /// Adds a wait that the completion of another thread's request ended. The stages of that request do not show the
-    /// stages of the waiting thread's own request.
+    /// Returns the cause of a wait, given the `cause` that its waker shows. The two differ if a disk ended the wait by
+    /// completing another thread's request, whose stages do not show the stages of the waiting thread's own request, or
+    /// if the waiting thread had no request yet.
     fn of_others(
         &self,
         id: ThreadId,

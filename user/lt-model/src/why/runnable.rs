@@ -7,8 +7,8 @@ use crate::{Interval, Model, Sign, ThreadId, Use};
 use super::beside::{Beside, Quota};
 use super::cause::{Cause, Limit, plain};
 
-/// Maximum fraction (1/10) of the time for which other threads may have used the CPU, if only the counters of a cgroup
-/// show that a quota was used up. Above it, those threads may be the cause of the wait.
+/// If only the counters of a cgroup show that a quota was used up, other threads may have used the CPU for at most
+/// `1 / BUSY` of the time. If they used it for longer, they may be the cause of the wait.
 const BUSY: u64 = 10;
 
 /// A wait for a CPU between two times, in parts that follow each other, each with its cause; parts may be empty.

@@ -83,7 +83,7 @@ fn a_cpu_that_becomes_idle_beside_a_runnable_thread_shows_a_limit() {
     assert_eq!(runs(&lost), None);
 }
 
-/// The timer expires each period, also while no thread is held back.
+/// The timer expires in each period, even if no thread is held back.
 #[test]
 fn a_period_that_ends_meanwhile_shows_no_limit() {
     let runs = |events: &[Event<'static>]| {
@@ -95,7 +95,7 @@ fn a_period_that_ends_meanwhile_shows_no_limit() {
         let end = [switch(100, 0, 0, R, 7)];
         sign(&[&begin[..], events, &end].concat())
     };
-    // CPU 0 leaves idle only then.
+    // CPU 0 leaves idle only at the end.
     let late = [
         &[waking(10, 1, 7), wakeup(11, 1)][..],
         &timer(50, 1, PERIOD),

@@ -11,7 +11,7 @@ pub fn at(time: u64, cpu: u32, what: What<'static>) -> Event<'static> {
     Event { time, cpu, what }
 }
 
-/// One thread gives the processor to another. Two have names.
+/// A processor switches from one thread to another. Threads 7 and 8 have names.
 pub fn switch(time: u64, cpu: u32, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
     let name = |tid| match tid {
         7 => &b"late"[..],
@@ -48,7 +48,7 @@ pub fn timer(time: u64, cpu: u32, function: u64) -> [Event<'static>; 2] {
     ]
 }
 
-/// A request that starts at this sector gets as far as `stage`.
+/// A request that starts at this sector reaches `stage`.
 pub fn request(time: u64, stage: Stage, disk: Disk, sector: u64) -> Event<'static> {
     let what = What::Request {
         stage,

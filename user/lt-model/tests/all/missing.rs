@@ -60,7 +60,7 @@ fn a_softirq_may_run_after_an_interrupt_if_there_are_no_events_of_softirqs() {
         assert_eq!(by(softirqs, &[begin, end, call, waking(8, 0, 7)]), "3");
         assert_eq!(by(softirqs, &after(3_000_000)), "3");
     }
-    // There are no events of the timer softirq, either.
+    // Neither softirqs nor the functions of timers are recorded.
     let both = [Events::Softirqs, Events::Timers];
     let [begin, end] = tick(5);
     let after = [begin, end, waking(1_000_000, 0, 7)];
@@ -70,7 +70,7 @@ fn a_softirq_may_run_after_an_interrupt_if_there_are_no_events_of_softirqs() {
     assert_eq!(by(softirqs, &[waking(6, 0, 7)]), "3");
     let handler = [begin, waking(6, 0, 7), end];
     assert_eq!(by(softirqs, &handler), "irq 5 disk");
-    // Other events are not recorded.
+    // The absence of other events makes no difference.
     let others = [
         Events::Completions,
         Events::Dirty,
@@ -88,7 +88,7 @@ fn what_a_thread_for_softirqs_does_is_not_known_without_their_events() {
     let [begin, end] = irq(1);
     for name in [&b"ksoftirqd/0"[..], b"ktimers/0"] {
         assert_eq!(waker(softirqs, name, &[waking(6, 0, 7)]), "unknown");
-        // A softirq after the interrupt may have deferred work to it.
+        // A softirq after the interrupt may have deferred work to the thread.
         let target = 0;
         let leaves = at(
             3,

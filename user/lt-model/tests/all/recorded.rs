@@ -17,6 +17,11 @@ fn model_of(streams: &[(u32, u64, u64)], events: &[Event<'_>]) -> Model {
     builder.finish()
 }
 
+/// The gaps of the processors.
+fn gaps(model: &Model) -> Vec<(u32, (u64, u64), Unrecorded)> {
+    model.gaps().collect()
+}
+
 /// The unrecorded parts of a thread's activity, with the reasons.
 fn why(model: &Model, tid: i32) -> Vec<(u64, u64, Unrecorded)> {
     let id = model.by_tid(tid).next().unwrap();
@@ -97,6 +102,36 @@ fn nothing_is_known_of_a_processor_without_a_stream() {
     let parts = why(&m, 7);
     assert_eq!(parts[0], (10, 20, Unrecorded::NoStream(1)));
     assert_eq!(parts[1].1, 100);
+    let expected = [
+        (0, (100, u64::MAX), Unrecorded::After(0)),
+        (1, (0, u64::MAX), Unrecorded::NoStream(1)),
+    ];
+    assert_eq!(gaps(&m), expected);
+}
+
+#[test]
+fn each_gap_has_its_processor_and_its_reason() {
+    let lost = |until| {
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(30, 1, 0, R, 8),
+            at(40, 1, What::Lost { until }),
+            switch(100, 0, 7, S, 0),
+        ];
+        // Nothing ever switches on CPU 2, which is recorded.
+        gaps(&model_of(&[(0, 0, 100), (1, 20, 60), (2, 0, 100)], &events))
+    };
+    let (before, after) = (Unrecorded::Before(1), Unrecorded::After(1));
+    let all = |until| {
+        [
+            (1, (0, 20), before),
+            (1, (40, until), Unrecorded::Lost(1)),
+            (1, (60, u64::MAX), after),
+        ]
+    };
+    assert_eq!(lost(50), all(50));
+    // Adjacent gaps keep their reasons.
+    assert_eq!(lost(60), all(60));
 }
 
 /// Events are lost on CPU 0 from 30 to 60.
@@ -162,7 +197,8 @@ fn a_gap_splits_only_what_may_have_run_there() {
     assert!(sleeps(7, b"kworker/0:1", None));
 }
 
-/// As in a trace with unknown streams and overwritten buffers: 7 ran on CPU 1 in between.
+/// 7 ran on CPU 1 in between, but the events of that CPU were overwritten, and the streams are not
+/// declared.
 #[test]
 fn a_thread_that_has_moved_without_an_event_was_not_off_all_the_time() {
     let moved = |first: &[Event<'static>]| {

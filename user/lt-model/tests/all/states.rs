@@ -151,7 +151,7 @@ fn a_number_that_is_used_again_is_another_thread() {
         switch(4, 0, 9, SwitchedOut::Dead, 8),
         fork(6, 9),
         switch(7, 0, 8, S, 9),
-        // Its end is lost.
+        // The event that shows the end of 9 is lost.
         switch(8, 0, 9, S, 8),
         fork(9, 9),
         switch(10, 0, 8, S, 0),
@@ -258,9 +258,9 @@ fn what_waits_for_a_processor_with_a_gap_is_not_known_from_there_on() {
         told(&m, 9),
         "0..4 running, 4..5 preempted, 5..12 unknown, 12..13 running"
     );
-    // It was woken after the gap.
+    // Thread 5 was woken after the gap.
     assert!(told(&m, 5).ends_with("9..11 waiting, 11..12 running, 12..13 blocked"));
-    // Woken in the gap.
+    // Thread 7 is woken in the gap.
     let m = model(&[
         switch(0, 1, 0, R, 8),
         lost(5, 8, 0),
@@ -341,7 +341,7 @@ fn a_thread_waits_for_each_processor_as_long_as_it_is_queued_there() {
             .zip([0, 0, 2, 2, 2, 1, 2, 2].map(Some))
             .collect::<Vec<_>>()
     );
-    // Without this event, the CPU that it waited for is not known.
+    // Without the events of moves, the CPU that the thread waited for is not known.
     assert_eq!(
         cpus(&events(false)),
         [
@@ -378,7 +378,7 @@ fn a_move_shows_where_a_thread_has_waited() {
 fn a_thread_that_has_left_is_not_lost_with_its_old_processor() {
     let elsewhere = [
         at(6, 0, What::Lost { until: 9 }),
-        // A switch that shows that events are missing does not change this.
+        // A switch that shows that events of CPU 0 are missing has no effect on the thread, either.
         switch(6, 0, 9, S, 0),
     ];
     for event in elsewhere {

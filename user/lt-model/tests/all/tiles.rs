@@ -57,7 +57,7 @@ proptest! {
             let classes = [Class::Working, Class::Interrupted, Class::Blocked, Class::Unknown];
             let all = |from, to| classes.map(|c| thread.time_in(c, from, to)).iter().sum::<u64>();
             prop_assert_eq!(all(begin, end), end - begin);
-            // Also in any part of the range.
+            // The same holds in any part of the range.
             let (a, b) = (from.clamp(begin, end), (from + took).clamp(begin, end));
             prop_assert_eq!(all(a, b), b - a);
         }

@@ -109,7 +109,7 @@ fn threads_of_interrupts_are_woken_in_their_tail_and_others_are_not() {
         then(&[begin, end, named(6, 7, b"fio")]),
         "0..6 blocked by 8"
     );
-    // Several interrupts at once.
+    // One interrupt may wake several threads.
     let both = [
         begin,
         end,
@@ -138,7 +138,7 @@ fn a_tail_is_short_and_of_its_interrupt() {
     assert_eq!(by(&[begin, end, wakes(20)]), "irq 5 disk");
     // The interrupt ended long ago: 8 may have handed over a lock, for example.
     assert_eq!(by(&[begin, end, wakes(500_000)]), "8");
-    // A timer does not defer work to it.
+    // A timer does not defer work to the thread of an interrupt.
     let timer = [
         at(10, 0, What::Timer { function: None }),
         at(11, 0, What::TimerEnd),
@@ -210,11 +210,11 @@ fn packets_to_this_machine_are_delivered_by_who_sends_them() {
     let receive = [softirq(4, NET_RX), waking(6, 0, 7), softirq_end(7, NET_RX)];
     let with = |begin: &[Event<'static>]| then(&[begin, &receive].concat());
     assert_eq!(with(&[call]), "0..6 blocked by 8");
-    // From the network.
+    // Outside of a call, the packet is from the network.
     assert_eq!(with(&[]), "0..6 blocked by NET_RX");
     let [begin, end] = irq(3);
     assert_eq!(with(&[call, begin, end]), "0..6 blocked by NET_RX");
-    // The raiser decides, also after an interrupt, and inside one.
+    // A recorded raiser determines the waker, even after an interrupt or inside one.
     let raise = at(3, 0, What::Raise { vector: NET_RX });
     assert_eq!(with(&[begin, end, raise]), "0..6 blocked by 8");
     assert_eq!(
@@ -244,7 +244,7 @@ fn a_softirq_is_of_what_has_raised_it() {
         with(&[begin, raise, raise, end, begin, raise, end]),
         handler
     );
-    // Not this interrupt, but perhaps another one, since not all interrupts are recorded.
+    // The raise may be by another interrupt, since not all interrupts are recorded.
     assert_eq!(with(&[begin, end, raise]), no_handler);
     assert_eq!(with(&[begin, end]), no_handler);
     // Another interrupt raised it, too.
@@ -259,7 +259,7 @@ fn a_softirq_is_of_what_has_raised_it() {
         with(&[raise, begin, raise, end]),
         format!("{no_handler} of Several")
     );
-    // The softirq that was raised then has ended.
+    // The raised softirq has run already; the raise of the second one is not recorded.
     let before = [begin, raise, end, softirq(3, TIMER), softirq_end(3, TIMER)];
     assert_eq!(with(&before), no_handler);
 }
@@ -285,7 +285,7 @@ fn a_softirq_is_of_the_thread_or_of_the_interrupt_in_which_it_was_raised() {
     assert_eq!(with(&[raise(3)]), "0..80006 blocked by HI of Thread");
     let in_call = with(&[call, raise(3), call_end]);
     assert_eq!(in_call, "0..80006 blocked by HI of ipi irq_work");
-    // If a handler raised it, it belongs to the handler.
+    // A softirq that a handler raised belongs to the handler.
     let [begin, end] = irq(2);
     let in_handler = with(&[call, begin, raise(3), end, call_end]);
     assert_eq!(in_handler, "0..80006 blocked by HI of irq 5 disk");
@@ -315,14 +315,14 @@ fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
     let disk = Disk(8 << 20 | 16);
     let done = |time| completed(time, disk, None);
     let by_disk = |time| format!("0..{time} blocked by disk 8:16");
-    // Inside any interrupt.
+    // The request may complete inside any interrupt,
     let [begin, end] = irq(3);
     assert_eq!(then(&[begin, done(3), waking(4, 0, 7), end]), by_disk(4));
     let timer = at(3, 0, What::Timer { function: None });
     assert_eq!(then(&[timer, done(4), waking(5, 0, 7)]), by_disk(5));
     let call = at(3, 0, What::Ipi { name: b"call" });
     assert_eq!(then(&[call, done(4), waking(5, 0, 7)]), by_disk(5));
-    // Or in the thread of an interrupt.
+    // or in the thread of an interrupt.
     let thread = [
         named(3, 3, b"irq/5-disk"),
         switch(4, 0, 8, R, 3),
@@ -332,13 +332,13 @@ fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
     assert_eq!(then(&thread), by_disk(6));
     // A thread that implements a disk served the request itself.
     assert_eq!(then(&[done(3), waking(4, 0, 7)]), "0..4 blocked by 8");
-    // A softirq in between does not count.
+    // A wakeup in a softirq that interrupts the handler is not by the disk.
     let softirq = softirq(4, TIMER);
     assert_eq!(
         then(&[begin, done(3), softirq, waking(5, 0, 7)]),
         "0..5 blocked by TIMER"
     );
-    // It counts only until the interrupt ends.
+    // The disk is the waker only until the interrupt, or its thread, has ended.
     let ended = [begin, done(3), end, begin, waking(5, 0, 7)];
     assert_eq!(then(&ended), "0..5 blocked by irq 5 disk");
     let gone = [
@@ -390,7 +390,7 @@ fn a_waking_of_a_thread_that_goes_on_is_void() {
         let told = told(&m, 7);
         assert!(told.contains("by 8, 6..8 waiting, 8..9"), "{told}");
     }
-    // Also if the thread was preempted in between.
+    // The wakeup is also void if the thread is preempted in between.
     let m = model(&[
         switch(0, 0, 0, R, 7),
         waking(2, 1, 7),
@@ -436,7 +436,7 @@ fn a_trace_without_wakings_has_wakeups() {
         },
     );
     assert_eq!(then(&[switch(1, 1, 0, R, 6), wakeup]), "0..6 blocked by 6");
-    // If both are recorded, the first one counts.
+    // If both sched_waking and sched_wakeup are recorded, the first one counts.
     assert_eq!(then(&[waking(5, 0, 7), wakeup]), "0..5 blocked by 8");
     // If sched_waking is missing, the waker is not known: sched_wakeup comes later, perhaps on
     // another CPU.

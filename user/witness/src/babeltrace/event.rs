@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// An integer field; LTTng has signed and unsigned ones of 64 bits.
+/// The value of an integer field; LTTng's fields are signed or unsigned, of up to 64 bits.
 pub(crate) type Number = i128;
 
 /// One event.

@@ -68,7 +68,8 @@ fn parse_scope<'a>(text: &'a str, fields: &mut Vec<(String, String)>) -> Option<
     }
 }
 
-/// A string in quotes, a group in brackets (kept as text), or a bare word.
+/// Reads a string in quotes, a group in brackets (kept as text), or a bare word; returns it and the
+/// text that follows.
 fn parse_value(text: &str) -> Option<(String, &str)> {
     match text.as_bytes().first()? {
         b'"' => {

@@ -19,7 +19,7 @@ pub(super) struct Step {
     pub(super) at: usize,
 }
 
-/// A chain from its origin on. Branches share their common part.
+/// A chain from its origin on. Clones share the steps until one of them adds a step.
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
     pub(super) steps: Rc<Vec<Step>>,
@@ -33,10 +33,12 @@ pub(super) struct Chain {
 pub(super) struct Origin {
     /// `irq`, `vector` or `timer`.
     pub(super) kind: &'static str,
-    /// The number of the interrupt line, or -1, and the name of its action.
+    /// The number of the interrupt line; -1 unless `kind` is `irq`.
     pub(super) irq: i64,
+    /// The name of the interrupt line's action; empty unless `kind` is `irq`.
     pub(super) action: String,
-    /// Start, ns; unknown for a timer that was started before the trace.
+    /// Start, ns. `None` for a timer that was started before the trace or whose clock is not
+    /// `CLOCK_MONOTONIC`.
     pub(super) start: Option<u64>,
 }
 
@@ -53,8 +55,8 @@ impl Chain {
         Rc::make_mut(&mut self.steps).push(step);
     }
 
-    /// Appends the steps that lead a worker to the work item that was queued last: the worker's own
-    /// steps since then, from its wakeup on.
+    /// Appends the worker's own steps since its last wakeup, except steps before the work item was
+    /// queued.
     pub(super) fn follow_worker(&mut self, worker: &Chain) {
         let woken = |step: &Step| step.what.starts_with("waking:");
         let from = worker.steps.iter().rposition(woken).unwrap_or(0);

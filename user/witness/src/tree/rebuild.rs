@@ -85,9 +85,9 @@ enum Is {
     Running(u32),
     /// Waiting for a CPU.
     Queued,
-    /// Asleep until its next event.
+    /// Asleep in another state than `D`; the work that its chain led to is done.
     Asleep,
-    /// Asleep in the middle of its work.
+    /// Asleep in state `D`, in the middle of its work.
     Waiting,
 }
 
@@ -183,7 +183,7 @@ fn number(fields: &str, name: &str) -> Result<u64> {
 }
 
 impl Rebuild {
-    /// Starts a reconstruction. `kthreads`: the kernel threads that existed before.
+    /// Starts a reconstruction. `kthreads`: the kernel threads that existed before the trace.
     pub(super) fn new(kthreads: BTreeSet<u32>) -> Self {
         Self {
             kthreads,
@@ -378,7 +378,7 @@ impl Rebuild {
         Ok(())
     }
 
-    /// Attaches the current chain to work deferred to another context, which one of the maps finds by its address.
+    /// Adds `step` to the current chain, and stores the chain in `map` under the address of the deferred work.
     fn hand_on(
         &mut self,
         line: &Line<'_>,
@@ -391,7 +391,7 @@ impl Rebuild {
                 chain.push(step);
                 map(self).insert(address, chain);
             }
-            // An earlier work item at this address was cancelled.
+            // A chain that is stored under this address led to work that was cancelled.
             None => {
                 map(self).remove(&address);
             }
@@ -586,7 +586,7 @@ impl Cpu {
         with_timer(base, self.timer.as_ref())
     }
 
-    /// Appends those steps of the thread that serves a softirq that are newer than the last step.
+    /// Appends the wakeup and the switch-in of `tid`, which serves a softirq, if later than the chain's last step.
     fn follow_thread(&self, chain: &mut Chain, tid: u32) {
         let Some(thread) = self.threads.get(&tid) else {
             return;
@@ -613,7 +613,8 @@ impl Origin {
     }
 }
 
-/// Returns the chain to the function of a timer: from when it was due, with all later steps.
+/// Returns the chain to the function of a timer. The chain of an hrtimer starts when the timer was due; a wheel timer
+/// only adds its expiry to `base`. Without a timer, returns `base`.
 fn with_timer(base: Option<Chain>, timer: Option<&Timer>) -> Option<Chain> {
     let Some(timer) = timer else {
         return base;

@@ -38,7 +38,7 @@ struct Node<'w> {
     below: Vec<Node<'w>>,
     /// Waits below it that are too short to be shown: their number and total.
     short: (usize, u64),
-    /// Waits below the depth that is shown.
+    /// Number of waits deeper than the depth that is shown.
     deeper: usize,
     /// Equal for waits of one thread that have the same reasons.
     reason: usize,
@@ -177,7 +177,7 @@ fn nodes<'w>(
 }
 
 impl Rows<'_> {
-    /// Adds the waits of one thread. Consecutive ones with the same reason are one row, unless all are requested.
+    /// Adds the waits of one thread. Consecutive waits with the same reason are one row, unless all are requested.
     fn siblings(&mut self, nodes: &[Node<'_>], depth: usize) {
         let all = self.part.all;
         for run in nodes.chunk_by(|a, b| !all && a.reason == b.reason) {

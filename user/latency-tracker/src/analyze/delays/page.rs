@@ -65,7 +65,8 @@ impl Report<'_> {
         let deepest = below.iter().map(|wait| wait.depth).max().unwrap_or(0);
         if deepest >= DEEPEST {
             view.left_out.push(format!(
-                "Only the first {DEEPEST} threads of a chain have lanes, of up to {deepest} that wait for each other."
+                "Only the first {DEEPEST} threads of a chain have lanes; up to {} threads wait in one chain.",
+                deepest + 1
             ));
         }
         let names = ["states", "waits of its waker", "waits of that waker"];
@@ -205,7 +206,7 @@ impl Report<'_> {
             self.row((wait.begin, wait.end), format!("{:indent$}{text}", ""))
         });
         Table {
-            title: "What it was blocked for; indented, what the waker waited for meanwhile".into(),
+            title: "What it waited for; indented, what its waker waited for meanwhile".into(),
             columns: timed("Wait"),
             rows: rows.collect(),
             note: shorter(rest.len(), rest.iter().map(|wait| took(wait)).sum()),

@@ -17,7 +17,7 @@ pub(super) struct Asked {
     pub(super) note: Option<String>,
 }
 
-/// Finds the events that the options name.
+/// Returns a finder of the events that the options name.
 pub(super) fn finder(args: &DelaysArgs) -> Finder {
     let points = [&args.from, &args.to].into_iter().flatten();
     let mark = points.filter_map(|point| match point {
@@ -28,7 +28,8 @@ pub(super) fn finder(args: &DelaysArgs) -> Finder {
     Finder::new(all.map(|mark| mark.name.clone()))
 }
 
-/// Returns an error if an event of one thread is named: only a complete model shows which thread was running at an event.
+/// Returns an error if --from or --to names an event of one thread: only a complete model shows which thread was
+/// running at an event.
 pub(super) fn needs_no_processor(args: &DelaysArgs) -> Result<()> {
     let points = [&args.from, &args.to].into_iter().flatten();
     for point in points {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tables whose last column is text of any length: it wraps before column 80, in a pipe too.
+//! Tables whose last column is a long text, wrapped before column 80 even in a pipe.
 
 use lt_common::out;
 

@@ -20,7 +20,7 @@ use super::super::show::Shown;
 use super::super::words::{addition, remedy, unrecorded};
 use super::text::{Row, table};
 
-/// States below a state are shown if they take at least this fraction (1/1000) of the whole time.
+/// States below a state are shown if they take at least 1/`RARE` of the whole time.
 const RARE: u64 = 1000;
 /// Maximum number of states that are shown below a state.
 const MOST: usize = 12;

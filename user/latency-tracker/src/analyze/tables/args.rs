@@ -9,6 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lt_model::tables::By;
 use lt_proc::Nanos;
 
+use super::super::parquet::ParquetArgs;
 use crate::trace::When;
 
 /// Help of an analysis: its own part, then the common part.
@@ -22,7 +23,10 @@ A duration is measured only if its start, its end and all events in between\n\
 were recorded; what was not measured is counted below each table. P50, P90 and\n\
 P99 are exact for up to 1,024 durations, and otherwise at most 1/8 too high.\n\
 With -i, a duration counts in the interval in which it ends. --json and --csv\n\
-print all rows, with times in ns."
+print all rows, with times in ns.\n\
+\n\
+--parquet writes every measured operation as a row, for SQL over the traces of\n\
+many hosts; --host names the host if the trace does not."
         )
     };
 }
@@ -31,6 +35,7 @@ pub(crate) const WAKEUPS: &str = help!(
     "  latency-tracker analyze wakeups /srv/slow/0001/trace\n"
     "  latency-tracker analyze wakeups trace --by cpu -i 100ms\n"
     "  latency-tracker analyze wakeups trace --tid 812 --from +2s --to +3s -n 20\n"
+    "  latency-tracker analyze wakeups /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "From sched_waking (of a new thread: sched_wakeup_new) to the sched_switch to\n"
     "the thread, as the tracker wakeup measures. Without sched_waking, sched_wakeup\n"
@@ -41,6 +46,7 @@ pub(crate) const CPU: &str = help!(
     "  latency-tracker analyze cpu /srv/slow/0001/trace\n"
     "  latency-tracker analyze cpu trace --by cpu -i 1s --csv\n"
     "  latency-tracker analyze cpu trace --by name --from +2s --to +3s\n"
+    "  latency-tracker analyze cpu /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs sched_switch. TIME is the time on CPUs in the range, also of runs that\n"
     "began before it or end after it; it includes interrupts. % is of one CPU. A\n"
@@ -53,6 +59,7 @@ pub(crate) const IRQ: &str = help!(
     "  latency-tracker analyze irq /srv/slow/0001/trace\n"
     "  latency-tracker analyze irq trace --by cpu -i 1s\n"
     "  latency-tracker analyze irq trace --json | jq '.tables[0].worst'\n"
+    "  latency-tracker analyze irq /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs irq_handler_entry and _exit, or irq_softirq_entry and _exit;\n"
     "irq_softirq_raise adds how long softirqs waited. Worst cases and --tid name the\n"
@@ -63,6 +70,7 @@ pub(crate) const SYSCALLS: &str = help!(
     "  latency-tracker analyze syscalls trace\n"
     "  latency-tracker analyze syscalls trace --by thread\n"
     "  latency-tracker analyze syscalls trace --tid 812 -i 100ms --csv\n"
+    "  latency-tracker analyze syscalls /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs system calls (lttng enable-event --kernel --syscall --all) and\n"
     "sched_switch, or the context tid. ERRORS is the number of calls that returned\n"
@@ -73,6 +81,7 @@ pub(crate) const IO: &str = help!(
     "  latency-tracker analyze io /srv/slow/0001/trace\n"
     "  latency-tracker analyze io trace --by device -i 1s\n"
     "  latency-tracker analyze io trace --by thread --json\n"
+    "  latency-tracker analyze io /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs block_rq_issue and block_rq_complete; block_rq_insert adds the time in\n"
     "the queue, and block_rq_requeue and block_rq_merge are followed. Requests are\n"
@@ -84,6 +93,7 @@ pub(crate) const LOCKS: &str = help!(
     "  latency-tracker analyze locks trace\n"
     "  latency-tracker analyze locks trace --by lock -n 20\n"
     "  latency-tracker analyze locks trace --by thread --json\n"
+    "  latency-tracker analyze locks /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs lock:contention_begin and _end, which perf records, or calls of futex,\n"
     "and which thread ran. Calls of futex include those that wait for no lock.\n"
@@ -136,6 +146,8 @@ pub(crate) struct TableArgs {
     /// Print the rows as comma-separated values.
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
+    #[command(flatten)]
+    pub(crate) parquet: ParquetArgs,
 }
 
 macro_rules! args {

@@ -15,6 +15,8 @@ use crate::trace::{Need, Sink};
 
 /// Maximum number of intervals.
 const INTERVALS: u64 = 10_000;
+/// Number of events between two calls of [`Each::take`].
+const OFTEN: u64 = 1 << 12;
 /// Rows and worst cases that are shown by default.
 pub(super) const SHOWN: usize = 5;
 
@@ -39,6 +41,16 @@ pub(super) struct Feed<'a> {
     range: Range,
     span: (u64, u64),
     too_many: bool,
+    each: Option<&'a mut dyn Each>,
+    fed: u64,
+}
+
+/// A consumer of every measured operation.
+pub(super) trait Each {
+    /// Called from time to time, to take what was measured.
+    fn take(&mut self, builder: &mut Builder);
+    /// Called with each time of a CPU that is not recorded, as [`Sink::lost`].
+    fn lost(&mut self, time: (u64, u64), cpu: u32);
 }
 
 /// The result of reading a trace.
@@ -72,6 +84,21 @@ impl<'a> Feed<'a> {
             range: Range::all(args.limit.unwrap_or(SHOWN)),
             span: (0, 0),
             too_many: false,
+            each: None,
+            fed: 0,
+        }
+    }
+
+    /// Also gives every operation to `each`.
+    pub(super) fn with(self, each: &'a mut dyn Each) -> Self {
+        let range = Range {
+            each: true,
+            ..self.range
+        };
+        Self {
+            range,
+            each: Some(each),
+            ..self
         }
     }
 
@@ -196,10 +223,21 @@ impl Sink for Feed<'_> {
         self.too_many |= intervals.is_some_and(|intervals| intervals >= INTERVALS);
         if let Some(builder) = self.builder.as_mut().filter(|_| !self.too_many) {
             builder.feed(seen);
+            self.fed += 1;
+            if let Some(each) = self
+                .each
+                .as_mut()
+                .filter(|_| self.fed.is_multiple_of(OFTEN))
+            {
+                each.take(builder);
+            }
         }
     }
 
     fn lost(&mut self, time: u64, cpu: u32, until: u64) {
+        if let Some(each) = &mut self.each {
+            each.lost((time, until), cpu);
+        }
         match &mut self.builder {
             _ if time == 0 => self.streams.push((cpu, until)),
             Some(builder) => lose(builder, time, cpu, until),
@@ -209,5 +247,23 @@ impl Sink for Feed<'_> {
 
     fn disk(&mut self, disk: Disk, name: &str) {
         self.disks.insert(disk, name.into());
+    }
+}
+
+/// The names of the disks in a trace.
+#[derive(Debug, Default)]
+pub(super) struct Disks(pub(super) BTreeMap<Disk, String>);
+
+impl Sink for Disks {
+    fn begin(&mut self, _has: &dyn Fn(Need) -> bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn see(&mut self, _seen: &Seen<'_>) {}
+
+    fn lost(&mut self, _time: u64, _cpu: u32, _until: u64) {}
+
+    fn disk(&mut self, disk: Disk, name: &str) {
+        self.0.insert(disk, name.into());
     }
 }

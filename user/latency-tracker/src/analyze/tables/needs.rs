@@ -45,7 +45,7 @@ impl Subject {
         }
     }
 
-    /// All events that it uses, if they are recorded.
+    /// All events that the analysis uses if the trace has them.
     pub(super) fn needs(self) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
@@ -78,7 +78,8 @@ impl Subject {
         lacks.map(|(kind, _)| *kind).collect()
     }
 
-    /// The analysis of a trace that has these events, and a hint about each table that it cannot have.
+    /// The analysis of a trace that has these events, and a hint about each table for which the trace
+    /// lacks events.
     ///
     /// # Errors
     /// Names the events that are missing, and how to record them.

@@ -167,7 +167,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// All rows: by interval, those with the largest sum first.
+    /// All rows by interval, and in each interval the largest sum first.
     pub(super) fn rows<'t>(&self, table: &'t Table) -> Vec<Line<'t>> {
         let every = self.args.interval.map_or(0, |every| every.0);
         let line = |((number, key), row): (&(u64, Key), &'t Row)| Line {

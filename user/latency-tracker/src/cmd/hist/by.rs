@@ -87,20 +87,31 @@ impl<'a> ByLabel<'a> {
             Some(earlier) if interval.is_some() => now.since(&earlier),
             _ => now,
         };
-        if self.args.json {
-            return out::json(&report(name, &shown, &stats, interval));
-        }
-        let time = if self.args.timestamp {
-            format!("{} ", super::super::clock())
-        } else {
-            String::new()
-        };
-        out::line(&format!("{time}{name}"))?;
-        for line in table(&shown, &stats, interval.is_none()) {
-            out::line(&line)?;
-        }
-        out::line("")
+        print(self.args, name, &shown, &stats, interval)
     }
+}
+
+/// Prints the delays of an instance: of an interval, or all.
+pub(super) fn print(
+    args: &HistArgs,
+    name: &str,
+    labels: &Labels,
+    stats: &Stats,
+    interval: Option<Duration>,
+) -> Result<()> {
+    if args.json {
+        return out::json(&report(name, labels, stats, interval));
+    }
+    let time = if args.timestamp {
+        format!("{} ", super::super::clock())
+    } else {
+        String::new()
+    };
+    out::line(&format!("{time}{name}"))?;
+    for line in table(labels, stats, interval.is_none()) {
+        out::line(&line)?;
+    }
+    out::line("")
 }
 
 fn row<'a>(label: Option<&'a Fields>, delays: &'a Delays, all: u128) -> Row<'a> {

@@ -57,7 +57,6 @@ const PAGE: usize = 10;
 /// The caller's next action after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Todo {
-    /// Draw.
     Draw,
     /// Clear the screen, and draw.
     Clear,

@@ -108,7 +108,7 @@ impl Live<'_, '_> {
         self.screen.draw(|frame| draw(state, frame))
     }
 
-    /// Handles the signals about the terminal.
+    /// Handles the signals that concern the terminal.
     fn obey(&mut self, terminal: &OfTerminal) -> Result<()> {
         let (mut pipe, mut bytes) = (&terminal.pipe, [0; 64]);
         let _ = pipe.read(&mut bytes);
@@ -205,7 +205,7 @@ fn is_unicode() -> bool {
     language.is_some_and(|value| value.to_lowercase().replace('-', "").contains("utf8"))
 }
 
-/// The signals about the terminal.
+/// The signals that concern the terminal.
 struct OfTerminal {
     pipe: File,
     resized: Arc<AtomicBool>,

@@ -3,8 +3,8 @@
 //! Reads all instances once per tick, at a bounded cost.
 //!
 //! - `pending` makes the kernel walk all events of an instance. Only its head is read: the oldest
-//!   operations come first. If a read took long, the file is not read again until [`PAUSE`] times
-//!   as long has passed; the last result stays, marked as old.
+//!   operations come first. The file is not read again until [`PAUSE`] times the duration of the
+//!   read has passed; until then, its result stays, marked as old.
 //! - `alerts` is a stream. Each open file has its own position, so no other reader misses an alert.
 //!   The file `wakeup` has one position for all its readers, and is not used.
 //! - A histogram is read before the counters, so the longest delay in the counters is at least as
@@ -24,7 +24,7 @@ use lt_proc::{Alert, Histogram, Instance, Pending, ProcError, ProcRoot, Stats, S
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 
-/// Number of bytes of `pending` that are read.
+/// Maximum number of bytes of `pending` that are read.
 const HEAD: u64 = 16 << 10;
 
 /// Reading `pending` may take at most 1/`PAUSE` of a CPU.
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Number of reads of `alerts` in one go.
+/// Maximum number of reads of `alerts` by one call.
 const CHUNKS: usize = 128;
 
 /// Whether an error only means that the instance was removed meanwhile.

@@ -119,7 +119,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Otherwise ratatui shows the cursor after the terminal was restored.
+        // If the cursor stayed hidden, ratatui would show it after the terminal has been restored.
         let _ = self.terminal.show_cursor();
         restore();
     }
@@ -128,7 +128,7 @@ impl Drop for Screen {
 /// Output to a terminal. Once the terminal is gone, output is discarded without an error; reading keys reports that the
 /// terminal is gone.
 ///
-/// An error would make ratatui print a message when it is dropped. Without a terminal, printing panics.
+/// An error would make ratatui print a message when its terminal is dropped, and printing without a terminal panics.
 struct Output(File);
 
 impl Write for Output {

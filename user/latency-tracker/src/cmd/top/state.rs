@@ -51,7 +51,7 @@ pub(super) struct State {
     alerts: VecDeque<Alert>,
     /// Number of alerts that were not read in time.
     pub(super) missed: u64,
-    /// Operations that were also in flight at the previous reading: instance, start, thread.
+    /// Operations that were in flight at the previous reading: instance, start, thread.
     seen: HashSet<(String, u64, u64)>,
     /// `CLOCK_MONOTONIC`, ns, at the last reading.
     pub(super) time: u64,
@@ -200,7 +200,7 @@ impl State {
         let mut shown = Vec::new();
         for (nth, row) in rows.iter().enumerate() {
             let share = (most - shown.len()) / (rows.len() - nth);
-            // With fewer lines than instances, the last instances get the lines.
+            // With fewer lines than instances, those with the most operations get a line.
             shown.extend(row.oldest.iter().take(share).map(|p| (*row, p)));
         }
         shown.sort_by_key(|(_, pending)| pending.fields.number("start"));

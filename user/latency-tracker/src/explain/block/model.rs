@@ -10,7 +10,7 @@ use lt_proc::{Alert, Reason};
 use super::event::{Dev, Event};
 use super::requests::{Request, Requests, Step, Task};
 
-/// Maximum distance between the end in the trace and the alert, ns: they are two probes, either of which may be
+/// Maximum distance between the end in the trace and the alert, ns: two probes record them, and either may be
 /// delayed.
 const NEAR: u64 = 5_000_000;
 
@@ -80,7 +80,7 @@ impl Took {
 #[derive(Debug, Clone)]
 pub(crate) struct Explanation {
     pub(crate) alert: Alert,
-    /// The request, if its end is in the trace.
+    /// The request, if the trace has its end, or has its start and the alert found it pending.
     pub(crate) request: Option<Request>,
     /// The queue, if the issue of the request is also in the trace.
     pub(crate) queue: Option<DeviceQueue>,
@@ -134,7 +134,7 @@ impl Explainer {
         }
     }
 
-    /// Ends the request of an alert that is still pending: the explanation stops at the alert.
+    /// Ends the request, which is still pending, at the time of the alert: the explanation stops there.
     fn end_pending(&mut self) {
         let time = self.alert.time;
         let pending = |r: &&mut Request| {

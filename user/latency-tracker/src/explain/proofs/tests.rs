@@ -116,7 +116,7 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
         of_one.contains("by cpu.max of its cgroup or an ancestor"),
         "{of_one}"
     );
-    // The quota was released before the period ended, as only the time shows.
+    // The quota was released before the period ended, as only `throttled_usec` shows.
     let slack = [counters(500, 3, 10), counters(95_000, 3, 100)];
     let of_slack = of_quota(&evidence(&[cgroup("/a/b", HALF, &slack)]));
     assert!(

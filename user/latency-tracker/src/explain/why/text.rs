@@ -14,7 +14,7 @@ use crate::analyze::words::{leaf_name, name_at, sentence, used_by};
 use crate::explain::resource;
 use crate::explain::runs::{Run, runs};
 
-/// Maximum number of causes, steps and unusual workers; the others are summed up.
+/// Maximum number of causes, steps and unusual workers; the other causes and steps are summed up.
 const CAUSES: usize = 5;
 const STEPS: usize = 12;
 const UNUSUAL: usize = 5;

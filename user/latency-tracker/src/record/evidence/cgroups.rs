@@ -24,7 +24,7 @@ const KEPT: usize = 8;
 /// Maximum number of threads of a cgroup that are listed.
 const THREADS: usize = 4096;
 
-/// Files that hold a limit if they have a value.
+/// Files of limits. No limit is set if a file is empty or starts with `max`, or `cgroup.freeze` with `0`.
 const LIMITS: [&str; 7] = [
     "cpu.max",
     "memory.high",
@@ -213,7 +213,8 @@ impl Groups {
             group.reads.clear();
         }
         group.limits = limits(&directory);
-        // In a container, `/` is not the true root: it has invisible ancestors. Then it is also listed.
+        // In a container, `/` is not the true root: invisible ancestors may limit it. All its counters are read, so
+        // that it is also listed.
         let of_interest = path == "/" || group.is_evidence();
         let frozen = freezer(&directory);
         group.reads.push(match frozen.frozen_usec {

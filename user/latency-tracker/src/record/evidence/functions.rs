@@ -10,7 +10,7 @@ use std::path::Path;
 
 use lt_proc::evidence::Function;
 
-/// Functions of timers that release work held back by a limit: quotas, deadlines, throttled I/O.
+/// Functions that release work held back by a limit: quotas, deadlines, throttled I/O.
 const OF_LIMITS: [&str; 10] = [
     "__cfsb_csd_unthrottle",
     "blk_throtl_dispatch_work_fn",
@@ -32,8 +32,8 @@ const OF_PACKETS: [&str; 6] = [
     "tcp_pace_kick",
     "tcp_write_timer",
 ];
-/// Functions of timers that a program or a driver set for itself, and of timers that start other work, such as the
-/// flusher.
+/// Functions of timers that a program or a driver set for itself, and functions that start or do other work, such as
+/// the flusher's.
 const OF_OTHERS: [&str; 10] = [
     "alarmtimer_fired",
     "delayed_work_timer_fn",
@@ -61,7 +61,7 @@ pub(super) fn read(root: &Path) -> Result<Vec<Function>, Unknown> {
     find(BufReader::new(file))
 }
 
-/// Finds these functions in lines such as `ffffffff81130a20 t dl_task_timer`.
+/// Finds the listed functions in lines such as `ffffffff81130a20 t dl_task_timer`.
 fn find(mut symbols: impl BufRead) -> Result<Vec<Function>, Unknown> {
     let wanted: Vec<&str> = [&OF_LIMITS[..], &OF_PACKETS, &OF_OTHERS].concat();
     let mut found = Vec::new();

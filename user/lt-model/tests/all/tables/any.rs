@@ -136,6 +136,35 @@ proptest! {
         }
     }
 
+    /// However often operations are taken, each is returned once, unless all are void because a CPU
+    /// has no stream.
+    #[test]
+    fn each_operation_can_be_taken(all in events(), often in 1..50usize) {
+        let range = Range { each: true, ..Range::all(100_000) };
+        for analysis in ALL {
+            let mut taken = Vec::new();
+            let mut builder = Builder::new(analysis, range, None);
+            for (n, seen) in all.iter().enumerate() {
+                builder.feed(seen);
+                if n % often == 0 {
+                    taken.extend(builder.take());
+                }
+            }
+            for mut table in builder.finish().tables {
+                let of_kind = taken.iter().filter(|(kind, _)| *kind == table.kind);
+                let mut cases: Vec<_> = of_kind.flat_map(|(_, cases)| cases.clone()).collect();
+                cases.extend(table.take());
+                if table.dropped {
+                    prop_assert_eq!(&table.worst, &[]);
+                    continue;
+                }
+                cases.sort_by_key(|case| (std::cmp::Reverse(case.took()), case.begin, case.cpu));
+                prop_assert_eq!(&cases, &table.worst);
+                prop_assert_eq!(table.take(), []);
+            }
+        }
+    }
+
     #[test]
     fn a_thread_alone_has_the_rows_that_it_has_among_others(all in events(), tid in 0..5i32) {
         for analysis in ALL {

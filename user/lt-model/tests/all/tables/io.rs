@@ -115,11 +115,11 @@ fn a_request_that_hangs_throughout_the_range_is_counted() {
         ..Range::all(5)
     };
     let all = [
-        // It never ends.
+        // This request never ends.
         block(1, Issued, 0, 8),
         block(6, Issued, 80, 8),
         lost(7, 3, 8),
-        // It ends after the range.
+        // The end of this request is after the range.
         block(30, Completed, 80, 8),
         block(40, Issued, 800, 8),
     ];

@@ -25,7 +25,7 @@ fn softirq(raise: u64, cpu: u32, vector: u32, entry: u64, exit: u64) -> [Seen<'s
 #[test]
 fn handlers_and_softirqs_have_the_published_figures() {
     let mut all = vec![
-        // This handler started before the trace.
+        // This softirq started before the trace.
         of(at(0, 1, What::SoftirqEnd { vector: 1 })),
     ];
     for (i, cpu) in [0, 1, 2, 0, 1, 2].into_iter().enumerate() {
@@ -34,7 +34,7 @@ fn handlers_and_softirqs_have_the_published_figures() {
     }
     for (i, cpu) in [0, 1, 2].into_iter().enumerate() {
         let (at, more) = (1000 * MS + 100 * MS * i as u64, i as u64 * MS);
-        // Raised by 5, 6 and 7 ms, and 8, 9 and 10 ms, before they start.
+        // Vector 1 is raised 5, 6 and 7 ms before it starts, vector 9 is raised 8, 9 and 10 ms before.
         all.extend(softirq(at, cpu, 1, at + 5 * MS + more, at + 6 * MS + more));
         all.extend(softirq(
             at + 20 * MS,
@@ -112,7 +112,7 @@ fn a_softirq_waits_since_its_first_raise() {
         raise(1),
         raise(5),
         of(at(9, 0, What::Softirq { vector: 3 })),
-        // Raised again while it runs.
+        // The softirq is raised again while it runs.
         raise(10),
         of(at(12, 0, What::SoftirqEnd { vector: 3 })),
         of(at(14, 0, What::Softirq { vector: 3 })),

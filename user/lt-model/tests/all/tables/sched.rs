@@ -10,10 +10,10 @@ fn a_wakeup_lasts_from_waking_to_running() {
         of(switch(0, 0, 7, S, 8)),
         of(waking(10, 0, 7)),
         of(switch(25, 0, 8, R, 7)),
-        // Preempted, and not woken.
+        // Thread 7 is preempted, and not woken.
         of(switch(30, 0, 7, R, 8)),
         of(switch(90, 0, 8, S, 7)),
-        // It wakes itself: it just continues.
+        // Thread 7 wakes itself, and continues.
         of(waking(95, 0, 7)),
         of(switch(100, 0, 7, S, 0)),
         of(waking(110, 1, 7)),
@@ -25,7 +25,7 @@ fn a_wakeup_lasts_from_waking_to_running() {
     assert_eq!(took(table), [(10, 15), (110, 7)]);
     assert_eq!((table.whole.sums.sum, table.whole.sums.count), (22, 2));
     assert_eq!((table.worst[0].took(), table.worst[0].cpu), (15, 0));
-    // Thread 8 has not run since.
+    // Thread 8 has not run since it was woken.
     assert_eq!(table.missed, missed(0, 1));
 }
 
@@ -42,7 +42,7 @@ fn a_wakeup_before_its_sleep_counts_only_if_the_thread_sleeps() {
     stays[2] = of(switch(12, 0, 7, R, 8));
     let stays = tables(WAKEUPS, &stays);
     assert_eq!((took(&stays[0]), stays[0].missed), (vec![], missed(0, 0)));
-    // sched_wakeup while it still runs: it did not go to sleep then.
+    // sched_wakeup comes while the thread still runs, so the wakeup was not for its later sleep.
     let what = What::Wakeup {
         tid: 7,
         name: b"",
@@ -93,7 +93,7 @@ fn without_waking_the_wakeup_is_the_start() {
     let all = [
         of(switch(0, 0, 7, S, 8)),
         wakeup(10, 7),
-        // Thread 8 runs: it was not asleep.
+        // Thread 8 was running, and not asleep.
         wakeup(11, 8),
         of(switch(15, 0, 8, S, 7)),
     ];
@@ -236,7 +236,7 @@ fn time_on_a_cpu_is_cut_at_gaps_and_ranges_and_only_complete_runs_count() {
     };
     let whole = of_range(0, u64::MAX);
     let runs = find(&whole, Kind::Run);
-    // 8: 20 and 15; 7: 10 until the gap, 5 from its end on.
+    // Thread 8 runs for 20 and for 15; thread 7 for 10 until the gap, and for 5 after it.
     assert_eq!((runs.whole.sums.sum, runs.whole.sums.count), (50, 2));
     assert_eq!(took(runs), [(10, 20), (55, 15)]);
     assert_eq!(runs.recorded.values().sum::<u64>(), 50);

@@ -45,7 +45,7 @@ fn calls_that_do_not_return_and_returns_without_a_call_are_no_durations() {
     };
     let all = [
         of(switch(0, 0, 0, R, 7)),
-        // Called before the trace.
+        // This call started before the trace.
         end(1, 0, b"read", 0),
         call(2, 0, b"clone"),
         of(at(3, 0, fork)),
@@ -55,7 +55,7 @@ fn calls_that_do_not_return_and_returns_without_a_call_are_no_durations() {
         call(7, 0, b"exit_group"),
         of(at(8, 0, What::Exit)),
         of(switch(9, 0, 9, lt_model::SwitchedOut::Dead, 7)),
-        // Has not returned when the trace ends.
+        // This call has not returned when the trace ends.
         call(10, 0, b"poll"),
     ];
     let table = &tables(Analysis::Syscalls, &all)[0];

@@ -199,7 +199,7 @@ fn works_for_the_handler(thread: &'static [u8]) {
         path_of(NET_RX, [entry, exit, at(61, 0, What::Exit)]),
         "3 For(Packet(Unrecorded), None) 64, 3 P 70, 3 R 75, 7 P 80"
     );
-    // The raiser is unknown, but not the kind of the event.
+    // The raiser of the softirq is unknown, but its vector is known.
     let late = Event { time: 60, ..raise };
     assert_eq!(
         path_of(HI, [entry, exit, late]),
@@ -492,7 +492,7 @@ fn what_works_more_than_in_the_rest_is_unusual() {
     );
     // 7 works all of this time, and half of the remaining time.
     assert_eq!(told(0, 60), [(Worker::Thread(of(&m, 7)), 1.0, 0.5)]);
-    // There is nothing to compare it with.
+    // There is no other time to compare with.
     assert!(told(0, 100).is_empty());
     assert!(told(200, 300).is_empty());
 }

@@ -98,7 +98,7 @@ fn without_system_calls_an_alert_may_show_that_it_was_a_lock() {
         told(&known, (0, 120)),
         "7 ran 10, 8 ran 50, 8 ran 51, 8 ran 100, 7 ran 120"
     );
-    // Not if calls are recorded, and the owner made another call.
+    // The alert does not name the owner if calls are recorded and the waker was in another call.
     let told = told(&model(&spun(Some((1, A))), Some((10, 110))), (0, 120));
     assert!(!told.contains('8'), "{told}");
 }

@@ -58,7 +58,7 @@ fn a_wait_for_a_request_is_split_by_where_it_was() {
         request(7, Stage::Issued, DISK, 64),
     ];
     assert_eq!(parts(&own), "disk 100");
-    // With a cgroup's limit, another thread submits it later.
+    // A cgroup's limit holds the request back, and another thread submits it later.
     let limited = own.map(|e| Event {
         time: e.time + 90,
         ..e
@@ -67,7 +67,7 @@ fn a_wait_for_a_request_is_split_by_where_it_was() {
         parts(&limited),
         "Unsubmitted 95, Unallocated 96, Queued 97, disk 100"
     );
-    // No free tag, and then a scheduler.
+    // The request waits for a tag, and then in the queue of the I/O scheduler.
     let mut queued = own;
     (queued[1].time, queued[2].time) = (40, 80);
     assert_eq!(parts(&queued), "Unallocated 40, Queued 80, disk 100");
@@ -102,7 +102,7 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
         parts(&stacked),
         "Stacked 60, Unallocated 61, Queued 62, disk 100"
     );
-    // Two candidates.
+    // Two bios, of different disks, may be the issued one.
     let other = Disk(259 << 20 | 2);
     let two = [&[request(4, Stage::Queued, other, 64)], &partition[..]].concat();
     assert_eq!(parts(&two), "Unrecorded 30, disk 100");
@@ -113,7 +113,7 @@ fn where_a_request_was_is_not_known_without_its_events() {
     assert_eq!(parts(&[]), "completion 100");
     let issued = [request(97, Stage::Issued, DISK, 64)];
     assert_eq!(parts(&issued), "Unrecorded 97, disk 100");
-    // Merged into another request: the bio has no request of its own.
+    // The bio was merged into another request, and has no request of its own.
     let merged = [request(5, Stage::Queued, DISK, 64), issued[0]];
     assert_eq!(parts(&merged), "Unrecorded 97, disk 100");
     // Requests of other threads do not count, nor does a request whose events may be lost.
@@ -265,7 +265,7 @@ fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
         path_of(&[raise]),
         "9 runs 20, 9 disk 253:0 62, 9 waits 65, 9 runs 70, 7 disk 7:0 78"
     );
-    // A device completes it in an interrupt, which is not work of the interrupted thread.
+    // A device completes the request in an interrupt, which is not work of the interrupted thread.
     let handler = What::Irq {
         number: 5,
         name: b"disk",

@@ -17,7 +17,7 @@ const DELAY: usize = 9;
 /// Maximum widths of an instance and of a task.
 const INSTANCE: usize = 16;
 const WHO: usize = 22;
-/// Minimum width of the subject; on a narrow screen, the instance and the task get less.
+/// Minimum width of the subject; on a narrow screen, the task gets less.
 const WHAT: usize = 20;
 
 /// Returns both lists, which share `room` lines. Lines that one list does not need go to the other.

@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# The queries of Documentation/guide/fleet-sql.md, on files of three hosts that `analyze --parquet` wrote and that were
+# merged: DuckDB and Spark give the same answers as `analyze --json`. One trace lost events, one host has two traces, and
+# each analysis ran twice.
+# timeout: 900
+# long: yes
+# worth: DuckDB and Spark
+
+set -euo pipefail
+. "$(dirname "$0")/../../scripts/lib.sh"
+
+mkdir -p "$LT_BUILD"
+work=$(mktemp -d "$LT_BUILD/fleet.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+[ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user" --only latency-tracker
+"$LT_TOP/scripts/env" --with sql
+# Spark alone is 400 MB, which the cache keeps
+"$LT_TOP/scripts/in-tree" --with sql python3 -m pip install --quiet --root-user-action ignore --no-compile \
+	--cache-dir "$LT_CACHE/pip" --target "$work/pip" duckdb pyspark pytz
+# in a network namespace of its own, where no other test uses Spark's ports
+mkdir "$work/run"
+"$LT_TOP/scripts/in-tree" --with sql unshare --net sh -c 'ip link set lo up; exec "$@"' sh \
+	env PYTHONPATH="$work/pip" SPARK_LOCAL_IP=127.0.0.1 SPARK_LOCAL_HOSTNAME=localhost \
+	python3 "$LT_TOP/tests/fleet.py" "$LT_BUILD/test/latency-tracker" "$LT_TOP/Documentation/guide/fleet-sql.md" "$work/run"
