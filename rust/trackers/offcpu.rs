@@ -215,7 +215,7 @@ impl sched::Observer for Probes {
         // A sleeping task is switched in only after it was woken, so no other CPU looks for its
         // event now. One exception: a task that was preempted on its way to sleep can be switched
         // in at this very moment. Then that end is missed, and the event is `replaced` when the
-        // task is switched out again.
+        // task is switched out again, which may also be before the event can be found again.
         //
         // `may_run` is read before the event is looked up: a task that has gone to sleep and left
         // its CPU already has its event.
@@ -231,7 +231,11 @@ impl sched::Observer for Probes {
             } else {
                 event.set_words::<FIRST_WORDS, _>(&CompactStack::NONE);
             }
-            Verdict::Keep
+            if sleeps {
+                Verdict::Keep
+            } else {
+                Verdict::KeepLast
+            }
         });
         if may_run && !sleeps {
             self.woken_early(wakee);
