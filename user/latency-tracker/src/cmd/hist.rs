@@ -149,6 +149,9 @@ fn show(
     out::line("")
 }
 
+/// Marks a counter of the whole life of the instance below the delays of an interval.
+const SINCE: &str = " since the start";
+
 fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if percentiles.is_empty() {
@@ -172,13 +175,14 @@ fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) ->
         ));
     }
     let ended = out::thousands(count);
+    let since = if whole { "" } else { SINCE };
     lines.push(format!(
-        "ended {ended}  pending {}  alerts {}",
+        "ended {ended}  pending {}  alerts{since} {}",
         n("pending"),
         n("alerts")
     ));
     lines.push(format!(
-        "lost: alerts {}, events {}",
+        "lost{since}: alerts {}, events {}",
         n("alerts_lost"),
         out::lost(stats)
     ));
@@ -207,6 +211,15 @@ mod tests {
         assert_eq!(
             lines[4],
             "lost: alerts 1,234,567, events 99,999 (pool full)"
+        );
+        // The counters are not those of an interval.
+        let lines = footer(&hist.percentiles(0), hist.count(), &stats, false);
+        assert_eq!(
+            lines[2..],
+            [
+                "ended 100,000,000  pending 64  alerts since the start 1,234,567",
+                "lost since the start: alerts 1,234,567, events 99,999 (pool full)",
+            ]
         );
     }
 }

@@ -10,6 +10,7 @@ use lt_common::{group, out};
 use lt_proc::{Delays, Fields, Labels, Nanos, ProcRoot, Stats};
 use serde::Serialize;
 
+use super::SINCE;
 use crate::cli::HistArgs;
 
 /// The output of `--json`; times in ns.
@@ -224,7 +225,8 @@ fn table(labels: &Labels, stats: &Stats, is_whole: bool) -> Vec<String> {
     lines.push(format!(
         "({bounds} are upper bounds, at most 1/8 above the true value)"
     ));
-    lines.push(format!("lost: events {}", out::lost(stats)));
+    let since = if is_whole { "" } else { SINCE };
+    lines.push(format!("lost{since}: events {}", out::lost(stats)));
     lines
 }
 
