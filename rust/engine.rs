@@ -309,8 +309,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Changes a live event, or drops it. Returns what `change` decided, if the key is live.
     ///
     /// While `change` runs, no other caller can use or find the event: use this only where the
-    /// instrumented subsystem itself orders the steps of one operation. If a key that can be live
-    /// only once may start again meanwhile, return [`Verdict::KeepLast`].
+    /// instrumented subsystem itself orders the steps of one operation.
     #[inline]
     pub(crate) fn update(
         &self,
@@ -336,14 +335,12 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         let take = |found| self.take_by(key, found, Event::claim_to_change);
         let (won, event) = self.table.find_among(guard, hash, hits, take)?;
         let verdict = change(&mut Open { event });
-        match verdict {
-            Verdict::Gone => {
-                event.has_ended(won.life);
-                self.release(guard, hash, won, event);
-                self.stats.here::<P>(guard).count(Counter::GONE);
-            }
-            Verdict::KeepLast => self.keep_last(guard, hash, key, won, event),
-            Verdict::Keep | Verdict::Renewed => self.again(guard, won, event, verdict),
+        if verdict == Verdict::Gone {
+            event.has_ended(won.life);
+            self.release(guard, hash, won, event);
+            self.stats.here::<P>(guard).count(Counter::GONE);
+        } else {
+            self.again(guard, won, event, verdict);
         }
         Some(verdict)
     }

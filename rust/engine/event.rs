@@ -513,34 +513,21 @@ impl<const K: usize, const D: usize> Event<K, D> {
     pub(crate) fn republish(&self, life: Life, renewed: bool) {
         let forget = if renewed { OF_ONE_EVENT } else { 0 };
         if life.is_held() {
-            self.republish_held(forget);
-        } else {
-            self.go_live(self.next_life(forget));
+            return self.republish_held(forget);
         }
+        self.go_live(self.next_life(forget));
     }
 
-    /// Makes an event findable again after a change, with the barrier of
-    /// [`Event::publish_and_order`]. Returns its new life. See [`Event::republish`].
-    pub(crate) fn republish_and_order(&self, life: Life) -> Life {
-        if !life.is_held() {
-            return self.publish_fully(self.next_life(0));
-        }
-        let next = self.republish_held(0);
-        // Full: the barrier of `publish_fully`. The state does not change.
-        self.state.fetch_add(0u64, Full);
-        next
-    }
-
-    /// Publishes a changed event while holders may return their references. Returns its new life.
+    /// Publishes a changed event while holders may return their references.
     #[cold]
-    fn republish_held(&self, forget: u64) -> Life {
+    fn republish_held(&self, forget: u64) {
         loop {
             // Relaxed: a guess, the exchange checks it.
             let now = self.state.load(Relaxed);
             let next = (now & !(forget | CHANGING)).wrapping_add(GENERATION) | LIVE;
             // Release: as in `publish`.
             if self.state.cmpxchg(now, next, Release).is_ok() {
-                return Life(next);
+                return;
             }
         }
     }

@@ -57,10 +57,6 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
 pub(crate) enum Verdict {
     /// The operation continues.
     Keep,
-    /// The operation continues, unless a later one with the same key began while the event was
-    /// being changed: then the event is dropped, and counted in `replaced`. For keys that can be
-    /// live only once.
-    KeepLast,
     /// The operation ceased to exist; counted as `gone`.
     Gone,
     /// The event stood for an earlier operation, whose end was not seen, and now stands for a new

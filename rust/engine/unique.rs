@@ -13,9 +13,6 @@
 //! then by their cell; of two, the earlier is dropped: either the caller with the later event drops
 //! it, or its own caller does. All follow one order, so there is no cycle, and the last event
 //! always stays. Any context, including NMI.
-//!
-//! An event that [`Engine::update`] is changing is not found. So the caller that changes it looks
-//! for others, too, after it has published the event again (`Verdict::KeepLast`).
 
 use super::{became, held::Reference, Begin, Engine, Won};
 use crate::{
@@ -112,23 +109,6 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.release(guard, hash, stale, event);
         self.stats.here::<P>(guard).count(Counter::REPLACED);
         true
-    }
-
-    /// Publishes an event that was changed, and leaves one event of its key.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn keep_last(
-        &self,
-        guard: &P::Guard,
-        hash: u64,
-        key: &[u64; K],
-        won: Won<'_>,
-        event: &Event<K, D>,
-    ) {
-        // Read while the caller still owns the event.
-        let start = event.start();
-        let life = event.republish_and_order(won.life);
-        self.drop_others(guard, hash, key, start, Won { life, ..won });
     }
 
     /// Leaves one event of this key: drops the events that are earlier than `mine`, and drops

@@ -18,11 +18,9 @@
 //! - *None is left out.* A waking either finds the event of this sleep, and is noted there, or
 //!   takes the slot. A task that is neither on a runqueue nor on a CPU has its event: `on_cpu` is
 //!   cleared after `sched_switch`. The event of a preemption does not count: the task may be
-//!   switched in at this moment, and then go to sleep, whether or not that switch-in finds the
-//!   event. No event of an older sleep is left: only wakers hide events, and a sleeping task is
-//!   switched in only after its waker has published the event again. That switch-in takes no other
-//!   event instead, since there is none: a waker that has hidden the event of a preemption drops it
-//!   if there is a later one (`Verdict::KeepLast`).
+//!   switched in at this moment, and then go to sleep. No event of an older sleep is left: wakers
+//!   hide only the events of sleeps, and a sleeping task is switched in only after its waker has
+//!   published the event again.
 //! - *A waking that is not noted leaves no older note.* Wakings of one task are serialised, so
 //!   taking the slot can fail only while the waking of another task takes it, and overwrites any
 //!   older note of this task. If the task need not be reported, its waking still replaces its own

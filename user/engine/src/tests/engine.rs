@@ -270,7 +270,7 @@ impl Model {
         self.take(key, old);
         let timed_out = self.timed_out.remove(&old[0]);
         match verdict {
-            Verdict::Keep | Verdict::KeepLast => {
+            Verdict::Keep => {
                 if timed_out {
                     self.timed_out.insert(data[0]);
                 }

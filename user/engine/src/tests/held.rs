@@ -212,12 +212,7 @@ fn a_reference_goes_on_with_a_changed_event() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(2);
         let held = engine.event_in_held(guard, &[1], 10, &[1]).unwrap();
-        for verdict in [
-            Verdict::Keep,
-            Verdict::KeepLast,
-            Verdict::Renewed,
-            Verdict::Gone,
-        ] {
+        for verdict in [Verdict::Keep, Verdict::Renewed, Verdict::Gone] {
             assert!(engine.is_live(&held));
             let done = engine.update(guard, &[1], |event| {
                 event.set_data(&[2]);

@@ -298,35 +298,6 @@ fn one_of_an_end_and_the_end_in_its_middle_wins() {
 }
 
 #[test]
-fn a_key_that_is_live_once_is_live_once_after_a_change() {
-    for at in 0.. {
-        let _seat = Machine::new().pin(0);
-        let engine = engine(2);
-        engine.event_in_unique(&Cpu::guard(), &[0], 7, &[7]);
-        let (mut count, fired) = (0, Rc::new(Cell::new(false)));
-        let hook = {
-            let (engine, fired) = (engine.clone(), fired.clone());
-            move || {
-                count += 1;
-                if count == at + 1 {
-                    fired.set(true);
-                    out(&engine, &Ends::default(), 0);
-                    engine.event_in_unique(&Cpu::guard(), &[0], 8, &[8]);
-                }
-            }
-        };
-        interrupted(hook, || engine.update(&Cpu::guard(), &[0], |_| Verdict::KeepLast));
-        assert_eq!(engine.pending_count(), 1, "a start at {at}");
-        let last = if fired.get() { 8 } else { 7 };
-        let left = out(&engine, &Ends::default(), 0);
-        assert_eq!(left, Some(last), "a start at {at}");
-        if !fired.get() {
-            break;
-        }
-    }
-}
-
-#[test]
 fn nothing_is_lost_to_a_time_out_in_its_middle() {
     for action in [Action::Out(0), Action::Keep(0), Action::Clear] {
         let mut timed_out = 0;

@@ -178,12 +178,7 @@ fn a_changed_event_stays_timed_out_and_a_renewed_one_does_not() {
 #[test]
 fn an_event_that_is_being_changed_is_looked_at_again_soon() {
     on::<Numa, _>(0, |guard| {
-        for verdict in [
-            Verdict::Keep,
-            Verdict::KeepLast,
-            Verdict::Renewed,
-            Verdict::Gone,
-        ] {
+        for verdict in [Verdict::Keep, Verdict::Renewed, Verdict::Gone] {
             let engine = engine(4, u64::MAX);
             begin(&engine, guard, 1, 100);
             begin(&engine, guard, 2, 150);
@@ -196,7 +191,7 @@ fn an_event_that_is_being_changed_is_looked_at_again_soon() {
             // The next search must follow at once, whatever the timeout of the other event.
             assert_eq!(seen, Some((vec![], Some(110))), "{verdict:?}");
             let (due, left) = match verdict {
-                Verdict::Keep | Verdict::KeepLast | Verdict::Renewed => (vec![(1, 110)], 2),
+                Verdict::Keep | Verdict::Renewed => (vec![(1, 110)], 2),
                 Verdict::Gone => (vec![], 1),
             };
             assert_eq!(expire(&engine, 210, 100), (due, Some(150)), "{verdict:?}");

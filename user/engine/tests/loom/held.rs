@@ -147,23 +147,6 @@ fn two_unique() {
     assert_eq!(engine.free(), 2, "a cell is lost");
 }
 
-/// A key starts again while its event is changed, and cannot be found.
-fn change_and_unique() {
-    let engine = engine(2);
-    engine.event_in_unique(&On(0), &[1], 7, &[7]);
-    let other = engine.clone();
-    let other = thread::spawn(move || {
-        let begun = other.event_in_unique(&On(1), &[1], 8, &[8]);
-        assert_eq!(begun, Begin::Started);
-    });
-    engine.update(&On(0), &[1], |_| Verdict::KeepLast);
-    other.join().unwrap();
-    assert!(engine.pending_count() < 2, "both stay");
-    assert_eq!(end(&engine, 0, 1), Some(8), "the later one has gone");
-    assert_eq!(engine.pending_count(), 0);
-    assert_eq!(engine.free(), 2, "a cell is lost");
-}
-
 pub(crate) const GET_REF: &str = "match self.state.cmpxchg(now, now.wrapping_add(REF), Acquire) {";
 const PUT_REF: &str = "match self.state.cmpxchg(now, next, Full) {";
 const ABANDON: &str = "if self.state.cmpxchg(now, now | ORPHAN, Release).is_ok() {";
@@ -201,7 +184,6 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("get_ref and end", Some(3), get_ref_and_end),
     ("put_ref and update", None, put_ref_and_update),
     ("two unique", Some(3), two_unique),
-    ("change and unique", Some(3), change_and_unique),
     ("visit and begin", Some(3), visit_and_begin),
 ];
 
@@ -354,23 +336,5 @@ fn of_two_begins_of_a_unique_key_the_later_stays_by_the_barrier() {
         &mutations,
         "both stay",
         two_unique,
-    );
-}
-
-#[test]
-fn a_changed_event_of_a_unique_key_gives_way_to_a_later_one() {
-    holds("change and unique", Some(3), change_and_unique);
-}
-
-#[test]
-fn a_changed_event_of_a_unique_key_gives_way_to_a_later_one_by_the_barrier() {
-    let mutations = [EVENT(ORDER, Change::Acquire)];
-    fails(
-        "change and unique",
-        "the barrier",
-        Some(3),
-        &mutations,
-        "both stay",
-        change_and_unique,
     );
 }
