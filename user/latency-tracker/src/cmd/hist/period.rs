@@ -24,7 +24,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use lt_common::Outcome;
 use lt_common::lttng::{make_run_dir, run_dir};
 use lt_common::out::note;
-use lt_proc::{Fields, Histogram, Labels, ProcError, ProcRoot, Stats};
+use lt_proc::{Fields, Histogram, Labels, ProcRoot, Stats};
 use nix::fcntl::{Flock, FlockArg};
 use nix::time::{ClockId, clock_gettime};
 use tempfile::NamedTempFile;
@@ -45,7 +45,7 @@ enum Reading {
 struct Kept {
     /// `CLOCK_BOOTTIME`, ns.
     time: u64,
-    /// When the instance was created: see [`creation`].
+    /// When the instance was created: see [`ProcRoot::of_one`].
     created: u64,
     reading: Reading,
 }
@@ -119,36 +119,27 @@ fn keep(directory: &Path, text: &str) -> Result<NamedTempFile> {
     Ok(kept)
 }
 
-/// Returns the time at which an instance was created; no other instance has the same.
-fn creation(root: &ProcRoot, name: &str) -> Result<u64> {
-    let text = match root.text(name, "created") {
-        Err(ProcError::NoInstance(_)) if root.instance(name).is_ok() => bail!(
-            "the loaded module is older than this command, and does not show when {name} was created: load the \
-             installed module, or use `hist {name} -i`"
-        ),
-        text => text?,
-    };
-    let time = text.trim().parse::<u64>();
-    time.with_context(|| format!("{name}/created: {:?} is not a time", text.trim()))
-}
-
 impl Period {
     /// Reads an instance, and the reading that its last reset has kept in `path`.
     fn read(root: &ProcRoot, name: &str, path: &Path) -> Result<Self> {
         // Read before the counters: another command may reset them meanwhile.
         let kept = Kept::read(path)?;
-        let created = creation(root, name)?;
-        let file = match root.has_labels(name) {
-            true => "labels",
-            false => "histogram",
-        };
-        let text = root.text(name, file)?;
-        let time = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME)?);
-        let time = u64::try_from(time.as_nanos())?;
-        let stats = root.stats(name)?;
-        if creation(root, name)? != created {
-            bail!("{name} was removed and started again while it was read: repeat the command");
-        }
+        let (created, (file, text, time, stats)) = root.of_one(name, || {
+            let file = match root.has_labels(name) {
+                true => "labels",
+                false => "histogram",
+            };
+            let text = root.text(name, file)?;
+            let time = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME)?);
+            let time = u64::try_from(time.as_nanos())?;
+            anyhow::Ok((file, text, time, root.stats(name)?))
+        })?;
+        let created = created.with_context(|| {
+            format!(
+                "the loaded module is older than this command, and does not show when {name} was created: load the \
+                 installed module, or use `hist {name} -i`"
+            )
+        })?;
         let now = Reading::parse(file, &text)?;
         let is_new = kept.as_ref().is_some_and(|kept| kept.created != created);
         let kept = kept.filter(|_| !is_new);
