@@ -551,7 +551,7 @@ mod tests {
         assert!(from_the_worst.is_sorted_by(|a, b| a.rank(100) < b.rank(100)));
         let [before, cut, _, whole, unexplained] = &from_the_worst;
         assert!(whole.is_enough(100, 0) && unexplained.is_enough(100, 0));
-        // Another one is waited for, but not for ever if all are like this one.
+        // Another one is waited for, but not forever if all are like this one.
         assert!(!cut.is_enough(100, TRIES - 1) && cut.is_enough(100, TRIES));
         assert!(!before.is_enough(100, TRIES) && before.is_enough(0, 0));
     }
