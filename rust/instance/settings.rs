@@ -37,6 +37,9 @@ pub(crate) fn failed(error: Error, name: &[u8]) -> Fault<'_> {
         "a function or tracepoint of this instance is missing (load its module first)"
     } else if error == EBUSY {
         "a module that this instance needs is being loaded or unloaded (try again)"
+    } else if error == EEXIST {
+        let why = "several loaded modules have a tracepoint of this instance (unload the others)";
+        return control::unknown(EINVAL, why, name);
     } else {
         "the kernel refused this instance"
     };

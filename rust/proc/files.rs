@@ -80,6 +80,7 @@ pub(crate) fn instance_files(
         instance: instance.clone(),
         what,
     };
+    add(dir.text(c"created", false, CreatedFile(Kernel::now())))?;
     add(dir.text(c"stats", false, show(Show::Stats)))?;
     add(dir.text(c"histogram", false, show(Show::Histogram)))?;
     if instance.has_labels() {
@@ -246,6 +247,16 @@ impl Text for ParamFile {
 
     fn too_long(&self) -> Error {
         refuse(&TOO_LONG)
+    }
+}
+
+/// The file with the time at which the instance was created.
+struct CreatedFile(u64);
+
+impl Text for CreatedFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        seq_print!(out, "{}\n", self.0);
+        Ok(())
     }
 }
 

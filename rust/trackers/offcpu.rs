@@ -38,7 +38,7 @@ use self::early::Early;
 use super::{declare::*, stock};
 use crate::{
     alert::record::actor::{Actor, Place},
-    engine::Late,
+    engine::{step::Next, Late},
     instance::{common, probed::Own as InstanceOwn, Values},
     record::{self, How, Policy},
     sys::{
@@ -212,28 +212,31 @@ impl sched::Observer for Probes {
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
         let engine = self.core.engine();
-        // A sleeping task is switched in only after it was woken, so no other CPU looks for its
-        // event now. One exception: a task that was preempted on its way to sleep can be switched
-        // in at this very moment. Then that end is missed, and the event is `replaced` when the
-        // task is switched out again.
+        // While the waker is noted, no other CPU finds the event. A sleeping task is switched in
+        // only after this waking. A task that was preempted on its way to sleep may be switched in
+        // at this very moment, so its event is left alone: no waker has made it runnable.
         //
         // `may_run` is read before the event is looked up: a task that has gone to sleep and left
         // its CPU already has its event.
         let may_run = wakee.may_run();
-        let mut sleeps = false;
-        engine.update(guard, &tasks::key(&wakee), |event| {
-            let now = Kernel::now();
-            sleeps = !State::from_word(event.word(STATE)).is_runnable();
-            event.set_words::<WAKER, { Actor::WORDS + 1 }>(&woken(now));
-            if now.saturating_sub(event.start()) > engine.threshold() && self.core.may_raise() {
-                let stack = CompactStack::here(self.core.depth());
-                event.set_words::<FIRST_WORDS, _>(&stack.0);
-            } else {
-                event.set_words::<FIRST_WORDS, _>(&CompactStack::NONE);
-            }
-            Verdict::Keep
-        });
-        if may_run && !sleeps {
+        let noted = engine.step(
+            guard,
+            &tasks::key(&wakee),
+            |event| !State::from_word(event.word(STATE)).is_runnable(),
+            |event| {
+                let now = Kernel::now();
+                event.set_words::<WAKER, { Actor::WORDS + 1 }>(&woken(now));
+                if now.saturating_sub(event.start()) > engine.threshold() && self.core.may_raise() {
+                    let stack = CompactStack::here(self.core.depth());
+                    event.set_words::<FIRST_WORDS, _>(&stack.0);
+                } else {
+                    event.set_words::<FIRST_WORDS, _>(&CompactStack::NONE);
+                }
+                Next::Keep
+            },
+            |_| (),
+        );
+        if may_run && noted.is_none() {
             self.woken_early(wakee);
         }
     }

@@ -84,8 +84,10 @@ line=$(grep '^s ' $LT/control)
 case $line in *' by=comm max_labels=4') ;; *) fail "the line: $line" ;; esac
 assert_eq "$(cat $LT/s/by $LT/s/max_labels | tr '\n' ' ')" "comm 4 " "the files"
 control "$line"
+created=$(cat $LT/s/created)
 control "-s"
 control "$line"
+[ "$(cat $LT/s/created)" -gt "$created" ] || fail "the time of the creation: $created, then $(cat $LT/s/created)"
 assert_eq "$(grep '^s ' $LT/control)" "$line" "the line, written back"
 assert_eq "$(sed -n 1p $LT/s/labels | cut -d' ' -f1-4)" "by=comm labels=0 max_labels=4 full=0" "a new instance"
 

@@ -183,6 +183,10 @@ assert_eq "$(references)" 2 "references to the module after rmmod"
 control 'm pair enabled=0'
 sums_hold m
 assert_eq "$(references)" 0 "references to the module while the instance is off"
+insmod /tmp/lt_double.ko
+says 'm pair enabled=1' 'several loaded modules have a tracepoint of this instance (unload the others): "m"'
+assert_eq "$(cat $LT/m/enabled) $(references)" "0 0" "enabled, and references, with two modules"
+rmmod lt_double
 rmmod lt_points
 says 'm pair enabled=1' 'a function or tracepoint of this instance is missing (load its module first): "m"'
 assert_eq "$(cat $LT/m/enabled)" 0 "enabled without the module"

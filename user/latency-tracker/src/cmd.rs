@@ -33,6 +33,11 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
     }
 }
 
+/// What to report when an instance was removed and another one of its name was created.
+pub(crate) fn restarted(name: &str) -> String {
+    format!("{name} was removed and started again: it counts from 0")
+}
+
 /// Formats a time, with a leading `>` if the operation began before its instance, and thus took longer.
 pub(crate) fn at_least(ns: u64, fields: &Fields) -> String {
     let longer = if fields.is_at_least() { ">" } else { "" };

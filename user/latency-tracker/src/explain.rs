@@ -52,6 +52,16 @@ struct Report<'a> {
     /// The path, as `analyze path --json` prints it; only for the delay of a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<crate::analyze::show::Json>,
+    /// See [`Explained::is_cut`].
+    #[serde(skip)]
+    is_cut: bool,
+}
+
+/// The explanation of an alert.
+pub(crate) struct Explained {
+    pub(crate) text: String,
+    /// Whether the trace starts too late to show the largest part of the delay.
+    pub(crate) is_cut: bool,
 }
 
 /// The fields of `alert.json` that are needed here.
@@ -222,13 +232,23 @@ pub(crate) fn recorded(file: &Path) -> Result<Vec<StreamLine>> {
     Ok(lines)
 }
 
-/// Explains each alert as text. `trace` is a trace, or the directory `trace` of a capture. Calls `goes_on` often while
-/// reading, and before each explanation.
+/// Explains each alert as text: see [`explained`].
 pub(crate) fn explain(
     trace: &Path,
     alerts: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<String>> {
+    let all = explained(trace, alerts, goes_on)?;
+    Ok(all.into_iter().map(|one| one.text).collect())
+}
+
+/// Explains each alert. `trace` is a trace, or the directory `trace` of a capture. Calls `goes_on` often while reading,
+/// and before each explanation.
+pub(crate) fn explained(
+    trace: &Path,
+    alerts: &[Alert],
+    goes_on: &mut dyn FnMut(),
+) -> Result<Vec<Explained>> {
     let evidence = proofs::read(trace)?.unwrap_or_default();
     let never = AtomicBool::new(false);
     let (told, requests) = read(
@@ -240,7 +260,11 @@ pub(crate) fn explain(
         goes_on,
     )?;
     let reports = reports(&told, alerts, &evidence, requests, goes_on);
-    Ok(reports.into_iter().map(|report| report.text).collect())
+    let explained = reports.into_iter().map(|report| Explained {
+        text: report.text,
+        is_cut: report.is_cut,
+    });
+    Ok(explained.collect())
 }
 
 /// Number of events between two calls of `goes_on`.
@@ -323,6 +347,7 @@ fn reports<'a>(
                 verdict: Some(why.verdict()),
                 text: why.text(),
                 path: why.json(),
+                is_cut: why.is_cut(),
             }
         }
         true => {
@@ -332,6 +357,7 @@ fn reports<'a>(
                 verdict: explained.as_ref().and_then(block::Explanation::verdict),
                 text: explained.map(|e| e.to_string()).unwrap_or_default(),
                 path: None,
+                is_cut: false,
             }
         }
     };

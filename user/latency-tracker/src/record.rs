@@ -215,7 +215,8 @@ impl Recorder<'_> {
         let mut history = History::default();
         let mut outcome = Outcome::Fine;
         let mut look = Instant::now() + LOOK;
-        while !history.complete(&policy) {
+        // A signal may also have come while an alert was captured.
+        while !history.complete(&policy) && self.signals.last().is_none() {
             self.service.alive();
             if look <= Instant::now() {
                 self.look(&mut machine);
@@ -347,7 +348,7 @@ impl Recorder<'_> {
         let naming = woken.find_names();
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
-            // A signal only ends this wait, and is used up: the capture follows, and a second signal ends the run.
+            // A signal ends this wait; the run ends after the capture.
             let time = self.args.post_trigger.into();
             self.service.sleep(self.signals, time)?;
         }

@@ -475,6 +475,10 @@ fn edges_and_states_are_those_of_the_json() {
     ];
     let written: Vec<_> = rows.iter().map(|row| columns(row, &names)).collect();
     assert_eq!(written, states);
+    // The rows of an ancestor name the thread for which it stands.
+    let edges = dir.rows("edges");
+    let mut all = rows.iter().chain(&edges);
+    assert!(all.all(|row| row["analyzed_tid"] == 179));
     // This trace does not record the time of day.
     assert!(rows.iter().all(|row| !row.contains_key("start_utc")));
 }

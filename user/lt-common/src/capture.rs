@@ -102,7 +102,7 @@ impl Taken {
 impl Captures {
     /// Opens the directory, creating it if missing, and removes partial captures of recorders that no longer run.
     pub fn open(directory: &Path) -> Result<Self> {
-        let directory = make_private(directory)?;
+        let directory = make_private(directory, "choose another place with -o")?;
         for entry in fs::read_dir(&directory)?.flatten() {
             let name = entry.file_name();
             if name.to_string_lossy().starts_with(PARTIAL) && owner_is_gone(&name.to_string_lossy())
@@ -461,7 +461,9 @@ mod tests {
         fs::create_dir(&inside).unwrap();
         for bad in [0o777, 0o1777, 0o775] {
             chmod(&inside, bad);
-            assert!(refusal(&inside).contains("others could put"), "{bad:o}");
+            let refused = refusal(&inside);
+            assert!(refused.contains("others could put"), "{bad:o}");
+            assert!(refused.contains("another place with -o"), "{refused}");
         }
         chmod(&inside, 0o755);
         assert!(Captures::open(&inside).is_ok());

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 /// Creates `directory` and its missing parents, with mode 0700, and returns its real path. Refuses a directory that
-/// another user owns, can write to, or could replace.
-pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
+/// another user owns, can write to, or could replace; `remedy` says how the user can choose another one.
+pub(crate) fn make_private(directory: &Path, remedy: &str) -> Result<PathBuf> {
     let shown = || directory.display().to_string();
     let (Some(name), parent) = (directory.file_name(), directory.parent()) else {
         bail!("{}: expected the name of a directory", shown());
@@ -24,10 +24,10 @@ pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
     builder.mode(0o700);
     let parent = match parent.canonicalize() {
         Ok(parent) => {
-            check_above(&parent).with_context(shown)?;
+            check_above(&parent, remedy).with_context(shown)?;
             parent
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(parent)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(parent, remedy)?,
         Err(error) => return Err(error).with_context(shown),
     };
     let path = parent.join(name);
@@ -51,8 +51,7 @@ pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
     let meta = opened.metadata().with_context(shown)?;
     if !is_ours(&meta) || meta.mode() & 0o022 != 0 {
         bail!(
-            "{}: others could put something there, for it is {}; choose another place with -o, or make it \
-             your own (chown, chmod go-w)",
+            "{}: others could put something there, for it is {}; {remedy}, or make it your own (chown, chmod go-w)",
             shown(),
             whose(&meta)
         );
@@ -61,13 +60,13 @@ pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
 }
 
 /// Refuses `parent` if another user could rename an entry of it, or of a directory above it.
-fn check_above(parent: &Path) -> Result<()> {
+fn check_above(parent: &Path, remedy: &str) -> Result<()> {
     for above in parent.ancestors() {
         let meta = fs::symlink_metadata(above).with_context(|| above.display().to_string())?;
         let sticky = meta.mode() & 0o1000 != 0;
         if !(is_ours(&meta) || meta.uid() == 0) || (meta.mode() & 0o002 != 0 && !sticky) {
             bail!(
-                "another user could replace it, for {} is {}; choose another place with -o",
+                "another user could replace it, for {} is {}; {remedy}",
                 above.display(),
                 whose(&meta)
             );

@@ -3,12 +3,12 @@
 //! The messages of OpenTelemetry: the metrics of the page, and alerts as log records. In
 //! Prometheus, the metrics have the same names as on the page.
 //!
-//! Sums are cumulative. The kernel does not record when a counter started, so the start time is 0,
-//! which means unknown.
+//! Sums are cumulative. The kernel does not record the time of day at which a counter started, so
+//! the start time is 0, which means unknown.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lt_proc::Alert;
+use lt_proc::{Alert, Stats};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -24,7 +24,7 @@ use prost::Message;
 
 use crate::counts::Signal;
 use crate::metrics::{DELAY, INSTANCES, LOADED, MODULE, PARAMETERS, Sample, help};
-use crate::readings::{GAUGES, Reading, bounds, seconds};
+use crate::readings::{Reading, bounds, seconds};
 
 const SERVICE: &str = "latency-tracker";
 
@@ -159,7 +159,7 @@ pub(crate) fn metrics(sample: &Sample, resource: &Resource, now: SystemTime) -> 
             Some(point(now, &reading.labels(), value))
         });
         let points = points.collect();
-        let data = match GAUGES.contains(&key) {
+        let data = match Stats::is_level(key) {
             true => gauge(points),
             false => sum(points),
         };

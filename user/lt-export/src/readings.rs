@@ -9,9 +9,6 @@ use std::collections::HashMap;
 
 use lt_proc::{Histogram, Instance, ProcError, ProcRoot, Stats};
 
-/// The counters that can decrease.
-pub(crate) const GAUGES: [&str; 4] = ["pending", "capacity", "max_capacity", "free"];
-
 /// The counters that are in the histogram, follow from it, or have a metric of another name.
 const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
 
@@ -49,6 +46,8 @@ pub(crate) struct Delays {
 pub(crate) struct Reading {
     pub(crate) name: String,
     pub(crate) tracker: String,
+    /// When the instance was created: see [`ProcRoot::of_one`].
+    created: Option<u64>,
     /// Parameters; `None` for `other`, since they cannot be summed up.
     pub(crate) enabled: Option<u64>,
     pub(crate) threshold: Option<u64>,
@@ -62,19 +61,20 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    fn new(instance: Instance, stats: &Stats, histogram: &Histogram) -> Self {
+    fn new(instance: Instance, created: Option<u64>, stats: &Stats, delays: &Histogram) -> Self {
         let number = |param: &str| {
             let field = instance.params.0.iter().find(|f| f.key == param)?;
             field.value.number()
         };
         let values = stats.iter().filter(|(key, _)| !APART.contains(key));
         Self {
+            created,
             enabled: number("enabled"),
             threshold: number("threshold"),
             longest: stats.get("max"),
             values: values.map(|(key, n)| (key.to_string(), n)).collect(),
             delays: stats.get("sum_us").map(|sum_us| Delays {
-                counts: counts(histogram),
+                counts: counts(delays),
                 sum_us,
             }),
             name: instance.name,
@@ -87,6 +87,7 @@ impl Reading {
         Self {
             name: OTHER.to_string(),
             tracker: OTHER.to_string(),
+            created: None,
             enabled: None,
             threshold: None,
             longest: None,
@@ -105,14 +106,12 @@ impl Reading {
 
     /// Adds what an instance has counted since the reading `before`.
     fn add(&mut self, now: &Self, before: Option<&Self>) {
-        // A smaller number belongs to a new instance of the same name.
-        let since = |now: u64, before: Option<u64>| match before {
-            Some(before) if before <= now => now - before,
-            _ => now,
-        };
+        // A new instance of the same name counts from 0.
+        let before = before.filter(|before| before.created == now.created);
+        let since = |now: u64, before: Option<u64>| now.saturating_sub(before.unwrap_or(0));
         self.longest = self.longest.max(now.longest);
         for (key, n) in &now.values {
-            let more = match GAUGES.contains(&key.as_str()) {
+            let more = match Stats::is_level(key) {
                 true => *n,
                 false => since(*n, before.and_then(|before| before.value(key))),
             };
@@ -177,9 +176,9 @@ impl Readings {
                 let histogram = root.histogram(&instance.name)?;
                 Ok((root.stats(&instance.name)?, histogram))
             };
-            match read() {
-                Ok((stats, histogram)) => {
-                    instances.push(Reading::new(instance, &stats, &histogram));
+            match root.of_one(&instance.name, read) {
+                Ok((created, (stats, histogram))) => {
+                    instances.push(Reading::new(instance, created, &stats, &histogram));
                 }
                 Err(error) => {
                     let is_there = root.instance(&instance.name).is_ok();
@@ -261,7 +260,7 @@ impl Top {
             other
                 .values
                 .iter_mut()
-                .filter(|(key, _)| GAUGES.contains(&key.as_str()))
+                .filter(|(key, _)| Stats::is_level(key))
                 .for_each(|(_, n)| *n = 0);
             for now in &others {
                 other.add(now, self.before.get(&now.name));
@@ -280,11 +279,16 @@ mod tests {
     use super::*;
 
     fn reading(name: &str, alerts: u64, pending: u64) -> Reading {
+        created(5, name, alerts, pending)
+    }
+
+    fn created(created: u64, name: &str, alerts: u64, pending: u64) -> Reading {
         let line = format!("{name} block threshold=10 enabled=1");
         let instance = Instance::parse_all(&line).unwrap().remove(0);
         let text = format!("alerts {alerts}\npending {pending}\nmax {alerts}\nsum_us {alerts}\n");
         let histogram = Histogram::parse(&format!("896 1024 {alerts}\n")).unwrap();
-        Reading::new(instance, &Stats::parse(&text).unwrap(), &histogram)
+        let stats = Stats::parse(&text).unwrap();
+        Reading::new(instance, Some(created), &stats, &histogram)
     }
 
     #[track_caller]
@@ -341,15 +345,15 @@ mod tests {
             &[("a", 100, 0), ("c", 3, 7), ("other", 104, 1)],
         );
         // A new instance of the same name counts from 0.
-        four[2] = reading("d", 2, 1);
+        four[2] = created(9, "d", 6, 1);
         shows(
             &top.bound(four.clone()),
-            &[("a", 100, 0), ("c", 3, 7), ("other", 106, 1)],
+            &[("a", 100, 0), ("c", 3, 7), ("other", 110, 1)],
         );
         four.pop();
         shows(
             &top.bound(four),
-            &[("a", 100, 0), ("c", 3, 7), ("other", 106, 0)],
+            &[("a", 100, 0), ("c", 3, 7), ("other", 110, 0)],
         );
     }
 }

@@ -141,6 +141,8 @@ tables! {
         woken_by_comm: Text,
         /// Whether the state had not ended when the trace ended.
         open: Flag,
+        /// Thread that was requested, for which an ancestor may stand.
+        analyzed_tid: Int,
     }
 
     /// A step of a critical path, or a wait of a chain.
@@ -207,6 +209,8 @@ tables! {
         instead_comm: Text,
         /// How long.
         instead_ns: Int,
+        /// Thread that was requested, for which an ancestor may stand.
+        analyzed_tid: Int,
     }
 
     /// An alert.

@@ -148,8 +148,8 @@ fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Req
 const RACING: u64 = 1_000_000;
 
 /// Returns the wait of the task that was switched out, for any reason, and that this line switches in, with the last
-/// waker. If a wakeup on another CPU comes less than `RACING` before or after the task is switched out, the module
-/// may have seen the two in the other order; `or` then has that result.
+/// waker of a task that sleeps. If a wakeup on another CPU comes less than `RACING` before or after the task is switched
+/// out, the module may have seen the two in the other order; `or` then has that result.
 fn offcpu(
     open: &mut HashMap<u32, Open>,
     woken: &mut HashMap<u32, Waking>,
@@ -160,7 +160,9 @@ fn offcpu(
             let tid = number(line.fields, " pid=")?;
             let (time, cpu, waker) = (line.time, line.cpu, line.current);
             woken.insert(tid, Waking { time, cpu, waker });
-            if let Some(wait) = open.get_mut(&tid) {
+            // A preempted task was runnable before.
+            let sleeps = |wait: &&mut Open| !wait.said.starts_with("state=R");
+            if let Some(wait) = open.get_mut(&tid).filter(sleeps) {
                 let (state, _) = wait.said.split_once(' ').unwrap_or(("", ""));
                 let races = cpu != wait.cpu && time - wait.start < RACING;
                 wait.or = races.then(|| format!("{state} waker_tid=0"));
@@ -173,7 +175,8 @@ fn offcpu(
             let early = woken.remove(&switch.prev);
             if switch.prev != 0 && !switch.is_dead() {
                 let (start, cpu, state) = (line.time, line.cpu, switch.state);
-                let early = early.filter(|w| w.cpu != cpu && start - w.time < RACING);
+                let races = |w: &Waking| w.cpu != cpu && start - w.time < RACING;
+                let early = early.filter(|w| !switch.is_runnable() && races(w));
                 let wait = Open {
                     start,
                     cpu,
@@ -350,6 +353,11 @@ mod tests {
             waited("S", 7)
         );
         assert_eq!(waits(Wait::Offcpu, &[&out("R+"), IN]), waited("R+", 0));
+        // A task that is preempted on its way to sleep was runnable before it was woken.
+        assert_eq!(
+            waits(Wait::Offcpu, &[&out("R+"), WAKING, IN]),
+            waited("R+", 0)
+        );
         assert_eq!(waits(Wait::Offcpu, &[&out("X"), IN]), []);
         // A wakeup on another CPU at the time of the switch may count or not, regardless of the order in the trace.
         let elsewhere = WAKING.replace("[001]", "[000]");

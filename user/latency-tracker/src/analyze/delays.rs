@@ -52,7 +52,9 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
             let wanted = |model: &Model, finder: &Finder| {
                 let asked = range::asked(model, args, finder)?;
                 let (thread, from, to) = (asked.thread, asked.from, asked.to);
-                Ok(why::wanted_for_delays(model, thread, from, to))
+                // Only the text describes what wakers did.
+                let wakers = !args.json && !args.folded;
+                Ok(why::wanted_for_delays(model, thread, from, to, wakers))
             };
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
             let file = &args.trace;

@@ -36,7 +36,8 @@ pub fn make_run_dir() -> Result<()> {
     if is_root() {
         return fs::create_dir_all(run_dir()).with_context(|| run_dir().display().to_string());
     }
-    make_private(run_dir()).map(drop)
+    let remedy = "set XDG_RUNTIME_DIR to a directory of your own";
+    make_private(run_dir(), remedy).map(drop)
 }
 
 /// Fails unless this user, who is not root, may use the session daemon of root, and that daemon runs.

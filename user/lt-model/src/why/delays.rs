@@ -89,10 +89,16 @@ pub fn delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Segmen
     segments
 }
 
-/// What a model must contain for the segments of [`delays`], and for the [`states`] of each waker during the wait that
-/// it ended, determined from a model that has only the waits ([`crate::Kept::Waits`]).
+/// What a model must contain for the segments of [`delays`], and, with `wakers`, for the [`states`] of each waker during
+/// the wait that it ended; determined from a model that has only the waits ([`crate::Kept::Waits`]).
 #[must_use]
-pub fn wanted_for_delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
+pub fn wanted_for_delays(
+    model: &Model,
+    thread: ThreadId,
+    from: u64,
+    to: u64,
+    wakers: bool,
+) -> Wanted {
     let mut wanted = Wanted::default();
     let mut add = |id, begin, end| {
         want(&mut wanted, model, id, (begin, end));
@@ -102,7 +108,8 @@ pub fn wanted_for_delays(model: &Model, thread: ThreadId, from: u64, to: u64) ->
     };
     for segment in delays(model, thread, from, to) {
         add(segment.thread, segment.begin, segment.end);
-        for wait in segment.waits.iter().filter(|wait| wait.cause.is_none()) {
+        let ended_by_threads = segment.waits.iter().filter(|wait| wait.cause.is_none());
+        for wait in ended_by_threads.filter(|_| wakers) {
             if let Some(by) = wait.by {
                 add(by, wait.begin, wait.end);
             }

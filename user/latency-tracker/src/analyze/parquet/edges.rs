@@ -34,6 +34,8 @@ struct Chain<'a> {
     output: &'a Output,
     /// The JSON object with `thread`, `from` and `to`.
     of: &'a Value,
+    /// The number of the requested thread, for which that thread may stand.
+    analyzed: Option<i64>,
 }
 
 impl Chain<'_> {
@@ -74,6 +76,7 @@ impl Chain<'_> {
             instead_tid: number(&instead["thread"]["tid"]),
             instead_comm: text(&instead["thread"]["comm"]),
             instead_ns: number(&instead["time"]),
+            analyzed_tid: self.analyzed,
         }
     }
 
@@ -103,6 +106,7 @@ impl Chain<'_> {
             woken_by_tid: number(&by["tid"]),
             woken_by_comm: text(&by["comm"]),
             open: Some(state["open"] == true),
+            analyzed_tid: self.analyzed,
             ..Interval::default()
         }
     }
@@ -171,6 +175,7 @@ pub(in crate::analyze) fn path(
     let chain = Chain {
         output: &output,
         of: &json,
+        analyzed: number(&json["thread"]["tid"]),
     };
     let steps = (0..).zip(list(&json["path"]));
     let edges: Vec<Edge> = steps.map(|(n, step)| chain.edge(n, step)).collect();
@@ -194,6 +199,7 @@ pub(in crate::analyze) fn delays(
         let chain = Chain {
             output: &output,
             of: segment,
+            analyzed: number(&json["thread"]["tid"]),
         };
         stays.extend(list(&segment["states"]).map(|state| chain.stay(state)));
         let waits = (0..).zip(list(&segment["waits"]));

@@ -10,6 +10,7 @@ use lt_common::{group, out};
 use lt_proc::{Delays, Fields, Labels, Nanos, ProcRoot, Stats};
 use serde::Serialize;
 
+use super::{OfOne, SINCE, since};
 use crate::cli::HistArgs;
 
 /// The output of `--json`; times in ns.
@@ -42,7 +43,7 @@ struct Row<'a> {
 pub(super) struct ByLabel<'a> {
     root: &'a ProcRoot,
     args: &'a HistArgs,
-    before: HashMap<String, Labels>,
+    before: HashMap<String, OfOne<Labels>>,
 }
 
 impl<'a> ByLabel<'a> {
@@ -74,19 +75,21 @@ impl<'a> ByLabel<'a> {
 
     /// Reads an instance; the next interval starts with this reading.
     pub(super) fn read(&mut self, name: &str) -> Result<()> {
-        self.before
-            .insert(name.to_string(), self.root.labels(name)?);
+        let root = self.root;
+        let now = root.of_one(name, || root.labels(name))?;
+        self.before.insert(name.to_string(), now);
         Ok(())
     }
 
     /// Shows the delays of an instance: since its last reading, or all.
     pub(super) fn show(&mut self, name: &str, interval: Option<Duration>) -> Result<()> {
-        let now = self.root.labels(name)?;
-        let stats = self.root.stats(name)?;
-        let shown = match self.before.insert(name.to_string(), now.clone()) {
-            Some(earlier) if interval.is_some() => now.since(&earlier),
-            _ => now,
+        let root = self.root;
+        let read = || root.labels(name);
+        let shown = match self.before.get_mut(name) {
+            Some(last) if interval.is_some() => since(root, name, last, read, Labels::since)?,
+            _ => read()?,
         };
+        let stats = root.stats(name)?;
         print(self.args, name, &shown, &stats, interval)
     }
 }
@@ -224,7 +227,8 @@ fn table(labels: &Labels, stats: &Stats, is_whole: bool) -> Vec<String> {
     lines.push(format!(
         "({bounds} are upper bounds, at most 1/8 above the true value)"
     ));
-    lines.push(format!("lost: events {}", out::lost(stats)));
+    let since = if is_whole { "" } else { SINCE };
+    lines.push(format!("lost{since}: events {}", out::lost(stats)));
     lines
 }
 

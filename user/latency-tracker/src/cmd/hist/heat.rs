@@ -13,6 +13,7 @@ use lt_common::out::{self, file::replace};
 use lt_common::wait::{Signals, Wake};
 use lt_proc::{Histogram, Nanos, ProcRoot};
 
+use super::since;
 use crate::cli::HistArgs;
 use crate::cmd::clock;
 use crate::heat::{self, Column, HeatMap, Panel};
@@ -61,8 +62,10 @@ fn collect(
     panels: &mut [Panel],
 ) -> Result<()> {
     let signals = Signals::catch()?;
-    let all = panels.iter().map(|panel| root.histogram(&panel.name));
-    let mut before = all.collect::<Result<Vec<Histogram>, _>>()?;
+    let all = panels
+        .iter()
+        .map(|panel| root.of_one(&panel.name, || root.histogram(&panel.name)));
+    let mut before = all.collect::<Result<Vec<_>, _>>()?;
     let start = Instant::now();
     let (mut next, mut begin) = (start, 0);
     if args.live && args.svg.is_none() {
@@ -75,16 +78,16 @@ fn collect(
             out::line(&head())?;
         }
         let end = start.elapsed().as_nanos() as u64;
-        for (panel, before) in panels.iter_mut().zip(&mut before) {
-            let now = root.histogram(&panel.name)?;
-            let counts = rows(&now.since(before));
+        for (panel, last) in panels.iter_mut().zip(&mut before) {
+            let read = || root.histogram(&panel.name);
+            let delays = since(root, &panel.name, last, read, Histogram::since)?;
+            let counts = rows(&delays);
             if args.live {
                 out::line(&line(&panel.name, &counts))?;
             }
             if args.svg.is_some() {
                 panel.columns.push(Column { begin, end, counts });
             }
-            *before = now;
         }
         begin = end;
         if is_last {

@@ -37,6 +37,7 @@ impl Made {
         let line = format!("{name} {tracker} enabled=1 threshold=10000000");
         OneReading {
             instance: Instance::parse(&line).unwrap(),
+            created: Some(5),
             stats: Stats::parse(&stats.replace(' ', "\n").replace('=', " ")).unwrap(),
             delays: Histogram::parse(&delays.replace(',', "\n")).unwrap(),
             at: self.start + Duration::from_secs(seconds),
@@ -194,21 +195,12 @@ fn an_instance_that_replaces_another_one_counts_from_0() {
         start: Instant::now(),
     };
     let old = reading(0, vec![made.one(0, "a", "block", BEFORE, "1920 2048 98")]);
-    let more = "1920 2048 398";
-    for (tracker, stats, delays, ended) in [
-        (
-            "block",
-            "attempts=400 started=400 ended=3 alerts=4",
-            more,
-            3,
-        ),
-        ("irq", AFTER, more, 398),
-        ("block", AFTER, "1920 2048 97,2048 2176 301", 398),
-        ("block", AFTER, more, 300),
-    ] {
-        let new = reading(1, vec![made.one(1, "a", tracker, stats, delays)]);
-        let row = &rows(&new, Some(&old))[0];
-        assert_eq!(row.ended, ended, "{tracker} {stats} {delays}");
+    for (created, ended) in [(9, 398), (5, 300)] {
+        let mut one = made.one(1, "a", "block", AFTER, "1920 2048 398");
+        one.created = Some(created);
+        let row = &rows(&reading(1, vec![one]), Some(&old))[0];
+        assert_eq!(row.ended, ended, "{created}");
+        assert_eq!(row.delays.count(), ended, "{created}");
     }
 }
 

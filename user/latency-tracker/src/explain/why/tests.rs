@@ -76,6 +76,26 @@ fn a_sentence_names_what_the_thread_waited_for() {
 }
 
 #[test]
+fn a_cause_that_began_before_the_trace_is_noticed() {
+    let is_cut = |first: &[Event<'static>]| {
+        let events = [
+            waking(800, 0, 8),
+            switch(805, 0, 0, R, 8),
+            waking(810, 0, 7),
+            switch(820, 0, 8, S, 7),
+            switch(1000, 0, 7, S, 0),
+        ];
+        let told = told(&[first, &events].concat(), 0);
+        let alert = alert("syscall", 5, 820, 7);
+        Why::new(&told, &alert, &Evidence::default()).is_cut()
+    };
+    let begin = switch(0, 0, 0, R, 7);
+    assert!(is_cut(&[begin, switch(10, 0, 7, S, 0)]));
+    let (away, slept) = (switch(10, 0, 7, S, 8), switch(12, 0, 8, S, 0));
+    assert!(!is_cut(&[begin, away, slept]));
+}
+
+#[test]
 fn a_sentence_names_who_had_the_processor_in_all() {
     // The longest single run is of 9, but 8 runs longer in total.
     let events = [

@@ -104,10 +104,14 @@ proptest! {
         first.keep_waits();
         let waits = feed(first, &events).finish();
         for id in (0..whole.threads.len() as u32).map(ThreadId) {
-            let mut second = builder();
-            second.keep_only(wanted_for_delays(&waits, id, from, to));
-            let part = feed(second, &events).finish();
+            let part = |wakers| {
+                let mut second = builder();
+                second.keep_only(wanted_for_delays(&waits, id, from, to, wakers));
+                feed(second, &events).finish()
+            };
             let expected = segments(&whole, id, from, to);
+            prop_assert_eq!(&segments(&part(false), id, from, to), &expected);
+            let part = part(true);
             prop_assert_eq!(&segments(&part, id, from, to), &expected);
             for wait in expected.0.iter().flat_map(|segment| &segment.waits).filter(|wait| wait.cause.is_none()) {
                 let Some(by) = wait.by else { continue };
