@@ -235,5 +235,21 @@ mod tests {
         fs::write(&file, b"a block\n\xff\xfe block\n").unwrap();
         let config = Config::read(&[file]);
         assert_eq!((config.entries.len(), config.faults.len()), (1, 1));
+        // Of several files, the others remain.
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::create_dir(path("a.conf")).unwrap();
+        std::os::unix::fs::symlink("/nonexistent", path("b.conf")).unwrap();
+        fs::write(path("c.conf"), "c block\n").unwrap();
+        let config = Config::read(&[dir.path().to_path_buf()]);
+        assert_eq!((config.entries.len(), config.files), (1, 3));
+        let fault = |name, why| format!("cannot read {}: {why}", path(name).display());
+        assert_eq!(
+            config.faults,
+            [
+                fault("a.conf", "Is a directory (os error 21)"),
+                fault("b.conf", "No such file or directory (os error 2)")
+            ]
+        );
     }
 }

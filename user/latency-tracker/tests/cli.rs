@@ -10,7 +10,8 @@ mod program;
 mod terminal;
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -538,6 +539,41 @@ fn errors_end_with_1_and_say_what_to_do() {
         err.contains("is not loaded") && err.contains("make install"),
         "{err}"
     );
+}
+
+#[test]
+fn what_stops_or_limits_the_exporter_is_one_line() {
+    let tree = Tree::new("export");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (status, out, err) = tree.run(&["export", "--listen", &address]);
+    assert_eq!((status, out.as_str()), (1, ""));
+    let expected = format!(
+        "latency-tracker: cannot listen on {address}: Address already in use (os error 98); \
+         choose another address with --listen\n"
+    );
+    assert_eq!(err, expected);
+    // A directory of captures that cannot be read, also by root: the exporter runs without it.
+    let captures = tree.0.join("version").display().to_string();
+    let args = [
+        "export",
+        "--listen",
+        "127.0.0.1:0",
+        "--captures",
+        &captures,
+    ];
+    let mut command = tree.command(&args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut first = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut first).unwrap();
+    assert!(first.starts_with("http://127.0.0.1:"), "{first}");
+    child.kill().unwrap();
+    let err = child.wait_with_output().unwrap().stderr;
+    let expected =
+        format!("latency-tracker: no exemplars: {captures}: Not a directory (os error 20)\n");
+    assert_eq!(String::from_utf8(err).unwrap(), expected);
 }
 
 #[test]

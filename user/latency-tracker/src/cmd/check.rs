@@ -145,7 +145,8 @@ fn the_module(root: &ProcRoot) -> Answer {
         let found = "not loaded, but installed";
         return answer(State::Warn, "module", found, "").by("modprobe latency_tracker");
     }
-    let todo = "make install, or insmod build/$(uname -r)/latency_tracker.ko, as root";
+    let todo = "as root: install the package latency-tracker-dkms (`dkms status` lists the kernels \
+                with a module), or run make install in the source";
     answer(State::Bad, "module", "neither loaded nor installed", todo)
 }
 
