@@ -10,16 +10,26 @@ usage: provoke.py calls FILE     marked opens, reads, writes, and stats FILE fiv
        provoke.py accept         server accepts a connection, and sends its first byte after 0.15 s
        provoke.py connect        marked connects four times
        provoke.py receive        reader reads a datagram after it has waited for 0.15 s
+       provoke.py nfs            marked asks an NFS server for its free space three times, 0.15 s each
+       provoke.py shortage DISK  marked reads a disk of 64 MiB, and allocates memory when too little is free
 """
 
+import ctypes
 import mmap
 import os
+import pathlib
+import re
+import signal
 import socket
+import struct
 import sys
 import time
 
 LATE = 0.15
 LOCAL = ("127.0.0.1", 0)
+LIBC = ctypes.CDLL(None, use_errno=True)
+MOUNT, NFS = 100005, 100003
+FSSTAT = 18
 
 
 def called(name):
@@ -112,9 +122,76 @@ def receive():
     reader.recv(1)
 
 
+def serve_nfs(listener):
+    """Answers the calls with which the kernel mounts a file system of NFSv3 at once, and each FSSTAT late."""
+    # The type (2: directory), mode, links, owner and group; size, used bytes, device, file system, file; three times.
+    attributes = struct.pack(">5I5Q24x", 2, 0o755, 2, 0, 0, 4096, 4096, 0, 1, 1)
+    answers = {
+        # NULL
+        (MOUNT, 0): b"",
+        (NFS, 0): b"",
+        # MNT: status, a handle of 4 bytes, and one way to authenticate (1: AUTH_SYS)
+        (MOUNT, 1): struct.pack(">5I", 0, 4, 1, 1, 1),
+        # GETATTR: status, attributes
+        (NFS, 1): struct.pack(">I", 0) + attributes,
+        # status, no attributes; six sizes, and how long they are valid
+        (NFS, FSSTAT): struct.pack(">2I52x", 0, 0),
+        # FSINFO: status, attributes; sizes of reads, writes and directories, largest file, resolution of times, flags
+        (NFS, 19): struct.pack(">2I", 0, 1) + attributes + struct.pack(">7IQ3I", *[4096] * 7, 1 << 40, 0, 1, 0),
+    }
+    while True:
+        connection, _ = listener.accept()
+        stream = connection.makefile("rb")
+        while head := stream.read(4):
+            call = stream.read(struct.unpack(">I", head)[0] & 0x7FFFFFFF)
+            number, _, _, program, _, procedure = struct.unpack_from(">6I", call)
+            answer = answers.get((program, procedure))
+            if (program, procedure) == (NFS, FSSTAT):
+                time.sleep(LATE)
+            # A reply, accepted, without a verifier; 3: no such procedure.
+            reply = struct.pack(">6I", number, 1, 0, 0, 0, 3 if answer is None else 0) + (answer or b"")
+            connection.sendall(struct.pack(">I", 1 << 31 | len(reply)) + reply)
+        stream.close()
+        connection.close()
+
+
+def nfs():
+    listener = socket.create_server(LOCAL)
+    server = os.fork()
+    if server == 0:
+        called("server")
+        serve_nfs(listener)
+    port = listener.getsockname()[1]
+    options = f"vers=3,addr=127.0.0.1,proto=tcp,port={port},mountproto=tcp,mountport={port},nolock,noacl"
+    os.makedirs("/tmp/nfs", exist_ok=True)
+    if LIBC.mount(b"127.0.0.1:/", b"/tmp/nfs", b"nfs", 0, options.encode()) != 0:
+        raise OSError(ctypes.get_errno(), "mount")
+    called("marked")
+    for _ in range(3):
+        os.statvfs("/tmp/nfs")
+    LIBC.umount2(b"/tmp/nfs", 0)
+    os.kill(server, signal.SIGKILL)
+    os.wait()
+
+
+def shortage(disk):
+    fd = os.open(disk, os.O_RDONLY)
+    while os.read(fd, 1 << 20):
+        pass
+    memory = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    called("marked")
+    kept = pathlib.Path("/proc/sys/vm/min_free_kbytes")
+    before = kept.read_text(encoding="ascii")
+    free = int(re.search(r"MemFree: *(\d+)", pathlib.Path("/proc/meminfo").read_text(encoding="ascii"))[1])
+    # 16 MiB more than is free, and a quarter of what was read: this allocation must reclaim.
+    kept.write_text(f"{free + 16384}", encoding="ascii")
+    memory[0] = 1
+    kept.write_text(before, encoding="ascii")
+
+
 def main(words):
     what, *rest = words
-    functions = (calls, maps, pageout, fill, dns, accept, connect, receive)
+    functions = (calls, maps, pageout, fill, dns, accept, connect, receive, nfs, shortage)
     {function.__name__: function for function in functions}[what](*rest)
 
 

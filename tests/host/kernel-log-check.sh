@@ -55,6 +55,15 @@ Call Trace:
 expect clean "$injected"
 expect bad "$injected"$'\nBUG: KASAN: slab-use-after-free in f'
 expect bad "${injected/vm_struct allocation failed/failed to allocate pages}"
+killed='marked invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0
+Call Trace:
+ <TASK>
+ dump_stack_lvl+0x1/0x2
+ </TASK>
+Memory cgroup out of memory: Killed process 12 (marked) total-vm:1kB'
+expect clean "$killed"
+expect bad "${killed/marked invoked/sh invoked}"
+expect bad "${killed/Memory cgroup out/Out}"
 line='[    2.0] =================================================================='
 race() { printf '%s\n[    2.0] BUG: KCSAN: data-race in %s\n[    2.0]  a+0x1/0x2%s\n%s' "$line" "${2:-a / b}" "$1" "$line"; }
 expect clean "$(race '')"

@@ -68,7 +68,8 @@ pub(crate) enum Command {
     Stacks(Box<StacksArgs>),
     /// Lists the recipes for `run`: questions with a name, or shows one.
     #[command(after_help = "Examples:\n  latency-tracker recipes\n  \
-latency-tracker recipes fsync\n  latency-tracker recipes --json\n  latency-tracker run fsync -- make\n\n\
+latency-tracker recipes --about memory\n  latency-tracker recipes fsync\n  \
+latency-tracker recipes --json\n  latency-tracker run fsync -- make\n\n\
 Files /etc/latency-tracker/recipes/NAME.recipe add recipes of your own, or\n\
 replace those of the same name:\n\n  \
 question: How long does fsync of the database take?\n  \
@@ -248,6 +249,9 @@ pub(crate) struct RecipesArgs {
     /// Show this recipe: what it measures, what is normal, and what to do next.
     #[arg(add = ArgValueCompleter::new(completion::recipes))]
     pub(crate) name: Option<String>,
+    /// List only recipes with WORD in their name or text, in upper or lower case.
+    #[arg(short, long, value_name = "WORD", conflicts_with = "name")]
+    pub(crate) about: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,

@@ -82,6 +82,14 @@ impl Recipe {
         words.join(" ")
     }
 
+    /// Whether the name, the line or a sentence has this word, whatever the case.
+    pub(crate) fn is_about(&self, word: &str) -> bool {
+        let texts = [&self.name, &self.question, &self.normal, &self.next];
+        let word = word.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&word);
+        has(&self.line()) || texts.iter().any(|text| has(text))
+    }
+
     /// If a module is missing, returns that as a possible reason why the kernel refused the recipe.
     pub(crate) fn lacks(&self) -> Option<String> {
         let Some(Need::Module(module)) = &self.needs else {

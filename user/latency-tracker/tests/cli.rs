@@ -345,6 +345,22 @@ fn recipes_are_listed_shown_and_replaced_and_a_slip_of_the_finger_is_understood(
     assert!(lines > 24 && out.contains("\nfsync "), "{out}");
     let (_, out, _) = run(&["recipes", "--json"]);
     assert_eq!(out.lines().count(), lines - 1);
+    // A word of the name alone, of the line alone, and of a sentence alone.
+    for (word, some, other) in [
+        ("SCSI-", "scsi-command", "nvme"),
+        ("from=insert", "disk-queue", "disk-flush"),
+        ("Memory.Max", "oom-kill", "swap-in"),
+    ] {
+        let (code, out, err) = run(&["recipes", "--about", word]);
+        let has = |name: &str| out.contains(&format!("\n{name} "));
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert!(has(some) && !has(other), "{word}: {out}");
+    }
+    let (_, out, _) = run(&["recipes", "--about", "from=insert", "--json"]);
+    assert_eq!(out.lines().count(), 1, "{out}");
+    let (code, out, err) = run(&["recipes", "--about", "nosuchword"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("no recipe has \"nosuchword\""), "{err}");
     let (code, out, _) = run(&["recipes", "fsync"]);
     assert!(
         code == 0 && out.contains("run       syscall calls=fsync,"),
