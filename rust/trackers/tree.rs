@@ -267,6 +267,7 @@ pub(crate) static KIND: Kind = Kind {
         "endless",
     ],
     no_user_stack: RAISED_ELSEWHERE,
+    keeps_user_stack: false,
     detail_words: <show::Detail as Record>::WORDS,
     tail: Some(Tail {
         of: show::steps_of,
