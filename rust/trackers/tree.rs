@@ -275,7 +275,7 @@ pub(crate) static KIND: Kind = Kind {
         show: show::chain,
     }),
     labels: Some(Labelling {
-        source: |by| labels::source(&Rules::ALL, by, |_: &[u64; 1], data| show::label(data), owner),
+        source: |by| labels::source(&Rules::ALL, by, show::label, owner),
         show: |by, label, f| labels::show::<show::Label>(&Rules::ALL, by, label, f),
     }),
     detail: <show::Detail as Record>::print,
@@ -311,7 +311,8 @@ enum Extra {
 /// Checks the values together, see [`Kind::check`].
 fn check(values: &Values) -> Option<(usize, &'static str)> {
     if values[BY] != 0 && values[END] == u128::from(WORK) {
-        return Some((BY, "expected none, since the delays of work (end=work) have no labels"));
+        let why = "expected none, since the delays of work (end=work) have no labels";
+        return Some((BY, why));
     }
     let halves = |param: usize| [values[param] as u64, (values[param] >> 64) as u64];
     let is_followed = follows(halves(HOPS), WHEEL);

@@ -84,8 +84,8 @@ record! {
     }
 }
 
-/// Returns the label in the data of an event.
-pub(super) fn label(data: &Data) -> Label {
+/// Returns the label of an event with this data.
+pub(super) fn label(_: &[u64; 1], data: &Data) -> Label {
     Label::unpack(&data[CHAIN_AT + chain::COUNTS..])
 }
 
