@@ -19,7 +19,8 @@
 //! new task also its own. At any other waking, from any context but NMI, the lock of the wakee is
 //! held with interrupts off; but a task that wakes itself (`try_to_wake_up(current)`) holds no
 //! lock, and has interrupts on. Taking one of these locks again is a deadlock: no wakeup, no timer,
-//! no printk; use irq_work instead. At an arrival, no lock is held, and interrupts are on.
+//! no printk; use irq_work instead. At an arrival, none of these locks is held, and interrupts are
+//! on.
 
 use crate::{
     engine::platform::Platform,

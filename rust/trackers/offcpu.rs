@@ -164,8 +164,9 @@ impl InstanceOwn for Notes {
 
 /// Keeps the probes of switches and wakings attached, and with `ustack=1` the probe of arrivals.
 ///
-/// The former are detached first, and this waits for all sections with preemption off: a task that
-/// was being switched in has then arrived, and its report has been raised.
+/// The former are detached first, and that waits for all sections with preemption off
+/// ([`synchronize`](crate::sys::tracepoint::synchronize)): a task that was being switched in has
+/// then arrived, and its report has been raised.
 type Attached = (Attachment<Probes>, Option<Attachment<Probes>>);
 
 fn attach(live: Arc<Probes>) -> Result<Attached> {
@@ -328,7 +329,8 @@ impl Probes {
             return;
         }
         let is_wanted = tasks::may_be_wanted(&self.core, &wakee);
-        self.own.early.note(wakee.tid(), wakee.switches(), is_wanted, || {
+        let early = &self.own.early;
+        early.note(wakee.tid(), wakee.switches(), is_wanted, || {
             let [ids, low, high, _] = woken(0);
             [ids, low, high]
         });
@@ -391,17 +393,13 @@ impl Probes {
             Stack::EMPTY
         };
         match &self.own.arrivals {
-            Some(arrivals) => {
-                // Nothing, unless the task of the last report did not arrive: no report is lost.
-                self.report_arrived(guard, arrivals);
-                arrivals.put(guard, late, &details, stack.entries());
-            }
+            Some(arrivals) => arrivals.put(guard, late, &details, stack.entries()),
             None => tasks::raise(&self.core, guard, late, &details, stack.entries()),
         }
     }
 
-    /// Raises the report that waits on this CPU, if there is one; usually about the current task,
-    /// which has just been switched in.
+    /// Raises the report that waits on this CPU: it is about the current task, which has just been
+    /// switched in.
     #[cold]
     #[inline(never)]
     fn report_arrived(&self, guard: &Guard, arrivals: &Arrivals) {

@@ -31,7 +31,9 @@
 //! # Contexts
 //!
 //! Preemption is off from the one tracepoint to the other, on one CPU, and every switch reaches the
-//! second one. So a CPU needs room for one report, and no other code accesses it in between.
+//! second one: at the end of `__schedule`, or in `schedule_tail` if the task is new. So a CPU needs
+//! room for one report, which is free at each `sched_switch`, and no other code accesses it in
+//! between. The probe at `sched_exit_tp` is attached as long as reports can be stored.
 
 use super::WORDS;
 use crate::{
@@ -97,8 +99,13 @@ impl Arrivals {
         details: &Details,
         stack: &[u64],
     ) {
-        let is_late_end = u64::from(late.why == Why::LateEnd);
-        let kind = FULL | LATE_END * is_late_end | FOUND * u64::from(late.found);
+        let mut kind = FULL;
+        if late.why == Why::LateEnd {
+            kind |= LATE_END;
+        }
+        if late.found {
+            kind |= FOUND;
+        }
         let len = stack.len() as u64;
         let words = [kind, late.start, late.delay, late.threshold, len]
             .into_iter()
