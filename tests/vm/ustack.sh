@@ -6,6 +6,7 @@
 # the submitter's, also while the request hangs, and none if a kernel thread has submitted it. A program without frame
 # pointers, and frame pointers that lead nowhere, give a short stack and the reason. A reader without the capability sees
 # no address. Names are looked up while the process exists; later, only addresses are shown. Other trackers refuse ustack=1.
+# Each late switch-in has its alert, which waits for the end of the switch.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -16,7 +17,7 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-need /usr/bin/setpriv losetup
+need /usr/bin/setpriv
 as_member='/usr/bin/setpriv --reuid=1000 --regid=1000 --groups=77 --inh-caps=-all --bounding-set=-all'
 load_module gid=77
 ms=$(patiently 40)
@@ -73,8 +74,8 @@ grep " pid=$pid " /tmp/t | grep -q ' reason=timeout .* stack="[^"]*nanosleep.*" 
 assert_eq "$(cat $LT/u/ustack) $(cat $LT/no/ustack)" "1 0" "the parameter"
 wait_until 10 grep -q "^seq=.* reason=timeout .*$slept.*\" ustack=elsewhere\$" /tmp/ot
 # A kernel thread has no stack in user space.
-wait_until 20 grep -q ' comm="kworker/' /tmp/o
-assert_eq "$(grep ' comm="kworker/' /tmp/o | grep -cv ' ustack=kernel')" 0 "stacks of kworkers"
+wait_until 20 grep -q ' comm="kworker/.* ustack=kernel' /tmp/o
+assert_eq "$(grep -c ' comm="kworker/.* ustack=[^k]' /tmp/o)" 0 "stacks of kworkers"
 
 late late-nofp stay
 assert_eq "$(names)" inner "functions without frame pointers"
@@ -104,7 +105,7 @@ other_abi() {
 case $(uname -r) in *-debug) ;; *) other_abi ;; esac
 
 # A request has the stack of its submitter, which an interrupt reports here, and a worker if the request hangs.
-null_disk slow ${ms}000000
+null_disk slow $((3 * ms))000000
 control "b block threshold=$(patiently 20)ms dev=slow ustack=1 wakeup_interval=0"
 control "bt block threshold=10s timeout=$(patiently 20)ms dev=slow ustack=1 wakeup_interval=0"
 for name in b bt; do follow $LT/$name/alerts /tmp/$name; done
@@ -131,7 +132,7 @@ modprobe loop
 losetup /dev/loop0 /dev/slow
 dd if=/dev/loop0 of=/dev/null bs=4k count=1 2>/dev/null
 wait_until 10 grep -q ' comm="kworker/.* ustack=kernel$' /tmp/b
-assert_eq "$(grep ' comm="kworker/' /tmp/b | grep -cv ' ustack=kernel$')" 0 "stacks of a loop device's worker"
+assert_eq "$(grep -c ' comm="kworker/.* ustack=[^k]' /tmp/b)" 0 "stacks of a loop device's worker"
 losetup -d /dev/loop0
 
 # The member of the group has seen the same alerts, without addresses.
@@ -161,6 +162,23 @@ latency-tracker run syscall threshold="$(patiently 20)ms" calls=nanosleep ustack
 cat /tmp/run
 tr -s ' \n' ' ' </tmp/run | grep -q 'in user space: inner+.* middle+.* outer+.* first+.* _start+' || fail "run"
 
+# No report of a switch-in stays behind, also when the instance is disabled and a CPU goes offline in the middle of switches.
+control 'each offcpu threshold=0 kthreads=1 ustack=1 enabled=0'
+(while :; do sleep 0.001; done) &
+load=$!
+for _ in 1 2 3; do
+	for on in 0 1; do
+		control 'each offcpu enabled=1'
+		online 1 $on
+		late-fp exit 1
+		control 'each offcpu enabled=0'
+	done
+done
+kill $load
+cat $LT/each/stats
+[ "$(stat each alerts)" -gt 6 ] || fail "few switch-ins"
+assert_eq "$(($(stat each alerts) + $(stat each readers) + $(stat each negative)))" "$(stat each ended)" "alerts of switch-ins"
+
 # The other trackers refuse it, with the reason.
 for tracker in wakeup irq tree; do
 	refused "$tracker ustack=1" control "bad $tracker ustack=1"
@@ -173,5 +191,5 @@ kernel_says "a worker of the kernel has no stack in user space: \"ustack\"" || f
 refused "ustack=2" control 'bad syscall ustack=2'
 for line in 'u syscall' 'o offcpu' 'b block'; do refused "$line: ustack cannot be changed" control "$line ustack=0"; done
 [ ! -e $LT/bad ] || fail "a refused line has made an instance"
-for name in u t no o ot b bt; do control -$name; done
+for name in u t no o ot b bt each; do control -$name; done
 unload_module
