@@ -45,6 +45,7 @@ pub(crate) mod probed;
 pub(crate) mod profile;
 mod raise;
 pub(crate) mod settings;
+pub(crate) mod user_stack;
 pub(crate) mod work;
 
 pub(crate) use self::{

@@ -46,6 +46,9 @@ pub(crate) struct Kind {
     pub(crate) tail: Option<Tail>,
     /// Why it has no parameter [`USER_STACK`], if it has none.
     pub(crate) no_user_stack: &'static str,
+    /// Whether the last words of an event's data are a stack in user space, if the instance has
+    /// [`USER_STACK`], see [`super::user_stack`].
+    pub(crate) keeps_user_stack: bool,
     /// How delays are counted by label, if they can be; then `by` and `max_labels` are its last
     /// parameters.
     pub(crate) labels: Option<Labelling>,
@@ -62,8 +65,8 @@ pub(crate) struct Kind {
     pub(crate) create: Option<Create>,
 }
 
-/// The parameter of trackers whose alerts are raised by the event's own task: the alert of an end
-/// has that task's stack in user space, too.
+/// The parameter of trackers whose alerts can have the task's stack in user space, see
+/// [`super::user_stack`].
 pub(crate) const USER_STACK: &str = "ustack";
 
 /// Serves as [`Kind::no_user_stack`] of a tracker whose alerts the task itself may raise.

@@ -26,7 +26,7 @@ use kernel::{fmt, prelude::*, str::CString, sync::Arc};
 
 /// Maximum number of parameters of a tracker, reached by `tree`. Each takes 24 bytes of every
 /// instance.
-pub(crate) const PARAMS_MAX: usize = 28;
+pub(crate) const PARAMS_MAX: usize = 30;
 
 /// The texts among the values, see [`Kind::is_text`].
 pub(super) type Texts = [Option<Arc<CString>>; PARAMS_MAX];

@@ -16,13 +16,12 @@
 //!
 //! Any, including under the runqueue lock.
 
-use super::{common, Core};
+use super::{common, user_stack, Core};
 use crate::{
     alert::{
         record::{
-            user::{End, Mark, USER_DEPTH},
+            user::Mark,
             Alert,
-            Owner,
             Reason,
             DETAIL,
             OWN_TAIL, //
@@ -34,9 +33,7 @@ use crate::{
     sys::{
         atomic::{Atomic, Relaxed},
         platform::Kernel,
-        task::{Context, TaskRef},
-        trace,
-        user_stack::{Ended, UserStack, USER_DEPTH_MAX}, //
+        trace, //
     }, //
 };
 
@@ -49,8 +46,6 @@ pub(crate) struct Report<'a, const K: usize, const D: usize> {
     /// The stack of its task, if there is one: return addresses, innermost first.
     pub(crate) stack: &'a [u64],
 }
-
-const _: () = assert!(USER_DEPTH_MAX == USER_DEPTH);
 
 /// Maximum value of `max_alerts`.
 pub(super) const MAX_ALERTS: u64 = 1_000_000;
@@ -226,8 +221,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         true
     }
 
-    /// Raises an alert. It has the stack of its task in user space, if that task is the current
-    /// one. Not inlined: the stack should take no room in the frame of other alerts.
+    /// Raises an alert with the stack of its task in user space, see user_stack.rs. Not inlined:
+    /// the stack should take no room in the frame of other alerts.
     #[inline(never)]
     fn raise_with_user_stack(
         &self,
@@ -235,24 +230,15 @@ impl<const K: usize, const D: usize> Core<K, D> {
         guard: &<Kernel as Platform>::Guard,
         report: &Report<'_, K, D>,
     ) {
-        let owner = &report.details.owner;
-        let is_owner = TaskRef::with_current(|task| {
-            let mark = Owner::start_mark_of(task.start_time());
-            Context::current() == Context::Task
-                && (task.tid(), mark) == (owner.tid, owner.start_mark)
-        });
-        let user = is_owner.then(|| UserStack::of_current(guard));
-        let entries = user.as_ref().map_or(&[][..], UserStack::entries);
-        let end = match user.as_ref().map(UserStack::ended) {
-            None => End::Elsewhere,
-            Some(Ended::None) => End::None,
-            Some(Ended::Outermost) => End::Outermost,
-            Some(Ended::Broken) => End::Broken,
-            Some(Ended::Unreadable) => End::Unreadable,
-            Some(Ended::Depth) => End::Depth,
-            Some(Ended::Unsupported) => End::Unsupported,
+        let walked;
+        let stack = match report.late.data.last_chunk() {
+            Some(kept) if self.kind.keeps_user_stack => kept,
+            _ => {
+                walked = user_stack::of_owner(guard, &report.details.owner);
+                &walked
+            }
         };
-        let mark = Mark::new(end, entries.len());
+        let (mark, entries) = user_stack::parts(stack);
         let mut room = [0; TAIL_MAX];
         let tail = join(&mut room, Some(report.stack), entries);
         self.record(reason, guard, report, (tail, mark), |alert| {

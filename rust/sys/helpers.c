@@ -662,7 +662,10 @@ struct tracepoint *lt_tracepoint_find(const char *name)
 void lt_tracepoint_sync(void)
 {
 	tracepoint_synchronize_unregister();
-	/* Probes also rely on preempt-off sections as RCU readers. */
+	/*
+	 * Probes also rely on preempt-off sections as RCU readers, and
+	 * offcpu.rs on their end: SRCU waits for the probes alone.
+	 */
 	synchronize_rcu();
 }
 

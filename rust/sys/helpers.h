@@ -136,7 +136,10 @@ u32 lt_stack_here(u64 *entries, u32 size);
 
 /* Where a stack in user space ends. */
 enum lt_user_end {
-	/* No stack: not a task with memory of user space, or inside a walk. */
+	/*
+	 * No stack: not a task with memory of user space, or during execve(),
+	 * or inside a walk.
+	 */
 	LT_USER_NONE,
 	/* At the outermost function: its frame pointer or return address is 0. */
 	LT_USER_OUTERMOST,
@@ -151,6 +154,8 @@ enum lt_user_end {
 	LT_USER_DEPTH,
 	/* At the first entry: the frame layout of the program is not known. */
 	LT_USER_UNSUPPORTED,
+	/* No stack: a kernel thread, or a worker of the kernel in a process. */
+	LT_USER_KERNEL,
 };
 
 #define LT_USER_STACK_MAX 16

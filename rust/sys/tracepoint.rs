@@ -507,7 +507,8 @@ impl Drop for Attached {
     }
 }
 
-/// Waits until no detached probe is running. May sleep.
+/// Waits until no detached probe is running, and until all sections with preemption off that have
+/// begun by now are over. May sleep.
 pub(crate) fn synchronize() {
     // SAFETY: Called where sleeping is allowed.
     unsafe { crate::sys::bindings::lt_tracepoint_sync() };

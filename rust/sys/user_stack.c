@@ -5,7 +5,8 @@
  * The kernel's own walkers are not exported, and may fault pages in. This one
  * reads only what is in memory: copy_from_user_nofault() neither sleeps nor
  * takes a lock, with interrupts on or off. The registers of user space are those
- * that the entry code has saved; they stay as they are until the task returns.
+ * that the entry code has saved. They stay as they are until the task returns, or
+ * replaces its program.
  *
  * A frame record has two words, on x86 and on arm64: the frame pointer of the
  * caller, and the return address. User space may have written anything there, so
@@ -117,10 +118,16 @@ notrace enum lt_user_end lt_user_stack(u64 *entries, u32 size, u32 *len)
 	enum lt_user_end end;
 
 	*len = 0;
-	if (!in_task() || !size || !current->mm ||
-	    current->flags & (PF_KTHREAD | PF_USER_WORKER))
+	if (!in_task() || !size)
 		return LT_USER_NONE;
-	if (__this_cpu_read(lt_user_walking))
+	if (current->flags & (PF_KTHREAD | PF_USER_WORKER))
+		return LT_USER_KERNEL;
+	/*
+	 * During execve(), the memory may belong to the new program already,
+	 * and the registers still to the old one.
+	 */
+	if (!current->mm || current->in_execve ||
+	    __this_cpu_read(lt_user_walking))
 		return LT_USER_NONE;
 	__this_cpu_write(lt_user_walking, true);
 	/* A probe that comes back here sees the mark. */

@@ -29,8 +29,11 @@ pub(crate) const USER_DEPTH_MAX: usize = helpers::LT_USER_STACK_MAX as usize;
 /// Where a stack ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// There is no stack: not in a task with user-space memory, or another walk is in progress.
+    /// There is no stack: not in a task with user-space memory, the task is replacing its program,
+    /// or another walk is in progress.
     None,
+    /// There is no stack: the task is a kernel thread, or works for the kernel in a process.
+    Kernel,
     /// At the outermost function.
     Outermost,
     /// At a frame pointer that is not aligned, is below the stack pointer, or does not increase.
@@ -66,6 +69,7 @@ impl UserStack {
             helpers::lt_user_end_LT_USER_UNREADABLE => Ended::Unreadable,
             helpers::lt_user_end_LT_USER_DEPTH => Ended::Depth,
             helpers::lt_user_end_LT_USER_UNSUPPORTED => Ended::Unsupported,
+            helpers::lt_user_end_LT_USER_KERNEL => Ended::Kernel,
             _ => Ended::None,
         };
         let len = (len as usize).min(USER_DEPTH_MAX);

@@ -186,13 +186,29 @@ while read -r tracker by; do
 	fi
 done </tmp/all
 
+# Wake chains by their target and by their origin: the sleeps of a program are in one row of each.
+control 't tree by=comm origin=timer max_labels=64 threshold=10s'
+control 'o tree by=origin comm=late-fp threshold=10s'
+for _ in 1 2 3 4 5; do late-fp exit 10; done
+for name in t o; do
+	control "$name tree enabled=0"
+	whole $name
+done
+cat $LT/o/labels
+[ "$(count o origin=timer)" -ge 5 ] || fail "five sleeps have $(count o origin=timer) wake chains"
+assert_eq "$(count t 'comm="late-fp"')" "$(count o origin=timer)" "wake chains from a timer"
+control -t
+control -o
+
 # A refused line changes nothing.
 before=$(cat $LT/control)
 for line in 'x syscall by=nothing' 'x syscall by=comm max_labels=1' 'x syscall by=comm max_labels=257' 'x syscall by=ret' \
-	'x syscall max_labels=8' 's syscall by=pid' 's syscall max_labels=8' 's syscall by=none' 'x tree by=comm'; do
+	'x syscall max_labels=8' 's syscall by=pid' 's syscall max_labels=8' 's syscall by=none' 'x tree end=work by=comm' \
+	'x tree by=action'; do
 	refused "$line" control "$line"
 	assert_eq "$(cat $LT/control)" "$before" "after $line"
 	[ ! -e $LT/x ] || fail "$line made something"
 done
 kernel_says 'by: expected one of none|cpu|comm|pid|tid|cgroup|call|arg: "nothing"' || fail "the fields are not named"
+kernel_says 'expected none, since the delays of work (end=work) have no labels: "by"' || fail "end=work"
 unload_module

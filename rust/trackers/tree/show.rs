@@ -76,6 +76,19 @@ record! {
 
 const _: () = assert!(<Detail as Record>::WORDS == FIRST + 1);
 
+record! {
+    /// The field of a chain by which delays can be counted, besides those of the task: in the word
+    /// with its [`Counts`]. Other fields are complete only with the end, or depend on the origin.
+    pub(super) struct Label {
+        origin: U4 at 0:52 in ORIGINS,
+    }
+}
+
+/// Returns the label of an event with this data.
+pub(super) fn label(_: &[u64; 1], data: &Data) -> Label {
+    Label::unpack(&data[CHAIN_AT + chain::COUNTS..])
+}
+
 /// Returns the details of an alert about an event with this data, which has no notes.
 pub(super) fn details(data: &Data, end: End) -> Details {
     let mut words = [0; DETAIL];

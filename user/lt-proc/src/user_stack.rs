@@ -21,6 +21,8 @@ pub enum UserStack {
     Hidden,
     /// The alert was raised by another task, or by an interrupt.
     Elsewhere,
+    /// The task is a kernel thread, or works for the kernel in a process.
+    Kernel,
     /// The task had none; or a word of a newer module.
     None,
 }
@@ -97,6 +99,7 @@ impl Alert {
         Some(match (&*text, addresses) {
             ("hidden", _) => UserStack::Hidden,
             ("elsewhere", _) => UserStack::Elsewhere,
+            ("kernel", _) => UserStack::Kernel,
             (_, None) => UserStack::None,
             (_, Some(addresses)) => {
                 let end = self.fields.text(USTACK_END).unwrap_or_default();
@@ -139,6 +142,7 @@ mod tests {
         assert_eq!(stack(""), None);
         assert_eq!(stack("ustack=hidden"), Some(UserStack::Hidden));
         assert_eq!(stack("ustack=elsewhere"), Some(UserStack::Elsewhere));
+        assert_eq!(stack("ustack=kernel"), Some(UserStack::Kernel));
         assert_eq!(stack("ustack=none"), Some(UserStack::None));
         assert_eq!(stack("ustack=0x12,frog"), Some(UserStack::None));
         let words = [

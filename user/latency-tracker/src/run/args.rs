@@ -29,8 +29,9 @@ Examples:
 Loads the module if needed, starts one instance, and removes both at the end,
 on Ctrl-C and after an error, too. Shows the histogram, the longest operation
 over the threshold with what the tracker knows about it, what was lost or not
-counted, and what has not ended. With ustack=1, syscall also shows which
-functions of the program made the call.
+counted, and what has not ended. With ustack=1, syscall, offcpu and block also
+show the functions of the program that made the call, waited, or submitted the
+request.
 
 With COMMAND, only that process and its descendants count, from its first
 instruction on. Trackers without the parameter `cgroup`, such as block and irq,

@@ -58,7 +58,8 @@ impl<'a> Watched<'a> {
             }
             let takes =
                 |key: &str| info.is_some_and(|info| info.params.iter().any(|p| p.name == key));
-            if takes("ustack") {
+            // The stack of a request would be walked when it is submitted, late or not.
+            if takes("ustack") && part.tracker != "block" {
                 part.settings.push(setting("ustack", "1".to_string()));
             }
             let name = format!("why_{}_{}", std::process::id(), part.name);
