@@ -239,7 +239,10 @@ impl<const K: usize, const D: usize> Core<K, D> {
         };
         let [a, b] = random::words();
         let labels = match kind.label_params() {
-            Some((by, max)) => labels::create(kind, given[by] as u64, given[max] as u64)?,
+            Some((by, max)) => {
+                let depth = given[common::STACK] as usize;
+                labels::create(kind, given[by] as u64, given[max] as u32, depth)?
+            }
             None => None,
         };
         Ok(try_init!(Self {
