@@ -12,11 +12,12 @@ use lt_common::Outcome;
 use lt_common::instance::Refusal;
 use lt_common::out::note;
 use lt_common::wait::{Signals, Wake};
-use lt_proc::{Fields, Instance, Nanos, Pending, ProcRoot, StreamLine, TrackerInfo};
+use lt_proc::{Fields, Instance, Labels, Nanos, Pending, ProcRoot, StreamLine, TrackerInfo};
 
-use super::args::StacksArgs;
+use super::args::{By, StacksArgs};
 use super::tally::Tally;
 use crate::explain;
+use crate::labels::STACK;
 use crate::recipes::Recipe;
 use crate::record::stream::Stream;
 use crate::run::{self, Plan, Question, UNREAD, losses};
@@ -57,6 +58,8 @@ pub(super) struct Source {
     pub(super) time: Option<Duration>,
     /// Number and sum (ns) of all operations that ended, late or not. Known only for an instance of this run.
     pub(super) ended: Option<(u64, u64)>,
+    /// The sums of the kernel, with `by=stack`: then the alerts are not read.
+    pub(super) labels: Option<Labels>,
     pub(super) pending: Vec<Pending>,
     /// Alerts that were overwritten before they were read.
     pub(super) missed: u64,
@@ -106,6 +109,56 @@ pub(super) fn file(path: &Path, tally: &mut Tally) -> Result<Source> {
         outcome: Some(Outcome::Fine),
         ..Source::default()
     })
+}
+
+/// Whether an instance counts all operations by stack.
+pub(super) fn is_counted(instance: &Instance) -> bool {
+    instance.params.text("by").is_some_and(|by| by == STACK)
+}
+
+/// Refuses what the sums of the kernel do not have.
+fn check_counted(args: &StacksArgs) -> Result<()> {
+    if args.by != By::Kernel {
+        bail!(Refusal::new(
+            "by=stack counts by the stack of the task, and records no waker",
+            "leave out --by; or leave out by=stack, and set threshold=, for late operations only",
+        ));
+    }
+    Ok(())
+}
+
+/// Reads the sums of an instance with `by=stack`: those of all operations since it was started.
+pub(super) fn counted(
+    root: &ProcRoot,
+    instance: &Instance,
+    args: &StacksArgs,
+    signals: &Signals,
+) -> Result<Source> {
+    let name = &instance.name;
+    check_counted(args)?;
+    if args.new {
+        bail!(Refusal::new(
+            format!("--new: {name} has counted all operations since it was started (by=stack)"),
+            format!("leave it out; or see `latency-tracker hist {name} --by --since-reset`"),
+        ));
+    }
+    if let Some(time) = args.duration.filter(|time| *time > Nanos(0)) {
+        signals.wait(None, Some(Instant::now() + Duration::from(time)))?;
+    }
+    let labels = root.labels(name)?;
+    let stats = root.stats(name)?;
+    let counted = losses(&instance.tracker, &stats);
+    let source = Source {
+        name: Some(name.clone()),
+        tracker: Some(instance.tracker.clone()),
+        line: Some(format!("{} {}", instance.tracker, instance.params)),
+        labels: Some(labels),
+        losses: others(counted.into_iter()),
+        pending: root.pending(name)?,
+        outcome: Some(Outcome::Fine),
+        ..Source::default()
+    };
+    Ok(source.with(&instance.params))
 }
 
 /// Reads the alerts of an instance, and changes nothing.
@@ -192,6 +245,11 @@ pub(super) fn measure(
         bail!("-d 0 reads what an instance has recorded; {what} is not an instance");
     }
     let depth = Cell::new(None);
+    let by = args.settings.iter().find(|setting| setting.key == "by");
+    let is_counted = by.is_some_and(|by| by.value == STACK);
+    if is_counted {
+        check_counted(args)?;
+    }
     let plan = Plan {
         what,
         settings: &args.settings,
@@ -204,10 +262,15 @@ pub(super) fn measure(
             Ok(())
         },
     };
-    let measured = run::measure(root, &plan, signals, &mut |alert| tally.see(&alert))?;
+    let measured = run::measure(root, &plan, signals, &mut |alert| {
+        if !is_counted {
+            tally.see(&alert);
+        }
+    })?;
     let counted = losses(&measured.tracker, &measured.stats);
     let count = |key| measured.stats.count(key);
-    let outcome = measured.status.map(|_| measured.outcome(false));
+    let is_known = is_counted || measured.status.is_some();
+    let outcome = is_known.then(|| measured.outcome(false));
     let unread = measured.was_late(false);
     Ok(Source {
         depth: depth.get(),
@@ -220,10 +283,11 @@ pub(super) fn measure(
         name: None,
         is_worst: false,
         time: Some(measured.time),
-        missed: measured.missed,
+        missed: if is_counted { 0 } else { measured.missed },
         has_older: false,
         unread,
         outcome,
+        labels: measured.labels.filter(|_| is_counted),
         tracker: Some(measured.tracker),
         recipe: measured.recipe,
         line: Some(measured.line),
@@ -255,7 +319,9 @@ fn complete(question: &mut Question, trackers: &[TrackerInfo]) -> Result<()> {
         bail!("worst=1 reports new records only, which cannot be summed; leave it out");
     }
     let tracker = question.tracker.as_str();
-    if ON_TIMEOUT.contains(&tracker) && matches!(value("timeout"), None | Some("0")) {
+    let has_timeout = !matches!(value("timeout"), None | Some("0"));
+    let is_counted = value("by") == Some(STACK);
+    if ON_TIMEOUT.contains(&tracker) && !has_timeout && !is_counted {
         bail!(Refusal::new(
             format!("{tracker} records a stack only for an operation that times out"),
             format!(
