@@ -26,6 +26,7 @@ use crate::{
         atomic::{Atomic, Relaxed},
         measure::Meter,
         memory,
+        periodic::cond_resched,
         platform::{self, Kernel},
         random,
         task::Task,
@@ -507,6 +508,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
                 let (low, high) = histogram::bounds(bucket);
                 seq_print!(out, "{low} {high} {count}\n");
             }
+            // A bucket is a word for each CPU and label.
+            cond_resched();
         }
     }
 }

@@ -326,8 +326,8 @@ impl Labels {
         self.find_with(label, &[])
     }
 
-    /// Returns the row of a label, as [`Labels::find`]. If the label is the hash of a stack, returns
-    /// the row of that stack.
+    /// Returns the row of a label, which is claimed if it is new; `None` for `other`. If the label
+    /// is the hash of a stack, the row has this stack; otherwise, `stack` is empty.
     #[inline(always)]
     fn find_with<const W: usize>(&self, label: &[u64; W], stack: &[u64]) -> Option<&Row> {
         const { assert!(W <= LABEL) };
@@ -366,7 +366,8 @@ impl Labels {
         self.slots.get(at)
     }
 
-    /// Whether a published row has this stack. True without a stack: the label alone decides.
+    /// Whether a published row has this stack. True without a stack, since the label alone decides;
+    /// and without a row, since all rows are taken.
     #[inline(always)]
     fn has_stack(&self, row: usize, stack: &[u64]) -> bool {
         if stack.is_empty() {

@@ -25,6 +25,7 @@ use crate::{
         memory,
         periodic::cond_resched,
         platform::Kernel,
+        procfs::is_full,
         random,
         stack::DEPTH_MAX,
         symbol::StackField, //
@@ -145,12 +146,15 @@ fn show_delays(delays: &impl Delays, buckets: &mut [u64], out: &SeqFile) {
 /// Prints a stack that is a label, with a space before it. As in an alert, addresses are printed as
 /// names only.
 fn show_stack(addresses: &[u64], is_cut: bool, out: &SeqFile) {
-    if addresses.is_empty() {
+    let stack = StackField(addresses);
+    if stack.entries().is_empty() {
         seq_print!(out, " stack=\"\"");
-        return;
+    } else {
+        seq_print!(out, "{stack}");
     }
-    let cut = if is_cut { " cut_off=1" } else { "" };
-    seq_print!(out, "{}{cut}", StackField(addresses));
+    if is_cut {
+        seq_print!(out, " cut_off=1");
+    }
 }
 
 /// A label as fields of a line.
@@ -192,6 +196,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
             Labels::bytes(max as u32, Kernel::cpus(), labels.depth())
         );
         for row in 0..used {
+            if is_full(out) {
+                return Ok(());
+            }
             // Not published yet: its first delay is not counted yet, either.
             let Some((label, delays)) = labels.labelled(row) else {
                 continue;
