@@ -48,8 +48,8 @@ pub(crate) fn sorted(labels: &Labels) -> Vec<Row<'_>> {
 fn text(by: &str, label: &Fields) -> String {
     if by == STACK {
         let stack = label.stack();
-        let innermost = stack.first().map(|frame| frame.split('+').next());
-        return innermost.flatten().unwrap_or("[no stack]").to_string();
+        let innermost = stack.first().and_then(|frame| frame.split('+').next());
+        return innermost.unwrap_or("[no stack]").to_string();
     }
     if let Some(path) = label.number(CGROUP).and_then(group::path_of) {
         return path;

@@ -123,12 +123,6 @@ impl Labels {
         }
     }
 
-    /// Whether the values are kernel stacks: see [`Fields::stack`].
-    #[must_use]
-    pub fn is_by_stack(&self) -> bool {
-        self.by == STACK
-    }
-
     /// Returns the histogram of all delays.
     #[must_use]
     pub fn histogram(&self) -> Histogram {
@@ -295,7 +289,6 @@ mod tests {
              other count=0 sum=0 min=0 max=0 buckets=\n"
         );
         let labels = Labels::parse(&text).unwrap();
-        assert!(labels.is_by_stack());
         let labels: Vec<_> = labels.labels.iter().map(|one| &one.label).collect();
         assert_eq!(labels[0].stack(), ["a+0x1/0x2", "b+0x3/0x4 [m]"]);
         assert_eq!(labels[1].stack(), labels[0].stack());

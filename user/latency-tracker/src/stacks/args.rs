@@ -36,9 +36,10 @@ Only operations that took longer than the threshold have a stack, so that all
 sums are of late operations. Each operation counts once, with its whole delay.
 The longest total is first.
 
-With by=stack the kernel counts every operation by its stack, late or not: the
-sums are exact and need no threshold. offcpu, runqueue, lock and reclaim have
-it. The operations of more than max_labels= stacks (256) are in [other].
+By contrast, with by=stack the kernel counts every operation by its stack, late
+or not: the sums are exact and need no threshold. offcpu, runqueue, lock and
+reclaim have it. The first 256 stacks (max_labels=) have sums, and [other] has
+the rest. An instance with by=stack is read at once, or after -d.
 
 Stacks at the end of an operation are recorded by offcpu, runqueue, lock and
 reclaim, and by syscall with stacks=switch, which is set here by default. All

@@ -237,7 +237,7 @@ pub(super) fn missing(source: &Source, sums: &Sums) -> Vec<(String, u64, String)
         (
             "other",
             count(Group::is_other),
-            "operations of further stacks: the first max_labels= stacks have their own sums",
+            "operations of stacks after the first max_labels=, or that ended just as their stack got a row",
         ),
         ("no_stack", count(Group::is_without), without),
         (

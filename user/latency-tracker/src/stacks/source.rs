@@ -142,8 +142,8 @@ pub(super) fn counted(
             format!("leave it out; or see `latency-tracker hist {name} --by --since-reset`"),
         ));
     }
-    if let Some(time) = args.duration.filter(|time| *time > Nanos(0)) {
-        signals.wait(None, Some(Instant::now() + Duration::from(time)))?;
+    if let Some(time) = args.duration {
+        signals.sleep(Duration::from(time))?;
     }
     let labels = root.labels(name)?;
     let stats = root.stats(name)?;
@@ -153,7 +153,7 @@ pub(super) fn counted(
         tracker: Some(instance.tracker.clone()),
         line: Some(format!("{} {}", instance.tracker, instance.params)),
         labels: Some(labels),
-        losses: others(counted.into_iter()),
+        losses: others(counted.into_iter(), true),
         pending: root.pending(name)?,
         outcome: Some(Outcome::Fine),
         ..Source::default()
@@ -227,7 +227,7 @@ pub(super) fn observe(
     let counted = losses(&instance.tracker, &stats).into_iter();
     let since = |key: &str| before.as_ref().map_or(0, |before| before.count(key));
     let counted = counted.map(|(key, n, sentence)| (key, n.saturating_sub(since(key)), sentence));
-    source.losses = others(counted);
+    source.losses = others(counted, false);
     let is_unread = |(key, ..): &(String, u64, _)| UNREAD.contains(&key.as_str());
     source.unread = missed > 0 || source.losses.iter().any(is_unread);
     Ok(source.with(&instance.params))
@@ -279,7 +279,7 @@ pub(super) fn measure(
             count("ended").saturating_sub(count("before_start_ended")),
             count("sum_us").saturating_mul(1000),
         )),
-        losses: others(counted.into_iter()),
+        losses: others(counted.into_iter(), is_counted),
         name: None,
         is_worst: false,
         time: Some(measured.time),
@@ -296,12 +296,14 @@ pub(super) fn measure(
 }
 
 /// Leaves out counters that are 0, and the counter of alerts that any reader has missed: this run counts the
-/// alerts that it misses itself.
+/// alerts that it misses itself. If the kernel has counted the operations, no alert is missing from the sums.
 fn others<'a>(
     counted: impl Iterator<Item = (&'a str, u64, &'static str)>,
+    is_counted: bool,
 ) -> Vec<(String, u64, &'static str)> {
+    let is_of_alerts = |key: &str| UNREAD.contains(&key) || key == "over_max";
     counted
-        .filter(|(key, n, _)| *n > 0 && *key != "overruns")
+        .filter(|(key, n, _)| *n > 0 && *key != "overruns" && !(is_counted && is_of_alerts(key)))
         .map(|(key, n, sentence)| (key.to_string(), n, sentence))
         .collect()
 }
@@ -399,6 +401,17 @@ pub(super) fn why_without(source: &Source) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_alert_is_a_loss_only_for_sums_of_alerts() {
+        let all = ["full", "overruns", "alerts_suppressed", "over_max"].map(|key| (key, 1, ""));
+        let keys = |is_counted| {
+            let left = others(all.into_iter(), is_counted).into_iter();
+            left.map(|(key, ..)| key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(true), ["full"]);
+        assert_eq!(keys(false), ["full", "alerts_suppressed", "over_max"]);
+    }
 
     #[test]
     fn every_tracker_with_a_stack_at_the_end_is_known() {

@@ -291,7 +291,7 @@ fn sort(groups: &mut [Group]) {
 impl Sums {
     /// Replaces the sums of late operations by the kernel's sums of all operations.
     pub(super) fn replace(&mut self, labels: &Labels) {
-        let mut groups: HashMap<Vec<String>, Group> = HashMap::new();
+        let mut groups: HashMap<(Vec<String>, bool), Group> = HashMap::new();
         self.all = Sum::default();
         let other = (vec![OTHER.to_string()], false, &labels.other);
         let stacks = labels.labels.iter();
@@ -301,9 +301,9 @@ impl Sums {
                 continue;
             }
             let names = stack.iter().map(|frame| name(frame)).collect();
-            let group = groups.entry(names).or_default();
+            let group = groups.entry((names, is_cut)).or_default();
             join(&mut group.stack, stack);
-            group.is_cut |= is_cut;
+            group.is_cut = is_cut;
             group.sum.add_all(delays);
             self.all.add_all(delays);
         }
