@@ -26,6 +26,7 @@ use crate::{
         atomic::{Atomic, Relaxed},
         measure::Meter,
         memory,
+        periodic::cond_resched,
         platform::{self, Kernel},
         random,
         task::Task,
@@ -240,7 +241,10 @@ impl<const K: usize, const D: usize> Core<K, D> {
         };
         let [a, b] = random::words();
         let labels = match kind.label_params() {
-            Some((by, max)) => labels::create(kind, given[by] as u64, given[max] as u64)?,
+            Some((by, max)) => {
+                let depth = given[common::STACK] as usize;
+                labels::create(kind, given[by] as u64, given[max] as u32, depth)?
+            }
             None => None,
         };
         Ok(try_init!(Self {
@@ -505,6 +509,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
                 let (low, high) = histogram::bounds(bucket);
                 seq_print!(out, "{low} {high} {count}\n");
             }
+            // A bucket is a word for each CPU and label.
+            cond_resched();
         }
     }
 }

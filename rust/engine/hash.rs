@@ -31,8 +31,14 @@ impl Seed {
     /// Hashes a key of `K` words.
     #[inline(always)]
     pub(crate) fn hash<const K: usize>(&self, key: &[u64; K]) -> u64 {
+        self.hash_words(key)
+    }
+
+    /// Hashes a list of words. If lists differ in length, the length must be one of the words.
+    #[inline(always)]
+    pub(crate) fn hash_words(&self, words: &[u64]) -> u64 {
         let mut hash = self.a;
-        let mut rest = key.as_slice();
+        let mut rest = words;
         while let [first, tail @ ..] = rest {
             let (second, tail) = match tail {
                 [second, tail @ ..] => (*second, tail),

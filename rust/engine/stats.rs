@@ -236,8 +236,10 @@ impl<P: Platform> Here<'_, P> {
 /// All delays of an instance.
 impl Delays for Stats {
     fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]> {
-        let labelled = self.labels.iter().flat_map(Labels::rows);
-        Iterator::chain(self.base(), labelled.flat_map(Delays::parts))
+        let labels = self.labels.iter();
+        // All other rows are empty.
+        let used = labels.flat_map(|labels| labels.rows().take(labels.used()));
+        Iterator::chain(self.base(), used.flat_map(Delays::parts))
     }
 }
 

@@ -358,12 +358,14 @@ bool lt_task_is_released(const struct task_struct *task)
 
 notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
 {
-	unsigned long addresses[LT_STACK_MAX];
+	/* One more than is kept shows that a stack is cut off. */
+	unsigned long addresses[LT_STACK_MAX + 1];
 	u32 i, len;
 
 	if (task == current)
 		return 0;
-	len = stack_trace_save_tsk(task, addresses, min(size, LT_STACK_MAX), 0);
+	size = min_t(u32, size, ARRAY_SIZE(addresses));
+	len = stack_trace_save_tsk(task, addresses, size, 0);
 	for (i = 0; i < len; i++)
 		entries[i] = addresses[i];
 	return len;
@@ -372,7 +374,7 @@ notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
 notrace u32 lt_stack_here(u64 *entries, u32 size)
 {
 	/* Room for our own functions, too: the innermost, skipped below. */
-	unsigned long addresses[LT_STACK_MAX + 8];
+	unsigned long addresses[LT_STACK_MAX + 16];
 	u32 i = 0, len, n = 0;
 
 	len = stack_trace_save(addresses, ARRAY_SIZE(addresses), 0);
@@ -381,6 +383,20 @@ notrace u32 lt_stack_here(u64 *entries, u32 size)
 	while (i < len && n < size)
 		entries[n++] = addresses[i++];
 	return n;
+}
+
+notrace u32 lt_stack_of(u32 tid, u64 *entries, u32 size)
+{
+	struct task_struct *task;
+	u32 len;
+
+	if (!tid || tid == current->pid)
+		return lt_stack_here(entries, size);
+	rcu_read_lock();
+	task = pid_task(find_pid_ns(tid, &init_pid_ns), PIDTYPE_PID);
+	len = task ? lt_task_stack(task, entries, size) : 0;
+	rcu_read_unlock();
+	return len;
 }
 
 /* The kernel prints an address without a symbol as a number: no name. */

@@ -133,6 +133,11 @@ bool lt_task_is_released(const struct task_struct *task);
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 /* The caller's own stack, without the functions of this module. */
 u32 lt_stack_here(u64 *entries, u32 size);
+/*
+ * The stack of a task that is off the CPU, by its id in the initial namespace;
+ * the caller's own stack for the id of the current task, and for 0. Any context.
+ */
+u32 lt_stack_of(u32 tid, u64 *entries, u32 size);
 
 /* Where a stack in user space ends. */
 enum lt_user_end {

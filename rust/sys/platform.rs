@@ -218,6 +218,13 @@ unsafe impl Platform for Kernel {
         unsafe { bindings::lt_cgroup_of(tid) }
     }
 
+    fn stack_of(tid: u32, addresses: &mut [u64]) -> usize {
+        let room = addresses.len() as u32;
+        // SAFETY: Any number is valid, in any context; there is room for `room` addresses.
+        let len = unsafe { bindings::lt_stack_of(tid, addresses.as_mut_ptr(), room) };
+        len as usize
+    }
+
     #[inline(always)]
     fn now() -> u64 {
         // SAFETY: NMI-safe by its contract (include/linux/timekeeping.h).

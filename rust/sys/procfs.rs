@@ -48,6 +48,14 @@ pub(crate) trait Text: Send + Sync + 'static {
     }
 }
 
+/// Whether the buffer of a [`Text`] is full: all further text is dropped, and the content is then
+/// generated again, for a buffer of twice the size.
+pub(crate) fn is_full(out: &SeqFile) -> bool {
+    let seq = core::ptr::from_ref(out).cast::<bindings::seq_file>();
+    // SAFETY: A `SeqFile` is the `seq_file` that it was made of; only the task that prints uses it.
+    unsafe { (*seq).count == (*seq).size }
+}
+
 /// Maximum length of the message that a [`Sink`] or a [`Query`] takes, in bytes.
 pub(crate) const MESSAGE_MAX: usize = 80;
 

@@ -12,9 +12,10 @@
 //!
 //! # Contexts
 //!
-//! Tasks are looked up only by kernel threads, outside the engine's guard. Walking a stack takes
-//! microseconds, so a probe does it only for late events. [`Stack::of_task`], [`Stack::here`] and
-//! [`CompactStack::here`] take no lock, and run in any context.
+//! [`Stack::of`] is only for kernel threads, outside the engine's guard. Walking a stack takes
+//! microseconds, so a probe does it only for late events, and at every end with `by=stack`
+//! (`Platform::stack_of`). [`Stack::of_task`], [`Stack::here`] and [`CompactStack::here`] take no
+//! lock, and run in any context.
 
 use crate::sys::{bindings as helpers, task::TaskRef};
 use core::ptr::NonNull;

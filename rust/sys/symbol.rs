@@ -178,13 +178,19 @@ impl fmt::Display for Raw {
 /// innermost first.
 pub(crate) struct StackField<'a>(pub(crate) &'a [u64]);
 
-impl fmt::Display for StackField<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The function by which a tracepoint calls several probes does not help to explain the task
-        // that hit it.
+impl StackField<'_> {
+    /// Returns the addresses that are printed: not that of the function by which a tracepoint calls
+    /// several probes, which does not help to explain the task that hit it.
+    pub(crate) fn entries(&self) -> &[u64] {
         let is_ours = |&&address: &&u64| Symbol(address).starts_with("__traceiter_");
         let ours = self.0.iter().take(1).filter(is_ours).count();
-        let entries = self.0.get(ours..).unwrap_or_default();
+        self.0.get(ours..).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for StackField<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self.entries();
         if entries.is_empty() {
             return Ok(());
         }

@@ -376,7 +376,8 @@ pub(super) const fn params<const N: usize>(
 ///   `#[cfg(CONFIG_...)]` before it;
 /// - `impl`: items that override the defaults of [`Declared`]. Every field of at most four words
 ///   that has no `if`, or has `if alert`, can be a label (`by=`), unless it is in `LABELS.excluded`
-///   there: a field that an event does not keep, or that is complete only with the end.
+///   there: a field that an event does not keep, or that is complete only with the end. With
+///   `LABELS.has_stack`, the stack of the task at the end can be one, too.
 ///
 /// scripts/trackers also reads the declaration: run it after changing fields or tracepoints.
 ///

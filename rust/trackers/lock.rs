@@ -75,6 +75,7 @@ tracker! {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
         const LABELS: labels::Rules = labels::Rules {
+            has_stack: true,
             // Known only with the end.
             excluded: &["ret"],
             ..labels::Rules::ALL

@@ -102,6 +102,7 @@ tracker! {
         || sched::missing::<Probes>().or_else(|| stock::missing().or_else(|| assumptions::missing(&[&WAKING_LOCK])));
     impl {
         const LABELS: labels::Rules = labels::Rules {
+            has_stack: true,
             // A time before the end.
             excluded: &["queued"],
             ..labels::Rules::ALL

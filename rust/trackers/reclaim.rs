@@ -80,6 +80,7 @@ tracker! {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
         const LABELS: labels::Rules = labels::Rules {
+            has_stack: true,
             // Complete only with the end.
             excluded: &["pages"],
             ..labels::Rules::ALL

@@ -61,6 +61,7 @@ tracker! {
     attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
     impl {
         const LABELS: labels::Rules = labels::Rules {
+            has_stack: true,
             // Known only with the end.
             excluded: &["migrated", "prev"],
             ..labels::Rules::ALL

@@ -10,6 +10,7 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
+. /lt/tests/labels.sh
 
 load_module
 
@@ -17,39 +18,6 @@ load_module
 program() {
 	printf '#!/bin/sh\nn=$1\nwhile [ $n -gt 0 ]; do cd /; n=$((n - 1)); done\n' >"/tmp/$1"
 	chmod +x "/tmp/$1"
-}
-
-# count INSTANCE LABEL: print the number of delays with a label: 0 if the label is missing.
-count() {
-	awk -v label="$2" '
-		{ text = $0; sub(/ count=.*/, "", text); sub(/^label /, "", text) }
-		NR > 1 && text == label { sub(/.* count=/, ""); sub(/ .*/, ""); n += $0 }
-		END { print n + 0 }' "$LT/$1/labels"
-}
-
-# whole INSTANCE: check that the rows add up to the instance: counts, sums, extremes, and each bucket.
-whole() {
-	sums_hold "$1"
-	awk '
-		function field(name) { match($0, " " name "=[^ ]*"); return substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2) }
-		function number(name) { return field(name) + 0 }
-		FILENAME ~ /labels$/ && FNR > 1 {
-			count += number("count"); sum += number("sum"); own = 0
-			if (number("count") > 0 && (!rows++ || number("min") < min)) min = number("min")
-			if (number("max") > max) max = number("max")
-			n = split(field("buckets"), list, ",")
-			for (i = 1; i <= n; i++) { split(list[i], part, /[-:]/); bucket[part[1] " " part[2]] += part[3]; own += part[3] }
-			if (own != number("count")) { print "count and buckets differ: " $0; bad = 1 }
-		}
-		FILENAME ~ /histogram$/ { if (bucket[$1 " " $2] != $3) { print "bucket " $0; bad = 1 } delete bucket[$1 " " $2]; all += $3 }
-		FILENAME ~ /stats$/ { stat[$1] = $2 }
-		END {
-			for (one in bucket) { print "not in the histogram: " one; bad = 1 }
-			if (all != count) { print "count", all, count; bad = 1 }
-			if (stat["sum_us"] != int(sum / 1000)) { print "sum", stat["sum_us"], sum; bad = 1 }
-			if (stat["min"] != min + 0 || stat["max"] != max + 0) { print "extremes", min, max; bad = 1 }
-			exit bad
-		}' "$LT/$1/labels" "$LT/$1/histogram" "$LT/$1/stats" || { cat "$LT/$1/labels"; fail "the rows of $1 are not the whole"; }
 }
 
 # By the name of the task: four rows for five programs.
@@ -202,13 +170,14 @@ control -o
 
 # A refused line changes nothing.
 before=$(cat $LT/control)
-for line in 'x syscall by=nothing' 'x syscall by=comm max_labels=1' 'x syscall by=comm max_labels=257' 'x syscall by=ret' \
+for line in 'x syscall by=nothing' 'x syscall by=comm max_labels=1' 'x syscall by=comm max_labels=1025' 'x syscall by=ret' \
 	'x syscall max_labels=8' 's syscall by=pid' 's syscall max_labels=8' 's syscall by=none' 'x tree end=work by=comm' \
-	'x tree by=action'; do
+	'x tree by=action' 'x syscall by=stack' 'x block by=stack' 'x offcpu by=stack stack=0'; do
 	refused "$line" control "$line"
 	assert_eq "$(cat $LT/control)" "$before" "after $line"
 	[ ! -e $LT/x ] || fail "$line made something"
 done
 kernel_says 'by: expected one of none|cpu|comm|pid|tid|cgroup|call|arg: "nothing"' || fail "the fields are not named"
 kernel_says 'expected none, since the delays of work (end=work) have no labels: "by"' || fail "end=work"
+kernel_says 'with by=stack this parameter must be at least 1: "stack"' || fail "stack=0 is not named"
 unload_module

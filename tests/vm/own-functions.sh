@@ -20,7 +20,7 @@ load_module
 for name in lt_may_open lt_fprobe_new lt_tracepoint_find lt_waker_new lt_periodic_work; do
 	traceable $name || fail "$name cannot be traced"
 done
-for name in lt_current lt_context lt_stack_here lt_fprobe_enter lt_trace_alert lt_waker_irq_work lt_queue_memory_work; do
+for name in lt_current lt_context lt_stack_here lt_stack_of lt_fprobe_enter lt_trace_alert lt_waker_irq_work lt_queue_memory_work; do
 	grep -qw "$name" /proc/kallsyms || fail "there is no $name"
 	! traceable $name || fail "$name can be traced, and runs in probes"
 done

@@ -131,7 +131,8 @@ latency-tracker hist by_program --by\n\n\
 Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the\n\
 true value. With --by, each delay is in one row: that of its label or, if all\n\
 labels of the instance are taken (max_labels=), in `other`, the last row. The\n\
-row with the longest total is first."
+row with the longest total is first. With by=stack, the functions of the stack\n\
+are below its row."
     )]
     Hist(HistArgs),
     /// Shows the operations in flight now, the oldest first.

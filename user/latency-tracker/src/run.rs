@@ -32,7 +32,7 @@ use lt_common::instance::Loaded;
 use lt_common::out::{self, note};
 use lt_common::wait::Signals;
 use lt_common::{Outcome, lttng};
-use lt_proc::{Alert, Histogram, Nanos, Pending, ProcRoot, Setting, Stats, TrackerInfo};
+use lt_proc::{Alert, Histogram, Labels, Nanos, Pending, ProcRoot, Setting, Stats, TrackerInfo};
 
 pub(crate) use self::args::{EXAMPLES, RunArgs};
 use self::child::Found;
@@ -72,6 +72,8 @@ pub(crate) struct Measured {
     pub(crate) threshold: u64,
     pub(crate) time: Duration,
     histogram: Histogram,
+    /// The delays by label, with `by=`.
+    pub(crate) labels: Option<Labels>,
     pub(crate) stats: Stats,
     /// Alerts that were overwritten before they were read.
     pub(crate) missed: u64,
@@ -85,9 +87,14 @@ pub(crate) struct Measured {
 pub(crate) fn run(root: &ProcRoot, args: &RunArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
     let mut longest: Option<Alert> = None;
+    let mut settings = args.settings.clone();
+    settings.extend(args.by.iter().map(|field| Setting {
+        key: "by".into(),
+        value: field.clone(),
+    }));
     let plan = Plan {
         what: &args.what,
-        settings: &args.settings,
+        settings: &settings,
         command: &args.command,
         duration: args.duration,
         complete: &|question, _| {

@@ -128,12 +128,17 @@ impl<'a> Watch<'a> {
         if pending.len() as u64 != stats.count("cleared") {
             pending.retain(|one| one.age() > self.threshold);
         }
+        let labels = match self.root.has_labels(&self.name) {
+            true => Some(self.root.labels(&self.name)?),
+            false => None,
+        };
         Ok(Measured {
             line: self.line.clone(),
             tracker: self.tracker.clone(),
             threshold: self.threshold,
             time,
             histogram: self.root.histogram(&self.name)?,
+            labels,
             stats,
             missed: self.missed,
             pending,
