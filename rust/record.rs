@@ -522,6 +522,8 @@ macro_rules! record {
                 how: &$crate::record::How,
                 f: &mut ::kernel::fmt::Formatter<'_>,
             ) -> ::kernel::fmt::Result {
+                // Not used by a record whose fields all have names for their values.
+                let _ = how;
                 let mut fields = 0..;
                 $(
                     if fields.next() == Some(nth) && $crate::record::first!($(how.$when(),)? true) {
