@@ -2,30 +2,52 @@
 
 //! Files that are written completely, or not changed.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use tempfile::NamedTempFile;
 
 /// Replaces a file with the output of `write`. The file is unchanged until the output is
 /// complete, even if `write` fails: the output goes to a temporary file next to it, which is
 /// removed on failure.
 pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let named = || path.display().to_string();
+    let (target, mut new) = prepare(path).with_context(named)?;
+    let mut out = BufWriter::new(new.as_file_mut());
+    write(&mut out).with_context(named)?;
+    out.flush().with_context(named)?;
+    drop(out);
+    new.persist(target).with_context(named)?;
+    Ok(())
+}
+
+/// Checks that [`replace`] can write a file, before the work whose result the file will hold. The file is unchanged.
+pub fn check(path: &Path) -> Result<()> {
+    prepare(path).with_context(|| path.display().to_string())?;
+    Ok(())
+}
+
+/// The file that a path leads to, and the temporary file next to it.
+fn prepare(path: &Path) -> Result<(PathBuf, NamedTempFile)> {
+    if path == Path::new("-") {
+        bail!("expected the name of a file; ./- is a file with this name");
+    }
     // Through a link, the target is replaced, not the link.
     let path = match fs::canonicalize(path) {
         Ok(real) => real,
         Err(error) if error.kind() == ErrorKind::NotFound => path.to_path_buf(),
-        Err(error) => return Err(error).with_context(named),
+        Err(error) => return Err(error.into()),
     };
     // A device or a pipe would be replaced by a regular file.
     if path.exists() && !path.is_file() {
-        bail!("{}: not a regular file", named());
+        bail!("not a regular file");
     }
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().with_context(named)?);
+    let mut name = OsString::from(".");
+    name.push(path.file_name().context("not the name of a file")?);
     name.push(".");
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -35,13 +57,8 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) ->
     // The mode of a new file, reduced by the umask.
     new.prefix(&name)
         .permissions(fs::Permissions::from_mode(0o666));
-    let mut new = new.tempfile_in(directory).with_context(named)?;
-    let mut out = BufWriter::new(new.as_file_mut());
-    write(&mut out).with_context(named)?;
-    out.flush().with_context(named)?;
-    drop(out);
-    new.persist(&path).with_context(named)?;
-    Ok(())
+    let new = new.tempfile_in(directory)?;
+    Ok((path, new))
 }
 
 #[cfg(test)]
@@ -68,14 +85,23 @@ mod tests {
         let failed = format!("{:#}", failed.unwrap_err());
         assert!(failed.ends_with("/a: interrupted"), "{failed}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "two");
+        check(&file).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "two");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+        check(&dir.path().join("new")).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 
     #[test]
     fn what_cannot_be_replaced_is_left_alone() {
-        for bad in ["/dev/null", "/", "/nonexistent/a", "", "/dev/.."] {
-            let written = replace(Path::new(bad), |_| Ok(()));
-            assert!(written.is_err(), "{bad}");
+        for bad in ["/dev/null", "/", "/nonexistent/a", "", "/dev/..", "-"] {
+            let done = [replace(Path::new(bad), |_| Ok(())), check(Path::new(bad))];
+            // The names of the temporary files differ.
+            let [written, checked] = done.map(|done| {
+                let error = format!("{:#}", done.unwrap_err());
+                error.split(" at path ").next().unwrap().to_string()
+            });
+            assert_eq!(written, checked, "{bad}");
         }
         let error = replace(Path::new("/dev/null"), |_| Ok(())).unwrap_err();
         assert_eq!(format!("{error:#}"), "/dev/null: not a regular file");
