@@ -120,13 +120,11 @@ fn the_tables_have_every_step() {
         pieces: &pieces,
         facts: &Facts::NONE,
     };
-    let page = page(
-        &shown,
-        "the text".into(),
-        vec!["A note.".into()],
-        &AtomicBool::new(false),
-    )
-    .unwrap();
+    let limits = Limits {
+        bars: 1000,
+        interrupted: &AtomicBool::new(false),
+    };
+    let page = page(&shown, "the text".into(), vec!["A note.".into()], limits).unwrap();
     let written = page.page().unwrap();
     assert!(written.contains("<pre tabindex=\"0\">the text</pre>"));
     let data = data(&written);
