@@ -84,7 +84,8 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
 }
 
 fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
-    for file in [&args.perfetto, &args.html, &args.svg].into_iter().flatten() {
+    let files = [&args.perfetto, &args.html, &args.svg];
+    for file in files.into_iter().flatten() {
         out::file::check(file)?;
     }
     let interrupted = interrupted()?;

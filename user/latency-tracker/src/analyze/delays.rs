@@ -223,7 +223,7 @@ impl Report<'_> {
         let words = self.words();
         let mut times = Vec::new();
         for segment in self.segments {
-            times.extend(segment.states.iter().map(|stay| Time {
+            let state = |stay: &Stay| Time {
                 kind: "state",
                 range: (stay.begin, stay.end),
                 depth: 0,
@@ -232,8 +232,8 @@ impl Report<'_> {
                 class: class(stay.class()),
                 cause: stay.cause,
                 text: branch(&words, stay).join(": "),
-            }));
-            times.extend(segment.waits.iter().map(|wait| Time {
+            };
+            let wait = |wait: &Wait| Time {
                 kind: "wait",
                 range: (wait.begin, wait.end),
                 depth: wait.depth,
@@ -242,7 +242,9 @@ impl Report<'_> {
                 class: json::kind(wait.kind),
                 cause: cause_of(wait),
                 text: self.wait_text(wait, true),
-            }));
+            };
+            times.extend(segment.states.iter().map(state));
+            times.extend(segment.waits.iter().map(wait));
         }
         Time::lines(&words, times)
     }
