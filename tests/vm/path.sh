@@ -122,7 +122,7 @@ done
 sed -i "s/--tid 177/--tid $tid/" /tmp/blocks/*
 run_examples /tmp/blocks
 for file in 177.svg 177.folded path.folded 177.csv wakeups.svg syscalls.folded cpu.csv; do
-	[ -s $file ] || fail "no $file"
+	[ -s "$file" ] || fail "no $file"
 done
 grep "^python3/$tid;blocked;in read;woken by python3/[0-9]*;waits in clock_nanosleep for " 177.folded ||
 	fail "no stack of the wait for a child that sleeps"

@@ -6,7 +6,7 @@
 //! ```text
 //! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, stays
 //!                                                                         |--chains.rs-> chains of waits
-//!                                                                         `--page.rs---> an HTML page, or its time line
+//!                                                                         `--page.rs---> an HTML page, a picture
 //! ```
 
 mod chains;

@@ -197,7 +197,8 @@ mod tests {
     /// Number and counts of each column.
     fn columns(heat: &Heat) -> Vec<(u64, u64)> {
         let columns = heat.panels.iter().flat_map(|(_, columns)| columns);
-        columns.map(|(n, counts)| (*n, counts.iter().sum())).collect()
+        let sum = |(number, counts): (&u64, &Vec<u64>)| (*number, counts.iter().sum());
+        columns.map(sum).collect()
     }
 
     #[test]
