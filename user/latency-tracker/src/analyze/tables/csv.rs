@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The rows of tables as comma-separated values, with a header line.
+//! The rows of tables as comma-separated values, with a header line; times are in ns.
 
 use super::super::csv::line;
 use super::view::{self, Report};
 
 pub(super) fn lines(report: &Report<'_>) -> Vec<String> {
-    let names = "table,from_ns,by,group,count,sum_ns,min_ns,p50_ns,p90_ns,p99_ns,max_ns,exact,errors,migrations,\
-                 parts,requeues,merges,share";
+    let names = "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,requeues,merges,share";
     let mut lines = vec![names.to_string()];
     for table in &report.found.tables.tables {
         let extras = view::extras(table.kind);
