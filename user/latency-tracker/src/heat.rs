@@ -345,8 +345,10 @@ mod tests {
         map.notes = vec!["word ".repeat(100)];
         let picture = draw(&map).to_string();
         assert_eq!(picture.matches("<title>not recorded</title>").count(), 1);
-        let third = round(LEFT + PLOT / 3.0);
-        assert!(picture.contains(&format!("x=\"{third}\"")), "{picture}");
+        let (x, width) = (round(LEFT + PLOT / 3.0), round(PLOT / 3.0));
+        let place = format!("width=\"{width}\" x=\"{x}\"");
+        let grey = picture.lines().find(|line| line.contains("#d4d4d4"));
+        assert!(grey.is_some_and(|line| line.contains(&place)), "{picture}");
         let notes = picture.lines().filter(|line| line.starts_with("word"));
         assert_eq!(notes.count(), 4);
     }

@@ -391,17 +391,17 @@ fn a_heat_map_has_every_operation() {
         }
     }
     // A packet is missing: its time is not recorded.
-    let is_grey = || {
+    let grey = || {
         json(&dir, "wakeups", "compact", &["--svg", "it.svg"]);
         let picture = fs::read_to_string(dir.path().join("it.svg")).unwrap();
         picture.matches("<title>not recorded</title>").count()
     };
-    let before = is_grey();
+    let before = grey();
     let file = dir.path().join("compact/kernel/channel_0");
     let mut bytes = fs::read(&file).unwrap();
     bytes.drain(2 * PACKET..3 * PACKET);
     fs::write(&file, bytes).unwrap();
-    assert!(is_grey() > before);
+    assert!(grey() > before);
 }
 
 #[test]

@@ -60,10 +60,15 @@ impl Heat {
         time.saturating_sub(self.from) / self.width
     }
 
-    fn add(&mut self, kind: Kind, begin: u64, end: u64) {
-        while !self.is_fixed && self.column(end) >= COLUMNS {
+    /// Makes columns so wide that a time is in one of them, unless `-i` has set their width.
+    fn reach(&mut self, time: u64) {
+        while !self.is_fixed && self.column(time) >= COLUMNS {
             self.widen();
         }
+    }
+
+    fn add(&mut self, kind: Kind, begin: u64, end: u64) {
+        self.reach(end);
         let number = self.column(end);
         let place = self.panels.iter().position(|(of, _)| *of == kind);
         let place = place.unwrap_or_else(|| {
@@ -136,6 +141,8 @@ impl Heat {
         let found = &report.found;
         self.add_all(&found.rest);
         let (from, to) = found.range;
+        // The trace may go on long after the last operation.
+        self.reach(to);
         let gaps = self.gaps(found.range);
         let mut notes = report.caveats();
         notes.extend(report.hints().iter().copied().map(String::from));
@@ -211,6 +218,16 @@ mod tests {
         assert_eq!(columns(&heat), [(0, 1), (1, 1), (9989, 1)]);
         let slowest = &heat.panels[0].1[&9989];
         assert_eq!(slowest[octave(998_999)], 1);
+    }
+
+    #[test]
+    fn few_columns_span_the_time_after_the_last_operation() {
+        let mut heat = Heat::new(None);
+        heat.start(1000, 1000);
+        heat.add(Kind::Call, 1000, 1010);
+        heat.reach(1 << 40);
+        assert!((COLUMNS / 2..COLUMNS).contains(&heat.column(1 << 40)));
+        assert_eq!(columns(&heat), [(0, 1)]);
     }
 
     #[test]
