@@ -85,9 +85,7 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
 
 fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
     let files = [&args.perfetto, &args.html, &args.svg];
-    for file in files.into_iter().flatten() {
-        out::file::check(file)?;
-    }
+    out::file::check(files.into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "path", alerts, &interrupted)?;
     let trace = match args.max_memory {

@@ -39,9 +39,7 @@ use super::words::{Facts, class, sentence};
 use crate::trace::{self, Finder, Keep};
 
 pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
-    for file in [&args.html, &args.svg].into_iter().flatten() {
-        out::file::check(file)?;
-    }
+    out::file::check([&args.html, &args.svg].into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "delays", alerts, &interrupted)?;
     let mut finder = range::finder(args);

@@ -35,9 +35,7 @@ use super::parquet::{Alerts, Output};
 use crate::{heat as picture, trace};
 
 pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) -> Result<Outcome> {
-    if let Some(file) = &args.svg {
-        out::file::check(file)?;
-    }
+    out::file::check(&args.svg)?;
     let interrupted = interrupted()?;
     let (trace, name) = (&args.trace, subject.name());
     let mut operations = match Output::open(&args.parquet, trace, name, alerts, &interrupted)? {

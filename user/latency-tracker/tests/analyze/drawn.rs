@@ -305,6 +305,16 @@ fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
     let dir = Dir::with_traces("page-unwritten");
     let tid = &busiest(&dir, "compact")[0];
     let before = fs::read_dir(&dir.0).unwrap().count();
+    let refused = |what: &[&str], args: &[&str], expected: &str| {
+        // The trace is not even opened.
+        for trace in ["compact", "no-trace"] {
+            let (status, out, error) = run(&mut dir.of_trace(what, trace, args));
+            assert_eq!((status, out.as_str()), (1, ""), "{what:?} {args:?}");
+            assert!(error.contains(expected), "{error}");
+        }
+    };
+    let path = ["analyze", "path", "--tid", tid];
+    let delays = ["analyze", "delays", "--tid", tid];
     for (file, expected) in [
         ("nowhere/a.html", "nowhere/a.html: No such file"),
         ("/dev/full", "/dev/full: not a regular file"),
@@ -312,19 +322,20 @@ fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
         ("-", "-: expected the name of a file; ./- is"),
     ] {
         for (what, option) in [
-            ("path", "--html"),
-            ("path", "--svg"),
-            ("delays", "--html"),
-            ("delays", "--svg"),
+            (&path[..], "--html"),
+            (&path, "--svg"),
+            (&delays, "--html"),
+            (&delays, "--svg"),
+            (&["explain"], "--html"),
+            (&["explain"], "--perfetto"),
         ] {
-            // The trace is not even opened.
-            for trace in ["compact", "no-trace"] {
-                let args = ["--tid", tid, option, file];
-                let (status, out, error) = run(&mut dir.of_trace(&["analyze", what], trace, &args));
-                assert_eq!((status, out.as_str()), (1, ""), "{file}");
-                assert!(error.contains(expected), "{error}");
-            }
+            refused(what, &[option, file], expected);
         }
     }
+    let twice = "a: named for two outputs";
+    refused(&path, &["--html", "a", "--svg", "./a"], twice);
+    refused(&path, &["--perfetto", "a", "--svg", "./a"], twice);
+    refused(&delays, &["--html", "a", "--svg", "./a"], twice);
+    refused(&["explain"], &["--html", "a", "--perfetto", "./a"], twice);
     assert_eq!(fs::read_dir(&dir.0).unwrap().count(), before);
 }

@@ -25,13 +25,25 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) ->
     Ok(())
 }
 
-/// Checks that [`replace`] can write a file, before the work whose result the file will hold. The file is unchanged.
-pub fn check(path: &Path) -> Result<()> {
-    prepare(path).with_context(|| path.display().to_string())?;
+/// Checks that [`replace`] can write these files, before the work whose results they will hold, and that no two of them
+/// are one file. The files are unchanged.
+pub fn check<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<()> {
+    let mut targets = Vec::new();
+    for path in paths {
+        let path = path.as_ref();
+        let (target, _) = prepare(path).with_context(|| path.display().to_string())?;
+        if targets.contains(&target) {
+            bail!(
+                "{}: named for two outputs; each needs its own file",
+                path.display()
+            );
+        }
+        targets.push(target);
+    }
     Ok(())
 }
 
-/// The file that a path leads to, and the temporary file next to it.
+/// The file that a path leads to, by its canonical path, and the temporary file next to it.
 fn prepare(path: &Path) -> Result<(PathBuf, NamedTempFile)> {
     if path == Path::new("-") {
         bail!("expected the name of a file; ./- is a file with this name");
@@ -46,19 +58,21 @@ fn prepare(path: &Path) -> Result<(PathBuf, NamedTempFile)> {
     if path.exists() && !path.is_file() {
         bail!("not a regular file");
     }
+    let file = path.file_name().context("not the name of a file")?;
     let mut name = OsString::from(".");
-    name.push(path.file_name().context("not the name of a file")?);
+    name.push(file);
     name.push(".");
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
+    let directory = fs::canonicalize(directory)?;
     let mut new = tempfile::Builder::new();
     // The mode of a new file, reduced by the umask.
     new.prefix(&name)
         .permissions(fs::Permissions::from_mode(0o666));
-    let new = new.tempfile_in(directory)?;
-    Ok((path, new))
+    let new = new.tempfile_in(&directory)?;
+    Ok((directory.join(file), new))
 }
 
 #[cfg(test)]
@@ -85,22 +99,23 @@ mod tests {
         let failed = format!("{:#}", failed.unwrap_err());
         assert!(failed.ends_with("/a: interrupted"), "{failed}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "two");
-        check(&file).unwrap();
+        let new = dir.path().join("new");
+        check([&file, &new]).unwrap();
+        let name = dir.path().file_name().unwrap();
+        let again = dir.path().join("..").join(name).join("new");
+        for (one, other) in [(&file, &link), (&new, &again)] {
+            let twice = format!("{:#}", check([one, other]).unwrap_err());
+            assert!(twice.contains(": named for two outputs"), "{twice}");
+        }
         assert_eq!(fs::read_to_string(&file).unwrap(), "two");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
-        check(&dir.path().join("new")).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 
     #[test]
     fn what_cannot_be_replaced_is_left_alone() {
         for bad in ["/dev/null", "/", "/nonexistent/a", "", "/dev/..", "-"] {
-            let done = [replace(Path::new(bad), |_| Ok(())), check(Path::new(bad))];
-            // The names of the temporary files differ.
-            let [written, checked] = done.map(|done| {
-                let error = format!("{:#}", done.unwrap_err());
-                error.split(" at path ").next().unwrap().to_string()
-            });
+            let done = [replace(Path::new(bad), |_| Ok(())), check([bad])];
+            let [written, checked] = done.map(|done| format!("{:#}", done.unwrap_err()));
             assert_eq!(written, checked, "{bad}");
         }
         let error = replace(Path::new("/dev/null"), |_| Ok(())).unwrap_err();

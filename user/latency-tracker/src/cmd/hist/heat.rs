@@ -32,9 +32,7 @@ pub(super) fn run(
     names: &[String],
     times: (Duration, u64),
 ) -> Result<Outcome> {
-    if let Some(file) = &args.svg {
-        out::file::check(file)?;
-    }
+    out::file::check(&args.svg)?;
     let panel = |name: &String| Panel {
         name: name.clone(),
         columns: Vec::new(),
