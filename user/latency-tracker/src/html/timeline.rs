@@ -234,8 +234,12 @@ pub(super) fn draw(page: &Page) -> String {
         .add(definitions())
         .add(area((0.0, 0.0), (width, height), colour("card")))
         .add(drawing.body);
-    // XML has no control characters.
-    let allowed = |c: char| c == '\n' || !c.is_control();
+    // XML has no control characters, and not the last two of the Basic Multilingual Plane.
+    let allowed = |c: char| match c {
+        '\n' => true,
+        '\u{fffe}' | '\u{ffff}' => false,
+        c => !c.is_control(),
+    };
     let picture = picture.to_string();
     let safe = picture.chars().map(|c| if allowed(c) { c } else { '?' });
     safe.collect()
@@ -248,14 +252,15 @@ mod tests {
 
     #[test]
     fn each_bar_has_its_text_and_no_name_becomes_markup() {
-        let page = page_of(&HOSTILE);
+        let mut page = page_of(&HOSTILE);
+        page.title.push('\u{ffff}');
         let picture = draw(&page);
         let ends = picture.matches(", CPU 0; ").count();
         assert_eq!(ends, HOSTILE.len(), "{picture}");
         for markup in ["<script", "<img", "<!--", "</pre>"] {
             assert!(!picture.contains(markup), "{picture}");
         }
-        assert!(!picture.contains(|c: char| c.is_control() && c != '\n'));
+        assert!(!picture.contains(|c: char| c.is_control() && c != '\n' || c == '\u{ffff}'));
     }
 
     #[test]
@@ -265,10 +270,9 @@ mod tests {
         assert_eq!(colour("on-runnable"), "#1b1f24");
         for (kind, _) in Kind::ALL {
             assert_ne!(colour(kind), "#888888", "{kind}");
+            assert_ne!(colour(&format!("on-{kind}")), "#888888", "{kind}");
         }
-        let others = [
-            "arrow", "card", "dim", "hatch", "lane", "text", "on-merged",
-        ];
+        let others = ["arrow", "card", "dim", "hatch", "lane", "text"];
         assert!(others.iter().all(|name| colour(name) != "#888888"));
     }
 

@@ -245,6 +245,14 @@ fn a_page_of_delays_has_every_stay_and_every_wait() {
 #[test]
 fn a_time_line_has_the_states_of_the_thread() {
     let dir = Dir::with("perf.tar.xz", "time-line");
+    let (_, json, _) = run(&mut dir.delays("perf", &["--tid", "177", "--json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let waits = json["segments"][0]["waits"].as_array().unwrap();
+    let sleeps = waits
+        .iter()
+        .filter(|wait| wait["syscall"] == "clock_nanosleep");
+    let sleepers: Vec<_> = sleeps.map(|wait| &wait["thread"]["tid"]).collect();
+    assert_eq!(sleepers.len(), 5);
     for what in ["path", "delays"] {
         let draw = |file: &str| {
             let args = ["--tid", "177", "--svg", file];
@@ -256,7 +264,7 @@ fn a_time_line_has_the_states_of_the_thread() {
         assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
         assert_eq!(draw("2.svg"), picture);
         // Each child slept for 20 ms, which is much longer than what is drawn together.
-        for tid in 179..=183 {
+        for tid in &sleepers {
             let title = match what {
                 "path" => format!("python3/{tid} waits in clock_nanosleep for "),
                 _ => format!("python3/{tid} in clock_nanosleep: "),
