@@ -14,7 +14,7 @@
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root has no LTTng
-# timeout: 120
+# timeout: 150
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -121,7 +121,7 @@ for block in /tmp/blocks/*; do
 done
 sed -i "s/--tid 177/--tid $tid/" /tmp/blocks/*
 run_examples /tmp/blocks
-for file in 177.svg 177.folded path.folded 177.csv wakeups.svg syscalls.folded cpu.csv; do
+for file in 177.svg 177.folded path.folded 177.csv calls.svg calls.folded cpu.csv; do
 	[ -s "$file" ] || fail "no $file"
 done
 grep "^python3/$tid;blocked;in read;woken by python3/[0-9]*;waits in clock_nanosleep for " 177.folded ||
