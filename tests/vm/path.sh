@@ -5,16 +5,17 @@
 # which sleeps. The recording is rotated meanwhile, and its chunks are read as one. Two snapshots of
 # the same time are refused.
 # `analyze delays` then divides the time of that process, which sleeps and waits for another child,
-# which computes.
+# which computes. The guide's examples of stacks, columns and pictures work on this trace.
 # kernels: rt
 # long: stock
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root has no LTTng
-# timeout: 120
+# timeout: 150
 
 . /lt/tests/lib.sh
+. /lt/tests/examples.sh
 
 lttng create pipe --output=/tmp/pipe
 lttng enable-channel --kernel --subbuf-size=1M --num-subbuf=4 channel
@@ -107,6 +108,21 @@ ran = [s for s in last["states"] if s["class"] == "working" or s["cause"]["kind"
 assert 45_000_000 <= sum(map(took, ran)), last["sums"]
 END
 grep "in read: woken by python3/$child" /tmp/delays || fail "the child that computes is not named"
+
+mkdir /tmp/guide
+cd /tmp/guide || exit
+ln -s /tmp/pipe trace
+examples_of /lt/Documentation/guide/analyze.md /tmp/blocks
+for block in /tmp/blocks/*; do
+	grep -Eq -- '--(svg|folded|csv)' "$block" || rm "$block"
+done
+sed -i "s/--tid 177/--tid $tid/" /tmp/blocks/*
+run_examples /tmp/blocks
+for file in 177.svg 177.folded path.folded 177.csv calls.svg calls.folded cpu.csv; do
+	[ -s "$file" ] || fail "no $file"
+done
+grep "^python3/$tid;blocked;in read;woken by python3/[0-9]*;waits in clock_nanosleep for " 177.folded ||
+	fail "no stack of the wait for a child that sleeps"
 
 lttng create twice --snapshot --output=/tmp/twice
 lttng enable-channel --kernel --subbuf-size=256K --num-subbuf=4 channel

@@ -4,16 +4,21 @@
 //!
 //! ```text
 //! trace --trace.rs--> lt_model::tables --tables.rs--> tables as text, JSON or CSV
+//!                                         |--heat.rs-----> a heat map
 //!                                         `--parquet.rs--> files for SQL, of all analyses
-//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, as text, JSON, folded stacks or HTML
+//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the forms of a path
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
+//!                                                              |--csv.rs-----------> comma-separated values
+//!                                                              |--flame.rs---------> folded stacks
 //!                                                              |--verdict.rs-------> a sentence
 //!                                                              |--picture.rs-------> a trace for Perfetto
-//!                                                              `--page.rs, lanes.rs> an HTML page
+//!                                                              `--page.rs, lanes.rs> an HTML page, or its time line
 //! ```
 
 mod args;
+mod csv;
 mod delays;
+mod flame;
 mod fold;
 pub(crate) mod lanes;
 #[cfg(test)]
@@ -40,6 +45,8 @@ use lt_model::{Class, Model, ThreadId, why};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs};
+use self::lanes::{PICTURE, bars_of_each};
+use self::page::Limits;
 use self::parquet::{Alerts, Output};
 use self::picture::{Picture, Way};
 use self::tables::Subject;
@@ -77,6 +84,8 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
 }
 
 fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
+    let files = [&args.perfetto, &args.html, &args.svg];
+    out::file::check(files.into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "path", alerts, &interrupted)?;
     let trace = match args.max_memory {
@@ -119,20 +128,33 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
         };
         picture.write(file, &interrupted)?;
     }
-    if let Some(file) = &args.html {
+    let page = |bars| {
         let lines = || shown.lines(args.part(), args.depth.unwrap_or(usize::MAX));
         let text = out::whole(lines).join("\n");
-        let notes = several.into_iter().chain(beyond.clone());
-        let notes = notes
-            .chain(trace.caveats())
-            .map(|note| words::sentence(&note));
-        page::page(&shown, text, notes.collect(), &interrupted)?.write(file)?;
+        let notes = several.iter().chain(&beyond).cloned();
+        let notes = notes.chain(trace.caveats());
+        let notes = notes.map(|note| words::sentence(&note)).collect();
+        let limits = Limits {
+            bars,
+            interrupted: &interrupted,
+        };
+        page::page(&shown, text, notes, limits)
+    };
+    if let Some(file) = &args.html {
+        page(bars_of_each(1))?.write(file)?;
+    }
+    if let Some(file) = &args.svg {
+        page(PICTURE)?.draw(file)?;
     }
     if let Some(output) = output {
         parquet::edges::path(output, &shown.json(), &trace, &interrupted)?;
     }
     if args.json {
         out::json(&shown.json())?;
+    } else if args.csv {
+        out::lines(&shown.csv(), &interrupted)?;
+    } else if args.folded {
+        out::lines(&shown.folded(), &interrupted)?;
     } else {
         let lines = shown.lines(args.part(), args.depth.unwrap_or(usize::MAX));
         out::lines(&lines, &interrupted)?;

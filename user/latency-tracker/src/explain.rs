@@ -74,6 +74,7 @@ struct Capture {
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
+    out::file::check([&args.perfetto, &args.html].into_iter().flatten())?;
     // Before signals are caught: a signal must end the process while it waits for alerts from a terminal or a pipe.
     let (trace, alerts, carried) = what(args)?;
     let interrupted = interrupted()?;

@@ -6,6 +6,8 @@
 //! Page { views } --escaped--> page.html, with page.css, the files *.js, the texts, and the views as JSON
 //!
 //! view: a text, facts, notes | lanes of bars, and arrows between lanes | tables
+//!
+//! Page { views } --timeline.rs--> the lanes as a picture (SVG)
 //! ```
 //!
 //! The page is safe even with hostile names. Texts are escaped, and the script only creates text nodes. The
@@ -15,6 +17,7 @@
 //! Times are ns since the start of the view, because JavaScript's numbers are exact only up to 2^53.
 
 pub(crate) mod merge;
+mod timeline;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -253,6 +256,12 @@ impl Page {
     pub(crate) fn write(&self, file: &Path) -> Result<()> {
         let page = self.page()?;
         out::file::replace(file, |out| Ok(out.write_all(page.as_bytes())?))
+    }
+
+    /// Draws the lanes into a picture (SVG), replacing `file`.
+    pub(crate) fn draw(&self, file: &Path) -> Result<()> {
+        let picture = timeline::draw(self);
+        out::file::replace(file, |out| Ok(out.write_all(picture.as_bytes())?))
     }
 
     /// The whole page.

@@ -20,10 +20,9 @@ mod words;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use lt_common::Outcome;
 use lt_common::out;
-use lt_common::out::file::replace;
 use lt_proc::{Nanos, ProcRoot, Span};
 use serde::Serialize;
 
@@ -268,6 +267,7 @@ fn heat_map(file: &ProfileFile, classes: &[&str]) -> HeatMap {
         ),
         low: file.low.clone(),
         panels: classes.iter().map(panel).collect(),
+        ..HeatMap::default()
     }
 }
 
@@ -293,6 +293,5 @@ fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()>
         !classes.is_empty(),
         "no operation was counted: nothing to draw"
     );
-    let picture = heat::draw(&heat_map(file, &classes)).to_string();
-    replace(output, |out| Ok(out.write_all(picture.as_bytes())?)).context("cannot write the plot")
+    heat::write(&heat_map(file, &classes), output)
 }

@@ -85,6 +85,7 @@ pub(crate) struct Measured {
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &RunArgs) -> Result<Outcome> {
+    out::file::check(&args.output)?;
     let signals = Signals::catch()?;
     let mut longest: Option<Alert> = None;
     let mut settings = args.settings.clone();

@@ -20,7 +20,7 @@ mod tests;
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;
-use lt_common::out::note;
+use lt_common::out::{self, note};
 use lt_common::wait::Signals;
 use lt_proc::ProcRoot;
 
@@ -29,6 +29,7 @@ use self::tally::Tally;
 use crate::run;
 
 pub(crate) fn run(root: &ProcRoot, args: &StacksArgs) -> Result<Outcome> {
+    out::file::check(&args.output)?;
     let mut tally = Tally::new(args.by);
     let source = match (&args.alerts, &args.what) {
         (Some(file), _) => source::file(file, &mut tally)?,

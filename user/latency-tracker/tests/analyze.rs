@@ -393,6 +393,7 @@ fn a_limit_on_memory_changes_nothing_or_is_said() {
         ("path", "--json"),
         ("delays", "--json"),
         ("delays", "--all"),
+        ("delays", "--folded"),
     ] {
         let mut smaller = 0;
         for tid in busiest(&dir, "compact") {
@@ -536,6 +537,16 @@ fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
             .all(|wait| wait["depth"] == 1 && wait["cause"]["by"] == "timer" && ms(wait) >= 15)
     );
     assert_eq!(below.count(), 5);
+    // The stacks lead there, too.
+    let (_, stacks, _) = run(&mut dir.delays("perf", &["--tid", "177", "--folded"]));
+    let slept = stacks.lines().filter(|line| {
+        line.starts_with("python3/177;blocked;in read;woken by python3/")
+            && line.contains(";waits in clock_nanosleep for ")
+    });
+    assert_eq!(slept.count(), 5, "{stacks}");
+    let (_, rows, _) = run(&mut dir.delays("perf", &["--tid", "177", "--csv"]));
+    let states = json["segments"][0]["states"].as_array().unwrap();
+    assert_eq!(rows.lines().count(), 1 + states.len() + waits.len());
 
     let json = delays(&["--tid", "179"]);
     let segments = json["segments"].as_array().unwrap();
@@ -558,6 +569,50 @@ fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
             .len(),
         1
     );
+}
+
+/// The stacks of a path add up to its time, and its rows are its steps.
+#[test]
+fn stacks_and_rows_of_a_path_are_its_steps() {
+    let dir = Dir::with_traces("columns");
+    for trace in ["compact", "snapshot"] {
+        for tid in busiest(&dir, trace).into_iter().take(3) {
+            let of = |form: &str| {
+                let (status, out, error) = run(&mut dir.path(trace, &["--tid", &tid, form]));
+                assert_eq!(status, 0, "{error}");
+                out
+            };
+            let json: Value = serde_json::from_str(&of("--json")).unwrap();
+            let (from, to) = (json["from"].as_u64().unwrap(), json["to"].as_u64().unwrap());
+            let stacks = of("--folded");
+            let time = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+            assert_eq!(stacks.lines().map(time).sum::<u64>(), to - from, "{stacks}");
+            let rows = of("--csv");
+            let row = |line: &str| {
+                let mut cells = line.split(',').skip(1).map(|cell| cell.parse().unwrap());
+                (cells.next().unwrap(), cells.next().unwrap())
+            };
+            let rows: Vec<(u64, u64)> = rows.lines().skip(1).map(row).collect();
+            let steps = steps(&json, 0);
+            let steps: Vec<_> = steps.iter().map(|step| (step.0, step.1)).collect();
+            assert_eq!(rows, steps);
+        }
+    }
+    for (form, other) in [
+        ("--folded", "--json"),
+        ("--csv", "--json"),
+        ("--csv", "--folded"),
+        ("--csv", "--all"),
+        ("--folded", "--depth=1"),
+        ("--csv", "--min=1ms"),
+    ] {
+        for what in ["path", "delays"] {
+            let args = ["--tid", "1", form, other];
+            let (status, out, error) = run(&mut dir.of_trace(&["analyze", what], "no", &args));
+            assert_eq!((status, out.as_str()), (1, ""), "{form} {other}");
+            assert!(error.contains("cannot be used with"), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -523,6 +523,7 @@ fn hist_prints_percentiles_and_losses() {
 #[test]
 fn errors_end_with_1_and_say_what_to_do() {
     let tree = Tree::new("errors");
+    let file = &tree.0.join("new").display().to_string();
     for (args, text) in [
         (
             &["hist", "nosuch"][..],
@@ -536,6 +537,17 @@ fn errors_end_with_1_and_say_what_to_do() {
         (&["list", "nosuch"], "no instance named \"nosuch\""),
         (&["list", "--trackers", "blok"], "did you mean block?"),
         (&["list", "--trackers", "zzz"], "there are block"),
+        // Before anything is measured.
+        (&["run", "block", "-o", "-"], "-: expected the name of a"),
+        (&["stacks", "block", "-o", "no/a"], "no/a: No such file"),
+        (
+            &["profile", "record", "-o", "no/a"],
+            "no/a: No such file or directory",
+        ),
+        (
+            &["profile", "record", "-o", file, "--svg", file],
+            "new: named for two outputs",
+        ),
     ] {
         let (status, _, err) = tree.run(args);
         assert_eq!(status, 1, "{args:?}");

@@ -302,7 +302,14 @@ fn few_rows_are_shown_and_all_are_written() {
     );
     let (_, csv, _) = analyze(&dir, "syscalls", "all", &["--csv"]);
     assert_eq!(csv.lines().count(), rows + 1);
-    let columns = csv.lines().next().unwrap().split(',').count();
+    // The columns keep their names and places; new ones go last.
+    let names = csv.lines().next().unwrap();
+    assert_eq!(
+        names,
+        "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,\
+         requeues,merges,share"
+    );
+    let columns = names.split(',').count();
     assert!(
         csv.lines().all(|line| line.split(',').count() == columns),
         "{csv}"
@@ -316,6 +323,85 @@ fn few_rows_are_shown_and_all_are_written() {
     assert!(sums.is_sorted_by(|a, b| a >= b), "{sums:?}");
     let few = json(&dir, "syscalls", "all", &["-n", "2"]);
     assert_eq!(table(&few, "call")["rows"].as_array().unwrap().len(), 2);
+}
+
+/// The number of operations that are not measured.
+fn missed(table: &Value) -> u64 {
+    let missed = table["not_measured"].as_object().unwrap();
+    missed.values().map(number).sum()
+}
+
+/// A trace of each analysis.
+const EACH: [(&str, &str); 5] = [
+    ("wakeups", "compact"),
+    ("cpu", "compact"),
+    ("irq", "compact"),
+    ("syscalls", "all"),
+    ("locks", "all"),
+];
+
+#[test]
+fn stacks_add_up_to_the_tables() {
+    let dir = traces("traces.tar.xz");
+    for (analysis, trace) in EACH {
+        let found = json(&dir, analysis, trace, &[]);
+        let (status, stacks, said) = analyze(&dir, analysis, trace, &["--folded"]);
+        assert_eq!(status, 0, "{said}");
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for line in stacks.lines() {
+            let (frames, ns) = line.rsplit_once(' ').unwrap();
+            let (table, _) = frames.split_once(';').unwrap();
+            *sums.entry(table).or_default() += ns.parse::<u64>().unwrap();
+        }
+        for table in found["tables"].as_array().unwrap() {
+            let name = table["table"].as_str().unwrap();
+            let sum = sums.remove(name).unwrap_or(0);
+            assert_eq!(sum, number(&table["all"]["sum"]), "{analysis} {name}");
+            let is_said = said.contains(&format!(": {name}: "));
+            assert_eq!(missed(table) > 0, is_said, "{said}");
+        }
+        assert!(sums.is_empty(), "{sums:?}");
+    }
+    let dir = traces("perf.tar.xz");
+    let (_, stacks, _) = analyze(&dir, "syscalls", "perf", &["--folded"]);
+    let sleeps = stacks.lines().filter(|line| {
+        line.starts_with("call;python3/") && line.contains(";python3;clock_nanosleep ")
+    });
+    assert_eq!(sleeps.count(), 5, "{stacks}");
+}
+
+#[test]
+fn a_heat_map_has_every_operation() {
+    let dir = traces("traces.tar.xz");
+    for (analysis, trace) in EACH {
+        for args in [&[][..], &["-i", "10ms"]] {
+            let args = [args, &["--svg", "it.svg"]].concat();
+            let found = json(&dir, analysis, trace, &args);
+            let picture = fs::read_to_string(dir.path().join("it.svg")).unwrap();
+            let title = |line: &str| {
+                let (count, _) = line.strip_prefix("<title>")?.split_once(" of ")?;
+                count.replace(',', "").parse::<u64>().ok()
+            };
+            let tables = found["tables"].as_array().unwrap();
+            let expected: u64 = tables.iter().map(|t| number(&t["all"]["count"])).sum();
+            let drawn: u64 = picture.lines().filter_map(title).sum();
+            assert_eq!(drawn, expected, "{analysis}");
+            let is_missed = tables.iter().any(|table| missed(table) > 0);
+            assert_eq!(is_missed, picture.contains(" not measured: "), "{analysis}");
+        }
+    }
+    // A packet is missing: its time is not recorded.
+    let grey = || {
+        json(&dir, "wakeups", "compact", &["--svg", "it.svg"]);
+        let picture = fs::read_to_string(dir.path().join("it.svg")).unwrap();
+        picture.matches("<title>not recorded</title>").count()
+    };
+    let before = grey();
+    let file = dir.path().join("compact/kernel/channel_0");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes.drain(2 * PACKET..3 * PACKET);
+    fs::write(&file, bytes).unwrap();
+    assert!(grey() > before);
 }
 
 #[test]
@@ -408,6 +494,14 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
             "[possible values: thread, process, name, cpu, priority]",
         ),
         (&["--json", "--csv"], "cannot be used with"),
+        (&["--json", "--folded"], "cannot be used with"),
+        (&["--csv", "--folded"], "cannot be used with"),
+        (&["--folded", "--by", "name"], "cannot be used with"),
+        (&["--folded", "-i", "1s"], "cannot be used with"),
+        (&["--folded", "-n", "3"], "cannot be used with"),
+        (&["--svg", "-"], "-: expected the name of a file"),
+        (&["--svg", "no/it.svg"], "no/it.svg: No such file"),
+        (&["--svg", "/dev/full"], "/dev/full: not a regular file"),
         (&["--from", "2s"], "expected a time"),
         (&["--from", "+1h"], "does not reach the time"),
         (&["--to", "5"], "does not reach the time"),

@@ -191,6 +191,12 @@ impl Tables {
         (tid, name.map(|name| self.text(name)))
     }
 
+    /// The main thread of the process of a thread, if recorded.
+    #[must_use]
+    pub fn process(&self, id: TaskId) -> Option<TaskId> {
+        self.ground.process(id)
+    }
+
     /// A name of a thread, an interrupt or a system call.
     #[must_use]
     pub fn text(&self, name: Name) -> &str {

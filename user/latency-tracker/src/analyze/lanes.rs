@@ -35,6 +35,8 @@ use self::around::Places;
 /// Maximum number of bars on a page, and the number that every view may have regardless.
 const BARS: usize = 60_000;
 const FEW: usize = 2000;
+/// Maximum number of bars in a picture (`--svg`), which has no zoom.
+pub(super) const PICTURE: usize = 4000;
 
 /// Maximum number of bars of each view on a page with `views` views.
 pub(crate) fn bars_of_each(views: usize) -> usize {

@@ -555,7 +555,7 @@ pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
 
 /// How the cause is known: `seen` in events, `inferred` from events around it, or `not-recorded`. A wait whose waker is
 /// not recorded is itself `seen`, but has no `by`.
-fn known(cause: Cause) -> &'static str {
+pub(super) fn known(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown(_)
         | Cause::For(Leaf::PerhapsTimer { .. } | Leaf::Softirq(u32::MAX, _), _) => "not-recorded",

@@ -5,8 +5,8 @@
 use lt_common::out;
 use lt_model::why::{Cause, Leaf, Limit, Place, Quota};
 use lt_model::{
-    Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, State, ThreadId, Unrecorded, Use,
-    Vector,
+    Class, Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, State, ThreadId, Unrecorded,
+    Use, Vector,
 };
 
 /// Facts from outside the trace, for describing causes.
@@ -337,6 +337,16 @@ pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
         Use::Idle => "idle".into(),
         Use::Thread(id) => name_at(model, id, time),
         Use::Context(context) => leaf_name(model, context.into()),
+    }
+}
+
+/// The name of a class for programs.
+pub(super) fn class(class: Class) -> &'static str {
+    match class {
+        Class::Working => "working",
+        Class::Interrupted => "interrupted",
+        Class::Blocked => "blocked",
+        Class::Unknown => "unknown",
     }
 }
 

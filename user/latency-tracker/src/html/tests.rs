@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 
 /// Names that would run a script if they were not escaped.
-const HOSTILE: [&str; 6] = [
+pub(super) const HOSTILE: [&str; 6] = [
     "</script><img src=x onerror=alert(1)>",
     "</pre><script>alert(2)</script>",
     "<!--<script>",
@@ -23,7 +23,7 @@ pub(crate) fn data(page: &str) -> Value {
     serde_json::from_str(data).unwrap()
 }
 
-fn page_of(names: &[&str]) -> Page {
+pub(super) fn page_of(names: &[&str]) -> Page {
     let mut words = Words::default();
     let bar = |(i, name): (usize, &&str)| {
         let word = words.number(name.to_string());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Pictures for Perfetto (`--perfetto`) and pages (`--html`).
+//! Pictures for Perfetto (`--perfetto`), pages (`--html`), and their time lines (`--svg`).
 
 use std::fs;
 
@@ -241,6 +241,39 @@ fn a_page_of_delays_has_every_stay_and_every_wait() {
     assert_eq!(titles.collect::<Vec<_>>()[1..], [stays.len(), waits]);
 }
 
+/// The picture of a time line has each state of the thread, and is drawn in the same way each time.
+#[test]
+fn a_time_line_has_the_states_of_the_thread() {
+    let dir = Dir::with("perf.tar.xz", "time-line");
+    let (_, json, _) = run(&mut dir.delays("perf", &["--tid", "177", "--json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let waits = json["segments"][0]["waits"].as_array().unwrap();
+    let sleeps = waits
+        .iter()
+        .filter(|wait| wait["syscall"] == "clock_nanosleep");
+    let sleepers: Vec<_> = sleeps.map(|wait| &wait["thread"]["tid"]).collect();
+    assert_eq!(sleepers.len(), 5);
+    for what in ["path", "delays"] {
+        let draw = |file: &str| {
+            let args = ["--tid", "177", "--svg", file];
+            let (status, _, error) = run(&mut dir.of_trace(&["analyze", what], "perf", &args));
+            assert_eq!(status, 0, "{error}");
+            fs::read_to_string(dir.0.join(file)).unwrap()
+        };
+        let picture = draw("1.svg");
+        assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
+        assert_eq!(draw("2.svg"), picture);
+        // Each child slept for 20 ms, which is much longer than what is drawn together.
+        for tid in &sleepers {
+            let title = match what {
+                "path" => format!("python3/{tid} waits in clock_nanosleep for "),
+                _ => format!("python3/{tid} in clock_nanosleep: "),
+            };
+            assert!(picture.contains(&format!("<title>{title}")), "{title}");
+        }
+    }
+}
+
 /// Alerts of any trace, and a request in a trace that does not show which thread ran.
 #[test]
 fn an_alert_has_a_page() {
@@ -280,17 +313,37 @@ fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
     let dir = Dir::with_traces("page-unwritten");
     let tid = &busiest(&dir, "compact")[0];
     let before = fs::read_dir(&dir.0).unwrap().count();
+    let refused = |what: &[&str], args: &[&str], expected: &str| {
+        // The trace is not even opened.
+        for trace in ["compact", "no-trace"] {
+            let (status, out, error) = run(&mut dir.of_trace(what, trace, args));
+            assert_eq!((status, out.as_str()), (1, ""), "{what:?} {args:?}");
+            assert!(error.contains(expected), "{error}");
+        }
+    };
+    let path = ["analyze", "path", "--tid", tid];
+    let delays = ["analyze", "delays", "--tid", tid];
     for (file, expected) in [
         ("nowhere/a.html", "nowhere/a.html: No such file"),
         ("/dev/full", "/dev/full: not a regular file"),
         ("compact", "compact: not a regular file"),
+        ("-", "-: expected the name of a file; ./- is"),
     ] {
-        let args = ["--tid", tid, "--html", file];
-        for what in ["path", "delays"] {
-            let (status, out, error) = run(&mut dir.of_trace(&["analyze", what], "compact", &args));
-            assert_eq!((status, out.as_str()), (1, ""), "{file}");
-            assert!(error.contains(expected), "{error}");
+        for (what, option) in [
+            (&path[..], "--html"),
+            (&path, "--svg"),
+            (&delays, "--html"),
+            (&delays, "--svg"),
+            (&["explain"], "--html"),
+            (&["explain"], "--perfetto"),
+        ] {
+            refused(what, &[option, file], expected);
         }
     }
+    let twice = "a: named for two outputs";
+    refused(&path, &["--html", "a", "--svg", "./a"], twice);
+    refused(&path, &["--perfetto", "a", "--svg", "./a"], twice);
+    refused(&delays, &["--html", "a", "--svg", "./a"], twice);
+    refused(&["explain"], &["--html", "a", "--perfetto", "./a"], twice);
     assert_eq!(fs::read_dir(&dir.0).unwrap().count(), before);
 }

@@ -139,11 +139,8 @@ impl Table {
             (By::Priority, _) => Key::Priority(case.priority.map(|prio| prio.0)),
             (By::Device, Some(Object::Disk(disk, _))) => Key::Device(disk),
             (By::Lock, Some(Object::Lock(_, lock) | Object::Futex(_, lock))) => Key::Lock(lock),
-            (By::Object, Some(object)) => Key::Object(match object {
-                Object::Lock(kind, _) => Object::Lock(kind, 0),
-                Object::Futex(op, _) => Object::Futex(op, 0),
-                other => other,
-            }),
+            (By::Object, Some(object)) => Key::Object(object.without_address()),
+            (By::Stack, object) => Key::Stack(case.thread, object.map(Object::without_address)),
             _ => Key::Thread(case.thread),
         }
     }

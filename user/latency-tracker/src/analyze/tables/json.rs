@@ -90,6 +90,11 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
         Key::Object(of) => object(report, of),
         Key::Device(disk) => one("device", disk.to_string().into()),
         Key::Lock(lock) => one("lock", format!("{lock:#x}").into()),
+        Key::Stack(of, what) => {
+            let mut map = one("thread", of.map_or(Value::Null, |id| thread(report, id)));
+            map.extend(what.into_iter().flat_map(|what| object(report, what)));
+            map
+        }
     }
 }
 

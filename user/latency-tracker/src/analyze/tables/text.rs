@@ -8,7 +8,7 @@ use lt_proc::Nanos;
 
 use super::view::{self, Report};
 
-fn title(kind: Kind) -> &'static str {
+pub(super) fn title(kind: Kind) -> &'static str {
     match kind {
         Kind::Wakeup => "Woken, until running",
         Kind::Run => "Time on CPUs",

@@ -80,6 +80,7 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Priority, _) => "priority",
         (By::Device, _) => "device",
         (By::Lock, _) => "lock",
+        (By::Stack, _) => "stack",
         (By::Object, Kind::Handler) => "line",
         (By::Object, Kind::Softirq | Kind::Raise) => "vector",
         (By::Object, Kind::Queue | Kind::Device) => "operation",
@@ -164,7 +165,26 @@ impl<'a> Report<'a> {
             Key::Object(object) => self.object(object),
             Key::Device(disk) => self.disk(disk),
             Key::Lock(lock) => format!("{lock:#x}"),
+            Key::Stack(..) => self.frames(key).join(";"),
         }
+    }
+
+    /// The frames of a group: for a stack, the process, the name of the thread and the object.
+    pub(super) fn frames(&self, key: Key) -> Vec<String> {
+        let Key::Stack(thread, object) = key else {
+            return vec![self.key(key)];
+        };
+        let tables = &self.found.tables;
+        let process = thread.and_then(|thread| tables.process(thread));
+        let name = match thread.map(|thread| tables.task(thread)) {
+            Some((0, _)) => "idle".into(),
+            Some((_, Some(name))) => out::printable(name),
+            Some((tid, None)) => format!("thread {tid}"),
+            None => "not recorded".into(),
+        };
+        let mut frames = vec![self.key(Key::Process(process)), name];
+        frames.extend(object.map(|object| self.object(object)));
+        frames
     }
 
     /// All rows by interval, and in each interval the largest sum first.

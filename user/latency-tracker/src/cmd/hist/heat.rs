@@ -9,17 +9,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_common::Outcome;
-use lt_common::out::{self, file::replace};
+use lt_common::out;
 use lt_common::wait::{Signals, Wake};
 use lt_proc::{Histogram, Nanos, ProcRoot};
 
 use super::since;
 use crate::cli::HistArgs;
 use crate::cmd::clock;
-use crate::heat::{self, Column, HeatMap, Panel};
-
-/// Rows: below 2 ns, and then one for each power of two.
-const ROWS: usize = 42;
+use crate::heat::{self, Column, HeatMap, OCTAVES, Panel, octave};
 
 /// The rows that a line shows: the first one also has all shorter delays, the last one all longer ones.
 const SHOWN: std::ops::RangeInclusive<usize> = 8..=36;
@@ -36,6 +33,7 @@ pub(super) fn run(
     names: &[String],
     times: (Duration, u64),
 ) -> Result<Outcome> {
+    out::file::check(&args.svg)?;
     let panel = |name: &String| Panel {
         name: name.clone(),
         columns: Vec::new(),
@@ -46,9 +44,7 @@ pub(super) fn run(
     if let Some(file) = &args.svg
         && panels.iter().any(|panel| !panel.columns.is_empty())
     {
-        let picture = heat::draw(&map(panels)?).to_string();
-        replace(file, |out| Ok(out.write_all(picture.as_bytes())?))
-            .context("cannot write the picture")?;
+        heat::write(&map(panels)?, file)?;
     }
     read?;
     Ok(Outcome::Fine)
@@ -99,10 +95,9 @@ fn collect(
 
 /// The number of operations in each row. No bucket is in two rows.
 fn rows(delays: &Histogram) -> Vec<u64> {
-    let mut rows = vec![0; ROWS];
+    let mut rows = vec![0; OCTAVES];
     for bucket in &delays.buckets {
-        let row = bucket.low.checked_ilog2().unwrap_or(0) as usize;
-        rows[row.min(ROWS - 1)] += bucket.count;
+        rows[octave(bucket.low)] += bucket.count;
     }
     rows
 }
@@ -161,10 +156,9 @@ fn map(panels: Vec<Panel>) -> Result<HeatMap> {
             text(uname.release()),
             Nanos(end / samples.max(1) as u64)
         ),
-        low: (0..ROWS)
-            .map(|row| if row == 0 { 0 } else { 1 << row })
-            .collect(),
+        low: heat::octaves(),
         panels,
+        ..HeatMap::default()
     })
 }
 
@@ -181,7 +175,7 @@ mod tests {
         let rows = counts("0 1 5\n1 2 1\n1024 1152 2\n1920 2048 3\n2048 2304 7");
         assert_eq!((rows[0], rows[10], rows[11]), (6, 5, 7));
         let rows = counts("4398046511104 4947802324992 9");
-        assert_eq!(rows[ROWS - 1], 9);
+        assert_eq!(rows[OCTAVES - 1], 9);
     }
 
     #[test]

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Comma-separated values, quoted as in RFC 4180. A new column goes last.
+
+use lt_model::ThreadId;
+use lt_model::why::{Cause, Piece};
+
+use super::show::{Shown, known};
+use super::words::class;
+
+/// A step of a path, a state, or a wait.
+pub(super) struct Time {
+    pub(super) kind: &'static str,
+    /// Start and end, ns.
+    pub(super) range: (u64, u64),
+    /// Number of threads that wait for this one, each for the next.
+    pub(super) depth: usize,
+    pub(super) thread: ThreadId,
+    pub(super) cpu: Option<u32>,
+    pub(super) class: &'static str,
+    pub(super) cause: Cause,
+    pub(super) text: String,
+}
+
+impl Time {
+    /// Lines for these times, below the names of the columns.
+    pub(super) fn lines(words: &Shown<'_>, times: impl IntoIterator<Item = Self>) -> Vec<String> {
+        let head = "kind,begin_ns,end_ns,duration_ns,depth,tid,comm,cpu,class,known,text";
+        let lines = times.into_iter().map(|time| time.line(words));
+        std::iter::once(head.into()).chain(lines).collect()
+    }
+
+    fn line(&self, words: &Shown<'_>) -> String {
+        let (begin, end) = self.range;
+        let thread = words.model.thread(self.thread);
+        let comm = thread.and_then(|thread| thread.name_at(words.range.1));
+        line(&[
+            self.kind.into(),
+            begin.to_string(),
+            end.to_string(),
+            (end - begin).to_string(),
+            self.depth.to_string(),
+            thread.map_or(0, |thread| thread.tid).to_string(),
+            comm.map_or_else(String::new, |comm| words.text(comm)),
+            self.cpu.map_or_else(String::new, |cpu| cpu.to_string()),
+            self.class.into(),
+            known(self.cause).into(),
+            self.text.clone(),
+        ])
+    }
+}
+
+impl Shown<'_> {
+    /// The steps of the path.
+    pub(super) fn csv(&self) -> Vec<String> {
+        let step = |piece: &Piece| Time {
+            kind: "step",
+            range: (piece.begin, piece.end),
+            depth: piece.depth,
+            thread: piece.thread,
+            cpu: piece.cpu,
+            class: class(piece.cause.class()),
+            cause: piece.cause,
+            text: self.step(piece),
+        };
+        Time::lines(self, self.pieces.iter().map(step))
+    }
+}
+
+/// Joins the fields of a line.
+pub(super) fn line(fields: &[String]) -> String {
+    let fields: Vec<_> = fields.iter().map(|field| quoted(field)).collect();
+    fields.join(",")
+}
+
+/// Quotes a field if it needs quotes: the output drops spaces at the end of a line.
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) || text.ends_with(' ') {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_with_separators_are_quoted() {
+        for (text, expected) in [
+            ("read", "read"),
+            ("", ""),
+            ("a b", "a b"),
+            ("a,b", "\"a,b\""),
+            ("say \"no\"", "\"say \"\"no\"\"\""),
+            ("a\nb", "\"a\nb\""),
+            ("end ", "\"end \""),
+        ] {
+            assert_eq!(quoted(text), expected);
+        }
+        assert_eq!(line(&["a,b".into(), "c".into()]), "\"a,b\",c");
+    }
+}
