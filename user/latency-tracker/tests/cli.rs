@@ -583,13 +583,7 @@ fn what_stops_or_limits_the_exporter_is_one_line() {
     assert_eq!(err, expected);
     // A directory of captures that cannot be read, also by root: the exporter runs without it.
     let captures = tree.0.join("version").display().to_string();
-    let args = [
-        "export",
-        "--listen",
-        "127.0.0.1:0",
-        "--captures",
-        &captures,
-    ];
+    let args = ["export", "--listen", "127.0.0.1:0", "--captures", &captures];
     let mut command = tree.command(&args);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

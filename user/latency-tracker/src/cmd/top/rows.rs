@@ -111,9 +111,8 @@ impl Row {
 pub(super) fn rows(now: &Reading, before: Option<&Reading>) -> Vec<Row> {
     let interval = before.map(|before| Duration::from_nanos(now.time.saturating_sub(before.time)));
     let row = |one: &OneReading| {
-        let is_it = |b: &&OneReading| {
-            b.instance.name == one.instance.name && b.created == one.created
-        };
+        let is_it =
+            |b: &&OneReading| b.instance.name == one.instance.name && b.created == one.created;
         let earlier = before.and_then(|before| before.all.iter().find(is_it));
         Row::new(one, earlier, interval)
     };
