@@ -610,6 +610,8 @@ def busy_owner():
     task("medium", then)
 
     def hold():
+        # The parent: before it waits for the lock, what the owner does delays nobody.
+        asleep(os.getppid())
         on(1)
         spin(SHORT)
         os.write(start, b"x")
