@@ -16,9 +16,7 @@
 . /lt/tests/sched.sh
 
 # The command loads and unloads the module itself.
-mkdir -p "/usr/lib/modules/$(uname -r)/updates"
-cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
-/sbin/depmod
+few_modules /lt/latency_tracker.ko
 
 # The truth: `victim` sleeps five times for 60 ms, and waits three times for 400 ms until `writer` writes to a pipe.
 cat >/tmp/two.py <<'END'
@@ -179,3 +177,4 @@ wait $hung || :
 unload_module
 found=$(find /sys/fs/cgroup /run/latency-tracker -maxdepth 1 -name '*latency-tracker-run*' -o -name '*.json' 2>/dev/null) || :
 assert_eq "$found" "" "what is left"
+all_modules

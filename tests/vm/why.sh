@@ -18,9 +18,7 @@
 . /lt/tests/sched.sh
 
 # The command loads and unloads the module itself.
-mkdir -p "/usr/lib/modules/$(uname -r)/updates"
-cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
-/sbin/depmod
+few_modules /lt/latency_tracker.ko null_blk
 
 sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
 # nothing_left: check that a run has removed all that it made.
@@ -118,3 +116,4 @@ nothing_left
 pkill -f '^sleep 1000' || :
 kill "$(cat /run/lttng/lttng-sessiond.pid)"
 wait_until 120 sh -c '! pidof lttng-sessiond >/dev/null'
+all_modules
