@@ -108,10 +108,11 @@ setup() {
 	"$@" >/dev/null || no_setup "${*#"$LT_TOP/"}"
 }
 
-# no_setup COMMAND: end the run, since this set-up failed.
+# no_setup COMMAND: end the run, since this set-up failed, with what is running already.
 no_setup() {
-	failed=1
+	failed=$((failed + 1))
 	echo "FAIL set-up: $1"
+	reap_all
 	closing
 }
 
