@@ -208,6 +208,9 @@ reported() {
 	done
 }
 
+# reaped NAME: reap commands until this one is not running.
+reaped() { while [[ " ${running[*]} " == *" $1 "* ]]; do reap; done; }
+
 # reap_all: reap all running commands.
 reap_all() { while [ ${#running[@]} -gt 0 ]; do reap; done; }
 
