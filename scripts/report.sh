@@ -108,10 +108,11 @@ setup() {
 	"$@" >/dev/null || no_setup "${*#"$LT_TOP/"}"
 }
 
-# no_setup COMMAND: end the run, since this set-up failed.
+# no_setup COMMAND: end the run, since this set-up failed, with what is running already.
 no_setup() {
-	failed=1
+	failed=$((failed + 1))
 	echo "FAIL set-up: $1"
+	reap_all
 	closing
 }
 
@@ -206,6 +207,9 @@ reported() {
 		verdict "$name" 1 0 "$results" 0
 	done
 }
+
+# reaped NAME: reap commands until this one is not running.
+reaped() { while [[ " ${running[*]} " == *" $1 "* ]]; do reap; done; }
 
 # reap_all: reap all running commands.
 reap_all() { while [ ${#running[@]} -gt 0 ]; do reap; done; }

@@ -5,7 +5,7 @@
 
 usage: bench.py report FILE WORD...   checks the invariants of FILE, the output of --json, and what the words claim
        bench.py tasks                 prints policy, priority and CPUs of each task
-       bench.py same OLD NEW          checks that no task in two outputs of `tasks` has changed
+       bench.py same OLD              checks that no task has changed since OLD, the output of `tasks`
        bench.py runs PID              waits until PID has a thread under test on CPU 1 and watches it from CPU 0, by
                                       their priorities
        bench.py ends PID SIGNAL       sends the signal; prints how many ms the thread under test continued
@@ -157,12 +157,10 @@ def tasks():
         print(tid, what)
 
 
-def same(old, new):
-    def read(file):
-        with open(file, encoding="utf-8") as text:
-            return dict(line.split(" ", 1) for line in text)
-
-    before, after = read(old), read(new)
+def same(old):
+    with open(old, encoding="utf-8") as text:
+        before = dict(line.rstrip("\n").split(" ", 1) for line in text)
+    after = {str(tid): str(what) for tid, what in threads("[0-9]*")}
     changed = {tid: (what, after[tid]) for tid, what in before.items() if after.get(tid, what) != what}
     assert not changed, changed
 

@@ -55,6 +55,32 @@ wait_until() {
 	done
 }
 
+# few_modules NAME|FILE...: let modprobe find only these modules of the kernel, what they need,
+# LTTng's modules, and each FILE, until all_modules. depmod reads every module, and under emulation
+# the thousands of Debian's kernel take long.
+few_modules() {
+	_all=/usr/lib/modules/$(uname -r) _few=/run/lt.modules
+	mkdir -p $_few/kernel $_few/updates
+	cp "$_all"/modules.builtin* "$_all/modules.order" $_few/
+	[ ! -d "$_all/updates" ] || cp -r "$_all/updates" $_few/
+	for _module; do
+		case $_module in
+			/*) cp "$_module" $_few/updates/ ;;
+			*)
+				/sbin/modprobe --show-depends "$_module" | sed -n 's/^insmod \([^ ]*\).*/\1/p' |
+					while read -r _file; do cp "$_file" $_few/kernel/; done ;;
+		esac
+	done
+	mount --bind $_few "$_all"
+	/sbin/depmod
+}
+
+# all_modules: end few_modules.
+all_modules() {
+	umount "$_all"
+	rm -r $_few
+}
+
 load_module() { insmod /lt/latency_tracker.ko "$@" || fail "the module does not load"; }
 unload_module() { rmmod latency_tracker || fail "the module does not unload"; }
 loaded() { grep -q '^latency_tracker ' /proc/modules; }

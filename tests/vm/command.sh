@@ -32,6 +32,7 @@ says 1 "nor is it installed" $COMMAND start a block
 says 1 "nor is it installed" another $COMMAND list
 says 1 "neither loaded nor installed" $COMMAND check
 
+few_modules null_blk
 # The same state as after `make` in a clone.
 mkdir -p "/tmp/clone/build/$(uname -r)"
 cp -r /lt/scripts /tmp/clone/

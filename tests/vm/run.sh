@@ -17,9 +17,7 @@
 . /lt/tests/block.sh
 
 # The command loads and unloads the module itself.
-mkdir -p "/usr/lib/modules/$(uname -r)/updates"
-cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
-/sbin/depmod
+few_modules /lt/latency_tracker.ko null_blk
 
 # nothing_left: check that a run has removed all that it made.
 nothing_left() {
@@ -164,3 +162,4 @@ pkill -f '^sleep 1000' || :
 latency-tracker run syscall -- sh -c 'echo "mine wakeup threshold=3600s" >/proc/latency_tracker/control'
 assert_eq "$(cut -d' ' -f1 $LT/control)" mine "instances of others"
 rmmod latency_tracker
+all_modules

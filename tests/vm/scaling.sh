@@ -5,7 +5,7 @@
 # second: they are recorded without a loss, and each command is measured, with and without a limit on
 # memory. The lines through known figures have their slopes, and a curve is not taken for a line. If a
 # run is missing, or the page has no place for the section, nothing is written.
-# kernels: stock
+# long: stock
 # cpus: 1
 # root: full
 # icount: 0

@@ -29,6 +29,7 @@ if [ -z "${SERVICE_INSIDE:-}" ]; then
 	cp -r /lt/scripts /lt/clone/
 	cp -r /lt/bin /lt/clone/build/user
 	cp /lt/latency_tracker.ko "/lt/clone/build/$(uname -r)/"
+	few_modules null_blk
 	/lt/clone/scripts/install
 	null_disk slow 20000000
 	ln -sf /dev/null /etc/systemd/system/systemd-udevd.service
