@@ -410,7 +410,7 @@ impl Labels {
         // Relaxed: each caller gets a different number in any order.
         let row = self.taken.fetch_add(1, Relaxed);
         let kept = self.stack_words(row as usize).iter().zip(stack);
-        for (to, word) in slot.words.iter().zip(label).chain(kept) {
+        for (to, word) in Iterator::chain(slot.words.iter().zip(label), kept) {
             // Relaxed: published by the store below.
             to.store(*word, Relaxed);
         }

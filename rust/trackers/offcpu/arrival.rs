@@ -107,11 +107,10 @@ impl Arrivals {
             kind |= FOUND;
         }
         let len = stack.len() as u64;
-        let words = [kind, late.start, late.delay, late.threshold, len]
-            .into_iter()
-            .chain(details.owner.to_words())
-            .chain(details.words)
-            .chain(stack.iter().copied());
+        let words = [kind, late.start, late.delay, late.threshold, len].into_iter();
+        let words = Iterator::chain(words, details.owner.to_words());
+        let words = Iterator::chain(words, details.words);
+        let words = Iterator::chain(words, stack.iter().copied());
         for (to, word) in self.0.this::<Kernel>(guard).iter().zip(words) {
             // Relaxed: only this CPU uses the slot, see "Contexts".
             to.store(word, Relaxed);
