@@ -172,9 +172,9 @@ struct Won<'a> {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
-    /// Creates an engine for `capacity` live events, which may grow to `max`, that reports delays
-    /// above `threshold` nanoseconds. May sleep; fails with `EINVAL` for an impossible capacity, or
-    /// `ENOMEM`.
+    /// Creates an engine that has room for `capacity` live events, may grow to `max`, and reports
+    /// delays above `threshold` nanoseconds. May sleep; fails with `EINVAL` for an impossible
+    /// capacity, or `ENOMEM`.
     pub(crate) fn growing(capacity: u32, max: u32, threshold: u64, seed: Seed) -> Result<Self> {
         Self::labelled(capacity, max, threshold, seed, None)
     }
@@ -420,7 +420,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
 
     /// Raises the threshold to the delay of an end, so that only a longer one is late afterwards.
     /// Returns whether the event must still be reported. If this call has raised the threshold,
-    /// `late` gets the threshold from before.
+    /// `late` gets the previous threshold.
     ///
     /// Of several concurrent ends of events that had not timed out, each either raises the
     /// threshold above all earlier delays or is not reported. The ends that raise the threshold
@@ -501,7 +501,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some((Won { found, life, home }, event))
     }
 
-    /// Describes the event in a cell that was claimed by other means.
+    /// Describes an event that was claimed or started without [`Engine::take_by`].
     fn won<'a>(&self, found: Candidate<'a>, life: Life) -> Won<'a> {
         let home = self.pool.home(found.cell);
         Won { found, life, home }
@@ -525,7 +525,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 }
 
-/// Returns the result of a start, from the new event or the lack of it.
+/// Converts the outcome of [`Engine::insert`] to the result of a start.
 #[inline(always)]
 fn became<T>(begun: &Result<T, Begin>) -> Begin {
     begun

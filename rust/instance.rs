@@ -96,7 +96,7 @@ pub(crate) trait Instance: Send + Sync {
         self.has_labels() || labels.is_none_or(|(first, _)| param < first)
     }
 
-    /// Applies changes, which give fixed parameters no other value. If enabling fails, nothing has
+    /// Applies changes, none of which may change a fixed parameter. If enabling fails, nothing has
     /// changed.
     fn apply(&self, changes: &Changes) -> Result;
 
@@ -176,7 +176,7 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     uppers: [Atomic<u64>; PARAMS_MAX],
     /// A bit for each value that differs from its default.
     changed: Atomic<u64>,
-    /// Texts never change.
+    /// The values of text parameters, which never change.
     texts: Texts,
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
@@ -205,8 +205,9 @@ impl From<&Task> for Owner {
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Creates a disabled core in place, because it is too large for a kernel stack on which its
-    /// allocation may trigger reclaim. May sleep; fails with `ENOMEM` or `EINVAL`.
+    /// Returns an initializer that creates a disabled core in place. A core is too large for the
+    /// kernel stack, on which its allocation may also trigger reclaim. May sleep; fails with
+    /// `ENOMEM` or `EINVAL`.
     pub(crate) fn new<'a>(
         kind: &'static Kind,
         new: New<'a>,
@@ -294,7 +295,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             let more = self.engine.next_capacity() - self.engine.capacity();
             match memory::check(Self::bytes(more)).and_then(|()| self.engine.grow()) {
                 Ok(_) => self.add(&self.grown),
-                // The maintenance work, or the start of the instance, is doing it right now.
+                // Another caller, such as the maintenance work, is growing the pool right now.
                 Err(error) if error == EBUSY => return,
                 Err(_) => return self.add(&self.grow_failed),
             }
@@ -348,7 +349,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[param].load(Relaxed)
     }
 
-    /// Whether a process is the one of `pid` or a descendant, if that value is [`FOLLOWED`]. Any
+    /// With `tree=1`: whether a process is the process of `pid` or one of its descendants. Any
     /// context.
     ///
     /// Out of line, so that it is not in the way of other filters.

@@ -42,7 +42,7 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// Returns the value for a label. Many events share a label, so no reader may see addresses of
+    /// Returns how a label is shown. Many events share a label, so no reader may see addresses of
     /// user space in it.
     pub(crate) fn of_label() -> Self {
         Self {
@@ -52,8 +52,8 @@ impl How {
         }
     }
 
-    /// Returns the value for an event in `pending`, which has not ended. `is_trusted` is whether
-    /// the reader may see addresses of user space.
+    /// Returns how an event in `pending` is shown, which has not ended. `is_trusted` is whether the
+    /// reader may see addresses of user space.
     pub(crate) fn of_pending(is_trusted: bool) -> Self {
         Self {
             is_alert: false,
@@ -109,7 +109,7 @@ pub(crate) struct FieldInfo {
     pub(crate) bits: usize,
     /// [`Field::SPARE`]
     pub(crate) spare: usize,
-    /// Whether the field is also in the line of an alert about an event that has not ended.
+    /// Whether every alert line has the field, even one about an event that has not ended.
     pub(crate) is_usual: bool,
 }
 
@@ -522,7 +522,7 @@ macro_rules! record {
                 how: &$crate::record::How,
                 f: &mut ::kernel::fmt::Formatter<'_>,
             ) -> ::kernel::fmt::Result {
-                // Not used by a record whose fields all have names for their values.
+                // Unused if each field of the record is shown as one of its names (`in NAMES`).
                 let _ = how;
                 let mut fields = 0..;
                 $(

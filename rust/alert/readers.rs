@@ -58,7 +58,7 @@ fn word(owner: &Owner) -> u64 {
     ids
 }
 
-/// Notes that the current task reads alerts, or is about to wait for them.
+/// Records that the current task reads alerts, or is about to wait for them.
 pub(crate) fn note_current() {
     if let Some(task) = task::current() {
         READERS.add(word(&Owner::from(&task)));

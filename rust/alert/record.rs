@@ -104,7 +104,7 @@ impl Owner {
     /// An id belongs to one task at a time, so a task that has it and started before the operation
     /// is the owner. `began` may be later than the true start, if it was moved to a later step. If
     /// the id passed to another task between the true start and `began`, `start_mark` shows that,
-    /// except in one case in a million.
+    /// except in about 1 case in a million.
     pub(crate) fn is_task_started_at(&self, time: u64, began: u64) -> bool {
         self.tid != 0 && time <= began && Self::start_mark_of(time) == self.start_mark
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ring of recorded alerts: any context writes, any number of readers follow, none waits.
+//! The ring of recorded alerts: any context writes, any number of readers follow, and neither a
+//! writer nor a reader waits.
 //!
 //! ```text
 //!    version   words               tail     version of the slot for alert number n:

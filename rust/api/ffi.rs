@@ -5,7 +5,8 @@
 //! This code only converts: pointers to references and slices, errors to negative numbers and error
 //! pointers. Unsafe code is allowed here, as in `sys`.
 //!
-//! A `struct latency_tracker` is an [`Any`], which the registry keeps until its destruction.
+//! A `struct latency_tracker` is an [`Any`], which the registry keeps until the tracker is
+//! destroyed.
 
 use crate::{
     api::{Any, Config, DATA_MAX},
@@ -331,8 +332,8 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
 }
 
 // The functions that follow are documented in include/latency_tracker.h. They share this contract:
-// a pointer to a tracker comes from `latency_tracker_create`, and is not destroyed before the call
-// returns.
+// a pointer to a tracker comes from `latency_tracker_create`, and the tracker is not destroyed
+// before the call returns.
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_create(config: *const RawConfig) -> *mut RawTracker {

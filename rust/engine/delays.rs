@@ -79,8 +79,8 @@ pub(crate) trait Delays {
         self.sum_of(BUCKETS_AT + bucket)
     }
 
-    /// Returns the buckets that are not empty, with the number of delays in each, part by part: the
-    /// parts may be thousands, and each is read once, in the order of its memory.
+    /// Returns the buckets that are not empty, with the number of delays in each, part by part:
+    /// there may be thousands of parts, and each is read once, in the order of its memory.
     fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
         self.parts().flat_map(|part| {
             let words = part.get(BUCKETS_AT..).unwrap_or_default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Seeded hashing of keys that are a few 64-bit words.
+//! Seeded hashing of keys, which are a few 64-bit words, and of longer lists of words.
 //!
 //! Keys such as request pointers, tids and sectors are regular: their low bits are equal or
 //! consecutive. An attacker may even choose them so that all keys share a bucket. Each step

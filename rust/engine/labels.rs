@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counts delays by label. A label is a value of the event, such as the name of its task. It
-//! selects the row in which the delay is counted.
+//! Counts delays by label. A label is a value of the event, such as the name of its task, or a
+//! value at the event's end: the CPU, or the cgroup or kernel stack of the event's thread. The
+//! label selects the row in which the delay is counted.
 //!
 //! ```text
 //!   event (key, data) --Source--> label, 1 to 4 words
@@ -11,7 +12,7 @@
 //!   slots   | state: tag, row | words of the label |        written once, never freed
 //!                        |
 //!   rows    | row 0 | row 1 | ... |     the delays of one label, for each CPU (delays.rs)
-//!   stacks  | row 0 | row 1 | ... |     its addresses, if labels are stacks
+//!   stacks  | row 0 | row 1 | ... |     the addresses of one label, if labels are stacks
 //!   other   in the unlabelled delays of `Stats`
 //! ```
 //!
@@ -40,15 +41,16 @@
 //! never gets one.
 //!
 //! The table has at least four slots for each label, so an unsuccessful search usually ends at the
-//! first or second slot. A label that finds none of [`PROBES`] slots empty is counted in `other`,
-//! too. The seed is random, so labels cannot be chosen to collide.
+//! first or second slot. If a search finds neither its label nor an empty slot among [`PROBES`]
+//! slots, the delay is counted in `other`, too. The seed is random, so labels cannot be chosen to
+//! collide.
 //!
 //! # Stacks
 //!
 //! With [`Source::Stack`], the kernel stack of the event's thread when the operation ends is the
-//! label. It is too long for a slot, which has its hash instead. The row has the addresses: the
-//! winner of a slot stores them before it publishes the row, as it does the words. A search
-//! compares them, too, so stacks with equal hashes have a row each.
+//! label. A stack is too long for a slot, so the slot has the stack's hash, and the row has the
+//! addresses: the winner of a slot stores them before it publishes the row, as it does the words. A
+//! search compares the addresses, too, so stacks with equal hashes have a row each.
 //!
 //! # Contexts
 //!
@@ -85,7 +87,7 @@ const SPARE: usize = 4;
 /// Maximum number of slots that a search looks at.
 const PROBES: usize = 16;
 
-/// The bits of a state for the row, plus one; 0 until the label is published.
+/// The bits of a state that hold the number of the row plus one; 0 until the label is published.
 const ROW: u64 = (1 << 11) - 1;
 const CLAIMED: u64 = ROW + 1;
 /// The bits of a state that come from the label's hash.
@@ -130,11 +132,12 @@ impl Place {
 pub(crate) enum Source {
     /// The CPU on which the operation ends.
     Cpu,
-    /// The cgroup that a thread is in when the operation ends; the event has the thread's id here.
+    /// The cgroup of a thread when the operation ends; the event has the thread's id at this place.
     Cgroup(Place),
-    /// The kernel stack of a thread when the operation ends; the event has the thread's id here.
+    /// The kernel stack of a thread when the operation ends; the event has the thread's id at this
+    /// place.
     Stack(Place),
-    /// The event.
+    /// The words of the event at this place.
     Event(Place),
 }
 
@@ -304,8 +307,8 @@ impl Labels {
     /// Not inlined: other labels need no room for a stack.
     #[inline(never)]
     fn find_stack_of<P: Platform>(&self, tid: u32) -> Option<&Row> {
-        // The number of addresses, and one address more than a row has, which shows that the stack
-        // is cut off.
+        // The number of addresses, then the addresses: up to one more than a row holds, which shows
+        // that the stack is cut off.
         let mut words = [0; STACK + 2];
         let depth = self.stacks.as_ref()?.depth;
         let len = P::stack_of(tid, words.get_mut(1..depth + 2)?);
@@ -313,21 +316,22 @@ impl Labels {
         self.find_stack(words.get(..=len.min(depth))?)
     }
 
-    /// Returns the row of a stack, which is claimed if it is new; `None` for `other`. `words` are
-    /// the number of addresses, and the addresses, as a row keeps them.
+    /// Returns the row of a stack, claiming one if the stack is new; `None` for `other`. `words`
+    /// holds the number of addresses, then the addresses, as a row does.
     #[inline(always)]
     pub(crate) fn find_stack(&self, words: &[u64]) -> Option<&Row> {
         self.find_with(&[self.seed.hash_words(words)], words)
     }
 
-    /// Returns the row of a label, which is claimed if it is new; `None` for `other`.
+    /// Returns the row of a label, claiming one if the label is new; `None` for `other`.
     #[inline(always)]
     pub(crate) fn find<const W: usize>(&self, label: &[u64; W]) -> Option<&Row> {
         self.find_with(label, &[])
     }
 
-    /// Returns the row of a label, which is claimed if it is new; `None` for `other`. If the label
-    /// is the hash of a stack, the row has this stack; otherwise, `stack` is empty.
+    /// Returns the row of a label, claiming one if the label is new; `None` for `other`. If the
+    /// label is the hash of a stack, `stack` has the words of that stack, and only a row with the
+    /// same words is found; for any other label, `stack` is empty.
     #[inline(always)]
     fn find_with<const W: usize>(&self, label: &[u64; W], stack: &[u64]) -> Option<&Row> {
         const { assert!(W <= LABEL) };
@@ -366,8 +370,9 @@ impl Labels {
         self.slots.get(at)
     }
 
-    /// Whether a published row has this stack. True without a stack, since the label alone decides;
-    /// and without a row, since all rows are taken.
+    /// Whether a published row has this stack. Also true if `stack` is empty, since the label alone
+    /// then decides, and if `row` is not a row, because all rows were taken when the slot was
+    /// claimed.
     #[inline(always)]
     fn has_stack(&self, row: usize, stack: &[u64]) -> bool {
         if stack.is_empty() {
@@ -386,8 +391,8 @@ impl Labels {
         words.unwrap_or_default()
     }
 
-    /// Claims an empty slot for a label, and returns the number of its row; none if all rows are
-    /// taken. Fails with the state if another caller has claimed the slot.
+    /// Claims an empty slot for a label, and returns the number of the label's row; `None` if all
+    /// rows are taken. Fails with the slot's state if another caller has claimed the slot.
     #[cold]
     #[inline(never)]
     fn claim(
@@ -404,7 +409,7 @@ impl Labels {
         }
         // Relaxed: it selects the caller that writes the slot, and publishes nothing.
         if slot.state.cmpxchg(0, tag | CLAIMED, Relaxed).is_err() {
-            // Acquire: as in `find`.
+            // Acquire: as in `find_with`.
             return Err(slot.state.load(Acquire));
         }
         // Relaxed: each caller gets a different number in any order.
@@ -443,7 +448,7 @@ impl Labels {
     /// Returns the label of a row, and the row; `None` if it is not published yet.
     pub(crate) fn labelled(&self, row: usize) -> Option<([u64; LABEL], &Row)> {
         let number = row as u64 + 1;
-        // Acquire: as in `find`.
+        // Acquire: as in `find_with`.
         let is_it = |slot: &&Slot| slot.state.load(Acquire) & ROW == number;
         let slot = self.slots.iter().find(is_it)?;
         // Relaxed: a published slot does not change.

@@ -40,7 +40,7 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
         self.event.start()
     }
 
-    /// Whether the operation was found in flight: it began at its start or before.
+    /// Whether the operation was found in flight: it began at the recorded start or before.
     pub(crate) fn was_found(&self) -> bool {
         self.event.was_found()
     }

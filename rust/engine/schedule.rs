@@ -208,8 +208,8 @@ impl Schedule {
         self.look_later(machine);
     }
 
-    /// Schedules a check on this CPU for the time at which the work would be overdue; for soon, if
-    /// the work already is overdue, or while its next due time is not known.
+    /// Schedules a check on this CPU for [`OVERDUE`] after the work is due; for [`OVERDUE`] from
+    /// now, if the work is already due or a run is in progress. Ends the watch if the work rests.
     fn look_later(&mut self, machine: &impl Machine) {
         let (Some(due), false) = (self.due, self.is_stopped) else {
             self.watch = None;

@@ -95,7 +95,8 @@ counters! {
     Crowded CROWDED = "crowded",
     /// Events of operations that were in flight when the instance started; also in `started`.
     BeforeStart BEFORE_START = "before_start",
-    /// Ends of operations that were in flight at the start; in `ended`, not in the histogram.
+    /// Ends of operations that were in flight when the instance started; in `ended`, not in the
+    /// histogram.
     BeforeStartEnded BEFORE_START_ENDED = "before_start_ended",
     /// Alerts that were suppressed because there were more than `max_alerts` in one second.
     AlertsSuppressed ALERTS_SUPPRESSED = "alerts_suppressed",
@@ -212,7 +213,8 @@ impl<P: Platform> Here<'_, P> {
         }
     }
 
-    /// Returns a number that changes with each start and each end of an event, of any kind.
+    /// Returns a number that changes with each start and each end of an event, of any kind, on this
+    /// CPU.
     pub(crate) fn changes(&self) -> u64 {
         let counted = [
             Counter::Started,

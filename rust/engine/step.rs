@@ -9,8 +9,8 @@
 //!
 //! [`Engine::update`] hides an event while it is being changed: a second caller finds nothing then,
 //! and its information is lost. So only one CPU, the owner, claims the event. The other CPU makes
-//! notes, in words that the owner leaves alone while the other may write them. A note hides nothing
-//! from the owner.
+//! notes, in words that the owner leaves alone while the other CPU may write them. A note hides
+//! nothing from the owner.
 //!
 //! A step may be the last one: one claim covers both the look at the event and its end, so another
 //! event of the same key cannot be taken in between.
@@ -157,8 +157,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.note_words(guard, key, is_meant, at, |event| [word(event)])
     }
 
-    /// Notes several words from word `at` on, in this order; see [`Engine::note`]. A copy made
-    /// meanwhile may have only some of them.
+    /// Writes several words from word `at` on, in ascending order; see [`Engine::note`]. A copy
+    /// made meanwhile may have only some of them.
     #[inline]
     pub(crate) fn note_words<const N: usize>(
         &self,

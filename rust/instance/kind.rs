@@ -54,8 +54,8 @@ pub(crate) struct Kind {
     pub(crate) labels: Option<Labelling>,
     /// Prints its fields of an alert line, each with a space before it.
     pub(crate) detail: fn(&Alert, &mut fmt::Formatter<'_>) -> fmt::Result,
-    /// Returns the parameter, and the reason, that makes an instance with these values invalid,
-    /// though each value is valid alone; `None` if there is none.
+    /// Returns a parameter, and the reason, if these values are invalid together though each is
+    /// valid alone; `None` if they are valid.
     pub(crate) check: fn(&Values) -> Option<(usize, &'static str)>,
     /// Returns what this kernel lacks for the tracker, usually the name of a tracepoint; `None` if
     /// nothing.
@@ -87,7 +87,8 @@ impl Kind {
 /// The labels of a tracker, by the value of `by`.
 #[derive(Clone, Copy)]
 pub(crate) struct Labelling {
-    /// Returns where an event keeps the label; `None` if it does not.
+    /// Returns the source of the labels for this value of `by`; `None` if an event does not keep
+    /// the field, or if the value is `none`.
     pub(crate) source: fn(usize) -> Option<Source>,
     /// Prints a label as fields of a line, each with a space before it.
     pub(crate) show: fn(usize, &[u64; LABEL], &mut fmt::Formatter<'_>) -> fmt::Result,

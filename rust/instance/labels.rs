@@ -42,7 +42,7 @@ mod by;
 
 pub(crate) use by::{show, source, Rules};
 
-/// Number of the parameters, which come last in a tracker's list.
+/// Number of parameters for labels, which come last in a tracker's list.
 pub(crate) const PARAMS: usize = 2;
 
 /// The default of `max_labels`.
@@ -53,7 +53,7 @@ pub(super) const STACKS: u64 = 256;
 
 const _: () = assert!(STACK == DEPTH_MAX);
 
-/// Returns the parameters; `names` are the names of the values of `by`.
+/// Returns the parameters for labels; `names` are the names of the values of `by`.
 pub(crate) const fn params(names: &'static [&'static str]) -> [Param; PARAMS] {
     [
         Param {
@@ -110,7 +110,7 @@ pub(super) fn create(kind: &Kind, by: u64, labels: u32, depth: usize) -> Result<
     }
 }
 
-/// A sum of nanoseconds in decimal: kernels cannot print 128 bits.
+/// A sum of nanoseconds in decimal: kernels cannot print 128-bit numbers.
 struct Decimal(u128);
 
 impl fmt::Display for Decimal {
@@ -199,7 +199,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             if is_full(out) {
                 return Ok(());
             }
-            // Not published yet: its first delay is not counted yet, either.
+            // The row is not published yet, so no delay has been counted in it.
             let Some((label, delays)) = labels.labelled(row) else {
                 continue;
             };

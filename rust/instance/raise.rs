@@ -113,9 +113,10 @@ fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Whether to report a late event: false if only the worst ones are wanted, and there has been
-    /// a worse one or `max_alerts` is reached, which is counted. Must be called only once for each
-    /// event. Any context.
+    /// Whether to report a late event. With `worst=1`, false if there has been a worse event, or if
+    /// `max_alerts` is reached, in which case the alert is counted as suppressed; if neither holds,
+    /// the threshold is raised as by `Engine::keep_worst`. Must be called only once for each event.
+    /// Any context.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
         if self.value(common::WORST) == 0 {
             return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The stack of an event's task in user space (`ustack=1`): when it is walked, and where it is
-//! until the alert.
+//! kept until the alert.
 //!
 //! ```text
 //!   syscall   the task raises the alert, at the end of its call       walked then
@@ -31,13 +31,13 @@ use crate::{
 
 const _: () = assert!(USER_DEPTH_MAX == USER_DEPTH);
 
-/// Number of words of a stack.
+/// Number of words of a [`Kept`] stack.
 pub(crate) const KEPT: usize = 1 + USER_DEPTH;
 
 /// A stack: its [`Mark`], and its addresses, innermost first.
 pub(crate) type Kept = [u64; KEPT];
 
-/// Returns the words of a stack that does not exist.
+/// Returns the words that stand for a missing stack, with the reason why it is missing.
 pub(crate) fn missing(why: End) -> Kept {
     let mut words: Kept = [0; KEPT];
     words[0] = Mark::new(why, 0).0.into();
@@ -67,7 +67,8 @@ pub(crate) fn of_current(guard: &PreemptGuard) -> Kept {
     words
 }
 
-/// Walks the stack of the owner of an event, if the owner is the current task.
+/// Walks the stack of the owner of an event if the owner is the current task, in task context. Any
+/// other stack is [`missing`].
 pub(super) fn of_owner(guard: &PreemptGuard, owner: &Owner) -> Kept {
     let is_owner = TaskRef::with_current(|task| {
         let mark = Owner::start_mark_of(task.start_time());

@@ -6,7 +6,7 @@
 //! ```text
 //!                         cycles: 896..960   960..1024   1024..1152  ...
 //!   samples                       1,200          310            12
-//!   branch-misses, their sum          7            4            60    <- what the slow ones had
+//!   sum of branch-misses              7            4            60    <- frequent in slow runs
 //! ```
 //!
 //! Besides a histogram for each counter, a tally has the sum of each event over the samples in each

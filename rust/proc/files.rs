@@ -326,7 +326,7 @@ struct WorkFile(Arc<dyn Work>);
 
 const BEGIN: &[u8] = b"begin ";
 const DONE: &[u8] = b"done ";
-// A cookie in a longer message is too long.
+// A message that is longer than the maximum has a cookie that is too long.
 const _: () = assert!(BEGIN.len() + COOKIE_MAX + 1 < MESSAGE_MAX);
 
 impl Sink for WorkFile {
@@ -342,8 +342,9 @@ impl Sink for WorkFile {
     }
 }
 
-/// A file that runs one slice of the loop with interrupts off for each question, `LENGTH THRESHOLD`
-/// in nanoseconds. Each open file runs its own slices: several CPUs can measure in parallel.
+/// The file `hwnoise`. For each question, `LENGTH THRESHOLD` in nanoseconds, it runs one slice of
+/// the measuring loop with interrupts off. Each open file runs its own slices: several CPUs can
+/// measure in parallel.
 struct HwnoiseFile;
 
 impl Query for HwnoiseFile {

@@ -82,7 +82,7 @@ pub(crate) trait Observer: Target {
     fn accepted(&self, socket: &Socket);
     /// Called when the current task has sent this many bytes, at least one.
     fn sent(&self, socket: u64, bytes: u32);
-    /// Called when the last file of the socket is closed.
+    /// Called when the last reference to the file of the socket is dropped.
     fn closed(&self, socket: u64);
 }
 

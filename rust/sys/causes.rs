@@ -15,7 +15,7 @@
 //!
 //! Work deferred to a worker or another CPU is in deferred.rs.
 //!
-//! The reschedule interrupt is not among them: its handler does nothing that could wake a task.
+//! The reschedule interrupt is not followed: its handler does nothing that could wake a task.
 //!
 //! C headers: [`include/trace/events/irq.h`](srctree/include/trace/events/irq.h),
 //! [`include/trace/events/timer.h`](srctree/include/trace/events/timer.h),

@@ -203,7 +203,7 @@ struct lt_calls {
 	void *owner;
 };
 
-/* Memory of a probe, see above. The struct fprobe is first in all of them. */
+/* Memory of a probe, see above. The struct fprobe is first in each struct. */
 struct lt_slot {
 	union {
 		struct fprobe fp;

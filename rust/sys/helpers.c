@@ -203,7 +203,7 @@ notrace bool lt_task_waking_locked(struct task_struct *task)
 	return raw_spin_is_locked(&task->pi_lock);
 }
 
-/* Whether a task is throttled: by its cgroup's quota, or as SCHED_DEADLINE. */
+/* Whether a task is throttled, by its cgroup's quota or SCHED_DEADLINE. */
 notrace bool lt_task_throttled(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -358,7 +358,7 @@ bool lt_task_is_released(const struct task_struct *task)
 
 notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
 {
-	/* One more than is kept shows that a stack is cut off. */
+	/* With by=stack, one more than is kept shows that a stack is deeper. */
 	unsigned long addresses[LT_STACK_MAX + 1];
 	u32 i, len;
 
@@ -679,8 +679,9 @@ void lt_tracepoint_sync(void)
 {
 	tracepoint_synchronize_unregister();
 	/*
-	 * Probes also rely on preempt-off sections as RCU readers, and
-	 * offcpu.rs on their end: SRCU waits for the probes alone.
+	 * SRCU waits for the probes alone. But probes also rely on sections
+	 * with preemption off as RCU readers, and offcpu.rs relies on the end
+	 * of all such sections.
 	 */
 	synchronize_rcu();
 }

@@ -74,7 +74,7 @@ void lt_current(struct lt_task *out);
 u32 lt_context(void);
 /*
  * The masks that lt_context() and task.rs apply to the preemption counter; on
- * PREEMPT_RT the last one applies to the task's softirq_disable_cnt.
+ * PREEMPT_RT, LT_SOFTIRQ_OFFSET applies to the task's softirq_disable_cnt.
  */
 enum {
 	LT_NMI_MASK = NMI_MASK,
@@ -129,7 +129,10 @@ struct task_struct *lt_task_parent(struct task_struct *task);
 /* Whether a task has been released, and no longer has ids. */
 bool lt_task_is_released(const struct task_struct *task);
 
-/* Saves at most size addresses; none for a running task, or for the caller. */
+/*
+ * Saves at most size addresses: none for the caller; none, or stale ones, for
+ * another task that is running.
+ */
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 /* The caller's own stack, without the functions of this module. */
 u32 lt_stack_here(u64 *entries, u32 size);
@@ -142,8 +145,8 @@ u32 lt_stack_of(u32 tid, u64 *entries, u32 size);
 /* Where a stack in user space ends. */
 enum lt_user_end {
 	/*
-	 * No stack: not a task with memory of user space, or during execve(),
-	 * or inside a walk.
+	 * No stack: in an interrupt, in a task without user-space memory or
+	 * during its execve(), or while another walk is in progress.
 	 */
 	LT_USER_NONE,
 	/* At the outermost function: its frame pointer or return address is 0. */
@@ -155,11 +158,11 @@ enum lt_user_end {
 	LT_USER_BROKEN,
 	/* At an address that cannot be read without a page fault. */
 	LT_USER_UNREADABLE,
-	/* At the limit. */
+	/* At the limit of size entries. */
 	LT_USER_DEPTH,
 	/* At the first entry: the frame layout of the program is not known. */
 	LT_USER_UNSUPPORTED,
-	/* No stack: a kernel thread, or a worker of the kernel in a process. */
+	/* No stack: a kernel thread, or a PF_USER_WORKER of a process. */
 	LT_USER_KERNEL,
 };
 
@@ -269,8 +272,8 @@ void *lt_pde_data(const struct inode *inode);
 
 /*
  * Whether the current task may open a file of ours: writing requires
- * CAP_SYS_ADMIN, reading CAP_PERFMON or the group of the entry. No task may
- * with lockdown=confidentiality.
+ * CAP_SYS_ADMIN, reading CAP_PERFMON or the group of the entry. With
+ * lockdown=confidentiality, no task may.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file);
 /*
@@ -281,8 +284,8 @@ bool lt_may_mark(const struct inode *inode);
 
 /*
  * stream_open() for a file with an lseek() of its own: there is no file
- * position, for which two readers would wait for each other, and lseek()
- * reaches our function instead of failing with -ESPIPE.
+ * position, whose lock would make two readers wait for each other, and
+ * lseek() reaches our function instead of failing with -ESPIPE.
  */
 int lt_stream_open(struct inode *inode, struct file *file);
 
@@ -317,7 +320,7 @@ long lt_syscall_number(struct pt_regs *regs);
 void lt_syscall_arguments(struct pt_regs *regs, u64 out[3]);
 bool lt_syscall_is_compat(void);
 
-/* The name of an action of an interrupt line, terminated, into 32 bytes of 0. */
+/* Stores the name of an interrupt action, terminated, in 32 zeroed bytes. */
 void lt_irq_action_name(const void *action, u64 out[4]);
 
 /*
@@ -343,8 +346,8 @@ struct lt_timer {
 
 /*
  * Describes a timer of the wheel, on a base whose clock is `baseclk`. `due` is
- * the start of the requested jiffy, `latest` of the jiffy to which the wheel
- * rounded it. Both are wrong by at most a tick.
+ * the start of the requested jiffy; `latest` is the start of the jiffy to which
+ * the wheel rounded it. Each is wrong by at most a tick.
  */
 void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 		    struct lt_timer *out);
@@ -353,8 +356,8 @@ void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 bool lt_wheel_timer_is_deferrable(const struct timer_list *timer);
 
 /*
- * Whether a queued entry is a function call: the same queue has wakings and
- * irq_works.
+ * Whether a queued entry is a function call: the same queue also holds wakings
+ * and irq_works.
  */
 bool lt_csd_is_call(const call_single_data_t *csd);
 
@@ -379,7 +382,10 @@ struct task_struct *lt_task_next(u32 *tid);
 /* Takes the lock that every waking by another task takes; interrupts off. */
 unsigned long lt_task_lock(struct task_struct *task);
 void lt_task_unlock(struct task_struct *task, unsigned long flags);
-/* The call of a sleeping task, under this lock; false for a kernel thread. x86 only. */
+/*
+ * The call of a sleeping task, under this lock; false for a thread that never
+ * runs in user space. x86-64 only: false elsewhere.
+ */
 bool lt_task_syscall(struct task_struct *task, struct lt_syscall *out);
 /* The address of the mutex that a sleeping task waits for; 0 for none, or on PREEMPT_RT. */
 u64 lt_task_mutex(const struct task_struct *task);

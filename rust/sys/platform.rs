@@ -102,7 +102,8 @@ mod in_place {
 
     #[cold]
     fn reschedule() {
-        // SAFETY: Allowed in every context; off and on again notices the need to reschedule.
+        // SAFETY: Allowed in every context. Turning preemption on again checks whether to
+        // reschedule.
         unsafe {
             bindings::lt_preempt_disable();
             bindings::lt_preempt_enable();

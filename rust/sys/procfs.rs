@@ -52,7 +52,8 @@ pub(crate) trait Text: Send + Sync + 'static {
 /// generated again, for a buffer of twice the size.
 pub(crate) fn is_full(out: &SeqFile) -> bool {
     let seq = core::ptr::from_ref(out).cast::<bindings::seq_file>();
-    // SAFETY: A `SeqFile` is the `seq_file` that it was made of; only the task that prints uses it.
+    // SAFETY: A `SeqFile` is the `seq_file` that it was made from; only the task that prints uses
+    // it.
     unsafe { (*seq).count == (*seq).size }
 }
 

@@ -15,9 +15,9 @@
 //! # Contexts
 //!
 //! Preemption is off in all probes except the probes of exits. At a switch and at the first waking
-//! of a new task, interrupts are off, too, and raw spinlocks are held: the runqueue's, and for a
-//! new task also its own. At any other waking, from any context but NMI, the lock of the wakee is
-//! held with interrupts off; but a task that wakes itself (`try_to_wake_up(current)`) holds no
+//! of a new task, interrupts are off, too, and raw spinlocks are held: the runqueue's, and at that
+//! waking also the new task's. At any other waking, from any context but NMI, the lock of the wakee
+//! is held with interrupts off; but a task that wakes itself (`try_to_wake_up(current)`) holds no
 //! lock, and has interrupts on. Taking one of these locks again is a deadlock: no wakeup, no timer,
 //! no printk; use irq_work instead. At an arrival, none of these locks is held, and interrupts are
 //! on.
@@ -257,7 +257,7 @@ pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
 /// Receives notifications of tasks that have been switched in.
 pub(crate) trait ArrivalObserver: Target {
     /// Called in the task that the CPU has switched to, before the task continues: its address
-    /// space is in use. The CPU has not been left since `sched_switch`. See "Contexts" above.
+    /// space is in use. The task has not left the CPU since `sched_switch`. See "Contexts" above.
     fn arrived(&self, guard: &PreemptGuard);
 }
 
@@ -267,8 +267,8 @@ pub(crate) trait ArrivalObserver: Target {
 unsafe extern "C" fn arrived<T: ArrivalObserver>(data: *mut c_void, is_switch: bool) {
     // SAFETY: The function's contract.
     let observer = unsafe { &*data.cast::<T>() };
-    // SAFETY: The callers of `__schedule` have preemption off until it has returned, and
-    // `schedule_tail` turns it on after the tracepoint.
+    // SAFETY: The callers of `__schedule` keep preemption off until that function has returned, and
+    // `schedule_tail` turns preemption on only after the tracepoint.
     let guard = unsafe { PreemptGuard::already() };
     if is_switch {
         observer.arrived(guard);

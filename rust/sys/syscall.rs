@@ -5,8 +5,8 @@
 //! ```text
 //!   user space --sys_enter--> in the kernel -----------------sys_exit--> user space
 //!                                |  ^                           ^
-//!                    switched out|  |switched in                | a new task's first one has
-//!                                v  |                           | no sys_enter
+//!                    switched out|  |switched in                | a new task's first sys_exit
+//!                                v  |                           | has no sys_enter before it
 //!                              waiting        sched_process_exit: there is no way back
 //! ```
 //!

@@ -125,7 +125,8 @@ mod in_place {
     #[cfg(CONFIG_PREEMPT_RT)]
     #[inline(always)]
     fn softirqs(_: u32) -> u32 {
-        // SAFETY: The current task is valid, and the field is a number, which only it writes.
+        // SAFETY: The current task is valid, and the field is a number, which only that task
+        // writes.
         unsafe { core::ptr::addr_of!((*current()).softirq_disable_cnt).read_volatile() as u32 }
     }
 
@@ -146,7 +147,7 @@ mod called {
     use crate::sys::bindings as helpers;
 
     pub(super) fn current() -> *mut kernel::bindings::task_struct {
-        // SAFETY: It always exists; on any CPU it is the caller's.
+        // SAFETY: There is always a current task; it is the caller's on whichever CPU this runs.
         unsafe { kernel::bindings::get_current() }
     }
 
@@ -348,8 +349,8 @@ impl<'a> TaskRef<'a> {
         unsafe { helpers::lt_task_in_cgroup(self.raw.as_ptr(), number) }
     }
 
-    /// Whether the task is a kernel thread, or a thread that works for the kernel in a process, and
-    /// not a thread of a program.
+    /// Whether the task is a kernel thread or a user worker ([`Self::is_user_worker`]), and not a
+    /// thread of a program.
     #[inline(always)]
     pub(crate) fn is_of_kernel(&self) -> bool {
         read!(self, flags) & (bindings::PF_KTHREAD | bindings::PF_USER_WORKER) != 0
@@ -417,7 +418,8 @@ impl<'a> TaskRef<'a> {
     }
 
     /// Whether a task that is off the CPU has gone to sleep, and stays asleep until it is woken.
-    /// Its `pi_lock` is held, so that it is not taken off its queue and put back meanwhile.
+    /// The caller holds the task's `pi_lock`, so the task is not taken off its queue and put back
+    /// meanwhile.
     pub(crate) fn is_asleep(&self) -> bool {
         let is_fair =
             self.prio() >= bindings::MAX_RT_PRIO as i32 && self.policy() != bindings::SCHED_EXT;

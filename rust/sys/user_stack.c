@@ -32,7 +32,7 @@ struct lt_frame_32 {
 	u32 ret;
 };
 
-/* A copy that faults hits tracepoints, whose probes may walk again here. */
+/* A copy that faults hits tracepoints, whose probes may start another walk. */
 static DEFINE_PER_CPU(bool, lt_user_walking);
 
 static notrace bool lt_user_frame(struct lt_frame *frame, u64 fp, bool is_wide)
@@ -123,14 +123,14 @@ notrace enum lt_user_end lt_user_stack(u64 *entries, u32 size, u32 *len)
 	if (current->flags & (PF_KTHREAD | PF_USER_WORKER))
 		return LT_USER_KERNEL;
 	/*
-	 * During execve(), the memory may belong to the new program already,
-	 * and the registers still to the old one.
+	 * During execve(), the memory may already be the new program's, and the
+	 * registers still the old one's.
 	 */
 	if (!current->mm || current->in_execve ||
 	    __this_cpu_read(lt_user_walking))
 		return LT_USER_NONE;
 	__this_cpu_write(lt_user_walking, true);
-	/* A probe that comes back here sees the mark. */
+	/* A probe that starts another walk sees the mark. */
 	barrier();
 	end = lt_user_walk(entries, size, len);
 	barrier();

@@ -29,10 +29,11 @@ pub(crate) const USER_DEPTH_MAX: usize = helpers::LT_USER_STACK_MAX as usize;
 /// Where a stack ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// There is no stack: not in a task with user-space memory, the task is replacing its program,
-    /// or another walk is in progress.
+    /// There is no stack: the context is an interrupt, the task has no user-space memory or is
+    /// replacing its program, or another walk is in progress on this CPU.
     None,
-    /// There is no stack: the task is a kernel thread, or works for the kernel in a process.
+    /// There is no stack: the task is a kernel thread, or a kernel worker in a user process (of
+    /// io_uring or vhost).
     Kernel,
     /// At the outermost function.
     Outermost,

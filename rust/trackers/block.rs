@@ -31,10 +31,10 @@
 //!
 //! With `ustack=1`, the submitter's stack in user space is walked at `block_io_start`, for each
 //! request: when the request turns out to be late, an interrupt or another task raises the alert,
-//! and the submitter may long be elsewhere. The event has room for that stack ([`WithStack`]), so
-//! the stack of one request is never shown for another. Plugged requests are issued later, maybe by
-//! a kernel worker, but they were created by their submitter. There is no stack of a request that a
-//! kernel thread has submitted, as for buffered writes, or that has no submitter.
+//! and the submitter may be elsewhere by then. The event has room for that stack ([`WithStack`]),
+//! so the stack of one request is never shown for another. Plugged requests are issued later, maybe
+//! by a kernel worker, but they were created by their submitter. There is no stack if the submitter
+//! is a kernel thread, as for buffered writes, or an io_uring worker, or if there is no submitter.
 //!
 //! # Contexts
 //!

@@ -14,8 +14,8 @@
 //! contention_begin again: this is one event, from the first contention_begin on. A nested wait at
 //! the same address also belongs to the outer event, since contention_end does not identify the
 //! kind of lock. Such waits exist: a semaphore and an rt_mutex (on PREEMPT_RT, any sleeping lock)
-//! start with the spinlock that protects them, and an interrupt may want a semaphore that its task
-//! waits for. Until an event ends, `ret` counts its nested waits.
+//! start with the spinlock that protects them, and an interrupt may want a semaphore that the
+//! interrupted task waits for. Until an event ends, `ret` counts its nested waits.
 //!
 //! # Contexts
 //!

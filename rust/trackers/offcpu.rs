@@ -165,9 +165,9 @@ impl InstanceOwn for Notes {
 
 /// Keeps the probes of switches and wakings attached, and with `ustack=1` the probe of arrivals.
 ///
-/// The former are detached first, and that waits for all sections with preemption off
-/// ([`synchronize`](crate::sys::tracepoint::synchronize)): a task that was being switched in has
-/// then arrived, and its report has been raised.
+/// The probes of switches and wakings are detached first. Their detachment waits for all sections
+/// with preemption off ([`synchronize`](crate::sys::tracepoint::synchronize)): by then, each task
+/// that was being switched in has arrived, and its report has been raised.
 type Attached = (Attachment<Probes>, Option<Attachment<Probes>>);
 
 fn attach(live: Arc<Probes>) -> Result<Attached> {
@@ -218,9 +218,9 @@ fn show_waker_stack(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt
     f.write_str("\"")
 }
 
-/// Rejects `ustack=1` without the tracepoint that it needs, and values with which no alert is
-/// possible: a `max` that is not above the threshold, without a timeout. With a timeout, events
-/// raise alerts before they end, whatever `max` is.
+/// Rejects `ustack=1` on a kernel without the tracepoint that it needs, and values with which no
+/// alert is possible: a `max` that is not above the threshold, if there is no timeout. With a
+/// timeout, events raise alerts before they end, whatever `max` is.
 fn check(values: &Values) -> Option<(usize, &'static str)> {
     if values[PARAM_USTACK] != 0 && sched::missing_arrivals::<Probes>().is_some() {
         let why = "expected 0, since this kernel lacks the tracepoint sched_exit_tp";
@@ -249,9 +249,9 @@ impl sched::Observer for Probes {
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
         let engine = self.core.engine();
-        // While the waker is noted, no other CPU finds the event. A sleeping task is switched in
-        // only after this waking. A task that was preempted on its way to sleep may be switched in
-        // at this very moment, so its event is left alone: no waker has made it runnable.
+        // While the waker is being noted, no other CPU finds the event. A sleeping task is switched
+        // in only after this waking. A task that was preempted on its way to sleep may be switched
+        // in at this very moment, so its event is left alone: no waker has made it runnable.
         //
         // `may_run` is read before the event is looked up: a task that has gone to sleep and left
         // its CPU already has its event.
@@ -368,8 +368,8 @@ impl Probes {
         Some(now)
     }
 
-    /// Reports the late end of an event, or leaves that to the arrival. The task is not on the CPU
-    /// yet: its kernel stack is unchanged.
+    /// Reports the late end of an event; with `ustack=1`, stores the report until the task's
+    /// arrival. The task is not on the CPU yet: its kernel stack is unchanged.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<1, WORDS>, task: TaskRef<'_>) {
         let max = self.core.value(PARAM_MAX);

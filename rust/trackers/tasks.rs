@@ -2,8 +2,8 @@
 
 //! Common parts of the trackers of tasks: which tasks are tracked, and which are not reported.
 //!
-//! With `tree=1` a set of processes decides, see instance/descendants.rs; a probe then reads
-//! [`FOLLOWED`] as the value of `pid`.
+//! With `tree=1`, a task must be in a set of processes, see instance/descendants.rs; a probe then
+//! reads [`FOLLOWED`] as the value of `pid`.
 //!
 //! The owner of an event is usually the task that waits: the wakee, or the task that was switched
 //! out. An idle task never waits, but func, pair and lock also track what runs on top of it.

@@ -299,8 +299,8 @@ enum Extra {
     Stale = 2,
     /// Wakings of tasks that turned out to be awake; also in `gone`.
     Awake = 3,
-    /// Chains of reported tasks that ended late and lack steps for want of room, even if the alert
-    /// is lost.
+    /// Late chains of tasks that may be reported, if they lack steps for want of room. Counted even
+    /// if the alert is lost.
     Shortened = 4,
     /// Softirqs that were not followed: too many at once on a CPU.
     Unserved = 5,

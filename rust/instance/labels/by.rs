@@ -294,7 +294,7 @@ pub(crate) fn show<R: Record>(
             }
             let (record, how) = (R::unpack(&words), How::of_label());
             record.show_field(nth, &how, f)?;
-            // The fields that are derived from it.
+            // The fields derived from this one, which follow it and have no bits of their own.
             for next in nth + 1..R::FIELDS.len() {
                 if R::FIELDS[next].bits != 0 {
                     break;

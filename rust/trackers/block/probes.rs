@@ -146,7 +146,8 @@ pub(crate) fn is_disk(wanted: u64, rq: &Request<'_>) -> bool {
     wanted == ALL_DEVICES || wanted == u64::from(rq.dev())
 }
 
-/// Returns the data of a new event. The stack in user space is `stack`, if events have room for it.
+/// Returns the data of a new event. `stack` returns the stack in user space, and is called only if
+/// events have room for one.
 fn new_data<const D: usize>(
     owner: Owner,
     known: &Detail,

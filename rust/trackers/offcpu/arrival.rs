@@ -12,8 +12,8 @@
 //!
 //! # Why here
 //!
-//! A task's stack in user space can be read only in its own address space. Three places could do
-//! that:
+//! A task's stack in user space can be read only in its own address space. Three points are
+//! candidates:
 //!
 //! - *Its switch-out.* The task is current, but whether it will be late is not known. Each switch
 //!   would pay for a walk, with the runqueue's lock held and interrupts off, and each event for the
@@ -31,9 +31,9 @@
 //! # Contexts
 //!
 //! Preemption is off from the one tracepoint to the other, on one CPU, and every switch reaches the
-//! second one: at the end of `__schedule`, or in `schedule_tail` if the task is new. So a CPU needs
-//! room for one report, which is free at each `sched_switch`, and no other code accesses it in
-//! between. The probe at `sched_exit_tp` is attached as long as reports can be stored.
+//! second one: at the end of `__schedule`, or in `schedule_tail` if the task is new. So one slot
+//! per CPU is enough: it is free at each `sched_switch`, and no other code accesses it between the
+//! two tracepoints. The probe at `sched_exit_tp` is attached as long as reports can be stored.
 
 use super::WORDS;
 use crate::{
@@ -63,7 +63,7 @@ const OWNER: usize = 5;
 const DETAILS: usize = OWNER + Owner::WORDS;
 const STACK: usize = DETAILS + DETAIL;
 
-/// A report, on the CPU that the task was switched in on.
+/// Room for one report, on the CPU on which its task was switched in.
 type Slot = [Atomic<u64>; STACK + DEPTH_MAX];
 
 /// Room for a report on each CPU.

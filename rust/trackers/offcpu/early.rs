@@ -95,7 +95,7 @@ impl Early {
         })
     }
 
-    /// Clears the table, while no probe runs; nothing is noted until [`Early::open`].
+    /// Clears the table. No probe may be running. Nothing is noted until [`Early::open`].
     pub(crate) fn close(&self) {
         self.is_open.store(0, Relaxed);
         for slot in self.slots.iter() {

@@ -14,8 +14,8 @@
 //! A worker is woken for a queue, and takes the first item from it: only `workqueue_execute_start`
 //! shows which work that is. So from there to the end of the work, the worker has the chain of the
 //! work, or none. Of the chain on which the worker was woken, only the steps that show how the
-//! worker came to the work are kept. A work item that a softirq executes (`WQ_BH`) is on the chain
-//! of that softirq.
+//! worker came to the work are kept. But a worker that is the target itself (`kthreads=1`) keeps
+//! its own chain. A work item that a softirq executes (`WQ_BH`) is on the chain of that softirq.
 //!
 //! A queued work item may be cancelled, which has no tracepoint. Its tip is dropped when the work
 //! is queued again, or by an occasional search, which reads the memory of the work as the tracker

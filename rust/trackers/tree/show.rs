@@ -314,7 +314,7 @@ fn write_rivals(f: &mut fmt::Formatter<'_>, rivals: &Rivals) -> fmt::Result {
         }
         if *name != [0; 2] {
             f.write_char('(')?;
-            // The last plus sign of a step precedes its time.
+            // The time of a step follows its last plus sign, so the name must not contain one.
             write_name_but(f, name, b'+')?;
             f.write_char(')')?;
         }

@@ -244,7 +244,7 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
         START.with(Instant::elapsed).as_nanos() as u64
     }
 
-    /// A thread has `tid % 16` addresses, which depend on its number.
+    /// The stack of thread `tid` has `tid % 16` addresses: `tid << 8`, plus the position of each.
     fn stack_of(tid: u32, addresses: &mut [u64]) -> usize {
         let len = addresses.len().min(tid as usize % 16);
         let below = addresses.iter_mut().take(len).enumerate();

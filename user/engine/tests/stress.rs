@@ -493,7 +493,7 @@ thread_local! {
 }
 
 /// Takes a reference to an event of this key. Then duplicates it, or ends the event by it, or keeps
-/// it. Returns the oldest kept reference if there are more than three.
+/// it. Gives back the oldest kept reference if there are more than three.
 fn references(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, serial: u64) {
     let guard = Numa::guard();
     if let Lookup::Found(held) = engine.lookup(&Numa::guard(), &[key]) {
@@ -506,8 +506,8 @@ fn references(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, serial: u64)
                 engine.put_ref(&guard, again);
             }
             1 => {
-                // The operation does not return which event it ended. The event gets no fate, and
-                // its data must be consistent.
+                // The operation does not return which event it ended, so the end is not noted. The
+                // data of a late event must be consistent.
                 let end = |late: &Late<1, 4>| {
                     assert_eq!(late.key, [key], "another event");
                     assert_eq!(late.data, derived(late.data[0]), "a mixture of two events");

@@ -90,7 +90,7 @@ pub fn select(selection: Selection) {
     SETTINGS.with_borrow_mut(|settings| settings.selection = Some(selection));
 }
 
-/// Resets the count of created atomics, and the barriers, at the start of a run of the model.
+/// Resets the counts of created atomics, the loaded values and the barriers, at the start of a run of the model.
 pub fn begin() {
     SETTINGS.with_borrow_mut(|settings| {
         settings.barriers = None;

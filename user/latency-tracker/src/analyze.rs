@@ -55,7 +55,7 @@ use crate::trace::{self, When};
 /// Maximum number of threads that an error lists.
 const NAMED: usize = 8;
 
-/// `alerts` reads the alerts that were recorded with a trace.
+/// Runs an analysis. `alerts` reads the alerts that were recorded with a trace.
 pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
     match &args.command {
         AnalyzeCommand::Path(args) => path(args, alerts),
@@ -189,7 +189,7 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     Ok((thread, (from, to), several))
 }
 
-/// Finds the thread with that number that existed for the longest part of the requested time. Returns the thread, the
+/// Finds the thread with number `tid` that existed for the longest part of the requested time. Returns the thread, the
 /// time for which it is recorded, and a note if other threads had the number, too.
 fn choose(
     model: &Model,

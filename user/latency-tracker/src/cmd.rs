@@ -33,7 +33,7 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
     }
 }
 
-/// What to report when an instance was removed and another one of its name was created.
+/// The note about an instance that was removed, and created again under the same name.
 pub(crate) fn restarted(name: &str) -> String {
     format!("{name} was removed and started again: it counts from 0")
 }

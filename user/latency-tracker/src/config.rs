@@ -235,7 +235,7 @@ mod tests {
         fs::write(&file, b"a block\n\xff\xfe block\n").unwrap();
         let config = Config::read(&[file]);
         assert_eq!((config.entries.len(), config.faults.len()), (1, 1));
-        // Of several files, the others remain.
+        // A file that cannot be read does not affect the others.
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         fs::create_dir(path("a.conf")).unwrap();

@@ -187,7 +187,7 @@ pub(crate) fn recorded_with(trace: &Path, interrupted: &AtomicBool) -> Result<Ve
             return Ok(saved(directory)?.0);
         }
     }
-    // What cannot be read is reported with the analysis.
+    // If the trace cannot be read, the analysis reports it.
     let carried = carried::read(trace, interrupted);
     if interrupted.load(Ordering::Relaxed) {
         bail!("interrupted");

@@ -25,7 +25,7 @@ pub(crate) struct HeatMap {
     /// The shortest delay of each row, ns. A row ends where the next one begins; the last row has no end.
     pub(crate) low: Vec<u64>,
     pub(crate) panels: Vec<Panel>,
-    /// Start and end of the times that are not completely recorded, by the clock of the columns.
+    /// Start and end of the times that are not completely recorded, on the clock of the columns.
     pub(crate) gaps: Vec<(u64, u64)>,
     /// Sentences below the panels.
     pub(crate) notes: Vec<String>,
@@ -58,10 +58,10 @@ const HEAD: f64 = 64.0;
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 30.0;
 const LEGEND: f64 = 52.0;
-/// Height of a line of the notes, and its length in characters.
+/// Height of a line of the notes, and its maximum length in characters.
 const NOTE: (f64, usize) = (15.0, 140);
 
-/// Number of rows for durations of any length: below 2 ns, and then one for each power of two.
+/// Number of rows for durations of any length: one below 2 ns, and then one for each power of two.
 pub(crate) const OCTAVES: usize = 42;
 
 /// The row of a duration.

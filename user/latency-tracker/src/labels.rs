@@ -21,7 +21,7 @@ pub(crate) struct Row<'a> {
     delays: &'a Delays,
 }
 
-/// Returns the row of a label; of `other` without one. `all` is the sum of all delays.
+/// Returns the row of a label, or of `other` if `label` is `None`. `all` is the sum of all delays.
 pub(crate) fn row<'a>(label: Option<&'a Fields>, delays: &'a Delays, all: u128) -> Row<'a> {
     let percentiles = delays.histogram.percentiles(delays.max);
     Row {
@@ -113,7 +113,7 @@ pub(crate) fn table(labels: &Labels, is_whole: bool) -> Vec<String> {
     if rows.is_empty() {
         lines.push("no operation has ended".to_string());
     } else {
-        // There is nothing below the head, the first line.
+        // The first line is the head, below which there are no functions.
         let stacks = shown.iter().filter_map(|row| row.label).map(frames);
         let mut below = std::iter::once(Vec::new()).chain(stacks);
         for line in out::table(&head, &rows) {

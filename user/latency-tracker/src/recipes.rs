@@ -82,7 +82,7 @@ impl Recipe {
         words.join(" ")
     }
 
-    /// Whether the name, the line or a sentence has this word, whatever the case.
+    /// Whether the name, the line, or one of the sentences contains this word, in upper or lower case.
     pub(crate) fn is_about(&self, word: &str) -> bool {
         let texts = [&self.name, &self.question, &self.normal, &self.next];
         let word = word.to_lowercase();
@@ -149,7 +149,7 @@ impl Recipes {
     }
 
     fn add(&mut self, name: &str, file: Option<&Path>, text: &str) {
-        // Ours is dropped even if the user's recipe has an error: it was meant to replace ours.
+        // A built-in recipe is dropped even if the user's recipe has an error: the user meant to replace it.
         self.all.retain(|recipe| recipe.name != name);
         let place = file.map_or_else(
             || format!("{name}.{EXTENSION}"),

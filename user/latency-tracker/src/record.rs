@@ -601,7 +601,7 @@ fn explanation(service: &Service, captures: &Captures, partial: &Partial, woken:
     slowest.sort_by_key(|a| std::cmp::Reverse(a.delay));
     slowest.truncate(EXPLAINED);
     let trace = partial.path.join("trace");
-    // A new thread runs at ordinary priority: reading a trace takes time.
+    // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
     let explained = std::thread::scope(|scope| {
         let explain = || explain(&trace, &slowest, &mut service.progress());
         scope.spawn(explain).join()

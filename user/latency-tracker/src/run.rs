@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   module -> [command, which waits] -> instance -> [command runs] -> end: time, command, signal
-//!          -> instance off: from here on its counters stand still -> counters, histogram, alerts -> removed -> printed
+//!          -> instance off, so that its counters no longer change -> counters, histogram, alerts -> removed -> printed
 //! ```
 //!
 //! With `worst=1`, the instance raises an alert only for a new maximum. So the longest operation of the whole run is
@@ -72,7 +72,7 @@ pub(crate) struct Measured {
     pub(crate) threshold: u64,
     pub(crate) time: Duration,
     histogram: Histogram,
-    /// The delays by label, with `by=`.
+    /// The delays by label; `None` without `by=`.
     pub(crate) labels: Option<Labels>,
     pub(crate) stats: Stats,
     /// Alerts that were overwritten before they were read.

@@ -6,7 +6,9 @@
 //! ```text
 //!   instances that only count -> [a few seconds of usual delays] -> LTTng flight recorder -> threshold -> [command]
 //!   an alert -> the longest of the alerts around it -> snapshot -> explanation
-//!   ends: first late operation explained (the longest with --worst or a command), --duration, signal
+//!   ends: first late operation (if its cause began before the recording, a later one: see `TRIES`), --duration,
+//!         signal, end of the command
+//!   with --worst or a command: a late operation does not end the run; the longest one is explained
 //! ```
 //!
 //! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording
@@ -202,15 +204,15 @@ struct Search<'a> {
     signals: &'a Signals,
     /// Whether to find the longest delay of the whole run.
     worst: bool,
-    /// A time at which the recording ran already, `CLOCK_MONOTONIC`, ns; 0 without a recording.
+    /// A time at which the recording was already running, `CLOCK_MONOTONIC`, ns; 0 without a recording.
     began: u64,
     flight: Option<Flight>,
     captures: &'a Captures,
     evidence: Collector,
     missed: u64,
-    /// Number of operations whose cause began before the recording.
+    /// Number of explained operations whose cause began before the recording.
     cut: usize,
-    /// Whether a note explains why the search goes on after a late operation.
+    /// Whether a note has explained why the search continues after a late operation.
     has_noted: bool,
     found: Option<Found>,
 }
@@ -275,7 +277,7 @@ impl Search<'_> {
         !self.worst && self.found.as_ref().is_some_and(is_enough)
     }
 
-    /// Saves the longest of these alerts if it may rank above the alert found so far, and keeps the better one.
+    /// Saves the best-ranked of these alerts if it may rank above the one found so far, and keeps the better one.
     fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
         self.missed += seen.missed;
         if seen.alerts.is_empty() {
@@ -395,7 +397,7 @@ impl Search<'_> {
 }
 
 /// Ranks an operation by how well it can be explained: whether it began within the recording, whether its cause did,
-/// and its length.
+/// and then its delay.
 fn rank(alert: &Alert, began: u64, is_cut: bool) -> (bool, bool, u64) {
     (alert.start() >= began, !is_cut, alert.delay)
 }
@@ -403,7 +405,7 @@ fn rank(alert: &Alert, began: u64, is_cut: bool) -> (bool, bool, u64) {
 /// Explains an alert from the trace of its capture.
 fn explanation(capture: &Path, alert: &Alert) -> Result<Explained> {
     let alerts = std::slice::from_ref(alert);
-    // A new thread runs at ordinary priority: reading a trace takes time.
+    // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
     let read = std::thread::scope(|scope| {
         let explain = || explained(&capture.join("trace"), alerts, &mut || ());
         scope.spawn(explain).join()

@@ -345,7 +345,7 @@ fn recipes_are_listed_shown_and_replaced_and_a_slip_of_the_finger_is_understood(
     assert!(lines > 24 && out.contains("\nfsync "), "{out}");
     let (_, out, _) = run(&["recipes", "--json"]);
     assert_eq!(out.lines().count(), lines - 1);
-    // A word of the name alone, of the line alone, and of a sentence alone.
+    // A word that is only in the name, only in the line, or only in a sentence.
     for (word, some, other) in [
         ("SCSI-", "scsi-command", "nvme"),
         ("from=insert", "disk-queue", "disk-flush"),
@@ -537,7 +537,7 @@ fn errors_end_with_1_and_say_what_to_do() {
         (&["list", "nosuch"], "no instance named \"nosuch\""),
         (&["list", "--trackers", "blok"], "did you mean block?"),
         (&["list", "--trackers", "zzz"], "there are block"),
-        // Before anything is measured.
+        // Refused before anything is measured.
         (&["run", "block", "-o", "-"], "-: expected the name of a"),
         (&["stacks", "block", "-o", "no/a"], "no/a: No such file"),
         (
@@ -581,7 +581,7 @@ fn what_stops_or_limits_the_exporter_is_one_line() {
          choose another address with --listen\n"
     );
     assert_eq!(err, expected);
-    // A directory of captures that cannot be read, also by root: the exporter runs without it.
+    // A directory of captures that not even root can read: the exporter runs without it.
     let captures = tree.0.join("version").display().to_string();
     let args = ["export", "--listen", "127.0.0.1:0", "--captures", &captures];
     let mut command = tree.command(&args);
@@ -604,7 +604,8 @@ fn not_permitted_is_not_missing() {
     use std::os::unix::process::CommandExt;
 
     let tree = Tree::new("denied");
-    // Modes do not restrict root. Another user must be able to run the command, wherever it is.
+    // Modes do not restrict root, so root runs a copy of it as another user. The original may be in a directory
+    // that this user may not enter.
     let root = nix::unistd::geteuid().is_root();
     let bin = std::env::temp_dir().join(format!("lt-cli-denied-bin-{}", std::process::id()));
     program(

@@ -325,13 +325,13 @@ fn few_rows_are_shown_and_all_are_written() {
     assert_eq!(table(&few, "call")["rows"].as_array().unwrap().len(), 2);
 }
 
-/// The number of operations that are not measured.
+/// The number of operations that were not measured.
 fn missed(table: &Value) -> u64 {
     let missed = table["not_measured"].as_object().unwrap();
     missed.values().map(number).sum()
 }
 
-/// A trace of each analysis.
+/// A trace for each analysis.
 const EACH: [(&str, &str); 5] = [
     ("wakeups", "compact"),
     ("cpu", "compact"),

@@ -67,7 +67,7 @@ pub(super) struct Lost {
     pub(super) peaks: u64,
     /// Alerts that were overwritten before they were read.
     pub(super) alerts: u64,
-    /// Operations for which the pool of an instance had no room.
+    /// Operations that an instance did not track for lack of room.
     pub(super) operations: u64,
     /// Events of the loop that the tracker syscall did not see.
     pub(super) events: u64,

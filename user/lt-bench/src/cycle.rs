@@ -38,7 +38,7 @@ impl Time for Monotonic {
 
     fn sleep_until(&self, time: u64) {
         let time = TimeSpec::from(Duration::from_nanos(time));
-        // Signals are blocked in this thread, so nothing interrupts it.
+        // Signals are blocked in this thread, so nothing interrupts the sleep.
         let _ = clock_nanosleep(
             ClockId::CLOCK_MONOTONIC,
             ClockNanosleepFlags::TIMER_ABSTIME,

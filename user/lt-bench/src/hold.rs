@@ -45,8 +45,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Takes the requested resources. `there` is executed on the CPU under test, at the priority
-    /// of the watching thread. `what` names the threads under test in messages.
+    /// Takes the requested resources. `there` is executed on the first CPU under test, at the
+    /// priority of the watching thread. `what` names the threads under test in messages.
     pub(super) fn take<T>(
         wish: Wish,
         place: &Place,

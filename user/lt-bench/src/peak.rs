@@ -5,7 +5,7 @@
 //! Evidence, the best first: an alert of one of our trackers has a name and a duration. The
 //! scheduler counts the nanoseconds that the loop had to wait. A counter that moved more than usual
 //! is a probable cause. A counter that moved as usual is a possible one. If no counter moved, the
-//! kernel did not run: the cause is the host, or the firmware.
+//! kernel did not run: the cause is the host, the firmware or the hardware.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub(super) struct Peak {
     pub(super) waited: u64,
     /// The counters that moved, the least usual first.
     pub(super) moved: Vec<Moved>,
-    /// Alerts on the CPU during the peak.
+    /// Alerts of the CPU or of the loop's thread during the peak.
     pub(super) alerts: Vec<Alert>,
     /// The cause, in a sentence.
     pub(super) cause: String,

@@ -291,8 +291,8 @@ impl Bench<'_> {
         self.tail.read();
         let own = u64::from(std::process::id());
         let mine = |alert: &Alert| alert.tracker == "tree" && alert.pid == own;
-        // Each late cycle has an alert. A thread has more alerts, for delays of half the threshold
-        // and more.
+        // A late cycle usually has an alert. A thread also has other alerts, for delays above half
+        // the threshold.
         let room = (4 * self.args.max_causes).saturating_sub(self.alerts.len());
         let new = self.tail.kept.drain(..).filter(mine).take(room);
         self.alerts.extend(new);

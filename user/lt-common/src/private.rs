@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 /// Creates `directory` and its missing parents, with mode 0700, and returns its real path. Refuses a directory that
-/// another user owns, can write to, or could replace; `remedy` says how the user can choose another one.
+/// another user owns, can write to, or could replace; the error then includes `remedy`: how to choose another one.
 pub(crate) fn make_private(directory: &Path, remedy: &str) -> Result<PathBuf> {
     let shown = || directory.display().to_string();
     let (Some(name), parent) = (directory.file_name(), directory.parent()) else {
@@ -37,8 +37,8 @@ pub(crate) fn make_private(directory: &Path, remedy: &str) -> Result<PathBuf> {
         }
         _ => {}
     }
-    // The directory is opened first and then examined, so it cannot be replaced in between. Afterwards, no other user
-    // may rename the contents of `parent`.
+    // The directory is opened first and then examined, so it cannot be replaced in between. Later, no other user can
+    // replace it, since none can rename the entries of `parent`.
     let mut options = OpenOptions::new();
     options.read(true);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);

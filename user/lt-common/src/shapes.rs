@@ -33,7 +33,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Returns the axis for the time from `begin` to `end`, ns, between these places.
+    /// Returns the axis for the time from `begin` to `end`, ns, drawn from x coordinate `left` over `width`.
     #[must_use]
     pub fn new((left, width): (f64, f64), begin: u64, end: u64) -> Self {
         let span = end.saturating_sub(begin).max(1);
@@ -45,13 +45,13 @@ impl Axis {
         }
     }
 
-    /// The place of a time.
+    /// Returns the x coordinate of a time, ns.
     #[must_use]
     pub fn x(&self, time: u64) -> f64 {
         self.left + self.width * time.saturating_sub(self.begin) as f64 / self.span as f64
     }
 
-    /// Returns the distance between ticks, chosen so that 4 to 10 of them fit, if the span is 4 ns or more.
+    /// Returns the distance between ticks, ns. It fits 4 to 10 times into a span of 4 ns or more.
     fn step(&self) -> u64 {
         const SECONDS: [u64; 14] = [
             1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400,
@@ -62,7 +62,7 @@ impl Axis {
         step.unwrap_or(self.span / 8)
     }
 
-    /// Draws ticks below this height, with the times since the start.
+    /// Draws ticks downwards from this y coordinate, labelled with the time since `begin`.
     #[must_use]
     pub fn ticks(&self, y: f64) -> Group {
         let step = self.step();

@@ -78,7 +78,7 @@ pub(crate) struct Stream {
     /// Start of the next packet.
     pub(crate) at: (usize, u64),
     pub(crate) packet: Packet,
-    /// The latest time of an event in the packet, cycles.
+    /// The latest time that an event of the packet may have, cycles.
     latest: u64,
     /// Whether the packet is open, and losses before it are being reported.
     ready: bool,

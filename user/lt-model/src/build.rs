@@ -125,7 +125,7 @@ pub struct Builder {
     span: Option<(u64, u64)>,
     /// Maximum size of the kept data, bytes.
     limit: Option<usize>,
-    /// Number of further events that cannot exceed the limit.
+    /// Number of further events that cannot make the data exceed the limit.
     unchecked: usize,
     /// The limit is exceeded: nothing more is stored, and only sizes are counted.
     over: bool,
@@ -589,7 +589,7 @@ impl Builder {
         if !task.is_queued() {
             task.cpu = Some(cpu);
         } else if task.cpu != Some(cpu) && self.moves {
-            // The migration is missing, so other activity may be missing, too.
+            // The event of the migration is missing, so other events may be missing, too.
             self.tasks.contradict(next, time);
         } else if task.cpu != Some(cpu) {
             // The thread was migrated at an unrecorded time, so the wait for each processor is not known.
@@ -718,7 +718,7 @@ impl Builder {
             at.tail = at.contexts.get(place).map(|context| (*context, time));
             at.contexts.truncate(place);
             if at.contexts.is_empty() {
-                // Softirqs raised by the local timer have events of their own.
+                // If timers are recorded, the softirq that the local timer raises has events of its own.
                 let is_known = timers && matches!(at.tail, Some((Context::Timer, _)));
                 let until = time + if is_known { TAIL } else { SOFTIRQS };
                 at.softirqs_until = at.softirqs_until.max(until);

@@ -181,8 +181,8 @@ impl Model {
         self.signs.of(thread, end)
     }
 
-    /// Whether this thread had submitted a bio when it fell asleep, but got a request for it only after `to`, when it
-    /// was woken.
+    /// Whether this thread had submitted a bio by `from`, when it fell asleep, but had no request for it by `to`, when
+    /// it was woken.
     #[must_use]
     pub fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
         self.signs.had_no_request(thread, from, to)

@@ -141,7 +141,7 @@ tables! {
         woken_by_comm: Text,
         /// Whether the state had not ended when the trace ended.
         open: Flag,
-        /// Thread that was requested, for which an ancestor may stand.
+        /// Requested thread; `tid` may be an ancestor that stands for it.
         analyzed_tid: Int,
     }
 
@@ -163,7 +163,7 @@ tables! {
         step: Int,
         /// Number of threads between this one and the analyzed one.
         depth: Int,
-        /// `step` of a path; kind of wait.
+        /// `step` for a step of a path; otherwise the kind of wait.
         kind: Text,
         /// Time of day of the start.
         start_utc: Time,
@@ -201,15 +201,15 @@ tables! {
         woken_by_tid: Int,
         /// Its name.
         woken_by_comm: Text,
-        /// What the CPU did instead, the longest time.
+        /// The longest activity of the CPU while the thread waited for it.
         instead: Text,
         /// Thread that had the CPU instead.
         instead_tid: Int,
         /// Its name.
         instead_comm: Text,
-        /// How long.
+        /// Length of that activity.
         instead_ns: Int,
-        /// Thread that was requested, for which an ancestor may stand.
+        /// Requested thread; `target_tid` may be an ancestor that stands for it.
         analyzed_tid: Int,
     }
 

@@ -43,7 +43,8 @@ pub struct ChainStep {
     pub name: String,
     /// Time of the step, ns since the origin.
     pub at: u64,
-    /// Time until the next step, ns; 0 for the last.
+    /// Time until the next step, ns. For the last step, 0; for the last step so far of an operation in
+    /// flight, the time until now.
     pub took: u64,
     /// What the CPU did since the previous step, if the alert records it.
     pub parts: Option<WaitParts>,

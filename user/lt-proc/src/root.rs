@@ -88,10 +88,10 @@ impl ProcRoot {
         self.read(&Path::new(name).join(file))
     }
 
-    /// Reads an instance by `read`, and returns the result with the time at which the instance was created:
-    /// `CLOCK_MONOTONIC`, ns; `None` if an older module does not show it. If the instance was replaced by another one of
-    /// its name meanwhile, it is read again. So the result is of one instance, and two results are of the same instance
-    /// if their times are equal.
+    /// Calls `read` to read an instance, and returns the result with the time at which the instance was created
+    /// (`CLOCK_MONOTONIC`, ns). If another instance of the same name replaced the instance meanwhile, calls `read`
+    /// again. The result is therefore of one instance, and results with equal times are of the same instance. The time
+    /// is `None` if the module is too old to show it; then nothing detects a replacement.
     ///
     /// # Errors
     /// Those of `read`; also when the time is invalid.
@@ -117,7 +117,7 @@ impl ProcRoot {
             time.map_err(|_| ParseError::new(text.trim(), "a time in ns"))
         };
         match self.parse(&Path::new(name).join("created"), parse) {
-            // An older module, or no such instance: then `read` fails.
+            // An older module, or no such instance. If there is no instance, `read` fails.
             Err(ProcError::NoInstance(_)) => Ok(None),
             created => created.map(Some),
         }

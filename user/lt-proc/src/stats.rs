@@ -60,7 +60,7 @@ const COUNTERS: [(&str, &str); 33] = [
     ("sum_us", "of all delays, in microseconds"),
 ];
 
-/// The values that are no counters, apart from the extremes and the mean of the delays.
+/// The values that are not counters, apart from the extremes and the mean of the delays.
 const LEVELS: [&str; 6] = [
     "pending",
     "capacity",
@@ -120,7 +120,8 @@ impl Stats {
             .map(|(_, text)| *text)
     }
 
-    /// Whether the value named `key` can decrease while the instance exists: it is no counter.
+    /// Whether the value named `key` is a current level, which can decrease, and not a counter. False for the extremes
+    /// and the mean of the delays.
     #[must_use]
     pub fn is_level(key: &str) -> bool {
         LEVELS.contains(&key)

@@ -21,9 +21,9 @@ pub enum UserStack {
     Hidden,
     /// The alert was raised by another task, or by an interrupt.
     Elsewhere,
-    /// The task is a kernel thread, or works for the kernel in a process.
+    /// The task is a kernel thread or a user worker (`PF_USER_WORKER`), such as one of io_uring.
     Kernel,
-    /// The task had none; or a word of a newer module.
+    /// The task had none, or the field has a word that only a newer module defines.
     None,
 }
 

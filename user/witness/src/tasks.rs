@@ -46,7 +46,7 @@ struct Open {
     start: u64,
     /// The CPU that the task left; set only for [`Wait::Offcpu`].
     cpu: u32,
-    /// Fields that the alert must contain about its start.
+    /// Fields that the alert must contain, as known so far.
     said: String,
     /// Alternative fields, see `RACING`.
     or: Option<String>,
@@ -83,7 +83,7 @@ pub(crate) fn pair(text: &str, wait: Wait) -> Result<(Pairing, Marks)> {
     Ok((pairing, marks))
 }
 
-/// Returns the wait of the woken task that this line switches in, if it does.
+/// Returns the wait that this line ends, if it switches in a woken task.
 fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
     match line.event {
         "sched_waking" | "sched_wakeup_new" => {
@@ -147,9 +147,9 @@ fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Req
 /// in the module: a virtual processor may be stopped between the two probes.
 const RACING: u64 = 1_000_000;
 
-/// Returns the wait of the task that was switched out, for any reason, and that this line switches in, with the last
-/// waker of a task that sleeps. If a wakeup on another CPU comes less than `RACING` before or after the task is switched
-/// out, the module may have seen the two in the other order; `or` then has that result.
+/// Returns the time that the task that this line switches in was off the CPU, for any reason, with its last waker if it
+/// slept. If a wakeup on another CPU comes less than `RACING` before or after the task is switched out, the module may
+/// have seen the two in the other order; `or` then has the result for that order.
 fn offcpu(
     open: &mut HashMap<u32, Open>,
     woken: &mut HashMap<u32, Waking>,
@@ -160,7 +160,7 @@ fn offcpu(
             let tid = number(line.fields, " pid=")?;
             let (time, cpu, waker) = (line.time, line.cpu, line.current);
             woken.insert(tid, Waking { time, cpu, waker });
-            // A preempted task was runnable before.
+            // A preempted task has no waker: it is runnable already.
             let sleeps = |wait: &&mut Open| !wait.said.starts_with("state=R");
             if let Some(wait) = open.get_mut(&tid).filter(sleeps) {
                 let (state, _) = wait.said.split_once(' ').unwrap_or(("", ""));

@@ -10,10 +10,11 @@
 //!        waking: all of them, noted ^        ^ switch: all of them, minus what was noted
 //! ```
 //!
-//! Each is a running total in one word of the CPU. An even word is twice the total. While the total
-//! is running, the word is odd: it is twice the difference of the total and the start, plus 1, so
-//! the total follows from the word and the clock, and one load is enough to read it at any time,
-//! from any CPU. Totals are exact modulo 2^63, and noted modulo [`MASK`] + 1.
+//! Interrupts, softirqs and idle each have a running total in one word of the CPU. An even word is
+//! twice the total. While the total is running, the word is odd: it is twice the difference of the
+//! total and the start, plus 1, so the total follows from the word and the clock, and one load is
+//! enough to read it at any time, from any CPU. Totals are exact modulo 2^63, and noted modulo
+//! [`MASK`] + 1.
 //!
 //! The clock of softirqs stands still during interrupts, and the idle clock during both. So nothing
 //! is counted twice, an interrupt writes only one word, and the four parts of a wait add up to the

@@ -228,7 +228,7 @@ fn the_time_of_a_step_lasts_until_the_next_one() {
         times(&chain, 307)[3..],
         [(Kind::Waking, 100), (Kind::Switch, 7)]
     );
-    // Steps left out, and the step before them, have no time; the steps after them have.
+    // Steps left out, and the step before them, have no time; the steps after them have one.
     for at in 1..20 {
         chain.push(300 + at, step(Kind::Preempted));
     }
@@ -319,8 +319,8 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
         ]
     );
     assert_eq!(total(&chain), chain.last() - 100);
-    // A timer was due before the chain started. The timer's chain has another fourth step, and
-    // leaves out the step after that.
+    // A timer was due before the chain started. The timer's chain has two steps of its own, and so
+    // leaves out two more steps of this one: 3 and 7.
     let due = Step {
         kind: Kind::Due,
         cpu: 1,
@@ -655,7 +655,7 @@ fn notes_become_steps_in_their_order() {
 
     let mut notes = [0; NOTES];
     assert_eq!(state(chain.counts(), &notes), State::Running);
-    // The waker is faster than the event of the sleep, or its clock is behind.
+    // The wakeup has an earlier time than the sleep: the waker was faster, or its clock is behind.
     notes[WOKEN] = note(Kind::Waking, 3, chain.last(), 290);
     notes[SLEPT] = note(Kind::Lock, 1, chain.last(), 300);
     notes[MERGED] = 2;

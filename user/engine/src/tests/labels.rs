@@ -50,7 +50,7 @@ const THREAD: Source = Source::Stack(Place {
     words: 1,
 });
 
-/// Maximum number of addresses of a stack.
+/// Maximum number of addresses of a stack that are kept.
 const DEPTH: usize = 3;
 
 /// The seed of labels.
@@ -92,7 +92,7 @@ impl List {
     }
 }
 
-/// Begins and ends an event, which begins at 1000. Returns the delay that was reported, if any.
+/// Starts an event at 1000, and ends it after `delay`. Returns the reported delay, if any.
 fn pair(engine: &Engine, guard: &Guard, data: [u64; 2], delay: i64) -> Option<u64> {
     const START: u64 = 1_000;
     engine.event_in(guard, &[7], START, &data);
@@ -238,7 +238,7 @@ fn a_label_is_read_from_the_event_while_it_is_the_callers() {
 
 #[test]
 fn each_stack_has_the_delays_of_the_operations_that_end_with_it() {
-    // Of 1, 3, 4 and 0 addresses; of 5, when all rows are taken.
+    // Four threads with stacks of 1, 3, 4 and 0 addresses take all rows; the fifth gets none.
     const THREADS: [u64; 5] = [0x11, 0x23, 0x34, 0x40, 0x55];
     let engine = off_guard(|| engine(THREAD, 4, u64::MAX)).unwrap();
     on::<Numa, _>(0, |guard| {
@@ -263,7 +263,8 @@ fn each_stack_has_the_delays_of_the_operations_that_end_with_it() {
 
 #[test]
 fn stacks_with_equal_hashes_have_a_row_each() {
-    // The seed's second word as an address makes a product 0, whatever the other factor is.
+    // An address equal to the seed's second word makes one factor of a product 0, so the
+    // address before it does not change the hash.
     let stacks = [[3, 4, 1, 4], [3, 4, 2, 4]];
     assert_eq!(LABELS.hash(&stacks[0]), LABELS.hash(&stacks[1]));
     off_guard(|| {
@@ -308,8 +309,8 @@ fn the_size_includes_all_rows() {
     assert_eq!(Labels::bytes(16, 4, 32), size + 16 * 8 * 33);
 }
 
-/// An interrupt at any point of the first end of a label ends an event of this label, or of another
-/// one. Each delay is counted once, and no label has two rows.
+/// At any point while the first event of a label ends, an interrupt ends another event of the label,
+/// or one of another label. Each delay is counted once, and no label has two rows.
 #[cfg(debug_assertions)]
 #[test]
 fn an_interrupt_of_a_claim_counts_in_other_or_in_its_own_row() {

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The kernel's part models `try_to_wake_up` and `__schedule` on these words. The probes' part follows
-//! rust/trackers/tree/doubts.rs; one atomic stands for the words of the tip. The property: a task whose sleep this
-//! wakeup has ended has the tip, and a task that has slept again since then does not. Each rule is left out once, and
-//! the model must then fail; without `Drop`, it must hold, but drop no tip.
+//! rust/trackers/tree/doubts.rs; one atomic stands for the words of the tip, the open end of a wake chain. The
+//! property: a task whose sleep this wakeup has ended has the tip, and a task that has slept again since then does not.
+//! Each rule is left out once, and the model must then fail. Only without `Drop` must it hold, but drop no tip.
 
 use crate::{chain::Counts, machine::run};
 use loom::{

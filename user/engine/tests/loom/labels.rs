@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Labels: each has one row, and each row one label, even with concurrent claims. The same holds if
-//! labels are stacks, whose addresses the row has.
+//! Labels, and stacks that serve as labels: each has one row, and each row one label, even with
+//! concurrent claims.
 
 use crate::{
     engine::{
@@ -50,13 +50,13 @@ fn find_stack(labels: &Labels, stack: Label) -> Option<usize> {
     labels.rows().position(|one| std::ptr::eq(one, row))
 }
 
-/// Looks a stack up in a thread.
+/// Looks up the stack in another thread.
 fn finder_of_stack(labels: &Arc<Labels>) -> thread::JoinHandle<Option<usize>> {
     let labels = labels.clone();
     thread::spawn(move || find_stack(&labels, STACK))
 }
 
-/// Looks a label up in a thread.
+/// Looks up a label in another thread.
 fn finder(labels: &Arc<Labels>, label: Label) -> thread::JoinHandle<Option<usize>> {
     let labels = labels.clone();
     thread::spawn(move || find(&labels, label))
@@ -212,7 +212,7 @@ fn a_label_has_one_row_by_the_order_of_its_words() {
 
 #[test]
 fn a_label_has_one_row_by_the_check_for_it() {
-    // As if a claimed slot without a row had the first one.
+    // As if a claimed slot without a row had the first row.
     let is_ready = |state| {
         if state & 0xfff == 0x800 {
             state | 1

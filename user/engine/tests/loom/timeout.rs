@@ -331,7 +331,7 @@ const CLAIM_AGAIN: &str = "if self.state.cmpxchg(last, taken, Acquire).is_ok() {
 /// The first load of a cell's state in a search.
 const QUICK_CHECK: &str = "let seen = self.state.load(Acquire);";
 const TIME_OUT: &str = "self.state.cmpxchg(now, now | IN_REPORT, Release)";
-/// The load in the second try of a claim, which finds that the life is over.
+/// The load in the second try of a claim; with `OVER`, it finds that the life is over.
 const AGAIN: &str = "let last = self.state.load(Relaxed);";
 const OVER: Change = Change::Read(|state| state & !1);
 

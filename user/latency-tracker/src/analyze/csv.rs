@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Comma-separated values, quoted as in RFC 4180. A new column goes last.
+//! Comma-separated values, quoted as in RFC 4180. New columns are appended, so that existing ones keep their places.
 
 use lt_model::ThreadId;
 use lt_model::why::{Cause, Piece};
@@ -13,7 +13,7 @@ pub(super) struct Time {
     pub(super) kind: &'static str,
     /// Start and end, ns.
     pub(super) range: (u64, u64),
-    /// Number of threads that wait for this one, each for the next.
+    /// Number of threads in the chain that waits for this one; 0 for the analyzed thread.
     pub(super) depth: usize,
     pub(super) thread: ThreadId,
     pub(super) cpu: Option<u32>,
@@ -23,7 +23,7 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// Lines for these times, below the names of the columns.
+    /// Returns a line with the names of the columns, and then a line for each of these times.
     pub(super) fn lines(words: &Shown<'_>, times: impl IntoIterator<Item = Self>) -> Vec<String> {
         let head = "kind,begin_ns,end_ns,duration_ns,depth,tid,comm,cpu,class,known,text";
         let lines = times.into_iter().map(|time| time.line(words));
@@ -51,7 +51,7 @@ impl Time {
 }
 
 impl Shown<'_> {
-    /// The steps of the path.
+    /// Returns the steps of the path as lines, below the names of the columns.
     pub(super) fn csv(&self) -> Vec<String> {
         let step = |piece: &Piece| Time {
             kind: "step",
@@ -73,7 +73,8 @@ pub(super) fn line(fields: &[String]) -> String {
     fields.join(",")
 }
 
-/// Quotes a field if it needs quotes: the output drops spaces at the end of a line.
+/// Quotes a field if it contains a comma, a quote or the end of a line. Also if it ends with a space, because the
+/// output drops spaces at the end of a line.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) || text.ends_with(' ') {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

@@ -58,7 +58,7 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
             let wanted = |model: &Model, finder: &Finder| {
                 let asked = range::asked(model, args, finder)?;
                 let (thread, from, to) = (asked.thread, asked.from, asked.to);
-                // Only the text describes what wakers did.
+                // JSON and folded stacks do not show what wakers did.
                 let wakers = !args.json && !args.folded;
                 Ok(why::wanted_for_delays(model, thread, from, to, wakers))
             };
@@ -218,7 +218,7 @@ impl Report<'_> {
         lines.extend(out::table(&[">FROM", ">TOOK", "THREAD"], &rows));
     }
 
-    /// All states and all waits.
+    /// Returns all states and all waits as lines, below the names of the columns.
     fn csv(&self) -> Vec<String> {
         let words = self.words();
         let mut times = Vec::new();
@@ -249,7 +249,7 @@ impl Report<'_> {
         Time::lines(&words, times)
     }
 
-    /// The time of each state by the chain of causes behind it.
+    /// Returns the time of each state, by the chain of causes behind it, as folded stacks.
     fn folded(&self) -> Vec<String> {
         let words = self.words();
         let mut stacks = Stacks::default();
@@ -275,9 +275,9 @@ impl Report<'_> {
         stacks.lines()
     }
 
-    /// The frames of a piece of the path that its stay does not have.
+    /// Returns the frames of `chain` that the frames of the stay do not already contain.
     fn behind<'c>(&self, stay: &Stay, piece: &Piece, chain: &'c [String]) -> &'c [String] {
-        // The state describes the thread itself and its wait, but not that it spins.
+        // The state already shows the thread and, if it is blocked, its wait, but not that it spins.
         let described = match (piece.depth, stay.class()) {
             (0, _) => chain.len(),
             (_, Class::Blocked) => 2,
@@ -292,7 +292,7 @@ impl Report<'_> {
     }
 }
 
-/// The cause of a wait. If a thread ended it, the thread is not part of the cause.
+/// The cause of a wait; `Blocked(None)` if a thread ended the wait. The cause does not name that thread.
 fn cause_of(wait: &Wait) -> Cause {
     wait.cause.unwrap_or(Cause::Blocked(None))
 }

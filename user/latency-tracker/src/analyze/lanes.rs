@@ -32,7 +32,7 @@ use crate::html::{Bar, Group, Kind, Lane, View, Words};
 
 use self::around::Places;
 
-/// Maximum number of bars on a page, and the number that every view may have regardless.
+/// Maximum number of bars on a page, and the number that each view may have even if the page then has more.
 const BARS: usize = 60_000;
 const FEW: usize = 2000;
 /// Maximum number of bars in a picture (`--svg`), which has no zoom.

@@ -23,7 +23,7 @@ pub(super) const ROWS: usize = 5000;
 /// An alert: its name, start and end.
 pub(crate) type Alarm = (String, (u64, u64));
 
-/// Limits of drawing: the number of bars, and a signal.
+/// Limits of drawing: the maximum number of bars, and the flag that a signal sets.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits<'a> {
     pub(crate) bars: usize,

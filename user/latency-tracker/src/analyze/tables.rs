@@ -99,7 +99,7 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
     Ok(Outcome::Fine)
 }
 
-/// The sums of all tables, below a frame for each table.
+/// Returns the sums of all tables as folded stacks, whose outermost frame is the table.
 fn folded(report: &Report<'_>) -> Vec<String> {
     let mut stacks = Stacks::default();
     for table in &report.found.tables.tables {

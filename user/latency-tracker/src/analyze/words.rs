@@ -109,7 +109,7 @@ impl Facts {
     }
 }
 
-/// `fio/812`, with the thread's last name; only the number if no name is known.
+/// `fio/812`, with the thread's latest name; only the number if no name is known.
 pub(crate) fn name(model: &Model, id: ThreadId) -> String {
     name_at(model, id, u64::MAX)
 }
@@ -340,7 +340,7 @@ pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     }
 }
 
-/// The name of a class for programs.
+/// The name of a class in JSON and CSV.
 pub(super) fn class(class: Class) -> &'static str {
     match class {
         Class::Working => "working",

@@ -79,11 +79,11 @@ pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// A reading of an instance, and when the instance was created: see [`ProcRoot::of_one`].
+/// When an instance was created, and a reading of it: see [`ProcRoot::of_one`].
 type OfOne<T> = (Option<u64>, T);
 
-/// Returns the delays since the last reading, which the new reading replaces. If another instance has replaced the one
-/// that was read, all of its delays are within this time.
+/// Returns the delays since the reading in `last`, and stores the new reading there. If the instance was replaced since
+/// then, returns all delays of the new instance.
 fn since<T: Clone>(
     root: &ProcRoot,
     name: &str,
@@ -166,7 +166,7 @@ fn show(
     out::line("")
 }
 
-/// Marks a counter of the whole life of the instance below the delays of an interval.
+/// Marks counters that cover the whole life of the instance, when they are printed below the delays of an interval.
 const SINCE: &str = " since the start";
 
 fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) -> Vec<String> {

@@ -202,8 +202,8 @@ pub(super) fn is_runnable(alert: &Alert) -> bool {
 
 /// The resource that the task of this stack waits for; innermost frame first.
 fn of(stack: &[String]) -> Option<Resource> {
-    /// The freezer is inlined into `get_signal`. Where `get_signal` is not the innermost frame, it has called another
-    /// function, and is not the freezer.
+    /// The freezer is inlined into `get_signal`. If `get_signal` is not the innermost frame, it has called another
+    /// function, in which the task sleeps for another reason.
     const FREEZER: (&str, &str) = ("get_signal", "the freezer: its cgroup is frozen");
     let innermost = stack.first().map(|frame| function(frame));
     let known = stack.iter().enumerate().find_map(|(at, frame)| {

@@ -28,10 +28,10 @@ const BAR: f64 = 16.0;
 const TEXT: f64 = 18.0;
 /// Width of a character.
 const CHAR: f64 = 6.2;
-/// More wakeups than this outside of the path would hide the bars.
+/// If there are more wakeups outside of the path than this, none of them has an arrow: arrows would hide the bars.
 const ARROWS: usize = 60;
 
-/// A colour of the style, by the name of its property; the light colours come first.
+/// Returns a colour of the style by the name of its property. The first match is the colour of light pages.
 fn colour(name: &str) -> &'static str {
     let value = STYLE.split_once(&format!("--{name}: "));
     let value = value.and_then(|(_, rest)| rest.split_once(';'));
@@ -187,7 +187,7 @@ impl Drawing {
         }
     }
 
-    /// Adds an arrow for each wakeup. Returns the number of wakeups without one.
+    /// Adds an arrow for each wakeup. If there are too many outside of the path, omits those and returns their number.
     fn arrows(&mut self, view: &View, axis: &Axis, tops: &[f64]) -> usize {
         let others = view.arrows.iter().filter(|arrow| !arrow.4).count();
         let hidden = if others > ARROWS { others } else { 0 };
@@ -213,7 +213,7 @@ impl Drawing {
     }
 }
 
-/// Draws the lanes of all views, each below the one before.
+/// Draws the lanes of all views, one view below the other.
 pub(super) fn draw(page: &Page) -> String {
     let mut drawing = Drawing {
         body: element::Group::new(),
@@ -234,7 +234,7 @@ pub(super) fn draw(page: &Page) -> String {
         .add(definitions())
         .add(area((0.0, 0.0), (width, height), colour("card")))
         .add(drawing.body);
-    // XML has no control characters, and not the last two of the Basic Multilingual Plane.
+    // XML allows hardly any control character, and neither U+FFFE nor U+FFFF.
     let allowed = |c: char| match c {
         '\n' => true,
         '\u{fffe}' | '\u{ffff}' => false,

@@ -10,8 +10,8 @@
 //!   capture kept     counters of all cgroups with a limit, for the next delay
 //! ```
 //!
-//! Unreadable facts are omitted and reported; they do not invalidate a capture. The reads right after an alert precede
-//! the snapshot, and the recorder overwrites its oldest events meanwhile, so these reads are few.
+//! Unreadable facts are omitted and reported; they do not invalidate a capture. As few facts as possible are read
+//! between an alert and the snapshot, because the recorder overwrites its oldest events meanwhile.
 
 mod cgroups;
 mod disks;

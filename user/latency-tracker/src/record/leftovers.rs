@@ -2,7 +2,7 @@
 
 //! Finds and removes the leftovers of a killed run.
 //!
-//! A run notes in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes the note
+//! A run records in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes this note
 //! when it ends. If the process of a note is gone, its run could not clean up, and the next run cleans up instead.
 
 use std::collections::BTreeMap;

@@ -24,8 +24,8 @@ pub(crate) fn room(directory: &Path) -> String {
     }
 }
 
-/// Source and mount point of the innermost mount with `directory` (of several at one mount point, the last), in the
-/// text of `mountinfo`: `36 35 98:0 /root /mount/point options optional... - type source options`.
+/// Source and mount point of the innermost mount that contains `directory` (of several at one mount point, the last),
+/// in the text of `mountinfo`: `36 35 98:0 /root /mount/point options optional... - type source options`.
 fn disk_of(directory: &Path, mounts: &str) -> Option<(String, PathBuf)> {
     let mut found: Option<(String, PathBuf)> = None;
     for line in mounts.lines() {

@@ -26,8 +26,8 @@ struct Report<'a> {
     by: By,
     /// Whether the sums are of all operations that ended, late or not (`by=stack`).
     exact: bool,
-    /// Lowest and highest threshold. The sums have only longer delays, and operations that timed out. Null if they are
-    /// exact.
+    /// Lowest and highest threshold. The sums have only longer delays, and operations that timed out. Null if the sums
+    /// are exact.
     threshold: Option<[u64; 2]>,
     /// How long alerts were read.
     duration: Option<u64>,

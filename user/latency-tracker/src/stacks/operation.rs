@@ -71,9 +71,9 @@ impl Operation {
     /// Takes, from the operations `open` of a thread that have not ended, the operation that a later alert is about.
     ///
     /// If and only if the alert of an end is marked as late, it follows an alert of a timeout. The earlier alert was
-    /// raised while the operation was in flight, so its time is not before the start. If several operations fit, the
-    /// one with the nearest start is taken: the start that is computed from an alert is late by the time that raising
-    /// the alert took.
+    /// raised while the operation was in flight, so not before the start of the operation. If several operations fit,
+    /// the one with the nearest start is taken: the start that is computed from an alert is late by the time that
+    /// raising the alert took.
     pub(super) fn take_from(
         open: &mut Vec<Self>,
         start: u64,

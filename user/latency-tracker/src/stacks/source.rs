@@ -58,7 +58,7 @@ pub(super) struct Source {
     pub(super) time: Option<Duration>,
     /// Number and sum (ns) of all operations that ended, late or not. Known only for an instance of this run.
     pub(super) ended: Option<(u64, u64)>,
-    /// The sums of the kernel, with `by=stack`: then the alerts are not read.
+    /// The kernel's sums, with `by=stack`. Alerts are ignored then.
     pub(super) labels: Option<Labels>,
     pub(super) pending: Vec<Pending>,
     /// Alerts that were overwritten before they were read.
@@ -116,7 +116,7 @@ pub(super) fn is_counted(instance: &Instance) -> bool {
     instance.params.text("by").is_some_and(|by| by == STACK)
 }
 
-/// Refuses what the sums of the kernel do not have.
+/// Refuses options for which the kernel's sums have no data.
 fn check_counted(args: &StacksArgs) -> Result<()> {
     if args.by != By::Kernel {
         bail!(Refusal::new(
@@ -127,7 +127,7 @@ fn check_counted(args: &StacksArgs) -> Result<()> {
     Ok(())
 }
 
-/// Reads the sums of an instance with `by=stack`: those of all operations since it was started.
+/// Reads the kernel's sums of an instance with `by=stack`. They cover all operations since the instance was started.
 pub(super) fn counted(
     root: &ProcRoot,
     instance: &Instance,
@@ -296,7 +296,8 @@ pub(super) fn measure(
 }
 
 /// Leaves out counters that are 0, and the counter of alerts that any reader has missed: this run counts the
-/// alerts that it misses itself. If the kernel has counted the operations, no alert is missing from the sums.
+/// alerts that it misses itself. If the kernel has counted the operations, the sums do
+/// not depend on alerts, so the counters of missing alerts are left out, too.
 fn others<'a>(
     counted: impl Iterator<Item = (&'a str, u64, &'static str)>,
     is_counted: bool,

@@ -43,7 +43,7 @@ impl Sum {
     }
 }
 
-/// Stands for the stacks that have no sums of their own, in place of a function.
+/// Shown in place of a function for all stacks that have no sums of their own.
 const OTHER: &str = "[other]";
 
 /// The operations of one stack.
@@ -53,10 +53,10 @@ pub(super) struct Group {
     pub(super) stack: Vec<String>,
     pub(super) waker_stack: Vec<String>,
     pub(super) sum: Sum,
-    /// By name of the late task and name of the waker. The latter is empty unless the sums are by waker. Empty if the
-    /// sums are of the kernel.
+    /// By name of the late task and name of the waker. The latter is empty unless the sums are by waker. The kernel's
+    /// sums have no tasks.
     pub(super) tasks: BTreeMap<(String, String), Sum>,
-    /// Whether outer functions may be missing: the stack has the maximum length.
+    /// Whether outer functions may be missing: the stack has the maximum length, or the kernel marked it as cut off.
     pub(super) is_cut: bool,
 }
 
@@ -141,9 +141,9 @@ impl Limits {
 #[derive(Debug)]
 pub(super) struct Sums {
     pub(super) by: By,
-    /// Whether they are of all operations, late or not, as counted by the kernel.
+    /// Whether the sums cover all operations, late or not, as counted by the kernel.
     pub(super) is_exact: bool,
-    /// The longest total first. Operations without a stack come last.
+    /// The longest total first. The groups without a stack, and of all other stacks, come last.
     pub(super) groups: Vec<Group>,
     pub(super) all: Sum,
     /// Sum of the delays that are also in the histogram of the instance.

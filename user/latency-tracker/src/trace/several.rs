@@ -176,7 +176,7 @@ pub(super) fn tells_who_runs(class: &Class) -> bool {
     matches!(kinds::kind(class), Some(Kind::Switch { .. }))
 }
 
-/// Whether a stream has events of `has`.
+/// Whether a stream has classes of events that `has` selects.
 fn has_some(reader: &Reader, span: &Span, has: &dyn Fn(&Class) -> bool) -> bool {
     let trace = reader.traces().get(span.trace);
     let mut classes = trace
@@ -192,7 +192,8 @@ fn numbers(reader: &Reader, one: &Span, other: &Span) -> Option<[(u64, u64); 2]>
     is_one.then_some([one.numbers?, other.numbers?])
 }
 
-/// Whether two traces have the same events of a CPU; `other` does not start earlier.
+/// Whether two streams of a CPU contain the same events in two traces. The caller ensures that `other` does not start
+/// before `one`.
 fn is_twice(reader: &Reader, one: &Span, other: &Span) -> bool {
     one.trace != other.trace
         && match numbers(reader, one, other) {
@@ -411,7 +412,7 @@ mod tests {
                 && said[0].ends_with(", and 1 other time"),
             "{said:?}"
         );
-        // As if packets of one trace were missing.
+        // The result is the same as if packets of one trace were missing.
         for channel in ["channel_0", "channel_1"] {
             let file = dir.path().join("compact/kernel").join(channel);
             let mut bytes = fs::read(&file).unwrap();

@@ -58,7 +58,7 @@ impl<'a> Watched<'a> {
             }
             let takes =
                 |key: &str| info.is_some_and(|info| info.params.iter().any(|p| p.name == key));
-            // The stack of a request would be walked when it is submitted, late or not.
+            // `block` would walk the stack whenever a request is submitted, late or not.
             if takes("ustack") && part.tracker != "block" {
                 part.settings.push(setting("ustack", "1".to_string()));
             }

@@ -241,7 +241,7 @@ fn a_page_of_delays_has_every_stay_and_every_wait() {
     assert_eq!(titles.collect::<Vec<_>>()[1..], [stays.len(), waits]);
 }
 
-/// The picture of a time line has each state of the thread, and is drawn in the same way each time.
+/// The time line shows the waits behind the states of the thread, and is the same each time.
 #[test]
 fn a_time_line_has_the_states_of_the_thread() {
     let dir = Dir::with("perf.tar.xz", "time-line");
@@ -263,7 +263,7 @@ fn a_time_line_has_the_states_of_the_thread() {
         let picture = draw("1.svg");
         assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
         assert_eq!(draw("2.svg"), picture);
-        // Each child slept for 20 ms, which is much longer than what is drawn together.
+        // Each child slept for 20 ms, much longer than the states that are merged into one bar.
         for tid in &sleepers {
             let title = match what {
                 "path" => format!("python3/{tid} waits in clock_nanosleep for "),

@@ -52,7 +52,7 @@ pub(super) struct Run {
     pub(super) lost_packets: u64,
     /// Losses according to the trace.
     pub(super) told_by_trace: u64,
-    /// Missing events that none of LTTng's counters include.
+    /// Missing events that neither LTTng's counter nor the trace reports.
     pub(super) untold: u64,
     /// Bytes of the trace.
     pub(super) bytes: u64,
@@ -150,7 +150,7 @@ impl Kind {
         }
     }
 
-    /// Returns the approximate size of these events in a trace, in bytes.
+    /// Returns the approximate size of one such event in a trace, in bytes.
     fn bytes(self) -> u64 {
         match self {
             Self::Syscall => 24,

@@ -25,8 +25,8 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) ->
     Ok(())
 }
 
-/// Checks that [`replace`] can write these files, before the work whose results they will hold, and that no two of them
-/// are one file. The files are unchanged.
+/// Checks that [`replace`] can write these files, and that no two paths lead to the same file. Called before the work
+/// whose results the files will hold; changes none of them.
 pub fn check<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<()> {
     let mut targets = Vec::new();
     for path in paths {
@@ -43,7 +43,7 @@ pub fn check<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<()> {
     Ok(())
 }
 
-/// The file that a path leads to, by its canonical path, and the temporary file next to it.
+/// Returns the canonical path of the file that `path` leads to, and a new temporary file next to that file.
 fn prepare(path: &Path) -> Result<(PathBuf, NamedTempFile)> {
     if path == Path::new("-") {
         bail!("expected the name of a file; ./- is a file with this name");

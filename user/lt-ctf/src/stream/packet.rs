@@ -85,7 +85,7 @@ impl Stream {
         Err(self.fault(0, What::Truncated { packet, there }))
     }
 
-    /// Reads the header of the packet at `at`. Returns false if it has not been written completely yet.
+    /// Reads the header of the packet at `at`. Returns false if the packet has not been written completely yet.
     pub(crate) fn open_packet(&mut self, schema: &Schema) -> Result<bool> {
         let (part, offset) = self.at;
         let left = self.parts[part].size - offset;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Checks that the real traces cover all kinds of fields: each kind in their metadata, LTTng's own,
+//! Checks that the real traces cover all kinds of fields: each kind that LTTng's metadata describes
 //! occurs in the events that are compared with babeltrace2's text.
 
 use std::collections::{BTreeMap, BTreeSet};

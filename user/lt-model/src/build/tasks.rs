@@ -239,7 +239,7 @@ impl Tasks {
         Some(id)
     }
 
-    /// Makes the state of a thread unknown if it last ran on `cpu`.
+    /// Makes the state of a thread unknown from `since` on, if the thread is running on `cpu`.
     pub(super) fn forget_on(
         &mut self,
         thread: Option<ThreadId>,
@@ -285,7 +285,7 @@ impl Tasks {
     }
 
     /// At `time` the thread runs, although no event shows that it started to run. Its last known state lasted until the
-    /// first gap.
+    /// first gap; without a gap, that state becomes unknown from its start.
     pub(super) fn contradict(&mut self, thread: ThreadId, time: u64) {
         let task = self.of(thread);
         let since = task.since;
@@ -364,7 +364,7 @@ impl Tasks {
     }
 
     /// Stores an interval, except for its unrecorded parts: a thread that seems not to run may have run on any
-    /// processor that has a gap and on which it may run. Only the part after the last gap was ended by the waker.
+    /// processor that has a gap and on which it may run. The waker ended only the last part.
     fn keep_seen(&mut self, id: ThreadId, mut interval: Interval, mut ends: bool) {
         let is_off = matches!(
             interval.state,

@@ -57,7 +57,7 @@ pub enum By {
     Device,
     /// Address of the lock or futex.
     Lock,
-    /// Thread and object, for stacks of frames.
+    /// Thread and object of the operation, the frames of a folded stack.
     Stack,
 }
 

@@ -68,7 +68,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// All of the trace, with that many worst cases.
+    /// The whole trace, with at most `worst` worst cases.
     #[must_use]
     pub fn all(worst: usize) -> Self {
         Self {

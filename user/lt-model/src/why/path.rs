@@ -63,7 +63,7 @@ pub struct Wait {
     pub kind: Waited,
     /// The waker that ended it, if recorded.
     pub waker: Option<WakerId>,
-    /// The other thread whose pieces explain the wait; `None` for a timer or a device.
+    /// The other thread whose pieces explain the wait; `None` if there is none, as for a timer or a device.
     pub by: Option<ThreadId>,
     /// The cause, unless a thread ended it.
     pub cause: Option<Cause>,
@@ -172,7 +172,7 @@ fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Pie
                 depth: 1,
                 inside,
             }),
-            // Earlier waits were for another timer.
+            // Earlier waits were for other work.
             State::Blocked(..) | State::Unknown(_) => waits.clear(),
             State::Running(_) | State::Interrupted(_) => {}
         }

@@ -170,7 +170,7 @@ fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
         ]
         .concat();
         assert_eq!(runs(&then(&later), (6, 120)), unrecorded, "{higher:?}");
-        // It has the CPU when the timer expires, which may be another thread's timer.
+        // That thread has the CPU when the timer expires, which may be another thread's timer.
         let at_expiry = [out((6, 120)), with_prio(20, (6, 120), R, higher)];
         assert_eq!(runs(&then(&at_expiry), higher), None, "{higher:?}");
     }
@@ -254,7 +254,7 @@ fn a_bio_that_a_throttling_work_submits_was_held_back() {
     assert_eq!(limited(THROTTLE, &[]), Some(60));
     assert_eq!(limited(PERIOD, &[]), None);
     assert_eq!(limited(THROTTLE, &[at(55, 1, What::WorkEnd)]), None);
-    // Another context interrupts the work, or continues after a gap.
+    // Another context interrupts the work, or events are lost meanwhile.
     assert_eq!(
         limited(THROTTLE, &[at(55, 1, What::Softirq { vector: 3 })]),
         None

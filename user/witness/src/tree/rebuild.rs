@@ -10,6 +10,8 @@
 //!   work items, calls       that wait for a worker or a CPU       continue chains
 //! ```
 //!
+//! The tip of a task is the chain that led to its current work.
+//!
 //! When a task is woken while another CPU still shows it running, only later events show whether it
 //! was already asleep. It was if it is switched out to sleep, and then switched in without another
 //! wakeup.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The rows of `analyze path` and `analyze delays`, from their JSON: both have the same values by construction.
+//! The rows of `analyze path` and `analyze delays`, made from their JSON, so that rows and JSON have the same values.
 
 use std::sync::atomic::AtomicBool;
 
@@ -34,12 +34,12 @@ struct Chain<'a> {
     output: &'a Output,
     /// The JSON object with `thread`, `from` and `to`.
     of: &'a Value,
-    /// The number of the requested thread, for which that thread may stand.
+    /// The TID of the requested thread. Before that thread was created, `of` is about an ancestor, which stands for it.
     analyzed: Option<i64>,
 }
 
 impl Chain<'_> {
-    /// A step of a path, or a wait.
+    /// Returns the row of a step of a path, or of a wait.
     fn edge(&self, step: i64, edge: &Value) -> Edge {
         let (trace, analysis) = self.output.names();
         let (begin, end) = (time(&edge["begin"]), time(&edge["end"]));
@@ -80,7 +80,7 @@ impl Chain<'_> {
         }
     }
 
-    /// A state of the thread of a segment.
+    /// Returns the row of a state of the thread of a segment.
     fn stay(&self, state: &Value) -> Interval {
         let (trace, analysis) = self.output.names();
         let (begin, end) = (time(&state["begin"]), time(&state["end"]));

@@ -52,10 +52,10 @@ pub(super) type Cases = (Kind, Vec<Case>);
 pub(super) trait Each {
     /// Called once, before any operation, with the start of the range and the time of the first event.
     fn start(&mut self, _from: u64, _first: u64) {}
-    /// Called from time to time, with what was measured since the last call. [`Found::rest`] has what is measured after
-    /// the last call.
+    /// Called every `OFTEN` events with the operations measured since the previous call. [`Found::rest`] has the
+    /// operations measured after the final call.
     fn take(&mut self, cases: &[Cases], builder: &Builder);
-    /// Called with each time of a CPU that is not recorded, as [`Sink::lost`].
+    /// Called with each time in which a CPU was not recorded, as [`Sink::lost`].
     fn lost(&mut self, time: (u64, u64), cpu: u32);
 }
 
@@ -97,7 +97,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Also gives every operation to `each`.
+    /// Also passes every operation to `each`.
     pub(super) fn with(mut self, each: &'a mut dyn Each) -> Self {
         self.range.each = true;
         self.each.push(each);

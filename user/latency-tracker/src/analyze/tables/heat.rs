@@ -25,10 +25,10 @@ use crate::heat::{Column, HeatMap, OCTAVES, Panel, octave, octaves};
 /// Maximum number of columns without `-i`.
 const COLUMNS: u64 = 400;
 
-/// Times that are not recorded are drawn as one if they are closer than 1/`NEAR` of the range: less than a pixel.
+/// Two gaps in the recording are drawn as one if at most 1/`NEAR` of the range, less than a pixel, is between them.
 const NEAR: u64 = 2000;
 
-/// The counts of each column that has any, by its number.
+/// The counts of each column that is not empty, by the number of the column.
 type Columns = BTreeMap<u64, Vec<u64>>;
 
 /// The operations so far.
@@ -44,7 +44,7 @@ pub(super) struct Heat {
 }
 
 impl Heat {
-    /// Returns an empty map, with columns of this width if there is one.
+    /// Returns an empty map, with columns of this width if one is given.
     pub(super) fn new(width: Option<Nanos>) -> Self {
         Self {
             from: 0,
@@ -60,7 +60,7 @@ impl Heat {
         time.saturating_sub(self.from) / self.width
     }
 
-    /// Makes columns so wide that a time is in one of them, unless `-i` has set their width.
+    /// Widens the columns until `time` is in one of the first `COLUMNS`, unless `-i` has set their width.
     fn reach(&mut self, time: u64) {
         while !self.is_fixed && self.column(time) >= COLUMNS {
             self.widen();
@@ -119,7 +119,7 @@ impl Heat {
 
     fn panel(&self, table: &Table, (from, to): (u64, u64)) -> Panel {
         let columns = self.panels.iter().find(|(kind, _)| *kind == table.kind);
-        // If a CPU has no stream, nothing was measured.
+        // If a CPU has no stream, all results of the table are dropped.
         let columns = columns.filter(|_| !table.dropped);
         let column = |number: u64| {
             let begin = self.from.saturating_add(number.saturating_mul(self.width));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tables for programs; times are in ns, times of events by the trace's clock.
+//! Tables for programs; times are in ns, times of events on the trace's clock.
 
 use lt_model::tables::{Case, Key, Object, Row, Table, TaskId};
 use serde_json::{Map, Value, json};

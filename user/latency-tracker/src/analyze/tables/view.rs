@@ -38,7 +38,7 @@ pub(super) fn operation(operation: Operation) -> &'static str {
     }
 }
 
-/// The counters of a table.
+/// The additional columns of a table.
 pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
     match kind {
         Kind::Run => &[("migrations", Extra::Migrations)],

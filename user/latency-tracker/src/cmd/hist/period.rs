@@ -13,7 +13,8 @@
 //! `/run/latency-tracker/NAME.period`, those of another user in a directory of that user. Each user therefore has
 //! separate periods.
 //!
-//! The time of its creation distinguishes an instance from a former one of its name, whose counters may have been lower.
+//! A reading includes the time at which the instance was created. A reading of an earlier instance of the same name
+//! starts no period, since the old counters say nothing about the new instance.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -60,7 +61,7 @@ struct Period {
     is_new: bool,
     /// The counters of the instance.
     stats: Stats,
-    /// What a reset must keep.
+    /// The text that a reset must store.
     next: String,
 }
 
@@ -122,7 +123,7 @@ fn keep(directory: &Path, text: &str) -> Result<NamedTempFile> {
 impl Period {
     /// Reads an instance, and the reading that its last reset has kept in `path`.
     fn read(root: &ProcRoot, name: &str, path: &Path) -> Result<Self> {
-        // Read before the counters: another command may reset them meanwhile.
+        // Read before the counters: otherwise another command could store a later reading in between.
         let kept = Kept::read(path)?;
         let (created, (file, text, time, stats)) = root.of_one(name, || {
             let file = match root.has_labels(name) {

@@ -32,7 +32,7 @@ pub(super) const COLUMNS: [Column; 10] = [
     Column::Lost,
 ];
 
-/// Columns that are left out on a narrow terminal, the first one first.
+/// Columns that are left out on a narrow terminal, in this order.
 const SPARE: [Column; 6] = [
     Column::P50,
     Column::Tracker,

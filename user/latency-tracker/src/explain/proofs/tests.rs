@@ -19,7 +19,7 @@ fn told(events: &[Event<'_>]) -> Told {
     Told::made(builder.finish(), 0)
 }
 
-/// Thread 7 has used up a quota from 1000 to 91000, and runs at 92000.
+/// A quota holds thread 7 back from 1000 to 91000; the thread runs again at 92000.
 fn throttled() -> Vec<Event<'static>> {
     let function = Some(PERIOD);
     vec![
@@ -98,7 +98,7 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
         ),
         "{of_b}"
     );
-    // The limit of a higher level counts at that level. A sibling cgroup, and a cgroup without a limit, do not matter.
+    // A limit of a higher level is attributed to that level. A sibling, and a cgroup without a limit, do not matter.
     let levels = [
         cgroup("/a/b", "max 100000", &grown),
         cgroup("/a", HALF, &grown),

@@ -48,7 +48,7 @@ fn task(root: &TempDir, cgroup: &str) {
     );
 }
 
-/// An alert of thread 17, which was late until now.
+/// An alert about thread `tid`, raised now, whose delay began at `start`.
 fn alert(tid: u64, start: u64) -> Alert {
     let time = now();
     let line = format!(

@@ -15,7 +15,7 @@ const ALL: [Analysis; 6] = [
     Analysis::Locks,
 ];
 
-/// Some event of few CPUs, threads and objects; `n` chooses its kind.
+/// An event, with few different CPUs, threads and objects; `n` selects its kind.
 fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
     let known = |what| seen(time, cpu, Step::Known(what));
     let names: [&'static [u8]; 3] = [b"read", b"futex", b"write"];

@@ -185,7 +185,7 @@ fn a_cpu_without_a_stream_leaves_no_time_of_a_thread() {
     assert_eq!((took(table), table.missed), (vec![], missed(1, 1)));
 }
 
-/// Three CPUs for 100 ms: threads use all, two thirds and a fifth of one CPU each. Modelled on `cputop` of
+/// Three CPUs for 100 ms: threads use a fifth of CPU 0, two thirds of CPU 1 and all of CPU 2. Modelled on `cputop` of
 /// lttng-analyses: shares of CPUs and threads refer to the whole range, and include threads that run at its start or
 /// end.
 #[test]

@@ -44,7 +44,7 @@ fn a_chain_ends_at_a_device() {
     assert_eq!(ends, [(8, 10), (10, 12), (12, 13)]);
 }
 
-/// The pieces of a path: thread, end and cause of each.
+/// The pieces of a path: thread, cause and end of each.
 fn told(m: &Model, tid: i32, from: u64, to: u64) -> String {
     let one = |p: &Piece| {
         let why = match p.cause {
