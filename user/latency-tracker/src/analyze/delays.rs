@@ -232,6 +232,7 @@ impl Report<'_> {
                 class: class(stay.class()),
                 cause: stay.cause,
                 text: branch(&words, stay).join(": "),
+                woken_by: stay.by,
             };
             let wait = |wait: &Wait| Time {
                 kind: "wait",
@@ -242,11 +243,19 @@ impl Report<'_> {
                 class: json::kind(wait.kind),
                 cause: cause_of(wait),
                 text: self.wait_text(wait, true),
+                woken_by: self.woken_by(wait),
             };
             times.extend(segment.states.iter().map(state));
             times.extend(segment.waits.iter().map(wait));
         }
         Time::lines(&words, times)
+    }
+
+    /// The thread that ended a wait, unless the cause is what this thread handled, such as a timer.
+    fn woken_by(&self, wait: &Wait) -> Option<ThreadId> {
+        let waker = self.model.waker(wait.waker?)?;
+        let is_by_thread = matches!(wait.cause, None | Some(Cause::Blocked(_) | Cause::Idle));
+        waker.by().filter(|_| is_by_thread)
     }
 
     /// The time of each state by the chain of causes behind it.
