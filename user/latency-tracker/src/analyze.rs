@@ -45,7 +45,7 @@ use lt_model::{Class, Model, ThreadId, why};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs};
-use self::lanes::{PICTURE, bars_of_each};
+use self::lanes::{bars_in_picture, bars_of_each};
 use self::page::Limits;
 use self::parquet::{Alerts, Output};
 use self::picture::{Picture, Way};
@@ -144,7 +144,7 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
         page(bars_of_each(1))?.write(file)?;
     }
     if let Some(file) = &args.svg {
-        page(PICTURE)?.draw(file)?;
+        page(bars_in_picture(1))?.draw(file)?;
     }
     if let Some(output) = output {
         parquet::edges::path(output, &shown.json(), &trace, &interrupted)?;

@@ -31,7 +31,7 @@ use super::args::DelaysArgs;
 use super::csv::Time;
 use super::flame::{Stacks, chains};
 use super::interrupted;
-use super::lanes::{PICTURE, bars_of_each};
+use super::lanes::{bars_in_picture, bars_of_each};
 use super::page::Limits;
 use super::parquet::{self, Alerts, Output};
 use super::show::Shown;
@@ -97,7 +97,7 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
         page(bars_of_each(1))?.write(file)?;
     }
     if let Some(file) = &args.svg {
-        page(PICTURE)?.draw(file)?;
+        page(bars_in_picture(1))?.draw(file)?;
     }
     if let Some(output) = output {
         parquet::edges::delays(output, &report.json(), &trace, &interrupted)?;
