@@ -213,6 +213,8 @@ pub(crate) enum Cells {
     At,
     /// A share in %.
     Percent,
+    /// A time of the trace's clock, in ns; as text, because it may exceed 2^53.
+    Clock,
 }
 
 /// Cells, and the time range that the time line shows for them.

@@ -9,6 +9,7 @@
 //! ```
 
 pub(super) mod args;
+mod columns;
 mod csv;
 mod feed;
 mod heat;

@@ -2,7 +2,7 @@
 //
 // Tables: click a heading to sort, or a time to show it in the time line.
 
-const NUMBERS = ['count', 'time', 'at', 'percent'];
+const NUMBERS = ['count', 'time', 'at', 'percent', 'clock'];
 
 function cell(kind, value) {
 	if (typeof value === 'string') return value;
@@ -33,11 +33,11 @@ function table({ title, columns, rows, note }) {
 		const number = NUMBERS.includes(kind), button = el('button', { type: 'button', textContent: name });
 		const head = el('th', { scope: 'col', className: number ? 'number' : '' }, button);
 		button.onclick = () => {
-			const up = head.ariaSort ? head.ariaSort === 'descending' : !number || kind === 'at';
+			const up = head.ariaSort ? head.ariaSort === 'descending' : !number || kind === 'at' || kind === 'clock';
 			for (const other of heads) { other.ariaSort = null; other.firstChild.textContent = columns[heads.indexOf(other)][0]; }
 			head.ariaSort = up ? 'ascending' : 'descending';
 			button.textContent = name + (up ? ' \u25b4' : ' \u25be');
-			const compare = (a, b) => typeof a === 'number' && typeof b === 'number' ? a - b : String(a).trim().localeCompare(String(b).trim());
+			const compare = (a, b) => typeof a === 'number' && typeof b === 'number' ? a - b : String(a).trim().localeCompare(String(b).trim(), 'en-US', { numeric: true });
 			order = rows.slice().sort((a, b) => (up ? 1 : -1) * compare(a[0][i], b[0][i]));
 			fill();
 		};
