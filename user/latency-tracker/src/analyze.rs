@@ -5,6 +5,7 @@
 //! ```text
 //! trace --trace.rs--> lt_model::tables --tables.rs--> tables as text, JSON or CSV
 //!                                         |--heat.rs-----> a heat map
+//!                                         |--page.rs-----> an HTML page
 //!                                         `--parquet.rs--> files for SQL, of all analyses
 //! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the forms of a path
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The columns of a table, and the values of its rows.
+//! The columns of a table, and the values of its rows, for text and for a page.
 
 use lt_model::tables::{Case, Extra, Kind, Table};
 use lt_proc::Nanos;
 
 use super::view::{self, Line, Report};
-use crate::html::{Cells, Column};
+use crate::html::{Cell, Cells, Column};
 
 /// A value of a row.
 pub(super) enum Value {
@@ -29,6 +29,15 @@ impl Value {
             Self::Time(Some(ns), false) => format!("~{}", Nanos(*ns)),
             Self::Share(None) => String::new(),
             Self::Share(Some(share)) => format!("{:.1}", share * 100.0),
+        }
+    }
+
+    /// The value on a page, which sorts numbers.
+    pub(super) fn cell(&self) -> Cell {
+        match self {
+            Self::Count(number) | Self::Time(Some(number), _) => Cell::Number(*number),
+            Self::Share(Some(share)) => Cell::Share(share * 100.0),
+            other => Cell::Text(other.text()),
         }
     }
 }

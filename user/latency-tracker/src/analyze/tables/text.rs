@@ -50,15 +50,17 @@ pub(super) fn lines(report: &Report<'_>) -> Vec<String> {
     }
     if is_rounded {
         lines.push(String::new());
-        lines.extend(out::wrap(
-            &format!(
-                "~ P50, P90 and P99 of more than {} durations are upper bounds, at most 1/8 too high.",
-                out::thousands(EXACT as u64)
-            ),
-            0,
-        ));
+        lines.extend(out::wrap(&format!("~ {}", rounded()), 0));
     }
     lines
+}
+
+/// Describes percentiles that are not exact.
+pub(super) fn rounded() -> String {
+    format!(
+        "P50, P90 and P99 of more than {} durations are upper bounds, at most 1/8 too high.",
+        out::thousands(EXACT as u64)
+    )
 }
 
 /// Adds the lines of a table. Returns whether any percentile is an upper bound.
