@@ -5,6 +5,7 @@
 //! ```text
 //! trace --trace.rs--> lt_model::tables --tables.rs--> tables as text, JSON or CSV
 //!                                         |--heat.rs-----> a heat map
+//!                                         |--page.rs-----> an HTML page
 //!                                         `--parquet.rs--> files for SQL, of all analyses
 //! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the forms of a path
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
@@ -45,7 +46,7 @@ use lt_model::{Class, Model, ThreadId, why};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs};
-use self::lanes::{PICTURE, bars_of_each};
+use self::lanes::{bars_in_picture, bars_of_each};
 use self::page::Limits;
 use self::parquet::{Alerts, Output};
 use self::picture::{Picture, Way};
@@ -144,7 +145,7 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
         page(bars_of_each(1))?.write(file)?;
     }
     if let Some(file) = &args.svg {
-        page(PICTURE)?.draw(file)?;
+        page(bars_in_picture(1))?.draw(file)?;
     }
     if let Some(output) = output {
         parquet::edges::path(output, &shown.json(), &trace, &interrupted)?;

@@ -6,7 +6,7 @@
 //! ```text
 //! alert of a request --block--> its life, the queue of the device, requests that overtook it
 //! any other alert ----why-----> the critical path of its thread, or the activity of its processor
-//! all alerts --draw, page--> a trace for Perfetto, an HTML page
+//! all alerts --draw, page--> a trace for Perfetto, an HTML page, or its time lines
 //! ```
 
 pub(crate) mod alone;
@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use self::why::Why;
 use crate::analyze::interrupted;
+use crate::analyze::lanes::{bars_in_picture, bars_of_each};
 use crate::carried::{self, Carried};
 use crate::trace::{self, Beside, Keep, Told};
 
@@ -74,12 +75,13 @@ struct Capture {
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
-    out::file::check([&args.perfetto, &args.html].into_iter().flatten())?;
+    let files = [&args.perfetto, &args.html, &args.svg];
+    out::file::check(files.into_iter().flatten())?;
     // Before signals are caught: a signal must end the process while it waits for alerts from a terminal or a pipe.
     let (trace, alerts, carried) = what(args)?;
     let interrupted = interrupted()?;
     let evidence = proofs::read(&args.capture)?.or(carried).unwrap_or_default();
-    let drawn = match (&args.perfetto, &args.html) {
+    let drawn = match (&args.perfetto, args.html.as_ref().or(args.svg.as_ref())) {
         (Some(_), _) => Threads::Needed,
         (None, Some(_)) => Threads::Drawn,
         (None, None) => Threads::Explained,
@@ -90,8 +92,12 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     if let Some(file) = &args.perfetto {
         draw::draw(&told, &evidence, &reports, file, &interrupted)?;
     }
+    let page = |bars| page::page(&told, &evidence, &reports, bars, &interrupted);
     if let Some(file) = &args.html {
-        page::write(&told, &evidence, &reports, file, &interrupted)?;
+        page(bars_of_each)?.write(file)?;
+    }
+    if let Some(file) = &args.svg {
+        page(bars_in_picture)?.draw(file)?;
     }
     for (i, report) in reports.iter().enumerate() {
         if args.json {

@@ -87,8 +87,13 @@ const COLOURS: [(u8, u8, u8); 6] = [
 
 /// Draws all panels into a file, which is replaced.
 pub(crate) fn write(map: &HeatMap, file: &Path) -> Result<()> {
-    let picture = draw(map).to_string();
+    let picture = svg(map);
     replace(file, |out| Ok(out.write_all(picture.as_bytes())?)).context("cannot write the picture")
+}
+
+/// The picture of all panels.
+pub(crate) fn svg(map: &HeatMap) -> String {
+    draw(map).to_string()
 }
 
 fn draw(map: &HeatMap) -> Document {

@@ -20,12 +20,14 @@ pub(super) struct Time {
     pub(super) class: &'static str,
     pub(super) cause: Cause,
     pub(super) text: String,
+    /// The thread that ended a wait.
+    pub(super) woken_by: Option<ThreadId>,
 }
 
 impl Time {
     /// Returns a line with the names of the columns, and then a line for each of these times.
     pub(super) fn lines(words: &Shown<'_>, times: impl IntoIterator<Item = Self>) -> Vec<String> {
-        let head = "kind,begin_ns,end_ns,duration_ns,depth,tid,comm,cpu,class,known,text";
+        let head = "kind,begin_ns,end_ns,duration_ns,depth,tid,comm,cpu,class,known,text,woken_by";
         let lines = times.into_iter().map(|time| time.line(words));
         std::iter::once(head.into()).chain(lines).collect()
     }
@@ -46,6 +48,7 @@ impl Time {
             self.class.into(),
             known(self.cause).into(),
             self.text.clone(),
+            self.woken_by.map_or_else(String::new, |by| words.name(by)),
         ])
     }
 }
@@ -62,6 +65,7 @@ impl Shown<'_> {
             class: class(piece.cause.class()),
             cause: piece.cause,
             text: self.step(piece),
+            woken_by: None,
         };
         Time::lines(self, self.pieces.iter().map(step))
     }

@@ -31,7 +31,7 @@ use super::args::DelaysArgs;
 use super::csv::Time;
 use super::flame::{Stacks, chains};
 use super::interrupted;
-use super::lanes::{PICTURE, bars_of_each};
+use super::lanes::{bars_in_picture, bars_of_each};
 use super::page::Limits;
 use super::parquet::{self, Alerts, Output};
 use super::show::Shown;
@@ -97,7 +97,7 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
         page(bars_of_each(1))?.write(file)?;
     }
     if let Some(file) = &args.svg {
-        page(PICTURE)?.draw(file)?;
+        page(bars_in_picture(1))?.draw(file)?;
     }
     if let Some(output) = output {
         parquet::edges::delays(output, &report.json(), &trace, &interrupted)?;
@@ -232,6 +232,7 @@ impl Report<'_> {
                 class: class(stay.class()),
                 cause: stay.cause,
                 text: branch(&words, stay).join(": "),
+                woken_by: stay.by,
             };
             let wait = |wait: &Wait| Time {
                 kind: "wait",
@@ -242,11 +243,19 @@ impl Report<'_> {
                 class: json::kind(wait.kind),
                 cause: cause_of(wait),
                 text: self.wait_text(wait, true),
+                woken_by: self.woken_by(wait),
             };
             times.extend(segment.states.iter().map(state));
             times.extend(segment.waits.iter().map(wait));
         }
         Time::lines(&words, times)
+    }
+
+    /// The thread that ended a wait, unless the cause is what this thread handled, such as a timer.
+    fn woken_by(&self, wait: &Wait) -> Option<ThreadId> {
+        let waker = self.model.waker(wait.waker?)?;
+        let is_by_thread = matches!(wait.cause, None | Some(Cause::Blocked(_) | Cause::Idle));
+        waker.by().filter(|_| is_by_thread)
     }
 
     /// Returns the time of each state, by the chain of causes behind it, as folded stacks.

@@ -4,17 +4,20 @@
 //!
 //! ```text
 //! trace --trace/steps.rs--> events --feed.rs--> lt_model::tables --view.rs--> rows --text.rs, json.rs, csv.rs--> output
-//!                                                |--heat.rs--------> each operation, for --svg
+//!                                                |--heat.rs--------> each operation, for --svg and --html
+//!                                                |--page.rs--------> an HTML page, with all rows and the heat map
 //!                                                `--operations.rs--> each operation, for --parquet
 //! ```
 
 pub(super) mod args;
+mod columns;
 mod csv;
 mod feed;
 mod heat;
 mod json;
 mod needs;
 mod operations;
+mod page;
 mod text;
 mod view;
 
@@ -35,7 +38,7 @@ use super::parquet::{Alerts, Output};
 use crate::{heat as picture, trace};
 
 pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) -> Result<Outcome> {
-    out::file::check(&args.svg)?;
+    out::file::check([&args.html, &args.svg].into_iter().flatten())?;
     let interrupted = interrupted()?;
     let (trace, name) = (&args.trace, subject.name());
     let mut operations = match Output::open(&args.parquet, trace, name, alerts, &interrupted)? {
@@ -56,7 +59,8 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
         (true, Subject::Irq) => By::Object,
         (true, _) => By::Stack,
     };
-    let mut heat = args.svg.as_ref().map(|_| Heat::new(args.interval));
+    let is_drawn = args.html.is_some() || args.svg.is_some();
+    let mut heat = is_drawn.then(|| Heat::new(args.interval));
     let mut feed = Feed::new(subject, args, by);
     if let Some(operations) = &mut operations {
         feed = feed.with(operations);
@@ -72,8 +76,14 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
     if let Some(operations) = operations {
         operations.finish(&report, &told, &interrupted)?;
     }
-    if let Some((heat, file)) = heat.zip(args.svg.as_ref()) {
-        picture::write(&heat.map(&report), file)?;
+    if let Some(heat) = heat {
+        let map = heat.map(&report);
+        if let Some(file) = &args.svg {
+            picture::write(&map, file)?;
+        }
+        if let Some(file) = &args.html {
+            page::page(&report, map).write(file)?;
+        }
     }
     // Notes about missing data come before the figures.
     report.caveats().iter().for_each(|caveat| note(caveat));

@@ -38,6 +38,7 @@ pub(super) fn page_of(names: &[&str]) -> Page {
         views: vec![View {
             name: all.clone(),
             text: all.clone(),
+            picture: "<svg><title>a</title></svg>".into(),
             verdict: Some(all.clone()),
             facts: vec![("Task".into(), all.clone())],
             notes: vec![all.clone()],
@@ -108,6 +109,7 @@ fn a_name_is_never_markup() {
         let word = bar[3].as_u64().unwrap() as usize;
         assert_eq!(view["words"][word], name);
     }
+    assert!(written.contains("</pre><div class=\"wide\" tabindex=\"0\"><svg>"));
     assert!(written.contains("&lt;/pre&gt;&lt;script&gt;alert(2)&lt;/script&gt;"));
     // A name that looks like a placeholder of the template is not replaced.
     assert!(written.contains("{{data}}{{nonce}}"));

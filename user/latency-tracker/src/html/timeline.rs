@@ -3,7 +3,7 @@
 //! The lanes of a page as a picture (SVG), with the page's colours, and without zoom or script.
 //!
 //! ```text
-//! title, verdict, start
+//! title; of each view its name, if there are several, verdict, start
 //! group    lane | bar | bar     | bar |     each bar has its text as a title, which browsers show
 //!          lane       | bar | bar           under the pointer
 //! ticks, legend, notes
@@ -220,7 +220,14 @@ pub(super) fn draw(page: &Page) -> String {
         y: 26.0,
     };
     drawing.add(text(ROW, drawing.y, &page.title).set("font-size", 15));
-    page.views.iter().for_each(|view| drawing.view(view));
+    for view in &page.views {
+        if page.views.len() > 1 {
+            drawing.y += 2.0 * TEXT;
+            let name = text(ROW, drawing.y, &view.name).set("font-size", 13);
+            drawing.add(name.set("font-weight", "bold"));
+        }
+        drawing.view(view);
+    }
     drawing.write(&page.left_out);
     let (width, height) = (LEFT + PLOT + RIGHT, round(drawing.y + TEXT));
     let picture = Document::new()

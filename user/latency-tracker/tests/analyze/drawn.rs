@@ -308,6 +308,48 @@ fn an_alert_has_a_page() {
     );
 }
 
+/// The time lines of several alerts, one below the other, each with its name and its path.
+#[test]
+fn alerts_have_their_time_lines() {
+    let dir = Dir::with_traces("lines-of-alerts");
+    let tid = &busiest(&dir, "compact")[0];
+    let (_, json, _) = run(&mut dir.path("compact", &["--tid", tid, "--json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let to = json["to"].as_u64().unwrap();
+    let line = |seq: u64, comm: &str| {
+        let delay = 1_000_000 * seq;
+        format!(
+            "seq={seq} time={to} instance={comm} tracker=offcpu reason=threshold delay={delay} threshold=1 cpu=0 pid={tid} tid={tid} comm=\"{comm}\"\n"
+        )
+    };
+    let draw = |alerts: &[String], file: &str| {
+        fs::write(dir.0.join("late"), alerts.concat()).unwrap();
+        let args = ["--alerts", "late", "--svg", file];
+        let (status, text, error) = run(&mut dir.of_trace(&["explain"], "compact", &args));
+        assert_eq!((status, error.as_str()), (0, ""));
+        assert!(text.starts_with("alert "), "{text}");
+        fs::read_to_string(dir.0.join(file)).unwrap()
+    };
+    let alerts = [line(5, "slow"), line(9, "other")];
+    let picture = draw(&alerts, "1.svg");
+    assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
+    assert_eq!(draw(&alerts, "2.svg"), picture);
+    // A heading, and the text in the bar.
+    let named = |picture: &str, name: &str| picture.matches(&format!("\n{name}\n")).count();
+    for (name, took) in [
+        ("Alert 5 of slow: offcpu", "5.00ms"),
+        ("Alert 9 of other: offcpu", "9.00ms"),
+    ] {
+        let bar = format!("<title>{name}: {took} at +");
+        assert!(picture.contains(&bar), "{bar}");
+        assert_eq!(named(&picture, name), 2, "{name}");
+    }
+    assert_eq!(named(&picture, "Critical path"), 2);
+    // With one alert, its name is the heading of the picture.
+    let one = draw(&alerts[..1], "1.svg");
+    assert_eq!(named(&one, "Alert 5 of slow: offcpu"), 2);
+}
+
 #[test]
 fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
     let dir = Dir::with_traces("page-unwritten");
@@ -335,6 +377,7 @@ fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
             (&delays, "--html"),
             (&delays, "--svg"),
             (&["explain"], "--html"),
+            (&["explain"], "--svg"),
             (&["explain"], "--perfetto"),
         ] {
             refused(what, &[option, file], expected);
@@ -345,5 +388,6 @@ fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
     refused(&path, &["--perfetto", "a", "--svg", "./a"], twice);
     refused(&delays, &["--html", "a", "--svg", "./a"], twice);
     refused(&["explain"], &["--html", "a", "--perfetto", "./a"], twice);
+    refused(&["explain"], &["--html", "a", "--svg", "./a"], twice);
     assert_eq!(fs::read_dir(&dir.0).unwrap().count(), before);
 }

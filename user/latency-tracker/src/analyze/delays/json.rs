@@ -3,7 +3,7 @@
 //! The report for programs: all stays and all waits; times are ns of the trace's clock.
 
 use lt_model::Class;
-use lt_model::why::{Cause, Segment, Stay, Wait, Waited};
+use lt_model::why::{Segment, Stay, Wait, Waited};
 use serde::Serialize;
 
 use super::super::show::{CauseJson, Thread};
@@ -124,9 +124,6 @@ impl Report<'_> {
 
     fn wait(&self, wait: &Wait) -> WaitJson {
         let words = self.words();
-        let waker = wait.waker.and_then(|waker| self.model.waker(waker));
-        let by = waker.and_then(|waker| waker.by());
-        let is_by_thread = matches!(wait.cause, None | Some(Cause::Blocked(_) | Cause::Idle));
         let call = match wait.kind {
             Waited::Blocked(call) => call,
             Waited::Spun | Waited::Unborn => None,
@@ -139,7 +136,7 @@ impl Report<'_> {
             thread: words.thread_json(wait.thread),
             cause: wait.cause.map(|cause| words.cause_json(cause)),
             syscall: call.map(|call| self.model.names.text(call).to_string()),
-            woken_by: by.filter(|_| is_by_thread).map(|by| words.thread_json(by)),
+            woken_by: self.woken_by(wait).map(|by| words.thread_json(by)),
         }
     }
 }

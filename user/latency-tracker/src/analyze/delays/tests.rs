@@ -244,18 +244,24 @@ fn columns_have_all_states_and_waits() {
     let lines = report(&model, thread, (0, 700), |report| report.csv());
     assert_eq!(
         lines[0],
-        "kind,begin_ns,end_ns,duration_ns,depth,tid,comm,cpu,class,known,text"
+        "kind,begin_ns,end_ns,duration_ns,depth,tid,comm,cpu,class,known,text,woken_by"
     );
     let is = |line: &&String| line.starts_with("wait,");
     let waits: Vec<_> = lines.iter().filter(is).collect();
     assert_eq!(
         waits[0],
-        "wait,100,210,110,0,7,late,,blocked,seen,in read: woken by hog/8"
+        "wait,100,210,110,0,7,late,,blocked,seen,in read: woken by hog/8,hog/8"
+    );
+    // A timer ended the sleep of the waker.
+    assert!(
+        waits[1].contains(",1,8,hog,") && waits[1].ends_with(','),
+        "{}",
+        waits[1]
     );
     assert_eq!(waits.len(), 5);
     assert_eq!(
         lines[1],
-        "state,0,100,100,0,7,late,,working,seen,working: in no recorded system call"
+        "state,0,100,100,0,7,late,,working,seen,working: in no recorded system call,"
     );
 }
 

@@ -28,6 +28,10 @@ print all rows, with times in ns.\n\
 --svg draws how long the operations took over time; a darker cell has more of\n\
 them. With -i, a column is an interval.\n\
 \n\
+--html writes a page to send: the text, the picture of --svg, all rows with a\n\
+histogram of each, and what was not measured. A click sorts the rows. The page\n\
+needs no network.\n\
+\n\
 --folded prints `frame;frame;frame NANOSECONDS`: the table, the process, the\n\
 name of the thread, and the call, disk or lock; for interrupts only the table\n\
 and the line or softirq. The sums are those of the tables.\n\
@@ -43,6 +47,7 @@ pub(crate) const WAKEUPS: &str = help!(
     "  latency-tracker analyze wakeups trace --by cpu -i 100ms\n"
     "  latency-tracker analyze wakeups trace --tid 812 --from +2s --to +3s -n 20\n"
     "  latency-tracker analyze wakeups trace --svg wakeups.svg\n"
+    "  latency-tracker analyze wakeups trace --html wakeups.html\n"
     "  latency-tracker analyze wakeups /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "From sched_waking (of a new thread: sched_wakeup_new) to the sched_switch to\n"
@@ -93,6 +98,7 @@ pub(crate) const IO: &str = help!(
     "  latency-tracker analyze io trace --by device -i 1s\n"
     "  latency-tracker analyze io trace --by thread --json\n"
     "  latency-tracker analyze io trace -i 100ms --svg io.svg\n"
+    "  latency-tracker analyze io trace --html io.html\n"
     "  latency-tracker analyze io /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs block_rq_issue and block_rq_complete; block_rq_insert adds the time in\n"
@@ -160,8 +166,11 @@ pub(crate) struct TableArgs {
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
     /// Print the sums as folded stacks, in ns, for flame graphs.
-    #[arg(long, conflicts_with_all = ["by", "interval", "limit", "json", "csv"])]
+    #[arg(long, conflicts_with_all = ["by", "interval", "limit", "json", "csv", "html"])]
     pub(crate) folded: bool,
+    /// Also write the tables as a page for a browser, in one file; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Also draw a heat map of the durations over time (SVG); an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `--svg`: every measured operation in a heat map, with a panel for each table.
+//! `--svg`, `--html`: every measured operation in a heat map, with a panel for each table.
 //!
 //! An operation counts in the column in which it ends. With `-i`, a column is an interval. Otherwise, columns become twice
 //! as wide whenever there would be too many, so that memory does not depend on the length of the trace:
@@ -146,6 +146,7 @@ impl Heat {
         let gaps = self.gaps(found.range);
         let mut notes = report.caveats();
         notes.extend(report.hints().iter().copied().map(String::from));
+        notes.extend(report.outside());
         let mut panels = Vec::new();
         for table in &found.tables.tables {
             let missed = Report::missed(table);
