@@ -71,7 +71,7 @@ pub(crate) fn octave(ns: u64) -> usize {
 
 /// The shortest duration of each row, ns.
 pub(crate) fn octaves() -> Vec<u64> {
-    let low = |row| if row == 0 { 0 } else { 1 << row };
+    let low = |row| if row == 0 { 0 } else { 1u64 << row };
     (0..OCTAVES).map(low).collect()
 }
 
