@@ -56,8 +56,8 @@ wait_until() {
 }
 
 # few_modules NAME|FILE...: let modprobe find only these modules of the kernel, what they need,
-# LTTng's modules, and each FILE, until all_modules. depmod reads every module, and under emulation
-# the thousands of Debian's kernel take long.
+# LTTng's modules, and each FILE, until the end of the test (tests/sequence.sh). depmod reads every
+# module, and under emulation the thousands of Debian's kernel take long.
 few_modules() {
 	_all=/usr/lib/modules/$(uname -r) _few=/run/lt.modules
 	mkdir -p $_few/kernel $_few/updates
@@ -73,12 +73,6 @@ few_modules() {
 	done
 	mount --bind $_few "$_all"
 	/sbin/depmod
-}
-
-# all_modules: end few_modules.
-all_modules() {
-	umount "$_all"
-	rm -r $_few
 }
 
 load_module() { insmod /lt/latency_tracker.ko "$@" || fail "the module does not load"; }

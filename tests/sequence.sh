@@ -94,6 +94,8 @@ put_back() {
 		for space in /run/netns/*; do [ ! -e "$space" ] || /usr/bin/ip netns del "${space##*/}"; done
 		umount /run/netns
 		rmdir /run/netns
+		# few_modules in lib.sh
+		umount "/usr/lib/modules/$(uname -r)" && rm -r /run/lt.modules
 		find $kernel/../fs/cgroup -mindepth 1 -depth -type d -exec rmdir {} \;
 		for controller in $(cat $kernel/../fs/cgroup/cgroup.subtree_control); do
 			echo "-$controller" >$kernel/../fs/cgroup/cgroup.subtree_control

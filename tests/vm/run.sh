@@ -162,4 +162,3 @@ pkill -f '^sleep 1000' || :
 latency-tracker run syscall -- sh -c 'echo "mine wakeup threshold=3600s" >/proc/latency_tracker/control'
 assert_eq "$(cut -d' ' -f1 $LT/control)" mine "instances of others"
 rmmod latency_tracker
-all_modules

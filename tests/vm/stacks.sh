@@ -200,4 +200,3 @@ END
 unload_module
 found=$(find /sys/fs/cgroup /run/latency-tracker -maxdepth 1 -name '*latency-tracker-run*' -o -name '*.json' 2>/dev/null) || :
 assert_eq "$found" "" "what is left"
-all_modules

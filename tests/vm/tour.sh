@@ -18,4 +18,3 @@ page=/lt/Documentation/guide/tour.md
 python3 -B /lt/tests/tour.py $page /tmp/shown || fail "the tour prints something else"
 [ "$(grep -c '^    # latency-tracker ' $page)" -ge 10 ] || fail "too few commands"
 [ ! -d $LT ] || fail "the module is still loaded"
-all_modules

@@ -118,4 +118,3 @@ nothing_left
 pkill -f '^sleep 1000' || :
 kill "$(cat /run/lttng/lttng-sessiond.pid)"
 wait_until 120 sh -c '! pidof lttng-sessiond >/dev/null'
-all_modules
