@@ -167,6 +167,7 @@ def use_rows(browser, tables):
     expected = [table['all']['count']] + [row['count'] for row in table['rows']]
     true(1 < len(expected) <= 100, 'the table has some rows', len(expected))
     same(sorted(counts()), sorted(expected), 'all rows of --json, and their sum')
+    same(browser.text('#tables section:nth-child(1) th:nth-last-child(2)'), 'Thread', 'the name of the groups is a heading')
     browser.click('#tables section:nth-child(1) th:nth-child(3) button')
     same(counts(), sorted(expected, reverse=True), 'a click sorts them')
     true(browser.run('return document.querySelector(".histogram").hidden'), 'no histogram is shown at first')

@@ -64,3 +64,6 @@ END
 cp "$page" "$work/old"
 table "$work/log" || fail "$said"
 cmp "$page" "$work/old" || fail "a second time it writes another table"
+sed -i '/^<!-- end -->$/d' "$page"
+! table "$work/log" || fail "took a page without the end of the table"
+grep -q 'no line <!-- end -->' <<<"$said" || fail "it does not say what is wrong: $said"

@@ -37,7 +37,7 @@ pub(super) fn page(
     let mut left_out = Vec::new();
     if longest.len() < reports.len() {
         left_out.push(format!(
-            "Of {} alerts, the page has the {VIEWS} with the longest delays; explain --seq chooses others.",
+            "Of {} alerts, only the {VIEWS} with the longest delays are included; explain --seq chooses others.",
             reports.len()
         ));
     }

@@ -3,6 +3,8 @@
 // Tables: click a heading to sort, a time to show it in the time line, or the button of a row to show its histogram.
 
 const NUMBERS = ['count', 'time', 'at', 'percent', 'clock'];
+// Made once: localeCompare with options would make one for each pair of cells.
+const collator = new Intl.Collator('en-US', { numeric: true });
 
 function cell(kind, value) {
 	if (typeof value === 'string') return value;
@@ -45,7 +47,7 @@ function table({ title, columns, rows, note }) {
 			for (const other of heads) { other.ariaSort = null; other.firstChild.textContent = columns[heads.indexOf(other)][0]; }
 			head.ariaSort = up ? 'ascending' : 'descending';
 			button.textContent = name + (up ? ' \u25b4' : ' \u25be');
-			const compare = (a, b) => typeof a === 'number' && typeof b === 'number' ? a - b : String(a).trim().localeCompare(String(b).trim(), 'en-US', { numeric: true });
+			const compare = (a, b) => typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a).trim(), String(b).trim());
 			order = rows.slice().sort((a, b) => (up ? 1 : -1) * compare(a[0][i], b[0][i]));
 			fill();
 		};

@@ -69,7 +69,7 @@ fn rows(report: &Report<'_>, table: &Table) -> Sheet {
     };
     let left = (left > 0).then(|| {
         let left = out::thousands(left as u64);
-        format!("Not in this table: {left} rows with smaller sums.")
+        format!("Rows with smaller sums that are not in this table: {left}.")
     });
     let is_rounded = !table.whole.sums.is_exact();
     let notes: Vec<_> = left

@@ -113,7 +113,7 @@ fn the_longest_of_many_alerts_are_on_the_page() {
     assert_eq!(
         data["left_out"],
         serde_json::json!([
-            "Of 60 alerts, the page has the 50 with the longest delays; explain --seq chooses others."
+            "Of 60 alerts, only the 50 with the longest delays are included; explain --seq chooses others."
         ])
     );
 }
