@@ -17,8 +17,6 @@ usage: provoke.py calls FILE     marked opens, reads, writes, and stats FILE fiv
 import ctypes
 import mmap
 import os
-import pathlib
-import re
 import signal
 import socket
 import struct
@@ -32,10 +30,25 @@ MOUNT, NFS = 100005, 100003
 FSSTAT = 18
 
 
+def read(path):
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+def write(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
 def called(name):
     """Names this thread."""
-    with open("/proc/thread-self/comm", "w", encoding="ascii") as comm:
-        comm.write(name)
+    write("/proc/thread-self/comm", name)
+
+
+def done(result, what):
+    """Checks the result of a function of the C library."""
+    if result != 0:
+        raise OSError(ctypes.get_errno(), what)
 
 
 def calls(file):
@@ -66,8 +79,7 @@ def pageout():
 
 
 def fill(megabytes, cgroup):
-    with open(f"{cgroup}/cgroup.procs", "w", encoding="ascii") as procs:
-        procs.write("0")
+    write(f"{cgroup}/cgroup.procs", "0")
     called("marked")
     memory = mmap.mmap(-1, int(megabytes) << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for i in range(0, int(megabytes) << 20, mmap.PAGESIZE):
@@ -164,12 +176,11 @@ def nfs():
     port = listener.getsockname()[1]
     options = f"vers=3,addr=127.0.0.1,proto=tcp,port={port},mountproto=tcp,mountport={port},nolock,noacl"
     os.makedirs("/tmp/nfs", exist_ok=True)
-    if LIBC.mount(b"127.0.0.1:/", b"/tmp/nfs", b"nfs", 0, options.encode()) != 0:
-        raise OSError(ctypes.get_errno(), "mount")
+    done(LIBC.mount(b"127.0.0.1:/", b"/tmp/nfs", b"nfs", 0, options.encode()), "mount")
     called("marked")
     for _ in range(3):
         os.statvfs("/tmp/nfs")
-    LIBC.umount2(b"/tmp/nfs", 0)
+    done(LIBC.umount2(b"/tmp/nfs", 0), "umount")
     os.kill(server, signal.SIGKILL)
     os.wait()
 
@@ -180,13 +191,13 @@ def shortage(disk):
         pass
     memory = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     called("marked")
-    kept = pathlib.Path("/proc/sys/vm/min_free_kbytes")
-    before = kept.read_text(encoding="ascii")
-    free = int(re.search(r"MemFree: *(\d+)", pathlib.Path("/proc/meminfo").read_text(encoding="ascii"))[1])
+    limit = "/proc/sys/vm/min_free_kbytes"
+    before = read(limit)
+    free = next(int(line.split()[1]) for line in read("/proc/meminfo").splitlines() if line.startswith("MemFree:"))
     # 16 MiB more than is free, and a quarter of what was read: this allocation must reclaim.
-    kept.write_text(f"{free + 16384}", encoding="ascii")
+    write(limit, f"{free + 16384}")
     memory[0] = 1
-    kept.write_text(before, encoding="ascii")
+    write(limit, before)
 
 
 def main(words):

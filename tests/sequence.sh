@@ -141,7 +141,7 @@ state() {
 	(
 		cd /proc/sys || exit
 		grep -s . kernel/sched_* kernel/printk kernel/panic* kernel/*watchdog* kernel/perf* kernel/hung* kernel/pid_max \
-			kernel/kptr_restrict kernel/dmesg_restrict vm/dirty_* vm/overcommit_* vm/swappiness net/core/*
+			kernel/kptr_restrict kernel/dmesg_restrict vm/dirty_* vm/overcommit_* vm/swappiness vm/min_free_kbytes net/core/*
 	)
 } 2>/dev/null
 

@@ -64,6 +64,13 @@ Memory cgroup out of memory: Killed process 12 (marked) total-vm:1kB'
 expect clean "$killed"
 expect bad "${killed/marked invoked/sh invoked}"
 expect bad "${killed/Memory cgroup out/Out}"
+# Only the heading of this one stack is left out.
+bug='BUG: KASAN: slab-use-after-free in f'
+for expected in "$injected" "$killed"; do
+	expect bad "${expected/ <TASK>/$bug}"
+	expect bad "${expected/ <\/TASK>/}"$'\n'"$bug"
+	expect bad "$expected"$'\nCall Trace:'
+done
 line='[    2.0] =================================================================='
 race() { printf '%s\n[    2.0] BUG: KCSAN: data-race in %s\n[    2.0]  a+0x1/0x2%s\n%s' "$line" "${2:-a / b}" "$1" "$line"; }
 expect clean "$(race '')"
