@@ -91,7 +91,7 @@ u32 lt_task_uid(const struct task_struct *task);
 /* Whether a task is in the cgroup of version 2 with this id, or below it. */
 bool lt_task_in_cgroup(struct task_struct *task, u64 id);
 int lt_cgroup_lookup(const char *path, u64 *id);
-/* The number of the cgroup of version 2 of a thread; 0 if there is no such thread. */
+/* The number of a thread's cgroup of version 2; 0 if there is no such thread. */
 u64 lt_cgroup_of(u32 tid);
 
 /* Other tasks, and their stacks */
@@ -102,9 +102,9 @@ u64 lt_cgroup_of(u32 tid);
  * Self-tests, see assumptions.rs: true unless they find a contradiction. They
  * may sleep.
  *
- * lt_assume_asleep() calls a function with kthreadd, its pi_lock held, if it is
- * off the CPU and in a sleeping state. If the function returns false, it is
- * called again, for at most 20 ms in all.
+ * lt_assume_asleep() calls see() with kthreadd, holding that task's pi_lock, if
+ * the task is off the CPU and in a sleeping state. If see() returns false, this
+ * is repeated after 1 ms or more, up to 20 times in all.
  */
 bool lt_assume_asleep(bool (*see)(struct task_struct *task));
 bool lt_assume_throttle_work(void);
@@ -119,8 +119,9 @@ u64 lt_task_start_time(const struct task_struct *task);
 
 /*
  * Keeps a task from being released, so that its ids remain its own: takes the
- * lock of its signal handlers, with interrupts off unless on PREEMPT_RT, inside
- * a section of RCU. False, with nothing taken, if it has been released.
+ * lock of its signal handlers inside an RCU read-side section. Interrupts are
+ * off until lt_task_unkeep(), except on PREEMPT_RT. False, with nothing taken,
+ * if the task has been released.
  */
 bool lt_task_keep(struct task_struct *task, unsigned long *flags);
 void lt_task_unkeep(struct task_struct *task, unsigned long flags);
@@ -201,7 +202,7 @@ extern atomic_t lt_callbacks;
  */
 bool lt_is_waking(void);
 
-/* Work in a kernel thread, repeated when a schedule (periodic.rs) decides. */
+/* Work in a kernel thread, repeated when engine/schedule.rs decides. */
 struct lt_periodic;
 typedef void (*lt_periodic_fn)(struct lt_periodic *periodic, void *owner);
 
@@ -225,11 +226,15 @@ void lt_periodic_kick(struct lt_periodic *periodic);
 unsigned long lt_periodic_lock(struct lt_periodic *periodic);
 void lt_periodic_unlock(struct lt_periodic *periodic, unsigned long flags);
 
-/* To be called under the lock. The watch, on this CPU, calls look(). */
+/*
+ * To be called under the lock. The first timer queues the work; the second, the
+ * watch, is always on this CPU, and calls look().
+ */
 void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at);
 void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at);
 /*
- * Cancels the takeover if it is queued, and queues it on a CPU that is online.
+ * Queues a work item on `cpu`, which must be online, to call take_over() there;
+ * cancels it first if it is already queued.
  */
 void lt_periodic_ask(struct lt_periodic *periodic, unsigned int cpu);
 bool lt_periodic_is_asked(struct lt_periodic *periodic);
@@ -242,8 +247,8 @@ bool lt_may_watch(unsigned int cpu);
 void lt_cond_resched(void);
 
 /*
- * The work that maintains the memory of pools: lt_queue_memory_work() starts it
- * from any context, and it is started when a CPU has gone offline.
+ * The work that maintains the memory of pools: lt_queue_memory_work() queues it
+ * from any context, and it is queued when a CPU has gone offline.
  */
 int lt_memory_work_start(struct lt_periodic *periodic);
 void lt_memory_work_stop(void);
@@ -260,7 +265,10 @@ const char *lt_module_name(struct module *module);
  */
 u8 *lt_callback_depth(void);
 
-/* Called for modules that have returned from their exit function. */
+/*
+ * Calls a function for each module that goes away: its exit function has
+ * returned, or its loading has failed.
+ */
 struct lt_module_watch;
 typedef void (*lt_module_fn)(void *owner, struct module *module);
 
@@ -320,19 +328,20 @@ long lt_syscall_number(struct pt_regs *regs);
 void lt_syscall_arguments(struct pt_regs *regs, u64 out[3]);
 bool lt_syscall_is_compat(void);
 
-/* Stores the name of an interrupt action, terminated, in 32 zeroed bytes. */
+/* Stores the NUL-terminated name of an interrupt action in 32 zeroed bytes. */
 void lt_irq_action_name(const void *action, u64 out[4]);
 
 /*
- * Where the base of a high-resolution timer has the time of its clock minus
- * CLOCK_MONOTONIC, and the clock's id: since 7.3 the kernel crate lacks both.
+ * Offsets of two fields in the clock base of a high-resolution timer: the time
+ * of the base's clock minus CLOCK_MONOTONIC, and the id of that clock. The
+ * kernel crate has had neither since 7.3.
  */
 enum {
 	LT_CLOCK_BASE_OFFSET = offsetof(struct hrtimer_clock_base, offset),
 	LT_CLOCK_BASE_CLOCK = offsetof(struct hrtimer_clock_base, clockid),
 };
 
-/* Clocks that may be set: real time, boot time, TAI. */
+/* Clocks that may jump against CLOCK_MONOTONIC: real time, boot time, TAI. */
 #define LT_CLOCKS 3
 
 void lt_clock_offsets(u64 out[LT_CLOCKS]);
@@ -369,7 +378,7 @@ bool lt_task_in_syscall(struct task_struct *task);
 /* The last system call of a task. */
 struct lt_syscall {
 	s64 number;	/* below 0 for none */
-	s64 result;	/* of the call, as it is now */
+	s64 result;	/* -ENOSYS until the call has a result */
 	u64 arguments[3];
 	bool compat;
 };
@@ -424,7 +433,7 @@ struct lt_packet {
 };
 
 void lt_packet(const struct sk_buff *skb, struct lt_packet *out);
-/* The word for a reason; returns its length. */
+/* The name of a drop reason, or else its number; returns the length. */
 u32 lt_drop_reason(char *out, size_t size, u32 reason);
 
 /* Sockets that are accepted: accept.c */

@@ -198,8 +198,8 @@ ALONE = [
     ("accept_other", "no_accept", "accept, a send of another socket"),
 ]
 
-# (name, last part of the names of its rows without probes and with empty probes, what, goal): the cost that all
-# probes add together, and what they add to the calls of as many empty probes
+# (name, last part of the names of its rows without probes and with empty probes, what, goal): the total cost of all
+# probes, and their cost without that of calling them, which is the cost of as many empty probes
 ALONE_TREE = [
     ("tree_irq", "irq", "tree, interrupt without waking", 80),
     ("tree_switch", "switch", "tree, switch of a task without tip", 45),
@@ -213,8 +213,9 @@ ALONE_TREE = [
     ("tree_timed_chain", "chain", "tree interference=1, irq to switch", None),
 ]
 
-# (part, name, unit, what, goal): a figure computed from others, by a function of value(part, name). value() takes the
-# row with the most live events, or with the fewest if min is given. The figure exists only if these parts ran.
+# (part, name, unit, what, goal, function): a figure that the function computes from others, which it gets by
+# value(part, name): from the row with the most live events, or with the fewest if min is given. The figure exists only
+# if the parts of all these others ran.
 RATIOS = [
     ("engine", "timeout_ratio", "ratio", "timeouts on / off", 1.08,
      lambda value: value("engine", "pair_timeout") / value("engine", "pair_no_timeout")),

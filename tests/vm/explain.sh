@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # `latency-tracker record` and `explain` name a known cause in the first sentence, for alerts of different trackers: a
-# real-time thread that has the CPU, a pipe whose writer sleeps, a late reader, a work item that sleeps, a long
-# interrupt and a long softirq. `record` explains the first and the last of these alerts, and prints what `explain`
-# prints later. The last recording has the others, too.
+# real-time thread that has the CPU, a pipe whose writer sleeps, a late reader of a packet, a work item that sleeps, a
+# long interrupt and a long softirq. `record` explains the first and the last of these alerts, and prints what `explain`
+# prints later. The trace of the last recording covers the other delays, too: `explain` explains them from it.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -28,7 +28,7 @@ begin() {
 	shift 2
 	control "$_name $*"
 }
-# finish NAME...: keep the alerts of these instances, and remove them.
+# finish NAME...: keep the alerts of these instances, and remove the instances.
 finish() {
 	for _name; do
 		wait_until 10 stat_is "$_name" alerts -gt 0
@@ -47,7 +47,7 @@ record() {
 	recorder=$!
 	wait_until 600 grep -q '^armed' /tmp/record.log
 }
-# captured: wait until the recorder has made its capture. `explain` must print the same.
+# captured: wait until the recorder has made its capture. `explain` must print the explanation that is in it.
 captured() {
 	wait $recorder && status=0 || status=$?
 	cat /tmp/record.log

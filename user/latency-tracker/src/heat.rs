@@ -2,10 +2,10 @@
 
 //! A heat map. Time runs to the right and latency upwards; a darker cell has more operations.
 //!
-//! There is one panel per kind of operation, one column per sample, as wide as the sample lasted, and one row per
-//! power of two. All panels share one logarithmic colour scale, from 1 to the largest count of any cell: a single
-//! slow operation is visible beside a million fast ones. Each cell has a title, which browsers show under the
-//! pointer. Times that are not recorded are grey, and so never look like times without operations.
+//! There is one panel per kind of operation, one row per power of two, and one column per sample, whose width shows
+//! how long the sample lasted. All panels share one logarithmic colour scale, from 1 to the largest count of any
+//! cell: a single slow operation is visible beside a million fast ones. Each cell has a title, which browsers show
+//! under the pointer. Times that are not recorded are grey, and so never look like times without operations.
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ const LEGEND: f64 = 52.0;
 /// Height of a line of the notes, and its maximum length in characters.
 const NOTE: (f64, usize) = (15.0, 140);
 
-/// Number of rows for durations of any length: one below 2 ns, and then one for each power of two.
+/// Number of rows for durations of any length: one below 2 ns, then one for each power of two; the last has no end.
 pub(crate) const OCTAVES: usize = 42;
 
 /// The row of a duration.

@@ -124,7 +124,7 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use std::collections::VecDeque;
 
-    /// A clock that starts at 1000; each sleep is longer than requested by the next of these times.
+    /// A clock that starts at 1000. Each sleep ends late, by the next time in `late`.
     struct Script {
         now: Cell<u64>,
         late: RefCell<VecDeque<u64>>,

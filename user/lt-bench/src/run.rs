@@ -202,7 +202,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs slice after slice, of each phase in turn, until all are done or a signal arrives.
+    /// Runs slice after slice, of each phase in turn, until all phases are done, a signal arrives,
+    /// or a peak ends the run (`--stop`).
     fn measure(&mut self, watch: &mut Watch<'_>) -> Result<()> {
         let stop = AtomicBool::new(false);
         let rest = rest(self.args, self.place);
@@ -272,7 +273,7 @@ impl Bench<'_> {
         let mails: Vec<Mail> = cpus.iter().map(|_| Mail::default()).collect();
         let (go, clock, priority) = (AtomicBool::new(false), self.clock, self.args.priority);
         let done = &self.phases[i].found;
-        // With a number of loops, each CPU runs the loops that are left for it.
+        // If the number of loops is given, each CPU runs the loops that are left for it.
         let plans: Vec<Plan> = done
             .iter()
             .map(|(_, found)| match self.args.loops {
