@@ -271,8 +271,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         begun
     }
 
-    /// Creates a new event and makes it findable by `publish`. Counts nothing; fails with the
-    /// result of the start.
+    /// Creates a new event, which `publish` makes findable. Counts nothing; fails with the result
+    /// of the start.
     #[inline(always)]
     fn insert<R, const W: usize>(
         &self,
@@ -288,7 +288,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.file(guard, hash, index, publish)
     }
 
-    /// Inserts a new event into the table and makes it findable by `publish`, or returns its cell.
+    /// Inserts a new event into the table, where `publish` makes it findable, or gives its cell
+    /// back.
     #[inline(always)]
     fn file<R>(
         &self,
@@ -507,7 +508,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Won { found, life, home }
     }
 
-    /// Removes a claimed event from the table and returns its cell, or leaves the cell to the
+    /// Removes a claimed event from the table and gives its cell back, or leaves the cell to the
     /// holders of references.
     #[inline(always)]
     fn release(&self, guard: &P::Guard, hash: u64, won: Won<'_>, event: &Event<K, D>) {
@@ -515,7 +516,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.recycle(guard, won, event);
     }
 
-    /// Returns the cell of an event that is no longer in the table, or leaves the cell to the
+    /// Gives back the cell of an event that is no longer in the table, or leaves the cell to the
     /// holders of references.
     #[inline(always)]
     fn recycle(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>) {

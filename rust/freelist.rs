@@ -149,7 +149,7 @@ struct Stack {
 
 impl Stack {
     fn new() -> Self {
-        // INVARIANT: An empty stack holds index 0.
+        // INVARIANT: The low bits are 0: the stack is empty.
         Self {
             head: Atomic::new(0),
         }
@@ -185,7 +185,7 @@ struct Chunk<T> {
     used: Used,
 }
 
-/// A directory entry, for a chunk that is added by growth.
+/// A directory entry, with room for one chunk.
 ///
 /// # Invariants
 ///
@@ -311,6 +311,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             is_marked,
             platform: PhantomData,
         };
+        // As good as holding `busy`: no other caller has the pool yet.
         pool.add(capacity)?;
         Ok(pool)
     }

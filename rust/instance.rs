@@ -100,7 +100,8 @@ pub(crate) trait Instance: Send + Sync {
     /// changed.
     fn apply(&self, changes: &Changes) -> Result;
 
-    /// Detaches from the kernel, drops pending events and makes the readers return.
+    /// Detaches from the kernel and drops pending events. The removal of the files then makes the
+    /// readers return.
     fn shut_down(&self);
 
     /// Maintains the memory for events: allocates more if it runs short. Returns the nanoseconds
@@ -183,8 +184,9 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     /// Whether alerts have the stack of their task in user space.
     has_user_stack: bool,
     measure: Option<Arc<Measure>>,
-    /// Number of times the pool has grown, and number of times growth failed for lack of memory.
+    /// Number of times the pool has grown.
     grown: Atomic<u64>,
+    /// Number of times growth failed for lack of memory.
     grow_failed: Atomic<u64>,
     /// Number of alerts in the current second.
     rate: raise::Rate,
@@ -206,8 +208,8 @@ impl From<&Task> for Owner {
 
 impl<const K: usize, const D: usize> Core<K, D> {
     /// Returns an initializer that creates a disabled core in place. A core is too large for the
-    /// kernel stack, on which its allocation may also trigger reclaim. May sleep; fails with
-    /// `ENOMEM` or `EINVAL`.
+    /// kernel stack, which must also have room for reclaim: the core's allocation may trigger it.
+    /// May sleep; fails with `ENOMEM` or `EINVAL`.
     pub(crate) fn new<'a>(
         kind: &'static Kind,
         new: New<'a>,

@@ -52,7 +52,7 @@ impl How {
         }
     }
 
-    /// Returns how an event in `pending` is shown, which has not ended. `is_trusted` is whether the
+    /// Returns how an event in `pending`, which has not ended, is shown. `is_trusted`: whether the
     /// reader may see addresses of user space.
     pub(crate) fn of_pending(is_trusted: bool) -> Self {
         Self {
@@ -104,8 +104,7 @@ pub(crate) struct FieldInfo {
     pub(crate) name: &'static str,
     /// The position in the words, in bits.
     pub(crate) at: usize,
-    /// Number of bits; 0 for a field that is only in the line, and derived from the field before
-    /// it.
+    /// Number of bits; 0 for a field that is only in the line, and derived from fields before it.
     pub(crate) bits: usize,
     /// [`Field::SPARE`]
     pub(crate) spare: usize,
@@ -234,7 +233,8 @@ pub(crate) fn take(words: &[u64], at: usize) -> u64 {
     words.get(at / 64).map_or(0, |word| word >> (at % 64))
 }
 
-/// The bits of a field, and the compiler's message if they are not free.
+/// The bits of a field, and the compiler's messages if it does not fit, or if its bits are not
+/// free.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) at: usize,

@@ -20,7 +20,7 @@ use kernel::{
 /// A tracker that is not part of this module.
 pub(crate) struct Absent {
     pub(crate) name: &'static str,
-    /// The kernel options that it needs, and without which this kernel is built. If there are none,
+    /// The kernel options that it needs, but that this kernel was built without. If there are none,
     /// `TRACKERS=` of the build left it out.
     pub(crate) lacks: &'static [&'static str],
 }

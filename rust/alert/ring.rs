@@ -10,8 +10,8 @@
 //!   +-------+---------------------+------+
 //! ```
 //!
-//! All slots have the same number of words. All tails of a ring have the same length; each record
-//! has the number of words in use.
+//! All slots have the same number of words, and all tails of a ring have the same length. Each
+//! record says how many words of its tail are in use.
 //!
 //! A writer draws a number, claims that number's slot by a compare-and-swap of its version, writes
 //! the words, and marks the slot as written. The oldest alert is overwritten; each reader has its

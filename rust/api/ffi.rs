@@ -204,7 +204,7 @@ unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
     // SAFETY: The function's contract: `size` is the first field of all versions.
     let size = unsafe { (*raw).size };
     let known = size_of::<RawConfig>();
-    // This module has the first version, so no valid configuration is smaller.
+    // This module implements the first version, so no valid configuration is smaller.
     if size < known {
         pr_err!("configuration with size={size}: expected at least {known}\n");
         return Err(EINVAL);

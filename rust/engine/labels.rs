@@ -36,9 +36,9 @@
 //! search continues. So no label ever has two slots: a search passes over a slot only if another
 //! label has it for good.
 //!
-//! Labels are first come, first served. Once all rows are taken, the delays of further labels are
-//! counted in `other`. No label is evicted, so a label that has no row when the last row is taken
-//! never gets one.
+//! Rows are given out first come, first served. Once all rows are taken, the delays of further
+//! labels are counted in `other`. No label is evicted, so a label that has no row when the last row
+//! is taken never gets one.
 //!
 //! The table has at least four slots for each label, so an unsuccessful search usually ends at the
 //! first or second slot. If a search finds neither its label nor an empty slot among [`PROBES`]
@@ -233,7 +233,7 @@ pub(crate) struct Labels {
     slots: NodeSlice<Slot>,
     rows: NodeSlice<Row>,
     stacks: Option<Stacks>,
-    /// Number of attempts to take a row; simultaneous attempts may exceed the number of rows.
+    /// Number of attempts to take a row; simultaneous ones may make it exceed the number of rows.
     taken: Atomic<u64>,
 }
 
@@ -271,8 +271,8 @@ impl Labels {
         SPARE * labels.next_power_of_two()
     }
 
-    /// Returns the size of a table in bytes, for `cpus` CPUs and stacks of `depth` addresses; 0 if
-    /// labels are not stacks.
+    /// Returns the size of a table in bytes, for `cpus` CPUs and stacks of `depth` addresses;
+    /// `depth` is 0 if labels are not stacks.
     pub(crate) fn bytes(labels: u32, cpus: usize, depth: usize) -> usize {
         let labels = labels as usize;
         let stack = if depth == 0 { 0 } else { depth + 1 };
@@ -285,7 +285,7 @@ impl Labels {
         self.stacks.as_ref().map_or(0, |stacks| stacks.depth)
     }
 
-    /// Returns the row of an event that ends, which the caller owns; `None` for `other`.
+    /// Returns the row of an ending event that the caller owns; `None` for `other`.
     #[inline(always)]
     pub(crate) fn row<P: Platform, const K: usize, const D: usize>(
         &self,

@@ -92,7 +92,8 @@ pub(crate) struct Schedule {
     runs: u64,
     /// Whether the last run is still in progress.
     is_busy: bool,
-    /// When the work is due, or the run should have ended; `None` if the work rests.
+    /// When the work is due, or the run should have ended; `None` if the work rests: it is neither
+    /// running nor due at any time.
     due: Option<u64>,
     watch: Option<Watch>,
     /// The CPU that was last asked for the takeover.

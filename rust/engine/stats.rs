@@ -13,7 +13,7 @@
 //! If delays are counted by label (labels.rs), each delay is in the row of its label only. The
 //! histogram and the summary add up all rows.
 //!
-//! Each number is counted where it happens, and none is computed from the others (`pending` is
+//! Each event is counted where it happens, and no counter is computed from others (`pending` is
 //! counted in the pool), so that the sums are a real check. Any context.
 
 use crate::{

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   the owner    step: claim --> look, change --> publish again, or end, with a report
-//!   the other    note: a reference --> one word of the data --> return it
+//!   the other    note: take a reference --> write words of the data --> give the reference back
 //! ```
 //!
 //! [`Engine::update`] hides an event while it is being changed: a second caller finds nothing then,

@@ -26,7 +26,7 @@ const STATE: u64 = SUSPECTED | KNOWN;
 const VERSION: u64 = 4;
 
 /// The note: `{version: 62, state: 2}`, alone on its cache line, as every put reads it. It is
-/// written only while the pool is exhausted.
+/// written only by searches that find no cell, and cleared when a cell comes back.
 #[repr(align(64))]
 pub(super) struct Exhausted(Atomic<u64>);
 

@@ -29,7 +29,7 @@ pub(super) const PID: &str = "pid";
 /// The name of the parameter that adds the descendants of that process.
 pub(crate) const TREE: &str = "tree";
 
-/// The value of `pid` for probes if a set of processes decides; not the ID of a process, nor
+/// The value of `pid` for probes if a set of processes decides; neither the ID of a process nor
 /// [`ALL`].
 pub(crate) const FOLLOWED: u64 = ALL - 1;
 
@@ -56,7 +56,7 @@ pub(super) struct Followed {
 
 impl Followed {
     /// Creates the set of an instance with these values, if it has `tree=1`. May sleep. Fails with
-    /// `ESRCH` if there is no such process, `ENOMEM` or `ENOSYS`.
+    /// `ESRCH` if there is no such process, with `ENOMEM`, or with `ENOSYS`.
     // In a box, since initializers are copied from one frame of the stack to the next; not inlined,
     // since its frame is needed only here.
     #[inline(never)]

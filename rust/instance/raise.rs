@@ -7,7 +7,7 @@
 //!                                          v
 //!   a worker: a timeout (expire.rs) -----> raise --> raise_kept --> raise_as --> record
 //!                                            |           ^             |           |
-//!                                  worst=1:  +-> raise_worst           |     own readers, all readers,
+//!                                  worst=1:  +-> raise_worst           |     own and all readers,
 //!                                                the worst so far?     |     the tracepoint
 //!                                                                  max_alerts
 //! ```
@@ -113,10 +113,9 @@ fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Whether to report a late event. With `worst=1`, false if there has been a worse event, or if
-    /// `max_alerts` is reached, in which case the alert is counted as suppressed; if neither holds,
-    /// the threshold is raised as by `Engine::keep_worst`. Must be called only once for each event.
-    /// Any context.
+    /// Whether to report a late event. With `worst=1`, false if `max_alerts` is reached, in which
+    /// case the alert is counted as suppressed; otherwise `Engine::keep_worst` decides and raises
+    /// the threshold. Must be called only once for each event. Any context.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
         if self.value(common::WORST) == 0 {
             return true;
@@ -153,8 +152,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.engine.raise_threshold(late)
     }
 
-    /// Raises an alert, unless there has been a worse one, see [`Core::keep_worst`]. Any context,
-    /// including under the runqueue lock.
+    /// Raises an alert, unless [`Core::keep_worst`] refuses it. Any context, including under the
+    /// runqueue lock.
     #[cold]
     pub(crate) fn raise(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
         if self.value(common::WORST) == 0 {
@@ -164,7 +163,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.raise_worst(guard, report);
     }
 
-    /// Raises an alert if its event is the worst so far.
+    /// Raises an alert, with `worst=1`, if [`Core::keep_worst`] accepts it.
     #[inline(never)]
     fn raise_worst(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
         let mut late = *report.late;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Follows sockets from accept(2) to the first bytes sent, or to the close.
+//! Follows sockets: accepts, sends, and closes.
 //!
 //! ```text
 //!   __sys_accept4 returns          sock_send_length            sock_close
@@ -158,7 +158,7 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached observer, until dropped; the start is detached first. Dropping may sleep.
+/// An attached observer, until dropped; the probe of accepts is detached first. Dropping may sleep.
 pub(crate) struct Attachment<T: Observer> {
     _accepts: Calls<T>,
     _sends: tracepoint::Attachment<T>,

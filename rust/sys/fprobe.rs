@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The word is kept with the return address on the task's shadow stack. The address of the word is
-//! the *frame*: of two calls of one task that have not returned, including interrupts on top of it,
-//! the later one has the higher frame, and returns first.
+//! the *frame*: of two calls that have not returned, in one task or in interrupts on top of it, the
+//! later one has the higher frame, and returns first.
 //!
 //! All functions of the given name are followed, and their modules stay loaded.
 //!

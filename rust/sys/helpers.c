@@ -197,7 +197,7 @@ notrace u32 lt_task_cpu(const struct task_struct *task)
 	return task_cpu(task);
 }
 
-/* Whether pi_lock is held, which every waking by another task takes. */
+/* Whether pi_lock is held: the lock that every waking by another task takes. */
 notrace bool lt_task_waking_locked(struct task_struct *task)
 {
 	return raw_spin_is_locked(&task->pi_lock);
@@ -213,11 +213,11 @@ notrace bool lt_task_throttled(const struct task_struct *task)
 	return dl_prio(task->prio) && task->dl.dl_throttled;
 }
 
-/* Whether a task must stop before user space, because a quota is used up. */
+/* Whether a used-up quota is to stop a task on its return to user space. */
 notrace bool lt_task_throttles(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
-	/* while it is not queued, the work points to itself: init_cfs_throttle_work() */
+	/* The work points to itself while not queued: init_cfs_throttle_work() */
 	return READ_ONCE(task->sched_throttle_work.next) !=
 	       &task->sched_throttle_work;
 #else
@@ -358,7 +358,7 @@ bool lt_task_is_released(const struct task_struct *task)
 
 notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
 {
-	/* With by=stack, one more than is kept shows that a stack is deeper. */
+	/* With by=stack, one entry too many shows that the stack is deeper. */
 	unsigned long addresses[LT_STACK_MAX + 1];
 	u32 i, len;
 
@@ -445,7 +445,7 @@ enum lt_waking {
 
 static DEFINE_PER_CPU(struct task_struct *[LT_WAKINGS], lt_waking);
 
-/* Number of running callbacks, on all CPUs: a probe returns early if it is 0. */
+/* Number of running callbacks, on all CPUs. waker.rs tests this first. */
 atomic_t lt_callbacks;
 
 /*
@@ -626,7 +626,7 @@ int lt_stream_open(struct inode *inode, struct file *file)
 /*
  * A kernel that protects its memory from root (lockdown=confidentiality) closes
  * tracefs and perf; the same applies to the content of our files, and to what
- * they let the writer observe. Checked last: the refusal is logged.
+ * they let the writer observe. Checked last, as a refusal is logged.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file)
 {

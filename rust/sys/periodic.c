@@ -80,9 +80,9 @@ static ktime_t lt_at(u64 at)
 }
 
 /*
- * Pinned: an idle CPU would hand the timer to another CPU, perhaps the one that
- * watches. A CPU that must not be disturbed never watches, and may hand the
- * timer over.
+ * Pinned: otherwise an idle CPU would hand the timer to another CPU, perhaps
+ * the one that watches. A CPU that must not be disturbed never watches, and may
+ * hand the timer over.
  */
 void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at)
 {

@@ -169,10 +169,11 @@ pub(crate) fn each_offline_cpu(see: impl FnMut(usize)) {
     (0..Kernel::cpus()).filter(is_offline).for_each(see);
 }
 
-// SAFETY: With preemption off a task stays on its CPU, which is a possible one, and the guard is not
-// `Send`. Preemption off is an RCU read-side critical section of synchronize_rcu(). The numbers of
-// CPUs and nodes, and which are possible, are constant after boot. (Memory that is plugged into a
-// node, or removed, after the engine looked does not matter for safety: the allocator falls back.)
+// SAFETY: With preemption off a task stays on its CPU, which is a possible one, and the guard is
+// not `Send`. synchronize_rcu() waits for sections with preemption off as for any RCU read-side
+// critical section. The numbers of CPUs and nodes, and which are possible, are constant after boot.
+// (Memory that is plugged into a node, or removed, after the engine looked does not matter for
+// safety: the allocator falls back.)
 unsafe impl Platform for Kernel {
     type Guard = PreemptGuard;
 
@@ -233,7 +234,8 @@ unsafe impl Platform for Kernel {
     }
 
     fn synchronize() {
-        // SAFETY: Callers may sleep, as the trait says. Waits for sections with preemption off, too.
+        // SAFETY: Callers may sleep, as the trait says. Sections with preemption off are waited
+        // for, too.
         unsafe { kernel::bindings::synchronize_rcu() };
     }
 

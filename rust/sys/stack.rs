@@ -12,10 +12,10 @@
 //!
 //! # Contexts
 //!
-//! [`Stack::of`] is only for kernel threads, outside the engine's guard. Walking a stack takes
-//! microseconds, so a probe does it only for late events, or with `by=stack` at every end
-//! (`Platform::stack_of`). [`Stack::of_task`], [`Stack::here`] and [`CompactStack::here`] take no
-//! lock, and run in any context.
+//! [`Stack::of`] is only for callers that may sleep: kernel threads, and readers of `pending`.
+//! Walking a stack takes microseconds, so a probe does it only for late events, or with `by=stack`
+//! at every end (`Platform::stack_of`). [`Stack::of_task`], [`Stack::here`] and
+//! [`CompactStack::here`] take no lock, and run in any context.
 
 use crate::sys::{bindings as helpers, task::TaskRef};
 use core::ptr::NonNull;

@@ -102,7 +102,7 @@ impl fmt::Display for Hashed {
 }
 
 /// The content of a register, of any type: a number; a possible error code, below 0; or a possible
-/// kernel address, printed as by `%p`: 16 digits that stand for it.
+/// address, printed as by `%p`: 16 digits that stand for it.
 pub(crate) struct Raw {
     register: u64,
     /// The largest number that is shown unchanged.

@@ -439,8 +439,8 @@ impl<'a> TaskRef<'a> {
         0
     }
 
-    /// Whether the task may be in the middle of a waking, by its lock. If this is `false`, any
-    /// waking that the caller knows of is complete, and visible to later reads.
+    /// Whether the task may be in the middle of a waking, as far as its lock shows. If this is
+    /// `false`, any waking that the caller knows of is complete, and visible to later reads.
     #[inline(always)]
     pub(crate) fn may_be_woken_now(&self) -> bool {
         // SAFETY: Valid by the type invariant.
@@ -456,8 +456,8 @@ impl<'a> TaskRef<'a> {
         read!(self, start_time)
     }
 
-    /// Whether the task has not gone to sleep, by the state of its runqueue at this moment: a
-    /// wakeup finds it running, or about to run.
+    /// Whether the task has not gone to sleep, as far as its fields show at this moment: a wakeup
+    /// finds it running, or about to run.
     ///
     /// If this is `false` during a waking, the waking has made the task run. If it is `true`, the
     /// task may be on its way to sleep on another CPU, and go to sleep in the next instant.

@@ -7,7 +7,7 @@
 //!   registers at the entry     memory of the task, higher addresses below
 //!   ip, fp --------------+---> | fp of the caller | return address |
 //!                                    |
-//!                                    +---> | fp of its caller | return address |   ...   0: the end
+//!                                    +---> | fp of its caller | return address |  ...  0: the end
 //! ```
 //!
 //! The caller of a function that sets up no frame is missing: a system call's wrapper in the C

@@ -127,7 +127,7 @@ impl Waiting<'_> {
         })
     }
 
-    /// Returns the address of the mutex that the task sleeps for; always `None` on PREEMPT_RT.
+    /// Returns the address of the mutex that the task waits for; always `None` on PREEMPT_RT.
     pub(crate) fn mutex(&self) -> Option<u64> {
         if self.state.is_runnable() {
             return None;

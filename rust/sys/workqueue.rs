@@ -20,8 +20,8 @@
 //! # Contexts
 //!
 //! Queueing: any but NMI; interrupts are off, and a raw spinlock of the workqueue's pool is held.
-//! Start and end: a worker, or a softirq for bottom-half work items; both in the same task, by
-//! `current`.
+//! Start and end: a worker, or a softirq for bottom-half work items; `current` is the same task at
+//! both.
 
 use crate::sys::{
     bindings as helpers,

@@ -32,7 +32,8 @@
 //!
 //! # Contexts
 //!
-//! The probes run with the lock of the wakee or of the runqueue held, see sys/sched.rs.
+//! The probes of wakings and switches run with the lock of the wakee or of the runqueue held,
+//! except when a task wakes itself, see sys/sched.rs. For the probe of arrivals, see arrival.rs.
 
 mod arrival;
 mod early;
@@ -237,8 +238,8 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
 enum Extra {
     /// Late events that are not reported because their delay exceeds `max`.
     OverMax = 1,
-    /// Late events of tasks that were woken before the switch-out: only early.rs may have the
-    /// waker.
+    /// Late events of tasks that were woken before the switch-out; the waker is recorded in
+    /// early.rs, if at all.
     Early = 2,
 }
 

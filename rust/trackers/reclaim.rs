@@ -21,7 +21,8 @@
 //!
 //! # Contexts
 //!
-//! Tasks that may sleep, with preemption on; locks of file systems may be held.
+//! The tracepoints are hit by tasks that may sleep; locks of file systems may be held. The probes
+//! run with preemption off.
 
 use super::declare::*;
 

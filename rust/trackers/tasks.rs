@@ -156,8 +156,8 @@ pub(super) fn takes_all<const K: usize, const D: usize>(core: &Core<K, D>) -> bo
         && core.value(KTHREADS) != 0
 }
 
-/// Returns the owner of an event that starts here and now, on a CPU: the current task, or no task
-/// in an interrupt on top of it. Returns `None` if the filter rejects the task. Any context.
+/// Returns the owner of an event that starts now on this CPU: the current task, or no task in an
+/// interrupt on top of it. Returns `None` if the filter rejects the task. Any context.
 #[inline(always)]
 pub(super) fn caller<const K: usize, const D: usize>(
     core: &Core<K, D>,

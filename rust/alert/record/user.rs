@@ -4,7 +4,7 @@
 //! byte in the record.
 //!
 //! ```text
-//!   tail:   | words of the tracker, or kernel stack ... | user stack, innermost first ... |
+//!   tail:   | kernel stack, innermost first ...         | user stack, innermost first ... |
 //!   byte:   end << 5 | number of addresses                <----------- number ---------->
 //! ```
 //!

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The functions of include/latency_tracker.h that may be called in any context.
+//! The functions of include/latency_tracker.h that start, end and look up events, in any context.
 //!
 //! A pointer to a `struct latency_tracker_event` is not an address but the index of a cell plus
 //! one, so it is never NULL.

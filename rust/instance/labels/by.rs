@@ -10,11 +10,11 @@
 //!   label words ---------show()----------> the field, as in the line of an alert
 //! ```
 //!
-//! A tracker declares nothing for this: the record has the list of fields. The position of a field
-//! in an event is found with the tracker's own function that unpacks an event for an alert. A
-//! search finds the bit of the event that becomes the first bit of the field, and then the bits
-//! that become the next ones. The result is checked against that function with random events. A
-//! field that is not simply copied from the event has no source.
+//! A tracker declares only exceptions ([`Rules`]): the record has the list of fields. The position
+//! of a field in an event is found with the tracker's own function that unpacks an event for an
+//! alert. A search finds the bit of the event that becomes the first bit of the field, and then the
+//! bits that become the next ones. The result is checked against that function with random events.
+//! A field that is not simply copied from the event has no source.
 //!
 //! # Contexts
 //!
@@ -58,7 +58,7 @@ pub(crate) enum By {
     },
 }
 
-/// Restricts and extends the fields of a record that can be labels.
+/// Restricts and extends the set of a record's fields that can be labels.
 pub(crate) struct Rules {
     /// Whether an event keeps its task.
     pub(crate) has_owner: bool,

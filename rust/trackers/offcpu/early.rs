@@ -22,7 +22,7 @@
 //!   hide only the events of sleeps, and a sleeping task is switched in only after its waker has
 //!   published the event again.
 //! - *A waking that is not noted leaves no older note.* Wakings of one task are serialised, so
-//!   taking the slot can fail only while the waking of another task takes it, and overwrites any
+//!   taking the slot can fail only while the waking of another task takes it, which overwrites any
 //!   older note of this task. If the task need not be reported, its waking still replaces its own
 //!   note. A task that is woken while it is the current one does not go to sleep.
 //! - *It is of this sleep.* The note has the task's number of switches, which the kernel may or may

@@ -25,6 +25,8 @@
 //! kthread worker is woken only if it is idle: its own tracepoints are the only link to a work item
 //! that is queued while the worker is busy.
 //!
+//! Documentation/design/testing.md lists the traps by number.
+//!
 //! # Two CPUs
 //!
 //! A work item is queued at most once at a time, and is queued and taken under the lock of its pool

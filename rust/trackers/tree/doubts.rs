@@ -57,8 +57,8 @@
 //! signal, and another task is picked at that moment, the first task's chain may begin with this
 //! waking, though that task never slept.)
 //!
-//! The waker reads the number of times that the task has left first, and then `on_rq`; the task's
-//! CPU stores `on_rq` first, and then that number. On x86 the new number is thus never seen with
+//! The waker first reads the number of times that the task has left, and then `on_rq`; the task's
+//! CPU first stores `on_rq`, and then that number. On x86 the new number is thus never seen with
 //! the old `on_rq`. Elsewhere it could be, although `on_rq` is stored far earlier in `__schedule`:
 //! then the waking counts as the waking of a task that was awake.
 

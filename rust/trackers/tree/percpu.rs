@@ -224,7 +224,8 @@ impl Cpus {
         }
     }
 
-    /// Clears everything except the totals, while no probe is running.
+    /// Clears everything except the totals, the wanted timers and the units of work, while no probe
+    /// is running.
     pub(super) fn reset(&self) {
         let offsets = clock_offsets();
         self.doubts.store(0, Relaxed);

@@ -263,7 +263,7 @@ impl Probes {
         }
     }
 
-    /// Handles a softirq that is raised in any context, on a chain or again.
+    /// Handles a softirq that is raised on a chain, or raised again, in any context.
     #[inline(never)]
     fn raised_elsewhere(
         &self,

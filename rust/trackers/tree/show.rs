@@ -333,7 +333,8 @@ fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
     f.write_char(')')
 }
 
-/// Prints the name of a task, with separators of steps written as `\xHH`.
+/// Prints the name of a task, with blanks, parentheses, quotes, backslashes and unprintable bytes
+/// written as `\xHH`.
 fn write_name(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
     write_name_but(f, name, b' ')
 }

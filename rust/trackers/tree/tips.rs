@@ -11,6 +11,8 @@
 //!                                        (or preempted) switched in
 //! ```
 //!
+//! Documentation/design/testing.md lists the traps by number.
+//!
 //! # Two CPUs
 //!
 //! A task is switched in and out on its CPU, and woken from other CPUs under its own lock, so its

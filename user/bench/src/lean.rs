@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A machine that costs as little as the kernel's: each thread is a CPU, a guard is nothing.
+//! A machine that costs as little as the kernel's: each thread is a CPU, and a guard holds nothing.
 
 use crate::{
     engine::platform::Platform,

@@ -140,7 +140,7 @@ pub(crate) fn is_modelled(place: &'static Location<'static>) -> bool {
         let Some(selection) = settings.selection else {
             return true;
         };
-        // A handful of places, looked up millions of times: faster than a hash.
+        // There are only a handful of places, looked up millions of times: a linear search is faster than a hash map.
         let (file, line) = (place.file(), place.line());
         let here = |made: &(&str, u32, usize)| made.1 == line && made.0 == file;
         let at = settings.made.iter().position(here).unwrap_or_else(|| {

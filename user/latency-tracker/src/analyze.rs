@@ -7,7 +7,7 @@
 //!                                         |--heat.rs-----> a heat map
 //!                                         |--page.rs-----> an HTML page
 //!                                         `--parquet.rs--> files for SQL, of all analyses
-//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the forms of a path
+//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the same formats as a path
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
 //!                                                              |--csv.rs-----------> comma-separated values
 //!                                                              |--flame.rs---------> folded stacks
@@ -74,8 +74,8 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
     }
 }
 
-/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Every long operation polls it. No signal ends the process at
-/// once, not even a second one: the process always cleans up first.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Every long operation polls it. None of these signals ends the
+/// process at once, not even a second one: the process always cleans up first.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

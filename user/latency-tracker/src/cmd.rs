@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The short commands, one file each.
+//! The smaller commands, one module each.
 
 pub(crate) mod apply;
 pub(crate) mod captures;

@@ -83,7 +83,7 @@ fn place(file: &Path, line: usize) -> String {
 pub(crate) struct Config {
     /// In the order of the given paths, then of file names, then of lines.
     pub(crate) entries: Vec<Entry>,
-    /// Errors with file and line.
+    /// Errors, each with its file, and with its line if a line is wrong.
     pub(crate) faults: Vec<String>,
     /// Number of files.
     pub(crate) files: usize,

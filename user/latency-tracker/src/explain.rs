@@ -46,7 +46,7 @@ const LONGEST: usize = 200;
 #[derive(Serialize)]
 struct Report<'a> {
     alert: &'a Alert,
-    /// The largest part of the delay, in one sentence.
+    /// The largest part of the delay, in one or two sentences.
     verdict: Option<String>,
     /// The complete explanation, as text.
     text: String,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `export`: serves the counters and histograms of all instances to Prometheus, or prints them
-//! once, and sends them to an OpenTelemetry collector.
+//! `export`: serves the counters and histograms of all instances to Prometheus, and can also send
+//! them to an OpenTelemetry collector; or prints them once.
 //!
 //! ```text
 //!  this thread:     accepts connections (each has a thread), and queues the metrics every --interval

@@ -103,7 +103,7 @@ pub(crate) struct View {
     /// A picture below the text, as SVG.
     #[serde(skip)]
     pub(crate) picture: String,
-    /// The largest part of the delay, in one sentence.
+    /// The largest part of the delay, in one or two sentences.
     pub(crate) verdict: Option<String>,
     /// Names with values, about the alert or the range.
     pub(crate) facts: Vec<(String, String)>,

@@ -72,7 +72,7 @@ fn instance(root: &ProcRoot, name: Option<&str>) -> Result<String> {
     }
 }
 
-/// The current profile of an instance, in the form of a file.
+/// The profile of an instance over `span`, in the form of a file.
 fn now(root: &ProcRoot, name: Option<&str>, span: &SpanArgs) -> Result<ProfileFile> {
     let name = instance(root, name)?;
     let profile = root.profile(&name, span.span()?)?;

@@ -109,7 +109,7 @@ impl Recipe {
 pub(crate) struct Recipes {
     /// Sorted by name.
     pub(crate) all: Vec<Recipe>,
-    /// Errors in users' files: name of the recipe, and text with file and line.
+    /// Errors in users' files: name of the recipe, and text with the file, and the line if there is one.
     pub(crate) faults: Vec<(String, String)>,
 }
 

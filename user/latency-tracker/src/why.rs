@@ -131,7 +131,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             None
         }
     };
-    // A failure is ignored here, unlike in `record`: at ordinary priority, the snapshot may be late on a busy machine.
+    // Unlike in `record`, a failure is not reported: it only means that the snapshot may be late on a busy machine.
     let _ = rt::raise();
     let began = flight.as_ref().map_or(0, |_| now());
     let mut search = Search {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze` from outside: on a real trace (lt-ctf's testdata), on things that are not a trace, and
-//! interrupted.
+//! `analyze` and `explain` from outside: on real traces (lt-ctf's testdata), on things that are not a
+//! trace, and with a signal while `explain` waits.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -153,8 +153,8 @@ fn steps(json: &Value, from: u64) -> Vec<(u64, u64, String, String)> {
     all.filter(|(begin, end, ..)| begin < end).collect()
 }
 
-/// A trace of perf, with its names: a program waits for five children, one after the other. Each
-/// sleeps for 20 ms.
+/// A trace of perf, with perf's names of events and fields: a program waits for five children, one
+/// after the other. Each sleeps for 20 ms.
 #[test]
 fn what_perf_recorded_is_read_too() {
     let dir = Dir::with("perf.tar.xz", "perf");
@@ -181,7 +181,7 @@ fn what_perf_recorded_is_read_too() {
             "no {of}: {causes:?}"
         );
     }
-    // The name of a thread that existed before comes from a separate event, which is earlier than the trace.
+    // The name of a thread that existed before the trace comes from a separate event, at an earlier time.
     let (_, text, _) = run(&mut dir.path("perf", &["--tid", "42"]));
     assert!(text.starts_with("khugepaged/42 from 134"), "{text}");
 }
@@ -332,7 +332,7 @@ fn what_cannot_be_explained_is_said() {
     );
     fs::write(dir.0.join("none"), "").unwrap();
     assert!(wrong("compact", &["--alerts", "none"]).contains("no such alert"));
-    // Impossible times, an owner that does not exist and a missing processor are no reason to give
+    // Impossible times, a thread that does not exist and a missing processor are no reason to give
     // up.
     let lines = "seq=1 time=18446744073709551615 instance=a tracker=wakeup reason=threshold \
         delay=18446744073709551615 threshold=0 cpu=99999 pid=1 tid=1 comm=\"x\"\n\
@@ -505,7 +505,8 @@ fn the_states_of_every_thread_add_up_to_its_time() {
     assert!(below > 0 && woken > 20, "{below} {woken}");
 }
 
-/// A program waits for five children, which sleep for 20 ms each. Also covers the first child, before its creation.
+/// A program waits for five children, which sleep for 20 ms each. The delays of the first child include those of its
+/// parent before the fork.
 #[test]
 fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
     let dir = Dir::with("perf.tar.xz", "chain");

@@ -604,8 +604,8 @@ fn not_permitted_is_not_missing() {
     use std::os::unix::process::CommandExt;
 
     let tree = Tree::new("denied");
-    // Modes do not restrict root, so root runs a copy of it as another user. The original may be in a directory
-    // that this user may not enter.
+    // Modes do not restrict root, so root runs a copy of the program as another user. The original may be in a
+    // directory that this user may not enter.
     let root = nix::unistd::geteuid().is_root();
     let bin = std::env::temp_dir().join(format!("lt-cli-denied-bin-{}", std::process::id()));
     program(
@@ -768,7 +768,7 @@ fn counters_are_shown_with_their_rates() {
     assert_eq!(status, 0);
     let line = |start: &str| out.lines().filter(|line| line.starts_with(start)).count();
     assert_eq!((line("slow, in "), line("  COUNTER")), (2, 2), "{out}");
-    // Nothing has happened meanwhile; a level has no rate.
+    // Nothing has happened meanwhile. A counter that is not a sum, such as `max`, has no rate.
     let words = |key: &str| {
         let row = out
             .lines()

@@ -77,7 +77,8 @@ fn field(fields: &str, name: &str) -> String {
     after.split([',', ' ']).next().unwrap().to_string()
 }
 
-/// Durations by key, from the text of the trace. A start is paired with the next end of the same key on the same CPU.
+/// Durations by vector, from the text of the trace. A start is paired with the next end of the same vector on the same
+/// CPU.
 fn pairs(lines: &[Line], start: &str, end: &str) -> BTreeMap<u64, Vec<u64>> {
     let mut open: BTreeMap<(u64, String), u64> = BTreeMap::new();
     let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -504,7 +505,7 @@ fn a_page_has_every_row_and_every_operation() {
     }
 }
 
-/// Two threads get names that would end the script, and make an element.
+/// Two threads get hostile names: one would end the script, the other would create an element.
 #[test]
 fn no_name_on_a_page_is_markup_and_nothing_is_loaded() {
     const NAMES: [(&str, &str); 2] = [("kdamond.0", "</script>"), ("rcu_preempt", "<img src=x>")];
@@ -534,7 +535,7 @@ fn no_name_on_a_page_is_markup_and_nothing_is_loaded() {
     }
     assert_eq!(page.matches("</script>").count(), 2);
     assert!(!page.contains("<img"));
-    // The name of SVG's language looks like an address, and is none.
+    // The name of SVG's XML namespace looks like an address, but is not loaded.
     let page = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     for reference in ["://", " src=\"", " href=", "url(", "@import"] {
         assert!(!page.contains(reference), "{reference}");

@@ -56,7 +56,7 @@ impl Tree {
         tree
     }
 
-    /// Replaces a file; a reader sees all of it, or none.
+    /// Replaces a file; a reader sees the old or the new one, never a part.
     fn write(&self, path: &str, text: &str) {
         fs::write(self.0.join("new"), text).unwrap();
         fs::rename(self.0.join("new"), self.0.join(path)).unwrap();
@@ -142,7 +142,7 @@ struct Live {
     /// Kept open, so that the terminal stays.
     slave: Option<File>,
     before: Termios,
-    /// Output of the program that was not examined yet.
+    /// Output of the program that has not been examined yet.
     shown: String,
 }
 

@@ -77,7 +77,7 @@ pub(super) struct Report<'a> {
     pub(super) machine: Machine,
     pub(super) cpus: String,
     pub(super) isolated: bool,
-    /// The loop ran in the kernel, with interrupts off.
+    /// Whether the loop ran in the kernel, with interrupts off.
     in_kernel: bool,
     pub(super) priority: i32,
     pub(super) clock: &'a Known,

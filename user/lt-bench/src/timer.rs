@@ -416,7 +416,7 @@ impl Report<'_> {
         show::verdict(&self.failed, &fine)
     }
 
-    /// Returns the curves; our own are named `bench timer`.
+    /// Returns the curves, with `bench timer` before the names of our own.
     fn named(&self, curves: &[Curve]) -> Vec<Curve> {
         let named = |(i, curve): (usize, &Curve)| Curve {
             name: match i < self.series.len() {

@@ -3,7 +3,7 @@
 //! Numbered captures in the output directory.
 //!
 //! ```text
-//! DIR/0001/trace/           the flight recorder, for babeltrace2; with --trace-format ctf-1.8 for Trace Compass
+//! DIR/0001/trace/           the recorded trace, for babeltrace2; with --trace-format ctf-1.8 for Trace Compass
 //! DIR/0001/alert.json       the alerts of the capture
 //! DIR/0001/evidence.json    facts that a trace cannot contain, see lt_proc::evidence
 //! DIR/0001/explanation.txt  the explanations of the alerts from the trace

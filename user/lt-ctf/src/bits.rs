@@ -140,7 +140,7 @@ mod tests {
         ) {
             let order = if big { Order::Big } else { Order::Little };
             let end = (pos + len as usize).div_ceil(8);
-            // The number of bytes after it selects the fast path or the slow path.
+            // The number of bytes after the integer selects the fast path or the slow path.
             let buf = &buf[..(end + tail).min(24)];
             prop_assert_eq!(read(buf, pos, len, order), Some(slow(buf, pos, len, order)));
             prop_assert_eq!(read(&buf[..end - 1], pos, len, order), None);

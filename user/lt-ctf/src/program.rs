@@ -4,8 +4,8 @@
 //! is made once for each class.
 //!
 //! ```text
-//! sched_switch       char[16] i32 i32 i64 char[16] i32 i32   ->  448 bits
-//! sys_entry_openat   i32 string i32 u16                      ->  32 bits; Text, anchor 1, 48 bits
+//! sched_switch           char[16] i32 i32 i64 char[16] i32 i32   ->  448 bits
+//! syscall_entry_openat   i32 string i32 u16                      ->  32 bits; Text, anchor 1, 48 bits
 //! ```
 //!
 //! Consecutive fields of fixed size are one step. Each of them is at a fixed distance from an

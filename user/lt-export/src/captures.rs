@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The captures of `record` as exemplars: for each bucket of an instance, the newest capture with
-//! an alert whose delay is in that bucket. A capture is read once, since it never changes after it
-//! has been renamed into place, complete.
+//! an alert whose delay is in that bucket. A capture is read once: it is complete when it is renamed
+//! into place, and never changes after that.
 
 use std::collections::HashMap;
 use std::fs;

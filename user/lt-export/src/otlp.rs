@@ -86,7 +86,7 @@ fn text(key: &str, value: &str) -> KeyValue {
     attribute(key, Value::StringValue(value.to_string()))
 }
 
-/// OTLP has no unsigned numbers.
+/// Converts a value: an integer value in OTLP is signed.
 fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -229,8 +229,8 @@ fn delays(reading: &Reading, sample: &Sample, now: u64) -> Option<HistogramDataP
     })
 }
 
-/// Returns an encoded `ExportLogsServiceRequest`. Each field of an alert is an attribute, with the
-/// name that `--json` gives it.
+/// Returns an encoded `ExportLogsServiceRequest`. Each field of an alert is an attribute: its
+/// name in `--json`, prefixed with `latency_tracker.`.
 pub(crate) fn logs(records: &[Record], resource: &Resource, now: SystemTime) -> Vec<u8> {
     let log_records = records.iter().map(|record| LogRecord {
         time_unix_nano: nanos(record.time),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The counters of the instances, in bounded number: the instances with the most alerts are named,
-//! and stay named until they are removed; all others are summed up as `other`. Apart from the
+//! The counters of a bounded number of instances: those with the most alerts are named, and stay
+//! named until they are removed; all others are summed up as `other`. Apart from the
 //! gauges, no counter of `other` ever decreases: the counts of an instance stay in `other` when the
 //! instance gets named or is removed.
 
@@ -16,7 +16,8 @@ const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
 const OTHER: &str = "other";
 
 /// Bounds of the buckets of delays: 2^n ns, for these n, from a microsecond to more than a minute.
-/// The kernel's buckets have boundaries there, too, so that each delay is in the right bucket.
+/// The kernel's buckets have boundaries there, too, so that each delay is in the right bucket. Only a delay that equals
+/// a bound counts in the next bucket, since the kernel's buckets exclude their end.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
 
 /// Returns the upper bounds of the buckets in seconds, except for the last one, which has none.
@@ -171,8 +172,8 @@ impl Readings {
         let mut instances = Vec::new();
         for instance in root.instances()? {
             let read = || {
-                // The histogram is read first: `stats` has then counted each of its delays as an
-                // end.
+                // The histogram is read first: `stats` has then counted each of its delays as
+                // ended.
                 let histogram = root.histogram(&instance.name)?;
                 Ok((root.stats(&instance.name)?, histogram))
             };

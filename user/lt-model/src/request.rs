@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A disk request whose completion woke a thread: its stages, and when each ended.
+//! A disk request whose completion woke a thread: its stages, and when it reached each.
 
 use crate::context::Disk;
 use crate::ids::ThreadId;

@@ -66,7 +66,7 @@ pub enum Analysis {
 trait Machine: fmt::Debug {
     fn see(&mut self, ground: &mut Ground, seen: &Seen<'_>);
 
-    /// Events of this CPU are lost from `time` on.
+    /// Events of this CPU are not recorded from `time` on.
     fn lost(&mut self, _ground: &mut Ground, _time: u64, _cpu: u32, _why: Why) {}
 
     /// Called once, with the time of the last event.

@@ -163,7 +163,7 @@ impl Fields {
         words.join(" ")
     }
 
-    /// Whether the operation started before its instance: then its delay is a lower bound.
+    /// Whether the operation started before the instance did: then its delay is a lower bound.
     #[must_use]
     pub fn is_at_least(&self) -> bool {
         self.text(SINCE)

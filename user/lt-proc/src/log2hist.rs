@@ -8,7 +8,7 @@
 //!          2 -> 3          : 12       |****************************************|
 //! ```
 //!
-//! The kernel's buckets are finer (8 to a power of two). The middle of a bucket determines its row
+//! The kernel's buckets are finer (8 per power of two). The middle of a bucket determines its row
 //! in the chosen unit. Slot n > 1 holds 2^(n-1) .. 2^n - 1, slot 1 holds 0 and 1, as in bcc.
 
 use std::fmt;

@@ -9,7 +9,7 @@ use super::cpus::Cpus;
 use super::root::{Missing, Root, missing};
 use super::tasks::{self, Task};
 
-/// `IA32_SMI_COUNT` (MSR_SMI_COUNT in the kernel), on Intel's processors since Nehalem.
+/// The number of system management interrupts since reset, on Intel's processors since Nehalem.
 const MSR_SMI_COUNT: u64 = 0x34;
 
 /// Changes between the two readings; unreadable values are missing.

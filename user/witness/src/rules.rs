@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(rule.begin.key(&seen).unwrap(), "socket=ffff8880");
         let said = "tid=7 fd=6 port=80 remote=4242";
         assert_eq!(rule.begin.said(&seen).unwrap(), said);
-        // The next call that returns has no open event, nor has the call of another task.
+        // The event is used up, so the next call that returns has none. The event of another task does not count.
         assert!(rule.begin.seen(&exit, &mut recent).is_none());
         recent.insert(8, &accepted);
         assert!(rule.begin.seen(&exit, &mut recent).is_none());

@@ -18,7 +18,7 @@ use crate::alerts::Reported;
 use crate::lines::{self, Line, Marks};
 use crate::pair::{Pairing, Place, Request};
 
-/// The kind of waits to find, named as the trackers.
+/// The kind of waits to find, named after the trackers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wait {
     /// From being woken to being switched in.
@@ -147,9 +147,9 @@ fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Req
 /// in the module: a virtual processor may be stopped between the two probes.
 const RACING: u64 = 1_000_000;
 
-/// Returns the time that the task that this line switches in was off the CPU, for any reason, with its last waker if it
-/// slept. If a wakeup on another CPU comes less than `RACING` before or after the task is switched out, the module may
-/// have seen the two in the other order; `or` then has the result for that order.
+/// If this line switches in a task, returns how long the task was off the CPU, for any reason, with its last waker if
+/// it slept. If a wakeup on another CPU comes less than `RACING` before or after the task is switched out, the module
+/// may have seen the two in the other order; `or` then has the result for that order.
 fn offcpu(
     open: &mut HashMap<u32, Open>,
     woken: &mut HashMap<u32, Waking>,
@@ -261,7 +261,7 @@ mod tests {
 
     const HEADER: &str = "# entries-in-buffer/entries-written: 9/9   #P:2\n";
 
-    /// A trace, in which `sh` with the number 1 sets the marks.
+    /// A trace in which `sh`, with the thread id 1, sets the marks.
     fn trace(lines: &[&str]) -> String {
         let mark = |time, mark| {
             format!("  sh-1  [000] .....  {time}: tracing_mark_write: lt-witness {mark}\n")

@@ -6,7 +6,7 @@
 //! ```text
 //!   runs      | A    | B | A | B | C  | A   |
 //!   waits          ^1          ^2
-//!   segments  A | A+A, B+B... | C..., A...    oldest first; each holds sums
+//!   segments  ... | A+A, B | B, C, A...       oldest first; each holds sums
 //! ```
 //!
 //! A *slice* is the time for which one rival had the CPU, and is added when it is over. A log holds

@@ -8,7 +8,7 @@
 //!   waker    by which task: thread id and name, or 0                  its waker's CPU
 //!   woken    when it was woken from that sleep                        its waker's CPU
 //!   merged   how often it was woken while it was awake,               its wakers' CPUs
-//!            or an interrupt was to wake it (an interrupt's thread)   the interrupt's CPU
+//!            or, as an interrupt's thread, was requested again        the interrupt's CPU
 //! ```
 //!
 //! The chain itself belongs to the CPU of the task. Wakers come from other CPUs, perhaps before the

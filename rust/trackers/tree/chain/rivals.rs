@@ -66,7 +66,7 @@ pub(crate) fn who(sort: Sort, id: u32) -> u64 {
     u64::from(id) << SORT_BITS | sort as u64
 }
 
-/// Cuts a name at its end, at most 15 bytes: memory after the end is arbitrary.
+/// Cuts a name at its end, or after 15 bytes: memory after the end is arbitrary.
 #[inline(always)]
 pub(crate) fn cut([low, high]: [u64; 2]) -> [u64; 2] {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -161,7 +161,7 @@ impl Rivals {
         }
     }
 
-    /// Gives a name to the next rival that has one.
+    /// Gives this name to the next rival that lacks the name it should have.
     pub(super) fn add_name(&mut self, name: [u64; 2]) {
         let mut named = self.named.iter_mut().flatten();
         if let Some(rival) = named.find(|rival| rival.sort.is_named() && rival.name == [0; 2]) {

@@ -59,7 +59,7 @@ pub(crate) const MASK: u64 = (1 << BITS) - 1;
 /// Maximum length of a wait, 34 s; above it, a negative difference could look like a long wait.
 pub(crate) const LONGEST_WAIT: u64 = MASK >> 1;
 
-/// Times of a CPU except for other tasks: totals, modulo [`MASK`] + 1, or parts of a wait.
+/// Times of a CPU, without that of other tasks: totals, modulo [`MASK`] + 1, or parts of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spent {
     pub(crate) irq: u64,

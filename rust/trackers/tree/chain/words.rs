@@ -66,8 +66,9 @@ pub(crate) trait Words: Look {
         let (used, gap) = (counts.places(), begin.wrapping_sub(first.0));
         // Usually the whole chain is copied: no step was left out, or taken before `first`.
         let is_whole = counts.more() == 0 && chain.get(MORE) == 0 && begin >= first.0;
-        // Checks that the time of its first step does not reach the bits above it. (Only a time of
-        // centuries could reach them and leave them unchanged.)
+        // Adds the gap to the time of the first copied step, and checks that the sum does not reach
+        // the bits above the time. (Only a gap of centuries could wrap around and leave those bits
+        // unchanged.)
         let tag_after = tag.wrapping_add(gap);
         let fits = used != 0 && used + 2 <= PLACES && tag ^ tag_after <= LONGEST;
         if !is_whole || !fits {

@@ -2,7 +2,7 @@
 
 //! The activity of a CPU: its hard interrupt, with the timer in it, and its tasks.
 //!
-//! See the head of percpu.rs.
+//! See the head of percpu.rs. Documentation/design/testing.md lists the traps by number.
 
 use super::{
     super::chain::{place_of_name, Kind, Spent, Step, Words},

@@ -46,7 +46,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Generates the activity of a CPU, in limited increments.
+/// Generates the activity of a CPU during a wait; each time is below 2^20 ns.
 fn spent() -> impl Strategy<Value = Spent> {
     (0..1u64 << 20, 0..1u64 << 20, 0..1u64 << 20).prop_map(|(irq, softirq, idle)| Spent {
         irq,
@@ -444,8 +444,8 @@ proptest! {
     }
 
     /// Filling places at once has the same result as filling them step by step, even with a clock
-    /// that is behind, or with times that are too long for a step. If other steps are left out for
-    /// them, at least the total and the last time are the same.
+    /// that is behind, or with times that are too long for a step. If other steps are left out to
+    /// make room, at least the total and the last time are the same.
     #[test]
     fn a_row_is_as_its_steps(
         start in 0..1u64 << 40,
@@ -829,7 +829,7 @@ fn a_waker_that_is_a_task_is_named() {
 }
 
 proptest! {
-    /// A copy with any notes adds up, as in the alert of a timeout.
+    /// The steps of a chain add up after any notes are settled, as in the alert of a timeout.
     #[test]
     fn steps_add_up_with_notes(slept in any::<u64>(), woken in any::<u64>(), merged: u64) {
         let mut chain = begun(100);

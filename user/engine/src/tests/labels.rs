@@ -120,8 +120,8 @@ proptest! {
         let mut rows: Vec<([u64; LABEL], List)> = Vec::new();
         let (mut other, mut all, mut negative) = (List::default(), List::default(), 0);
         for &(cpu, label, delay) in &events {
-            // Half of the labels differ only in the second word, unless the label is the first
-            // word.
+            // If the label is both words, it differs from one other label only in the second word.
+            // Otherwise, the bits above the label must not matter.
             let data = match source {
                 BOTH => [label / 2, label % 2],
                 _ => [label | 1 << 40, label],

@@ -64,7 +64,8 @@ impl Table {
     }
 }
 
-/// Returns a hash with the tag in the highest seven bits, and the home in the others.
+/// Returns a hash with the tag in the highest seven bits, and the home above the lowest six bits,
+/// which the table does not use.
 fn apart(hash: u64) -> u64 {
     let tag = hash & 0x7f << 57;
     tag | (hash ^ tag) << 6

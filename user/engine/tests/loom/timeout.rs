@@ -58,8 +58,8 @@ fn agreed(engine: &Engine, reported: usize, late: usize) {
     assert_eq!(reported, late, "timed out and not late, or the reverse");
 }
 
-/// Loads the states of all cells once, for mutations in which a load returns the value that this
-/// thread loaded before (`Change::Again`).
+/// Loads the states of all cells once, as a mutation in which a load returns the value that this
+/// thread loaded before (`Change::Again`) would need. No mutation of this file is one.
 fn looked(engine: &Engine) {
     let _ = engine.pending_count();
 }
@@ -73,7 +73,7 @@ fn why(reported: bool) -> Why {
     }
 }
 
-/// An event ends when it times out.
+/// An event ends while it times out.
 fn time_out_and_end() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
@@ -88,7 +88,7 @@ fn time_out_and_end() {
     agreed(&engine, reported.len(), usize::from(said == Why::LateEnd));
 }
 
-/// Two CPUs end the same key when it times out.
+/// Two CPUs end the same key while its event times out.
 fn time_out_and_two_ends() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
@@ -107,7 +107,7 @@ fn time_out_and_two_ends() {
     agreed(&engine, reported.len(), reported.len());
 }
 
-/// All events are cleared when an event times out.
+/// All events are cleared while an event times out.
 fn time_out_and_clear() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
@@ -118,7 +118,7 @@ fn time_out_and_clear() {
     settled(&engine);
 }
 
-/// The cell of an event goes to a younger event when the first one times out.
+/// The cell of an event goes to a younger event while the first one times out.
 fn time_out_and_recycle() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -137,7 +137,7 @@ fn time_out_and_recycle() {
     agreed(&engine, reported.len(), reported.len());
 }
 
-/// The cell of an event goes to another event when the first one times out; both are old enough.
+/// The cell of an event goes to another event while the first one times out; both are old enough.
 fn time_out_and_recycle_old() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -156,7 +156,7 @@ fn time_out_and_recycle_old() {
     agreed(&engine, reported.len(), reported.len());
 }
 
-/// An event is changed when it times out, and stays the same event.
+/// An event is changed while it times out, and stays the same event.
 fn time_out_and_update() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);

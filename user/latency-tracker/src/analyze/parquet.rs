@@ -49,7 +49,7 @@ pub(crate) struct ParquetArgs {
 /// The files of an analysis.
 pub(super) struct Output {
     pub(super) batch: Batch,
-    /// Names the rows that a second run replaces: the analysis, followed by the thread if only one is analyzed.
+    /// Names the rows that a second run replaces: the analysis, and for `path` and `delays` also the thread.
     pub(super) scope: String,
     analysis: &'static str,
     directory: PathBuf,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path in one sentence: the cause that took most of the time.
+//! A path in one sentence: the cause that took the most time, and up to two others if it is less than half.
 
 use std::collections::{HashMap, HashSet};
 
@@ -235,7 +235,7 @@ impl Shown<'_> {
     }
 }
 
-/// An addition for a thread that slept several times until a timer during one wait of another thread.
+/// An addition for a thread that slept several times until a timer expired, during one wait of another thread.
 fn polls<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
     /// A smaller number may be a single sleep that was interrupted.
     const SEVERAL: u64 = 3;
@@ -338,7 +338,7 @@ mod tests {
     };
     use lt_model::{SwitchedOut, What, why};
 
-    /// `late/7` waits for three workers, 4 each, and for `hog/8`, 7.
+    /// `late/7` waits for three workers, 4 ns each, and for `hog/8`, 7 ns.
     #[test]
     fn threads_of_one_name_are_one_cause() {
         let named = |tid| match tid {

@@ -330,7 +330,7 @@ pub(super) fn is_call(model: &Model, name: Name) -> bool {
     calls.contains(&model.names.text(name))
 }
 
-/// Names the use of a processor; a thread has its name at `time`.
+/// Names what uses a processor; a thread, by its name at `time`.
 pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     match used {
         Use::Unknown => "something not recorded".into(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `check`: checks whether this machine is ready. Each row is ok, warn or bad, with a fix. With
-//! `--rt`, checks whether it is ready for real-time work: [`lt_readiness`].
+//! `check`: checks whether this machine is ready. Each row is ok, warn or bad; one that is not ok says what to do.
+//! With `--rt`, checks whether the machine is ready for real-time work: [`lt_readiness`].
 
 mod config;
 

@@ -22,7 +22,7 @@ use crate::trace::Told;
 /// Maximum number of views; the alerts with the longest delays have one.
 const VIEWS: usize = 50;
 
-/// The page. `bars` returns the maximum number of bars of each of that many views.
+/// The page. Given the number of views, `bars` returns the maximum number of bars in each.
 pub(super) fn page(
     told: &Told,
     evidence: &Evidence,

@@ -256,7 +256,8 @@ mod tests {
             resource(&["md_write_start+0x1/0x2 [md_mod]"]),
             Some("md_write_start")
         );
-        // A program's own sleep needs no other resource, and a name with only this prefix is another function.
+        // A sleep that the program asked for waits for no resource. A longer name that starts like a known one is
+        // another function.
         assert_eq!(resource(&["hrtimer_nanosleep+0x9b/0x190"]), None);
         assert_eq!(resource(&["wbt_wait_other"]), None);
         assert_eq!(resource(&[]), None);

@@ -68,7 +68,7 @@ impl<'a> Why<'a> {
         &self.told.model
     }
 
-    /// The largest part of the delay, in one sentence.
+    /// The largest part of the delay, in one sentence; for an alert of `tree`, in one or two.
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
         // An alert of `tree` carries its own steps.

@@ -3,7 +3,7 @@
 //! The lanes of a page as a picture (SVG), with the page's colours, and without zoom or script.
 //!
 //! ```text
-//! title; of each view its name, if there are several, verdict, start
+//! title; then, for each view: its name (if there are several views), verdict and start
 //! group    lane | bar | bar     | bar |     each bar has its text as a title, which browsers show
 //!          lane       | bar | bar           under the pointer
 //! ticks, legend, notes

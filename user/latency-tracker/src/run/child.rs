@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The command of a run. Its process is created before the instance, so that the command is measured from its first
-//! instruction on, and nothing before that.
+//! instruction on. What the process does before that is not measured.
 //!
 //! ```text
 //!   this process:  spawn, wait for the stop          instance, cgroup <- child, SIGCONT

@@ -47,7 +47,7 @@ impl Question {
         })
     }
 
-    /// Limits the question to a cgroup for the command, if the tracker has that filter.
+    /// Creates a cgroup for the command, and limits the question to it; `None` if the tracker cannot filter by cgroup.
     pub(crate) fn group(
         &mut self,
         trackers: &[TrackerInfo],

@@ -22,7 +22,7 @@ pub(super) struct Watch<'a> {
     root: &'a ProcRoot,
     name: String,
     tracker: String,
-    /// Its line in `control`, without its name, before the threshold rose.
+    /// Its line in `control`, without its name, from before any alert raised the threshold (`worst=1`).
     line: String,
     threshold: u64,
     alerts: Option<Stream>,

@@ -26,8 +26,8 @@ struct Report<'a> {
     by: By,
     /// Whether the sums are of all operations that ended, late or not (`by=stack`).
     exact: bool,
-    /// Lowest and highest threshold. The sums have only longer delays, and operations that timed out. Null if the sums
-    /// are exact.
+    /// Lowest and highest threshold: the sums cover only operations that took longer, or that timed out. Null if the
+    /// sums are exact.
     threshold: Option<[u64; 2]>,
     /// How long alerts were read.
     duration: Option<u64>,
@@ -116,8 +116,8 @@ pub(super) fn json(source: &Source, sums: &Sums) -> Result<String> {
 }
 
 /// A line for each stack and task, `comm;outer;...;inner MICROSECONDS`; without `comm` if the sums are not by task. With
-/// both stacks, `--` follows, then the stack of the waker, the innermost function first, and its name, as in bcc's
-/// offwaketime.
+/// `--by waker`, the name and the stack are the waker's. With `--by both`, those of the task are followed by `--`, the
+/// stack of the waker, the innermost function first, and the name of the waker, as in bcc's offwaketime.
 pub(super) fn folded(sums: &Sums) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |path: String, sum: &Sum| {

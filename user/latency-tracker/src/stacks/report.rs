@@ -93,7 +93,7 @@ pub(super) fn which(source: &Source, sums: &Sums) -> String {
     }
     let mut text = format!("Only delays above {limits} are in here");
     if let Some((count, total)) = source.ended.filter(|(_, total)| *total > 0) {
-        // The sum of all is rounded down to microseconds.
+        // The total is rounded down to microseconds, so the part may exceed it.
         let percent = (u128::from(sums.ended) * 100 / u128::from(total)).min(100);
         text += &format!(
             ": {percent} % of the time ({}) of all {} operations that ended",

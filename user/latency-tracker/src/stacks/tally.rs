@@ -56,7 +56,8 @@ pub(super) struct Group {
     /// By name of the late task and name of the waker. The latter is empty unless the sums are by waker. The kernel's
     /// sums have no tasks.
     pub(super) tasks: BTreeMap<(String, String), Sum>,
-    /// Whether outer functions may be missing: the stack has the maximum length, or the kernel marked it as cut off.
+    /// Whether outer functions may be missing: the stack has the maximum length and does not end where the kernel is
+    /// entered, or the kernel marked it as cut off.
     pub(super) is_cut: bool,
 }
 

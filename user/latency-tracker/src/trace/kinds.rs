@@ -242,7 +242,7 @@ pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
 fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     let begins = |begins: &[&str]| begins.iter().find_map(|begin| name.strip_prefix(begin));
     let (calls, returns, vectors): (&[_], &[_], _) = match system {
-        // LTTng before 2.6 used the last prefix.
+        // LTTng before 2.6 used the prefix `sys_`.
         None => (
             &["syscall_entry_", "compat_syscall_entry_", "sys_"],
             &["syscall_exit_", "compat_syscall_exit_"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Pictures for Perfetto (`--perfetto`), pages (`--html`), and their time lines (`--svg`).
+//! Pictures for Perfetto (`--perfetto`), pages (`--html`), and time lines (`--svg`).
 
 use std::fs;
 
@@ -274,7 +274,7 @@ fn a_time_line_has_the_states_of_the_thread() {
     }
 }
 
-/// Alerts of any trace, and a request in a trace that does not show which thread ran.
+/// A page has a view for each alert, even at a time outside of the trace, and a name in an alert is not markup.
 #[test]
 fn an_alert_has_a_page() {
     let dir = Dir::with_traces("page-alert");

@@ -37,7 +37,7 @@ pub(super) struct Mode {
     lossy: Option<u64>,
     /// The full rate while traced, events per second.
     full: Option<u64>,
-    /// The events of the lossless rate fit into the buffers, so a longer run may lose events.
+    /// Whether all events of a run at the lossless rate fit into the buffers, so that a longer run may lose some.
     fits: bool,
     runs: Vec<Run>,
     #[serde(skip)]
@@ -52,7 +52,7 @@ struct Ratio {
     name: String,
     to: String,
     lossless: Option<f64>,
-    /// Ratio of the mean times of an event at full rate; the following fields are the ratios
+    /// Ratio of the mean times of an event, at full rate or at the rate of --rate; the following fields are the ratios
     /// of the maximum, the variance and the deviation.
     mean: Option<f64>,
     max: Option<f64>,

@@ -31,7 +31,7 @@ const LONGEST: u64 = 10;
 /// forever.
 const START: Duration = Duration::from_secs(10);
 
-/// The result of a run. It counts events of LTTng, not our own.
+/// The result of a run. Its rates count our own events; its numbers of events count LTTng's.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Run {
     /// Requested events per second; `None` for full rate.

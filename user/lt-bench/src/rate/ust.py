@@ -26,7 +26,7 @@ os.sched_setaffinity(0, {cpu})
 if priority:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
 gc.disable()
-# Nothing else may write to this pipe.
+# The results go to this pipe, so nothing else may be written to standard output.
 out = os.fdopen(os.dup(1), "wb")
 
 

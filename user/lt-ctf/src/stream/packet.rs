@@ -71,8 +71,8 @@ impl Stream {
         self.growing || self.grew
     }
 
-    /// Called when a packet has been read up to the end of the file. Fails if the file ends within the packet, unless
-    /// the file is still being written.
+    /// Called after each packet. Fails if the file ends within the packet, unless the file is still being written or
+    /// the packet has had an error already.
     pub(super) fn end_cut(&mut self) -> Result<()> {
         let Some(packet) = self.packet.cut.take() else {
             return Ok(());

@@ -15,8 +15,8 @@ use crate::tiles::{Kinds, Tiles, with_room};
 /// Such a wakeup comes within some microseconds; a later wakeup is by the interrupted thread.
 pub(super) const TAIL: u64 = 100_000;
 
-/// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread, as for packets
-/// (`net.core.netdev_budget_usecs`).
+/// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread. The time for
+/// packets has a similar limit (`net.core.netdev_budget_usecs`).
 pub(super) const SOFTIRQS: u64 = 2_000_000;
 
 /// Maximum time, ns, that a thread takes to reach user mode after a system call, an interrupt or a switch to it. In

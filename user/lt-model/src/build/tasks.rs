@@ -52,7 +52,7 @@ pub(super) struct Task {
     pub(super) slept_since: Option<u64>,
     /// The disk, if the thread is about to sleep because it has dirtied too much data.
     pub(super) dirty: Option<Option<Disk>>,
-    /// The processors on which it may run, if these are not all.
+    /// The processors on which it may run; `None` if it may run on all.
     pub(super) runs_on: Option<Arc<[u32]>>,
     /// Time of the last event with its name.
     pub(super) named_at: u64,
@@ -86,7 +86,7 @@ pub(super) struct Tasks {
     pub(super) keep: u64,
     /// Times at which the state of threads that waited for a processor is unknown.
     pub(super) gaps: Gaps,
-    /// The processors on which threads of these numbers may run, if these are not all.
+    /// The processors on which threads with these numbers may run; a thread without an entry may run on all.
     pub(super) affine: HashMap<i32, Arc<[u32]>>,
     /// Times at which threads with these numbers waited for a lock with priority inheritance and acquired it, known
     /// from outside the events.

@@ -10,7 +10,7 @@ use super::table::Why;
 use crate::event::{Priority, What};
 use crate::names::{Name, Names};
 
-/// Maximum number of CPUs that Linux supports. Events of CPUs with this or a higher number are ignored.
+/// Maximum number of CPUs that Linux supports. [`Ground`] has no state of CPUs with this or a higher number.
 const CPUS: u32 = 8192;
 
 /// The gaps so far.

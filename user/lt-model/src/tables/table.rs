@@ -188,7 +188,7 @@ impl Table {
         }
     }
 
-    /// Removes the operations that were measured since the last call. Empty without [`Range::each`].
+    /// Removes and returns the operations that were measured since the last call. Empty without [`Range::each`].
     pub fn take(&mut self) -> Vec<Case> {
         std::mem::take(&mut self.each)
     }
@@ -288,7 +288,8 @@ impl Table {
         }
     }
 
-    /// Turns the rows of threads into rows of processes, which may be recorded later than the operations of their threads.
+    /// Turns the rows of threads into rows of processes. Done last, since a thread's process may be recorded only after
+    /// its operations.
     pub(super) fn by_process(&mut self, process: impl Fn(TaskId) -> Option<TaskId>) {
         for ((interval, key), row) in std::mem::take(&mut self.rows) {
             let key = match key {

@@ -157,7 +157,7 @@ impl Cause {
         )
     }
 
-    /// The class to which the thread's time counts.
+    /// The class that the thread's time counts toward.
     #[must_use]
     pub fn class(self) -> Class {
         match self {

@@ -485,7 +485,7 @@ fn a_thread_in_user_mode_wakes_nobody() {
         by.split(',').next().unwrap().to_string()
     };
     assert_eq!(woken_by(true, What::Return, LONG), "unseen");
-    // It is on its way back to user mode.
+    // Thread 8 may still be on its way back to user mode.
     assert_eq!(woken_by(true, What::Return, 25_000), "8");
     assert_eq!(woken_by(true, What::Return, 35_000), "unseen");
     // In the kernel, the thread is the waker.

@@ -13,8 +13,8 @@
 //! The tip of a task is the chain that led to its current work.
 //!
 //! When a task is woken while another CPU still shows it running, only later events show whether it
-//! was already asleep. It was if it is switched out to sleep, and then switched in without another
-//! wakeup.
+//! was already asleep. If it is then switched out to sleep, and switched in again without another
+//! wakeup, it was asleep.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -87,7 +87,7 @@ enum Is {
     Running(u32),
     /// Waiting for a CPU.
     Queued,
-    /// Asleep in another state than `D`; the work that its chain led to is done.
+    /// Asleep in a state other than `D`; the work that its chain led to is done.
     Asleep,
     /// Asleep in state `D`, in the middle of its work.
     Waiting,

@@ -78,8 +78,8 @@ impl Subject {
         lacks.map(|(kind, _)| *kind).collect()
     }
 
-    /// The analysis of a trace that has these events, and a hint about each table for which the trace
-    /// lacks events.
+    /// The analysis of a trace that has these events, and, except for `locks`, a hint about each table for which the
+    /// trace lacks events.
     ///
     /// # Errors
     /// Names the events that are missing, and how to record them.

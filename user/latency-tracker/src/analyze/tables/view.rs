@@ -70,7 +70,8 @@ pub(super) fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// The name of a grouping, as given to `--by`.
+/// The name of a grouping: that of `--by`, except for softirqs (`vector` for `line`), calls of futex (`call` for
+/// `kind`) and `--folded` (`stack`).
 pub(super) fn grouping(table: &Table) -> &'static str {
     match (table.by, table.kind) {
         (By::Thread, _) => "thread",
@@ -109,7 +110,7 @@ impl<'a> Report<'a> {
         caveats
     }
 
-    /// Tables that are missing, and how to record them.
+    /// Tables that are missing, and how to record the events that they need.
     pub(super) fn hints(&self) -> &[&'static str] {
         &self.found.hints
     }

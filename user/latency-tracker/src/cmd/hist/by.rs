@@ -28,7 +28,7 @@ struct Report<'a> {
     stats: &'a Stats,
 }
 
-/// The instances, and the last reading of each, for intervals.
+/// Shows delays by label; keeps the last reading of each instance, for intervals.
 pub(super) struct ByLabel<'a> {
     root: &'a ProcRoot,
     args: &'a HistArgs,

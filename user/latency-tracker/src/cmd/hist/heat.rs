@@ -18,7 +18,8 @@ use crate::cli::HistArgs;
 use crate::cmd::clock;
 use crate::heat::{self, Column, HeatMap, OCTAVES, Panel, octave};
 
-/// The rows that a line shows: the first one also has all shorter delays, the last one all longer ones.
+/// The rows of the picture, powers of two, that have a cell in a printed line. The first cell also counts all shorter
+/// delays, the last one all longer ones.
 const SHOWN: std::ops::RangeInclusive<usize> = 8..=36;
 
 /// Number of lines between two headers.

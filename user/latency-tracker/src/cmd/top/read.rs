@@ -170,8 +170,8 @@ impl<'a> Reader<'a> {
         let Some(stream) = &self.stream else {
             return Ok(());
         };
-        // A reading takes at most the bytes of a full ring, so that it ends even if alerts come
-        // faster than they are parsed.
+        // The number of reads is limited, so that this call ends even if alerts come faster than
+        // they are parsed. The next call continues.
         for _ in 0..CHUNKS {
             let chunk = match self.lines.read(stream) {
                 Ok(chunk) => chunk,

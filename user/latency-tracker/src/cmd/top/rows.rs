@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The events of an interval: the difference of two readings of an instance.
+//! What happened in an interval: the difference of two readings of an instance.
 //!
 //! Nothing is reset, so other readers of the counters are not disturbed. An instance that was not in the previous
 //! reading started within the interval: its counters are the difference. In the first reading, the counters cover
@@ -12,7 +12,8 @@ use lt_proc::{Histogram, Pending, Stats};
 
 use super::read::{OneReading, Reading};
 
-/// Counters of lost operations and alerts, and of actions that lacked room.
+/// Counters of losses: operations that were not tracked, delays that were negative, alerts that were lost, suppressed
+/// or overwritten, and failures to enlarge the pool.
 const LOSSES: [&str; 10] = [
     "full",
     "crowded",

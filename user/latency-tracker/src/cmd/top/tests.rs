@@ -77,7 +77,7 @@ const BEFORE: &str = "attempts=100 started=100 ended=98 pending=2 alerts=1 max=2
 const AFTER: &str =
     "attempts=400 started=400 ended=398 pending=2 alerts=4 max=20000000 min=2000 full=3";
 
-/// Two readings of three instances, two seconds apart.
+/// Two readings, two seconds apart: of two instances, and of these and a third one.
 fn two() -> (Reading, Reading) {
     let made = Made {
         start: Instant::now(),
@@ -249,7 +249,7 @@ fn each_instance_has_a_share_of_the_list_of_operations_in_flight() {
     assert_eq!(shown(7).iter().filter(|name| **name == "sleeps").count(), 5);
     assert_eq!(shown(1).len(), 1);
     assert_eq!(shown(0).len(), 0);
-    // One operation of the disk is left, and is older.
+    // One operation of the disk is still in flight; the other one is new.
     disk.oldest = vec![pending(90 * MS, 77), pending(4 * MS, 79)];
     state.update(reading(1, vec![sleeps, disk]));
     let grown: Vec<(u64, bool)> = state

@@ -109,14 +109,14 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
         of_a.contains("was held back by cpu.max of cgroup /a."),
         "{of_a}"
     );
-    // Two levels were used up.
+    // The quotas of two levels were used up.
     let both = [cgroup("/a/b", HALF, &grown), cgroup("/a", HALF, &grown)];
     let of_one = of_quota(&evidence(&both));
     assert!(
         of_one.contains("by cpu.max of its cgroup or an ancestor"),
         "{of_one}"
     );
-    // The quota was released before the period ended, as only `throttled_usec` shows.
+    // The thread was released before the period ended, as only `throttled_usec` shows.
     let slack = [counters(500, 3, 10), counters(95_000, 3, 100)];
     let of_slack = of_quota(&evidence(&[cgroup("/a/b", HALF, &slack)]));
     assert!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The sentence and the screen of an explanation, by tables of events.
+//! Tests the sentence and the screen of an explanation with tables of events.
 
 use super::*;
 use crate::analyze::made::{R, S, at, completed, model, request, switch, waking};

@@ -24,7 +24,7 @@ const KEPT: usize = 8;
 /// Maximum number of threads of a cgroup that are listed.
 const THREADS: usize = 4096;
 
-/// Files of limits. No limit is set if a file is empty or starts with `max`, or `cgroup.freeze` with `0`.
+/// Files of limits. A file that is empty or starts with `max` (`cgroup.freeze`: with `0`) sets no limit.
 const LIMITS: [&str; 7] = [
     "cpu.max",
     "memory.high",
@@ -112,7 +112,7 @@ impl Groups {
             below if below.starts_with('/') => below,
             _ => return None,
         };
-        // The cgroup is outside the namespace, or was removed.
+        // False if the cgroup is outside the namespace, or was removed.
         let is_there = !below.split('/').any(|name| name == "..")
             && self.directory(below).is_some_and(|d| d.is_dir());
         is_there.then(|| below.to_string())
@@ -228,7 +228,8 @@ impl Groups {
 }
 
 impl Group {
-    /// Whether the cgroup has a limit, or earlier had one or was frozen. Only then were all its counters read.
+    /// Whether the cgroup has a limit, or earlier had one or was frozen, or is the root in a container. Of the others,
+    /// except the true root, only `frozen_usec` was read.
     fn is_evidence(&self) -> bool {
         !self.limits.is_empty() || self.reads.iter().any(|read| read.frozen.is_some())
     }

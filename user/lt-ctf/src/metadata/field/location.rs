@@ -80,8 +80,8 @@ impl Reader<'_> {
                                 starts.push(member.node);
                                 next.push(At::Done(member.node));
                             }
-                            // A structure around this field is still being read: only its members
-                            // so far can be found.
+                            // No member read so far has this name, so it is the name of the structure that
+                            // is still being read. In it, only the members read so far can be found.
                             None => next.extend((n < self.around.len()).then_some(At::Open(n + 1))),
                         }
                     }

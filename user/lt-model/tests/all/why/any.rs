@@ -46,7 +46,7 @@ proptest! {
     }
 
     /// The first pass keeps only the waits, the second only the wanted parts: the path and the use of processors are
-    /// equal.
+    /// the same as in the complete model.
     #[test]
     fn in_two_passes_a_path_is_the_same(events in events(), from in 0..60u64, took in 1..60u64, keep in 0..30u64) {
         let whole = model(&events);
@@ -85,7 +85,7 @@ proptest! {
         }
     }
 
-    /// The segments and the states of the wakers are equal, too.
+    /// The segments, and the states of the wakers, are the same as in the complete model.
     #[test]
     fn in_two_passes_the_delays_are_the_same(
         events in events(), from in 0..60u64, took in 1..60u64, keep in 0..30u64, all_calls: bool

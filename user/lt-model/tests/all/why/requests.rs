@@ -184,7 +184,7 @@ fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
     assert_eq!(parts(&merged), "Unrecorded 23, disk 100");
 }
 
-/// A worker of the device mapper submits 7's bio, or an interrupt does, on top of any thread.
+/// A worker of the device mapper submits 7's bio, or an interrupt does, whichever thread it interrupts.
 #[test]
 fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
     let worker = [
