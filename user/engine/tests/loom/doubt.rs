@@ -7,9 +7,9 @@
 //!   the task    state=S -- on_rq=0 -- switched out: probe -- off its CPU     (or, if state=R: runs on)
 //! ```
 //!
-//! The kernel's part models `try_to_wake_up` and `__schedule` on these words. The probes' part follows
-//! doubts.rs, wakings.rs and switches.rs of rust/trackers/tree; one atomic stands for the words of the tip, the open end
-//! of a wake chain. The property: a task whose sleep this wakeup has ended has the tip, and a task that has slept again
+//! The kernel's part models `try_to_wake_up` and `__schedule` on these words. The probes' part follows doubts.rs,
+//! wakings.rs and switches.rs of rust/trackers/tree; one atomic stands for the words of the tip, the end of an open
+//! wake chain. The property: a task whose sleep this wakeup has ended has the tip, and a task that has slept again
 //! since then does not. Each rule is left out once, and the model must then fail; except that without `Drop`, it must
 //! hold and drop no tip.
 
