@@ -115,7 +115,10 @@ wait_until 10 stat_is d ended -eq 36
 assert_eq "$(count d "dev=$(dev_of one)") $(count d "dev=$(dev_of two)")" "11 25" "by number"
 assert_eq "$(count n 'disk="one"') $(count n 'disk="two"')" "11 25" "by name"
 assert_eq "$(awk '/^label/ { sub(/.* count=/, ""); print $1 }' $LT/o/labels | tr '\n' ' ')" "22 3 " "by operation"
-for name in d n o; do whole $name; done
+for name in d n o; do
+	whole $name
+	control "-$name"
+done
 
 # `hist --by` prints the longest total first, and `other` last.
 control 's syscall calls=chdir by=comm max_labels=2 threshold=10s'
