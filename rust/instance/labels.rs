@@ -92,7 +92,14 @@ impl Kind {
 
 /// Creates the labels of an instance with these values of `by`, `max_labels` and `stack`, if it has
 /// any. May sleep; fails with `ENOMEM`, or `EINVAL` if an event does not keep the field.
-pub(super) fn create(kind: &Kind, by: u64, labels: u32, depth: usize) -> Result<Option<Labels>> {
+// In a box, and not inlined, for the reasons given at `Followed::create`.
+#[inline(never)]
+pub(super) fn create(
+    kind: &Kind,
+    by: u64,
+    labels: u32,
+    depth: usize,
+) -> Result<Option<KBox<Labels>>> {
     let Some(Labelling { source, .. }) = kind.labels.filter(|_| by != 0) else {
         return Ok(None);
     };
@@ -103,11 +110,11 @@ pub(super) fn create(kind: &Kind, by: u64, labels: u32, depth: usize) -> Result<
     };
     memory::check(Labels::bytes(labels, Kernel::cpus(), depth))?;
     let [a, b] = random::words();
-    let created = Labels::new::<Kernel>(source, labels, Seed::new(a, b))?;
-    match depth {
-        0 => Ok(Some(created)),
-        _ => created.with_stacks(depth).map(Some),
+    let mut created = Labels::new::<Kernel>(source, labels, Seed::new(a, b))?;
+    if depth != 0 {
+        created = created.with_stacks(depth)?;
     }
+    Ok(Some(KBox::new(created, GFP_KERNEL)?))
 }
 
 /// A sum of nanoseconds in decimal: kernels cannot print 128-bit numbers.
