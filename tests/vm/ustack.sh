@@ -25,8 +25,8 @@ control "u syscall threshold=$(patiently 20)ms calls=nanosleep ustack=1 wakeup_i
 control "t syscall threshold=10s timeout=$(patiently 20)ms calls=nanosleep ustack=1 wakeup_interval=0"
 control "no syscall threshold=$(patiently 20)ms calls=nanosleep wakeup_interval=0"
 control "o offcpu threshold=$(patiently 20)ms when=blocked kthreads=1 ustack=1 wakeup_interval=0"
-control "ot offcpu threshold=10s timeout=$(patiently 20)ms when=blocked ustack=1 wakeup_interval=0"
-for name in u t no o ot; do follow $LT/$name/alerts /tmp/$name; done
+control "asleep offcpu threshold=10s timeout=$(patiently 20)ms when=blocked ustack=1 wakeup_interval=0"
+for name in u t no o asleep; do follow $LT/$name/alerts /tmp/$name; done
 # shellcheck disable=SC2086 # words
 $as_member /usr/bin/cat $LT/u/alerts >/tmp/member &
 member=$!
@@ -72,7 +72,7 @@ wait_until 10 grep -q " pid=$pid " /tmp/no
 assert_eq "$(grep -c 'ustack' /tmp/no)" 0 "stacks without ustack=1"
 grep " pid=$pid " /tmp/t | grep -q ' reason=timeout .* stack="[^"]*nanosleep.*" ustack=elsewhere$' || fail "the timeout: $(cat /tmp/t)"
 assert_eq "$(cat $LT/u/ustack) $(cat $LT/no/ustack)" "1 0" "the parameter"
-wait_until 10 grep -q "^seq=.* reason=timeout .*$slept.*\" ustack=elsewhere\$" /tmp/ot
+wait_until 10 grep -q "^seq=.* reason=timeout .*$slept.*\" ustack=elsewhere\$" /tmp/asleep
 # A kernel thread has no stack in user space.
 wait_until 20 grep -q ' comm="kworker/.* ustack=kernel' /tmp/o
 assert_eq "$(grep -c ' comm="kworker/.* ustack=[^k]' /tmp/o)" 0 "stacks of kworkers"
@@ -191,5 +191,5 @@ kernel_says "a worker of the kernel has no stack in user space: \"ustack\"" || f
 refused "ustack=2" control 'bad syscall ustack=2'
 for line in 'u syscall' 'o offcpu' 'b block'; do refused "$line: ustack cannot be changed" control "$line ustack=0"; done
 [ ! -e $LT/bad ] || fail "a refused line has made an instance"
-for name in u t no o ot b bt each; do control -$name; done
+for name in u t no o asleep b bt each; do control -$name; done
 unload_module
