@@ -3,9 +3,9 @@
 
 """Checks that the output of `latency-tracker bench rate --json` is consistent, and matches the arguments.
 
-usage: bench_rate.py FILE WORD...   kind=KIND, verdict=WORD of each mode, modes=N, events=N made in each run;
-                                    lossless: no run lost anything; lossy: each run did, and LTTng and the trace
-                                    report it
+usage: bench_rate.py FILE WORD...   kind=KIND, verdict=WORD of each mode, modes=N, events=N made in each run (each is
+                                    `events_each` events of LTTng); lossless: no run lost anything; lossy: each run
+                                    did, and LTTng and the trace report it
 """
 
 import json

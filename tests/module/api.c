@@ -5,8 +5,8 @@
  * It loads only if all tests pass, and the log names each. A parameter requests
  * misbehaviour instead of the tests: forget=1 unloads without destroying a
  * tracker, fail=1 fails to load without destroying it, and leak=1 destroys it
- * while it holds a reference, and then uses the reference. With only=NAME it runs
- * that test alone.
+ * while a reference to its event is held, and then uses the reference. With
+ * only=NAME it runs that test alone.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>
@@ -136,7 +136,7 @@ static int __init api_init(void)
 	err = forget || fail || leak ? 0 : run();
 	if (err)
 		return err;
-	/* For readers of /proc during the tests; still pending at the end. */
+	/* For tests/vm/api.sh, which reads /proc; the event is still pending on unload. */
 	c.name = "api_left";
 	c.timeout = NSEC_PER_MSEC;
 	left = latency_tracker_create(&c);

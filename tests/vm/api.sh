@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The promises of include/latency_tracker.h to other modules hold on a real kernel, and so does its handling of their
-# mistakes: being unloaded without destroying a tracker, or without returning a reference.
+# The promises of include/latency_tracker.h to other modules hold on a real kernel, even if those modules make mistakes:
+# if they are unloaded without destroying a tracker, or without returning a reference.
 # kernels: stock rt
 # cpus: 2
 # arm64: yes

@@ -167,8 +167,8 @@ kernel_says ' stay allocated, ' || fail "what stays allocated: $(dmesg | tail -n
 wait
 
 # The call returns through the address of its probe. If a probe without an exit handler had been allocated at that
-# address, the kernel would call that handler, at NULL. On one CPU the next allocation gets the memory that was freed
-# last.
+# address, the kernel would call its exit handler, at NULL. On one CPU the next allocation gets the memory that was
+# freed last.
 others() { for cpu in 0 1; do taskset -c $cpu sh -c "echo '$*' >/proc/lt_functions"; done; }
 entries() {
 	for i in $(seq 4); do
