@@ -432,8 +432,8 @@ impl<P: Platform> Table<P> {
     }
 
     /// Ensures room for `cells` live events, and returns whether the table had to grow for that.
-    /// May sleep. Fails with `ENOMEM`, or with `EBUSY` while another `grow` or `reap` is running;
-    /// then the table is unchanged.
+    /// May sleep. Fails with `ENOMEM`, with `ENOSPC` if it has all its [`LEVELS`], or with `EBUSY`
+    /// while another `grow` or `reap` is running; then the table is unchanged.
     pub(crate) fn grow(&self, cells: u32) -> Result<bool> {
         let _busy = Busy::enter(&self.busy)?;
         let len = buckets_for(cells);
@@ -442,12 +442,12 @@ impl<P: Platform> Table<P> {
         let of_current = |holder: &Holder| holder.address.load(Relaxed) == current;
         let is_empty = |holder: &Holder| holder.address.load(Relaxed) == 0;
         let old = self.holders.iter().position(of_current).ok_or(EINVAL)?;
-        let new = self.holders.iter().position(is_empty).ok_or(ENOSPC)?;
         // SAFETY: Only the caller that holds `busy` changes the owner, and that is us.
         let owner = unsafe { &*self.holders[old].owner.get() };
         if owner.as_ref().is_some_and(|level| level[0].mask >= len - 1) {
             return Ok(false);
         }
+        let new = self.holders.iter().position(is_empty).ok_or(ENOSPC)?;
         let level = Level::new(len)?;
         // SAFETY: We hold `busy`, and the holder is empty: no CPU reads its owner.
         let address = unsafe { self.holders[new].fill(level) };
