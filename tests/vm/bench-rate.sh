@@ -76,7 +76,7 @@ ends INT
 # Events that fit into the buffers are not lost, read or not. This holds for a search, too, which
 # starts with the highest rate.
 gives 0 --kind kernel --rate 500 --events 200 -b 8x64K --read-timer 200ms
-helper /tmp/json kind=kernel verdict=found lossless events=200 || fail "$(cat /tmp/json)"
+helper /tmp/json kind=kernel verdict=found lossless events=200 phase=paced || fail "$(cat /tmp/json)"
 gives 0 --events 1000 -b 8x64K --read-timer 200ms,4ms
 helper /tmp/json kind=syscall verdict=no_loss lossless modes=2 events=1000 || fail "$(cat /tmp/json)"
 
@@ -84,7 +84,7 @@ helper /tmp/json kind=syscall verdict=no_loss lossless modes=2 events=1000 || fa
 # often enough only if these runs took a minute.
 for kind in syscall kernel; do
 	gives 2 --kind $kind --rate full --events 10000 -b 2x4K --read-timer 2s
-	helper /tmp/json kind=$kind verdict=lossy lossy events=10000 || fail "$(cat /tmp/json)"
+	helper /tmp/json kind=$kind verdict=lossy lossy events=10000 phase=full || fail "$(cat /tmp/json)"
 done
 
 assert_eq "$(sessions)" 1 "sessions"

@@ -40,7 +40,7 @@ says 'x func function=no_such_function' 'no such function: "no_such_function"'
 says 'x func function=vfs_*' 'expected the name of a function: "vfs_*"'
 says 'x func function=' 'expected the name of a function: ""'
 says "x func function=$ASSEMBLY" "this function cannot be traced: \"$ASSEMBLY\""
-says 'x func function=lt_current' 'a function of this module that a probe may call cannot be traced: "lt_current"'
+says 'x func function=lt_current' 'a function of latency_tracker that a probe may call cannot be traced: "lt_current"'
 [ ! -e $LT/x ] || fail "x is there"
 
 # A call has its caller, arguments and result. A short call must stay below the threshold even if
