@@ -420,22 +420,14 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Raises the threshold to the delay of an end, so that only a longer one is late afterwards.
-    /// Returns whether the event must still be reported. If this call has raised the threshold,
-    /// `late` gets the previous threshold.
+    /// Returns the threshold to report the event with, or `None` if it must not be reported. If
+    /// this call has raised the threshold, that is the previous threshold.
     ///
     /// Of several concurrent ends of events that had not timed out, each either raises the
     /// threshold above all earlier delays or is not reported. The ends that raise the threshold
     /// form a chain, in which the threshold of each is the delay of its predecessor. A timeout, and
     /// the end of an event that had timed out, are reported in any case; a timeout does not raise
     /// the threshold.
-    pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
-        let threshold = self.raise_threshold(late);
-        late.threshold = threshold.unwrap_or(late.threshold);
-        threshold.is_some()
-    }
-
-    /// Raises the threshold, as [`Engine::keep_worst`], and returns the threshold to report the
-    /// event with, or `None` if it must not be reported.
     pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
         if late.why == Why::Timeout {
             return Some(late.threshold);

@@ -443,12 +443,12 @@ impl<P: Platform> Table<P> {
         let of_current = |holder: &Holder| holder.address.load(Relaxed) == current;
         let is_empty = |holder: &Holder| holder.address.load(Relaxed) == 0;
         let old = self.holders.iter().position(of_current).ok_or(EINVAL)?;
-        let new = self.holders.iter().position(is_empty).ok_or(ENOSPC)?;
         // SAFETY: Only the caller that holds `busy` changes the owner, and that is us.
         let owner = unsafe { &*self.holders[old].owner.get() };
         if owner.as_ref().is_some_and(|level| level[0].mask >= len - 1) {
             return Ok(false);
         }
+        let new = self.holders.iter().position(is_empty).ok_or(ENOSPC)?;
         let level = Level::new(len)?;
         // SAFETY: We hold `busy`, and the holder is empty: no CPU reads its owner.
         let address = unsafe { self.holders[new].fill(level) };

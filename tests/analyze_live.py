@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Compares what `latency-tracker analyze` measured in a trace with the alerts of instances with threshold 0 that ran
-meanwhile, one operation after another, for tests/vm/analyze-live.sh.
+"""Compares, operation by operation, what `latency-tracker analyze` measured in a trace with the alerts of instances
+with threshold 0 that ran while the trace was recorded, for tests/vm/analyze-live.sh.
 
 usage: analyze_live.py BORN LAST LINE DEVICE
 
-Wakeups and calls of the tasks with ids after BORN, up to LAST, and not in /tmp/alive; handlers of LINE; requests of
-DEVICE. /tmp has the alerts of each instance, and the report of each analysis as JSON.
+It compares wakeups and calls of the tasks with ids after BORN, up to LAST, and not in /tmp/alive; handlers of LINE; and
+requests of DEVICE. /tmp has the alerts of each instance, and the report of each analysis as JSON.
 
 The probes of the module and of the tracer are two functions on one tracepoint, and read the clock one after the other.
-So times differ a little, but no limit is needed: an operation's two starts come before both of its ends, since what
-ends it is an event that its start has caused. Operations of one key do not overlap. So each operation must overlap
-the one that the other side recorded at its place.
+So times differ a little, but no limit is needed: both probes record an operation's start before either records its end,
+since the start causes the event that ends it. Operations of one key do not overlap. So each operation must overlap the
+one that the other side recorded at its place.
 """
 
 import json
@@ -96,8 +96,8 @@ def main(born, last, line, device):
 
     trace = recorded(table_of("syscalls", "call"), of_thread, lambda case: case.get("call", ""))
     pairs = compare("calls", trace, alerts("calls", of_alert, lambda fields: int(fields["number"])), 1500)
-    # The tracer has other names for some calls, but each number must have one name, and each name one number. It calls
-    # those that are newer than itself unknown.
+    # The tracer's names of some calls differ from the kernel's, but each number must have one name, and each name one
+    # number. A call that is newer than the tracer has the name `unknown` in the trace.
     pairs = {pair for pair in pairs if pair[0] != "unknown"}
     assert len(pairs) == len({name for name, _ in pairs}) == len({number for _, number in pairs}), sorted(pairs)
 

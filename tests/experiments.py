@@ -7,7 +7,7 @@ usage: experiments.py run TRUTH          runs all of them; each process adds wha
        experiments.py judge TRUTH TRACE  compares that with `latency-tracker analyze delays`
 
 x_start   starter waits in select(2) until a chain of eight processes, each of which forks the next, has started. Each
-          naps several times, as an X server that polls a slow device
+          naps several times, like an X server that polls a slow device
 editor    an editor asks a display in another network namespace, and waits for each answer in poll(2). netem holds each
           packet back
 web       a server computes for each request, then lets a worker read from a slow disk
@@ -66,7 +66,7 @@ def x_start(truth):
     def link(number):
         if number == 0:
             asleep(starter)
-            # The state is set shortly before the switch.
+            # The state that asleep() waits for is set shortly before the switch.
             nap(NAP)
         naps = []
         for _ in range(NAPS):
@@ -169,7 +169,7 @@ def tbench(truth):
     def ask(number):
         connection = socket.create_connection(listener.getsockname())
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Tells the server whose it is.
+        # Tells the server which client it has.
         connection.send(bytes([number]))
         nap(PAUSE)
         exchanges = []
@@ -237,7 +237,7 @@ def waker(wait):
 
 
 def blocked(part, span):
-    """Returns the only stay of this time in which the thread was blocked."""
+    """Returns the only blocked state of the thread in this time."""
     stays = [s for s in part["states"] if s["class"] == "blocked" and s["begin"] < span[1] and s["end"] > span[0]]
     assert len(stays) == 1 and is_during(stays[0], span), (span, stays)
     return stays[0]
@@ -309,7 +309,7 @@ def judge_web(judge):
         # The rest is its own: it computed, or was interrupted.
         own = [s for s in part["states"] if s["class"] == "working" or s["cause"]["kind"] == "interrupted"]
         ran = sum(max(0, min(s["end"], span[1]) - max(s["begin"], span[0])) for s in own)
-        # The kernel's account and the trace place a switch between two threads at slightly different times.
+        # The kernel's accounting and the trace place a switch between two threads at slightly different times.
         assert ran >= 0.9 * COMPUTE, (ran, span)
         below = [w for w in part["waits"] if w["depth"] > 0 and is_during(w, (stay["begin"], stay["end"]))]
         disk = [w for w in below if w.get("cause", {}).get("by") == "disk"]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """The programs of Documentation/guide/why-was-it-slow.md, inside the virtual machine (tests/guide.sh).
 
-usage: guide.py lock                 client asks server, which needs a lock that logger has; batch preempts logger
+usage: guide.py lock                 client asks server, which needs a lock that logger holds; batch preempts logger
        guide.py journal DIRECTORY    database writes to a file in DIRECTORY, and calls fsync(2)
        guide.py quota                ticker wakes up every 20 ms, and batch computes, in the cgroup shop, which may use
                                      10 ms of CPU time in each 100 ms
@@ -66,7 +66,7 @@ def quota():
             time.sleep(0.02)
             spin(0.001)
 
-    # Limits what its children do, too.
+    # The children inherit the CPU and the cgroup.
     on(1)
     causes.enter(f"{causes.CGROUPS}/shop")
     tasks = [task("batch", spin, 0.8), task("ticker", tick)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# guide.sh: the cases of Documentation/guide/why-was-it-slow.md, inside the virtual machine (scripts/example --guide). It
-# leaves each command with its output in /lt/out/*.txt, and the path of each explanation as JSON. It fails if an
+# guide.sh: the cases of Documentation/guide/why-was-it-slow.md, inside the virtual machine (scripts/example --guide).
+# It leaves each command with its output in /lt/out/*.txt, and each explanation as JSON, with its path. It fails if an
 # explanation does not name the cause, which is known by construction (tests/guide.py).
 
 . /lt/tests/lib.sh
@@ -34,7 +34,7 @@ recorded() {
 	tr -s ' \n' ' ' <"/tmp/$_name/0001/explanation.txt" | grep -Eq -- "$_sentence" || fail "$_name: no $_sentence"
 }
 
-# of NAME EXPRESSION: print what a Python expression has of the explanation, x, and of its path.
+# of NAME EXPRESSION: print the value of a Python expression over the explanation, x, and its path, path.
 of() {
 	python3 -c "import json
 x = json.load(open('/lt/out/$1.json'))

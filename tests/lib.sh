@@ -44,8 +44,8 @@ assert() { _what=$1; shift; "$@" || fail "$_what: '$*' failed"; }
 # refused WHAT COMMAND...: the command must fail.
 refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succeeded"; fi; }
 
-# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). With icount, the
-# machine's clock runs ahead while it waits for a disk of a busy host: the limit must be generous.
+# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). With
+# icount, the machine's clock runs ahead while the machine waits for a disk of a busy host: the limit must be generous.
 wait_until() {
 	_end=$(($(cut -d. -f1 /proc/uptime) + $1 * ${PATIENCE:-1}))
 	shift
@@ -57,7 +57,7 @@ wait_until() {
 
 # few_modules NAME|FILE...: let modprobe find only these modules of the kernel, what they need,
 # LTTng's modules, and each FILE, until the end of the test (tests/sequence.sh). depmod reads every
-# module, and under emulation the thousands of Debian's kernel take long.
+# module, which under emulation takes a long time for the thousands of Debian's kernel.
 few_modules() {
 	_all=/usr/lib/modules/$(uname -r) _few=/run/lt.modules
 	mkdir -p $_few/kernel $_few/updates

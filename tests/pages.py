@@ -38,7 +38,7 @@ def latency_tracker(*args):
 def make_pages():
     """Makes the pages of a path, of delays, of a table, and of two alerts, one with a hostile task name; returns their
     data."""
-    # two threads of the trace get names of the same length, which would end the script, and make an element
+    # two threads get hostile names as long as their own: one would end the script, the other would make an element
     for name, hostile in (b'kdamond.0', b'</script>'), (b'rcu_preempt', b'<img src=x>'):
         assert len(name) == len(hostile)
         for stream in (work / 'perf').glob('perf_stream_*'):
@@ -200,7 +200,7 @@ def use_alerts(browser, reads, text):
 
 
 def looks(browser, file):
-    """Checks that at no width anything reaches beyond the window, and saves a screenshot."""
+    """Checks that nothing reaches beyond the window, whatever its width, and saves a screenshot."""
     for width in 360, 768, 1280, 1920:
         browser.ask('POST', '/goog/cdp/execute', {'cmd': 'Emulation.setDeviceMetricsOverride', 'params': {
             'width': width, 'height': 800, 'deviceScaleFactor': 1, 'mobile': False}})

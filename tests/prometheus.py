@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # prometheus.py COMMAND WORK DASHBOARD: checks what host/prometheus expects of Prometheus. WORK/trees has the /proc tree
-# of a module at two times, and its alerts. WORK/pip has OpenTelemetry's decoder. (It runs in its own network namespace.)
+# of a module at two times, and its alerts. WORK/pip has OpenTelemetry's decoder. (The test runs in a network namespace
+# of its own.)
 
 import http.server
 import itertools
@@ -83,7 +84,7 @@ def stats(n, name):
 
 
 def shows(n):
-    """Checks that Prometheus has the kernel's numbers of the nth tree."""
+    """Returns whether Prometheus has the kernel's numbers of the nth tree."""
     slow, ended = stats(n, "slow"), value('latency_tracker_ended_total{name="slow",job="scrape"}')
     return ended == slow["ended"]
 
@@ -214,7 +215,7 @@ threading.Thread(target=collector.serve_forever, daemon=True).start()
 
 run("export", command, "export", "--captures", f"{work}/captures", "--interval", "1s", "--otlp", "http://localhost:4318",
     "--alerts", **root)
-# Prometheus 3 has an option for its receiver of OTLP, but Debian builds it without one (3.5.3+ds1-6).
+# Prometheus 3 has an option for its receiver of OTLP, but Debian builds it without that receiver (3.5.3+ds1-6).
 receiver = "--web.enable-otlp-receiver"
 known = subprocess.run(["prometheus", "--help"], check=True, capture_output=True, text=True)
 run("prometheus", "prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/data",
@@ -269,9 +270,9 @@ delay = point(histogram.histogram.data_points)
 assert delay.count == slow["ended"] == sum(delay.bucket_counts), delay
 assert len(delay.bucket_counts) == len(delay.explicit_bounds) + 1, delay
 assert labels(delay.exemplars[0].filtered_attributes) == {"capture": "0007"}, delay
-# Prometheus would make of it the series that it has scraped.
+# By its rules, Prometheus would turn this message into the series that it has scraped.
 same(translated(message.scope_metrics[0].metrics), series("scrape"))
-# Sent to this Prometheus, it does, or it refuses each message; the log has one line about that.
+# If messages are sent to this Prometheus, it does so, or it refuses each of them, and the log has one line about that.
 run("push", command, "export", "--listen", "127.0.0.1:9818", "--captures", f"{work}/captures", "--interval", "1s",
     "--otlp", API + "otlp", **root)
 received_here = receives()
@@ -317,7 +318,7 @@ assert len(queries) >= 10, queries
 for text in queries:
     text = text.replace("$__rate_interval", "5m").replace("$instance", ".*").replace("$name", ".*")
     assert "$" not in text, text
-    # Nothing timed out.
+    # Without `> 0`: nothing timed out, so that query would have no answer.
     until(text, lambda: query(text.removesuffix(" > 0")))
 
 lines = [line for line in page.splitlines() if not line.startswith("#")]

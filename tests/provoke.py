@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Does what a recipe measures, in a known number and for a known time, for tests inside the virtual machine.
+"""Does what a recipe measures, a known number of times and for a known time, for tests inside the virtual machine. The
+tasks that do it are called `marked`, `client`, `server` and `reader`.
 
 usage: provoke.py calls FILE     marked opens, reads, writes, and stats FILE five times each
        provoke.py maps           marked maps and unmaps memory five times
-       provoke.py pageout        marked writes pages to the swap, and reads them back
+       provoke.py pageout        marked reads pages back that were written to the swap
        provoke.py fill MB CGROUP marked fills that much memory in this cgroup
        provoke.py dns            client asks over UDP three times, and gets each answer after 0.15 s
        provoke.py accept         server accepts a connection, and sends its first byte after 0.15 s
        provoke.py connect        marked connects four times
        provoke.py receive        reader reads a datagram after it has waited for 0.15 s
        provoke.py nfs            marked asks an NFS server for its free space three times, 0.15 s each
-       provoke.py shortage DISK  marked reads a disk of 64 MiB, and allocates memory when too little is free
+       provoke.py shortage DISK  after a disk of 64 MiB was read, marked allocates memory when too little is free
 """
 
 import ctypes
@@ -135,8 +136,8 @@ def receive():
 
 
 def serve_nfs(listener):
-    """Answers the calls with which the kernel mounts a file system of NFSv3 at once, and each FSSTAT late."""
-    # The type (2: directory), mode, links, owner and group; size, used bytes, device, file system, file; three times.
+    """Answers at once the calls with which the kernel mounts a file system of NFSv3, but each FSSTAT late."""
+    # Type (2: directory), mode, links, owner and group; size, used bytes, device, file system, file; three timestamps.
     attributes = struct.pack(">5I5Q24x", 2, 0o755, 2, 0, 0, 4096, 4096, 0, 1, 1)
     answers = {
         # NULL
@@ -194,7 +195,7 @@ def shortage(disk):
     limit = "/proc/sys/vm/min_free_kbytes"
     before = read(limit)
     free = next(int(line.split()[1]) for line in read("/proc/meminfo").splitlines() if line.startswith("MemFree:"))
-    # 16 MiB more than is free, and a quarter of what was read: this allocation must reclaim.
+    # More than is free, by 16 MiB, a quarter of what was read: this allocation must reclaim.
     write(limit, f"{free + 16384}")
     memory[0] = 1
     write(limit, before)

@@ -10,13 +10,13 @@
 # Marks where each test begins and ends, and when its cleanup is done, in the output and in the kernel's log:
 #
 #     lt-test: NAME begins
-#     lt-test: NAME ended STATUS SECONDS TAINT      TAINT: what the kernel got in the test
-#     lt-test: NAME over TAINT                      and what it got up to here
+#     lt-test: NAME ended STATUS SECONDS TAINT      TAINT: the taints that the kernel got in the test
+#     lt-test: NAME over TAINT                      and those that it got up to here
 #
 # Each test finds the machine in the same state as the first one: no module of ours, no disk, an
 # empty kernel log, no tracing, the same settings. If leftovers of a test cannot be removed, the
 # sequence ends. Without LEAKS it also ends if the state differs otherwise, and after a failed test,
-# which may have left invisible damage; the caller then limits the time of a test.
+# which may have left invisible damage; then the caller limits a test's time.
 
 PATIENCE=$1
 leaks=${2:-}
@@ -167,7 +167,7 @@ one() {
 	else
 		sh "/lt/sequence/$1.sh" 2>&1 || status=$?
 	fi
-	# printed by the timeout of busybox, and of coreutils
+	# the exit statuses of the timeout of busybox, and of coreutils
 	[ -z "$leaks" ] || case $status in 124|137|143) echo "time is up: ended after $2 s" ;; esac
 	mark "$1 ended $status $(($(uptime) - begun)) $(($(taint) & ~had))"
 	mkdir -p $out.all

@@ -5,7 +5,7 @@
  * first frame has a frame pointer of 0.
  *
  * usage: NAME MODE MS    a nanosleep of MS milliseconds in inner(), which
- *                        middle() calls, which outer() calls
+ *                        middle() calls, which outer() calls; MODE is one of
  *
  *   read     inner() reads 4 KiB from standard input, past the page cache, instead
  *            (exit status 8 if that fails)

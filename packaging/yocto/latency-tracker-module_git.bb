@@ -16,7 +16,7 @@ REQUIRED_DISTRO_FEATURES = "rust-kernel"
 COMPATIBLE_HOST = "(x86_64|aarch64).*-linux"
 DEPENDS += "bindgen-cli-native clang-native"
 
-# All trackers, or only these: "wakeup irq softirq".
+# The trackers to build, e.g. "wakeup irq softirq". Empty: all.
 LATENCY_TRACKER_TRACKERS ?= ""
 
 # The kernel's build system reads Kbuild. The Makefile of the repository is not for it.

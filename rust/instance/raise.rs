@@ -113,22 +113,6 @@ fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Whether to report a late event. With `worst=1`, false if `max_alerts` is reached, in which
-    /// case the alert is counted as suppressed; otherwise `Engine::keep_worst` decides and raises
-    /// the threshold. Must be called only once for each event. Any context.
-    pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
-        if self.value(common::WORST) == 0 {
-            return true;
-        }
-        // Checked before the threshold rises: otherwise the worst event itself would not be
-        // reported.
-        if late.delay > late.threshold && !self.may_raise() {
-            self.suppressed(&Kernel::guard());
-            return false;
-        }
-        self.engine.keep_worst(late)
-    }
-
     /// Whether an alert raised now would be within the limit. For callers whose alert is expensive,
     /// for example because it walks a stack. Any context.
     pub(crate) fn may_raise(&self) -> bool {
@@ -143,17 +127,29 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .count(Counter::ALERTS_SUPPRESSED);
     }
 
-    /// Returns the threshold to report the event with, or `None` if the event must not be reported.
-    /// If only the worst events are wanted, raises the threshold, as `Engine::raise_threshold`.
+    /// Returns the threshold to report a late event with, or `None` if it must not be reported.
+    /// With `worst=1`, raises the threshold, as `Engine::raise_threshold`, unless `max_alerts` is
+    /// reached: the end of an event that has not timed out is then counted as suppressed, and not
+    /// reported. Must be called only once for each event. Any context.
     pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
         if self.value(common::WORST) == 0 {
             return Some(late.threshold);
         }
+        // Checked before the threshold rises: otherwise the worst event itself would not get an
+        // alert.
+        if late.delay > late.threshold && !self.may_raise() {
+            if late.why != Why::Threshold {
+                // `raise_as` suppresses and counts its alert.
+                return Some(late.threshold);
+            }
+            self.suppressed(&Kernel::guard());
+            return None;
+        }
         self.engine.raise_threshold(late)
     }
 
-    /// Raises an alert, unless [`Core::keep_worst`] refuses it. Any context, including under the
-    /// runqueue lock.
+    /// Raises an alert, unless there has been a worse one, see [`Core::raise_threshold`]. Any
+    /// context, including under the runqueue lock.
     #[cold]
     pub(crate) fn raise(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
         if self.value(common::WORST) == 0 {
@@ -163,12 +159,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.raise_worst(guard, report);
     }
 
-    /// Raises an alert, with `worst=1`, if [`Core::keep_worst`] accepts it.
+    /// Raises an alert, with `worst=1`, unless there has been a worse one.
     #[inline(never)]
     fn raise_worst(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
-        let mut late = *report.late;
-        if self.keep_worst(&mut late) {
-            let late = &late;
+        if let Some(threshold) = self.raise_threshold(report.late) {
+            let late = &Late {
+                threshold,
+                ..*report.late
+            };
             self.raise_kept(guard, &Report { late, ..*report });
         }
     }

@@ -79,8 +79,8 @@ impl Chosen {
 /// The last bucket has all values from 2^32 on: about a second, in cycles.
 const BUCKETS: usize = bucket_of(1 << 32) + 1;
 
-/// Maximum value in squares and products, so that outliers do not make their sums wrap (65,536
-/// values this large would). Larger values count as this one there.
+/// Maximum value in squares and products. Larger values are outliers. The sums wrap after 65,536
+/// values of this size: if they are cycles, after minutes within probes.
 const SQUARED: u64 = (1 << 24) - 1;
 
 // The words of a counter.

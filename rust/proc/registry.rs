@@ -352,7 +352,7 @@ impl Watcher for Registry {
     fn gone(&self, module: usize) {
         while let Some(name) = self.disown(|by| by.module == module) {
             pr_err!(
-                "{}: destroyed: its module was unloaded without doing so\n",
+                "{}: destroyed: its module was unloaded without destroying it\n",
                 Plain(&name)
             );
         }

@@ -4,9 +4,10 @@
 
 usage: report.py [--json FILE] [--set KEY=VALUE]... <ROWS
 
-A line of input is a figure: PART NAME LIVE TOTAL CALLS. The value is TOTAL / CALLS. LIVE is how many
-events were live, or how many threads ran, or 0. A row that is not described below is an error, and so
-is a described row that is missing from a part that ran: nothing vanishes silently.
+A line of input is a figure: PART NAME LIVE TOTAL CALLS. The value is TOTAL / CALLS. LIVE is the number
+of live events or, in some rows, of threads or CPUs that ran, of streams, or of MB of a trace; or 0. A row
+that is not described below is an error, and so is a described row that is missing from a part that ran:
+nothing vanishes silently.
 """
 
 import argparse

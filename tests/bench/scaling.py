@@ -12,12 +12,12 @@ The machine has one processor, whose clock counts instructions, so the processor
 its instructions, in user mode and in the kernel. Its memory is read from /proc every 5 ms of that clock; what it
 allocates in its last 5 ms is missed.
 
-Prints for each run that succeeded, LIMIT in MiB or `-`,
+Prints for each run that succeeded (LIMIT is in MiB, or `-`)
 
   run CPUS CLIENTS SECONDS EVENTS LOST COMMAND LIMIT INSTRUCTIONS PEAK
   at CPUS CLIENTS COMMAND LIMIT INSTRUCTIONS BYTES
 
-where `at` is the memory after so many instructions, for the longest trace alone, and `complete` in the end. A trace
+where `at` is the memory after INSTRUCTIONS, for the longest trace alone. Prints `complete` at the end. A trace
 with missing packets, or one that cannot be read to its end, is an error.
 """
 
@@ -30,7 +30,7 @@ import tempfile
 import time
 
 PERIOD = 0.005  # seconds between two looks at the memory
-SAMPLES = 100  # lines `at` of a run, about
+SAMPLES = 100  # approximate number of lines `at` for a run
 ATTEMPTS = 5  # of finding a sufficient limit
 NO_THREAD = "4194304"  # larger than any thread ID
 
@@ -52,7 +52,7 @@ def look(pid):
 
 
 def run(command):
-    """Runs a command without its output."""
+    """Runs a command and discards its standard output."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as messages:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages)
         ended, peak, samples = 0, 0, []

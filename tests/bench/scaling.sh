@@ -6,8 +6,8 @@
 # usage: scaling.sh DIRECTORY CLIENTS SECONDS...
 #
 # Each client sends messages to a server of its own. The load runs only while it is recorded, so the size of a trace,
-# in DIRECTORY/SECONDS, follows its length, however slow LTTng's commands are. LTTng's consumer, which has few chances
-# among many clients, is started with a high priority; the buffers of a CPU hold 64 MB.
+# in DIRECTORY/SECONDS, follows its length, however slow LTTng's commands are. LTTng's consumer, which would rarely get
+# the CPU among many clients, is started with a high priority; the buffers of a CPU hold 64 MB.
 
 set -eu
 directory=$1 clients=$2

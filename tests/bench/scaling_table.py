@@ -4,10 +4,11 @@
 
 usage: scaling_table.py [--svg FILE] [--page FILE] [--set KEY=VALUE]... RUNS...
 
-RUNS are the lines of scaling.py for one series each: the traces of one number of CPUs and clients. A straight line is
-fitted by least squares to the instructions of each command by events, through all traces, and through each series.
---page replaces what is between <!-- scaling --> and <!-- end scaling --> of a page in Markdown, and draws scaling.svg
-beside it; it needs --set for kernel and commit. If a run is missing, or the page has no such lines, nothing is written.
+Each of the files RUNS has the lines of scaling.py for one series: the traces of one number of CPUs and clients. A
+straight line is fitted by least squares to the instructions of each command by events, through all traces, and through
+each series. --page replaces what is between <!-- scaling --> and <!-- end scaling --> of a page in Markdown, and draws
+scaling.svg beside it; it needs --set for kernel and commit. If a run is missing, nothing is written. If the page has no
+such lines, neither the page nor the picture beside it is written.
 """
 
 import argparse
@@ -26,7 +27,7 @@ Run = collections.namedtuple("Run", "cpus clients seconds events lost command li
 COMMANDS = ("path", "delays", "wakeups")
 LIMITED = ("path", "delays")
 WAYS = sorted([(command, False) for command in COMMANDS] + [(command, True) for command in LIMITED])
-# Number of lengths that a line needs: with two, every line is straight.
+# Number of lengths that a line needs: through two points, every line fits exactly.
 LENGTHS = 3
 
 COLOURS = {"path": "#2a7f62", "delays": "#b5451c", "wakeups": "#7a4fa3"}
@@ -59,7 +60,7 @@ def parse(files):
 
 
 def by_series(runs):
-    """Returns {(cpus, clients): runs}, in their order."""
+    """Returns {(cpus, clients): runs}, all sorted."""
     series = {}
     for run in sorted(runs):
         series.setdefault((run.cpus, run.clients), []).append(run)
@@ -67,7 +68,7 @@ def by_series(runs):
 
 
 def extremes(runs):
-    """Returns the fewest and the most CPUs, the clients of a series on each, and the greatest length."""
+    """Returns the fewest and the most CPUs, the most clients of a series that both have, and the greatest length."""
     low, high = min(run.cpus for run in runs), max(run.cpus for run in runs)
     shared = {run.clients for run in runs if run.cpus == low} & {run.clients for run in runs if run.cpus == high}
     return low, high, max(shared, default=None), max(run.seconds for run in runs)
@@ -148,7 +149,8 @@ def rows(runs):
 
 
 def step(most):
-    """Returns the distance of the marks on an axis up to `most`: 1, 2 or 5 times a power of ten, five marks at most."""
+    """Returns the distance between the marks on an axis up to `most`: 1, 2 or 5 times a power of ten, so that there are
+    at most five after zero."""
     power = 10.0 ** math.floor(math.log10(most / 5))
     return next((power * by for by in (1, 2, 5) if most / (power * by) <= 5), 10 * power)
 
@@ -179,11 +181,11 @@ class Panel:
         return [(i * by, f"{i * by:g}") for i in range(int(most / by * (1 + 1e-9)) + 1)]
 
     def x(self, value):
-        """Returns the column of a value."""
+        """Returns the horizontal position of a value."""
         return self.left + value / self.most[0] * self.width
 
     def y(self, value):
-        """Returns the line of a value."""
+        """Returns the vertical position of a value."""
         return self.top + self.height - value / self.most[1] * self.height
 
     def text(self, x, y, words, anchor="start", weight="normal"):

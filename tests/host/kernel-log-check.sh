@@ -64,7 +64,7 @@ Memory cgroup out of memory: Killed process 12 (marked) total-vm:1kB'
 expect clean "$killed"
 expect bad "${killed/marked invoked/sh invoked}"
 expect bad "${killed/Memory cgroup out/Out}"
-# Only the heading of this one stack is left out.
+# Only the heading of this one stack is ignored: a problem reported in the stack or after it counts.
 bug='BUG: KASAN: slab-use-after-free in f'
 for expected in "$injected" "$killed"; do
 	expect bad "${expected/ <TASK>/$bug}"
@@ -94,7 +94,7 @@ expect bad "$(race '')"$'\n'"$line"$'\nBUG: KASAN: slab-use-after-free in f\n'"$
 expect bad 'Kernel panic - not syncing' ''
 rm "$work/result"
 "$top/scripts/kernel-log-check" "$work" >/dev/null && exit 1
-# a file would be taken for a directory without logs, in which nothing is wrong
+# a file is refused: otherwise it would pass for a directory without logs, in which nothing is wrong
 ! "$top/scripts/kernel-log-check" "$work/console.log" 2>"$work/said" || { echo "accepted a file"; exit 1; }
 grep -q "console.log: expected the directory" "$work/said"
 echo "all as expected"

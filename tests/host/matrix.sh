@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # scripts/matrix turns the results of a suite into rows of the table, a line for each failure, and
-# an exit status. The rows of other suites stay. A suite without kernels of its own has no rows. A
-# kernel that is too old, or built without Rust, is not built for, and its row has the reason. The
-# suites and their results are simulated.
+# an exit status. The rows of other suites stay. A suite without kernels of its own has no rows. No
+# module is built for a kernel that is too old, or that was built without Rust; the kernel's row has
+# the reason. The suites and their results are simulated.
 # timeout: 60
 
 set -euo pipefail

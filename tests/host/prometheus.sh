@@ -6,9 +6,8 @@
 # read. Prometheus shows the kernel's numbers, then their increase, and a capture as an exemplar.
 # OpenTelemetry's own decoder reads the messages, metrics and alerts. By Prometheus' rules, the
 # metrics are the series that it has scraped. Sent to Prometheus, they become these series if it has
-# the receiver of OTLP; if not, as in Debian, its refusal is one line. Every query of the dashboard
-# has a result. (In the machine, Prometheus would take minutes to start; vm/service exports the live
-# tree.)
+# an OTLP receiver; if not, as in Debian, its refusal is one line. Every query of the dashboard has a
+# result. (In the machine, Prometheus would take minutes to start; vm/service exports the live tree.)
 # timeout: 900
 # long: yes
 # worth: Prometheus, a virtual machine

@@ -103,7 +103,7 @@ void no_callback_after_the_end(void)
 	c.capacity = LT_SLOTS;
 	c.threshold = ~0ULL;
 	c.timeout = 2 * NSEC_PER_MSEC;
-	/* The search runs on the CPU that created the tracker, the ends do not. */
+	/* The search runs on the CPU that created the tracker, and the ends on another, if any. */
 	set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask)));
 	t = latency_tracker_create(&c);
 	CHECK(!IS_ERR(t));

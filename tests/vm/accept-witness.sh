@@ -8,7 +8,7 @@
 # elsewhere: to one point, shared by all families, where bytes are passed to the socket, and to the
 # system call and the file instead of the socket.
 #
-# Threads and processes serve several clients at once over IPv4, IPv6 and Unix sockets, with each call that sends, and
+# Threads and processes serve several clients at once over IPv4, IPv6 and Unix sockets, with six calls that send, and
 # on descriptors that are duplicated, inherited, passed on, and reused by the next connection. Some connections are
 # closed without a byte, and must not be in the alerts.
 #

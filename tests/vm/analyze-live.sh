@@ -11,10 +11,11 @@
 #     ------|---------------|----------====---------|---------------|----->
 #                          born               last, alive
 #
-# - Wakeups and calls: all of the tasks that were born after the instances were started, and had been reaped before the
-#   first one was stopped. Thread ids are given out in order, so these tasks have the ids after `born`, the last one
-#   before the load, up to `last`, the last one after it, except for those that exist then.
-# - Requests and handlers: all of the disk and of the line. Nothing else uses them, and the load waits for their ends.
+# - Wakeups and calls: all those of the tasks that were born after the instances were started, and had been reaped
+#   before the first instance was stopped. Thread ids are given out in order, so these tasks have the ids after `born`,
+#   the last one before the load, up to `last`, the last one after it, except for those that exist then.
+# - Requests and handlers: all those of the disk and of the line. Nothing else uses the two, and the load waits until
+#   they have ended.
 #
 # The buffers of the tracer hold the whole trace, so it discards nothing. No reader runs meanwhile.
 # kernels: rt

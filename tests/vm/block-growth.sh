@@ -14,7 +14,7 @@
 
 REQUESTS=768
 
-# burst: submit REQUESTS requests of 4 KiB at the same time.
+# burst INSTANCE...: submit REQUESTS requests of 4 KiB at the same time, and wait until none is in flight.
 burst() {
 	_pids=''
 	for _i in 0 1 2 3 4 5; do

@@ -2,10 +2,10 @@
 # shellcheck shell=sh
 #
 # With by=stack, each kernel stack has exactly the operations that ended with it, though none is late. A program that
-# waits in three known places, each a known number of times, has these counts, and sums that are not below the times
-# for which it waited. If each wait has an alert, the rows are the alerts: by stack, their number and the sum of their
-# delays. The rows add up to the instance, to the last delay. Without a free row, a stack is in `other`. A stack that is
-# cut off is marked. `hist --by`, `stacks` and `run --by` show the rows.
+# waits in three known places, each a known number of times, has these counts, and sums of at least nine tenths of the
+# times for which it waited. If each wait has an alert, the rows are the alerts: by stack, their number and the sum of
+# their delays. The rows add up to the instance, to the last delay. Without a free row, a stack is in `other`. A stack
+# that is cut off is marked. `hist --by`, `stacks` and `run --by` show the rows.
 #
 # The program may also wait elsewhere, such as for a page, in the same way for all instances: only the three places
 # have an expected number. On PREEMPT_RT, a lock may add a wait in these places.

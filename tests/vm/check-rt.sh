@@ -188,7 +188,7 @@ rmdir /sys/kernel/tracing/instances/other
 if command -v perf >/dev/null; then
 	perf record -a -o /tmp/perf.data -F 100 sleep 600 >/dev/null 2>&1 &
 	perf=$!
-	# It starts the command once its own events are open: those that it opens before are closed again.
+	# perf starts the command once its own events are open; the events that it opens before, it closes again.
 	wait_until 30 pgrep -P $perf -x sleep
 	asked any 2-3
 	says tracing "warn: perf events of perf["
@@ -252,7 +252,7 @@ assert_eq "$(wc -l </tmp/updated)" 2 "calls of update-grub"
 echo 'GRUB_TIMEOUT=1' >/etc/default/grub
 refused "a file without the line" sh -eu /tmp/grub.sh
 
-# An ordinary process, and a process that is set up correctly. It reports that it is ready, and
+# An ordinary process, and a process that is set up correctly. Each reports that it is ready, and
 # sleeps.
 cat >/tmp/app.py <<-'END'
 	import ctypes, mmap, os, sys, time

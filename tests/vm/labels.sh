@@ -14,7 +14,7 @@
 
 load_module
 
-# program NAME: make a program of this name that makes exactly $1 calls of chdir(2).
+# program NAME: make a program of this name that calls chdir(2) exactly as many times as its argument says.
 program() {
 	printf '#!/bin/sh\nn=$1\nwhile [ $n -gt 0 ]; do cd /; n=$((n - 1)); done\n' >"/tmp/$1"
 	chmod +x "/tmp/$1"
@@ -45,7 +45,7 @@ latency-tracker hist s --by --since-reset >/tmp/period
 ! grep -q alpha /tmp/period || fail "$(cat /tmp/period)"
 assert_eq "$(period)" 166 "delays of the instance"
 
-# Without by=, an instance shows no labels; with it, its line describes the same instance.
+# Without by=, an instance shows no labels; with it, its line in `control`, written back, creates the same instance.
 [ ! -e $LT/p/labels ] && [ ! -e $LT/p/by ] || fail "files of labels without by="
 ! grep '^p ' $LT/control | grep -q 'by=\|max_labels=' || fail "by= without by="
 line=$(grep '^s ' $LT/control)

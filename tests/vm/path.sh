@@ -4,8 +4,8 @@
 # `latency-tracker analyze path` names a known cause: a process waits at a pipe for another process,
 # which sleeps. The recording is rotated meanwhile, and its chunks are read as one. Two snapshots of
 # the same time are refused.
-# `analyze delays` then divides the time of that process, which sleeps and waits for another child,
-# which computes. The guide's examples of pages, pictures, stacks and columns work on this trace.
+# `analyze delays` then divides the time of the process that waited: it sleeps, and waits for another
+# child, which computes. The guide's examples of pages, pictures, stacks and columns work on this trace.
 # kernels: rt
 # long: stock
 # cpus: 2

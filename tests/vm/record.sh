@@ -203,7 +203,7 @@ latency-tracker record --lean -d 1 -o /tmp/few few wakeup threshold=1h >/tmp/rec
 grep '^latency-tracker: not recorded, because .* no probes for these events: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
 ! grep 'not recorded, .*\(sched_switch\|block_rq_complete\)' /tmp/record.log || fail "what is there is missing"
 
-# The shell script scripts/lttng-snapshot does this by hand.
+# The shell script scripts/lttng-snapshot saves a snapshot of a session that was set up by hand.
 control 'hand block threshold=50ms dev=slow'
 lttng create --snapshot hand --output=/tmp/hand
 lttng enable-channel --kernel --subbuf-size=256k --num-subbuf=4 blocks

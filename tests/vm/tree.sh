@@ -225,7 +225,7 @@ for bad in 'origin=nmi' 'origin=' 'irq=timer' 'vec=reschedule' 'end=done' 'from=
 	'origin=wheel hops=work'; do
 	refused "$bad" control "bad tree $bad"
 done
-# No tip is left later, either.
+# The last of these is not accepted later, either.
 control "t tree hops=work origin=timer"
 refused "a change to origin=wheel" control "t tree origin=wheel"
 if echo wheel >$LT/t/origin; then fail "origin=wheel by its file"; fi

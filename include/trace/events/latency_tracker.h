@@ -129,7 +129,7 @@ TRACE_EVENT(alert,
 #define LT_CONTEXTS							\
 	{ 0, "task" }, { 1, "softirq" }, { 2, "hardirq" }, { 3, "nmi" }
 
-/* Event of a tracker, with its fields besides the common ones. */
+/* The event of one tracker: the common fields, and the fields of that tracker. */
 #define LT_ALERT(tracker, fields, assign, format, values...)		\
 TRACE_EVENT(alert_##tracker,						\
 									\

@@ -34,9 +34,20 @@ impl Works {
         Arc::pin_init(list, GFP_KERNEL)
     }
 
-    /// Adds an instance, until the result is dropped. Fails with `ENOMEM`.
+    /// Adds an instance, until the result is dropped. The caller holds the registry's lock. Fails
+    /// with `ENOMEM`.
     pub(super) fn add(self: &Arc<Self>, work: Arc<dyn Work>) -> Result<Listed> {
-        self.list.lock().push(work.clone(), GFP_KERNEL)?;
+        // Allocated and freed without the lock, which programs that mark work take. Under the
+        // registry's lock, the list does not grow meanwhile.
+        let len = self.list.lock().len();
+        let mut longer = KVec::with_capacity(len + 1, GFP_KERNEL)?;
+        let mut list = self.list.lock();
+        for other in list.iter() {
+            longer.push(other.clone(), GFP_KERNEL)?;
+        }
+        longer.push(work.clone(), GFP_KERNEL)?;
+        core::mem::swap(&mut *list, &mut longer);
+        drop(list);
         let works = self.clone();
         Ok(Listed { works, work })
     }

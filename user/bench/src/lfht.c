@@ -67,7 +67,8 @@ static __u64 end(struct lt_lfht *lfht, __u64 thread, __u64 n)
 {
 	struct cds_lfht_iter iter;
 	struct cds_lfht_node *node;
-	__u64 key[2], start = 0;
+	/* no event has this number */
+	__u64 key[2], start = ~0ull;
 
 	key_of(thread, n, key);
 	rcu_read_lock();

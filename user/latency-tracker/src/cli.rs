@@ -63,7 +63,7 @@ pub(crate) enum Command {
     /// Measures for a while, or for the time of a command, and shows the result.
     #[command(after_help = run::EXAMPLES)]
     Run(Box<RunArgs>),
-    /// Sums late operations by their stack: where they waited, or from where they were woken.
+    /// Sums late operations by their stack: where the tasks waited, or from where they were woken.
     #[command(after_help = stacks::EXAMPLES)]
     Stacks(Box<StacksArgs>),
     /// Lists the recipes for `run`: questions with a name, or shows one.

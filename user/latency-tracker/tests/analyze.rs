@@ -393,6 +393,7 @@ fn a_limit_on_memory_changes_nothing_or_is_said() {
         ("path", "--json"),
         ("delays", "--json"),
         ("delays", "--all"),
+        ("delays", "--csv"),
         ("delays", "--folded"),
     ] {
         let mut smaller = 0;

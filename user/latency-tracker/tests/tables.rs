@@ -648,8 +648,8 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
             "it: named for two outputs",
         ),
         (&["--from", "2s"], "expected a time"),
-        (&["--from", "+1h"], "does not reach the time"),
-        (&["--to", "5"], "does not reach the time"),
+        (&["--from", "+1h"], "does not cover the requested time"),
+        (&["--to", "5"], "does not cover the requested time"),
         (
             &["--from", "+2ms", "--to", "+1ms"],
             "there is no time between",

@@ -478,6 +478,17 @@ mod tests {
         assert!(Captures::open(&inside).is_ok());
         chmod(&dir, 0o755);
         if nix::unistd::geteuid().is_root() {
+            // Members of a group can do the same; those of the group root are trusted.
+            chmod(&dir, 0o775);
+            assert!(Captures::open(&inside).is_ok());
+            std::os::unix::fs::chown(&dir, None, Some(65534)).unwrap();
+            chmod(&dir, 0o775);
+            let refused = refusal(&inside);
+            assert!(refused.contains("could replace it"), "{refused}");
+            assert!(refused.contains("group 65534 with mode 0775"), "{refused}");
+            chmod(&dir, 0o1775);
+            assert!(Captures::open(&inside).is_ok());
+            chmod(&dir, 0o755);
             std::os::unix::fs::chown(&inside, Some(65534), None).unwrap();
             assert!(refusal(&inside).contains("of user 65534"));
             assert!(refusal(&inside.join("deeper")).contains("could replace it"));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Directories that no other user can redirect: the directory is ours, and each directory above it is ours or root's. A
-//! world-writable directory above it is accepted only if it is sticky; a group-writable one is accepted. The last path
-//! component may not be a symbolic link.
+//! directory above it that others can write to is accepted only if it is sticky. The groups that count as others are
+//! all except root, and a user's private group, which has the user's number. The last path component may not be a
+//! symbolic link.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -63,8 +64,11 @@ pub(crate) fn make_private(directory: &Path, remedy: &str) -> Result<PathBuf> {
 fn check_above(parent: &Path, remedy: &str) -> Result<()> {
     for above in parent.ancestors() {
         let meta = fs::symlink_metadata(above).with_context(|| above.display().to_string())?;
-        let sticky = meta.mode() & 0o1000 != 0;
-        if !(is_ours(&meta) || meta.uid() == 0) || (meta.mode() & 0o002 != 0 && !sticky) {
+        let (mode, group) = (meta.mode(), meta.gid());
+        let is_shared = group != 0 && group != meta.uid();
+        let is_open = mode & 0o002 != 0 || (mode & 0o020 != 0 && is_shared);
+        let is_sticky = mode & 0o1000 != 0;
+        if !(is_ours(&meta) || meta.uid() == 0) || (is_open && !is_sticky) {
             bail!(
                 "another user could replace it, for {} is {}; {remedy}",
                 above.display(),
@@ -79,8 +83,8 @@ fn is_ours(meta: &fs::Metadata) -> bool {
     meta.uid() == nix::unistd::geteuid().as_raw()
 }
 
-/// Owner and mode, for a message.
+/// Owner, group and mode, for a message.
 fn whose(meta: &fs::Metadata) -> String {
-    let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
-    format!("of user {owner} with mode {mode:04o}")
+    let (owner, group, mode) = (meta.uid(), meta.gid(), meta.mode() & 0o7777);
+    format!("of user {owner} and group {group} with mode {mode:04o}")
 }

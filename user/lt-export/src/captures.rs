@@ -132,7 +132,7 @@ mod tests {
         let mut captures = Captures::new(dir.path().to_path_buf());
         for (name, alerts) in [
             ("0009", r#"{"delay":1000},{"delay":5000}"#),
-            ("10000", r#"{"delay":1024}"#),
+            ("10000", r#"{"delay":1023}"#),
             (".partial-7", r#"{"delay":1}"#),
         ] {
             let path = dir.path().join(name);
@@ -150,7 +150,7 @@ mod tests {
             Some((exemplar.capture.clone(), exemplar.delay))
         };
         assert_eq!(found.len(), 2);
-        assert_eq!(of(&found, 0), Some(("10000".to_string(), 1024)));
+        assert_eq!(of(&found, 0), Some(("10000".to_string(), 1023)));
         assert_eq!(of(&found, 3), Some(("0009".to_string(), 5000)));
         fs::remove_dir_all(dir.path().join("10000")).unwrap();
         assert_eq!(

@@ -16,8 +16,8 @@ const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
 const OTHER: &str = "other";
 
 /// Bounds of the buckets of delays: 2^n ns, for these n, from a microsecond to more than a minute.
-/// The kernel's buckets have boundaries there, too, so that each delay is in the right bucket. Only a delay that equals
-/// a bound counts in the next bucket, since the kernel's buckets exclude their end.
+/// The kernel's buckets have boundaries there, too. As there, a delay that equals a bound is in the
+/// bucket above it.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
 
 /// Returns the upper bounds of the buckets in seconds, except for the last one, which has none.
@@ -31,7 +31,7 @@ pub(crate) fn seconds(ns: u64) -> f64 {
 
 /// Returns the bucket of a delay in ns.
 pub(crate) fn bucket_of(delay: u64) -> usize {
-    BOUNDS.take_while(|n| 1 << n < delay).count()
+    BOUNDS.take_while(|n| 1 << n <= delay).count()
 }
 
 /// All delays of an instance.
@@ -139,8 +139,8 @@ impl Reading {
 fn counts(histogram: &Histogram) -> Vec<u64> {
     let mut counts = vec![0; BOUNDS.count() + 1];
     for bucket in &histogram.buckets {
-        // The largest delay of the kernel's bucket is below its end.
-        if let Some(count) = counts.get_mut(bucket_of(bucket.high)) {
+        // All delays of the kernel's bucket are in one of these.
+        if let Some(count) = counts.get_mut(bucket_of(bucket.low)) {
             *count += bucket.count;
         }
     }
@@ -311,9 +311,13 @@ mod tests {
     fn bounds_have_their_delays() {
         assert_eq!(bounds().count(), 27);
         assert_eq!(bounds().next(), Some(0.000_001_024));
-        for (delay, bucket) in [(0, 0), (1024, 0), (1025, 1), (1 << 36, 26), (u64::MAX, 27)] {
+        for (delay, bucket) in [(0, 0), (1023, 0), (1024, 1), (1 << 36, 27), (u64::MAX, 27)] {
             assert_eq!(bucket_of(delay), bucket, "{delay}");
         }
+        // The kernel's buckets at a bound.
+        let histogram = Histogram::parse("960 1024 3\n1024 1152 5\n").unwrap();
+        assert_eq!(counts(&histogram)[..3], [3, 5, 0]);
+        assert_eq!((bucket_of(1023), bucket_of(1024)), (0, 1));
     }
 
     #[test]

@@ -319,6 +319,10 @@ impl Builder {
         self.reach(first, time);
         self.span = Some((first, time));
         let cpu = event.cpu;
+        if self.cpus.get(cpu).is_none() {
+            // New processors may take more memory than `check_limit` expects of one event.
+            self.unchecked = 0;
+        }
         self.cpus.reach(cpu, first);
         self.cpus.at(cpu).known_since.get_or_insert(time);
         match event.what {

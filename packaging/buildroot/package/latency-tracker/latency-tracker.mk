@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The module from this checkout, and the command if it is built already. The project does not test this package: see
-# Documentation/guide/embedded.md.
+# The module, built from this checkout, and the command, if BR2_PACKAGE_LATENCY_TRACKER_COMMAND is the path of a built
+# one. The project does not test this package: see Documentation/guide/embedded.md.
 
 LATENCY_TRACKER_VERSION = git
 LATENCY_TRACKER_SITE = $(BR2_EXTERNAL_LATENCY_TRACKER_PATH)/../..

@@ -413,7 +413,7 @@ fn functions() {
         ),
         (
             "lt_current",
-            "p: a function of this module that a probe may call cannot be traced: \"lt_current\"",
+            "p: a function of latency_tracker that a probe may call cannot be traced: \"lt_current\"",
         ),
         (
             "unfollowed",

@@ -58,12 +58,6 @@ fn agreed(engine: &Engine, reported: usize, late: usize) {
     assert_eq!(reported, late, "timed out and not late, or the reverse");
 }
 
-/// Loads the states of all cells once, as a mutation in which a load returns the value that this
-/// thread loaded before (`Change::Again`) would need. No mutation of this file is one.
-fn looked(engine: &Engine) {
-    let _ = engine.pending_count();
-}
-
 /// The reason that the end of an event must report.
 fn why(reported: bool) -> Why {
     if reported {
@@ -77,7 +71,6 @@ fn why(reported: bool) -> Why {
 fn time_out_and_end() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
-    looked(&engine);
     let other = engine.clone();
     let other = thread::spawn(move || end_why(&other, 1, 1));
     let reported = expire(&engine, 7);
@@ -160,7 +153,6 @@ fn time_out_and_recycle_old() {
 fn time_out_and_update() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
-    looked(&engine);
     let other = engine.clone();
     let other = thread::spawn(move || {
         other.update(&On(1), &[1], |event| {
@@ -242,7 +234,6 @@ fn expire_and_use(engine: &Engine, oldest: u64, object: &Object) -> u64 {
 fn time_out_and_free() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
-    looked(&engine);
     let object = Arc::new(Object::default());
     let (other, theirs) = (engine.clone(), object.clone());
     let other = thread::spawn(move || end_and_free(&other, 1, 1, &theirs));

@@ -114,7 +114,7 @@ pub(crate) enum AnalyzeCommand {
     /// Shows the time of threads on CPUs, and how long preempted threads waited.
     #[command(after_help = of_tables::CPU)]
     Cpu(CpuArgs),
-    /// Shows how long interrupt handlers and softirqs ran, and softirqs waited.
+    /// Shows how long interrupt handlers and softirqs ran, and how long softirqs waited.
     #[command(after_help = of_tables::IRQ)]
     Irq(IrqArgs),
     /// Shows how long system calls took, and how many failed.
@@ -123,7 +123,7 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long requests of disks were in the queue and at the device.
     #[command(after_help = of_tables::IO)]
     Io(IoArgs),
-    /// Shows how long contended locks were waited for, and calls of futex took.
+    /// Shows how long contended locks were waited for, and how long calls of futex took.
     #[command(after_help = of_tables::LOCKS)]
     Locks(LocksArgs),
 }

@@ -58,8 +58,8 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
             let wanted = |model: &Model, finder: &Finder| {
                 let asked = range::asked(model, args, finder)?;
                 let (thread, from, to) = (asked.thread, asked.from, asked.to);
-                // JSON and folded stacks do not show what wakers did.
-                let wakers = !args.json && !args.folded;
+                // Only the text shows what wakers did.
+                let wakers = !args.json && !args.csv && !args.folded;
                 Ok(why::wanted_for_delays(model, thread, from, to, wakers))
             };
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);

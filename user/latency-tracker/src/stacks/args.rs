@@ -62,7 +62,7 @@ pub(crate) enum By {
     Both,
 }
 
-/// Sums operations by their stack: where they waited, or from where they were woken.
+/// Sums operations by their stack: where the tasks waited, or from where they were woken.
 #[derive(Debug, Args)]
 pub(crate) struct StacksArgs {
     /// An instance, a tracker, or a recipe.

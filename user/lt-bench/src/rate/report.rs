@@ -196,8 +196,11 @@ impl<'a> Report<'a> {
         let cpu = place.cpus.first().unwrap_or(0);
         let named = modes.iter().map(|mode| (mode.name.as_str(), &mode.each));
         let all = std::iter::once((NOT_TRACED, &untraced.each)).chain(named);
-        let series =
-            all.filter_map(|(name, each)| Series::new(name.to_string(), cpu, "full", each));
+        let phase = match args.rate {
+            Some(Pace::Events(_)) => "paced",
+            Some(Pace::Full) | None => "full",
+        };
+        let series = all.filter_map(|(name, each)| Series::new(name.into(), cpu, phase, each));
         let failed: Vec<String> = modes.iter().flat_map(|mode| mode.failed(args)).collect();
         let ratios = modes.first().map_or(Vec::new(), |first| {
             modes[1..]

@@ -21,7 +21,7 @@ use super::count::{self, Kept, interrupted};
 use super::emit::{self, Made, Plan};
 use super::ust::{self, Ust};
 use crate::clock::Clock;
-use crate::hold;
+use crate::hold::Subject;
 
 /// How many times the events of a run fill the buffers, if [`LONGEST`] permits it.
 const FILLS: u64 = 2;
@@ -268,12 +268,13 @@ impl Runner<'_> {
             return ust.borrow_mut().make(plan, self.signals);
         }
         let (stop, started) = (AtomicBool::new(false), AtomicBool::new(false));
+        let subject = Subject::default();
         let (cpu, args, clock) = (self.cpu, self.args, self.clock);
         let begin = Instant::now();
         let mut signalled = false;
         let made = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                hold::become_subject(cpu, args.priority)?;
+                subject.start(cpu, args.priority)?;
                 started.store(true, Ordering::Relaxed);
                 Ok(emit::emit(args.kind, clock, plan, &stop))
             });
@@ -285,7 +286,8 @@ impl Runner<'_> {
                     Ok(Wake::Signal) => signalled = true,
                     Err(error) => watched = Err(error),
                 }
-                if !started.load(Ordering::Relaxed) && begin.elapsed() > START {
+                let waits = !started.load(Ordering::Relaxed);
+                if waits && begin.elapsed() > START {
                     watched = Err(anyhow!(
                         "the thread that makes events does not get CPU {}: does a task with a higher priority have it?",
                         self.cpu
@@ -293,6 +295,9 @@ impl Runner<'_> {
                 }
                 if signalled || watched.is_err() {
                     stop.store(true, Ordering::Relaxed);
+                    if waits && !thread.is_finished() {
+                        subject.rescue();
+                    }
                 }
             }
             let joined = thread.join();

@@ -174,6 +174,7 @@ impl Trace {
             parser.expect(";")?;
             let found = Found { at, block };
             match kind.as_str() {
+                "trace" if self.trace.is_some() => return Err("a second block `trace`".into()),
                 "trace" => self.trace = Some(found),
                 "env" => self.environment.push(found),
                 "clock" => self.clocks.push(found),

@@ -205,6 +205,10 @@ fn what_is_wrong_with_metadata_is_named() {
         ),
         ("trace { byte_order = middle; };", "byte order \"middle\""),
         ("nonsense { };", "a block `nonsense`"),
+        (
+            "trace { byte_order = le; }; trace { byte_order = be; };",
+            "a second block `trace`",
+        ),
         ("typealias integer { } := x;", "an integer without a size"),
         ("event { fields := struct { x y; }; };", "no type `x`"),
         (

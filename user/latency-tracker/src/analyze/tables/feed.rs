@@ -151,9 +151,7 @@ impl<'a> Feed<'a> {
         };
         let Range { from, to, .. } = self.range;
         if from >= end || to <= begin {
-            bail!(
-                "the trace is from {begin} to {end}, and does not reach the time that is asked for"
-            );
+            bail!("the trace is from {begin} to {end}, and does not cover the requested time");
         }
         if from >= to {
             bail!("there is no time between {from} and {to}");

@@ -286,6 +286,11 @@ fn an_impossible_event_is_a_gap() {
     assert_eq!((took(table), table.missed), (vec![], missed(1, 0)));
     let runs = tables(Analysis::Cpu, &all);
     assert_eq!(took(find(&runs, Kind::Run)), []);
+    // Linux has no CPU with this number.
+    let mut all = all;
+    all[2] = of(waking(12, 8192, 9));
+    let table = &tables(WAKEUPS, &all)[0];
+    assert_eq!((took(table), table.missed), (vec![], missed(1, 0)));
 }
 
 #[test]
