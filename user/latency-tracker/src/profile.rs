@@ -157,9 +157,15 @@ fn compare(root: &ProcRoot, args: &CompareArgs) -> Result<Outcome> {
     let mut classes = BTreeMap::new();
     let (sums_before, sums_after) = (before.sums(), after.sums());
     let names: Vec<&str> = before.classes();
+    let alone = |name: &str| out::note(&format!("{name} is in only one of the profiles"));
+    for name in after.classes() {
+        if !names.contains(&name) {
+            alone(name);
+        }
+    }
     for name in &names {
         let (Some(b), Some(a)) = (sums_before.get(name), sums_after.get(name)) else {
-            out::note(&format!("{name} is in only one of the profiles"));
+            alone(name);
             continue;
         };
         let comparison = compare::compare(&before.low, b, a)?;
