@@ -139,8 +139,10 @@ impl Groups {
             let before = group.reads.iter().rfind(|read| read.end <= start)?;
             limits.find(|(file, _)| file == "cpu.max")?;
             let now = counters(&self.directory(path)?);
-            let count = before.nr_throttled < now.nr_throttled;
-            Some(count || before.throttled_usec < now.throttled_usec)
+            // A cgroup that had no counter had no limit either.
+            let grew = |before: Option<u64>, now: Option<u64>| before < now && now != Some(0);
+            let has_more = grew(before.nr_throttled, now.nr_throttled);
+            Some(has_more || grew(before.throttled_usec, now.throttled_usec))
         };
         let all = self.known.iter();
         let all = all.filter(|of| is_throttled(of) == Some(true));
