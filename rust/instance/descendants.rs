@@ -8,9 +8,9 @@
 //! ```
 //!
 //! With `tree=1` the ID alone does not decide, since it may be reused by a process that is not a
-//! descendant. The core then holds a value for `pid` that is not an ID, so the comparison in each
-//! filter fails. The set of sys/descendants.rs is consulted only after that: a filter without `pid`
-//! does not pay for it, and one with `pid` compares once more before it refuses a task.
+//! descendant. The core then holds a value for `pid` that is above all IDs, as [`ALL`] is. A probe
+//! first tests whether the value is an ID. If so, only that ID passes, and the set of
+//! sys/descendants.rs is not looked at.
 //!
 //! The set is created with the instance, before the probes of the instance are attached, and is
 //! kept up to date until the instance is removed, even while the instance is disabled. So neither

@@ -108,11 +108,12 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
 ) -> bool {
     let is_process = || {
         let wanted = core.value(PID);
-        if wanted == ALL {
-            return true;
+        // No ID is as large as either of them, so one comparison decides that an ID is wanted.
+        const { assert!(FOLLOWED < ALL && FOLLOWED > u32::MAX as u64) };
+        if wanted < FOLLOWED {
+            return wanted == u64::from(task.pid());
         }
-        let pid = task.pid();
-        wanted == u64::from(pid) || wanted == FOLLOWED && core.follows(pid)
+        wanted == ALL || core.follows(task.pid())
     };
     let is_thread = || {
         let wanted = core.value(TID);
