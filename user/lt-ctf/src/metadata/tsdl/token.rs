@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_token_is_found() {
-        let text = "/* a */ /*/ a */ b := 0x1F; // c\n \"d\\\"\\n\\x41\\101\" 'e' 010 12UL ... a.b <x>";
+        let text =
+            "/* a */ /*/ a */ b := 0x1F; // c\n \"d\\\"\\n\\x41\\101\" 'e' 010 12UL ... a.b <x>";
         let word = |w: &str| Token::Word(w.into());
         assert_eq!(
             all(text),
