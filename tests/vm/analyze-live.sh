@@ -54,7 +54,7 @@ load() {
 }
 
 # The tasks of the load have higher ids than all older ones. At the usual limit, the ids could start again.
-read -r pid_max </proc/sys/kernel/pid_max
+pid_max=$(cat /proc/sys/kernel/pid_max)
 echo 4194304 >/proc/sys/kernel/pid_max
 lttng create live --output=/tmp/live
 lttng enable-channel --kernel --subbuf-size=4M --num-subbuf=8 channel
