@@ -173,28 +173,29 @@ struct Won<'a> {
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Creates an engine that has room for `capacity` live events, may grow to `max`, and reports
-    /// delays above `threshold` nanoseconds. May sleep; fails with `EINVAL` for an impossible
-    /// capacity, or `ENOMEM`.
-    pub(crate) fn growing(capacity: u32, max: u32, threshold: u64, seed: Seed) -> Result<Self> {
-        Self::labelled(capacity, max, threshold, seed, None)
-    }
-
-    /// Creates an engine, as [`Engine::growing`], that counts delays by label if there are
-    /// `labels`.
-    pub(crate) fn labelled(
+    /// delays above `threshold` nanoseconds. With `is_labelled`, it counts delays by label once it
+    /// has [`Engine::set_labels`]. May sleep; fails with `EINVAL` for an impossible capacity, or
+    /// `ENOMEM`.
+    pub(crate) fn growing(
         capacity: u32,
         max: u32,
         threshold: u64,
         seed: Seed,
-        labels: Option<Labels>,
+        is_labelled: bool,
     ) -> Result<Self> {
         Ok(Self {
-            pool: Freelist::with_mark(capacity, max, labels.is_some())?,
+            pool: Freelist::with_mark(capacity, max, is_labelled)?,
             table: Table::new(capacity)?,
-            stats: Stats::new::<P>()?.with_labels(labels),
+            stats: Stats::new::<P>()?,
             seed,
             threshold: Atomic::new(threshold.min(NO_THRESHOLD)),
         })
+    }
+
+    /// Gives the labels to an engine that was created for them. They are not a parameter of
+    /// [`Engine::growing`], because the compiler would copy them on the stack several times.
+    pub(crate) fn set_labels(&mut self, labels: Labels) {
+        self.stats.set_labels(labels);
     }
 
     /// Tracks an operation that begins at `start`.

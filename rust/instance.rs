@@ -250,18 +250,13 @@ impl<const K: usize, const D: usize> Core<K, D> {
             }
             None => None,
         };
-        Ok(try_init!(Self {
+        let is_labelled = labels.is_some();
+        let core = try_init!(Self {
             name,
             kind,
             number,
             traced: trace::Traced::of(kind.c_name),
-            engine: Engine::labelled(
-                capacity,
-                most,
-                threshold,
-                Seed::new(a, b),
-                labels.map(KBox::into_inner),
-            )?,
+            engine: Engine::growing(capacity, most, threshold, Seed::new(a, b), is_labelled)?,
             values: core::array::from_fn(|at| Atomic::new(first(at))),
             uppers: core::array::from_fn(|at| Atomic::new((given[at] >> 64) as u64)),
             changed: Atomic::new(given.changed(kind.params)),
@@ -274,6 +269,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
             grow_failed: Atomic::new(0),
             rate: raise::Rate::new(),
             followed,
+        });
+        Ok(Init::chain(core, move |core| {
+            if let Some(labels) = labels {
+                core.engine.set_labels(KBox::into_inner(labels));
+            }
+            Ok(())
         }))
     }
 

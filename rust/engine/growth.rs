@@ -14,7 +14,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// nanoseconds. May sleep; fails with `EINVAL` for an impossible capacity, or `ENOMEM`.
     #[allow(dead_code, reason = "for tests; the module's trackers may grow")]
     pub(crate) fn new(capacity: u32, threshold: u64, seed: Seed) -> Result<Self> {
-        Self::growing(capacity, capacity, threshold, seed)
+        Self::growing(capacity, capacity, threshold, seed, false)
     }
 
     /// Whether the pool has requested growth.

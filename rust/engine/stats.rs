@@ -131,9 +131,9 @@ impl Stats {
         Ok(Self { cpus, labels: None })
     }
 
-    /// Counts delays by label from now on, if there are `labels`.
-    pub(crate) fn with_labels(self, labels: Option<Labels>) -> Self {
-        Self { labels, ..self }
+    /// Counts delays by label from now on.
+    pub(super) fn set_labels(&mut self, labels: Labels) {
+        self.labels = Some(labels);
     }
 
     /// Returns the labels, if delays are counted by label.

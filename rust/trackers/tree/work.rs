@@ -72,7 +72,7 @@ impl Jobs {
         let [a, b] = random::words();
         let jobs = try_init!(Self {
             // The threshold is set before it is used.
-            engine: Engine::growing(events, events, 0, Seed::new(a, b))?,
+            engine: Engine::growing(events, events, 0, Seed::new(a, b), false)?,
         }? Error);
         Ok(Some(KBox::init(jobs, GFP_KERNEL)?))
     }

@@ -62,7 +62,9 @@ fn engine(source: Source, labels: u32, threshold: u64) -> Result<Engine> {
         Source::Stack(_) => labels.with_stacks(DEPTH)?,
         _ => labels,
     };
-    Engine::labelled(64, 64, threshold, SEED, Some(labels))
+    let mut engine = Engine::growing(64, 64, threshold, SEED, true)?;
+    engine.set_labels(labels);
+    Ok(engine)
 }
 
 /// A set of delays, as a list.
