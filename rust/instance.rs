@@ -358,6 +358,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[param].load(Relaxed)
     }
 
+    /// With `tree=1`: whether a process is the process of `pid`. Any context.
+    pub(crate) fn follows_from(&self, pid: u32) -> bool {
+        let followed = self.followed.as_ref();
+        followed.is_some_and(|followed| followed.pid == Number::from(pid))
+    }
+
     /// With `tree=1`: whether a process is the process of `pid` or one of its descendants. Any
     /// context.
     ///

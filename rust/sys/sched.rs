@@ -69,6 +69,11 @@ impl State {
         self.preempt
     }
 
+    /// Whether a signal has stopped the task.
+    pub(crate) fn is_stopped(self) -> bool {
+        self.state & bindings::__TASK_STOPPED != 0
+    }
+
     /// Whether the task has exited, and never runs again.
     #[inline(always)]
     pub(crate) fn is_dead(self) -> bool {

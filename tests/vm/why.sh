@@ -26,7 +26,7 @@ sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>'
 nothing_left() {
 	[ ! -d $LT ] || fail "the module is still loaded"
 	assert_eq "$(sessions)" 0 "sessions left"
-	_found=$(find /sys/fs/cgroup /tmp /run/latency-tracker -maxdepth 1 -name '*latency-tracker-why*' -o -name '*.json' -path '/run/*' 2>/dev/null) || :
+	_found=$(find /tmp /run/latency-tracker -maxdepth 1 -name '*latency-tracker-why*' -o -name '*.json' -path '/run/*' 2>/dev/null) || :
 	assert_eq "$_found" "" "what is left"
 }
 # why STATUS SENTENCE WORD...: check the exit status, and that the output, with lines joined, matches SENTENCE.

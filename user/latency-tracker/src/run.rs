@@ -35,10 +35,9 @@ use lt_common::{Outcome, lttng};
 use lt_proc::{Alert, Histogram, Labels, Nanos, Pending, ProcRoot, Setting, Stats, TrackerInfo};
 
 pub(crate) use self::args::{EXAMPLES, RunArgs};
-use self::child::Found;
-pub(crate) use self::child::is_child;
+pub(crate) use self::child::{Program, Running, Waiting, is_child};
 pub(crate) use self::losses::losses;
-pub(crate) use self::question::Question;
+pub(crate) use self::question::{Question, descendants};
 use self::watch::Watch;
 use crate::recipes::Recipe;
 use crate::record::leftovers::{self, Note};
@@ -161,7 +160,7 @@ pub(crate) fn measure(
     signals: &Signals,
     see: &mut dyn FnMut(Alert),
 ) -> Result<Measured> {
-    let command = Found::find(plan.command)?;
+    let command = Program::find(plan.command)?;
     // The values from here on are dropped in reverse order, which is the order of the cleanup.
     let _module = Loaded::load(root)?;
     let trackers = root.trackers()?;
@@ -170,24 +169,15 @@ pub(crate) fn measure(
     lttng::make_run_dir()?;
     leftovers::clean_noted(root);
     let mut left = Note::new();
-    let group = match &command {
-        Some(_) => question.group(&trackers, &mut left)?,
-        None => None,
-    };
+    let waiting = command.as_ref().map(Program::wait_to_start).transpose()?;
+    if let Some(waiting) = &waiting {
+        question.limit_to(waiting.id(), &trackers)?;
+    }
     question.refuse_enabled()?;
     (plan.complete)(&mut question, &trackers)?;
-    let waiting = command.as_ref().map(Found::wait_to_start).transpose()?;
     let mut instance = Watch::start(root, &question, &mut left)?;
     let begun = Instant::now();
-    let running = match waiting {
-        Some(waiting) => {
-            if let Some(group) = &group {
-                group.adopt(waiting.id())?;
-            }
-            Some(waiting.start()?)
-        }
-        None => None,
-    };
+    let running = waiting.map(Waiting::start).transpose()?;
     let time = plan.duration.map(Duration::from);
     let time = time.or((running.is_none()).then_some(TIME));
     if let (Some(time), None) = (time, &running) {

@@ -22,7 +22,6 @@ mod target;
 mod watched;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -44,6 +43,7 @@ use crate::explain::{Explained, alone, explained};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
 use crate::record::leftovers::{self, Note};
+use crate::run::{Program, Running, Waiting};
 
 /// Time for measuring the usual delays, at most a third of the whole time.
 const USUAL: Duration = Duration::from_secs(5);
@@ -53,8 +53,6 @@ const LEAST: Nanos = Nanos(1_000_000);
 const UNKNOWN: Nanos = Nanos(10_000_000);
 /// Time to wait for the end of a longer operation around the late one.
 const AROUND: Duration = Duration::from_millis(100);
-/// How often to check whether the command has ended.
-const LOOK: Duration = Duration::from_millis(100);
 /// Time for which a target other than a command is watched, unless the user sets one.
 const WATCHED: Duration = Duration::from_secs(60);
 /// Operations in flight that are shown if nothing was late.
@@ -73,23 +71,22 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     lt_common::lttng::make_run_dir()?;
     leftovers::clean(root);
     // The values from here on are dropped in reverse order, which is the order of the cleanup.
-    let target = Target::find(args)?;
+    let command = Program::find(&args.command)?;
+    let waiting = command.as_ref().map(Program::wait_to_start).transpose()?;
+    let target = Target::find(args, waiting.as_ref().map(Waiting::id))?;
     let _module = Loaded::load(root)?;
     let mut left = Note::new();
     let place = Place::new(args.output.as_deref())?;
-    left.update(|owned| {
-        owned.cgroup = target.group.as_ref().map(|group| group.directory().into());
-        owned.directory = place.temporary();
-    });
+    left.update(|owned| owned.directory = place.temporary());
     let mut watched = Watched::start(root, &target, &mut left)?;
     let captures = Captures::open(place.path())?;
-    let whole = match (args.duration, &target.group) {
+    let whole = match (args.duration, &waiting) {
         (Some(time), _) => Some(time.into()),
         (None, Some(_)) => None,
         (None, None) => Some(WATCHED),
     };
     let end = whole.map(|time| Instant::now() + time);
-    let over = match (args.over, &target.group) {
+    let over = match (args.over, &waiting) {
         (Some(over), _) => over,
         (None, Some(_)) => LEAST,
         (None, None) => {
@@ -113,15 +110,11 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         true => None,
         false => flight(&target, captures.path(), &mut left),
     };
-    let worst = args.worst || target.group.is_some();
+    let worst = args.worst || waiting.is_some();
     let evidence = Collector::start(Path::new("/"));
     watched.arm(over, worst, &mut left)?;
-    let child = match &target.group {
-        Some(group) => {
-            let mut words = args.command.iter();
-            let mut command = Command::new(words.next().context("no command")?);
-            Some(group.spawn(command.args(words))?)
-        }
+    let running = match waiting {
+        Some(waiting) => Some(waiting.start()?),
         None => {
             let which = if worst { "the longest" } else { "an" };
             let name = &target.name;
@@ -146,7 +139,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         has_noted: false,
         found: None,
     };
-    search.wait(&mut watched, end, child)?;
+    search.wait(&mut watched, end, running)?;
     let (found, missed) = (search.found.take(), search.missed);
     if missed > 0 {
         note(&format!(
@@ -234,36 +227,36 @@ impl Search<'_> {
         &mut self,
         watched: &mut Watched<'_>,
         end: Option<Instant>,
-        mut child: Option<Child>,
+        mut command: Option<Running>,
     ) -> Result<()> {
         loop {
-            let ended = match &mut child {
-                Some(child) => child.try_wait().context("cannot wait for the command")?,
-                None => None,
-            };
-            let look = child.as_ref().map(|_| Instant::now() + LOOK);
-            let next = [end, look].into_iter().flatten().min();
+            let has_ended = command.as_ref().map_or(Ok(false), Running::has_ended)?;
             let is_over = end.is_some_and(|end| Instant::now() >= end);
-            let woken = match ended {
-                // The alerts of the command's last operations can be read by now.
-                Some(_) => Wake::Ready,
-                None if is_over => Wake::Ready,
-                None => self.signals.wait(watched.files(), next)?,
+            // The alerts of the command's last operations can be read by now.
+            let woken = match has_ended || is_over {
+                true => Wake::Ready,
+                false => {
+                    let files = watched.files().chain(command.as_ref().map(Running::file));
+                    self.signals.wait(files, end)?
+                }
             };
             if woken == Wake::Ready {
                 let seen = watched.read()?;
                 self.consider(seen, watched)?;
             }
-            if let Some(status) = ended {
-                note(&format!("the command has ended: {}", how(status)));
+            if let Some(command) = command.take_if(|_| has_ended) {
+                note(&format!(
+                    "the command has ended: {}",
+                    how(command.status()?)
+                ));
                 return Ok(());
             }
             // A signal may also have come while an operation was saved.
             if self.is_complete() || is_over || self.signals.last().is_some() {
-                if let Some(child) = &child {
+                if let Some(command) = &command {
                     note(&format!(
                         "the command continues to run as process {}",
-                        child.id()
+                        command.pid()
                     ));
                 }
                 return Ok(());

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use lt_common::lttng;
 use lt_common::out::note;
-use lt_common::{group, lttng};
 use lt_proc::ProcRoot;
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +26,6 @@ pub(crate) struct Owned {
     pub(crate) instances: BTreeMap<String, String>,
     /// The session daemon it started.
     pub(crate) daemon: Option<i32>,
-    /// The cgroup it created for a command.
-    pub(crate) cgroup: Option<PathBuf>,
     /// The directory of a trace that is not kept.
     pub(crate) directory: Option<PathBuf>,
 }
@@ -137,9 +135,6 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     if let Some(daemon) = owned.daemon {
         lttng::stop_daemon(daemon);
     }
-    if let Some(cgroup) = owned.cgroup.as_ref().filter(|cgroup| cgroup.is_dir()) {
-        group::remove(cgroup);
-    }
     if let Some(directory) = &owned.directory {
         let _ = fs::remove_dir_all(directory);
     }
@@ -179,7 +174,6 @@ mod tests {
             session: Some("s".into()),
             instances: [("a".into(), "a block".into())].into(),
             daemon: None,
-            cgroup: None,
             directory: Some("/tmp/x".into()),
         };
         let text = serde_json::to_string(&owned).unwrap();

@@ -36,7 +36,7 @@ request. --by FIELD, which is the parameter by=, adds a row for each value of
 that field: each program (comm), each stack.
 
 With COMMAND, only that process and its descendants count, from its first
-instruction on. Trackers without the parameter `cgroup`, such as block and irq,
+instruction on. Trackers without the parameter `tree`, such as block and irq,
 cannot tell them from others: there, everything counts as long as COMMAND runs.
 Ctrl-C also ends COMMAND, and SIGTERM and SIGHUP are passed on to it. A second
 signal ends the run at once.

@@ -4,25 +4,27 @@
 //! instruction on. What the process does before that is not measured.
 //!
 //! ```text
-//!   this process:  spawn, wait for the stop          instance, cgroup <- child, SIGCONT
-//!   child:                this program again, SIGSTOP                            exec(COMMAND)
+//!   this process:  spawn, wait for the stop          instance for the child, SIGCONT
+//!   child:                this program again, SIGSTOP                         exec(COMMAND)
 //! ```
 //!
-//! If the child prepared itself inside the cgroup, the cgroup would be charged for that. So the child stops itself
-//! outside, and is moved while it is stopped. Its next action is to execute the command.
+//! An instance with `tree=1` does not count the stop of the process that it is started for, and a stopped process
+//! neither runs nor wakes. So the first thing that counts is the SIGCONT, and the next is the execution of the command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, anyhow, bail};
 use lt_common::exec::find;
+use lt_common::instance::Refusal;
 use lt_common::out::note;
+use lt_common::pids::are_numbered_as_in_alerts;
 use lt_common::wait::Lines;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -55,14 +57,14 @@ pub(crate) fn is_child() -> Option<ExitCode> {
 
 /// A command that exists, with its arguments.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(crate) struct Program {
     file: PathBuf,
     words: Vec<OsString>,
 }
 
-impl Found {
+impl Program {
     /// Finds the command of the user; `None` if there are no words.
-    pub(super) fn find(words: &[OsString]) -> Result<Option<Self>> {
+    pub(crate) fn find(words: &[OsString]) -> Result<Option<Self>> {
         let Some(name) = words.first() else {
             return Ok(None);
         };
@@ -75,13 +77,25 @@ impl Found {
     }
 
     /// Creates the process, which waits for [`Waiting::start`].
-    pub(super) fn wait_to_start(&self) -> Result<Waiting> {
+    pub(crate) fn wait_to_start(&self) -> Result<Waiting> {
+        if !are_numbered_as_in_alerts(Path::new("/")) {
+            return Err(Refusal::new(
+                "in this PID namespace, the command's ID is not its ID in the kernel, so it cannot be followed",
+                "outside the container, `nsenter --target 1 --pid --mount latency-tracker` with the same arguments",
+            )
+            .into());
+        }
         let mut command = Command::new("/proc/self/exe");
         command.arg(CHILD).arg(&self.file).args(&self.words);
         let child = command.spawn().context("cannot create a process")?;
         let waiting = Waiting(Some(child));
         match waitpid(waiting.pid()?, Some(WaitPidFlag::WUNTRACED)) {
-            Ok(WaitStatus::Stopped(_, Signal::SIGSTOP)) => Ok(waiting),
+            Ok(WaitStatus::Stopped(_, Signal::SIGSTOP)) => {
+                // The child reports its stop before it is switched out, which an instance would count. This read waits
+                // for that.
+                let _ = std::fs::read(format!("/proc/{}/syscall", waiting.id()));
+                Ok(waiting)
+            }
             Ok(other) => bail!("the process for the command did not wait: {other:?}"),
             Err(error) => Err(error).context("cannot wait for the process of the command"),
         }
@@ -90,10 +104,10 @@ impl Found {
 
 /// A process that waits to become the command; killed when dropped.
 #[derive(Debug)]
-pub(super) struct Waiting(Option<Child>);
+pub(crate) struct Waiting(Option<Child>);
 
 impl Waiting {
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.0.as_ref().map_or(0, Child::id)
     }
 
@@ -102,7 +116,7 @@ impl Waiting {
     }
 
     /// Starts the command.
-    pub(super) fn start(mut self) -> Result<Running> {
+    pub(crate) fn start(mut self) -> Result<Running> {
         let pid = self.pid()?;
         let (reader, writer) = UnixStream::pair().context("cannot create a pipe")?;
         reader.set_nonblocking(true)?;
@@ -132,7 +146,7 @@ impl Drop for Waiting {
 
 /// The command.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(crate) struct Running {
     pid: Pid,
     /// Readable once the command has ended.
     end: File,
@@ -140,28 +154,28 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
     /// The file to poll.
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.end
     }
 
-    pub(super) fn has_ended(&self) -> Result<bool> {
+    pub(crate) fn has_ended(&self) -> Result<bool> {
         Ok(Lines::default().read(&self.end)?.end)
     }
 
     /// How the command has ended.
-    pub(super) fn status(self) -> Result<ExitStatus> {
+    pub(crate) fn status(self) -> Result<ExitStatus> {
         let joined = self.waiter.join();
         let status = joined.map_err(|_| anyhow!("the wait for the command failed"))?;
         status.context("cannot wait for the command")
     }
 
     /// Forwards a signal, unless the terminal has also sent it to the command.
-    pub(super) fn pass_on(&self, signal: i32) -> Result<()> {
+    pub(crate) fn pass_on(&self, signal: i32) -> Result<()> {
         let signal = Signal::try_from(signal)?;
         let terminal = File::open("/dev/tty");
         let is_in_front = terminal.is_ok_and(|tty| tcgetpgrp(tty) == Ok(getpgrp()));
