@@ -107,7 +107,8 @@ pub(crate) fn labelled(meter: &Meter) -> Result {
             words,
         });
         let labels = Labels::new::<Kernel>(source, 16, Seed::new(3, 4))?;
-        let engine = Engine::labelled(64, 64, u64::MAX, crate::SEED, Some(labels))?;
+        let mut engine = Engine::growing(64, 64, u64::MAX, crate::SEED, true)?;
+        engine.set_labels(labels);
         meter.row(name, 1, |n| {
             let guard = Kernel::guard();
             engine.event_in(&guard, &key(n), Kernel::now(), &[n & 7, 5]);

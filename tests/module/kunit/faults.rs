@@ -69,7 +69,7 @@ const CAPACITY: u32 = 5000;
 const MAX: u32 = 4 * CAPACITY;
 
 fn make() -> Result<Engine> {
-    Engine::growing(CAPACITY, MAX, u64::MAX, SEED)
+    Engine::growing(CAPACITY, MAX, u64::MAX, SEED, false)
 }
 
 /// Begins events `from` to `to`; returns the number that found no room.
