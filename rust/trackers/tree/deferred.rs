@@ -85,7 +85,7 @@ fn chain_in(data: &Data) -> &Chain {
 }
 
 /// Whether an event is a work item that is no longer queued, though no worker has taken it. A work
-/// item of a kthread worker looks like this while it is being queued, too.
+/// item looks like this while it is being queued, too.
 pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
     let (work, chain) = (key[0] & !BITS, chain_in(data));
     if chain.counts().state() != State::Queued {

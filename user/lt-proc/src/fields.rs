@@ -14,7 +14,14 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::{Nanos, ParseError};
 
 /// Fields that are durations in nanoseconds.
-const DURATIONS: [&str; 5] = ["delay", "threshold", "queue", "device", "queued"];
+const DURATIONS: [&str; 6] = [
+    "delay",
+    "threshold",
+    "queue",
+    "device",
+    "queued",
+    "running",
+];
 
 /// The value after `=`.
 #[derive(Debug, Clone, PartialEq, Eq)]

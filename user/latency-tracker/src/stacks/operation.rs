@@ -107,6 +107,8 @@ impl Operation {
         }
         if later.waker_stack.is_empty() {
             later.waker_stack = self.waker_stack;
+        }
+        if later.waker.is_empty() {
             later.waker = self.waker;
         }
         later
