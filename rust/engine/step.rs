@@ -59,8 +59,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Makes a step of an event of this key that `is_meant` accepts: `change` reads it, changes it,
     /// and decides. Returns the decision, if there is such an event.
     ///
-    /// `late` is called as by [`Engine::event_out`]. While `change` runs, no other caller finds the
-    /// event.
+    /// `late` is called when [`Engine::event_out`] would call it. While `change` runs, no other
+    /// caller finds the event.
     #[inline]
     pub(crate) fn step(
         &self,
@@ -104,7 +104,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some((hash, hits))
     }
 
-    /// Makes a step, as [`Engine::step`], for the key that [`Engine::seek`] was called with.
+    /// Makes a step, as [`Engine::step`] does, for the key that [`Engine::seek`] was called with.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they stay in registers")]
     pub(crate) fn step_sought(
@@ -139,9 +139,9 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some(next)
     }
 
-    /// Writes one word of the data of an event of this key that `is_meant` accepts; the event stays
-    /// in its life. Returns whether such an event was found; it is not found while its owner
-    /// changes it.
+    /// Writes one word of the data of an event of this key that `is_meant` accepts, without ending
+    /// the life (event.rs) that the event is in. Returns whether such an event was found; it is not
+    /// found while its owner changes it.
     ///
     /// No other caller may write the word meanwhile. A copy of the event has either the old or the
     /// new value of the word.

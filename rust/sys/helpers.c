@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Inline functions and macros of the kernel, made callable from Rust. No policy
- * here: see helpers.h and rust/sys.
+ * here, except who may use the files in /proc: see helpers.h and rust/sys.
  *
  * Functions that may run in a probe, or on the path of an alert to its readers,
  * are notrace: a tracer that traced them would trace itself. The others can be
@@ -524,7 +524,8 @@ void lt_waker_sync(struct lt_waker *waker)
 	 * The other order could free the work under irq_work/N on PREEMPT_RT,
 	 * where the timer's function and the work each run in a thread: the
 	 * function queues the work after irq_work_sync() has seen it idle, and
-	 * a real-time task may keep that thread off its CPU indefinitely.
+	 * a real-time task may keep irq_work/N off its CPU indefinitely, so the
+	 * work would still be queued when it is freed.
 	 */
 	timer_shutdown_sync(&waker->timer);
 	irq_work_sync(&waker->work);
@@ -679,9 +680,9 @@ void lt_tracepoint_sync(void)
 {
 	tracepoint_synchronize_unregister();
 	/*
-	 * SRCU waits for the probes alone. But probes also rely on sections
-	 * with preemption off as RCU readers, and offcpu.rs relies on the end
-	 * of all such sections.
+	 * SRCU waits for the probes alone. But sections of a probe with
+	 * preemption off also count as RCU readers, and offcpu.rs relies on the
+	 * end of all such sections, in probes or elsewhere.
 	 */
 	synchronize_rcu();
 }
@@ -865,7 +866,10 @@ int lt_block_lookup(const char *path, u32 *dev)
 
 void lt_block_rwbs(char out[16], u32 flags)
 {
-	/* RWBS_LEN of trace/events/block.h, which cannot be included here. */
+	/*
+	 * Not less than RWBS_LEN of trace/events/block.h, which cannot be
+	 * included here.
+	 */
 	memset(out, 0, 16);
 	blk_fill_rwbs(out, (__force blk_opf_t)flags);
 }

@@ -4,7 +4,8 @@
  * made callable, and the few structures that both sides share.
  *
  * bindgen reads this file (see bindings.h); the C files under rust/ implement
- * it, helpers.c most of it. There is no policy here: Rust decides.
+ * it, helpers.c most of it. Who may read and write is decided in lt_may_use();
+ * all other policy is in Rust.
  */
 #ifndef _LATENCY_TRACKER_HELPERS_H
 #define _LATENCY_TRACKER_HELPERS_H

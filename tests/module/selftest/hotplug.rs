@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A CPU goes offline while its events are live and free cells are on its own stack.
+//! A CPU goes offline while its events are live and its stack of free cells (freelist.rs) is not empty.
 
 use crate::{
     common::{begin, check, end, engine, on_cpus, sums_hold, total, Verdict},

@@ -109,7 +109,7 @@ pub struct Model {
     disks: HashMap<Disk, String>,
     /// Kinds of events that are not recorded.
     missing: missing::Missing,
-    /// Times without events.
+    /// Times that are not recorded.
     gaps: build::Gaps,
     /// All system calls are recorded.
     all_calls: bool,

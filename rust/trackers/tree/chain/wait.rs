@@ -5,9 +5,10 @@
 //! ```text
 //!   interrupts     ___##_______#________     begin, end: one addition each to a word
 //!   softirqs       _____####_##_#_______     in the time that no interrupt took
-//!   idle           ##________________###     in what is left of that
-//!   other tasks      the rest                |
-//!        waking: all of them, noted ^        ^ switch: all of them, minus what was noted
+//!   idle           ##___________________     in what is left of that
+//!   other tasks    __#______#____####___     the rest
+//!                   ^                ^ switch: the totals, minus those noted
+//!                   waking: the totals are noted
 //! ```
 //!
 //! Interrupts, softirqs and idle each have a running total in one word of the CPU. An even word is
@@ -59,7 +60,7 @@ pub(crate) const MASK: u64 = (1 << BITS) - 1;
 /// Maximum length of a wait, 34 s; above it, a negative difference could look like a long wait.
 pub(crate) const LONGEST_WAIT: u64 = MASK >> 1;
 
-/// Times of a CPU, without that of other tasks: totals, modulo [`MASK`] + 1, or parts of a wait.
+/// Times of a CPU, except that of other tasks: totals, modulo [`MASK`] + 1, or parts of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spent {
     pub(crate) irq: u64,

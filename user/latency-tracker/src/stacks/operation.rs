@@ -68,8 +68,8 @@ impl Operation {
         }
     }
 
-    /// Takes, from the operations `open` of a thread that have not ended, the operation that a later alert, or with no
-    /// `reason` an operation in flight, is about.
+    /// Takes the operation that a later alert is about out of `open`, the operations of a thread that have not ended.
+    /// `reason` and `start` are those of the alert; without a `reason`, `start` is that of an operation in flight.
     ///
     /// If and only if the alert of an end is marked as late, it follows an alert of a timeout. The earlier alert was
     /// raised while the operation was in flight, so not before the start of the operation. If several operations fit,

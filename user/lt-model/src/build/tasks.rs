@@ -34,7 +34,7 @@ pub(super) struct Task {
     pub(super) prio: Option<Priority>,
     /// Whether it was switched out in `sched_yield`, if system calls are recorded.
     pub(super) yields: Option<bool>,
-    /// Time since which it submits requests that io.max held back.
+    /// Time since which it has been submitting requests that io.max held back.
     pub(super) throttles: Option<u64>,
     /// The system call that it is in.
     pub(super) call: Option<Name>,
@@ -78,7 +78,7 @@ pub(super) struct Tasks {
     pub(super) threads: Vec<Thread>,
     now: Vec<Task>,
     by_tid: HashMap<i32, ThreadId>,
-    /// Time at which the last thread with a number ended.
+    /// For each thread number, the time at which the last thread with this number ended.
     ended: HashMap<i32, u64>,
     /// Start of the events, and of all threads that were not created later.
     pub(super) start: u64,
@@ -363,7 +363,7 @@ impl Tasks {
         self.keep_seen(id, interval, ends);
     }
 
-    /// Stores an interval, except for its unrecorded parts: a thread that seems not to run may have run on any
+    /// Stores an interval, whose unrecorded parts become unknown: a thread that seems not to run may have run on any
     /// processor that has a gap and on which it may run. The waker ended only the last part.
     fn keep_seen(&mut self, id: ThreadId, mut interval: Interval, mut ends: bool) {
         let is_off = matches!(
@@ -488,7 +488,7 @@ impl Tasks {
         let thread = size_of::<Thread>() + size_of::<Task>() + MORE;
         with_room(self.threads.len() * thread)
             + with_room(self.stored * Intervals::BYTES)
-            // A vector has room for at least four elements, or for twice as many.
+            // A vector may have room for four elements, or for twice as many as it holds.
             + self.renamed * 4 * size_of::<(u64, Name)>()
             + self.kinds.bytes()
             + self.gaps.bytes()

@@ -22,7 +22,7 @@ use crate::heat::{self, Column, HeatMap, OCTAVES, Panel, octave};
 /// delays, the last one all longer ones.
 const SHOWN: std::ops::RangeInclusive<usize> = 8..=36;
 
-/// Number of lines between two headers.
+/// Number of intervals, each with a line for every instance, from one header to the next.
 const HEAD_EVERY: u64 = 20;
 
 /// The marks of a cell, for at least 1, 10, 100... operations.
