@@ -55,10 +55,12 @@ run 1 func function=no_such_function -- true
 says 'no_such_function'
 run 1 syscall -- /no/such/command
 says 'cannot run /no/such/command'
+run 1 syscall -- /etc/passwd
+says 'cannot run /etc/passwd: EACCES'
 run 1 syscall pid=1 -- true
 says 'pid=1: the process is that of COMMAND'
 unshare --fork --pid --mount-proc latency-tracker run syscall -- true >/tmp/run.log 2>&1 && fail "in a PID namespace"
-says 'in this PID namespace.*cannot be followed'
+says 'cannot be followed from inside a PID namespace'
 nothing_left
 if [ -x /usr/bin/setpriv ]; then
 	/usr/bin/setpriv --reuid 1000 --regid 1000 --clear-groups latency-tracker run syscall >/tmp/run.log 2>&1 && fail "without rights"
@@ -87,7 +89,9 @@ result 0 'r["count"] == 3 and r["longest"] is None' syscall calls=clock_nanoslee
 kill $other
 wait $other || :
 # The stop of its process before the command starts does not count.
-result 0 'r["count"] > 0 and "before_start_ended" not in r["missing"]' offcpu threshold=1h -- sh -c 'sleep 0.1'
+result 0 'r["count"] > 0 and "before_start_ended" not in r["missing"]
+	and all(one["label"]["state"] != "T" for one in r["labels"]["labels"])' \
+	offcpu --by state threshold=1h -- sh -c 'sleep 0.1'
 # execve is the first thing that counts, and there is one.
 result 0 'r["count"] == 1' syscall calls=execve -- /bin/true
 # A disk cannot be restricted to a command: the filter is the disk.

@@ -3,7 +3,7 @@
 #
 # `latency-tracker why` names the known cause of a delay, for a command, a process, a disk, and a cgroup with a quota:
 # from a trace, and without one from the alert alone. A process that waits for work is not late. However it ends, even
-# by a signal or with an error, it leaves no instance, session, cgroup, directory or module behind.
+# by a signal or with an error, it leaves no instance, session, process, directory or module behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -43,6 +43,7 @@ why() {
 # Errors come before anything is started.
 why 1 '-p 4194303: there is no such process' -p 4194303
 why 1 'nosuch' --disk nosuch
+why 1 'cannot run /etc/passwd: EACCES' -- /etc/passwd
 why 1 'cannot run /no/such/command' --no-trace -- /no/such/command
 why 1 'no such cgroup of version 2' --cgroup /nosuch
 
@@ -114,6 +115,18 @@ assert_eq "$(wc -l <$LT/control)" 4 "instances that a killed run left"
 latency-tracker why --no-trace -p $idle --over 1s -d 1s || fail "after a killed run"
 assert_eq "$(wc -l <$LT/control)" 0 "instances"
 rmmod latency_tracker
+nothing_left
+# A command that a killed run had not started yet never starts, and its process does not stay.
+latency-tracker why -- touch /tmp/started >/tmp/why.log 2>&1 &
+run=$!
+wait_until 60 grep -qs '"waiting":\[' /run/latency-tracker/$run.json
+pgrep -f '^/proc/self/exe __run' >/dev/null || fail "no process waits"
+kill -KILL $run
+wait $run || :
+latency-tracker why --no-trace -p $idle --over 1s -d 1s || fail "after a run that was killed early"
+wait_until 10 sh -c "! pgrep -f '^/proc/self/exe __run' >/dev/null"
+[ ! -e /tmp/started ] || fail "the command was started"
+modprobe -r latency_tracker
 nothing_left
 pkill -f '^sleep 1000' || :
 kill "$(cat /run/lttng/lttng-sessiond.pid)"

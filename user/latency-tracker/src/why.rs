@@ -71,11 +71,12 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     lt_common::lttng::make_run_dir()?;
     leftovers::clean(root);
     // The values from here on are dropped in reverse order, which is the order of the cleanup.
+    let mut left = Note::new();
     let command = Program::find(&args.command)?;
     let waiting = command.as_ref().map(Program::wait_to_start).transpose()?;
+    left.set_waiting(waiting.as_ref().map(Waiting::id));
     let target = Target::find(args, waiting.as_ref().map(Waiting::id))?;
     let _module = Loaded::load(root)?;
-    let mut left = Note::new();
     let place = Place::new(args.output.as_deref())?;
     left.update(|owned| owned.directory = place.temporary());
     let mut watched = Watched::start(root, &target, &mut left)?;
@@ -113,6 +114,11 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let worst = args.worst || waiting.is_some();
     let evidence = Collector::start(Path::new("/"));
     watched.arm(over, worst, &mut left)?;
+    if signals.last().is_some() {
+        return Ok(Outcome::Fine);
+    }
+    let began = flight.as_ref().map_or(0, |_| now());
+    left.set_waiting(None);
     let running = match waiting {
         Some(waiting) => Some(waiting.start()?),
         None => {
@@ -126,7 +132,6 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     };
     // Unlike in `record`, a failure is not reported: it only means that the snapshot may be late on a busy machine.
     let _ = rt::raise();
-    let began = flight.as_ref().map_or(0, |_| now());
     let mut search = Search {
         signals: &signals,
         worst,

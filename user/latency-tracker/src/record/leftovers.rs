@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use lt_common::lttng;
 use lt_common::out::note;
 use lt_proc::ProcRoot;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 /// The resources that a run has set up, noted for the next run.
@@ -28,6 +30,8 @@ pub(crate) struct Owned {
     pub(crate) daemon: Option<i32>,
     /// The directory of a trace that is not kept.
     pub(crate) directory: Option<PathBuf>,
+    /// The stopped process that waits to become a command, and its start time.
+    waiting: Option<(u32, u64)>,
 }
 
 /// The note of this run; removed when dropped.
@@ -47,6 +51,14 @@ impl Note {
                 started: start_time(pid).unwrap_or(0),
                 ..Owned::default()
             },
+        }
+    }
+
+    /// Notes which stopped process waits to become a command.
+    pub(crate) fn set_waiting(&mut self, pid: Option<u32>) {
+        let waiting = pid.and_then(|pid| Some((pid, start_time(pid)?)));
+        if waiting != self.owned.waiting {
+            self.update(|owned| owned.waiting = waiting);
         }
     }
 
@@ -138,6 +150,15 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     if let Some(directory) = &owned.directory {
         let _ = fs::remove_dir_all(directory);
     }
+    if let Some((pid, started)) = owned.waiting
+        && start_time(pid) == Some(started)
+        && let Ok(process) = i32::try_from(pid)
+        && kill(Pid::from_raw(process), Signal::SIGKILL).is_ok()
+    {
+        note(&format!(
+            "killed process {pid}, which a killed run had not started yet"
+        ));
+    }
 }
 
 fn drop_session(session: &str) {
@@ -175,6 +196,7 @@ mod tests {
             instances: [("a".into(), "a block".into())].into(),
             daemon: None,
             directory: Some("/tmp/x".into()),
+            waiting: Some((8, 9)),
         };
         let text = serde_json::to_string(&owned).unwrap();
         assert_eq!(serde_json::from_str::<Owned>(&text).unwrap(), owned);

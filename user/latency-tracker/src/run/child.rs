@@ -9,26 +9,26 @@
 //! ```
 //!
 //! An instance with `tree=1` does not count the stop of the process that it is started for, and a stopped process
-//! neither runs nor wakes. So the first thing that counts is the SIGCONT, and the next is the execution of the command.
+//! neither runs nor wakes. So the first thing that counts is the wakeup by SIGCONT; after at most a few system calls, the
+//! process executes the command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use lt_common::exec::find;
-use lt_common::instance::Refusal;
 use lt_common::out::note;
-use lt_common::pids::are_numbered_as_in_alerts;
 use lt_common::wait::Lines;
 use nix::sys::signal::{Signal, kill, raise};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getpgrp, tcgetpgrp};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+use nix::unistd::{AccessFlags, Pid, access, getpgrp, tcgetpgrp};
 
 /// First argument of the child, before the command.
 const CHILD: &str = "__run";
@@ -70,6 +70,8 @@ impl Program {
         };
         let file = find(name)
             .with_context(|| format!("cannot run {}: there is no such program", name.display()))?;
+        access(&file, AccessFlags::X_OK)
+            .with_context(|| format!("cannot run {}", name.display()))?;
         Ok(Some(Self {
             file,
             words: words.to_vec(),
@@ -78,25 +80,20 @@ impl Program {
 
     /// Creates the process, which waits for [`Waiting::start`].
     pub(crate) fn wait_to_start(&self) -> Result<Waiting> {
-        if !are_numbered_as_in_alerts(Path::new("/")) {
-            return Err(Refusal::new(
-                "in this PID namespace, the command's ID is not its ID in the kernel, so it cannot be followed",
-                "outside the container, `nsenter --target 1 --pid --mount latency-tracker` with the same arguments",
-            )
-            .into());
-        }
         let mut command = Command::new("/proc/self/exe");
         command.arg(CHILD).arg(&self.file).args(&self.words);
         let child = command.spawn().context("cannot create a process")?;
-        let waiting = Waiting(Some(child));
+        let mut waiting = Waiting(Some(child));
         match waitpid(waiting.pid()?, Some(WaitPidFlag::WUNTRACED)) {
             Ok(WaitStatus::Stopped(_, Signal::SIGSTOP)) => {
-                // The child reports its stop before it is switched out, which an instance would count. This read waits
-                // for that.
-                let _ = std::fs::read(format!("/proc/{}/syscall", waiting.id()));
+                waiting.wait_for_switch_out();
                 Ok(waiting)
             }
-            Ok(other) => bail!("the process for the command did not wait: {other:?}"),
+            Ok(other) => {
+                // The process is gone, and its ID may be used again.
+                waiting.0 = None;
+                bail!("the process for the command did not wait: {other:?}")
+            }
             Err(error) => Err(error).context("cannot wait for the process of the command"),
         }
     }
@@ -115,9 +112,27 @@ impl Waiting {
         Ok(Pid::from_raw(i32::try_from(self.id())?))
     }
 
+    /// Waits until the stopped process is off its CPU: it reports the stop before it is switched out, and an instance
+    /// would count that switch.
+    fn wait_for_switch_out(&self) {
+        let call = format!("/proc/{}/syscall", self.id());
+        // Without the right to read it, the time until an instance exists has to suffice.
+        let is_on_cpu = || std::fs::read(&call).is_ok_and(|call| call.starts_with(b"running"));
+        for _ in 0..1000 {
+            if !is_on_cpu() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Starts the command.
     pub(crate) fn start(mut self) -> Result<Running> {
         let pid = self.pid()?;
+        let continued = WaitPidFlag::WCONTINUED | WaitPidFlag::WNOHANG;
+        if let Ok(WaitStatus::Continued(_)) = waitid(Id::Pid(pid), continued) {
+            bail!("the process of the command was continued (SIGCONT) before it could be measured");
+        }
         let (reader, writer) = UnixStream::pair().context("cannot create a pipe")?;
         reader.set_nonblocking(true)?;
         kill(pid, Signal::SIGCONT).context("cannot start the command")?;

@@ -2,9 +2,12 @@
 
 //! The question of a run: a tracker or a recipe, with the settings of the user.
 
+use std::path::Path;
+
 use anyhow::{Result, anyhow, bail};
 use lt_common::instance::{Refusal, nearest};
 use lt_common::out::note;
+use lt_common::pids::are_numbered_as_in_alerts;
 use lt_proc::{Setting, TrackerInfo};
 
 use crate::recipes::{Recipe, Recipes};
@@ -12,12 +15,21 @@ use crate::recipes::{Recipe, Recipes};
 const PID: &str = "pid";
 const TREE: &str = "tree";
 
-/// The settings that limit an instance to a process and its descendants.
-pub(crate) fn descendants(pid: u32) -> [Setting; 2] {
-    [(PID, pid.to_string()), (TREE, "1".into())].map(|(key, value)| Setting {
+/// The settings that limit an instance to a process of this program and its descendants. Fails where that process has
+/// another ID for the kernel.
+pub(crate) fn descendants(pid: u32) -> Result<[Setting; 2]> {
+    if !are_numbered_as_in_alerts(Path::new("/")) {
+        return Err(Refusal::new(
+            "a command cannot be followed from inside a PID namespace: there it has another ID than in the kernel",
+            "run it outside the container",
+        )
+        .into());
+    }
+    let settings = [(PID, pid.to_string()), (TREE, "1".into())];
+    Ok(settings.map(|(key, value)| Setting {
         key: key.into(),
         value,
-    })
+    }))
 }
 
 /// A tracker with settings.
@@ -73,7 +85,7 @@ impl Question {
             ));
             return Ok(());
         }
-        for setting in descendants(pid) {
+        for setting in descendants(pid)? {
             self.default(&setting.key, &setting.value);
         }
         Ok(())

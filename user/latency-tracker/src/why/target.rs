@@ -61,7 +61,7 @@ impl Target {
             target.disk = Some(disk.clone());
         } else if let (Some(command), Some(pid)) = (args.command.first(), command) {
             target.name = command.to_string_lossy().into_owned();
-            target.filter = descendants(pid).into();
+            target.filter = descendants(pid)?.into();
         }
         Ok(target)
     }
