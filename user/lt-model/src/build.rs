@@ -129,6 +129,8 @@ pub struct Builder {
     unchecked: usize,
     /// The limit is exceeded: nothing more is stored, and only sizes are counted.
     over: bool,
+    /// The largest size that exceeded the limit, bytes. It may have fallen since, where events are missing.
+    most: usize,
     requests: Requests,
     signs: Signs,
     handovers: Handovers,
@@ -250,7 +252,7 @@ impl Builder {
     #[must_use]
     pub fn kept(&self) -> Kept {
         match (self.over, &self.tasks.detail) {
-            (true, _) => Kept::Nothing(self.bytes()),
+            (true, _) => Kept::Nothing(self.most),
             (false, Detail::Waits) => Kept::Waits,
             (false, _) => Kept::All,
         }
@@ -294,6 +296,7 @@ impl Builder {
         }
         // From here on, only the size of the data is counted.
         self.over = true;
+        self.most = self.most.max(bytes);
         self.tasks.count_only = true;
         self.cpus.policy.count_only = true;
     }

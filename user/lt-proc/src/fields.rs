@@ -14,14 +14,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::{Nanos, ParseError};
 
 /// Fields that are durations in nanoseconds.
-const DURATIONS: [&str; 6] = [
-    "delay",
-    "threshold",
-    "queue",
-    "device",
-    "queued",
-    "running",
-];
+const DURATIONS: [&str; 6] = ["delay", "threshold", "queue", "device", "queued", "running"];
 
 /// The value after `=`.
 #[derive(Debug, Clone, PartialEq, Eq)]

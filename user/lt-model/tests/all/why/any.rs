@@ -5,7 +5,7 @@
 use lt_model::why::{
     Cause, Segment, causes, delays, handled, instead, path, states, wanted, wanted_for_delays,
 };
-use lt_model::{Builder, Kept, Model, State, ThreadId, Waker};
+use lt_model::{Builder, Disk, Kept, Model, Stage, State, ThreadId, Waker, What};
 use proptest::prelude::*;
 
 use crate::anything::{At, events, feed as feed_into, model};
@@ -21,6 +21,28 @@ fn segments(m: &Model, id: ThreadId, from: u64, to: u64) -> (Vec<Segment>, Vec<O
     let waits = segments.iter_mut().flat_map(|segment| &mut segment.waits);
     let wakers = waits.map(|wait| m.waker(wait.waker.take()?)).collect();
     (segments, wakers)
+}
+
+/// Requests are forgotten where events are missing, and the size falls; what exceeded the limit is still reported.
+#[test]
+fn the_largest_size_is_reported() {
+    let request = What::Request {
+        stage: Stage::Queued,
+        disk: Disk(0),
+        sector: 0,
+    };
+    let events = [(9, 0, request), (10, 0, What::Lost { until: 0 })];
+    let mut has_fallen = false;
+    for limit in 0..feed(Builder::new(), &events).bytes() {
+        let mut builder = Builder::new();
+        builder.limit(limit);
+        let builder = feed(builder, &events);
+        if let Kept::Nothing(bytes) = builder.kept() {
+            assert!(bytes > limit, "{bytes} {limit}");
+            has_fallen |= builder.bytes() <= limit;
+        }
+    }
+    assert!(has_fallen);
 }
 
 proptest! {
