@@ -114,7 +114,7 @@ extern "C" {
     fn latency_tracker_synchronize(tracker: *mut RawTracker) -> c_int;
 }
 
-/// A second start of a live key replaces the event.
+/// A key has at most one live event: a second start replaces it.
 pub(crate) const UNIQUE: u32 = 1 << 0;
 /// Only new worst cases are reported.
 pub(crate) const WORST: u32 = 1 << 1;
@@ -123,7 +123,7 @@ pub(crate) const VARIABLE_KEYS: u32 = 1 << 2;
 /// Keys appear in /proc as they are.
 pub(crate) const SHOW_KEYS: u32 = 1 << 3;
 
-/// The configuration of a tracker, with fields of `struct latency_tracker_config`.
+/// The configuration of a tracker: some of the fields of `struct latency_tracker_config`.
 pub(crate) struct Options {
     pub(crate) key_size: u32,
     pub(crate) capacity: u32,
@@ -165,7 +165,7 @@ pub(crate) enum Ended {
     Reporting,
 }
 
-/// A report, with fields of `struct latency_tracker_report`.
+/// A report: some of the fields of `struct latency_tracker_report`.
 pub(crate) struct Report<'a, const D: usize> {
     pub(crate) reason: Reason,
     pub(crate) key: &'a [u8],

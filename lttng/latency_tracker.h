@@ -45,7 +45,7 @@ LTTNG_TRACEPOINT_ENUM(latency_tracker_context,
 	)
 )
 
-/* Event of a tracker, with its fields besides the common ones. */
+/* The event of one tracker: the common fields, and the fields of that tracker. */
 #define LT_LTTNG_ALERT(tracker, fields)					\
 LTTNG_TRACEPOINT_EVENT_MAP(alert_##tracker,				\
 									\

@@ -10,7 +10,7 @@
 #include <lttng/tracer.h>
 
 /*
- * Declares the kernel's tracepoints: the events below must have the same arguments.
+ * Declares the tracepoints of the module. LTTng's events, below, must have the same arguments.
  */
 #include <trace/events/latency_tracker.h>
 

@@ -21,7 +21,7 @@
 //!
 //! # Contexts
 //!
-//! Functions for events, and `set_threshold`: any. All other functions may sleep.
+//! The functions of ffi/events.rs, and `set_threshold`: any. All other functions may sleep.
 
 use crate::{
     alert::{

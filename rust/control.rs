@@ -71,8 +71,8 @@ pub(crate) enum Kind {
     Function,
     /// A [`Kind::Function`], or `all`. Not required; `all` is not kept as text.
     FunctionOrAll,
-    /// A point that can be hit: `tracepoint:NAME`, `function:NAME`, at its call, or `return:NAME`,
-    /// at its return, of the kernel or a module. A required text.
+    /// A point that can be hit, in the kernel or a module: `tracepoint:NAME`, `function:NAME` (the
+    /// call of a function), or `return:NAME` (its return). A required text.
     Point,
     /// The values to take at a point, see [`fields`]. `empty` is the word for no values, if
     /// allowed.

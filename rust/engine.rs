@@ -172,29 +172,30 @@ struct Won<'a> {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
-    /// Creates an engine for `capacity` live events, which may grow to `max`, that reports delays
-    /// above `threshold` nanoseconds. May sleep; fails with `EINVAL` for an impossible capacity, or
+    /// Creates an engine that has room for `capacity` live events, may grow to `max`, and reports
+    /// delays above `threshold` nanoseconds. With `is_labelled`, it counts delays by label once it
+    /// has [`Engine::set_labels`]. May sleep; fails with `EINVAL` for an impossible capacity, or
     /// `ENOMEM`.
-    pub(crate) fn growing(capacity: u32, max: u32, threshold: u64, seed: Seed) -> Result<Self> {
-        Self::labelled(capacity, max, threshold, seed, None)
-    }
-
-    /// Creates an engine, as [`Engine::growing`], that counts delays by label if there are
-    /// `labels`.
-    pub(crate) fn labelled(
+    pub(crate) fn growing(
         capacity: u32,
         max: u32,
         threshold: u64,
         seed: Seed,
-        labels: Option<Labels>,
+        is_labelled: bool,
     ) -> Result<Self> {
         Ok(Self {
-            pool: Freelist::with_mark(capacity, max, labels.is_some())?,
+            pool: Freelist::with_mark(capacity, max, is_labelled)?,
             table: Table::new(capacity)?,
-            stats: Stats::new::<P>()?.with_labels(labels),
+            stats: Stats::new::<P>()?,
             seed,
             threshold: Atomic::new(threshold.min(NO_THRESHOLD)),
         })
+    }
+
+    /// Gives the labels to an engine that was created for them. They are not a parameter of
+    /// [`Engine::growing`], because the compiler would copy them on the stack several times.
+    pub(crate) fn set_labels(&mut self, labels: Labels) {
+        self.stats.set_labels(labels);
     }
 
     /// Tracks an operation that begins at `start`.
@@ -271,8 +272,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         begun
     }
 
-    /// Creates a new event and makes it findable by `publish`. Counts nothing; fails with the
-    /// result of the start.
+    /// Creates a new event, which `publish` makes findable. Counts nothing; fails with the result
+    /// of the start.
     #[inline(always)]
     fn insert<R, const W: usize>(
         &self,
@@ -288,7 +289,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.file(guard, hash, index, publish)
     }
 
-    /// Inserts a new event into the table and makes it findable by `publish`, or returns its cell.
+    /// Inserts a new event into the table, where `publish` makes it findable, or gives its cell
+    /// back.
     #[inline(always)]
     fn file<R>(
         &self,
@@ -419,22 +421,14 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Raises the threshold to the delay of an end, so that only a longer one is late afterwards.
-    /// Returns whether the event must still be reported. If this call has raised the threshold,
-    /// `late` gets the threshold from before.
+    /// Returns the threshold to report the event with, or `None` if it must not be reported. If
+    /// this call has raised the threshold, that is the previous threshold.
     ///
     /// Of several concurrent ends of events that had not timed out, each either raises the
     /// threshold above all earlier delays or is not reported. The ends that raise the threshold
     /// form a chain, in which the threshold of each is the delay of its predecessor. A timeout, and
     /// the end of an event that had timed out, are reported in any case; a timeout does not raise
     /// the threshold.
-    pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
-        let threshold = self.raise_threshold(late);
-        late.threshold = threshold.unwrap_or(late.threshold);
-        threshold.is_some()
-    }
-
-    /// Raises the threshold, as [`Engine::keep_worst`], and returns the threshold to report the
-    /// event with, or `None` if it must not be reported.
     pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
         if late.why == Why::Timeout {
             return Some(late.threshold);
@@ -501,13 +495,13 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some((Won { found, life, home }, event))
     }
 
-    /// Describes the event in a cell that was claimed by other means.
+    /// Describes an event that was claimed or started without [`Engine::take_by`].
     fn won<'a>(&self, found: Candidate<'a>, life: Life) -> Won<'a> {
         let home = self.pool.home(found.cell);
         Won { found, life, home }
     }
 
-    /// Removes a claimed event from the table and returns its cell, or leaves the cell to the
+    /// Removes a claimed event from the table and gives its cell back, or leaves the cell to the
     /// holders of references.
     #[inline(always)]
     fn release(&self, guard: &P::Guard, hash: u64, won: Won<'_>, event: &Event<K, D>) {
@@ -515,7 +509,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.recycle(guard, won, event);
     }
 
-    /// Returns the cell of an event that is no longer in the table, or leaves the cell to the
+    /// Gives back the cell of an event that is no longer in the table, or leaves the cell to the
     /// holders of references.
     #[inline(always)]
     fn recycle(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>) {
@@ -525,7 +519,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 }
 
-/// Returns the result of a start, from the new event or the lack of it.
+/// Converts the outcome of [`Engine::insert`] to the result of a start.
 #[inline(always)]
 fn became<T>(begun: &Result<T, Begin>) -> Begin {
     begun

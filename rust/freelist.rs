@@ -115,8 +115,8 @@ const LOOKS: usize = 2048;
 const CHUNK_BITS: u32 = 12;
 const CHUNK: u32 = 1 << CHUNK_BITS;
 
-/// Maximum number of chunks that indices can name: one more than each index must fit in
-/// [`INDEX_BITS`] bits.
+/// Maximum number of chunks that indices can name: every index plus one must fit in [`INDEX_BITS`]
+/// bits.
 const MAX_CHUNKS: u32 = (1 << (INDEX_BITS - CHUNK_BITS)) - 1;
 const _: () = assert!((MAX_CHUNKS as u64) << CHUNK_BITS <= INDEX_MASK);
 
@@ -149,7 +149,7 @@ struct Stack {
 
 impl Stack {
     fn new() -> Self {
-        // INVARIANT: An empty stack holds index 0.
+        // INVARIANT: The low bits are 0: the stack is empty.
         Self {
             head: Atomic::new(0),
         }
@@ -166,7 +166,7 @@ struct Cache {
     /// A recently returned cell.
     hot: Atomic<u64>,
     stack: Stack,
-    /// The CPU's home, whose cells it may hold.
+    /// The CPU's home: the cache holds only cells of this node.
     home: Home,
     /// The CPU's node, from which it searches; not its home if this node has no memory.
     node: usize,
@@ -185,7 +185,7 @@ struct Chunk<T> {
     used: Used,
 }
 
-/// A directory entry, for a chunk that is added by growth.
+/// A directory entry, with room for one chunk.
 ///
 /// # Invariants
 ///
@@ -311,6 +311,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             is_marked,
             platform: PhantomData,
         };
+        // As good as holding `busy`: no other caller has the pool yet.
         pool.add(capacity)?;
         Ok(pool)
     }
@@ -368,8 +369,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         allocated
     }
 
-    /// Allocates chunks of `count` cells, into the entries from `next` on, which is advanced.
-    /// The caller holds `busy`.
+    /// Allocates chunks with `count` cells in total, into the entries from `next` on, and advances
+    /// `next`. The caller holds `busy`.
     fn allocate(&self, count: u32, next: &mut u32) -> Result {
         let nodes = populated::<P>();
         let share = count.div_ceil(nodes);
@@ -400,7 +401,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         Ok(())
     }
 
-    /// Hands out the cells of the next entry, which already has its chunk. The caller holds `busy`.
+    /// Marks the next entry, which already has its chunk, as filled, and pushes the chunk's cells.
+    /// The caller holds `busy`.
     fn publish(&self, number: u32) {
         let entry = &self.directory[number as usize];
         // Release: a CPU that sees it filled sees the chunk.

@@ -26,7 +26,8 @@ use kernel::{
 /// Maximum length of a slice, in nanoseconds.
 pub(crate) const LONGEST: u64 = 1_000_000;
 
-/// Maximum number of peaks of a slice that are kept; later ones are only counted.
+/// Maximum number of peaks of a slice that are kept: gaps of at least the threshold. Later ones are
+/// only counted.
 const KEPT: usize = 16;
 
 /// Number of initial readings that are ignored, since they miss the cache.
@@ -71,8 +72,9 @@ pub(crate) struct Found<'a> {
     max: u64,
     sum: u64,
     squares: u128,
-    /// The number of peaks, and the first of them: start and length.
+    /// The number of peaks.
     peaks: u64,
+    /// The start and the length of each of the first peaks.
     kept: [(u64, u64); KEPT],
     bins: &'a mut [u32],
 }

@@ -26,6 +26,7 @@ use crate::{
         atomic::{Atomic, Relaxed},
         measure::Meter,
         memory,
+        periodic::cond_resched,
         platform::{self, Kernel},
         random,
         task::Task,
@@ -45,6 +46,7 @@ pub(crate) mod probed;
 pub(crate) mod profile;
 mod raise;
 pub(crate) mod settings;
+pub(crate) mod user_stack;
 pub(crate) mod work;
 
 pub(crate) use self::{
@@ -94,11 +96,12 @@ pub(crate) trait Instance: Send + Sync {
         self.has_labels() || labels.is_none_or(|(first, _)| param < first)
     }
 
-    /// Applies changes, which give fixed parameters no other value. If enabling fails, nothing has
+    /// Applies changes, none of which may change a fixed parameter. If enabling fails, nothing has
     /// changed.
     fn apply(&self, changes: &Changes) -> Result;
 
-    /// Detaches from the kernel, drops pending events and makes the readers return.
+    /// Detaches from the kernel and drops pending events. The removal of the files then makes the
+    /// readers return.
     fn shut_down(&self);
 
     /// Maintains the memory for events: allocates more if it runs short. Returns the nanoseconds
@@ -174,15 +177,16 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     uppers: [Atomic<u64>; PARAMS_MAX],
     /// A bit for each value that differs from its default.
     changed: Atomic<u64>,
-    /// Texts never change.
+    /// The values of text parameters, which never change.
     texts: Texts,
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
     /// Whether alerts have the stack of their task in user space.
     has_user_stack: bool,
     measure: Option<Arc<Measure>>,
-    /// Number of times the pool has grown, and number of times growth failed for lack of memory.
+    /// Number of times the pool has grown.
     grown: Atomic<u64>,
+    /// Number of times growth failed for lack of memory.
     grow_failed: Atomic<u64>,
     /// Number of alerts in the current second.
     rate: raise::Rate,
@@ -203,8 +207,9 @@ impl From<&Task> for Owner {
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Creates a disabled core in place, because it is too large for a kernel stack on which its
-    /// allocation may trigger reclaim. May sleep; fails with `ENOMEM` or `EINVAL`.
+    /// Returns an initializer that creates a disabled core in place. A core is too large for the
+    /// kernel stack, which must also have room for reclaim: the core's allocation may trigger it.
+    /// May sleep; fails with `ENOMEM` or `EINVAL`.
     pub(crate) fn new<'a>(
         kind: &'static Kind,
         new: New<'a>,
@@ -239,15 +244,19 @@ impl<const K: usize, const D: usize> Core<K, D> {
         };
         let [a, b] = random::words();
         let labels = match kind.label_params() {
-            Some((by, max)) => labels::create(kind, given[by] as u64, given[max] as u64)?,
+            Some((by, max)) => {
+                let depth = given[common::STACK] as usize;
+                labels::create(kind, given[by] as u64, given[max] as u32, depth)?
+            }
             None => None,
         };
-        Ok(try_init!(Self {
+        let is_labelled = labels.is_some();
+        let core = try_init!(Self {
             name,
             kind,
             number,
             traced: trace::Traced::of(kind.c_name),
-            engine: Engine::labelled(capacity, most, threshold, Seed::new(a, b), labels)?,
+            engine: Engine::growing(capacity, most, threshold, Seed::new(a, b), is_labelled)?,
             values: core::array::from_fn(|at| Atomic::new(first(at))),
             uppers: core::array::from_fn(|at| Atomic::new((given[at] >> 64) as u64)),
             changed: Atomic::new(given.changed(kind.params)),
@@ -260,6 +269,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
             grow_failed: Atomic::new(0),
             rate: raise::Rate::new(),
             followed,
+        });
+        Ok(Init::chain(core, move |core| {
+            if let Some(labels) = labels {
+                core.engine.set_labels(KBox::into_inner(labels));
+            }
+            Ok(())
         }))
     }
 
@@ -289,7 +304,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             let more = self.engine.next_capacity() - self.engine.capacity();
             match memory::check(Self::bytes(more)).and_then(|()| self.engine.grow()) {
                 Ok(_) => self.add(&self.grown),
-                // The maintenance work, or the start of the instance, is doing it right now.
+                // Another caller, such as the maintenance work, is growing the pool right now.
                 Err(error) if error == EBUSY => return,
                 Err(_) => return self.add(&self.grow_failed),
             }
@@ -343,12 +358,17 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[param].load(Relaxed)
     }
 
-    /// Whether a process is the one of `pid` or a descendant, if that value is [`FOLLOWED`]. Any
+    /// With `tree=1`: whether a process is the process of `pid`. Any context.
+    pub(crate) fn follows_from(&self, pid: u32) -> bool {
+        let followed = self.followed.as_ref();
+        followed.is_some_and(|followed| followed.pid == Number::from(pid))
+    }
+
+    /// With `tree=1`: whether a process is the process of `pid` or one of its descendants. Any
     /// context.
     ///
-    /// Out of line, so that it is not in the way of other filters.
-    #[cold]
-    #[inline(never)]
+    /// In line: with a call, a probe that finds nothing would need a frame.
+    #[inline(always)]
     pub(crate) fn follows(&self, pid: u32) -> bool {
         let followed = self.followed.as_ref();
         followed.is_some_and(|followed| followed.contains(pid))
@@ -504,6 +524,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
                 let (low, high) = histogram::bounds(bucket);
                 seq_print!(out, "{low} {high} {count}\n");
             }
+            // A bucket is a word for each CPU and label.
+            cond_resched();
         }
     }
 }

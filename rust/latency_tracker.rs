@@ -33,7 +33,7 @@
 //! | `trackers` | a file and often a folder per tracker, and files that several of them share |
 //! | `api` | trackers of other modules; `api/ffi` has the functions that they call |
 //! | `proc` | the registry of instances, and the files of the user interface |
-//! | `sys` | safe wrappers over C; `unsafe` elsewhere only in `freelist`, `rcu_ht`, `api/ffi` |
+//! | `sys` | safe wrappers over C; other `unsafe`: `freelist`, `rcu_ht`, `api/ffi`, `Platform` |
 //!
 //! The engine, `alert/record`, `alert/ring`, `record` without `record/kinds`, `control`, `text`,
 //! `hwnoise`, `measure/tally` and two files of trackers need little more than atomics and error

@@ -5,7 +5,7 @@
 //! ```text
 //!   measure=cycles,branch-misses     a parameter of the module: without it none of this exists
 //!        |
-//!   Measure ---> a Point for each tracker and tracepoint, made when a probe is attached
+//!   Measure ---> a Point for each tracker and hook (tracepoint, function), made at its attachment
 //!                  |
 //!                  +-- transition: runs in which an event began or ended  --+-- a Tally each
 //!                  +-- none: the others                                   --+

@@ -73,7 +73,8 @@
 //! written before it was published, they stay until it is removed, and every full bucket that it
 //! passed counts it. A search may or may not find events inserted or removed meanwhile. The event's
 //! level is searched: it was current when the event was inserted, so a search that sees the event
-//! published sees that level or a newer one as current, and with a newer one `others`.
+//! published sees that level as current, or a newer one; in the second case it also sees the
+//! event's level in `others`.
 //!
 //! # Contexts
 //!
@@ -432,8 +433,8 @@ impl<P: Platform> Table<P> {
     }
 
     /// Ensures room for `cells` live events, and returns whether the table had to grow for that.
-    /// May sleep. Fails with `ENOMEM`, or with `EBUSY` while another `grow` or `reap` is running;
-    /// then the table is unchanged.
+    /// May sleep. Fails with `ENOMEM`, with `EBUSY` while another `grow` or `reap` is running, or
+    /// with `ENOSPC` if there are [`LEVELS`] levels; then the table is unchanged.
     pub(crate) fn grow(&self, cells: u32) -> Result<bool> {
         let _busy = Busy::enter(&self.busy)?;
         let len = buckets_for(cells);
@@ -442,12 +443,12 @@ impl<P: Platform> Table<P> {
         let of_current = |holder: &Holder| holder.address.load(Relaxed) == current;
         let is_empty = |holder: &Holder| holder.address.load(Relaxed) == 0;
         let old = self.holders.iter().position(of_current).ok_or(EINVAL)?;
-        let new = self.holders.iter().position(is_empty).ok_or(ENOSPC)?;
         // SAFETY: Only the caller that holds `busy` changes the owner, and that is us.
         let owner = unsafe { &*self.holders[old].owner.get() };
         if owner.as_ref().is_some_and(|level| level[0].mask >= len - 1) {
             return Ok(false);
         }
+        let new = self.holders.iter().position(is_empty).ok_or(ENOSPC)?;
         let level = Level::new(len)?;
         // SAFETY: We hold `busy`, and the holder is empty: no CPU reads its owner.
         let address = unsafe { self.holders[new].fill(level) };
@@ -542,7 +543,7 @@ impl Holder {
         // Acquire: the level is read next.
         match self.address.load(Acquire) {
             0 => None,
-            // SAFETY: By the type invariant a level that stays for a grace period, and the
+            // SAFETY: By the type invariant this is a level that stays for a grace period, and the
             // guard is an RCU read-side critical section.
             address => Some(unsafe { &*ptr::with_exposed_provenance(address as usize) }),
         }
@@ -786,8 +787,8 @@ impl Bucket {
             slots &= slots - 1;
             // Acquire: see `claim`. A stale index names some cell, whose own state decides.
             let cell = self.cell(slot).load(Acquire);
-            // SAFETY: By the type invariant the number of an index that was inserted, or of the
-            // first cell; pool and table go together (`Index`).
+            // SAFETY: By the type invariant this is the number of an index that was inserted, or of
+            // the first cell; pool and table go together (`Index`).
             let cell = unsafe { Index::from_raw(cell) };
             if let Some(found) = take(seen(self, slot, cell)) {
                 return Some(found);

@@ -42,7 +42,7 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// Returns the value for a label. Many events share a label, so no reader may see addresses of
+    /// Returns how a label is shown. Many events share a label, so no reader may see addresses of
     /// user space in it.
     pub(crate) fn of_label() -> Self {
         Self {
@@ -52,8 +52,8 @@ impl How {
         }
     }
 
-    /// Returns the value for an event in `pending`, which has not ended. `is_trusted` is whether
-    /// the reader may see addresses of user space.
+    /// Returns how an event in `pending`, which has not ended, is shown. `is_trusted`: whether the
+    /// reader may see addresses of user space.
     pub(crate) fn of_pending(is_trusted: bool) -> Self {
         Self {
             is_alert: false,
@@ -104,12 +104,11 @@ pub(crate) struct FieldInfo {
     pub(crate) name: &'static str,
     /// The position in the words, in bits.
     pub(crate) at: usize,
-    /// Number of bits; 0 for a field that is only in the line, and derived from the field before
-    /// it.
+    /// Number of bits; 0 for a field that is only in the line, and derived from fields before it.
     pub(crate) bits: usize,
     /// [`Field::SPARE`]
     pub(crate) spare: usize,
-    /// Whether the field is also in the line of an alert about an event that has not ended.
+    /// Whether every alert line has the field, even one about an event that has not ended.
     pub(crate) is_usual: bool,
 }
 
@@ -234,7 +233,8 @@ pub(crate) fn take(words: &[u64], at: usize) -> u64 {
     words.get(at / 64).map_or(0, |word| word >> (at % 64))
 }
 
-/// The bits of a field, and the compiler's message if they are not free.
+/// The bits of a field, and the compiler's messages if it does not fit, or if its bits are not
+/// free.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) at: usize,
@@ -522,6 +522,8 @@ macro_rules! record {
                 how: &$crate::record::How,
                 f: &mut ::kernel::fmt::Formatter<'_>,
             ) -> ::kernel::fmt::Result {
+                // Unused if each field of the record is shown as one of its names (`in NAMES`).
+                let _ = how;
                 let mut fields = 0..;
                 $(
                     if fields.next() == Some(nth) && $crate::record::first!($(how.$when(),)? true) {

@@ -20,8 +20,8 @@ use kernel::{
 /// A tracker that is not part of this module.
 pub(crate) struct Absent {
     pub(crate) name: &'static str,
-    /// The options that it needs and the kernel is built without. If there are none, `TRACKERS=` of
-    /// the build left it out.
+    /// The kernel options that it needs, but that this kernel was built without. If there are none,
+    /// `TRACKERS=` of the build left it out.
     pub(crate) lacks: &'static [&'static str],
 }
 

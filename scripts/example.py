@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Puts the example of a run into README.md, and draws its path (scripts/example).
+"""Puts the output of a run into README.md or a page of the guide, and draws the paths (scripts/example).
 
-usage: example.py DIRECTORY README SVG
+usage: example.py DIRECTORY README SVG     the alert, the start of its explanation, and one picture
+       example.py DIRECTORY PAGE           each FILE.txt at <!-- output FILE -->; each NAME.json as PAGE-NAME.svg beside it
 """
 
 import json
@@ -15,8 +16,14 @@ from xml.sax.saxutils import escape
 LEFT, WIDTH, LANE, TOP = 130, 600, 46, 34
 COLOURS = {"running": "#2a7f62", "blocked": "#b5451c"}
 OTHER = "#777777"
+WORDS = {"running": "runs ", "preempted": "no CPU ", "waiting": "no CPU ", "limited": "held back "}
 # Number of paragraphs of the explanation that the example shows: the alert, the sentence, the causes.
 PARAGRAPHS = 3
+
+
+def indented(lines):
+    """Returns lines as a block of Markdown."""
+    return "\n" + "".join(("    " + line).rstrip() + "\n" for line in lines) + "\n"
 
 
 def example(directory):
@@ -25,8 +32,7 @@ def example(directory):
     folded = textwrap.wrap(alert, 76, break_long_words=False, break_on_hyphens=False)
     text = (directory / "explanation.txt").read_text(encoding="utf-8").strip()
     paragraphs = text.split("\n\n")[:PARAGRAPHS]
-    block = folded + [""] + "\n\n".join(paragraphs).splitlines() + ["", "  ..."]
-    return "\n" + "".join(("    " + line).rstrip() + "\n" for line in block) + "\n"
+    return indented(folded + [""] + "\n\n".join(paragraphs).splitlines() + ["", "  ..."])
 
 
 def time(ns):
@@ -106,7 +112,7 @@ def svg(path):
         bar(begin, last, lane, "#dddddd", "waits", "black")
     at, lane = start, late
     for begin, last, of, kind in found:
-        words = f"{'runs ' if kind == 'running' else ''}{time(last - begin)}"
+        words = WORDS.get(kind, "") + time(last - begin)
         bar(begin, last, of, COLOURS.get(kind, OTHER), words, "white")
     for begin, last, of, _ in found:
         if of != lane:
@@ -125,20 +131,39 @@ def svg(path):
     return "\n".join(out + ["</svg>\n"])
 
 
-def main():
-    directory, readme, picture = (Path(word) for word in sys.argv[1:])
-    text = readme.read_text(encoding="utf-8")
+def replace(page, name, block, places):
+    """Replaces what is between <!-- NAME --> and <!-- end ... --> by block(NAME); the page must have that many places."""
+    text = page.read_text(encoding="utf-8")
     new, count = re.subn(
-        r"(<!-- example -->\n).*?(<!-- end example -->\n)",
-        lambda found: found[1] + example(directory) + found[2],
+        rf"(<!-- ({name}) -->\n).*?(<!-- end \w+ -->\n)",
+        lambda found: found[1] + block(found[2]) + found[3],
         text,
         flags=re.S,
     )
-    if count != 1:
-        sys.exit(f"{readme}: expected one <!-- example --> ... <!-- end example -->")
-    explained = json.loads((directory / "explanation.json").read_text(encoding="utf-8"))
+    if count != places:
+        sys.exit(f"{page}: {count} places <!-- {name} --> ... <!-- end ... -->, expected {places}")
+    page.write_text(new, encoding="utf-8")
+
+
+def draw(explanation, picture):
+    explained = json.loads(explanation.read_text(encoding="utf-8"))
     picture.write_text(svg(explained["path"]), encoding="utf-8")
-    readme.write_text(new, encoding="utf-8")
 
 
-main()
+def main(directory, page, picture=None):
+    directory, page = Path(directory), Path(page)
+    if picture:
+        replace(page, "example", lambda _: example(directory), 1)
+        draw(directory / "explanation.json", Path(picture))
+        return
+
+    def output(mark):
+        file = directory / f"{mark.removeprefix('output ')}.txt"
+        return indented(file.read_text(encoding="utf-8").splitlines())
+
+    replace(page, r"output [\w-]+", output, len(list(directory.glob("*.txt"))))
+    for explanation in directory.glob("*.json"):
+        draw(explanation, page.with_name(f"{page.stem}-{explanation.stem}.svg"))
+
+
+main(*sys.argv[1:])

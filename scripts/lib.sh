@@ -124,7 +124,7 @@ side_by_side() {
 }
 
 # captive COMMAND...: for `step captive ...`: COMMAND and all its children die when this script dies,
-# however that happens, and its mounts vanish with it.
+# however that happens, and its mounts vanish with it. Without root, only COMMAND itself dies.
 captive() {
 	# exec: in the background the function runs in a subshell, which must not remain in between
 	[ "$(id -u)" -eq 0 ] || exec setpriv --pdeathsig KILL "$@"

@@ -108,10 +108,11 @@ setup() {
 	"$@" >/dev/null || no_setup "${*#"$LT_TOP/"}"
 }
 
-# no_setup COMMAND: end the run, since this set-up failed.
+# no_setup COMMAND: end the run, since this set-up failed, after the commands that are already running.
 no_setup() {
-	failed=1
+	failed=$((failed + 1))
 	echo "FAIL set-up: $1"
+	reap_all
 	closing
 }
 
@@ -189,7 +190,7 @@ reap() {
 }
 
 # reported PID: report the results of a command that has ended, with the function in judges[NAME],
-# if there is one. It has the same arguments as `verdict`.
+# if there is one. That function has the same arguments as `verdict`.
 reported() {
 	local results names name log
 	read -r results names <<<"${running[$1]}"
@@ -207,6 +208,9 @@ reported() {
 	done
 }
 
+# reaped NAME: reap commands until this one is not running.
+reaped() { while [[ " ${running[*]} " == *" $1 "* ]]; do reap; done; }
+
 # reap_all: reap all running commands.
 reap_all() { while [ ${#running[@]} -gt 0 ]; do reap; done; }
 
@@ -217,7 +221,7 @@ costly() {
 	printf '%s\n' "${costs[@]}" | sort -k1,1nr | head -n 10 | awk '{ printf "%10.1f s  %s\n", $1, $2 }'
 }
 
-# closing: print the last lines, and return the exit status of the run.
+# closing: print the last lines, and exit with the status of the run.
 closing() {
 	local line
 	[ -z "$list" ] || exit 0

@@ -5,14 +5,15 @@
 
 usage: bench.py report FILE WORD...   checks the invariants of FILE, the output of --json, and what the words claim
        bench.py tasks                 prints policy, priority and CPUs of each task
-       bench.py same OLD NEW          checks that no task in two outputs of `tasks` has changed
-       bench.py runs PID              waits until PID has a thread under test on CPU 1 and watches it from CPU 0, by
-                                      their priorities
+       bench.py same OLD              checks that no task has changed since OLD, the output of `tasks`
+       bench.py runs PID              waits until PID has a thread under test on CPU 1 and a watching thread on CPU 0,
+                                      both recognized by their priorities
        bench.py ends PID SIGNAL       sends the signal; prints how many ms the thread under test continued
        bench.py disturb SAID WORD...  once the file SAID shows that the loop runs, runs a slow handler on CPU 1
                                       (lt_causes; `how=tasklet`: its tasklet), repeatedly, until all words are met:
-                                      N calls, an `alert` of the tracker irq, a file. With `how=nmi`, NMIs of CPU 1
-                                      are slow instead; `nmis=N` of them must come while the loop has interrupts off
+                                      N calls, an `alert` of the tracker irq, a file that exists. With `how=nmi`, NMIs
+                                      of CPU 1 are slow instead; `nmis=N` of them must come while the loop has
+                                      interrupts off
        bench.py hostile               checks that the file hwnoise refuses invalid requests, and answers valid ones
 """
 
@@ -104,7 +105,7 @@ def report(file, *words):
             assert re.search(word[9:], text), text
             assert os.path.isfile(captured[0]["capture"] + "/trace/kernel/metadata"), captured[0]["capture"]
         elif word.startswith("late="):
-            # The handler kept a timer from being called for this many ms or longer.
+            # The handler held off a timer for this many ms or longer.
             least = float(word[5:]) * 1e6
             late = [cycle for cycle in found["late"] if cycle["late"] >= least]
             assert late and not found["passed"] and found["complete"], found
@@ -157,12 +158,10 @@ def tasks():
         print(tid, what)
 
 
-def same(old, new):
-    def read(file):
-        with open(file, encoding="utf-8") as text:
-            return dict(line.split(" ", 1) for line in text)
-
-    before, after = read(old), read(new)
+def same(old):
+    with open(old, encoding="utf-8") as text:
+        before = dict(line.rstrip("\n").split(" ", 1) for line in text)
+    after = {str(tid): str(what) for tid, what in threads("[0-9]*")}
     changed = {tid: (what, after[tid]) for tid, what in before.items() if after.get(tid, what) != what}
     assert not changed, changed
 
@@ -247,7 +246,7 @@ def disturb(said, *wanted):
     while not all(enough(calls, word) for word in wanted):
         assert calls < 100, f"in vain: {wanted}"
         calls += 1
-        # Interrupts other than NMIs come to the CPU of the writer.
+        # Interrupts other than NMIs are raised on the CPU of the writer.
         os.sched_setaffinity(0, {0 if how == ["nmi"] else 1})
         with open(RUN, "w", encoding="ascii") as run:
             run.write(how[0] if how else "handler")

@@ -3,9 +3,9 @@
 
 """Checks that the output of `latency-tracker bench rate --json` is consistent, and matches the arguments.
 
-usage: bench_rate.py FILE WORD...   kind=KIND, verdict=WORD of each mode, modes=N, events=N made in each run;
-                                    lossless: no run lost anything; lossy: each run did, and LTTng and the trace
-                                    report it
+usage: bench_rate.py FILE WORD...   kind=KIND, verdict=WORD of each mode, modes=N, events=N made in each run (each is
+                                    `events_each` events of LTTng); phase=WORD of each series; lossless: no run lost
+                                    anything; lossy: each run did, and LTTng and the trace report it
 """
 
 import json
@@ -49,6 +49,8 @@ def word(found, text):
             assert all(mode["verdict"] == value for mode in found["modes"]), found["modes"]
         elif key == "modes":
             assert len(found["modes"]) == int(value)
+        elif key == "phase":
+            assert {series["phase"] for series in found["series"]} == {value}, found["series"]
         elif key == "events":
             assert all(run["events"] == int(value) * found["events_each"] for run in runs), runs
         else:

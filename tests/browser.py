@@ -23,7 +23,7 @@ class Browser:
                 break
         assert port, 'chromedriver did not start'
         self.base = f'http://127.0.0.1:{port}'
-        # for root, and for a tree without a graphics driver; --hide-scrollbars keeps widths the same everywhere
+        # to run as root, and where there is no graphics driver; --hide-scrollbars keeps widths the same everywhere
         args = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars',
                 '--disable-background-networking', f'--window-size={width},{height}']
         if dark:

@@ -3,9 +3,9 @@
 """System calls of a known kind, for tests inside the virtual machine.
 
 usage: calls.py sleep MS       one nanosleep
-       calls.py read MS        a process reads from a pipe, to which another one writes after that time
-       calls.py write MS N     a process fills a pipe in one call; another one reads a part of it N times, each time
-                               after that time
+       calls.py read MS        a process reads from a pipe, to which another one writes after MS
+       calls.py write MS N     a process writes more than a pipe holds, in one call; N times, another process sleeps for
+                               MS and then reads a part
        calls.py exec           a thread that is not the first one executes another program
        calls.py compat N       getpid() by the entry for 32-bit programs, N times; on arm64 by such a program
        calls.py many N         calls of several kinds, N times, by two processes
@@ -96,7 +96,7 @@ def compat(times):
             sys.exit("the program for 32-bit ARM failed")
         print(f"tid={pid}", flush=True)
         return
-    # imported here, because not every root has them
+    # imported here, because not every root file system has them
     import ctypes
     import mmap
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Makes a task late for a known cause, for tests/culprits.py inside the virtual machine. The late task is called
-victim, and each other task has a name of its own. A function returns once the victim's wait has ended, or in the
-victim itself. late.py has more causes."""
+victim, and each other task has a name of its own. In some cases, the process that calls the function becomes the
+victim; otherwise, the function returns once the victim's wait has ended. late.py has more causes."""
 
 import ctypes
 import fcntl
@@ -29,7 +29,7 @@ def write(path, text):
 
 
 def cgroup(name, **limits):
-    """Makes a cgroup with limits, cpu_max="10000 100000", and returns its directory."""
+    """Makes a cgroup with limits, such as cpu_max="10000 100000", and returns its directory."""
     path = f"{CGROUPS}/{name}"
     for controller in {key.partition("_")[0] for key in limits if not key.startswith("cgroup")}:
         write(f"{CGROUPS}/cgroup.subtree_control", f"+{controller}")
@@ -127,7 +127,7 @@ def computes():
 
 
 def told_by(kind):
-    """The victim reads what writer writes after it has computed. `kind` makes the two ends of the connection."""
+    """The victim reads what writer writes after computing. `kind` makes the two ends of the connection."""
     reader, writer = kind()
 
     def write_late(_):
@@ -610,6 +610,8 @@ def busy_owner():
     task("medium", then)
 
     def hold():
+        # Waits for the victim, which is the parent: until it waits for the lock, the owner delays no task.
+        asleep(os.getppid())
         on(1)
         spin(SHORT)
         os.write(start, b"x")

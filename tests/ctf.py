@@ -78,7 +78,7 @@ packet.context := struct {{ {context} }}; }};
             parts = [(first - 10, events[:middle]), (events[middle - 1][0] + 1, events[middle:])]
             data, discarded = b'', 0
             if lost and lost[0] == cpu:
-                # A packet is closed, and counts what was lost after it, at the first event that fits again.
+                # A packet is closed only at the first event that fits again, so it counts what was lost after it.
                 discarded, rest = lost[1], events[middle + lost[1]:]
                 parts[1] = (rest[0][0] - 1, rest)
             for number, (begin, part) in enumerate(parts):

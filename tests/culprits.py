@@ -32,9 +32,9 @@ class Case:
 
     name: str
     do: Callable
-    # The line that starts the tracker, without its name.
+    # The line that starts the instance, without the instance's name.
     tracker: str
-    # The first sentence after the share and the time. DISK(name) is that disk, by its name or its number.
+    # Expression for the first sentence after the share and the time. DISK(name) is that disk, by name or number.
     culprit: str
     # The least share that the sentence may name, so that the cause is most of the time, not only the largest part.
     share: int = 50
@@ -46,7 +46,8 @@ class Case:
     until: str = ""
     # Requirements of the case.
     needs: str = ""
-    # Other tasks and disks with a part in the case by construction: an unknown sentence may name them, too.
+    # Other tasks and disks with a part in the case by construction: a sentence that leaves the cause unknown may name
+    # them, too.
     part: tuple = ()
 
 
@@ -139,7 +140,7 @@ CASES = [
     Case("frozen_disk", lambda: causes.frozen_disk("/tmp/ext"), OFFCPU, of("thawer")),
     # stopper sends SIGSTOP and SIGCONT, and is busy between them.
     Case("stopped", causes.stopped, OFFCPU, rf"({of('stopper')}|{VICTIM}{WAITED}SIGCONT \(a signal had stopped it\))"),
-    # pauser freezes the cgroup, is busy, and ends that.
+    # pauser freezes the cgroup, is busy, and thaws the cgroup.
     Case("frozen", causes.frozen, OFFCPU,
         rf"({of('pauser')}|{VICTIM}{WAITED}the freezer(: its cgroup is frozen \(\w+\)| of cgroup /lt-frozen))"),
     Case("tcp", late.tcp, call("recvfrom"), of("server", TIMER)),
@@ -198,8 +199,8 @@ CASES = [
     Case("spinlock", cause("wait"), OFFCPU, owner_of_spinlock()),
     Case("mutex", causes.work, f"lock threshold=300ms kind={'rtmutex' if RT else 'mutex'} comm=victim",
         of(r"kworker/\S+", TIMER)),
-    # On PREEMPT_RT, and if there are many, a thread runs the softirqs. An irq_work raises them, not a device: a
-    # sentence that does not name the irq_work still names what used the CPU.
+    # On PREEMPT_RT, and elsewhere if there are many, a thread runs the softirqs. An irq_work raises them, not a device:
+    # a sentence that does not name the irq_work still names what used the CPU.
     Case("storm", storm, "syscall threshold=600ms comm=victim calls=read",
         VICTIM + RUNNABLE
         + r"CPU 1, which (worked for softirq HI( raised by interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),
@@ -249,7 +250,7 @@ CASES = [
         HOG, two=True, part=(*KEPT, "DISK(slow)")),
 ]
 
-# Known wrong explanations: the parts that were taken from the trace, the cases, the kernels, and the reason. Such a
+# Known wrong explanations: the parts that were removed from the trace, the cases, the kernels, and the reason. Such a
 # sentence counts as wrong. Once the sentence is right, the line must be removed, unless the part has a question mark:
 # that sentence is wrong only at times. `any?` stands for every part.
 KNOWN_WRONG = [
@@ -282,7 +283,7 @@ def provoke_once(case):
             os.dup2(out.fileno(), 2)
         case.do()
         os._exit(0)
-    # The tasks that this process has started end by themselves; the alert shows that the victim has ended.
+    # The tasks that the child has started exit on their own; the alert shows that the victim's delay has ended.
     os.waitpid(pid, 0)
     end = time.monotonic() + 5
     while stat(case.name, "alerts") == 0:
@@ -315,7 +316,7 @@ def pattern(culprit, disk):
 
 def known(case):
     """Returns a case as truth.py needs it."""
-    # The rule of tests/bench/rule.py has no numbers, and calls the disks of null_blk timers.
+    # The rule of tests/bench/rule.py names no disk, and takes a null_blk disk for a timer.
     less = {"rule": pattern(case.culprit.replace("a flush of ", ""), "(a block device|a timer)")}
     if case.raised:
         less["raised"] = pattern(case.raised, "")

@@ -4,24 +4,24 @@
 
 usage: cyclictest.py INTERVAL USUAL NAME=PERCENT...
 
-NAME.samples is what `cyclictest --verbose --nsecs` has printed of one thread, whose interval is INTERVAL ns;
-NAME.switches and NAME.returns are the alerts of two instances with origin=timer and threshold=0: with end=switch and
-with end=user.
+NAME.samples is what `cyclictest --verbose --nsecs` has printed for one thread, whose interval is INTERVAL ns;
+NAME.switches and NAME.returns are the alerts of two instances with origin=timer and threshold=0, the first with
+end=switch and the second with end=user.
 
-Each sample is the time from when its timer was due until clock_gettime() after clock_nanosleep() had returned. When a
-timer was due is not printed, but follows from the start of the first alert, to the nanosecond:
+Each sample is the time from when its timer was due until clock_gettime() after clock_nanosleep() had returned. The
+time at which a timer was due is not printed, but follows from the start of the first alert, to the nanosecond:
 
-  due      slept until           next
+  due       clock_gettime()    next due
    |--- sample ---|               |
-   |----- interval -----|-- ... --|   the first one after the sample
+   |----- interval -----|-- ... --|   as many intervals as it takes to get past the sample
 
-So each sample has to have the alert of its timer with exactly that begin, and
+So for each sample there must be an alert that starts exactly when the sample's timer was due, and
 
   delay to the switch  <=  delay to the return to user space  <=  sample
 
-In PERCENT of the samples, the last is longer than the first by at most USUAL ns; in the others something came in
-between. If a sample ended just before the next timer was due, the kernel may find that timer due when it is started,
-and then never calls its function. Only in this case is there no alert.
+At least PERCENT % of the samples are longer than the delay to the switch by at most USUAL ns; in the others, something
+came in between. If a sample ended just before the next timer was due, the kernel may find that timer due when it is
+started, and then never calls its function. Only in this case is there no alert.
 """
 
 import re
@@ -41,7 +41,7 @@ def samples_of(file):
 
 
 def alerts_of(file):
-    """Returns the delays, by start time, of the thread that is not its process's first."""
+    """Returns the delays by start time, without those of cyclictest's main thread, which takes no samples."""
     delays = {}
     with open(file, encoding="utf-8") as lines:
         for line in lines:

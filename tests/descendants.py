@@ -7,7 +7,7 @@ usage: descendants.py kinds          descendants of a process, of every kind, an
        descendants.py race ROUNDS N  in each round, an instance is created while the process that it names and another
                                      one fork N children each; the alerts must be those of the former and its
                                      descendants
-       descendants.py serve NAME     does what the first program asks for, until that program ends
+       descendants.py serve NAME     does what `descendants.py kinds` asks for, until that program ends
 
 In `kinds`, each process connects to a socket and executes the requests that it receives there, so it does not matter
 which parent it has by then.
@@ -49,7 +49,7 @@ def call():
 def seen(name):
     """Returns the number of alerts of an instance for each (process, thread)."""
     descriptor = os.open(f"{LT}/{name}/alerts", os.O_RDONLY | os.O_NONBLOCK)
-    # From the oldest one on.
+    # Reads from the oldest alert on.
     os.lseek(descriptor, 0, os.SEEK_SET)
     text = b""
     try:

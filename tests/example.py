@@ -24,7 +24,7 @@ def serve(asked, disk):
     """Answers each request."""
     name("server")
     fd = os.open(disk, os.O_RDONLY | os.O_DIRECT)
-    # Aligned, as a direct read needs it.
+    # Aligned, as a direct read requires.
     block = mmap.mmap(-1, 4096)
     while asked.recv(1):
         end = time.monotonic() + 0.06

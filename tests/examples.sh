@@ -13,7 +13,7 @@
 COMMANDS='uname grep cat echo dmesg latency-tracker insmod modprobe rmmod while mkdir dd apt make sudo'
 
 # examples_of PAGE DIRECTORY: write a file for each example, 001 and so on, in order. Its first line
-# is a comment with the line in the page.
+# is a comment with the page and the line.
 examples_of() {
 	mkdir -p "$2"
 	awk -v out="$2" -v page="$1" -v commands="$COMMANDS" '
@@ -62,7 +62,7 @@ run_examples() {
 	for _example in "$1"/*; do
 		! grep -qE -- "${2:-^$}" "$_example" || continue
 		_rc=0 _seconds=60 _ends=' 0 '
-		# the exit status of coreutils' timeout, or busybox'
+		# the exit status of coreutils' or busybox's timeout
 		! grep -qE 'cat .*/(alerts|wakeup)|tracker watch' "$_example" || _seconds=2 _ends=' 124 143 '
 		timeout "$(patiently $_seconds)" $_shell "$_example" >/tmp/example.log 2>&1 </dev/null || _rc=$?
 		case $_ends in *" $_rc "*) continue ;; esac

@@ -7,7 +7,7 @@ import sys
 
 LT = "/proc/latency_tracker"
 MOST = 2000
-# fail one allocation, which the kernel may tolerate; or several in a row, with all fallbacks
+# fail one allocation, which the kernel may tolerate; or several in a row, so that its fallbacks fail, too
 COUNTS = (1, 8)
 faults = os.open("/proc/lt_faults", os.O_RDWR)
 
@@ -70,7 +70,7 @@ def instances():
     return sorted(os.listdir(LT)), open(f"{LT}/control").read()
 
 
-# Opened here, since no allocation of this open(2) may fail.
+# Opened once, before allocations fail.
 control_fd = os.open(f"{LT}/control", os.O_WRONLY)
 write = lambda line: os.write(control_fd, line)
 

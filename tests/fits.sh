@@ -6,7 +6,8 @@
 
 . /lt/tests/lib.sh
 
-# memory_of EVENTS: start an instance with a pool of EVENTS, wait for an alert, remove it, and set took to its size in kB.
+# memory_of EVENTS: start an instance with a pool of EVENTS, wait for an alert, remove the instance, and set took to its
+# size in kB.
 memory_of() {
 	# The first instance fills slabs and tables that stay.
 	for _ in 1 2; do

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# fleet.py: every query of the guide gives one answer: in DuckDB, in Spark, and by `latency-tracker analyze --json`.
+# fleet.py: checks that each query of the guide gives the same answer in DuckDB and in Spark as `latency-tracker analyze
+# --json`.
 #
 # usage: fleet.py LATENCY_TRACKER PAGE DIRECTORY     PAGE is the guide, DIRECTORY is empty
 

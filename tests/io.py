@@ -5,10 +5,11 @@
 usage: io.py mix GATE DISK ROUNDS       opens GATE, a FIFO, which waits until its other end is opened; then
                                         reads, writes, syncs, opens and closes in many ways, in two processes
        io.py write DISK COUNT           direct writes of 4 KiB, one after another, each synced
-       io.py serve COMMANDS ANSWERS     executes the lines of the FIFO COMMANDS, until all writers have closed it, each
-                                        with a few calls more than it requests, and answers each in the FIFO ANSWERS
-                                        with the duration of the longest call in ns. The lines are `write DISK COUNT`
-                                        and `read DISK COUNT` (direct), and `cached FILE COUNT` (512 bytes each)
+       io.py serve COMMANDS ANSWERS     executes the lines of the FIFO COMMANDS, until all writers have closed it, and
+                                        answers each in the FIFO ANSWERS with the duration of its longest call in ns.
+                                        The lines are `write DISK COUNT` and `read DISK COUNT` (direct), and
+                                        `cached FILE COUNT` (512 bytes each). A line takes a few more calls than it
+                                        requests
 """
 
 import mmap

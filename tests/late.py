@@ -54,7 +54,7 @@ def hog():
         wait_for(victim, "S")
         there, on_it = os.pipe()
         if os.fork() == 0:
-            # Not a timer of the victim: on PREEMPT_RT the timer thread of CPU 1 waits behind the hog, too.
+            # A write ends the victim's wait, not a timer: on PREEMPT_RT the timer thread of CPU 1 also waits for hog.
             os.read(there, 1)
             os.write(w, b"x")
             os._exit(0)
@@ -205,7 +205,7 @@ def storm():
         with subprocess.Popen(["/sbin/insmod", "/lt/lt_irqs.ko", "times=60", "us=20000", "handler_us=100"]):
             while not os.path.exists("/sys/module/lt_irqs/parameters"):
                 time.sleep(0.01)
-            # This gives a softirq thread, if it runs the softirqs, a higher priority than this thread.
+            # So that a softirq thread, if one runs the softirqs, has a higher priority than this thread.
             os.nice(19)
             called("victim")
             random.read(size)

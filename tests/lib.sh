@@ -44,8 +44,8 @@ assert() { _what=$1; shift; "$@" || fail "$_what: '$*' failed"; }
 # refused WHAT COMMAND...: the command must fail.
 refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succeeded"; fi; }
 
-# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). With icount, the
-# machine's clock runs ahead while it waits for a disk of a busy host: the limit must be generous.
+# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). With
+# icount, the machine's clock runs ahead while the machine waits for a disk of a busy host: the limit must be generous.
 wait_until() {
 	_end=$(($(cut -d. -f1 /proc/uptime) + $1 * ${PATIENCE:-1}))
 	shift
@@ -53,6 +53,26 @@ wait_until() {
 		[ "$(cut -d. -f1 /proc/uptime)" -le "$_end" ] || fail "waited in vain for: $*"
 		sleep 0.1
 	done
+}
+
+# few_modules NAME|FILE...: let modprobe find only these modules of the kernel, what they need,
+# LTTng's modules, and each FILE, until the end of the test (tests/sequence.sh). depmod reads every
+# module, which under emulation takes a long time for the thousands of Debian's kernel.
+few_modules() {
+	_all=/usr/lib/modules/$(uname -r) _few=/run/lt.modules
+	mkdir -p $_few/kernel $_few/updates
+	cp "$_all"/modules.builtin* "$_all/modules.order" $_few/
+	[ ! -d "$_all/updates" ] || cp -r "$_all/updates" $_few/
+	for _module; do
+		case $_module in
+			/*) cp "$_module" $_few/updates/ ;;
+			*)
+				/sbin/modprobe --show-depends "$_module" | sed -n 's/^insmod \([^ ]*\).*/\1/p' |
+					while read -r _file; do cp "$_file" $_few/kernel/; done ;;
+		esac
+	done
+	mount --bind $_few "$_all"
+	/sbin/depmod
 }
 
 load_module() { insmod /lt/latency_tracker.ko "$@" || fail "the module does not load"; }

@@ -5,12 +5,14 @@
 usage: net.py read tcp|udp ADDRESS MS      a reader lets what has arrived wait for MS, then reads it
        net.py listen ADDRESS PORT MS       as read tcp, for one connection to this port, from another process
        net.py call ADDRESS PORT            connects to listen, sends, and waits until it closes
-       net.py unread udp ADDRESS [MS]      a packet that is not read until its socket is closed after MS (30), and one
-                                           to an unused port
-       net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, which reads the rest
-       net.py serve ADDRESS COUNT MS       a server that takes MS from each of COUNT connections to its first byte;
-                                           prints a line for each: fd, ports, and the time by its own clock, in ns
-       net.py serve-unix PATH MS           as serve, by a socket of the file system, for one connection
+       net.py unread udp ADDRESS [MS]      a packet that is never read: its socket is closed after MS (30); then a
+                                           packet to the port, which is unused now
+       net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, which reads those
+                                           that fit
+       net.py serve ADDRESS COUNT MS       a server that sends the first byte of each of COUNT connections MS after
+                                           it has accepted it; prints a line for each: fd, the client's port, the
+                                           number of bytes, and the time by its own clock, in ns
+       net.py serve-unix PATH MS           as serve, over the Unix socket PATH, for one connection
        net.py ask ADDRESS|PATH PORT|0 COUNT  a client that connects COUNT times, and reads until the server closes
        net.py close ADDRESS                a server that closes a connection without having sent anything
 """
@@ -108,7 +110,7 @@ def ask(address, port, count):
 
 def serve_on(server, address, port, count, milliseconds):
     server.listen()
-    # Another program: a thread would have Python's lock at times, and after a fork pages are copied.
+    # A separate program: a thread would hold Python's global lock at times, and after a fork pages would be copied.
     client = subprocess.Popen([sys.executable, __file__, "ask", address, str(port), str(count)])
     # The server measures only itself: no other task has its CPU meanwhile.
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
@@ -121,7 +123,7 @@ def serve_on(server, address, port, count, milliseconds):
         connection.send(b"x" * (number + 1))
         took = time.monotonic_ns() - begin
         print(f"fd={fd} remote={remote} bytes={number + 1} took={took}", flush=True)
-        # These are not the first bytes.
+        # This is not the first byte.
         connection.send(b"x")
         connection.close()
     assert client.wait() == 0, "the client has failed"

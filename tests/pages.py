@@ -36,8 +36,9 @@ def latency_tracker(*args):
 
 
 def make_pages():
-    """Makes the pages of a path, of delays, and of two alerts, one with a hostile task name; returns their data."""
-    # two threads of the trace get names of the same length, which would end the script, and make an element
+    """Makes the pages of a path, of delays, of a table, and of two alerts, one with a hostile task name; returns their
+    data."""
+    # two threads get hostile names as long as their own: one would end the script, the other would make an element
     for name, hostile in (b'kdamond.0', b'</script>'), (b'rcu_preempt', b'<img src=x>'):
         assert len(name) == len(hostile)
         for stream in (work / 'perf').glob('perf_stream_*'):
@@ -53,7 +54,8 @@ def make_pages():
              for i, (stay, name) in enumerate(zip(reads, ['python3', HOSTILE]), 1)]
     (work / 'late').write_text(''.join(lines))
     text = latency_tracker('explain', 'perf', '--alerts', 'late', '--html', 'alerts.html')
-    return path, reads, text
+    tables = json.loads(latency_tracker('analyze', 'cpu', 'perf', '--json', '--html', 'cpu.html'))['tables']
+    return path, reads, text, tables
 
 
 def state(browser):
@@ -123,7 +125,7 @@ def use_keys(browser):
 
 
 def rows(browser, table):
-    return browser.run('''return [...document.querySelectorAll('#tables section')[arguments[0]].querySelectorAll('tbody tr')]
+    return browser.run('''return [...document.querySelectorAll('#tables section')[arguments[0]].querySelector('tbody').rows]
         .map(row => [...row.cells].map(cell => cell.textContent))''', table)
 
 
@@ -156,6 +158,33 @@ def use_tables(browser, path):
     true(place and browser.run('return document.activeElement.id') == 'lanes', 'and the keys continue from there', place)
 
 
+def use_rows(browser, tables):
+    """The rows of a table are those of --json; a click sorts them; the button of a row shows its histogram."""
+    def counts():
+        return [int(row[2].replace(',', '')) for row in rows(browser, 0)]
+
+    (table,) = [table for table in tables if table['table'] == 'run']
+    expected = [table['all']['count']] + [row['count'] for row in table['rows']]
+    true(1 < len(expected) <= 100, 'the table has some rows', len(expected))
+    same(sorted(counts()), sorted(expected), 'all rows of --json, and their sum')
+    same(browser.text('#tables section:nth-child(1) th:nth-last-child(2)'), 'Thread', 'the name of the groups is a heading')
+    browser.click('#tables section:nth-child(1) th:nth-child(3) button')
+    same(counts(), sorted(expected, reverse=True), 'a click sorts them')
+    true(browser.run('return document.querySelector(".histogram").hidden'), 'no histogram is shown at first')
+    browser.click('#tables section:nth-child(1) tbody tr:nth-child(2) td:last-child button')
+    heading = browser.run('return document.querySelector(".histogram h3").textContent')
+    same(heading, f'Durations of {rows(browser, 0)[1][-2]}', 'a click shows the histogram of a row')
+    bars = browser.run('''return [...document.querySelectorAll('.histogram tbody tr')].map(
+        row => [Number(row.cells[1].textContent.replaceAll(',', '')), row.querySelector('meter').value])''')
+    same(sum(count for count, _ in bars), counts()[1], 'with all of its durations')
+    same([length for _, length in bars], [count for count, _ in bars], 'as bars of this length')
+    cells = browser.run('''return [...document.querySelectorAll('#texts svg title')].map(title => title.textContent)''')
+    operations = sum(int(text.split()[0].replace(',', '')) for text in cells if re.match(r'[\d,]+ of \d', text))
+    same(operations, sum(table['all']['count'] for table in tables), 'the picture has all operations')
+    wide = browser.run('return document.querySelector("#texts svg").getBoundingClientRect().width')
+    true(wide > 300, 'and is drawn', wide)
+
+
 def use_alerts(browser, reads, text):
     same(browser.text('#verdict').split(':')[0], re.search(r'\n  (\d+ % of the (?:delay|time) \([^)]*\))', text)[1], 'the verdict is that of the text')
     explained = browser.run('return [...document.querySelectorAll("#texts pre")].map(pre => pre.textContent)')
@@ -171,7 +200,7 @@ def use_alerts(browser, reads, text):
 
 
 def looks(browser, file):
-    """Checks that at no width anything reaches beyond the window, and saves a screenshot."""
+    """Checks that nothing reaches beyond the window, whatever its width, and saves a screenshot."""
     for width in 360, 768, 1280, 1920:
         browser.ask('POST', '/goog/cdp/execute', {'cmd': 'Emulation.setDeviceMetricsOverride', 'params': {
             'width': width, 'height': 800, 'deviceScaleFactor': 1, 'mobile': False}})
@@ -191,7 +220,7 @@ def colours(browser, scheme):
 
 
 def main():
-    path, reads, text = make_pages()
+    path, reads, text, tables = make_pages()
     with Browser() as browser:
         browser.open(work / 'path.html')
         use_time_line(browser, path['to'] - path['from'])
@@ -209,6 +238,12 @@ def main():
         true('Lane\nStates and waits: states' in state(browser)[2], 'delays have a lane of states', state(browser)[2])
         looks(browser, 'delays')
         is_clean(browser, 'delays')
+        browser.open(work / 'cpu.html')
+        use_rows(browser, tables)
+        looks(browser, 'cpu')
+        names = [row[-2].rsplit('/', 1)[0] for row in rows(browser, 0)]
+        true({'</script>', '<img src=x>'} < set(names), 'cpu: threads have names that look like tags', names)
+        is_clean(browser, 'cpu')
         browser.open(work / 'alerts.html')
         use_alerts(browser, reads, text)
         looks(browser, 'alerts')

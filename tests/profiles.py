@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Checks the results of `latency-tracker profile` for files, computed from these files alone.
+"""Checks what `latency-tracker profile` makes of files against values that are computed here, from the files alone.
 
 usage: profiles.py compared BEFORE AFTER REPORT    REPORT, of `compare --json`, has the statistic, the degrees of
                                                    freedom, the probability and the shares that the files give
@@ -32,8 +32,8 @@ def sums(file):
 
 
 def merged(before, after):
-    """Merges rows until at least 5 are expected in each: a row with those above it, and the remaining ones with the
-    last."""
+    """Merges rows until at least 5 operations are expected in each: a row with those that follow it, and what remains
+    at the end with the last one."""
     all_before, all_after = sum(before), sum(after)
     if not all_before or not all_after:
         return []
@@ -50,8 +50,8 @@ def merged(before, after):
 
 
 def chi_squared(rows):
-    """Returns chi-squared of a table of two columns: n times the sum of each square over both of its margins, minus n.
-    This is another form of Pearson's formula."""
+    """Returns chi-squared of a table of two columns: n times the sum of each squared count divided by the product of
+    its margins, minus n. This is another form of Pearson's formula."""
     b, a = (sum(row[side] for row in rows) for side in (0, 1))
     total = b + a
     return total * (sum(x * x / (sum(row) * side) for row in rows for x, side in zip(row, (b, a))) - 1)

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # prometheus.py COMMAND WORK DASHBOARD: checks what host/prometheus expects of Prometheus. WORK/trees has the /proc tree
-# of a module at two times, and its alerts. WORK/pip has OpenTelemetry's decoder. (It runs in its own network namespace.)
+# of a module at two times, and its alerts. WORK/pip has OpenTelemetry's decoder. (The test runs in a network namespace
+# of its own.)
 
 import http.server
+import itertools
 import json
+import math
 import os
 import re
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -80,9 +84,69 @@ def stats(n, name):
 
 
 def shows(n):
-    """Checks that Prometheus has the kernel's numbers of the nth tree."""
+    """Returns whether Prometheus has the kernel's numbers of the nth tree."""
     slow, ended = stats(n, "slow"), value('latency_tracker_ended_total{name="slow",job="scrape"}')
     return ended == slow["ended"]
+
+
+def identity(labels):
+    """Returns the labels of a series as a key. A bound may be written in several ways."""
+    return frozenset((key, float(value) if key == "le" else value) for key, value in labels.items())
+
+
+def series(job):
+    """Returns the values that Prometheus has from a job, except for those of export itself, by the labels of the series
+    other than those of the target."""
+    found = {}
+    text = f'{{__name__=~"latency_tracker_.*",__name__!~"latency_tracker_export_.*",job="{job}"}}'
+    for one in api("query", query=text)["result"]:
+        own = {key: value for key, value in one["metric"].items() if key not in ("instance", "job")}
+        found[identity(own)] = float(one["value"][1])
+    return found
+
+
+def translated(metrics):
+    """Returns the series that Prometheus makes of the metrics of a message, by its rules for names and units."""
+    found = {}
+    for metric in metrics:
+        if metric.name.startswith("latency_tracker.export_"):
+            continue
+        kind = metric.WhichOneof("data")
+        name = metric.name.replace(".", "_") + {"": "", "s": "_seconds"}[metric.unit] + ("_total" if kind == "sum" else "")
+        for point in getattr(metric, kind).data_points:
+            if kind == "histogram":
+                bounds = [{"le": bound} for bound in [*point.explicit_bounds, math.inf]]
+                values = [("_bucket", *one) for one in zip(bounds, itertools.accumulate(point.bucket_counts), strict=True)]
+                values += [("_count", {}, point.count), ("_sum", {}, point.sum)]
+            else:
+                values = [("", {}, getattr(point, point.WhichOneof("value")))]
+            for suffix, le, value in values:
+                found[identity({"__name__": name + suffix} | labels(point.attributes) | le)] = value
+    return found
+
+
+def same(found, expected):
+    wrong = {key: (found.get(key), expected.get(key)) for key in found.keys() | expected.keys()
+        if found.get(key) != expected.get(key)}
+    assert found and not wrong, f"found and expected: {wrong}"
+
+
+def receives():
+    """Returns whether this Prometheus receives OTLP, by an empty message."""
+    empty = urllib.request.Request(API + "otlp/v1/metrics", b"", {"Content-Type": "application/x-protobuf"})
+    try:
+        with urllib.request.urlopen(empty, timeout=60):
+            return True
+    except urllib.error.HTTPError as error:
+        assert error.code == 404, error
+        return False
+
+
+def dropped():
+    """Returns how many data points the exporter that sends to Prometheus has dropped."""
+    with urllib.request.urlopen("http://127.0.0.1:9818/metrics", timeout=60) as answer:
+        page = answer.read().decode()
+    return int(re.search(r'^latency_tracker_export_dropped_total{signal="metrics"} (\d+)$', page, re.MULTILINE)[1])
 
 
 def lint():
@@ -122,7 +186,7 @@ for n in 1, 2:
 kernel = os.fdopen(os.open(f"{work}/alerts", os.O_RDWR), "w", buffering=1)
 
 
-# Debian's Prometheus does not receive OTLP, so this process does; its collector is busy at first.
+# A collector of OTLP, which is busy at first.
 received = {"/v1/metrics": [], "/v1/logs": []}
 
 
@@ -151,8 +215,12 @@ threading.Thread(target=collector.serve_forever, daemon=True).start()
 
 run("export", command, "export", "--captures", f"{work}/captures", "--interval", "1s", "--otlp", "http://localhost:4318",
     "--alerts", **root)
+# Prometheus 3 has an option for its receiver of OTLP, but Debian builds it without that receiver (3.5.3+ds1-6).
+receiver = "--web.enable-otlp-receiver"
+known = subprocess.run(["prometheus", "--help"], check=True, capture_output=True, text=True)
 run("prometheus", "prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/data",
-    "--web.listen-address=127.0.0.1:9090", "--enable-feature=exemplar-storage,native-histograms")
+    "--web.listen-address=127.0.0.1:9090", "--enable-feature=exemplar-storage,native-histograms",
+    *([receiver] if receiver.strip("-") in known.stdout + known.stderr else []))
 until("the first numbers", lambda: shows(1) and len(query("up == 1")) == 1 and value("count(up == 1)") == 3)
 
 # the kernel's numbers, whichever format the page has
@@ -202,6 +270,22 @@ delay = point(histogram.histogram.data_points)
 assert delay.count == slow["ended"] == sum(delay.bucket_counts), delay
 assert len(delay.bucket_counts) == len(delay.explicit_bounds) + 1, delay
 assert labels(delay.exemplars[0].filtered_attributes) == {"capture": "0007"}, delay
+# By its rules, Prometheus would turn this message into the series that it has scraped.
+same(translated(message.scope_metrics[0].metrics), series("scrape"))
+# If messages are sent to this Prometheus, it does so, or it refuses each of them, and the log has one line about that.
+run("push", command, "export", "--listen", "127.0.0.1:9818", "--captures", f"{work}/captures", "--interval", "1s",
+    "--otlp", API + "otlp", **root)
+received_here = receives()
+if received_here:
+    until("the push", lambda: series("latency-tracker"))
+    same(series("latency-tracker"), series("scrape"))
+else:
+    until("a refused message", dropped)
+    first = dropped()
+    until("another refused message", lambda: dropped() > first)
+    notes = [line for line in open(f"{work}/push.log") if "/api/v1/otlp" in line]
+    assert len(notes) == 1 and re.fullmatch(
+        r"latency-tracker: http://127\.0\.0\.1:9090/api/v1/otlp/v1/metrics: 404 .*; dropped\n", notes[0]), notes
 kernel.write("\n".join(alerts[:3]) + "\nlost=2\n")
 until("the alerts", lambda: sum(len(m.resource_logs[0].scope_logs[0].log_records) for m in received["/v1/logs"]) == 3)
 records = [r for m in received["/v1/logs"] for r in m.resource_logs[0].scope_logs[0].log_records]
@@ -217,6 +301,8 @@ tree(2)
 until("the later numbers", lambda: shows(2))
 more = stats(2, "slow")["ended"] - slow["ended"]
 assert more == 10, more
+if received_here:
+    until("the later push", lambda: series("latency-tracker") == series("scrape"))
 until("the increase", lambda: value('increase(latency_tracker_ended_total{name="slow",job="scrape"}[10m])') > 0)
 
 # every query of the dashboard has an answer
@@ -232,9 +318,11 @@ assert len(queries) >= 10, queries
 for text in queries:
     text = text.replace("$__rate_interval", "5m").replace("$instance", ".*").replace("$name", ".*")
     assert "$" not in text, text
-    # Nothing timed out.
+    # Without `> 0`: nothing timed out, so that query would have no answer.
     until(text, lambda: query(text.removesuffix(" > 0")))
 
-series = [line for line in page.splitlines() if not line.startswith("#")]
-print(f"{len(series)} series for 2 instances, {len(page)} bytes")
+lines = [line for line in page.splitlines() if not line.startswith("#")]
+print(f"{len(lines)} series for 2 instances, {len(page)} bytes")
+version = api("status/buildinfo")["version"]
+print(f"Prometheus {version} {'received OTLP' if received_here else 'has no receiver of OTLP, and refused it'}")
 print("ok")

@@ -330,8 +330,8 @@ def main():
         if os.path.exists(f"{LT}/slow"):
             control("-slow")
         print(f"{test.__name__}: ok", flush=True)
-    # The module is unloaded although a reader sleeps in its files. (All alerts so far are given
-    # first.)
+    # The module is unloaded although readers sleep in its files. (All alerts so far are read first, so
+    # that they sleep.)
     Cat(f"{LT}/wakeup").done()
     readers = [Cat(f"{LT}/wakeup"), Cat(f"{LT}/alerts")]
     time.sleep(0.3)

@@ -19,7 +19,7 @@ alerts_of() {
 	wait $_reader || :
 }
 
-# other_of prev|next TID TIME: the other task of the switch in $TRACE/trace that has the task TID on the opposite side and is
+# other_of prev|next TID TIME: the other task of the switch in $TRACE/trace that has the task TID on this side and is
 # nearest to TIME, in ns.
 other_of() {
 	awk -v mine=" $1_pid=$2 " -v time="$3" -v other="$([ "$1" = prev ] && echo next || echo prev)_pid=" '

@@ -10,13 +10,13 @@
 # Marks where each test begins and ends, and when its cleanup is done, in the output and in the kernel's log:
 #
 #     lt-test: NAME begins
-#     lt-test: NAME ended STATUS SECONDS TAINT      TAINT: what the kernel got in the test
-#     lt-test: NAME over TAINT                      and what it got up to here
+#     lt-test: NAME ended STATUS SECONDS TAINT      TAINT: the taints that the kernel got in the test
+#     lt-test: NAME over TAINT                      and those that it got up to here
 #
 # Each test finds the machine in the same state as the first one: no module of ours, no disk, an
 # empty kernel log, no tracing, the same settings. If leftovers of a test cannot be removed, the
 # sequence ends. Without LEAKS it also ends if the state differs otherwise, and after a failed test,
-# which may have left invisible damage; the caller then limits the time of a test.
+# which may have left invisible damage; then the caller limits a test's time.
 
 PATIENCE=$1
 leaks=${2:-}
@@ -94,6 +94,8 @@ put_back() {
 		for space in /run/netns/*; do [ ! -e "$space" ] || /usr/bin/ip netns del "${space##*/}"; done
 		umount /run/netns
 		rmdir /run/netns
+		# few_modules in lib.sh
+		umount "/usr/lib/modules/$(uname -r)" && rm -r /run/lt.modules
 		find $kernel/../fs/cgroup -mindepth 1 -depth -type d -exec rmdir {} \;
 		for controller in $(cat $kernel/../fs/cgroup/cgroup.subtree_control); do
 			echo "-$controller" >$kernel/../fs/cgroup/cgroup.subtree_control
@@ -139,7 +141,7 @@ state() {
 	(
 		cd /proc/sys || exit
 		grep -s . kernel/sched_* kernel/printk kernel/panic* kernel/*watchdog* kernel/perf* kernel/hung* kernel/pid_max \
-			kernel/kptr_restrict kernel/dmesg_restrict vm/dirty_* vm/overcommit_* vm/swappiness net/core/*
+			kernel/kptr_restrict kernel/dmesg_restrict vm/dirty_* vm/overcommit_* vm/swappiness vm/min_free_kbytes net/core/*
 	)
 } 2>/dev/null
 
@@ -165,7 +167,7 @@ one() {
 	else
 		sh "/lt/sequence/$1.sh" 2>&1 || status=$?
 	fi
-	# printed by the timeout of busybox, and of coreutils
+	# the exit statuses of the timeout of busybox, and of coreutils
 	[ -z "$leaks" ] || case $status in 124|137|143) echo "time is up: ended after $2 s" ;; esac
 	mark "$1 ended $status $(($(uptime) - begun)) $(($(taint) & ~had))"
 	mkdir -p $out.all

@@ -13,7 +13,7 @@ import select
 import sys
 import time
 
-# What is typed, and the whole line after the tab. The names are of the files in tests/host/completions.sh.
+# What is typed, and the whole line after the tab. The instances and the recipe are those of tests/host/completions.sh.
 LINES = [
     ("latency-tracker wa", "latency-tracker watch "),
     ("latency-tracker watch --ne", "latency-tracker watch --new "),
@@ -58,7 +58,7 @@ class Shell:
         os.write(self.terminal, text.encode())
 
     def until(self, done):
-        """Reads until the condition is true; returns False if the shell has been silent for too long."""
+        """Reads until the condition is true; returns False if that takes too long."""
         end = time.monotonic() + PATIENCE
         while not done():
             if not select.select([self.terminal], [], [], max(0, end - time.monotonic()))[0]:

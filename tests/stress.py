@@ -79,7 +79,7 @@ def requests(chance, number):
                 os.preadv(fd, [memoryview(page)[:length]], offset)
             else:
                 os.pwritev(fd, [memoryview(page)[:length]], offset)
-        # not where there are direct ones: the kernel cannot keep both consistent, and sometimes
+        # not where the direct requests go: the kernel cannot keep both consistent, and sometimes
         # returns EIO
         os.pwrite(buffered, bytes(8192), 4096 * (8192 + chance.randrange(4096)))
         if chance.random() < 0.3:
@@ -127,7 +127,7 @@ def churn(chance, _):
 
 
 def readers(chance, number):
-    """Children that read one thing in one way each, and are killed after a while."""
+    """Children that read a file of alerts, or all other files of a directory, and are killed after a while."""
     children = {}
     while not time_is_up():
         now = time.monotonic()

@@ -6,7 +6,8 @@ usage: timerlat.py samples PERIOD LATE TRACE SWITCHES            one by one: TRA
        timerlat.py histogram LATE HISTOGRAM SWITCHES RETURNS     by rank: HISTOGRAM is what `rtla timerlat hist -u` prints
 
 SWITCHES and RETURNS are the alerts of instances with origin=timer and threshold=0: with end=switch and with end=user.
-PERIOD is that of the tracer's timer, in ns. Both must show the timer's handler over 1 ms late in at least LATE samples.
+PERIOD is that of the tracer's timer, in ns. By both measurements, the timer's handler must be over 1 ms late in at
+least LATE samples.
 
 When the tracer's timer is due, its function reads the clock (irq). The thread that it wakes reads the clock (thread),
 and again after it was in user space (user). So
@@ -108,7 +109,7 @@ def histogram(late, file, switches, returns):
     }
     good = True
     for what, bins in theirs.items():
-        # A sample may be in flight when rtla begins or ends, so one side may lack it. The n-th of its samples is
+        # A sample may be in flight when rtla begins or ends, so one side may lack it. The n-th sample of that side is
         # then between the n-th and the next one of the other side.
         more = len(bins) - len(ours[what])
         assert bins and abs(more) <= 1, f"{what}: rtla has {len(bins)}, we have {len(ours[what])}"

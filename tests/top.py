@@ -92,7 +92,7 @@ def sums(top, *words):
     seen = sum(len(report["alerts"]) for report in reports)
     assert new == seen, (new, seen)
     assert sum(report["missed"] for report in reports) == 0
-    # An instance was removed for a while.
+    # Another instance was removed for a while.
     names = [{one["name"] for one in report["instances"]} for report in reports]
     assert all("slow" in some for some in names), names
 

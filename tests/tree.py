@@ -17,6 +17,8 @@ usage: tree.py sums FILE                      checks that the steps of each chai
                                               the test has not raised, had the CPU then
        tree.py roots FILE STEP                checks what `latency-tracker tree --json` has written: one root, STEP, with one
                                               chain, whose steps add up to its age
+       tree.py every FILE                     checks all of FILE: a name, a word from above, and its arguments on each line,
+                                              with tabs in between
        tree.py live TEXT COMMAND...           runs this on a terminal of 80 columns and 24 lines, until TEXT was shown twice
                                               on a cleared screen, sends Ctrl-C, and checks that this ends it
 
@@ -199,6 +201,19 @@ def roots(file, step):
         sys.exit(f"odd shares: {tip}")
 
 
+def every(file):
+    faults = []
+    with open(file, encoding="utf-8") as notes:
+        for note in notes:
+            name, *words = note.rstrip("\n").split("\t")
+            try:
+                main(words)
+            except SystemExit as fault:
+                faults.append(f"{name}: {fault}")
+    if faults:
+        sys.exit("\n".join(faults))
+
+
 CLEAR = "\x1b[H\x1b[2J"
 
 
@@ -225,7 +240,7 @@ def live(text, *command):
 
 def main(words):
     what, *arguments = words
-    functions = (sums, like, longest, are, parts, roots, live)
+    functions = (sums, like, longest, are, parts, roots, every, live)
     {function.__name__: function for function in functions}[what](*arguments)
 
 

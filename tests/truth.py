@@ -139,7 +139,7 @@ def drop_some(data):
 
 
 def drop_first(data):
-    """Removes the first half, as an overwritten ring does."""
+    """Removes the first half, as if a ring had overwritten it."""
     all_of_it = list(packets(data))
     return b"".join(all_of_it[len(all_of_it) // 2 :])
 

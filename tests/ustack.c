@@ -5,8 +5,10 @@
  * first frame has a frame pointer of 0.
  *
  * usage: NAME MODE MS    a nanosleep of MS milliseconds in inner(), which
- *                        middle() calls, which outer() calls
+ *                        middle() calls, which outer() calls; MODE is one of
  *
+ *   read     inner() reads 4 KiB from standard input, past the page cache, instead
+ *            (exit status 8 if that fails)
  *   exit     then the program exits
  *   stay     then it waits for a signal, as in all other modes
  *   deep     inner() is called by 41 frames of deep() instead
@@ -22,7 +24,7 @@
 __asm__(".globl _start\n.type _start, @function\n_start: xor %ebp, %ebp\n"
 	"mov %rsp, %rdi\nand $-16, %rsp\ncall first\n.size _start, . - _start\n");
 
-enum { NANOSLEEP = 35, PAUSE = 34, EXIT = 60, MMAP = 9 };
+enum { READ = 0, NANOSLEEP = 35, PAUSE = 34, EXIT = 60, MMAP = 9, FCNTL = 72 };
 
 static inline long call(long number, long a, long b)
 {
@@ -32,6 +34,26 @@ static inline long call(long number, long a, long b)
 			 : "=a"(ret) : "a"(number), "D"(a), "S"(b)
 			 : "rcx", "r11", "memory");
 	return ret;
+}
+
+static inline long call3(long number, long a, long b, long c)
+{
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret) : "a"(number), "D"(a), "S"(b), "d"(c)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static char buffer[4096] __attribute__((aligned(4096)));
+
+static inline __attribute__((always_inline)) void read_disk(void)
+{
+	/* F_SETFL, O_DIRECT */
+	if (call3(FCNTL, 0, 4, 0x4000) ||
+	    call3(READ, 0, (long)buffer, sizeof(buffer)) != (long)sizeof(buffer))
+		call(EXIT, 8, 0);
 }
 
 static long map_page(unsigned long where)
@@ -104,6 +126,10 @@ static inline __attribute__((always_inline)) void late(const char *mode, long ms
 	unsigned long at = (unsigned long)frame, page = 0x7ffffffe0000;
 
 	__asm__ volatile("" : : "r"(frame) : "memory");
+	if (is(mode, "read")) {
+		read_disk();
+		return;
+	}
 	if (is(mode, "cycle") || is(mode, "odd") || is(mode, "below") || is(mode, "kernel") ||
 	    is(mode, "absent")) {
 		if (is(mode, "odd"))

@@ -9,8 +9,8 @@ usage: work.py mark [--group GID] FILE WORD...   writes each word to a file, as 
                                                  start of a job in the file BEGIN, and leaves the job in a queue. A worker
                                                  polls the queue, does the job in MS, and marks its end in the file DONE.
                                                  They are called lt_listener and lt_worker; prints their ids
-       work.py serve                                    as mark, for each line of the input: FILE and words, with
-                                                        tabs in between
+       work.py serve                             as mark, for each line of the input: FILE and words, with tabs in
+                                                 between
        work.py keep FILE WORD... -- COMMAND...   opens a file, runs a command, and then writes as mark
 """
 

@@ -131,8 +131,8 @@ impl Callbacks for State {
     }
 
     fn on_timer(&self, handle: &Handle) {
-        // Not armed: a change to a shorter interval has already woken the readers. Armed again by a
-        // later alert: a wakeup now may be too early, so the irq_work decides.
+        // If not armed, a change to a shorter interval has already woken the readers. If a later
+        // alert has set `armed` again, a wakeup now may be too early: then the irq_work decides.
         let now = Kernel::now();
         let since = now.saturating_sub(self.last.load(Relaxed));
         if self.armed.load(Relaxed) && since >= self.interval.load(Relaxed) {

@@ -7,8 +7,8 @@
 //! reads or polls a file of alerts is noted here before it sleeps. A tracker checks this before it
 //! raises an alert, which is rare. Readers are still measured.
 //!
-//! The last [`SLOTS`] readers are remembered, each by its ids and its start mark. A slot is one
-//! independent word. Any context.
+//! The last [`SLOTS`] readers are remembered, each by its ids and its start mark
+//! ([`Owner::start_mark_of`]). A slot is one independent word. Any context.
 
 use crate::{
     alert::record::Owner,
@@ -58,7 +58,7 @@ fn word(owner: &Owner) -> u64 {
     ids
 }
 
-/// Notes that the current task reads alerts, or is about to wait for them.
+/// Records that the current task reads alerts, or is about to wait for them.
 pub(crate) fn note_current() {
     if let Some(task) = task::current() {
         READERS.add(word(&Owner::from(&task)));

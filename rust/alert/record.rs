@@ -104,7 +104,7 @@ impl Owner {
     /// An id belongs to one task at a time, so a task that has it and started before the operation
     /// is the owner. `began` may be later than the true start, if it was moved to a later step. If
     /// the id passed to another task between the true start and `began`, `start_mark` shows that,
-    /// except in one case in a million.
+    /// except in about 1 case in a million.
     pub(crate) fn is_task_started_at(&self, time: u64, began: u64) -> bool {
         self.tid != 0 && time <= began && Self::start_mark_of(time) == self.start_mark
     }
@@ -145,7 +145,7 @@ pub(crate) const NAME_MAX: usize = 31;
 /// An instance's name in words, padded with NUL.
 pub(crate) type Name = [u64; 4];
 
-/// An alert. Times are `CLOCK_MONOTONIC`, durations nanoseconds.
+/// An alert. Times and durations are in nanoseconds, and times are of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alert {
     /// The number of the alert within its instance, from 1.
@@ -161,10 +161,10 @@ pub(crate) struct Alert {
     pub(crate) cpu: u32,
     pub(crate) owner: Owner,
     pub(crate) detail: [u64; DETAIL],
-    /// Number of words of the record's tail: the tracker's own, then the entries of the owner's
-    /// stack, then the entries of its stack in user space.
+    /// Number of words of the record's tail: the entries of the owner's kernel stack, with the
+    /// tracker's own words before them, or the entries of its stack in user space after them.
     pub(crate) tail: u8,
-    /// The owner's stack in user space.
+    /// The number of addresses of the owner's stack in user space, and where they end.
     pub(crate) user: user::Mark,
     /// Whether the reader may see addresses of user space: not part of the record.
     pub(crate) is_trusted: bool,

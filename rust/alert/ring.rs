@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ring of recorded alerts: any context writes, any number of readers follow, none waits.
+//! The ring of recorded alerts: any context writes, any number of readers follow, and neither a
+//! writer nor a reader waits.
 //!
 //! ```text
 //!    version   words               tail     version of the slot for alert number n:
@@ -9,8 +10,8 @@
 //!   +-------+---------------------+------+
 //! ```
 //!
-//! All slots have the same number of words. All tails of a ring have the same length; each record
-//! has the number of words in use.
+//! All slots have the same number of words, and all tails of a ring have the same length. Each
+//! record says how many words of its tail are in use.
 //!
 //! A writer draws a number, claims that number's slot by a compare-and-swap of its version, writes
 //! the words, and marks the slot as written. The oldest alert is overwritten; each reader has its

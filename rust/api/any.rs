@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One type for trackers of all size classes. Any context unless noted.
+//! One type for trackers of all size classes. Any context unless noted; `clear` and `holders` visit
+//! all cells, and are for tasks.
 
 use super::{Client, Config, SHORT_KEY};
 use crate::{
@@ -14,7 +15,7 @@ use kernel::{prelude::*, sync::Arc};
 
 /// A tracker of any size class.
 ///
-/// Its functions are documented in include/latency_tracker.h. The trackers are boxed, since an
+/// Its functions are documented in include/latency_tracker.h. The clients are boxed, since an
 /// engine is too large for the stack.
 pub(crate) enum Any {
     K1D2(KBox<Client<1, 2>>),

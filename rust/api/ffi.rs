@@ -5,7 +5,8 @@
 //! This code only converts: pointers to references and slices, errors to negative numbers and error
 //! pointers. Unsafe code is allowed here, as in `sys`.
 //!
-//! A `struct latency_tracker` is an [`Any`], which the registry keeps until its destruction.
+//! A `struct latency_tracker` is an [`Any`], which the registry keeps until the tracker is
+//! destroyed.
 
 use crate::{
     api::{Any, Config, DATA_MAX},
@@ -203,7 +204,7 @@ unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
     // SAFETY: The function's contract: `size` is the first field of all versions.
     let size = unsafe { (*raw).size };
     let known = size_of::<RawConfig>();
-    // This module has the first version, so no valid configuration is smaller.
+    // This module implements the first version, so no valid configuration is smaller.
     if size < known {
         pr_err!("configuration with size={size}: expected at least {known}\n");
         return Err(EINVAL);
@@ -331,8 +332,8 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
 }
 
 // The functions that follow are documented in include/latency_tracker.h. They share this contract:
-// a pointer to a tracker comes from `latency_tracker_create`, and is not destroyed before the call
-// returns.
+// a pointer to a tracker comes from `latency_tracker_create`, and the tracker is not destroyed
+// before the call returns.
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_create(config: *const RawConfig) -> *mut RawTracker {

@@ -143,8 +143,8 @@ impl Instance for ModuleTracker {
         let held = self.any.holders();
         if held > 0 {
             pr_err!(
-                "{}: module {} has not returned {held} references: their memory is lost, and this \
-                 module stays loaded\n",
+                "{}: module {} has not returned {held} references: their memory is lost, and \
+                 latency_tracker stays loaded\n",
                 Plain(&self.name),
                 self.owner
             );

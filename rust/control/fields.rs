@@ -2,8 +2,8 @@
 
 //! The values that a `pair` takes at a point: registers, the thread, the CPU.
 //!
-//! A list has one or two of these, such as `arg0,tid`. It is stored as a number, like other
-//! values: a byte for each, the first one lowest, 0 for none.
+//! A list has one or two of these, such as `arg0,tid`. It is stored as a number, like the value of
+//! any other parameter: a byte for each field, the first one lowest, 0 for none.
 
 use super::{fault, Fault};
 use kernel::{
@@ -11,9 +11,8 @@ use kernel::{
     prelude::*, //
 };
 
-/// Number of arguments that can be taken, on every architecture: the six that x86-64 passes in
-/// registers, less the first one of a tracepoint, which has the probe's own data. arm64 passes
-/// eight.
+/// Number of arguments that can be taken, on every architecture. x86-64 passes six in registers
+/// (arm64 eight), but the first one passed to a tracepoint's probe is the probe's own data.
 pub(crate) const ARGUMENTS: usize = 5;
 
 /// Maximum number of fields of a list.

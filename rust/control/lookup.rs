@@ -138,7 +138,7 @@ pub(super) fn check_function<'a>(
         ),
         Err(error) if error == EPERM => (
             EINVAL,
-            "a function of this module that a probe may call cannot be traced",
+            "a function of latency_tracker that a probe may call cannot be traced",
         ),
         Err(error) if error == ENOTSUPP => (
             EINVAL,

@@ -72,7 +72,8 @@ fn listed([lower, upper]: [u64; 2]) -> impl Iterator<Item = u16> {
     })
 }
 
-/// Whether a list of names, in halves, the lower first, accepts a code. Any context.
+/// Whether a list of names, in halves, the lower first, accepts a code; the list is not `all`. Any
+/// context.
 #[inline]
 pub(crate) fn is_listed(list: [u64; 2], code: u16) -> bool {
     let is_there = listed(list).any(|one| one == code);

@@ -79,15 +79,30 @@ pub(crate) trait Delays {
         self.sum_of(BUCKETS_AT + bucket)
     }
 
+    /// Returns the buckets that are not empty, with the number of delays in each, part by part:
+    /// there may be thousands of parts, and each is read once, in the order of its memory.
+    fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.parts().flat_map(|part| {
+            let words = part.get(BUCKETS_AT..).unwrap_or_default();
+            let words = (0..BUCKETS).zip(words);
+            // Relaxed: as in `sum_of`.
+            let counts = words.map(|(bucket, word)| (bucket, word.load(Relaxed)));
+            counts.filter(|&(_, count)| count != 0)
+        })
+    }
+
     /// Returns the number of delays.
     fn count(&self) -> u64 {
-        (0..BUCKETS).map(|bucket| self.bucket(bucket)).sum()
+        self.counts().map(|(_, count)| count).sum()
     }
 
     /// Copies the numbers of delays in the buckets, and returns their sum.
     fn copy(&self, buckets: &mut [u64]) -> u64 {
-        for (bucket, to) in buckets.iter_mut().enumerate() {
-            *to = self.bucket(bucket);
+        buckets.fill(0);
+        for (bucket, count) in self.counts() {
+            if let Some(to) = buckets.get_mut(bucket) {
+                *to = to.wrapping_add(count);
+            }
         }
         buckets.iter().sum()
     }
@@ -130,8 +145,8 @@ pub(crate) trait Delays {
     /// of the bounds; it differs from the sum by at most a sixteenth, plus half of 2^64.
     fn sum(&self) -> u128 {
         let (mut least, mut most) = (0, 0);
-        for bucket in 0..BUCKETS {
-            let count = u128::from(self.bucket(bucket));
+        for (bucket, count) in self.counts() {
+            let count = u128::from(count);
             let (low, above) = histogram::bounds(bucket);
             least += count * u128::from(low);
             most += count * u128::from(above - 1);

@@ -11,9 +11,9 @@
 //! its length varies, or if the data decides whether the event is wanted.
 //!
 //! The cell belongs to the draft, as it belongs to a start between allocation and publication
-//! (event.rs): no other party reads its data as an event's. Words that the draft does not set keep
-//! the values of an earlier event of this engine, so the data must show which words are valid. Any
-//! context, including NMI.
+//! (event.rs): nobody else takes what is in it for the data of an event. Words that the draft does
+//! not set keep the values of an earlier event of this engine, so the data must show which words
+//! are valid. Any context, including NMI.
 
 use super::{Begin, Engine, Open};
 use crate::engine::{event::Event, freelist::Index, platform::Platform, stats::Counter};
@@ -28,8 +28,9 @@ pub(crate) struct Draft<'a, const K: usize, const D: usize, P: Platform> {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
-    /// Returns a cell for an event that may start. `None` if this CPU has no hot cell; then
-    /// [`Engine::event_in`] searches for a cell, and counts the failure if there is none.
+    /// Returns a cell for an event that may start. `None` if this CPU has no hot cell: the caller
+    /// then uses [`Engine::event_in`], which searches for a cell, and counts the failure if there
+    /// is none.
     #[inline(always)]
     pub(crate) fn draft<'a>(&'a self, guard: &'a P::Guard) -> Option<Draft<'a, K, D, P>> {
         let index = self.pool.get_hot(guard)?;
@@ -50,7 +51,7 @@ impl<const K: usize, const D: usize, P: Platform> Draft<'_, K, D, P> {
         Open { event: self.event }
     }
 
-    /// Starts the operation at `start`, as [`Engine::event_in`].
+    /// Starts the operation at `start`, as [`Engine::event_in`] does.
     #[inline(always)]
     pub(crate) fn begin(self, key: &[u64; K], start: u64) -> Begin {
         let Draft {

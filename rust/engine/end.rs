@@ -253,7 +253,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// negative delay.
     ///
     /// The threshold may have been raised since the comparison. So the delay is compared again,
-    /// unless the event had timed out: it exceeds the threshold that it is reported with.
+    /// unless the event had timed out. The delay of any other reported event thus exceeds the
+    /// threshold in its report.
     #[cold]
     #[inline(never)]
     fn finish_oddly(

@@ -24,11 +24,12 @@
 //! ```
 //!
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
-//! which never recurs (2^49 lives). The other bits change within a life: when the event times out,
-//! and when a reference is taken or returned. Between two lives of one event, while its owner
-//! changes it, `changing` distinguishes the cell from a free or ended one. `found`, if set at all,
-//! is set from the first publication on: the operation was already in flight, and began no later
-//! than the recorded start.
+//! which never recurs (2^49 lives). Of the other bits, `timed_out`, `reporting` and `refs` change
+//! within a life: when the event times out, when the report of the timeout is over, and when a
+//! reference is taken or returned. Between two lives of one event, while its owner changes it,
+//! `changing` distinguishes the cell from a free or ended one. `found`, if set at all, is set from
+//! the first publication on: the operation was already in flight, and began no later than the
+//! recorded start.
 //! `labelled` never changes: it is set in all cells of an engine that counts delays by label, so
 //! that an end, which checks for odd events anyway, needs no further check.
 //!
@@ -37,8 +38,8 @@
 //! Any number of readers may look at a cell while its event ends and is replaced by another one. A
 //! reader that wants the event:
 //!
-//! 1. loads the state `s` (acquire) and goes on only if it is live: it sees the key of that life
-//!    or a later one;
+//! 1. loads the state `s` (acquire) and goes on only if `s` is live: the key that is read next is
+//!    that of life `s` or a later one;
 //! 2. compares the key, with relaxed loads of memory that may be changing;
 //! 3. exchanges the state from `s` to not live. If that succeeds, the reader is the one winner,
 //!    and this success *is* the proof that the comparison was sound: between load and exchange
@@ -112,7 +113,7 @@ const GENERATION: u64 = 1 << 15;
 /// Bits that are set when an event times out.
 const IN_REPORT: u64 = TIMED_OUT | REPORTING;
 
-/// Bits that are clear in a new event, whatever its predecessor left.
+/// Bits that a new event does not take over from its predecessor in the cell.
 const OF_ONE_EVENT: u64 = IN_REPORT | FOUND;
 
 /// Bits that identify a life.
@@ -277,14 +278,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
             .all(|(word, wanted)| word.load(Relaxed) == *wanted)
     }
 
-    /// Marks the event as timed out, and as being reported until [`Event::has_reported`]. Exactly
+    /// Marks the event as timed out, and as being reported until [`Event::has_reported`]. At most
     /// one caller gets `true` for a life, and none after its end.
     pub(crate) fn time_out(&self, life: Life) -> bool {
         let mut now = life.0;
         while now & TIMED_OUT == 0 && life.is_that_of(now) {
             // Release: all earlier reads of the event and of its task happened while the event was
-            // pending. It publishes nothing else, and as a read-modify-write it continues the
-            // release of `publish`.
+            // pending. The exchange publishes no writes of ours, and as a read-modify-write it
+            // continues the release of `publish`.
             match self.state.cmpxchg(now, now | IN_REPORT, Release) {
                 Ok(_) => return true,
                 Err(found) => now = found,
@@ -445,8 +446,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         true
     }
 
-    /// Whether the event is live, in this or a later life; false while it is being changed. For
-    /// holders of a reference.
+    /// Whether the event is live, perhaps in a later life than when the reference was taken; false
+    /// while it is being changed. For holders of a reference.
     pub(crate) fn is_live(&self) -> bool {
         self.life().is_some()
     }

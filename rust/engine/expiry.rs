@@ -78,7 +78,7 @@ fn pass_over<'a, const K: usize, const D: usize>(
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Reports the events that have been live for their timeout at `now`, each once. `timeout`
-    /// returns the timeout of each, in nanoseconds; `u64::MAX` means never. None is less than
+    /// returns the timeout of each, in nanoseconds; `u64::MAX` means never. No timeout is less than
     /// `shortest`.
     ///
     /// `look` is called before an event is marked as timed out. Only a pending event can be marked,

@@ -14,7 +14,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// nanoseconds. May sleep; fails with `EINVAL` for an impossible capacity, or `ENOMEM`.
     #[allow(dead_code, reason = "for tests; the module's trackers may grow")]
     pub(crate) fn new(capacity: u32, threshold: u64, seed: Seed) -> Result<Self> {
-        Self::growing(capacity, capacity, threshold, seed)
+        Self::growing(capacity, capacity, threshold, seed, false)
     }
 
     /// Whether the pool has requested growth.
@@ -28,8 +28,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         capacity.saturating_mul(2).min(self.pool.max())
     }
 
-    /// Doubles the capacity, up to the maximum, if the pool has requested it. Returns how many
-    /// events were added. May sleep; after `ENOMEM` the capacity is unchanged and the pool still
+    /// Doubles the capacity, up to the maximum, if the pool has requested it. Returns by how much
+    /// the capacity grew. May sleep; after `ENOMEM` the capacity is unchanged and the pool still
     /// wants to grow, and `EBUSY` means that another call is running.
     pub(crate) fn grow(&self) -> Result<u32> {
         if !self.pool.wants_to_grow() {
@@ -47,7 +47,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.table.reap()
     }
 
-    /// Returns the cells that an offline CPU has cached to the pool. Any context.
+    /// Gives the cells that an offline CPU has cached back to the pool. Any context.
     pub(crate) fn cpu_gone(&self, cpu: usize) {
         self.pool.drain(cpu);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Seeded hashing of keys that are a few 64-bit words.
+//! Seeded hashing of keys, which are a few 64-bit words, and of longer lists of words.
 //!
 //! Keys such as request pointers, tids and sectors are regular: their low bits are equal or
 //! consecutive. An attacker may even choose them so that all keys share a bucket. Each step
@@ -31,8 +31,14 @@ impl Seed {
     /// Hashes a key of `K` words.
     #[inline(always)]
     pub(crate) fn hash<const K: usize>(&self, key: &[u64; K]) -> u64 {
+        self.hash_words(key)
+    }
+
+    /// Hashes a list of words. If lists differ in length, the length must be one of the words.
+    #[inline(always)]
+    pub(crate) fn hash_words(&self, words: &[u64]) -> u64 {
         let mut hash = self.a;
-        let mut rest = key.as_slice();
+        let mut rest = words;
         while let [first, tail @ ..] = rest {
             let (second, tail) = match tail {
                 [second, tail @ ..] => (*second, tail),

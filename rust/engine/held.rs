@@ -18,9 +18,10 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Keeps an event's memory, live or ended. Its holder gives it back with [`Engine::put_ref`].
+/// Keeps the memory of an event, live or ended. Its holder gives the reference back with
+/// [`Engine::put_ref`].
 ///
-/// It does not implement `Drop`: giving it back takes the engine and a guard.
+/// It does not implement `Drop`: giving it back requires the engine and a guard.
 #[derive(Debug)]
 pub(crate) struct Reference(Index);
 
@@ -225,14 +226,14 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.let_go(guard, event.0);
     }
 
-    /// Drops the reference to the event in a cell.
+    /// Drops one reference to the event in a cell.
     pub(super) fn let_go(&self, guard: &P::Guard, index: Index) {
         if self.pool.cell(index).put_ref() {
             self.pool.put(guard, index);
         }
     }
 
-    /// Returns start, key and data of a referenced event, live or ended.
+    /// Returns the start, key and data of a referenced event, live or ended.
     pub(crate) fn view(&self, event: &Reference) -> EventCopy<K, D> {
         let event = self.pool.cell(event.0);
         EventCopy {

@@ -18,8 +18,8 @@ pub(crate) const BUCKETS: usize = (TOP_BIT - SUB_BITS + 2) as usize * SUB;
 /// Returns the bucket of a delay in nanoseconds.
 #[inline(always)]
 pub(crate) const fn bucket_of(delay: u64) -> usize {
-    // Without a branch: the leading bit that remains after the shift counts as the first bucket of
-    // its power of two. Below `SUB` nothing is shifted.
+    // Without a branch: the leading bit that remains after the shift adds `SUB`, for the buckets of
+    // the delays below `SUB`. Such a delay is not shifted, and has no bit there.
     let shift = ((delay | SUB as u64).ilog2() - SUB_BITS) as u64;
     (shift as usize * SUB).wrapping_add((delay >> shift) as usize)
 }

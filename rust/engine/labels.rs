@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counts delays by label. A label is a value of the event, such as the name of its task. It
-//! selects the row in which the delay is counted.
+//! Counts delays by label. A label is a value of the event, such as the name of its task, or a
+//! value at the event's end: the CPU, or the cgroup or kernel stack of the event's thread. The
+//! label selects the row in which the delay is counted.
 //!
 //! ```text
 //!   event (key, data) --Source--> label, 1 to 4 words
@@ -11,6 +12,7 @@
 //!   slots   | state: tag, row | words of the label |        written once, never freed
 //!                        |
 //!   rows    | row 0 | row 1 | ... |     the delays of one label, for each CPU (delays.rs)
+//!   stacks  | row 0 | row 1 | ... |     the addresses of one label, if labels are stacks
 //!   other   in the unlabelled delays of `Stats`
 //! ```
 //!
@@ -20,7 +22,7 @@
 //! # A slot
 //!
 //! ```text
-//!   63        10      9       8      0
+//!   63        12      11      10     0
 //!  +------------+---------+-----------+
 //!  |    tag     | claimed | row + 1   |     0: empty
 //!  +------------+---------+-----------+
@@ -34,13 +36,21 @@
 //! search continues. So no label ever has two slots: a search passes over a slot only if another
 //! label has it for good.
 //!
-//! Labels are first come, first served. Once all rows are taken, the delays of further labels are
-//! counted in `other`. No label is evicted, so a label that has no row when the last row is taken
-//! never gets one.
+//! Rows are given out first come, first served. Once all rows are taken, the delays of further
+//! labels are counted in `other`. No label is evicted, so a label that has no row when the last row
+//! is taken never gets one.
 //!
 //! The table has at least four slots for each label, so an unsuccessful search usually ends at the
-//! first or second slot. A label that finds none of [`PROBES`] slots empty is counted in `other`,
-//! too. The seed is random, so labels cannot be chosen to collide.
+//! first or second slot. If a search finds neither its label nor an empty slot among [`PROBES`]
+//! slots, the delay is counted in `other`, too. The seed is random, so labels cannot be chosen to
+//! collide.
+//!
+//! # Stacks
+//!
+//! With [`Source::Stack`], the kernel stack of the event's thread when the operation ends is the
+//! label. A stack is too long for a slot, so the slot has the stack's hash, and the row has the
+//! addresses: the winner of a slot stores them before it publishes the row, as it does the words. A
+//! search compares the addresses, too, so stacks with equal hashes have a row each.
 //!
 //! # Contexts
 //!
@@ -64,9 +74,12 @@ use kernel::prelude::*;
 /// Maximum number of words of a label.
 pub(crate) const LABEL: usize = 4;
 
+/// Maximum number of addresses of a stack that is a label.
+pub(crate) const STACK: usize = 32;
+
 /// Limits of the number of labels of an instance.
 pub(crate) const LABELS_MIN: u32 = 2;
-pub(crate) const LABELS_MAX: u32 = 256;
+pub(crate) const LABELS_MAX: u32 = 1024;
 
 /// Minimum number of slots for each label; it keeps searches short.
 const SPARE: usize = 4;
@@ -74,8 +87,8 @@ const SPARE: usize = 4;
 /// Maximum number of slots that a search looks at.
 const PROBES: usize = 16;
 
-/// The bits of a state for the row, plus one; 0 until the label is published.
-const ROW: u64 = (1 << 9) - 1;
+/// The bits of a state that hold the number of the row plus one; 0 until the label is published.
+const ROW: u64 = (1 << 11) - 1;
 const CLAIMED: u64 = ROW + 1;
 /// The bits of a state that come from the label's hash.
 const TAG: u64 = !(ROW | CLAIMED);
@@ -119,15 +132,18 @@ impl Place {
 pub(crate) enum Source {
     /// The CPU on which the operation ends.
     Cpu,
-    /// The cgroup that a thread is in when the operation ends; the event has the thread's id here.
+    /// The cgroup of a thread when the operation ends; the event has the thread's id at this place.
     Cgroup(Place),
-    /// The event.
+    /// The kernel stack of a thread when the operation ends; the event has the thread's id at this
+    /// place.
+    Stack(Place),
+    /// The words of the event at this place.
     Event(Place),
 }
 
 impl Source {
     /// Returns the label of an event with this key and data that ends on a CPU. Returns zeros for a
-    /// cgroup, which is not in the event.
+    /// cgroup and a stack, which are not in the event.
     pub(crate) fn label(self, key: &[u64], data: &[u64], cpu: usize) -> [u64; LABEL] {
         let word = |at: usize| {
             Iterator::chain(key.iter(), data)
@@ -136,7 +152,7 @@ impl Source {
         };
         match self {
             Source::Cpu => [cpu as u64, 0, 0, 0],
-            Source::Cgroup(_) => [0; LABEL],
+            Source::Cgroup(_) | Source::Stack(_) => [0; LABEL],
             Source::Event(place) => place.label(word),
         }
     }
@@ -178,13 +194,46 @@ impl Delays for Row {
     }
 }
 
+/// The stacks of all rows, if labels are stacks.
+struct Stacks {
+    /// Maximum number of addresses of a stack.
+    depth: usize,
+    /// For each row, the number of addresses, or `depth` + 1 if the stack is cut off; then `depth`
+    /// addresses, innermost first.
+    words: NodeSlice<Atomic<u64>>,
+}
+
+impl Stacks {
+    /// Returns the words of a row.
+    fn of(&self, row: usize) -> Option<&[Atomic<u64>]> {
+        let size = self.depth + 1;
+        self.words.get(row.checked_mul(size)?..)?.get(..size)
+    }
+}
+
+/// A stack that is a label: return addresses, innermost first.
+pub(crate) struct Stack {
+    addresses: [u64; STACK],
+    len: usize,
+    /// Whether outer functions are missing.
+    pub(crate) is_cut: bool,
+}
+
+impl Stack {
+    /// Returns the addresses; none if no stack was found.
+    pub(crate) fn addresses(&self) -> &[u64] {
+        self.addresses.get(..self.len).unwrap_or_default()
+    }
+}
+
 /// The labels of an instance, and their delays.
 pub(crate) struct Labels {
     source: Source,
     seed: Seed,
     slots: NodeSlice<Slot>,
     rows: NodeSlice<Row>,
-    /// Number of attempts to take a row; simultaneous attempts may exceed the number of rows.
+    stacks: Option<Stacks>,
+    /// Number of attempts to take a row; simultaneous ones may make it exceed the number of rows.
     taken: Atomic<u64>,
 }
 
@@ -203,22 +252,40 @@ impl Labels {
                 })
             })?,
             rows: NodeSlice::try_new(labels, None, |_| Row::new::<P>())?,
+            stacks: None,
             taken: Atomic::new(0),
         })
+    }
+
+    /// Adds room for stacks of at most `depth` addresses, from 1 to [`STACK`], which
+    /// [`Source::Stack`] needs. May sleep; fails with `ENOMEM`.
+    pub(crate) fn with_stacks(self, depth: usize) -> Result<Self> {
+        let depth = depth.clamp(1, STACK);
+        let words = self.rows.len() * (depth + 1);
+        let words = NodeSlice::try_new(words, None, |_| Ok(Atomic::new(0)))?;
+        let stacks = Some(Stacks { depth, words });
+        Ok(Self { stacks, ..self })
     }
 
     fn slots(labels: usize) -> usize {
         SPARE * labels.next_power_of_two()
     }
 
-    /// Returns the size of a table in bytes, for `cpus` CPUs.
-    pub(crate) fn bytes(labels: u32, cpus: usize) -> usize {
+    /// Returns the size of a table in bytes, for `cpus` CPUs and stacks of `depth` addresses;
+    /// `depth` is 0 if labels are not stacks.
+    pub(crate) fn bytes(labels: u32, cpus: usize, depth: usize) -> usize {
         let labels = labels as usize;
+        let stack = if depth == 0 { 0 } else { depth + 1 };
         let row = size_of::<[u64; delays::WORDS]>() * cpus + size_of::<Row>();
-        Self::slots(labels) * size_of::<Slot>() + labels * row
+        Self::slots(labels) * size_of::<Slot>() + labels * (row + stack * size_of::<u64>())
     }
 
-    /// Returns the row of an event that ends, which the caller owns; `None` for `other`.
+    /// Returns the maximum number of addresses of a stack; 0 if labels are not stacks.
+    pub(crate) fn depth(&self) -> usize {
+        self.stacks.as_ref().map_or(0, |stacks| stacks.depth)
+    }
+
+    /// Returns the row of an ending event that the caller owns; `None` for `other`.
     #[inline(always)]
     pub(crate) fn row<P: Platform, const K: usize, const D: usize>(
         &self,
@@ -229,14 +296,44 @@ impl Labels {
         match self.source {
             Source::Cpu => self.find(&[P::cpu(guard) as u64]),
             Source::Cgroup(place) => self.find(&[P::cgroup_of(place.first(word) as u32)]),
+            Source::Stack(place) => self.find_stack_of::<P>(place.first(word) as u32),
             Source::Event(place) if place.words == 1 => self.find(&[place.first(word)]),
             Source::Event(place) => self.find(&place.label(word)),
         }
     }
 
-    /// Returns the row of a label, which is claimed if it is new; `None` for `other`.
+    /// Returns the row of the stack that a thread has now; `None` for `other`.
+    ///
+    /// Not inlined: other labels need no room for a stack.
+    #[inline(never)]
+    fn find_stack_of<P: Platform>(&self, tid: u32) -> Option<&Row> {
+        // The number of addresses, then the addresses: up to one more than a row holds, which shows
+        // that the stack is cut off.
+        let mut words = [0; STACK + 2];
+        let depth = self.stacks.as_ref()?.depth;
+        let len = P::stack_of(tid, words.get_mut(1..depth + 2)?);
+        words[0] = len as u64;
+        self.find_stack(words.get(..=len.min(depth))?)
+    }
+
+    /// Returns the row of a stack, claiming one if the stack is new; `None` for `other`. `words`
+    /// holds the number of addresses, then the addresses, as a row does.
+    #[inline(always)]
+    pub(crate) fn find_stack(&self, words: &[u64]) -> Option<&Row> {
+        self.find_with(&[self.seed.hash_words(words)], words)
+    }
+
+    /// Returns the row of a label, claiming one if the label is new; `None` for `other`.
     #[inline(always)]
     pub(crate) fn find<const W: usize>(&self, label: &[u64; W]) -> Option<&Row> {
+        self.find_with(label, &[])
+    }
+
+    /// Returns the row of a label, claiming one if the label is new; `None` for `other`. If the
+    /// label is the hash of a stack, `stack` has the words of that stack, and only a row with the
+    /// same words is found; for any other label, `stack` is empty.
+    #[inline(always)]
+    fn find_with<const W: usize>(&self, label: &[u64; W], stack: &[u64]) -> Option<&Row> {
         const { assert!(W <= LABEL) };
         let hash = self.seed.hash(label);
         let tag = hash & TAG;
@@ -246,7 +343,7 @@ impl Labels {
             // are visible.
             let mut state = slot.state.load(Acquire);
             if state == 0 {
-                match self.claim(slot, tag, label) {
+                match self.claim(slot, tag, label, stack) {
                     Ok(row) => return self.rows.get(row?),
                     Err(found) => state = found,
                 }
@@ -257,8 +354,9 @@ impl Labels {
             if state & ROW == 0 {
                 return None;
             }
-            if slot.has(label) {
-                return self.rows.get((state & ROW) as usize - 1);
+            let row = (state & ROW) as usize - 1;
+            if slot.has(label) && self.has_stack(row, stack) {
+                return self.rows.get(row);
             }
         }
         None
@@ -272,11 +370,38 @@ impl Labels {
         self.slots.get(at)
     }
 
-    /// Claims an empty slot for a label, and returns the number of its row; none if all rows are
-    /// taken. Fails with the state if another caller has claimed the slot.
+    /// Whether a published row has this stack. Also true if `stack` is empty, since the label alone
+    /// then decides, and if `row` is not a row, because all rows were taken when the slot was
+    /// claimed.
+    #[inline(always)]
+    fn has_stack(&self, row: usize, stack: &[u64]) -> bool {
+        if stack.is_empty() {
+            return true;
+        }
+        // The first word is the number of addresses, so no word beyond `stack` matters. Relaxed:
+        // ordered by the load of the state.
+        let mut words = self.stack_words(row).iter().zip(stack);
+        words.all(|(word, wanted)| word.load(Relaxed) == *wanted)
+    }
+
+    /// Returns the words of the stack of a row; none if labels are not stacks.
+    #[inline(always)]
+    fn stack_words(&self, row: usize) -> &[Atomic<u64>] {
+        let words = self.stacks.as_ref().and_then(|stacks| stacks.of(row));
+        words.unwrap_or_default()
+    }
+
+    /// Claims an empty slot for a label, and returns the number of the label's row; `None` if all
+    /// rows are taken. Fails with the slot's state if another caller has claimed the slot.
     #[cold]
     #[inline(never)]
-    fn claim(&self, slot: &Slot, tag: u64, label: &[u64]) -> Result<Option<usize>, u64> {
+    fn claim(
+        &self,
+        slot: &Slot,
+        tag: u64,
+        label: &[u64],
+        stack: &[u64],
+    ) -> Result<Option<usize>, u64> {
         let rows = self.rows.len() as u64;
         // Relaxed: rows are never returned, so this stays true.
         if self.taken.load(Relaxed) >= rows {
@@ -284,12 +409,13 @@ impl Labels {
         }
         // Relaxed: it selects the caller that writes the slot, and publishes nothing.
         if slot.state.cmpxchg(0, tag | CLAIMED, Relaxed).is_err() {
-            // Acquire: as in `find`.
+            // Acquire: as in `find_with`.
             return Err(slot.state.load(Acquire));
         }
         // Relaxed: each caller gets a different number in any order.
         let row = self.taken.fetch_add(1, Relaxed);
-        for (to, word) in slot.words.iter().zip(label) {
+        let kept = self.stack_words(row as usize).iter().zip(stack);
+        for (to, word) in Iterator::chain(slot.words.iter().zip(label), kept) {
             // Relaxed: published by the store below.
             to.store(*word, Relaxed);
         }
@@ -322,12 +448,29 @@ impl Labels {
     /// Returns the label of a row, and the row; `None` if it is not published yet.
     pub(crate) fn labelled(&self, row: usize) -> Option<([u64; LABEL], &Row)> {
         let number = row as u64 + 1;
-        // Acquire: as in `find`.
+        // Acquire: as in `find_with`.
         let is_it = |slot: &&Slot| slot.state.load(Acquire) & ROW == number;
         let slot = self.slots.iter().find(is_it)?;
         // Relaxed: a published slot does not change.
         let label = core::array::from_fn(|at| slot.words[at].load(Relaxed));
         Some((label, self.rows.get(row)?))
+    }
+
+    /// Returns the stack of a row that [`Labels::labelled`] has returned; `None` if labels are not
+    /// stacks.
+    pub(crate) fn stack(&self, row: usize) -> Option<Stack> {
+        let (len, words) = self.stack_words(row).split_first()?;
+        // Relaxed, here and below: ordered by the load of the state in `labelled`.
+        let len = len.load(Relaxed) as usize;
+        let mut addresses = [0; STACK];
+        for (to, word) in addresses.iter_mut().zip(words) {
+            *to = word.load(Relaxed);
+        }
+        Some(Stack {
+            addresses,
+            len: len.min(words.len()),
+            is_cut: len > words.len(),
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::engine::event::Event;
 
 /// Access to an event, as passed to the closures of [`Engine::update`](super::Engine::update) or
 /// [`Engine::event_out`](super::Engine::event_out), for instance. Only the owner of the event gets
-/// a mutable one.
+/// mutable access.
 pub(crate) struct Open<'a, const K: usize, const D: usize> {
     pub(super) event: &'a Event<K, D>,
 }
@@ -40,7 +40,7 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
         self.event.start()
     }
 
-    /// Whether the operation was found in flight: it began at its start or before.
+    /// Whether the operation was found in flight: it began at the recorded start or before.
     pub(crate) fn was_found(&self) -> bool {
         self.event.was_found()
     }
@@ -52,7 +52,7 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
     }
 }
 
-/// The next action of [`Engine::update`](super::Engine::update).
+/// What the closure of [`Engine::update`](super::Engine::update) decides about the operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// The operation continues.

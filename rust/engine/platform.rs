@@ -62,6 +62,16 @@ pub(crate) unsafe trait Platform: 'static {
         0
     }
 
+    /// Saves the innermost return addresses of the kernel stack of a thread, and returns their
+    /// number; 0 if no thread has this id.
+    ///
+    /// If the thread is the current task, or `tid` is 0, saves the caller's own stack, without this
+    /// module's functions on top. Any other thread must be off the CPU: the stack of a running
+    /// thread is missing or out of date.
+    fn stack_of(_tid: u32, _addresses: &mut [u64]) -> usize {
+        0
+    }
+
     /// Waits until every guard that is held now has been dropped: an RCU grace period. May sleep.
     fn synchronize();
 

@@ -11,7 +11,7 @@
 //! it, or find it by either key. Nothing is counted: it remains one event.
 //!
 //! For the readers of the table the event ends under one key and starts under another one. The life
-//! that they may have seen is over with the claim, and the next one is published after key and
+//! that they may have seen ends with the claim, and the next one is published after the key and the
 //! place were written, as for any new event (event.rs, "Why no grace period is needed"). Any
 //! context, including NMI.
 
@@ -25,8 +25,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// unless it was dropped. Returns the decision of `change`, if `key` was live.
     ///
     /// The caller is responsible for the new key: if keys are unique, nothing else is live under
-    /// it. If the table has no room for the event, which takes about 200 live events of the new
-    /// key, the event is dropped and counted as `gone`, and the result is [`Verdict::Gone`].
+    /// it. If the table has no room for the event, because about 200 events of the new key are
+    /// live, the event is dropped and counted as `gone`, and the result is [`Verdict::Gone`].
     pub(crate) fn rename(
         &self,
         guard: &P::Guard,

@@ -92,7 +92,8 @@ pub(crate) struct Schedule {
     runs: u64,
     /// Whether the last run is still in progress.
     is_busy: bool,
-    /// When the work is due, or the run should have ended; `None` if the work rests.
+    /// When the work is due, or the run should have ended; `None` if the work rests: it is neither
+    /// running nor due at any time.
     due: Option<u64>,
     watch: Option<Watch>,
     /// The CPU that was last asked for the takeover.
@@ -208,8 +209,8 @@ impl Schedule {
         self.look_later(machine);
     }
 
-    /// Schedules a check on this CPU for the time at which the work would be overdue; for soon, if
-    /// the work already is overdue, or while its next due time is not known.
+    /// Schedules a check on this CPU for [`OVERDUE`] after the work is due; for [`OVERDUE`] from
+    /// now, if the work is already due or a run is in progress. Ends the watch if the work rests.
     fn look_later(&mut self, machine: &impl Machine) {
         let (Some(due), false) = (self.due, self.is_stopped) else {
             self.watch = None;

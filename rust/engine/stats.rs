@@ -13,7 +13,7 @@
 //! If delays are counted by label (labels.rs), each delay is in the row of its label only. The
 //! histogram and the summary add up all rows.
 //!
-//! Each number is counted where it happens, and none is computed from the others (`pending` is
+//! Each event is counted where it happens, and no counter is computed from others (`pending` is
 //! counted in the pool), so that the sums are a real check. Any context.
 
 use crate::{
@@ -95,7 +95,8 @@ counters! {
     Crowded CROWDED = "crowded",
     /// Events of operations that were in flight when the instance started; also in `started`.
     BeforeStart BEFORE_START = "before_start",
-    /// Ends of operations that were in flight at the start; in `ended`, not in the histogram.
+    /// Ends of operations that were in flight when the instance started; in `ended`, not in the
+    /// histogram.
     BeforeStartEnded BEFORE_START_ENDED = "before_start_ended",
     /// Alerts that were suppressed because there were more than `max_alerts` in one second.
     AlertsSuppressed ALERTS_SUPPRESSED = "alerts_suppressed",
@@ -130,9 +131,9 @@ impl Stats {
         Ok(Self { cpus, labels: None })
     }
 
-    /// Counts delays by label from now on, if there are `labels`.
-    pub(crate) fn with_labels(self, labels: Option<Labels>) -> Self {
-        Self { labels, ..self }
+    /// Counts delays by label from now on.
+    pub(super) fn set_labels(&mut self, labels: Labels) {
+        self.labels = Some(labels);
     }
 
     /// Returns the labels, if delays are counted by label.
@@ -212,7 +213,8 @@ impl<P: Platform> Here<'_, P> {
         }
     }
 
-    /// Returns a number that changes with each start and each end of an event, of any kind.
+    /// Returns a number that changes with each start and each end of an event, of any kind, on this
+    /// CPU.
     pub(crate) fn changes(&self) -> u64 {
         let counted = [
             Counter::Started,
@@ -236,8 +238,10 @@ impl<P: Platform> Here<'_, P> {
 /// All delays of an instance.
 impl Delays for Stats {
     fn parts(&self) -> impl Iterator<Item = &[Atomic<u64>]> {
-        let labelled = self.labels.iter().flat_map(Labels::rows);
-        Iterator::chain(self.base(), labelled.flat_map(Delays::parts))
+        let labels = self.labels.iter();
+        // All other rows are empty.
+        let used = labels.flat_map(|labels| labels.rows().take(labels.used()));
+        Iterator::chain(self.base(), used.flat_map(Delays::parts))
     }
 }
 

@@ -4,13 +4,13 @@
 //!
 //! ```text
 //!   the owner    step: claim --> look, change --> publish again, or end, with a report
-//!   the other    note: a reference --> one word of the data --> return it
+//!   the other    note: take a reference --> write words of the data --> give the reference back
 //! ```
 //!
 //! [`Engine::update`] hides an event while it is being changed: a second caller finds nothing then,
 //! and its information is lost. So only one CPU, the owner, claims the event. The other CPU makes
-//! notes, in words that the owner leaves alone while the other may write them. A note hides nothing
-//! from the owner.
+//! notes, in words that the owner leaves alone while the other CPU may write them. A note hides
+//! nothing from the owner.
 //!
 //! A step may be the last one: one claim covers both the look at the event and its end, so another
 //! event of the same key cannot be taken in between.
@@ -59,8 +59,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Makes a step of an event of this key that `is_meant` accepts: `change` reads it, changes it,
     /// and decides. Returns the decision, if there is such an event.
     ///
-    /// `late` is called as by [`Engine::event_out`]. While `change` runs, no other caller finds the
-    /// event.
+    /// `late` is called when [`Engine::event_out`] would call it. While `change` runs, no other
+    /// caller finds the event.
     #[inline]
     pub(crate) fn step(
         &self,
@@ -104,7 +104,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some((hash, hits))
     }
 
-    /// Makes a step, as [`Engine::step`], for the key that [`Engine::seek`] was called with.
+    /// Makes a step, as [`Engine::step`] does, for the key that [`Engine::seek`] was called with.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they stay in registers")]
     pub(crate) fn step_sought(
@@ -139,9 +139,9 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some(next)
     }
 
-    /// Writes one word of the data of an event of this key that `is_meant` accepts; the event stays
-    /// in its life. Returns whether such an event was found; it is not found while its owner
-    /// changes it.
+    /// Writes one word of the data of an event of this key that `is_meant` accepts, without ending
+    /// the life (event.rs) that the event is in. Returns whether such an event was found; it is not
+    /// found while its owner changes it.
     ///
     /// No other caller may write the word meanwhile. A copy of the event has either the old or the
     /// new value of the word.
@@ -157,8 +157,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.note_words(guard, key, is_meant, at, |event| [word(event)])
     }
 
-    /// Notes several words from word `at` on, in this order; see [`Engine::note`]. A copy made
-    /// meanwhile may have only some of them.
+    /// Writes several words from word `at` on, in ascending order; see [`Engine::note`]. A copy
+    /// made meanwhile may have only some of them.
     #[inline]
     pub(crate) fn note_words<const N: usize>(
         &self,

@@ -9,10 +9,10 @@
 //!       look for others                look for others
 //! ```
 //!
-//! With the barriers, at least one of the two sees the other. Events are ordered by their start,
-//! then by their cell; of two, the earlier is dropped: either the caller with the later event drops
-//! it, or its own caller does. All follow one order, so there is no cycle, and the last event
-//! always stays. Any context, including NMI.
+//! With the barriers, at least one of the two sees the other's event. Events are ordered by their
+//! start, then by their cell. Of two events, the earlier one is dropped, either by the caller that
+//! started the later event or by the caller that started the earlier one. All callers follow one
+//! order, so there is no cycle, and the last event always stays. Any context, including NMI.
 
 use super::{became, held::Reference, Begin, Engine, Won};
 use crate::{
@@ -30,9 +30,9 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Tracks an operation that begins at `start`, with a key that can be live only once.
     ///
     /// Any other event that is live under this key began earlier, and its end was missed: it is
-    /// dropped and counted as `replaced`. If two start concurrently, on two CPUs or one inside the
-    /// other, the one with the later start stays; if both start in the same nanosecond, either may
-    /// stay.
+    /// dropped and counted as `replaced`. If two calls run concurrently, on two CPUs or because one
+    /// interrupts the other, the event with the later start stays; if both events start in the same
+    /// nanosecond, either may stay.
     ///
     /// `data` may be shorter than the event's: the remaining words keep the values of an earlier
     /// event, so the caller must know when they are valid.

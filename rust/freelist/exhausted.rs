@@ -26,7 +26,7 @@ const STATE: u64 = SUSPECTED | KNOWN;
 const VERSION: u64 = 4;
 
 /// The note: `{version: 62, state: 2}`, alone on its cache line, as every put reads it. It is
-/// written only while the pool is exhausted.
+/// written only by searches that find no cell, and cleared when a cell comes back.
 #[repr(align(64))]
 pub(super) struct Exhausted(Atomic<u64>);
 
@@ -48,9 +48,9 @@ impl Exhausted {
         self.0.load(Relaxed) & STATE == KNOWN
     }
 
-    /// Notes that the pool may be exhausted, or joins the note of another search: a note that
-    /// several searches kept replacing would never be confirmed. `None` if the pool is known to be
-    /// exhausted, or if the word changed.
+    /// Leaves a note that the pool may be exhausted, or joins the note of another search: a note
+    /// that several searches kept replacing would never be confirmed. `None` if the pool is already
+    /// known to be exhausted, or if the word changed meanwhile.
     pub(super) fn suspect(&self) -> Option<Note> {
         // Relaxed: a guess, the exchange checks it.
         let word = self.0.load(Relaxed);

@@ -22,10 +22,10 @@ impl Used {
         self.0.load(Relaxed) as usize
     }
 
-    /// Notes that the cell at `offset` is being handed out, perhaps for the first time.
+    /// Records that the cell at `offset` is being handed out, perhaps for the first time.
     ///
     /// A CPU that sees later accesses of the caller to the cell, by release and acquire, also sees
-    /// this note; other CPUs may miss both.
+    /// this record; other CPUs may miss both.
     #[inline]
     pub(super) fn note(&self, offset: u32) {
         let with = offset + 1;

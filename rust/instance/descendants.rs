@@ -8,9 +8,9 @@
 //! ```
 //!
 //! With `tree=1` the ID alone does not decide, since it may be reused by a process that is not a
-//! descendant. So the value of `pid` in the core is not an ID then, and the comparisons that every
-//! filter makes fail. The set of sys/descendants.rs is looked at only after that: a filter without
-//! `pid` does not pay for it, and one with `pid` compares once more before it refuses a task.
+//! descendant. The core then holds a value for `pid` that is above all IDs, as [`ALL`] is. A probe
+//! first tests whether the value is an ID. If so, only that ID passes, and the set of
+//! sys/descendants.rs is not looked at.
 //!
 //! The set is created with the instance, before the probes of the instance are attached, and is
 //! kept up to date until the instance is removed, even while the instance is disabled. So neither
@@ -29,7 +29,7 @@ pub(super) const PID: &str = "pid";
 /// The name of the parameter that adds the descendants of that process.
 pub(crate) const TREE: &str = "tree";
 
-/// The value of `pid` for probes if a set of processes decides; not the ID of a process, nor
+/// The value of `pid` for probes if a set of processes decides; neither the ID of a process nor
 /// [`ALL`].
 pub(crate) const FOLLOWED: u64 = ALL - 1;
 
@@ -56,7 +56,7 @@ pub(super) struct Followed {
 
 impl Followed {
     /// Creates the set of an instance with these values, if it has `tree=1`. May sleep. Fails with
-    /// `ESRCH` if there is no such process, `ENOMEM` or `ENOSYS`.
+    /// `ESRCH` if there is no such process, with `ENOMEM`, or with `ENOSYS`.
     // In a box, since initializers are copied from one frame of the stack to the next; not inlined,
     // since its frame is needed only here.
     #[inline(never)]

@@ -46,13 +46,16 @@ pub(crate) struct Kind {
     pub(crate) tail: Option<Tail>,
     /// Why it has no parameter [`USER_STACK`], if it has none.
     pub(crate) no_user_stack: &'static str,
+    /// Whether the last words of an event's data are a stack in user space, if the instance has
+    /// [`USER_STACK`], see [`super::user_stack`].
+    pub(crate) keeps_user_stack: bool,
     /// How delays are counted by label, if they can be; then `by` and `max_labels` are its last
     /// parameters.
     pub(crate) labels: Option<Labelling>,
     /// Prints its fields of an alert line, each with a space before it.
     pub(crate) detail: fn(&Alert, &mut fmt::Formatter<'_>) -> fmt::Result,
-    /// Returns the parameter, and the reason, that makes an instance with these values invalid,
-    /// though each value is valid alone; `None` if there is none.
+    /// Returns a parameter, and the reason, if these values are invalid together though each is
+    /// valid alone; `None` if they are valid.
     pub(crate) check: fn(&Values) -> Option<(usize, &'static str)>,
     /// Returns what this kernel lacks for the tracker, usually the name of a tracepoint; `None` if
     /// nothing.
@@ -62,8 +65,8 @@ pub(crate) struct Kind {
     pub(crate) create: Option<Create>,
 }
 
-/// The parameter of trackers whose alerts are raised by the event's own task: the alert of an end
-/// has that task's stack in user space, too.
+/// The parameter of trackers whose alerts can have the task's stack in user space, see
+/// [`super::user_stack`].
 pub(crate) const USER_STACK: &str = "ustack";
 
 /// Serves as [`Kind::no_user_stack`] of a tracker whose alerts the task itself may raise.
@@ -84,7 +87,8 @@ impl Kind {
 /// The labels of a tracker, by the value of `by`.
 #[derive(Clone, Copy)]
 pub(crate) struct Labelling {
-    /// Returns where an event keeps the label; `None` if it does not.
+    /// Returns the source of the labels for this value of `by`; `None` if an event does not keep
+    /// the field, or if the value is `none`.
     pub(crate) source: fn(usize) -> Option<Source>,
     /// Prints a label as fields of a line, each with a space before it.
     pub(crate) show: fn(usize, &[u64; LABEL], &mut fmt::Formatter<'_>) -> fmt::Result,

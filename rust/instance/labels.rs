@@ -13,19 +13,22 @@ use super::{
     Core,
 };
 use crate::{
-    control::{Kind as ParamKind, Param},
+    control::{Kind as ParamKind, Number, Param},
     engine::{
         delays::{quotient, Delays},
         hash::Seed,
         histogram,
-        labels::{Labels, LABEL, LABELS_MAX, LABELS_MIN},
+        labels::{Labels, Source, LABEL, LABELS_MAX, LABELS_MIN, STACK},
         platform::Platform,
     },
     sys::{
         memory,
         periodic::cond_resched,
         platform::Kernel,
-        random, //
+        procfs::is_full,
+        random,
+        stack::DEPTH_MAX,
+        symbol::StackField, //
     }, //
 };
 use kernel::{
@@ -39,13 +42,18 @@ mod by;
 
 pub(crate) use by::{show, source, Rules};
 
-/// Number of the parameters, which come last in a tracker's list.
+/// Number of parameters for labels, which come last in a tracker's list.
 pub(crate) const PARAMS: usize = 2;
 
 /// The default of `max_labels`.
 const LABELS: u64 = 16;
 
-/// Returns the parameters; `names` are the names of the values of `by`.
+/// The default of `max_labels` with `by=stack`.
+pub(super) const STACKS: u64 = 256;
+
+const _: () = assert!(STACK == DEPTH_MAX);
+
+/// Returns the parameters for labels; `names` are the names of the values of `by`.
 pub(crate) const fn params(names: &'static [&'static str]) -> [Param; PARAMS] {
     [
         Param {
@@ -74,22 +82,42 @@ impl Kind {
         let first = self.params.len().checked_sub(PARAMS)?;
         self.labels.is_some().then_some((first, first + 1))
     }
+
+    /// Whether this value of `by` makes stacks the labels.
+    pub(super) fn is_by_stack(&self, by: Number) -> bool {
+        let source = self.labels.and_then(|labels| (labels.source)(by as usize));
+        matches!(source, Some(Source::Stack(_)))
+    }
 }
 
-/// Creates the labels of an instance with these values of `by` and `max_labels`, if it has any.
-/// May sleep; fails with `ENOMEM`, or `EINVAL` if an event does not keep the field.
-pub(super) fn create(kind: &Kind, by: u64, labels: u64) -> Result<Option<Labels>> {
+/// Creates the labels of an instance with these values of `by`, `max_labels` and `stack`, if it has
+/// any. May sleep; fails with `ENOMEM`, or `EINVAL` if an event does not keep the field.
+// In a box, and not inlined, for the reasons given at `Followed::create`.
+#[inline(never)]
+pub(super) fn create(
+    kind: &Kind,
+    by: u64,
+    labels: u32,
+    depth: usize,
+) -> Result<Option<KBox<Labels>>> {
     let Some(Labelling { source, .. }) = kind.labels.filter(|_| by != 0) else {
         return Ok(None);
     };
     let source = source(by as usize).ok_or(EINVAL)?;
-    let labels = labels as u32;
-    memory::check(Labels::bytes(labels, Kernel::cpus()))?;
+    let depth = match source {
+        Source::Stack(_) => depth,
+        Source::Cpu | Source::Cgroup(_) | Source::Event(_) => 0,
+    };
+    memory::check(Labels::bytes(labels, Kernel::cpus(), depth))?;
     let [a, b] = random::words();
-    Labels::new::<Kernel>(source, labels, Seed::new(a, b)).map(Some)
+    let mut created = Labels::new::<Kernel>(source, labels, Seed::new(a, b))?;
+    if depth != 0 {
+        created = created.with_stacks(depth)?;
+    }
+    Ok(Some(KBox::new(created, GFP_KERNEL)?))
 }
 
-/// A sum of nanoseconds in decimal: kernels cannot print 128 bits.
+/// A sum of nanoseconds in decimal: kernels cannot print 128-bit numbers.
 struct Decimal(u128);
 
 impl fmt::Display for Decimal {
@@ -120,6 +148,20 @@ fn show_delays(delays: &impl Delays, buckets: &mut [u64], out: &SeqFile) {
         }
     }
     seq_print!(out, "\n");
+}
+
+/// Prints a stack that is a label, with a space before it. As in an alert, addresses are printed as
+/// names only.
+fn show_stack(addresses: &[u64], is_cut: bool, out: &SeqFile) {
+    let stack = StackField(addresses);
+    if stack.entries().is_empty() {
+        seq_print!(out, " stack=\"\"");
+    } else {
+        seq_print!(out, "{stack}");
+    }
+    if is_cut {
+        seq_print!(out, " cut_off=1");
+    }
 }
 
 /// A label as fields of a line.
@@ -158,10 +200,13 @@ impl<const K: usize, const D: usize> Core<K, D> {
             "by={} labels={used} max_labels={max} full={} memory={}\n",
             self.kind.params[param].display(self.shown(param)),
             u8::from(used == max),
-            Labels::bytes(max as u32, Kernel::cpus())
+            Labels::bytes(max as u32, Kernel::cpus(), labels.depth())
         );
         for row in 0..used {
-            // Not published yet: its first delay is not counted yet, either.
+            if is_full(out) {
+                return Ok(());
+            }
+            // The row is not published yet, so no delay has been counted in it.
             let Some((label, delays)) = labels.labelled(row) else {
                 continue;
             };
@@ -172,6 +217,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
                 label,
             };
             seq_print!(out, "label{shown}");
+            if let Some(stack) = labels.stack(row) {
+                show_stack(stack.addresses(), stack.is_cut, out);
+            }
             show_delays(delays, &mut buckets, out);
             cond_resched();
         }

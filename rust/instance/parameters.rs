@@ -24,9 +24,9 @@ use core::{
 };
 use kernel::{fmt, prelude::*, str::CString, sync::Arc};
 
-/// Maximum number of parameters of a tracker, reached by `tree`. Each takes 24 bytes of every
-/// instance.
-pub(crate) const PARAMS_MAX: usize = 28;
+/// Maximum number of parameters of a tracker, reached by the tracker `tree`. Each takes 24 bytes of
+/// every instance.
+pub(crate) const PARAMS_MAX: usize = 30;
 
 /// The texts among the values, see [`Kind::is_text`].
 pub(super) type Texts = [Option<Arc<CString>>; PARAMS_MAX];

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A tracker implements its behaviour in [`Probes`], and its state besides the core in [`Own`]. All
-//! calls are bound at compile time, and a probe reaches its [`Core`] without a call. (Trackers of
-//! other modules have no probes, and their references may outlive them; their instances are in
+//! calls are bound at compile time, and a probe reaches its [`Core`] without a call. (A tracker of
+//! another module has no probes, and references to its events may outlive it; such trackers are in
 //! api/instances.rs.)
 //!
 //! [`Probes::settle`] and [`Probes::details`] are called with preemption off, and

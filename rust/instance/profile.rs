@@ -64,7 +64,7 @@ impl InstanceProfile {
 
     /// Takes the snapshots that are due. Returns the nanoseconds until the next one is due, or a
     /// short time if another task holds the lock. Does not wait for that task, which may be kept
-    /// from running. For tasks.
+    /// from running. Task context.
     pub(crate) fn take_due(&self) -> u64 {
         const MOMENT: u64 = 10_000_000;
         let Some(mut history) = self.history.try_lock() else {

@@ -7,7 +7,7 @@
 //!                                          v
 //!   a worker: a timeout (expire.rs) -----> raise --> raise_kept --> raise_as --> record
 //!                                            |           ^             |           |
-//!                                  worst=1:  +-> raise_worst           |     own readers, all readers,
+//!                                  worst=1:  +-> raise_worst           |     own and all readers,
 //!                                                the worst so far?     |     the tracepoint
 //!                                                                  max_alerts
 //! ```
@@ -16,13 +16,12 @@
 //!
 //! Any, including under the runqueue lock.
 
-use super::{common, Core};
+use super::{common, user_stack, Core};
 use crate::{
     alert::{
         record::{
-            user::{End, Mark, USER_DEPTH},
+            user::Mark,
             Alert,
-            Owner,
             Reason,
             DETAIL,
             OWN_TAIL, //
@@ -34,9 +33,7 @@ use crate::{
     sys::{
         atomic::{Atomic, Relaxed},
         platform::Kernel,
-        task::{Context, TaskRef},
-        trace,
-        user_stack::{Ended, UserStack, USER_DEPTH_MAX}, //
+        trace, //
     }, //
 };
 
@@ -49,8 +46,6 @@ pub(crate) struct Report<'a, const K: usize, const D: usize> {
     /// The stack of its task, if there is one: return addresses, innermost first.
     pub(crate) stack: &'a [u64],
 }
-
-const _: () = assert!(USER_DEPTH_MAX == USER_DEPTH);
 
 /// Maximum value of `max_alerts`.
 pub(super) const MAX_ALERTS: u64 = 1_000_000;
@@ -118,22 +113,6 @@ fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Whether to report a late event: false if only the worst ones are wanted, and there has been
-    /// a worse one or `max_alerts` is reached, which is counted. Must be called only once for each
-    /// event. Any context.
-    pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
-        if self.value(common::WORST) == 0 {
-            return true;
-        }
-        // Checked before the threshold rises: otherwise the worst event itself would not be
-        // reported.
-        if late.delay > late.threshold && !self.may_raise() {
-            self.suppressed(&Kernel::guard());
-            return false;
-        }
-        self.engine.keep_worst(late)
-    }
-
     /// Whether an alert raised now would be within the limit. For callers whose alert is expensive,
     /// for example because it walks a stack. Any context.
     pub(crate) fn may_raise(&self) -> bool {
@@ -148,17 +127,29 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .count(Counter::ALERTS_SUPPRESSED);
     }
 
-    /// Returns the threshold to report the event with, or `None` if the event must not be reported.
-    /// If only the worst events are wanted, raises the threshold, as `Engine::raise_threshold`.
+    /// Returns the threshold to report a late event with, or `None` if it must not be reported.
+    /// With `worst=1`, raises the threshold, as `Engine::raise_threshold`, unless `max_alerts` is
+    /// reached: the end of an event that has not timed out is then counted as suppressed, and not
+    /// reported. Must be called only once for each event. Any context.
     pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
         if self.value(common::WORST) == 0 {
             return Some(late.threshold);
         }
+        // Checked before the threshold rises: otherwise the worst event itself would not get an
+        // alert.
+        if late.delay > late.threshold && !self.may_raise() {
+            if late.why != Why::Threshold {
+                // `raise_as` suppresses and counts its alert.
+                return Some(late.threshold);
+            }
+            self.suppressed(&Kernel::guard());
+            return None;
+        }
         self.engine.raise_threshold(late)
     }
 
-    /// Raises an alert, unless there has been a worse one, see [`Core::keep_worst`]. Any context,
-    /// including under the runqueue lock.
+    /// Raises an alert, unless there has been a worse one, see [`Core::raise_threshold`]. Any
+    /// context, including under the runqueue lock.
     #[cold]
     pub(crate) fn raise(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
         if self.value(common::WORST) == 0 {
@@ -168,12 +159,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.raise_worst(guard, report);
     }
 
-    /// Raises an alert if its event is the worst so far.
+    /// Raises an alert, with `worst=1`, unless there has been a worse one.
     #[inline(never)]
     fn raise_worst(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
-        let mut late = *report.late;
-        if self.keep_worst(&mut late) {
-            let late = &late;
+        if let Some(threshold) = self.raise_threshold(report.late) {
+            let late = &Late {
+                threshold,
+                ..*report.late
+            };
             self.raise_kept(guard, &Report { late, ..*report });
         }
     }
@@ -226,8 +219,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         true
     }
 
-    /// Raises an alert. It has the stack of its task in user space, if that task is the current
-    /// one. Not inlined: the stack should take no room in the frame of other alerts.
+    /// Raises an alert with the stack of its task in user space, see user_stack.rs. Not inlined:
+    /// the stack should take no room in the frame of other alerts.
     #[inline(never)]
     fn raise_with_user_stack(
         &self,
@@ -235,24 +228,15 @@ impl<const K: usize, const D: usize> Core<K, D> {
         guard: &<Kernel as Platform>::Guard,
         report: &Report<'_, K, D>,
     ) {
-        let owner = &report.details.owner;
-        let is_owner = TaskRef::with_current(|task| {
-            let mark = Owner::start_mark_of(task.start_time());
-            Context::current() == Context::Task
-                && (task.tid(), mark) == (owner.tid, owner.start_mark)
-        });
-        let user = is_owner.then(|| UserStack::of_current(guard));
-        let entries = user.as_ref().map_or(&[][..], UserStack::entries);
-        let end = match user.as_ref().map(UserStack::ended) {
-            None => End::Elsewhere,
-            Some(Ended::None) => End::None,
-            Some(Ended::Outermost) => End::Outermost,
-            Some(Ended::Broken) => End::Broken,
-            Some(Ended::Unreadable) => End::Unreadable,
-            Some(Ended::Depth) => End::Depth,
-            Some(Ended::Unsupported) => End::Unsupported,
+        let walked;
+        let stack = match report.late.data.last_chunk() {
+            Some(kept) if self.kind.keeps_user_stack => kept,
+            _ => {
+                walked = user_stack::of_owner(guard, &report.details.owner);
+                &walked
+            }
         };
-        let mark = Mark::new(end, entries.len());
+        let (mark, entries) = user_stack::parts(stack);
         let mut room = [0; TAIL_MAX];
         let tail = join(&mut room, Some(report.stack), entries);
         self.record(reason, guard, report, (tail, mark), |alert| {

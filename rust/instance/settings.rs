@@ -14,11 +14,13 @@ use super::{
     common,
     descendants::{PID, TREE},
     kind::{Kind, USER_STACK},
+    labels,
     parameters::{Changes, Texts, Values},
     Instance,
 };
 use crate::{
     control::{self, Disk, Fault, Lookup, LookupTarget, Number, Param, Settings, ALL},
+    engine::labels::STACK,
     sys::{block, cgroup, descendants, fprobe, tracepoint::Tracepoint},
 };
 use kernel::{prelude::*, str::CString};
@@ -37,6 +39,9 @@ pub(crate) fn failed(error: Error, name: &[u8]) -> Fault<'_> {
         "a function or tracepoint of this instance is missing (load its module first)"
     } else if error == EBUSY {
         "a module that this instance needs is being loaded or unloaded (try again)"
+    } else if error == EEXIST {
+        let why = "several loaded modules have a tracepoint of this instance (unload the others)";
+        return control::unknown(EINVAL, why, name);
     } else {
         "the kernel refused this instance"
     };
@@ -170,6 +175,18 @@ pub(crate) fn values_of_new<'a>(
         if values[by] == 0 && values[max] != param.default.into() {
             let key = param.name.as_bytes();
             return Err(control::unknown(EINVAL, "expected by= as well", key));
+        }
+        if kind.is_by_stack(values[by]) {
+            for (at, default) in [(max, labels::STACKS), (common::STACK, STACK as u64)] {
+                if changes.get(at).is_none() {
+                    values[at] = default.into();
+                }
+            }
+            if values[common::STACK] == 0 {
+                let key = kind.params[common::STACK].name.as_bytes();
+                let why = "with by=stack this parameter must be at least 1";
+                return Err(control::unknown(EINVAL, why, key));
+            }
         }
     }
     if values[common::EVENTS] > values[common::MAX_EVENTS] {

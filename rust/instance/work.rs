@@ -32,7 +32,7 @@ impl<'a> Cookie<'a> {
     }
 }
 
-/// An instance that waits for work. Called in the task that writes the mark.
+/// An instance that waits for work. The task that writes a mark calls these functions.
 pub(crate) trait Work: Send + Sync {
     /// Marks the start of work. `ENODEV` if the instance is off, `ENOSPC` if there is no room for
     /// more work.

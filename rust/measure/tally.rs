@@ -6,7 +6,7 @@
 //! ```text
 //!                         cycles: 896..960   960..1024   1024..1152  ...
 //!   samples                       1,200          310            12
-//!   branch-misses, their sum          7            4            60    <- what the slow ones had
+//!   sum of branch-misses              7            4            60    <- frequent in slow runs
 //! ```
 //!
 //! Besides a histogram for each counter, a tally has the sum of each event over the samples in each
@@ -79,8 +79,8 @@ impl Chosen {
 /// The last bucket has all values from 2^32 on: about a second, in cycles.
 const BUCKETS: usize = bucket_of(1 << 32) + 1;
 
-/// Maximum value in squares and products, so that their sums do not wrap. Larger values are
-/// outliers.
+/// Maximum value in squares and products. Larger values are outliers. The sums wrap after 65,536
+/// values of this size: if they are cycles, after minutes within probes.
 const SQUARED: u64 = (1 << 24) - 1;
 
 // The words of a counter.

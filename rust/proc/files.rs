@@ -80,6 +80,7 @@ pub(crate) fn instance_files(
         instance: instance.clone(),
         what,
     };
+    add(dir.text(c"created", false, CreatedFile(Kernel::now())))?;
     add(dir.text(c"stats", false, show(Show::Stats)))?;
     add(dir.text(c"histogram", false, show(Show::Histogram)))?;
     if instance.has_labels() {
@@ -249,6 +250,16 @@ impl Text for ParamFile {
     }
 }
 
+/// The file with the time at which the instance was created.
+struct CreatedFile(u64);
+
+impl Text for CreatedFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        seq_print!(out, "{}\n", self.0);
+        Ok(())
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Show {
     Stats,
@@ -315,7 +326,7 @@ struct WorkFile(Arc<dyn Work>);
 
 const BEGIN: &[u8] = b"begin ";
 const DONE: &[u8] = b"done ";
-// A cookie in a longer message is too long.
+// A message that is longer than the maximum has a cookie that is too long.
 const _: () = assert!(BEGIN.len() + COOKIE_MAX + 1 < MESSAGE_MAX);
 
 impl Sink for WorkFile {
@@ -331,8 +342,9 @@ impl Sink for WorkFile {
     }
 }
 
-/// A file that runs one slice of the loop with interrupts off for each question, `LENGTH THRESHOLD`
-/// in nanoseconds. Each open file runs its own slices: several CPUs can measure in parallel.
+/// The file `hwnoise`. For each question, `LENGTH THRESHOLD` in nanoseconds, it runs one slice of
+/// the measuring loop with interrupts off. Each open file runs its own slices: several CPUs can
+/// measure in parallel.
 struct HwnoiseFile;
 
 impl Query for HwnoiseFile {

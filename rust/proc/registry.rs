@@ -4,7 +4,7 @@
 //!
 //! One lock guards the list. An instance is created while the lock is held, but disks and other
 //! objects of the kernel are looked up beforehand, since that may take a long time. The removal of
-//! an instance waits for the instance's readers after the lock was released, while the name is
+//! an instance waits for the instance's readers after the lock is released, while the name is
 //! still reserved.
 
 use crate::{
@@ -352,7 +352,7 @@ impl Watcher for Registry {
     fn gone(&self, module: usize) {
         while let Some(name) = self.disown(|by| by.module == module) {
             pr_err!(
-                "{}: destroyed: its module was unloaded without doing so\n",
+                "{}: destroyed: its module was unloaded without destroying it\n",
                 Plain(&name)
             );
         }

@@ -19,8 +19,9 @@ pub(super) fn tag(hash: u64) -> u64 {
 /// A byte that differs only in its lowest bit may be included, too: the bytes are only candidates.
 #[inline(always)]
 pub(super) fn equal_bytes(tags: u64, tag: u64) -> u64 {
-    // For a used slot, any difference is in the low seven bits of the byte. If there is none, the
-    // byte is 0x80, and subtracting one clears its high bit.
+    // The byte of a used slot in `differ` has its high bit set, and the difference between the
+    // tags in the low seven bits. If there is none, the byte is 0x80, and subtracting one clears
+    // its high bit.
     let differ = tags ^ (tag & 0x7f).wrapping_mul(LOW_BITS);
     differ & !differ.wrapping_sub(LOW_BITS) & HIGH_BITS
 }

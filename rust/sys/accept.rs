@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Follows sockets from accept(2) to the first bytes sent, or to the close.
+//! Follows sockets: accepts, sends, and closes.
 //!
 //! ```text
 //!   __sys_accept4 returns          sock_send_length            sock_close
@@ -82,7 +82,7 @@ pub(crate) trait Observer: Target {
     fn accepted(&self, socket: &Socket);
     /// Called when the current task has sent this many bytes, at least one.
     fn sent(&self, socket: u64, bytes: u32);
-    /// Called when the last file of the socket is closed.
+    /// Called when the last reference to the file of the socket is dropped.
     fn closed(&self, socket: u64);
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached observer, until dropped; the start is detached first. Dropping may sleep.
+/// An attached observer, until dropped; the probe of accepts is detached first. Dropping may sleep.
 pub(crate) struct Attachment<T: Observer> {
     _accepts: Calls<T>,
     _sends: tracepoint::Attachment<T>,

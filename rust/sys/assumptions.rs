@@ -50,8 +50,8 @@ pub(crate) struct Assumption {
     holds: fn() -> bool,
 }
 
-/// A runnable task has an `on_rq` of 1, and `se.on_rq` if it is of the fair class; a sleeping task
-/// has neither, or has `se.sched_delayed` set.
+/// A runnable task has an `on_rq` of 1, and `se.on_rq` set if it is of the fair class; a sleeping
+/// task has neither, or has `se.sched_delayed` set.
 pub(crate) static QUEUED: Assumption = Assumption {
     bit: 1,
     text: c"a task that is runnable has on_rq=1",

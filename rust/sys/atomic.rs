@@ -21,7 +21,7 @@
 //! with sanitizers that check each access (KASAN, KCSAN), this file reexports
 //! `kernel::sync::atomic`.
 //!
-//! C header: [`arch/x86/include/asm/atomic64_64.h`](srctree/arch/x86/include/asm/atomic64_64.h),
+//! C headers: [`arch/x86/include/asm/atomic64_64.h`](srctree/arch/x86/include/asm/atomic64_64.h),
 //! [`arch/x86/include/asm/barrier.h`](srctree/arch/x86/include/asm/barrier.h)
 
 #[cfg(not(all(

@@ -5,7 +5,7 @@
 //! ```text
 //!   irq_handler_entry .. exit       a device interrupt, and the thread of its action after it
 //!   NAME_entry .. NAME_exit         a local interrupt: irq_vectors, only on x86
-//!   hrtimer_expire_entry .. exit    the function of a timer, inside of one of these
+//!   hrtimer_expire_entry .. exit    the function of a timer, in an interrupt or a softirq
 //!   softirq_raise                   work is deferred
 //!   softirq_entry .. exit           the deferred work, after an interrupt or in a thread
 //!   sched_waking, sched_switch      by any of these, or by a task
@@ -15,7 +15,7 @@
 //!
 //! Work deferred to a worker or another CPU is in deferred.rs.
 //!
-//! The reschedule interrupt is not among them: its handler does nothing that could wake a task.
+//! The reschedule interrupt is not followed: its handler does nothing that could wake a task.
 //!
 //! C headers: [`include/trace/events/irq.h`](srctree/include/trace/events/irq.h),
 //! [`include/trace/events/timer.h`](srctree/include/trace/events/timer.h),
@@ -344,8 +344,9 @@ fn attach_with<T: Observer, const TIMED: bool>(observer: Arc<T>) -> Result<Attac
 
 /// Returns all probes, the probes of ends first. Fails with `ENOMEM`.
 ///
-/// Out of line: the iterators take more of the stack than is available while probes run on top of
-/// it.
+/// Out of line, so that the iterators are off the stack before the first probe is attached: the
+/// caller's frame and these iterators together would leave too little stack for probes that run
+/// on top of the caller.
 #[inline(never)]
 fn all<T: Observer, const TIMED: bool>(observer: &T) -> Result<KVec<Probe<'_, T>>> {
     // SAFETY: The probe has the arguments of this tracepoint.

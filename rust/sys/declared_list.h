@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Made by scripts/trackers of rust/trackers: change it there.
- * The trackers, their tracepoints with the types of the arguments, and what
- * these are declared by; each part for a file that defines its macro.
+ * Made by scripts/trackers from rust/trackers: change it there.
+ * The trackers, their tracepoints with the types of the arguments, and the
+ * headers that declare these; each part for a file that defines its macro.
  */
 #ifdef LT_TRACED
 LT_TRACED(block)
@@ -60,7 +60,7 @@ LT_TRACEPOINT(mm_vmscan_memcg_reclaim_end, unsigned long, struct mem_cgroup *);
 LT_TRACEPOINT(softirq_entry, unsigned int);
 LT_TRACEPOINT(softirq_exit, unsigned int);
 #elif defined(LT_TRACEPOINT)
-/* For Rust an address is an address. */
+/* For Rust, a pointer to a structure is a void *. */
 LT_TRACEPOINT(contention_begin, void *, unsigned int);
 LT_TRACEPOINT(contention_end, void *, int);
 #ifdef CONFIG_COMPACTION

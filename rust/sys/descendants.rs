@@ -41,7 +41,7 @@
 //!   at least one of the two sees what the other wrote.
 //! - A pass may visit `C` before the fork of `C` reaches the probe, which then clears the bit that
 //!   the pass has set. But the pass has set it because the bit of `Q` was set, so the probe reads
-//!   that bit as 1 afterwards, and sets the bit of `C` again. Until then `C` has not run.
+//!   that bit as 1 afterwards, and sets the bit of `C` again. `C` does not run before that.
 //! - The last pass has added nothing. So each child of a member was a member when the pass visited
 //!   it, or got its bit from the probe.
 //! - With `CLONE_PARENT` the probe reads the bit of a sibling of `C`, not the bit of `Q`. The
@@ -149,7 +149,7 @@ impl Members {
     fn contains(&self, pid: u32) -> bool {
         let place = self.place(pid);
         // Acquire: a pass tests afterwards whether the process of this ID has been released. A
-        // filter needs no order: the bit was set or cleared before its process was woken first.
+        // filter needs no order: the bit was set or cleared before its process was first woken.
         place.is_some_and(|(word, bit)| word.load(Acquire) & bit != 0)
     }
 
@@ -308,7 +308,7 @@ impl<'a> Kept<'a> {
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant we hold the lock and are in the section; `flags` are those
-        // from before.
+        // that `lt_task_keep` stored when it took the lock.
         unsafe { helpers::lt_task_unkeep(self.task.as_ptr(), self.flags) };
     }
 }

@@ -29,7 +29,7 @@
  *    never returned to the allocator. It goes to lt_slots, and is reused for a
  *    probe with an exit handler. The number of slots is the largest number of
  *    such probes that existed at one time: one for each instance of func and
- *    accept, and for each return: of a pair.
+ *    accept, and for each side of a pair that is the return from a function.
  *  - When this module is unloaded, the slots stay allocated, 96 bytes each on
  *    x86-64: lt_fprobe_unload() reports how many. Nothing reads them, as no
  *    registered probe has their address; it is enough that they exist.
@@ -49,11 +49,11 @@
  * count the return like any other. The data on the shadow stack may be from the
  * other kind of probe, or from a tracer that had the address before us:
  * lt_calls_exit() uses none, and returned() ignores calls without data, and
- * accepts any number.
+ * accepts any value of the data.
  *
- * unregister_fprobe() itself waits for a grace period, and handlers run as its
- * readers: no handler is called after it. register_fprobe() does the same if it
- * fails at a point where handlers may already have been called.
+ * unregister_fprobe() itself waits for a grace period, and handlers run as RCU
+ * readers: no handler is called after it returns. register_fprobe() waits, too,
+ * if it fails at a point where handlers may already have been called.
  *
  * Only functions that may run in a probe are notrace.
  */
@@ -203,7 +203,7 @@ struct lt_calls {
 	void *owner;
 };
 
-/* Memory of a probe, see above. The struct fprobe is first in all of them. */
+/* Memory of a probe, see above. The struct fprobe is first in each struct. */
 struct lt_slot {
 	union {
 		struct fprobe fp;

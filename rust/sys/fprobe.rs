@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The word is kept with the return address on the task's shadow stack. The address of the word is
-//! the *frame*: of two calls of one task that have not returned, including interrupts on top of it,
-//! the later one has the higher frame, and returns first.
+//! the *frame*: of two calls that have not returned, in one task or in interrupts on top of it, the
+//! later one has the higher frame, and returns first.
 //!
 //! All functions of the given name are followed, and their modules stay loaded.
 //!
@@ -90,8 +90,8 @@ impl Call<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Frame(pub(crate) u64);
 
-/// Receives the calls of functions. `S` distinguishes the roles of a type that follows several. See
-/// "Contexts" above.
+/// Receives the calls of functions. `S` distinguishes the roles of a type that implements this more
+/// than once. See "Contexts" above.
 pub(crate) trait Observer<S>: Target {
     /// Called at the entry of a function. Returns the word to keep, or `None` if its return is not
     /// of interest.
@@ -102,8 +102,8 @@ pub(crate) trait Observer<S>: Target {
     /// a former one that was removed.
     fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
 
-    /// Called instead of the others when a function is called, or returns, while an observer runs
-    /// or readers are woken.
+    /// Called instead of the others when a function is called, or returns, while an observer is
+    /// running or readers are being woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
@@ -177,10 +177,11 @@ unsafe extern "C" fn returned<S, F: Observer<S>>(
     data: *mut c_void,
 ) {
     let probe = probe.cast::<helpers::lt_fprobe>();
-    // SAFETY: The probe is the first field of ours. Volatile: the registering code may write it.
+    // SAFETY: The probe is the first field of ours. Volatile: `lt_fprobe_new` may be writing the
+    // field.
     let first = unsafe { addr_of!((*probe).function).read_volatile() };
     // A call of a former probe in the same memory may be of another function.
-    // SAFETY: As above, and it is registered.
+    // SAFETY: As above, and the probe is registered.
     if first != function && !unsafe { helpers::lt_fprobe_follows(probe, function) } {
         return;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Inline functions and macros of the kernel, made callable from Rust. No policy
- * here: see helpers.h and rust/sys.
+ * here, except who may use the files in /proc: see helpers.h and rust/sys.
  *
  * Functions that may run in a probe, or on the path of an alert to its readers,
  * are notrace: a tracer that traced them would trace itself. The others can be
@@ -197,13 +197,13 @@ notrace u32 lt_task_cpu(const struct task_struct *task)
 	return task_cpu(task);
 }
 
-/* Whether pi_lock is held, which every waking by another task takes. */
+/* Whether pi_lock is held: the lock that every waking by another task takes. */
 notrace bool lt_task_waking_locked(struct task_struct *task)
 {
 	return raw_spin_is_locked(&task->pi_lock);
 }
 
-/* Whether a task is throttled: by its cgroup's quota, or as SCHED_DEADLINE. */
+/* Whether a task is throttled, by its cgroup's quota or SCHED_DEADLINE. */
 notrace bool lt_task_throttled(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -213,11 +213,11 @@ notrace bool lt_task_throttled(const struct task_struct *task)
 	return dl_prio(task->prio) && task->dl.dl_throttled;
 }
 
-/* Whether a task must stop before user space, because a quota is used up. */
+/* Whether a used-up quota is to stop a task on its return to user space. */
 notrace bool lt_task_throttles(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
-	/* while it is not queued, the work points to itself: init_cfs_throttle_work() */
+	/* The work points to itself while not queued: init_cfs_throttle_work() */
 	return READ_ONCE(task->sched_throttle_work.next) !=
 	       &task->sched_throttle_work;
 #else
@@ -358,12 +358,14 @@ bool lt_task_is_released(const struct task_struct *task)
 
 notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
 {
-	unsigned long addresses[LT_STACK_MAX];
+	/* With by=stack, one entry too many shows that the stack is deeper. */
+	unsigned long addresses[LT_STACK_MAX + 1];
 	u32 i, len;
 
 	if (task == current)
 		return 0;
-	len = stack_trace_save_tsk(task, addresses, min(size, LT_STACK_MAX), 0);
+	size = min_t(u32, size, ARRAY_SIZE(addresses));
+	len = stack_trace_save_tsk(task, addresses, size, 0);
 	for (i = 0; i < len; i++)
 		entries[i] = addresses[i];
 	return len;
@@ -372,7 +374,7 @@ notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
 notrace u32 lt_stack_here(u64 *entries, u32 size)
 {
 	/* Room for our own functions, too: the innermost, skipped below. */
-	unsigned long addresses[LT_STACK_MAX + 8];
+	unsigned long addresses[LT_STACK_MAX + 16];
 	u32 i = 0, len, n = 0;
 
 	len = stack_trace_save(addresses, ARRAY_SIZE(addresses), 0);
@@ -381,6 +383,20 @@ notrace u32 lt_stack_here(u64 *entries, u32 size)
 	while (i < len && n < size)
 		entries[n++] = addresses[i++];
 	return n;
+}
+
+notrace u32 lt_stack_of(u32 tid, u64 *entries, u32 size)
+{
+	struct task_struct *task;
+	u32 len;
+
+	if (!tid || tid == current->pid)
+		return lt_stack_here(entries, size);
+	rcu_read_lock();
+	task = pid_task(find_pid_ns(tid, &init_pid_ns), PIDTYPE_PID);
+	len = task ? lt_task_stack(task, entries, size) : 0;
+	rcu_read_unlock();
+	return len;
 }
 
 /* The kernel prints an address without a symbol as a number: no name. */
@@ -429,7 +445,7 @@ enum lt_waking {
 
 static DEFINE_PER_CPU(struct task_struct *[LT_WAKINGS], lt_waking);
 
-/* Number of running callbacks, on all CPUs: a probe returns early if it is 0. */
+/* Number of running callbacks, on all CPUs. waker.rs tests this first. */
 atomic_t lt_callbacks;
 
 /*
@@ -508,7 +524,8 @@ void lt_waker_sync(struct lt_waker *waker)
 	 * The other order could free the work under irq_work/N on PREEMPT_RT,
 	 * where the timer's function and the work each run in a thread: the
 	 * function queues the work after irq_work_sync() has seen it idle, and
-	 * a real-time task may keep that thread off its CPU indefinitely.
+	 * a real-time task may keep irq_work/N off its CPU indefinitely, so the
+	 * work would still be queued when it is freed.
 	 */
 	timer_shutdown_sync(&waker->timer);
 	irq_work_sync(&waker->work);
@@ -610,7 +627,7 @@ int lt_stream_open(struct inode *inode, struct file *file)
 /*
  * A kernel that protects its memory from root (lockdown=confidentiality) closes
  * tracefs and perf; the same applies to the content of our files, and to what
- * they let the writer observe. Checked last: the refusal is logged.
+ * they let the writer observe. Checked last, as a refusal is logged.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file)
 {
@@ -662,7 +679,11 @@ struct tracepoint *lt_tracepoint_find(const char *name)
 void lt_tracepoint_sync(void)
 {
 	tracepoint_synchronize_unregister();
-	/* Probes also rely on preempt-off sections as RCU readers. */
+	/*
+	 * SRCU waits for the probes alone. But sections of a probe with
+	 * preemption off also count as RCU readers, and offcpu.rs relies on the
+	 * end of all such sections, in probes or elsewhere.
+	 */
 	synchronize_rcu();
 }
 
@@ -845,7 +866,10 @@ int lt_block_lookup(const char *path, u32 *dev)
 
 void lt_block_rwbs(char out[16], u32 flags)
 {
-	/* RWBS_LEN of trace/events/block.h, which cannot be included here. */
+	/*
+	 * Not less than RWBS_LEN of trace/events/block.h, which cannot be
+	 * included here.
+	 */
 	memset(out, 0, 16);
 	blk_fill_rwbs(out, (__force blk_opf_t)flags);
 }

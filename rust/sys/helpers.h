@@ -4,7 +4,8 @@
  * made callable, and the few structures that both sides share.
  *
  * bindgen reads this file (see bindings.h); the C files under rust/ implement
- * it, helpers.c most of it. There is no policy here: Rust decides.
+ * it, helpers.c most of it. Who may read and write is decided in lt_may_use();
+ * all other policy is in Rust.
  */
 #ifndef _LATENCY_TRACKER_HELPERS_H
 #define _LATENCY_TRACKER_HELPERS_H
@@ -74,7 +75,7 @@ void lt_current(struct lt_task *out);
 u32 lt_context(void);
 /*
  * The masks that lt_context() and task.rs apply to the preemption counter; on
- * PREEMPT_RT the last one applies to the task's softirq_disable_cnt.
+ * PREEMPT_RT, LT_SOFTIRQ_OFFSET applies to the task's softirq_disable_cnt.
  */
 enum {
 	LT_NMI_MASK = NMI_MASK,
@@ -91,7 +92,7 @@ u32 lt_task_uid(const struct task_struct *task);
 /* Whether a task is in the cgroup of version 2 with this id, or below it. */
 bool lt_task_in_cgroup(struct task_struct *task, u64 id);
 int lt_cgroup_lookup(const char *path, u64 *id);
-/* The number of the cgroup of version 2 of a thread; 0 if there is no such thread. */
+/* The number of a thread's cgroup of version 2; 0 if there is no such thread. */
 u64 lt_cgroup_of(u32 tid);
 
 /* Other tasks, and their stacks */
@@ -102,9 +103,9 @@ u64 lt_cgroup_of(u32 tid);
  * Self-tests, see assumptions.rs: true unless they find a contradiction. They
  * may sleep.
  *
- * lt_assume_asleep() calls a function with kthreadd, its pi_lock held, if it is
- * off the CPU and in a sleeping state. If the function returns false, it is
- * called again, for at most 20 ms in all.
+ * lt_assume_asleep() calls see() with kthreadd, holding that task's pi_lock, if
+ * the task is off the CPU and in a sleeping state. If see() returns false, this
+ * is repeated after 1 ms or more, up to 20 times in all.
  */
 bool lt_assume_asleep(bool (*see)(struct task_struct *task));
 bool lt_assume_throttle_work(void);
@@ -119,8 +120,9 @@ u64 lt_task_start_time(const struct task_struct *task);
 
 /*
  * Keeps a task from being released, so that its ids remain its own: takes the
- * lock of its signal handlers, with interrupts off unless on PREEMPT_RT, inside
- * a section of RCU. False, with nothing taken, if it has been released.
+ * lock of its signal handlers inside an RCU read-side section. Interrupts are
+ * off until lt_task_unkeep(), except on PREEMPT_RT. False, with nothing taken,
+ * if the task has been released.
  */
 bool lt_task_keep(struct task_struct *task, unsigned long *flags);
 void lt_task_unkeep(struct task_struct *task, unsigned long flags);
@@ -129,14 +131,25 @@ struct task_struct *lt_task_parent(struct task_struct *task);
 /* Whether a task has been released, and no longer has ids. */
 bool lt_task_is_released(const struct task_struct *task);
 
-/* Saves at most size addresses; none for a running task, or for the caller. */
+/*
+ * Saves at most size addresses: none for the caller; none, or stale ones, for
+ * another task that is running.
+ */
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 /* The caller's own stack, without the functions of this module. */
 u32 lt_stack_here(u64 *entries, u32 size);
+/*
+ * The stack of a task that is off the CPU, by its id in the initial namespace;
+ * the caller's own stack for the id of the current task, and for 0. Any context.
+ */
+u32 lt_stack_of(u32 tid, u64 *entries, u32 size);
 
 /* Where a stack in user space ends. */
 enum lt_user_end {
-	/* No stack: not a task with memory of user space, or inside a walk. */
+	/*
+	 * No stack: in an interrupt, in a task without user-space memory or
+	 * during its execve(), or while another walk is in progress.
+	 */
 	LT_USER_NONE,
 	/* At the outermost function: its frame pointer or return address is 0. */
 	LT_USER_OUTERMOST,
@@ -147,10 +160,12 @@ enum lt_user_end {
 	LT_USER_BROKEN,
 	/* At an address that cannot be read without a page fault. */
 	LT_USER_UNREADABLE,
-	/* At the limit. */
+	/* At the limit of size entries. */
 	LT_USER_DEPTH,
 	/* At the first entry: the frame layout of the program is not known. */
 	LT_USER_UNSUPPORTED,
+	/* No stack: a kernel thread, or a PF_USER_WORKER of a process. */
+	LT_USER_KERNEL,
 };
 
 #define LT_USER_STACK_MAX 16
@@ -188,7 +203,7 @@ extern atomic_t lt_callbacks;
  */
 bool lt_is_waking(void);
 
-/* Work in a kernel thread, repeated when a schedule (periodic.rs) decides. */
+/* Work in a kernel thread, repeated when engine/schedule.rs decides. */
 struct lt_periodic;
 typedef void (*lt_periodic_fn)(struct lt_periodic *periodic, void *owner);
 
@@ -212,11 +227,15 @@ void lt_periodic_kick(struct lt_periodic *periodic);
 unsigned long lt_periodic_lock(struct lt_periodic *periodic);
 void lt_periodic_unlock(struct lt_periodic *periodic, unsigned long flags);
 
-/* To be called under the lock. The watch, on this CPU, calls look(). */
+/*
+ * To be called under the lock. The first timer queues the work; the second, the
+ * watch, is always on this CPU, and calls look().
+ */
 void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at);
 void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at);
 /*
- * Cancels the takeover if it is queued, and queues it on a CPU that is online.
+ * Queues a work item on `cpu`, which must be online, to call take_over() there;
+ * cancels it first if it is already queued.
  */
 void lt_periodic_ask(struct lt_periodic *periodic, unsigned int cpu);
 bool lt_periodic_is_asked(struct lt_periodic *periodic);
@@ -229,8 +248,8 @@ bool lt_may_watch(unsigned int cpu);
 void lt_cond_resched(void);
 
 /*
- * The work that maintains the memory of pools: lt_queue_memory_work() starts it
- * from any context, and it is started when a CPU has gone offline.
+ * The work that maintains the memory of pools: lt_queue_memory_work() queues it
+ * from any context, and it is queued when a CPU has gone offline.
  */
 int lt_memory_work_start(struct lt_periodic *periodic);
 void lt_memory_work_stop(void);
@@ -247,7 +266,10 @@ const char *lt_module_name(struct module *module);
  */
 u8 *lt_callback_depth(void);
 
-/* Called for modules that have returned from their exit function. */
+/*
+ * Calls a function for each module that goes away: its exit function has
+ * returned, or its loading has failed.
+ */
 struct lt_module_watch;
 typedef void (*lt_module_fn)(void *owner, struct module *module);
 
@@ -259,8 +281,8 @@ void *lt_pde_data(const struct inode *inode);
 
 /*
  * Whether the current task may open a file of ours: writing requires
- * CAP_SYS_ADMIN, reading CAP_PERFMON or the group of the entry. No task may
- * with lockdown=confidentiality.
+ * CAP_SYS_ADMIN, reading CAP_PERFMON or the group of the entry. With
+ * lockdown=confidentiality, no task may.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file);
 /*
@@ -271,8 +293,8 @@ bool lt_may_mark(const struct inode *inode);
 
 /*
  * stream_open() for a file with an lseek() of its own: there is no file
- * position, for which two readers would wait for each other, and lseek()
- * reaches our function instead of failing with -ESPIPE.
+ * position, whose lock would make two readers wait for each other, and
+ * lseek() reaches our function instead of failing with -ESPIPE.
  */
 int lt_stream_open(struct inode *inode, struct file *file);
 
@@ -307,19 +329,20 @@ long lt_syscall_number(struct pt_regs *regs);
 void lt_syscall_arguments(struct pt_regs *regs, u64 out[3]);
 bool lt_syscall_is_compat(void);
 
-/* The name of an action of an interrupt line, terminated, into 32 bytes of 0. */
+/* Stores the NUL-terminated name of an interrupt action in 32 zeroed bytes. */
 void lt_irq_action_name(const void *action, u64 out[4]);
 
 /*
- * Where the base of a high-resolution timer has the time of its clock minus
- * CLOCK_MONOTONIC, and the clock's id: since 7.3 the kernel crate lacks both.
+ * Offsets of two fields in the clock base of a high-resolution timer: the time
+ * of the base's clock minus CLOCK_MONOTONIC, and the id of that clock. The
+ * kernel crate has had neither since 7.3.
  */
 enum {
 	LT_CLOCK_BASE_OFFSET = offsetof(struct hrtimer_clock_base, offset),
 	LT_CLOCK_BASE_CLOCK = offsetof(struct hrtimer_clock_base, clockid),
 };
 
-/* Clocks that may be set: real time, boot time, TAI. */
+/* Clocks that may jump against CLOCK_MONOTONIC: real time, boot time, TAI. */
 #define LT_CLOCKS 3
 
 void lt_clock_offsets(u64 out[LT_CLOCKS]);
@@ -333,8 +356,8 @@ struct lt_timer {
 
 /*
  * Describes a timer of the wheel, on a base whose clock is `baseclk`. `due` is
- * the start of the requested jiffy, `latest` of the jiffy to which the wheel
- * rounded it. Both are wrong by at most a tick.
+ * the start of the requested jiffy; `latest` is the start of the jiffy to which
+ * the wheel rounded it. Each is wrong by at most a tick.
  */
 void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 		    struct lt_timer *out);
@@ -343,8 +366,8 @@ void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 bool lt_wheel_timer_is_deferrable(const struct timer_list *timer);
 
 /*
- * Whether a queued entry is a function call: the same queue has wakings and
- * irq_works.
+ * Whether a queued entry is a function call: the same queue also holds wakings
+ * and irq_works.
  */
 bool lt_csd_is_call(const call_single_data_t *csd);
 
@@ -356,7 +379,7 @@ bool lt_task_in_syscall(struct task_struct *task);
 /* The last system call of a task. */
 struct lt_syscall {
 	s64 number;	/* below 0 for none */
-	s64 result;	/* of the call, as it is now */
+	s64 result;	/* -ENOSYS until the call has a result */
 	u64 arguments[3];
 	bool compat;
 };
@@ -369,7 +392,10 @@ struct task_struct *lt_task_next(u32 *tid);
 /* Takes the lock that every waking by another task takes; interrupts off. */
 unsigned long lt_task_lock(struct task_struct *task);
 void lt_task_unlock(struct task_struct *task, unsigned long flags);
-/* The call of a sleeping task, under this lock; false for a kernel thread. x86 only. */
+/*
+ * The call of a sleeping task, under this lock; false for a thread that never
+ * runs in user space. x86-64 only: false elsewhere.
+ */
 bool lt_task_syscall(struct task_struct *task, struct lt_syscall *out);
 /* The address of the mutex that a sleeping task waits for; 0 for none, or on PREEMPT_RT. */
 u64 lt_task_mutex(const struct task_struct *task);
@@ -408,7 +434,7 @@ struct lt_packet {
 };
 
 void lt_packet(const struct sk_buff *skb, struct lt_packet *out);
-/* The word for a reason; returns its length. */
+/* The name of a drop reason, or else its number; returns the length. */
 u32 lt_drop_reason(char *out, size_t size, u32 reason);
 
 /* Sockets that are accepted: accept.c */

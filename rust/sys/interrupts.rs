@@ -11,7 +11,7 @@ use crate::sys::bindings;
 /// drop the outer one first, and turn interrupts on under the inner one.
 pub(crate) fn off<R>(function: impl FnOnce() -> R) -> R {
     // SAFETY: The flags are restored below, on the same CPU: with interrupts off, no task leaves
-    // it. Calls of this function return in the reverse order in which they began.
+    // it. Calls of this function return in the reverse of the order in which they began.
     let flags = unsafe { bindings::lt_irq_save() };
     let result = function();
     // SAFETY: The flags are of the call above.

@@ -129,7 +129,7 @@ impl Action<'_> {
 
 /// Receives the events of interrupt handlers. Interrupts are off.
 pub(crate) trait Observer: Target {
-    /// Called when a handler is called. `TIMED`: see [`probes`].
+    /// Called when a handler is about to be called. `TIMED`: see [`probes`].
     fn entered<const TIMED: bool>(&self, guard: &PreemptGuard, irq: u32, action: &Action<'_>);
 
     /// Called when the handler has returned, with a value of `irqreturn_t`. If that is

@@ -2,8 +2,8 @@
 
 //! Arrays allocated on a chosen NUMA node, and values for each CPU on its own node.
 //!
-//! The `kernel` crate's vectors cannot be allocated on a node yet, though its allocators can do so,
-//! and it has no per-CPU memory. All functions that allocate may sleep.
+//! The `kernel` crate's allocators take a node, but its vectors do not pass one yet, and the crate
+//! has no per-CPU memory. All functions that allocate may sleep.
 
 use crate::{
     engine::platform::Platform,
@@ -150,7 +150,8 @@ pub(super) fn is_possible(cpu: usize) -> bool {
     cpu < cpus as usize && unsafe { bindings::lt_cpu_possible(cpu as u32) }
 }
 
-/// Types too large for the stack, for which all-zero bytes are a valid value.
+/// Types for which all-zero bytes are a valid value, so that even values too large for the stack
+/// can be created ([`PerCpu::zeroed`]).
 ///
 /// # Safety
 ///
@@ -247,7 +248,7 @@ impl<T> Drop for PerCpu<T> {
 unsafe fn on<T>(base: NonNull<T>, cpu: usize) -> NonNull<T> {
     // SAFETY: The function's contract.
     let value = unsafe { bindings::lt_percpu_on(base.as_ptr().cast(), cpu as u32) };
-    // SAFETY: The memory of a possible CPU is at no null address.
+    // SAFETY: The memory of a possible CPU is never at address 0.
     unsafe { NonNull::new_unchecked(value.cast()) }
 }
 
@@ -273,7 +274,7 @@ unsafe fn this_cpu<T>(base: NonNull<T>, _cpu: impl FnOnce() -> usize) -> NonNull
             value = inout(reg) base.as_ptr() => value,
             options(nostack, readonly),
         );
-        // SAFETY: The memory of a possible CPU is at no null address.
+        // SAFETY: The memory of a possible CPU is never at address 0.
         NonNull::new_unchecked(value)
     }
 }

@@ -72,7 +72,7 @@ impl Packet {
     pub(crate) fn describe(&self) -> Received {
         let mut out = MaybeUninit::<helpers::lt_packet>::zeroed();
         // SAFETY: The packet is valid by the type invariant, and has a device while it is received;
-        // the function fills the structure, of numbers.
+        // the function fills the structure, which consists of numbers.
         let out = unsafe {
             helpers::lt_packet(self.0.as_ptr(), out.as_mut_ptr());
             out.assume_init()
@@ -205,7 +205,8 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached observer, until dropped; the start is detached first. Dropping may sleep.
+/// An attached observer, until dropped; the probe of the start is detached first. Dropping may
+/// sleep.
 pub(crate) struct Attachment<T: Observer> {
     _probes: tracepoint::Attachment<T>,
     _merges: Calls<T>,

@@ -28,9 +28,9 @@
 /*
  * A workqueue of our own. One run may take 100 ms: on system_highpri_wq, whose
  * workers run one at a time on a CPU, it would delay other work items by as
- * much. A CPU-intensive work item does not count towards this limit. The
- * workqueue is still per-CPU: the watch relies on a worker running where the
- * timer of its work ran, and the takeover must run on the CPU that is asked.
+ * much. A CPU-intensive work item keeps no other from running. The workqueue is
+ * still per-CPU: the watch relies on a worker running where the timer of its
+ * work ran, and the takeover must run on the CPU that is asked.
  */
 static struct workqueue_struct *lt_periodic_wq;
 
@@ -80,9 +80,9 @@ static ktime_t lt_at(u64 at)
 }
 
 /*
- * Pinned: an idle CPU would hand the timer to another CPU, perhaps the one that
- * watches. A CPU that must not be disturbed never watches, and may hand the
- * timer over.
+ * Pinned: otherwise an idle CPU would hand the timer to another CPU, perhaps
+ * the one that watches. A CPU that must not be disturbed never watches, and may
+ * hand the timer over.
  */
 void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at)
 {
@@ -190,9 +190,9 @@ void lt_periodic_kick(struct lt_periodic *periodic)
 
 /*
  * The schedule is stopped. Timers are started, and the takeover is queued, only
- * under the lock and while the schedule is not stopped: from now on never. The
- * irq_work and the timer of the work may still queue the work itself, so they
- * are stopped first.
+ * under the lock and while the schedule is not stopped, so neither happens from
+ * now on. The irq_work and the timer of the work may still queue the work
+ * itself, so they are stopped first.
  */
 void lt_periodic_free(struct lt_periodic *periodic)
 {

@@ -29,8 +29,8 @@ use kernel::{
 pub(crate) trait Periodic: Send + Sync + 'static {
     /// Whether a second CPU takes over when the first one hangs or is occupied: when the work is 10
     /// ms overdue, or has run for more than 100 ms. Then two threads may do the work at the same
-    /// time. A machine with only one CPU that may be disturbed (`isolcpus=`, `nohz_full=`) has no
-    /// second CPU for this.
+    /// time. A CPU that must not be disturbed (`isolcpus=`, `nohz_full=`) never takes over, so a
+    /// machine may have no second CPU for this.
     const WATCHED: bool;
 
     /// Does the work, in a kernel thread that may sleep. Returns the nanoseconds until the next
@@ -146,9 +146,9 @@ impl<T: Periodic> Drop for MemoryWork<T> {
     }
 }
 
-/// Lets other tasks run, if necessary. For long [`Periodic`] work.
+/// Lets other tasks run, if necessary. For long work in a task that may sleep.
 pub(crate) fn cond_resched() {
-    // SAFETY: Called by kernel threads that may sleep.
+    // SAFETY: The caller may sleep.
     unsafe { bindings::lt_cond_resched() };
 }
 

@@ -102,7 +102,8 @@ mod in_place {
 
     #[cold]
     fn reschedule() {
-        // SAFETY: Allowed in every context; off and on again notices the need to reschedule.
+        // SAFETY: Allowed in every context. Turning preemption on again checks whether to
+        // reschedule.
         unsafe {
             bindings::lt_preempt_disable();
             bindings::lt_preempt_enable();
@@ -168,10 +169,11 @@ pub(crate) fn each_offline_cpu(see: impl FnMut(usize)) {
     (0..Kernel::cpus()).filter(is_offline).for_each(see);
 }
 
-// SAFETY: With preemption off a task stays on its CPU, which is a possible one, and the guard is not
-// `Send`. Preemption off is an RCU read-side critical section of synchronize_rcu(). The numbers of
-// CPUs and nodes, and which are possible, are constant after boot. (Memory that is plugged into a
-// node, or removed, after the engine looked does not matter for safety: the allocator falls back.)
+// SAFETY: With preemption off a task stays on its CPU, which is a possible one, and the guard is
+// not `Send`. synchronize_rcu() waits for sections with preemption off as for any RCU read-side
+// critical section. The numbers of CPUs and nodes, and which are possible, are constant after boot.
+// (Memory that is plugged into a node, or removed, after the engine looked does not matter for
+// safety: the allocator falls back.)
 unsafe impl Platform for Kernel {
     type Guard = PreemptGuard;
 
@@ -218,6 +220,13 @@ unsafe impl Platform for Kernel {
         unsafe { bindings::lt_cgroup_of(tid) }
     }
 
+    fn stack_of(tid: u32, addresses: &mut [u64]) -> usize {
+        let room = addresses.len() as u32;
+        // SAFETY: Any number is valid, in any context; there is room for `room` addresses.
+        let len = unsafe { bindings::lt_stack_of(tid, addresses.as_mut_ptr(), room) };
+        len as usize
+    }
+
     #[inline(always)]
     fn now() -> u64 {
         // SAFETY: NMI-safe by its contract (include/linux/timekeeping.h).
@@ -225,7 +234,8 @@ unsafe impl Platform for Kernel {
     }
 
     fn synchronize() {
-        // SAFETY: Callers may sleep, as the trait says. Waits for sections with preemption off, too.
+        // SAFETY: Callers may sleep, as the trait says. Sections with preemption off are waited
+        // for, too.
         unsafe { kernel::bindings::synchronize_rcu() };
     }
 

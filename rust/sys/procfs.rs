@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Files under /proc: texts that are read and written as a whole, streams that readers wait for,
-//! and files that answer questions (`query`).
+//! Files under /proc: texts that are read and written as a whole, listings that are generated as
+//! they are read, streams that readers wait for, sinks that take short messages, and files that
+//! answer questions (`query`).
 //!
 //! C header: [`include/linux/proc_fs.h`](srctree/include/linux/proc_fs.h)
 //!
@@ -48,14 +49,23 @@ pub(crate) trait Text: Send + Sync + 'static {
     }
 }
 
+/// Whether the buffer of a [`Text`] is full: all further text is dropped, and the content is then
+/// generated again, for a buffer of twice the size.
+pub(crate) fn is_full(out: &SeqFile) -> bool {
+    let seq = core::ptr::from_ref(out).cast::<bindings::seq_file>();
+    // SAFETY: A `SeqFile` is the `seq_file` that it was made from; only the task that prints uses
+    // it.
+    unsafe { (*seq).count == (*seq).size }
+}
+
 /// Maximum length of the message that a [`Sink`] or a [`Query`] takes, in bytes.
 pub(crate) const MESSAGE_MAX: usize = 80;
 
 /// A write-only file that takes one short message at a time; the group that may read other files
 /// may write to it.
 pub(crate) trait Sink: Send + Sync + 'static {
-    /// Takes the message of one write; of a longer one, the first [`MESSAGE_MAX`] bytes. Should not
-    /// sleep for long, as writers measure time.
+    /// Takes the message of one write, or its first [`MESSAGE_MAX`] bytes if it is longer. Should
+    /// not sleep for long, as writers measure time.
     fn take(&self, message: &[u8]) -> Result;
 }
 
@@ -141,7 +151,8 @@ pub(crate) trait Stream: Send + Sync + 'static {
     /// [`Stream::next`] must reach [`Step::End`]. May sleep.
     fn release(&self);
 
-    /// Registers a poller; returns whether there is something to read, and whether it is the end.
+    /// Registers a poller; returns whether there is something to read, and whether nothing more
+    /// will be added.
     fn poll(&self, reader: Self::Reader, poller: &Poller) -> (bool, bool);
 }
 
@@ -345,7 +356,7 @@ unsafe fn object_of<'a, T>(file: *mut bindings::file) -> &'a T {
 }
 
 /// Whether the current task may see data that is hidden from other readers of our files. Checked
-/// when a file is opened, as the kernel does for `%pK`.
+/// when a file is opened, as for /proc/kallsyms.
 fn is_trusted() -> bool {
     // SAFETY: No requirements.
     unsafe { helpers::lt_is_trusted() }

@@ -4,7 +4,8 @@
 //!
 //! The first arguments of `TP_PROTO`, integers and pointers, are passed in registers, in their
 //! order, one in each. The first register has the probe's own data. Registers after the last
-//! argument have undefined content, and so does the upper part of the register of a smaller type.
+//! argument have undefined content, and so does the upper part of a register whose argument is
+//! smaller.
 //!
 //! So no compiler can compare the types, as it does for probes made with
 //! [`super::tracepoint::probe!`], and on a kernel with kCFI the call would trap: tracepoints.h
@@ -29,13 +30,13 @@ use kernel::{ffi::c_void, prelude::*, sync::Arc};
 /// Number of registers, available on all machines that pass six arguments or more in registers.
 pub(crate) const REGISTERS: usize = 5;
 
-/// Handles tracepoints. `S` distinguishes the roles of a type that handles several. See "Contexts"
-/// above.
+/// Handles tracepoints. `S` distinguishes the roles of a type that implements this more than once.
+/// See "Contexts" above.
 pub(crate) trait Observer<S>: Target {
     /// Called when the tracepoint is hit.
     fn hit(&self, guard: &PreemptGuard, registers: &[u64; REGISTERS]);
 
-    /// Called when the tracepoint is hit while our readers are being woken.
+    /// Called instead of [`Observer::hit`] while our readers are being woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
@@ -63,7 +64,7 @@ unsafe extern "C" fn hit<S, T: Observer<S>>(
 
 /// Attaches an observer, until the result is dropped. If the tracepoint is in a module, the module
 /// stays loaded until then. May sleep. Fails as
-/// [`Tracepoint::find_any`](super::tracepoint::Tracepoint::find_any), or with `ENOMEM`.
+/// [`Tracepoint::find_any`](super::tracepoint::Tracepoint::find_any) does, or with `ENOMEM`.
 pub(crate) fn attach<S, T: Observer<S>>(name: &CStr, observer: Arc<T>) -> Result<Attachment<T>> {
     // SAFETY: The function takes integers from registers, whatever the tracepoint has put there,
     // and may be called in any context.

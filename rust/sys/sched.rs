@@ -15,11 +15,12 @@
 //! # Contexts
 //!
 //! Preemption is off in all probes except the probes of exits. At a switch and at the first waking
-//! of a new task, interrupts are off, too, and raw spinlocks are held: the runqueue's, and for a
-//! new task also its own. At any other waking, from any context but NMI, the lock of the wakee is
-//! held with interrupts off; but a task that wakes itself (`try_to_wake_up(current)`) holds no
+//! of a new task, interrupts are off, too, and raw spinlocks are held: the runqueue's, and at that
+//! waking also the new task's. At any other waking, from any context but NMI, the lock of the wakee
+//! is held with interrupts off; but a task that wakes itself (`try_to_wake_up(current)`) holds no
 //! lock, and has interrupts on. Taking one of these locks again is a deadlock: no wakeup, no timer,
-//! no printk; use irq_work instead.
+//! no printk; use irq_work instead. At an arrival, none of these locks is held, and interrupts are
+//! on.
 
 use crate::{
     engine::platform::Platform,
@@ -66,6 +67,11 @@ impl State {
     #[inline(always)]
     pub(crate) fn is_preempted(self) -> bool {
         self.preempt
+    }
+
+    /// Whether a signal has stopped the task.
+    pub(crate) fn is_stopped(self) -> bool {
+        self.state & bindings::__TASK_STOPPED != 0
     }
 
     /// Whether the task has exited, and never runs again.
@@ -251,6 +257,44 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
 /// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(observer, probes::<T, false>())
+}
+
+/// Receives notifications of tasks that have been switched in.
+pub(crate) trait ArrivalObserver: Target {
+    /// Called in the task that the CPU has switched to, before the task continues: its address
+    /// space is in use. The task has not left the CPU since `sched_switch`. See "Contexts" above.
+    fn arrived(&self, guard: &PreemptGuard);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn arrived<T: ArrivalObserver>(data: *mut c_void, is_switch: bool) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    // SAFETY: The callers of `__schedule` keep preemption off until that function has returned, and
+    // `schedule_tail` turns preemption on only after the tracepoint.
+    let guard = unsafe { PreemptGuard::already() };
+    if is_switch {
+        observer.arrived(guard);
+    }
+}
+
+/// The probe of an arrival.
+fn arrival_probes<T: ArrivalObserver>() -> [Probe<'static, T>; 1] {
+    // SAFETY: The probe has the argument of this tracepoint.
+    unsafe { [probe!(sched_exit_tp: arrived::<T>)] }
+}
+
+/// Returns the tracepoint of an arrival, if this kernel lacks it.
+pub(crate) fn missing_arrivals<T: ArrivalObserver>() -> Option<&'static CStr> {
+    tracepoint::missing(arrival_probes::<T>())
+}
+
+/// Attaches an [`ArrivalObserver`]. May sleep. Fails with `ENOSYS` if the kernel lacks the
+/// tracepoint, and then leaves nothing attached.
+pub(crate) fn attach_to_arrivals<T: ArrivalObserver>(observer: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(observer, arrival_probes())
 }
 
 /// Receives notifications of tasks that exit. Any context.

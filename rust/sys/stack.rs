@@ -7,13 +7,14 @@
 //!
 //! A task is found by its id in the initial namespace. The id may have been reused since it was
 //! noted; the caller checks this by the start time of the task. The function behind /proc/PID/stack
-//! saves the stack. So a task that runs on another CPU at this moment has no stack, and functions
-//! of the scheduler are left out.
+//! saves the stack, and leaves out functions of the scheduler. If a task is running on another CPU
+//! at this moment, the ORC unwinder of x86 saves nothing; other unwinders may save stale entries.
 //!
 //! # Contexts
 //!
-//! Tasks are looked up only by kernel threads, outside the engine's guard. Walking a stack takes
-//! microseconds, so a probe does it only for late events. [`Stack::of_task`], [`Stack::here`] and
+//! [`Stack::of`] is only for callers that may sleep: kernel threads, and readers of `pending`.
+//! Walking a stack takes microseconds, so a probe does it only for late events, or with `by=stack`
+//! at every end (`Platform::stack_of`). [`Stack::of_task`], [`Stack::here`] and
 //! [`CompactStack::here`] take no lock, and run in any context.
 
 use crate::sys::{bindings as helpers, task::TaskRef};
@@ -40,8 +41,8 @@ impl Stack {
     /// Saves at most `depth` entries of the stack of the task that has the id `tid` in the initial
     /// namespace, if `is_meant` accepts its start time, in nanoseconds of `CLOCK_MONOTONIC`.
     ///
-    /// Empty if there is no such task, or if the task is on a CPU at this moment, or is the caller
-    /// itself.
+    /// Empty if there is no such task, or if it is the caller itself. For a task that is on a CPU
+    /// at this moment, see the head of this file.
     pub(crate) fn of(tid: u32, depth: usize, is_meant: impl FnOnce(u64) -> bool) -> Self {
         let mut stack = Self::EMPTY;
         let Some(task) = Task::find(tid).filter(|task| is_meant(task.start_time())) else {

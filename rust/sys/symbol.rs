@@ -3,8 +3,8 @@
 //! Prints kernel addresses and numbers as text: names of functions, and pseudonyms of pointers.
 //!
 //! A kernel address is never printed as a number. A number that may be an address of user space, or
-//! a part of one, is shown to readers with CAP_PERFMON, which could read it elsewhere; other
-//! readers get a pseudonym for it, too.
+//! a part of one, is shown to readers with CAP_PERFMON, who could read it elsewhere; other readers
+//! get a pseudonym for it, as for a kernel address.
 //!
 //! C header: [`include/linux/kallsyms.h`](srctree/include/linux/kallsyms.h)
 //!
@@ -102,7 +102,7 @@ impl fmt::Display for Hashed {
 }
 
 /// The content of a register, of any type: a number; a possible error code, below 0; or a possible
-/// kernel address, printed as by `%p`: 16 digits that stand for it.
+/// address, printed as by `%p`: 16 digits that stand for it.
 pub(crate) struct Raw {
     register: u64,
     /// The largest number that is shown unchanged.
@@ -125,8 +125,8 @@ pub(crate) struct Limit(u64);
 impl Limit {
     /// No limit.
     pub(crate) const NONE: Self = Self(u64::MAX);
-    /// Nothing is mapped up to this number (vm.mmap_min_addr, as set by distributions), so it is
-    /// not an address of user space.
+    /// Nothing is mapped up to this number (vm.mmap_min_addr, as set by distributions), so no
+    /// number up to it is an address of user space.
     const ADDRESS: Self = Self(0xffff);
     /// The largest offset in a page: an offset does not depend on the address of the page.
     const PART: Self = Self(0xfff);
@@ -178,13 +178,19 @@ impl fmt::Display for Raw {
 /// innermost first.
 pub(crate) struct StackField<'a>(pub(crate) &'a [u64]);
 
-impl fmt::Display for StackField<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The function by which a tracepoint calls several probes does not help to explain the task
-        // that hit it.
+impl StackField<'_> {
+    /// Returns the addresses that are printed. Leaves out the function by which a tracepoint calls
+    /// several probes, which says nothing about the task that hit the tracepoint.
+    pub(crate) fn entries(&self) -> &[u64] {
         let is_ours = |&&address: &&u64| Symbol(address).starts_with("__traceiter_");
         let ours = self.0.iter().take(1).filter(is_ours).count();
-        let entries = self.0.get(ours..).unwrap_or_default();
+        self.0.get(ours..).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for StackField<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self.entries();
         if entries.is_empty() {
             return Ok(());
         }

@@ -5,8 +5,8 @@
 //! ```text
 //!   user space --sys_enter--> in the kernel -----------------sys_exit--> user space
 //!                                |  ^                           ^
-//!                    switched out|  |switched in                | a new task's first one has
-//!                                v  |                           | no sys_enter
+//!                    switched out|  |switched in                | a new task's first sys_exit
+//!                                v  |                           | has no sys_enter before it
 //!                              waiting        sched_process_exit: there is no way back
 //! ```
 //!
@@ -64,7 +64,7 @@ impl Registers<'_> {
         }
     }
 
-    /// Returns the number of the call, below 0 if it was skipped, or is not a call.
+    /// Returns the number of the call; below 0 if the call was skipped, or the task is in none.
     #[inline(always)]
     pub(crate) fn number(&self) -> i64 {
         // SAFETY: Valid by the type invariant.
@@ -80,7 +80,7 @@ impl Registers<'_> {
     }
 
     /// Whether the number belongs to a table other than the native one: for a 32-bit program on a
-    /// 64-bit kernel, or a program with 32-bit pointers.
+    /// 64-bit kernel, or a 64-bit program with 32-bit pointers (x32).
     #[inline(always)]
     pub(crate) fn is_compat(&self) -> bool {
         // SAFETY: Reads flags of the current task.
@@ -91,8 +91,8 @@ impl Registers<'_> {
 /// Receives system calls. All functions are about the current task, except
 /// [`Observer::switched_in`].
 pub(crate) trait Observer: Target {
-    /// Whether tasks are followed, too: if so, [`Observer::renamed`] and the functions below it are
-    /// called.
+    /// Whether tasks are followed, too: if so, [`Observer::renamed`] and [`Observer::exited`] are
+    /// called, and [`Observer::switched_in`] if the observer wants it.
     const TASKS: bool;
 
     /// Called when the task makes the call with this number, see [`Registers::number`]. Preemption

@@ -3,8 +3,9 @@
 # syscalls.awk: generates tables of system call names from bindgen's constants for the kernel's
 # <asm/unistd.h>.
 #
-# The code of a name is its number; for a name that only 32-bit calls of a 64-bit kernel have, that number + 512.
-# LT_SYSCALLS are all names with their codes, LT_COMPAT_SYSCALLS the codes of the 32-bit calls by number.
+# The code of a name is its number. If a 64-bit kernel has a name only for 32-bit calls, the code is the
+# number of the 32-bit call + 512. LT_SYSCALLS are all names with their codes, LT_COMPAT_SYSCALLS the codes
+# of the 32-bit calls by number.
 
 BEGIN { FS = "[ :;=]+"; LIMIT = 512; NONE = 2 * LIMIT - 1 }
 

@@ -125,7 +125,8 @@ mod in_place {
     #[cfg(CONFIG_PREEMPT_RT)]
     #[inline(always)]
     fn softirqs(_: u32) -> u32 {
-        // SAFETY: The current task is valid, and the field is a number, which only it writes.
+        // SAFETY: The current task is valid, and the field is a number, which only that task
+        // writes.
         unsafe { core::ptr::addr_of!((*current()).softirq_disable_cnt).read_volatile() as u32 }
     }
 
@@ -146,7 +147,7 @@ mod called {
     use crate::sys::bindings as helpers;
 
     pub(super) fn current() -> *mut kernel::bindings::task_struct {
-        // SAFETY: It always exists; on any CPU it is the caller's.
+        // SAFETY: There is always a current task; it is the caller's on whichever CPU this runs.
         unsafe { kernel::bindings::get_current() }
     }
 
@@ -348,8 +349,8 @@ impl<'a> TaskRef<'a> {
         unsafe { helpers::lt_task_in_cgroup(self.raw.as_ptr(), number) }
     }
 
-    /// Whether the task is a kernel thread, or a thread that works for the kernel in a process, and
-    /// not a thread of a program.
+    /// Whether the task is a kernel thread or a user worker ([`Self::is_user_worker`]), and not a
+    /// thread of a program.
     #[inline(always)]
     pub(crate) fn is_of_kernel(&self) -> bool {
         read!(self, flags) & (bindings::PF_KTHREAD | bindings::PF_USER_WORKER) != 0
@@ -417,7 +418,8 @@ impl<'a> TaskRef<'a> {
     }
 
     /// Whether a task that is off the CPU has gone to sleep, and stays asleep until it is woken.
-    /// Its `pi_lock` is held, so that it is not taken off its queue and put back meanwhile.
+    /// The caller holds the task's `pi_lock`, so the task is not taken off its queue and put back
+    /// meanwhile.
     pub(crate) fn is_asleep(&self) -> bool {
         let is_fair =
             self.prio() >= bindings::MAX_RT_PRIO as i32 && self.policy() != bindings::SCHED_EXT;
@@ -437,8 +439,8 @@ impl<'a> TaskRef<'a> {
         0
     }
 
-    /// Whether the task may be in the middle of a waking, by its lock. If this is `false`, any
-    /// waking that the caller knows of is complete, and visible to later reads.
+    /// Whether the task may be in the middle of a waking, as far as its lock shows. If this is
+    /// `false`, any waking that the caller knows of is complete, and visible to later reads.
     #[inline(always)]
     pub(crate) fn may_be_woken_now(&self) -> bool {
         // SAFETY: Valid by the type invariant.
@@ -454,8 +456,8 @@ impl<'a> TaskRef<'a> {
         read!(self, start_time)
     }
 
-    /// Whether the task has not gone to sleep, by the state of its runqueue at this moment: a
-    /// wakeup finds it running, or about to run.
+    /// Whether the task has not gone to sleep, as far as its fields show at this moment: a wakeup
+    /// finds it running, or about to run.
     ///
     /// If this is `false` during a waking, the waking has made the task run. If it is `true`, the
     /// task may be on its way to sleep on another CPU, and go to sleep in the next instant.

@@ -50,7 +50,7 @@ pub(crate) fn alert_enabled(traced: Traced) -> bool {
 /// Emits `latency_tracker:alert`, and the tracker's own tracepoint, if any. Any context.
 pub(crate) fn alert(event: &AlertEvent<'_>) {
     // Strings end at a NUL: names are shorter than their words, and the kernel truncates comm.
-    // Clearing the last byte guarantees it.
+    // Clearing the last byte guarantees the NUL.
     let mut instance = *event.instance;
     instance[3] &= !(0xff << 56);
     let mut comm = *event.comm;

@@ -193,8 +193,8 @@ impl<'a, T> Probe<'a, T> {
         }
     }
 
-    /// Finds the tracepoint. May sleep. Fails with `ENOSYS` if the kernel lacks it, or, for a probe
-    /// that takes any arguments, as [`Tracepoint::find_any`].
+    /// Finds the tracepoint. May sleep. Fails with `ENOSYS` if the kernel lacks it; for a probe
+    /// that takes any arguments, fails as [`Tracepoint::find_any`] does.
     fn find(&self) -> Result<Tracepoint> {
         if self.takes_any {
             Tracepoint::find_any(self.tracepoint)
@@ -367,7 +367,8 @@ unsafe extern "C" fn measured<T: Target>(
     // SAFETY: The function's contract.
     let this = unsafe { &*data.cast::<Measured<T>>() };
     let with = Arc::as_ptr(&this.with).cast_mut().cast::<c_void>();
-    // SAFETY: The function's contract: it may be called with a valid `T`, and its arguments.
+    // SAFETY: The contract of `measured`: `this.function` may be called here, with a valid `T` and
+    // the tracepoint's arguments.
     let run = || unsafe { (this.function)(with, a0, a1, a2, a3, a4) };
     measure::around(&*this.meter, |guard| this.with.changes(guard), run);
 }
@@ -384,8 +385,8 @@ pub(crate) struct Attachment<T> {
 
 impl<T: Target> Attachment<T> {
     /// Attaches probes in their order. May sleep. Fails with `ENOSYS` if the kernel lacks a
-    /// tracepoint, as [`Tracepoint::find_any`] for a probe that takes any arguments, or with
-    /// `ENOMEM`, and then leaves nothing attached.
+    /// tracepoint; as [`Tracepoint::find_any`] does, for a probe that takes any arguments; or with
+    /// `ENOMEM`. A failure leaves nothing attached.
     pub(crate) fn new<'a>(
         with: Arc<T>,
         probes: impl IntoIterator<Item = Probe<'a, T>>,
@@ -507,7 +508,8 @@ impl Drop for Attached {
     }
 }
 
-/// Waits until no detached probe is running. May sleep.
+/// Waits until no detached probe is running, and until all sections with preemption off that have
+/// begun by now are over. May sleep.
 pub(crate) fn synchronize() {
     // SAFETY: Called where sleeping is allowed.
     unsafe { crate::sys::bindings::lt_tracepoint_sync() };

@@ -25,6 +25,9 @@ LT_TRACEPOINT(sched_process_free, struct task_struct *);
 LT_TRACEPOINT(sched_process_exec, struct task_struct *, pid_t,
 	      struct linux_binprm *);
 
+/* sched.rs */
+LT_TRACEPOINT(sched_exit_tp, bool);
+
 /* descendants.rs */
 LT_TRACEPOINT(sched_process_fork, struct task_struct *, struct task_struct *);
 

@@ -5,7 +5,8 @@
  * The kernel's own walkers are not exported, and may fault pages in. This one
  * reads only what is in memory: copy_from_user_nofault() neither sleeps nor
  * takes a lock, with interrupts on or off. The registers of user space are those
- * that the entry code has saved; they stay as they are until the task returns.
+ * that the entry code has saved. They stay as they are until the task returns, or
+ * replaces its program.
  *
  * A frame record has two words, on x86 and on arm64: the frame pointer of the
  * caller, and the return address. User space may have written anything there, so
@@ -31,7 +32,7 @@ struct lt_frame_32 {
 	u32 ret;
 };
 
-/* A copy that faults hits tracepoints, whose probes may walk again here. */
+/* A copy that faults hits tracepoints, whose probes may start another walk. */
 static DEFINE_PER_CPU(bool, lt_user_walking);
 
 static notrace bool lt_user_frame(struct lt_frame *frame, u64 fp, bool is_wide)
@@ -117,13 +118,19 @@ notrace enum lt_user_end lt_user_stack(u64 *entries, u32 size, u32 *len)
 	enum lt_user_end end;
 
 	*len = 0;
-	if (!in_task() || !size || !current->mm ||
-	    current->flags & (PF_KTHREAD | PF_USER_WORKER))
+	if (!in_task() || !size)
 		return LT_USER_NONE;
-	if (__this_cpu_read(lt_user_walking))
+	if (current->flags & (PF_KTHREAD | PF_USER_WORKER))
+		return LT_USER_KERNEL;
+	/*
+	 * During execve(), the memory may already be the new program's, and the
+	 * registers still the old one's.
+	 */
+	if (!current->mm || current->in_execve ||
+	    __this_cpu_read(lt_user_walking))
 		return LT_USER_NONE;
 	__this_cpu_write(lt_user_walking, true);
-	/* A probe that comes back here sees the mark. */
+	/* A probe that starts another walk sees the mark. */
 	barrier();
 	end = lt_user_walk(entries, size, len);
 	barrier();

@@ -7,7 +7,7 @@
 //!   registers at the entry     memory of the task, higher addresses below
 //!   ip, fp --------------+---> | fp of the caller | return address |
 //!                                    |
-//!                                    +---> | fp of its caller | return address |   ...   0: the end
+//!                                    +---> | fp of its caller | return address |  ...  0: the end
 //! ```
 //!
 //! The caller of a function that sets up no frame is missing: a system call's wrapper in the C
@@ -29,8 +29,12 @@ pub(crate) const USER_DEPTH_MAX: usize = helpers::LT_USER_STACK_MAX as usize;
 /// Where a stack ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// There is no stack: not in a task with user-space memory, or another walk is in progress.
+    /// There is no stack: the context is an interrupt, the task has no user-space memory or is
+    /// replacing its program, or another walk is in progress on this CPU.
     None,
+    /// There is no stack: the task is a kernel thread, or a kernel worker in a user process (of
+    /// io_uring or vhost).
+    Kernel,
     /// At the outermost function.
     Outermost,
     /// At a frame pointer that is not aligned, is below the stack pointer, or does not increase.
@@ -66,6 +70,7 @@ impl UserStack {
             helpers::lt_user_end_LT_USER_UNREADABLE => Ended::Unreadable,
             helpers::lt_user_end_LT_USER_DEPTH => Ended::Depth,
             helpers::lt_user_end_LT_USER_UNSUPPORTED => Ended::Unsupported,
+            helpers::lt_user_end_LT_USER_KERNEL => Ended::Kernel,
             _ => Ended::None,
         };
         let len = (len as usize).min(USER_DEPTH_MAX);

@@ -127,7 +127,7 @@ impl Waiting<'_> {
         })
     }
 
-    /// Returns the address of the mutex that the task sleeps for; always `None` on PREEMPT_RT.
+    /// Returns the address of the mutex that the task waits for; always `None` on PREEMPT_RT.
     pub(crate) fn mutex(&self) -> Option<u64> {
         if self.state.is_runnable() {
             return None;
@@ -149,15 +149,15 @@ impl Watched {
     /// [`tracepoint::synchronize`].
     pub(crate) fn has_run(&self) -> bool {
         let task = self.task.get();
-        // In this order: if it ran and was switched out before the first test, the second one shows
-        // that.
+        // In this order: if the task ran and was switched out before the first test, the second one
+        // shows that.
         task.is_on_cpu() || task.switches() != self.switches
     }
 }
 
 /// Calls `see` with each task that is not running, under its lock. For each result that is `Some`,
-/// calls `after` without the lock: with the task, if it may have run meanwhile. Tasks that have
-/// never run, have exited, or start running meanwhile are left out.
+/// calls `after` without the lock, with the result, and with the task if it may have run meanwhile.
+/// Tasks that have never run, have exited, or start running meanwhile are left out.
 ///
 /// Tasks created meanwhile may be seen. Probes that were attached before this call are called for
 /// each switch that was not complete when a task was read.
@@ -195,7 +195,7 @@ fn look<R>(
         let guard = unsafe { PreemptGuard::already() };
         see(guard, &waiting).map(|seen| (seen, state, switches))
     });
-    // SAFETY: We hold the lock, and `flags` are those from before.
+    // SAFETY: We hold the lock, and `flags` are those that `lt_task_lock` returned.
     unsafe { helpers::lt_task_unlock(task.as_ptr(), flags) };
     seen
 }

@@ -97,8 +97,8 @@ impl<T: Callbacks> Waker<T> {
         &self.handle
     }
 
-    /// Sleeps until a wakeup finds that `ready` returns true; returns at once if it does at the
-    /// start. Fails with `ERESTARTSYS` on a signal.
+    /// Sleeps until `ready` returns true, which is checked at the start and after each wakeup.
+    /// Fails with `ERESTARTSYS` on a signal.
     pub(crate) fn wait<F: Fn() -> bool>(&self, ready: F) -> Result {
         /// # Safety
         ///

@@ -119,15 +119,21 @@ notrace u64 lt_work_function(const struct work_struct *work)
 	return (unsigned long)READ_ONCE(work->func);
 }
 
-/* Whether a work item is on a list: neither taken yet, nor on a timer. */
-notrace bool lt_work_is_listed(const struct work_struct *work)
+/* Whether a work item with this data is on a list: neither taken yet, nor on a timer. */
+static notrace bool lt_work_data_is_listed(long data)
 {
 	const long listed = BIT(WORK_STRUCT_PENDING_BIT) |
 			    BIT(WORK_STRUCT_PWQ_BIT);
 
+	return (data & listed) == listed;
+}
+
+/* Whether a work item is on a list. */
+notrace bool lt_work_is_listed(const struct work_struct *work)
+{
 	/* A delayed_work and its work_struct have the same address. */
 	BUILD_BUG_ON(offsetof(struct delayed_work, work) != 0);
-	return (atomic_long_read(&work->data) & listed) == listed;
+	return lt_work_data_is_listed(atomic_long_read(&work->data));
 }
 
 /*
@@ -147,6 +153,5 @@ notrace bool lt_work_is_queued(u64 address, u64 function)
 	if (copy_from_kernel_nofault(&data, &work->data, sizeof(data)) ||
 	    copy_from_kernel_nofault(&func, &work->func, sizeof(func)))
 		return false;
-	return (unsigned long)func == function &&
-	       data & BIT(WORK_STRUCT_PENDING_BIT);
+	return (unsigned long)func == function && lt_work_data_is_listed(data);
 }

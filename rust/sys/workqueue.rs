@@ -20,8 +20,8 @@
 //! # Contexts
 //!
 //! Queueing: any but NMI; interrupts are off, and a raw spinlock of the workqueue's pool is held.
-//! Start and end: a worker, or a softirq for bottom-half work items; both in the same task, by
-//! `current`.
+//! Start and end: a worker, or a softirq for bottom-half work items; `current` is the same task at
+//! both.
 
 use crate::sys::{
     bindings as helpers,
@@ -96,6 +96,7 @@ impl Queue<'_> {
 
 /// Whether a work item with this function is waiting at this moment, as far as the memory at its
 /// address shows: the item may have been cancelled, and its memory may be used for something else.
+/// An item on a timer does not wait, and one that is just being queued is not recognised yet.
 pub(crate) fn is_queued(work: u64, function: u64) -> bool {
     // SAFETY: Any numbers are valid.
     unsafe { helpers::lt_work_is_queued(work, function) }

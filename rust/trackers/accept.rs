@@ -11,7 +11,7 @@
 //! The key is the address of the accepted socket. The event ends when the socket's first bytes
 //! have been passed to the protocol: by write(2), send(2), sendfile(2) or by any other means, in
 //! any task. A socket that is closed before that has no first byte (`gone`, `closed`); this is
-//! detected when its last file is closed, not when the peer closes.
+//! detected when the last reference to its file is dropped, not when the peer closes.
 //!
 //! The owner is the task that accepted the connection; the filter applies to it.
 //!

@@ -29,6 +29,13 @@
 //! - a request that is inserted or issued a second time without having been requeued is a new
 //!   request at the same address; the end of its predecessor was missed (`replaced`).
 //!
+//! With `ustack=1`, the submitter's stack in user space is walked at `block_io_start`, for each
+//! request: when the request turns out to be late, an interrupt or another task raises the alert,
+//! and the submitter may be elsewhere by then. The event has room for that stack ([`WithStack`]),
+//! so the stack of one request is never shown for another. Plugged requests are issued later, maybe
+//! by a kernel worker, but they were created by their submitter. There is no stack if the submitter
+//! is a kernel thread, as for buffered writes, or an io_uring worker, or if there is no submitter.
+//!
 //! # Contexts
 //!
 //! Probes run in tasks, softirqs and hard interrupts, usually preemptible, so each takes the
@@ -41,10 +48,16 @@ use super::declare::*;
 use crate::{
     control::{Device, ALL_DEVICES},
     engine::event::EventCopy,
-    record::{fields, How, InQuotes, Name32, Shown, U31},
+    instance::{
+        kind::{Kind, New},
+        probed::Probed,
+        user_stack::KEPT,
+        Instance, //
+    },
+    record::{self, fields, How, InQuotes, Name32, Shown, U31},
     sys::block::{self, Operation, Request, Rwbs},
 };
-use kernel::{seq_file::SeqFile, seq_print};
+use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 const FROM_INSERT: u64 = 1;
 
@@ -53,10 +66,13 @@ tracker! {
     key: 1;
     threshold: 10_000_000;
     counters: COUNTERS;
+    create: create;
     params {
         from: ParamKind::Word(&["issue", "insert"]) => 0,
             "start of the delay: issue to the driver, or insertion before it", fixed;
         dev: ParamKind::Disk => ALL_DEVICES, "only this disk: its name under /dev, or MAJOR:MINOR";
+        ustack: ParamKind::Switch => 0,
+            "the submitter's stack in user space, by frame pointers", fixed;
     }
     keeps: detail;
     alert {
@@ -83,6 +99,8 @@ tracker! {
     }
     attach: Attachment<Probes> = block::attach, block::missing::<Probes>;
     impl {
+        const KEEPS_USER_STACK: bool = true;
+
         const LABELS: labels::Rules = labels::Rules {
             // Times of steps, and durations only with the end.
             excluded: &["queue", "device"],
@@ -94,12 +112,61 @@ tracker! {
         }
 
         fn show(core: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, how: How, out: &SeqFile) {
-            // A pseudonym, as the address must not leak.
-            let rq = core.engine().pseudonym(&event.key);
-            let (owner, known) = (Self::owner(&event.data), Self::detail(&event.key, &event.data));
-            seq_print!(out, "rq={rq:#x} {owner}{}", Shown(&known, how));
+            show_request(core, event, how, out);
         }
     }
+}
+
+/// The tracker with `ustack=1`: an event keeps the stack of its submitter in user space as well.
+pub(crate) struct WithStack;
+
+/// Number of words that an event with a stack keeps.
+const WIDE: usize = WORDS + KEPT;
+
+impl Declared<1, WIDE> for WithStack {
+    type Detail = Detail;
+    type Attachment = Attachment<Live<Self, 1, WIDE>>;
+
+    fn kind() -> &'static Kind {
+        &KIND
+    }
+
+    fn attach(live: Arc<Live<Self, 1, WIDE>>) -> Result<Self::Attachment> {
+        block::attach(live)
+    }
+
+    fn detail(_: &[u64; 1], data: &[u64; WIDE]) -> Detail {
+        record::known(data)
+    }
+
+    fn settle(detail: &mut Detail, _: u64, now: u64) {
+        detail.settle(now);
+    }
+
+    fn show(core: &Core<1, WIDE>, event: &EventCopy<1, WIDE>, how: How, out: &SeqFile) {
+        show_request(core, event, how, out);
+    }
+}
+
+/// Creates an instance, see [`Kind::create`].
+fn create(new: New<'_>) -> Result<Arc<dyn Instance>> {
+    match new.values[PARAM_USTACK] {
+        0 => Probed::<Tracked, 1, WORDS, ()>::create(new),
+        _ => Probed::<WithStack, 1, WIDE, ()>::create(new),
+    }
+}
+
+/// Prints a pending request.
+fn show_request<const D: usize>(
+    core: &Core<1, D>,
+    event: &EventCopy<1, D>,
+    how: How,
+    out: &SeqFile,
+) {
+    // A pseudonym, as the address must not leak.
+    let rq = core.engine().pseudonym(&event.key);
+    let (owner, known): (_, Detail) = (record::owner(&event.data), record::known(&event.data));
+    seq_print!(out, "rq={rq:#x} {owner}{}", Shown(&known, how));
 }
 
 fields! {
@@ -147,14 +214,23 @@ impl Detail {
     }
 }
 
-impl Requests<()> for Tracked {
-    const COUNTERS_AT: usize = 0;
+macro_rules! requests {
+    ($($tracked:ident: $words:ident;)*) => {
+        $(impl Requests<(), $words> for $tracked {
+            const COUNTERS_AT: usize = 0;
 
-    fn is_from_insert(core: &Core<1, WORDS>) -> bool {
-        core.value(PARAM_FROM) == FROM_INSERT
-    }
+            fn is_from_insert(core: &Core<1, $words>) -> bool {
+                core.value(PARAM_FROM) == FROM_INSERT
+            }
 
-    fn is_wanted(core: &Core<1, WORDS>, rq: &Request<'_>) -> bool {
-        is_disk(core.value(PARAM_DEV), rq)
-    }
+            fn is_wanted(core: &Core<1, $words>, rq: &Request<'_>) -> bool {
+                is_disk(core.value(PARAM_DEV), rq)
+            }
+        })*
+    };
+}
+
+requests! {
+    Tracked: WORDS;
+    WithStack: WIDE;
 }

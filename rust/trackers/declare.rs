@@ -56,6 +56,9 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     /// See [`Kind::no_user_stack`].
     const NO_USER_STACK: &str = RAISED_ELSEWHERE;
 
+    /// See [`Kind::keeps_user_stack`].
+    const KEEPS_USER_STACK: bool = false;
+
     /// Whether an alert raised at the end of an event has the stack at that point.
     const HAS_STACK: bool = false;
 
@@ -354,6 +357,7 @@ pub(super) const fn params<const N: usize>(
 ///   alert raised at the end has the stack at that point; `stock`, the function that starts events
 ///   for operations in flight when an instance starts; `own`, the type of the tracker's state in an
 ///   instance; `counters`, if it has counters besides the filter's; `check`, see [`Kind::check`];
+///   `create`, see [`Kind::create`], if the type of its events depends on the values;
 /// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be set
 ///   only at creation; the position of a parameter `vec` becomes `PARAM_VEC`;
 /// - the words that an event keeps: `owner` for its owner only; `detail` for the owner and the
@@ -372,7 +376,8 @@ pub(super) const fn params<const N: usize>(
 ///   `#[cfg(CONFIG_...)]` before it;
 /// - `impl`: items that override the defaults of [`Declared`]. Every field of at most four words
 ///   that has no `if`, or has `if alert`, can be a label (`by=`), unless it is in `LABELS.excluded`
-///   there: a field that an event does not keep, or that is complete only with the end.
+///   there: a field that an event does not keep, or that is complete only with the end. With
+///   `LABELS.has_stack`, the stack of the task at the end can be one, too.
 ///
 /// scripts/trackers also reads the declaration: run it after changing fields or tracepoints.
 ///
@@ -395,6 +400,7 @@ macro_rules! tracker {
         $(own: $own:ty;)?
         $(counters: $counters:expr;)?
         $(check: $check:path;)?
+        $(create: $create:path;)?
         params {
             $($param:ident: $takes:expr => $default:expr, $says:literal $(, $fixed:ident)?;)*
         }
@@ -468,6 +474,8 @@ macro_rules! tracker {
             tail: None,
             no_user_stack: <Tracked
                 as $crate::trackers::declare::Declared<$key, WORDS $(, $own)?>>::NO_USER_STACK,
+            keeps_user_stack: <Tracked
+                as $crate::trackers::declare::Declared<$key, WORDS $(, $own)?>>::KEEPS_USER_STACK,
             labels: Some($crate::instance::kind::Labelling {
                 source: |by| $crate::instance::labels::source(
                     &LABELS,
@@ -486,7 +494,10 @@ macro_rules! tracker {
                     $crate::trackers::stock::missing()
                 }))?
             ),
-            create: Some($crate::instance::probed::Probed::<Tracked, _, _, _>::create),
+            create: Some($crate::record::first!(
+                $($create,)?
+                $crate::instance::probed::Probed::<Tracked, _, _, _>::create
+            )),
         };
 
         $($crate::record::record! {

@@ -111,7 +111,7 @@ fn class_of(transfer: Transfer) -> Class {
     }
 }
 
-impl Requests<Profile> for Tracked {
+impl Requests<Profile, WORDS> for Tracked {
     const COUNTERS_AT: usize = 1;
 
     fn is_from_insert(_: &Core<1, WORDS>) -> bool {

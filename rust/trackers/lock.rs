@@ -13,9 +13,10 @@
 //! identified by its CPU. A mutex waiter that switches between spinning and sleeping hits
 //! contention_begin again: this is one event, from the first contention_begin on. A nested wait at
 //! the same address also belongs to the outer event, since contention_end does not identify the
-//! kind of lock. Such waits exist: a semaphore and an rt_mutex (on PREEMPT_RT, any sleeping lock)
-//! start with the spinlock that protects them, and an interrupt may want a semaphore that its task
-//! waits for. Until an event ends, `ret` counts its nested waits.
+//! kind of lock. Such waits exist: a semaphore and an rt_mutex (on PREEMPT_RT, also a mutex and a
+//! spinlock_t) begin in memory with the spinlock that protects them, and an interrupt may want a
+//! semaphore that the interrupted task waits for. Until an event ends, `ret` counts its nested
+//! waits.
 //!
 //! # Contexts
 //!
@@ -75,6 +76,7 @@ tracker! {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
         const LABELS: labels::Rules = labels::Rules {
+            has_stack: true,
             // Known only with the end.
             excluded: &["ret"],
             ..labels::Rules::ALL

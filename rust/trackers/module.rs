@@ -44,6 +44,7 @@ pub(crate) static KIND: Kind = Kind {
     detail_words: WORDS,
     tail: None,
     no_user_stack: NOT_RECORDED,
+    keeps_user_stack: false,
     labels: None,
     detail: |alert, f| {
         let [id, len, first, ..] = alert.detail;

@@ -20,7 +20,9 @@
 //! may have the waker.
 //!
 //! The stack of the task itself does not change while it is off the CPU. It is walked only when the
-//! task is switched in late, or when its event times out.
+//! task is switched in late, or when its event times out. With `ustack=1`, the report of a late
+//! switch-in waits until the switch is complete and the task can read its stack in user space, see
+//! arrival.rs.
 //!
 //! A task that is off the CPU when the instance starts gets an event at that time (stock.rs). The
 //! event has the task's state at that time, so a task that has been woken, but still waits for a
@@ -30,15 +32,17 @@
 //!
 //! # Contexts
 //!
-//! The probes run with the lock of the wakee or of the runqueue held, see sys/sched.rs.
+//! The probes of wakings and switches run with the lock of the wakee or of the runqueue held,
+//! except when a task wakes itself, see sys/sched.rs. For the probe of arrivals, see arrival.rs.
 
+mod arrival;
 mod early;
 
-use self::early::Early;
+use self::{arrival::Arrivals, early::Early};
 use super::{declare::*, stock};
 use crate::{
     alert::record::actor::{Actor, Place},
-    engine::Late,
+    engine::{step::Next, Late},
     instance::{common, probed::Own as InstanceOwn, Values},
     record::{self, How, Policy},
     sys::{
@@ -65,13 +69,16 @@ tracker! {
     threshold: 1_000_000_000;
     tasks: false;
     stock: Probes::take_stock;
-    own: Early;
+    own: Notes;
     counters: [tasks::READERS, "over_max", "early"];
     check: check;
     params {
         when: ParamKind::Word(&["all", "blocked", "preempted"]) => 0,
             "only tasks that went to sleep, or only runnable ones";
         max: ParamKind::Duration => 0, "longest delay to report; 0 is no limit";
+        ustack: ParamKind::Switch => 0,
+            "the task's stack in user space in the alert of an end, by frame pointers",
+            fixed;
     }
     keeps: [17];
     alert {
@@ -92,10 +99,11 @@ tracker! {
         /// The waker's stack, if the waking was late.
         waker_stack: WakerStack at 6 if alert => show_waker_stack,
     }
-    attach: Attachment<Probes> = attach,
+    attach: Attached = attach,
         || sched::missing::<Probes>().or_else(|| stock::missing().or_else(|| assumptions::missing(&[&WAKING_LOCK])));
     impl {
         const LABELS: labels::Rules = labels::Rules {
+            has_stack: true,
             // A time before the end.
             excluded: &["queued"],
             ..labels::Rules::ALL
@@ -136,15 +144,40 @@ fn woken(now: u64) -> [u64; Actor::WORDS + 1] {
     woken
 }
 
-impl InstanceOwn for Early {
-    fn new(_: &Values) -> Result<Self> {
-        Early::new()
+/// The state of an instance besides the core.
+pub(crate) struct Notes {
+    early: Early,
+    /// With `ustack=1`.
+    arrivals: Option<Arrivals>,
+}
+
+impl InstanceOwn for Notes {
+    fn new(values: &Values) -> Result<Self> {
+        let arrivals = match values[PARAM_USTACK] {
+            0 => None,
+            _ => Some(Arrivals::new()?),
+        };
+        Ok(Self {
+            early: Early::new()?,
+            arrivals,
+        })
     }
 }
 
-fn attach(live: Arc<Probes>) -> Result<Attachment<Probes>> {
-    live.own.close();
-    sched::attach(live)
+/// Keeps the probes of switches and wakings attached, and with `ustack=1` the probe of arrivals.
+///
+/// The probes of switches and wakings are detached first. Their detachment waits for all sections
+/// with preemption off ([`synchronize`](crate::sys::tracepoint::synchronize)): by then, each task
+/// that was being switched in has arrived, and its report has been raised.
+type Attached = (Attachment<Probes>, Option<Attachment<Probes>>);
+
+fn attach(live: Arc<Probes>) -> Result<Attached> {
+    live.own.early.close();
+    let arrivals = match live.own.arrivals {
+        Some(_) => Some(sched::attach_to_arrivals(live.clone())?),
+        None => None,
+    };
+    Ok((sched::attach(live)?, arrivals))
 }
 
 impl Detail {
@@ -186,9 +219,14 @@ fn show_waker_stack(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt
     f.write_str("\"")
 }
 
-/// Rejects values with which no alert is possible: a `max` that is not above the threshold, without
-/// a timeout. With a timeout, events raise alerts before they end, whatever `max` is.
+/// Rejects `ustack=1` on a kernel without the tracepoint that it needs, and values with which no
+/// alert is possible: a `max` that is not above the threshold, if there is no timeout. With a
+/// timeout, events raise alerts before they end, whatever `max` is.
 fn check(values: &Values) -> Option<(usize, &'static str)> {
+    if values[PARAM_USTACK] != 0 && sched::missing_arrivals::<Probes>().is_some() {
+        let why = "expected 0, since this kernel lacks the tracepoint sched_exit_tp";
+        return Some((PARAM_USTACK, why));
+    }
     let [max, threshold, timeout] =
         [PARAM_MAX, common::THRESHOLD, common::TIMEOUT].map(|at| values[at]);
     let is_impossible = max != 0 && max <= threshold && timeout == 0;
@@ -200,8 +238,8 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
 enum Extra {
     /// Late events that are not reported because their delay exceeds `max`.
     OverMax = 1,
-    /// Late events of tasks that were woken before the switch-out: only early.rs may have the
-    /// waker.
+    /// Late events of tasks that were woken before the switch-out; the waker is recorded in
+    /// early.rs, if at all.
     Early = 2,
 }
 
@@ -212,28 +250,31 @@ impl sched::Observer for Probes {
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
         let engine = self.core.engine();
-        // A sleeping task is switched in only after it was woken, so no other CPU looks for its
-        // event now. One exception: a task that was preempted on its way to sleep can be switched
-        // in at this very moment. Then that end is missed, and the event is `replaced` when the
-        // task is switched out again.
+        // While the waker is being noted, no other CPU finds the event. A sleeping task is switched
+        // in only after this waking. A task that was preempted on its way to sleep may be switched
+        // in at this very moment, so its event is left alone: no waker has made it runnable.
         //
         // `may_run` is read before the event is looked up: a task that has gone to sleep and left
         // its CPU already has its event.
         let may_run = wakee.may_run();
-        let mut sleeps = false;
-        engine.update(guard, &tasks::key(&wakee), |event| {
-            let now = Kernel::now();
-            sleeps = !State::from_word(event.word(STATE)).is_runnable();
-            event.set_words::<WAKER, { Actor::WORDS + 1 }>(&woken(now));
-            if now.saturating_sub(event.start()) > engine.threshold() && self.core.may_raise() {
-                let stack = CompactStack::here(self.core.depth());
-                event.set_words::<FIRST_WORDS, _>(&stack.0);
-            } else {
-                event.set_words::<FIRST_WORDS, _>(&CompactStack::NONE);
-            }
-            Verdict::Keep
-        });
-        if may_run && !sleeps {
+        let noted = engine.step(
+            guard,
+            &tasks::key(&wakee),
+            |event| !State::from_word(event.word(STATE)).is_runnable(),
+            |event| {
+                let now = Kernel::now();
+                event.set_words::<WAKER, { Actor::WORDS + 1 }>(&woken(now));
+                if now.saturating_sub(event.start()) > engine.threshold() && self.core.may_raise() {
+                    let stack = CompactStack::here(self.core.depth());
+                    event.set_words::<FIRST_WORDS, _>(&stack.0);
+                } else {
+                    event.set_words::<FIRST_WORDS, _>(&CompactStack::NONE);
+                }
+                Next::Keep
+            },
+            |_| (),
+        );
+        if may_run && noted.is_none() {
             self.woken_early(wakee);
         }
     }
@@ -260,9 +301,20 @@ impl sched::Observer for Probes {
     }
 }
 
+impl sched::ArrivalObserver for Probes {
+    #[inline(always)]
+    fn arrived(&self, guard: &Guard) {
+        if let Some(arrivals) = &self.own.arrivals {
+            if arrivals.is_waiting(guard) {
+                self.report_arrived(guard, arrivals);
+            }
+        }
+    }
+}
+
 impl Probes {
     fn take_stock(&self) {
-        self.own.open();
+        self.own.early.open();
         stock::take(&self.core, |waiting| {
             let (task, state) = (waiting.task(), waiting.state());
             if task.is_idle() || !self.is_asked_for(state) {
@@ -282,7 +334,8 @@ impl Probes {
             return;
         }
         let is_wanted = tasks::may_be_wanted(&self.core, &wakee);
-        self.own.note(wakee.tid(), wakee.switches(), is_wanted, || {
+        let early = &self.own.early;
+        early.note(wakee.tid(), wakee.switches(), is_wanted, || {
             let [ids, low, high, _] = woken(0);
             [ids, low, high]
         });
@@ -316,7 +369,8 @@ impl Probes {
         Some(now)
     }
 
-    /// Reports the late end of an event. The task is not on the CPU yet: its stack is unchanged.
+    /// Reports the late end of an event; with `ustack=1`, stores the report until the task's
+    /// arrival. The task is not on the CPU yet: its kernel stack is unchanged.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<1, WORDS>, task: TaskRef<'_>) {
         let max = self.core.value(PARAM_MAX);
@@ -327,7 +381,7 @@ impl Probes {
         let mut detail = Tracked::detail(&late.key, &late.data);
         if detail.queued == 0 && !detail.state.is_runnable() {
             // The task was woken before its switch-out, and has been runnable since then.
-            if let Some(waker) = self.own.waker_of(task.tid(), task.switches()) {
+            if let Some(waker) = self.own.early.waker_of(task.tid(), task.switches()) {
                 let mut data = late.data;
                 data[WAKER..WAKER + Actor::WORDS].copy_from_slice(&waker);
                 detail = Tracked::detail(&late.key, &data);
@@ -343,6 +397,20 @@ impl Probes {
         } else {
             Stack::EMPTY
         };
-        tasks::raise(&self.core, guard, late, &details, stack.entries());
+        match &self.own.arrivals {
+            Some(arrivals) => arrivals.put(guard, late, &details, stack.entries()),
+            None => tasks::raise(&self.core, guard, late, &details, stack.entries()),
+        }
+    }
+
+    /// Raises the report that waits on this CPU: it is about the current task, which has just been
+    /// switched in.
+    #[cold]
+    #[inline(never)]
+    fn report_arrived(&self, guard: &Guard, arrivals: &Arrivals) {
+        if let Some(waited) = arrivals.take(guard) {
+            let (late, details) = (&waited.late, &waited.details);
+            tasks::raise(&self.core, guard, late, details, waited.stack());
+        }
     }
 }

@@ -21,7 +21,8 @@
 //!
 //! # Contexts
 //!
-//! Tasks that may sleep, with preemption on; locks of file systems may be held.
+//! The tracepoints are hit by tasks that may sleep; locks of file systems may be held. The probes
+//! run with preemption off.
 
 use super::declare::*;
 
@@ -80,6 +81,7 @@ tracker! {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
         const LABELS: labels::Rules = labels::Rules {
+            has_stack: true,
             // Complete only with the end.
             excluded: &["pages"],
             ..labels::Rules::ALL

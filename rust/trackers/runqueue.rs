@@ -9,9 +9,9 @@
 //! ```
 //!
 //! An event starts when a task that has not gone to sleep is switched out (`sched_switch`, the
-//! states `R` and `R+`): it was preempted, has yielded, or its cgroup has used up its quota. It
-//! ends when that task is switched in. The key is the task; the filter applies to the task and to
-//! the CPU that it is switched out of.
+//! states `R` and `R+`): it was preempted, has yielded, or its cgroup has used up its quota. The
+//! event ends when that task is switched in. The key is the task; the filter applies to the task
+//! and to the CPU that it is switched out of.
 //!
 //! An alert has the task's stack at the switch-out, which shows where it was preempted. The stack
 //! is walked only for an alert.
@@ -44,7 +44,8 @@ tracker! {
         prio: i16 at 0:32,
         /// The scheduling policy.
         policy: Policy at 0:48,
-        /// `R+` if the task was preempted, `R` if it yielded.
+        /// `R+` if the task was preempted in the kernel; `R` if it yielded, was throttled, or was
+        /// preempted on its way to user space.
         preempted: bool at 1:44 in STATES as state,
         /// The CPU that the task was switched out of.
         from: u32 at 0,
@@ -61,6 +62,7 @@ tracker! {
     attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
     impl {
         const LABELS: labels::Rules = labels::Rules {
+            has_stack: true,
             // Known only with the end.
             excluded: &["migrated", "prev"],
             ..labels::Rules::ALL

@@ -50,6 +50,9 @@ pub(super) fn missing() -> Option<&'static CStr> {
 
 /// Starts events for waiting tasks that the task filter accepts and for which `what` returns a key
 /// and data. Must be called after the probes are attached.
+///
+/// Leaves out the process that `tree=1` starts from while a signal has stopped it. So a command
+/// whose process is created stopped counts from the moment it continues.
 pub(super) fn take<const K: usize, const D: usize>(
     core: &Core<K, D>,
     mut what: impl FnMut(&Waiting<'_>) -> Option<Found<K, D>>,
@@ -58,6 +61,9 @@ pub(super) fn take<const K: usize, const D: usize>(
     let mut doubtful = KVVec::new();
     let note = |guard: &Guard, waiting: &Waiting<'_>| {
         let task = waiting.task();
+        if waiting.state().is_stopped() && core.follows_from(task.pid()) {
+            return None;
+        }
         if !tasks::may_be_wanted(core, &task) || !tasks::is_wanted(core, &task, task.cpu()) {
             return None;
         }

@@ -24,7 +24,8 @@
 //!
 //! With `stacks=switch`, the stack of a task whose call has exceeded the threshold is walked at
 //! each switch-in, while it is still the stack of the wait. Each of these stacks is an alert with
-//! `reason=stack`; the alert with `reason=threshold` still comes once, when the call ends.
+//! `reason=stack`; the alert of the end (`reason=threshold`, or `late` after a timeout) still comes
+//! once.
 //!
 //! # Contexts
 //!

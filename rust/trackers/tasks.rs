@@ -2,8 +2,8 @@
 
 //! Common parts of the trackers of tasks: which tasks are tracked, and which are not reported.
 //!
-//! With `tree=1` a set of processes decides, see instance/descendants.rs; a probe then reads
-//! [`FOLLOWED`] as the value of `pid`.
+//! With `tree=1`, a task must be in a set of processes, see instance/descendants.rs; a probe then
+//! reads [`FOLLOWED`] as the value of `pid`.
 //!
 //! The owner of an event is usually the task that waits: the wakee, or the task that was switched
 //! out. An idle task never waits, but func, pair and lock also track what runs on top of it.
@@ -108,11 +108,12 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
 ) -> bool {
     let is_process = || {
         let wanted = core.value(PID);
-        if wanted == ALL {
-            return true;
+        // No ID is as large as either of them, so one comparison decides that an ID is wanted.
+        const { assert!(FOLLOWED < ALL && FOLLOWED > u32::MAX as u64) };
+        if wanted < FOLLOWED {
+            return wanted == u64::from(task.pid());
         }
-        let pid = task.pid();
-        wanted == u64::from(pid) || wanted == FOLLOWED && core.follows(pid)
+        wanted == ALL || core.follows(task.pid())
     };
     let is_thread = || {
         let wanted = core.value(TID);
@@ -156,8 +157,8 @@ pub(super) fn takes_all<const K: usize, const D: usize>(core: &Core<K, D>) -> bo
         && core.value(KTHREADS) != 0
 }
 
-/// Returns the owner of an event that starts here and now, on a CPU: the current task, or no task
-/// in an interrupt on top of it. Returns `None` if the filter rejects the task. Any context.
+/// Returns the owner of an event that starts now on this CPU: the current task, or no task in an
+/// interrupt on top of it. Returns `None` if the filter rejects the task. Any context.
 #[inline(always)]
 pub(super) fn caller<const K: usize, const D: usize>(
     core: &Core<K, D>,

@@ -62,7 +62,8 @@ use crate::{
     engine::{event::EventCopy, freelist::MAX_CELLS, Late},
     instance::{
         common,
-        kind::{Kind, Tail, RAISED_ELSEWHERE},
+        kind::{Kind, Labelling, Tail, RAISED_ELSEWHERE},
+        labels::{self, Rules},
         params,
         probed::{self, Live, Own, Probed},
         work::Work,
@@ -72,7 +73,7 @@ use crate::{
         Table,
         Values, //
     },
-    record::{How, Record, Shown},
+    record::{FieldInfo, How, Record, Shown},
     sys::{
         assumptions::{self, QUEUED, THROTTLE_WORK, TIMER_BASE, WAKING_LOCK},
         causes::{self, VECTORS},
@@ -92,6 +93,8 @@ const WORK_EVENTS: usize = PRIO + 1;
 const TIMER: usize = WORK_EVENTS + 1;
 const HOPS: usize = TIMER + 1;
 const INTERFERENCE: usize = HOPS + 1;
+const BY: usize = INTERFERENCE + 1;
+const MAX_LABELS: usize = BY + 1;
 
 /// The values of `end`.
 const SWITCH: u64 = 0;
@@ -129,7 +132,14 @@ const VECTOR_NAMES: [&str; VECTORS.len() + 1] = {
     names
 };
 
-static PARAMS: [Param; INTERFERENCE + 1] = {
+/// The values of `by`.
+const LABELS: &[&str] = {
+    const FIELDS: &[FieldInfo] = show::Label::FIELDS;
+    const NAMES: [&str; Rules::ALL.count(FIELDS)] = Rules::ALL.names(FIELDS);
+    &NAMES
+};
+
+static PARAMS: [Param; MAX_LABELS + 1] = {
     const fn param(
         name: &'static str,
         kind: ParamKind,
@@ -150,6 +160,7 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
         max: i32::MAX as u64,
     };
     let [f0, f1, f2, f3, f4, f5, f6, f7] = tasks::filter(false);
+    let [by, max_labels] = labels::params(LABELS);
     params(
         5_000_000,
         [
@@ -234,6 +245,8 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
                 true,
                 "split each wait for a CPU into interrupts, softirqs and other tasks",
             ),
+            by,
+            max_labels,
         ],
     )
 };
@@ -254,13 +267,17 @@ pub(crate) static KIND: Kind = Kind {
         "endless",
     ],
     no_user_stack: RAISED_ELSEWHERE,
+    keeps_user_stack: false,
     detail_words: <show::Detail as Record>::WORDS,
     tail: Some(Tail {
         of: show::steps_of,
         len: show::words_of,
         show: show::chain,
     }),
-    labels: None,
+    labels: Some(Labelling {
+        source: |by| labels::source(&Rules::ALL, by, show::label, owner),
+        show: |by, label, f| labels::show::<show::Label>(&Rules::ALL, by, label, f),
+    }),
     detail: <show::Detail as Record>::print,
     check,
     missing: || {
@@ -282,8 +299,8 @@ enum Extra {
     Stale = 2,
     /// Wakings of tasks that turned out to be awake; also in `gone`.
     Awake = 3,
-    /// Chains of reported tasks that ended late and lack steps for want of room, even if the alert
-    /// is lost.
+    /// Late chains of tasks that may be reported, if they lack steps for want of room. Counted even
+    /// if the alert is lost.
     Shortened = 4,
     /// Softirqs that were not followed: too many at once on a CPU.
     Unserved = 5,
@@ -293,6 +310,10 @@ enum Extra {
 
 /// Checks the values together, see [`Kind::check`].
 fn check(values: &Values) -> Option<(usize, &'static str)> {
+    if values[BY] != 0 && values[END] == u128::from(WORK) {
+        let why = "expected none, since the delays of work (end=work) have no labels";
+        return Some((BY, why));
+    }
     let halves = |param: usize| [values[param] as u64, (values[param] >> 64) as u64];
     let is_followed = follows(halves(HOPS), WHEEL);
     (is_named(halves(ORIGIN), Origin::Wheel as u16) && !is_followed)

@@ -25,7 +25,8 @@
 //!
 //! # Contexts
 //!
-//! The probes run with the lock of the wakee or of the runqueue held, see sys/sched.rs.
+//! The probes run with the lock of the wakee or of the runqueue held, except when a task wakes
+//! itself, see sys/sched.rs.
 
 use super::declare::*;
 use crate::{

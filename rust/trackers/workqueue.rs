@@ -13,10 +13,10 @@
 //!
 //! A work item is queued at most once at a time, but it may be queued again as soon as it runs.
 //! Once its function has been called, its memory may also be freed and used for another work item.
-//! So an event has two keys in its life, of two words each. While the work waits, the key is its
-//! address, which only one waiting work item has. While it runs, the key is its address and the
-//! task that runs it, which is known at the end without access to the work. At the start of the
-//! work, the event gets its second key ([`Engine::rename`](crate::engine::Engine::rename)).
+//! So there are two keys, of two words each. While the work waits, the key is its address, which
+//! only one waiting work item has. While the work runs, the key is its address and the task that
+//! runs it, which is known at the end without access to the work. With `part=all`, the event gets
+//! its second key at the start of the work ([`Engine::rename`](crate::engine::Engine::rename)).
 //!
 //! A work item that is queued again *while* it waits, by mod_delayed_work(), has been waiting since
 //! it was first queued. That function takes the work off its list and queues it again, all in one
@@ -318,8 +318,8 @@ impl workqueue::Observer for Probes {
 }
 
 impl Probes {
-    /// Continues the event of a work item that is queued again while it waits. Returns whether it
-    /// has one.
+    /// Continues the event of a work item that is queued again while it waits. Returns whether
+    /// there is such an event.
     #[cold]
     fn goes_on(&self, guard: &Guard, work: &Work<'_>) -> bool {
         let engine = self.core.engine();

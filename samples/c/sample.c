@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lt_sample_c: tracks how long a function takes, from another module.
+ * lt_sample_c: uses latency_tracker from another module, to track how long a
+ * function takes.
  *
  * The function, lt_sample_work(), is in this module. A kretprobe starts an event
  * when a thread enters it and ends the event when the thread returns; the
@@ -69,7 +70,7 @@ static int leave(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
 	u32 tid = current->pid;
 
-	/* -ENOENT if the call began before the probe was registered. */
+	/* -ENOENT if the start was refused, or the event was cleared. */
 	latency_tracker_event_out(tracker, &tid, sizeof(tid), 0);
 	return 0;
 }

@@ -16,7 +16,7 @@ DIR = "/proc/latency_tracker"
 
 
 class Marks:
-    """The files where work is marked, for all instances that wait for work, or for one."""
+    """The files where work is marked: for all instances with end=work, or for one."""
 
     def __init__(self, instance=None):
         paths = [f"{instance}/work"] if instance else ["work_begin", "work_done"]

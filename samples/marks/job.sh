@@ -6,8 +6,8 @@
 # usage: job.sh COOKIE COMMAND [WORD...]     e.g. job.sh "backup $(date +%F)" tar -cf /backup/home.tar /home
 #
 # With `latency-tracker start job tree end=work threshold=1h`, an alert reports each job that took
-# longer; with `timeout=1h`, also each job that does not end. The exit status is the command's,
-# whether or not an instance tracks the work.
+# longer; with `timeout=1h`, also each job that has not ended by then. The exit status is the
+# command's, whether or not an instance tracks the work.
 
 set -eu
 [ $# -ge 2 ] || { echo "usage: ${0##*/} COOKIE COMMAND [WORD...]" >&2; exit 2; }

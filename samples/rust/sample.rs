@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! lt_sample_rust: tracks how long a function takes, from a Rust module.
+//! lt_sample_rust: uses latency_tracker from a Rust module, to track how long a function takes.
 //!
 //! The function is [`Sample::work`], which this module calls when it is loaded. The function starts
 //! an event, whose key is the number of the call, and ends it. A call that takes longer than 10 ms
@@ -53,7 +53,7 @@ impl Late<1> for Reports {
             Reason::Timeout => 1,
             Reason::Late => 2,
         };
-        // Relaxed: the numbers are read afterwards.
+        // Relaxed: each number is read by itself, and orders nothing else.
         COUNTS[which].add(1, Relaxed);
         SUM.add(report.data[0], Relaxed);
     }
@@ -74,7 +74,7 @@ impl Sample {
         self.tracker.event_out(&key, 0).map(|_| ())
     }
 
-    /// Tracks a second event, which is ended by reference, with a timeout of half its length.
+    /// Tracks a second event, with a timeout of half its length, and ends it by reference.
     #[inline(never)]
     fn work_held(&self, number: u64, ms: u64) -> Result {
         let key = number.to_ne_bytes();

@@ -4,9 +4,10 @@
 
 usage: analyze.py LATENCY-TRACKER TRACE DIRECTORY ROUNDS [PREFIX]
 
-The path is that of the thread that ran the most. In DIRECTORY the first part of each stream becomes a shorter trace.
+The path is that of the thread that ran the most. Shorter traces, made in DIRECTORY, have the first part of each stream.
 The best round counts: processor time, user and system. A longer trace need not have a longer path. So the path is also
-requested for the first second of the trace alone. It is the same in each part, so only reading takes more time.
+requested for the first second of the trace alone. That path is the same in each shorter trace, so that only reading
+takes more time in a longer one.
 Prints `result` rows for report.py, their names with PREFIX.
 """
 
@@ -51,7 +52,7 @@ def shorten(trace, directory, part):
         with open(path, "rb") as file:
             data = file.read()
         at = 0
-        # header: magic, UUID, stream, instance; context: begin, end, content, total, all of 8 bytes
+        # header: magic, UUID, stream, instance; context: begin, end, content, total, of 8 bytes each
         while at < len(data) * part // PARTS and at + 64 <= len(data):
             at += struct.unpack_from("<Q", data, at + 32 + 24)[0] // 8
         with open(os.path.join(directory, name), "wb") as file:

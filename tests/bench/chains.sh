@@ -33,7 +33,7 @@ busy() {
 	echo $((_now - 3 * $(od -An -tu8 /dev/shm/soak)))
 }
 
-# At a real-time priority, hackbench switches as often with each contender.
+# At a real-time priority, hackbench makes the same number of task switches with each contender.
 hackbench_load() { chrt --fifo 1 hackbench --process --groups 2 --fds 4 --loops 3000 >/dev/null; }
 iperf3_load() { iperf3 --client 10.9.0.2 --udp --length 1400 --bitrate 20M --time 2 >/dev/null; }
 fio_load() {

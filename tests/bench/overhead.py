@@ -5,12 +5,12 @@
 usage: overhead.py [--clock soak|wall] [--small] [--rounds N] [--loads LOAD,...] [--contenders NAME,...]
 
 scripts/bench runs it, in a virtual machine or, with --here, on this one. In each round the contenders take
-turns with each load, in an order that is shuffled (the same for each call). The loads are
+turns with each load, in a shuffled order (which is the same in each call of overhead.py). The loads are
 
   hackbench  groups of processes that send each other messages over sockets
   fio        random reads on a disk whose requests a timer completes
   iperf3     packets between two network namespaces
-  oltp       SQLite on ext4 on such a disk: transactions as those of TPC-B, each synced
+  oltp       SQLite on ext4 on such a disk: transactions like those of TPC-B, each synced
 
 and the contenders
 
@@ -19,15 +19,16 @@ and the contenders
   TRACKER    an instance tracks everything, and nothing is late
   TRACKER!   an instance tracks everything, and each end raises an alert
   bpf        BPF programs pair the same events
-  lttng      LTTng records the same events into its ring buffer in memory
+  lttng      LTTng records events of the scheduler, interrupts, timers, disks and network into its ring buffer in memory
+  lttng-syscalls  LTTng records all system calls there
 
 The clock `soak` is for a machine with one processor whose time is the number of instructions. The cost of a
 load is what the program soak does not get, so waiting costs nothing. The clock `wall` is for real machines:
 the time that a fixed amount of work takes. With --small, each load does a hundredth of the work.
 
 Prints a line for each run, `run LOAD CONTENDER ROUND COST EVENTS LOST`. COST is in instructions or
-nanoseconds; EVENTS and LOST are what the contender has measured and lost, or `-`. Unless it ends by SIGKILL,
-it removes what it has made.
+nanoseconds; EVENTS and LOST are what the contender has measured and lost, or `-`. Unless SIGKILL ends it,
+overhead.py removes what it has made.
 """
 
 import argparse
@@ -58,7 +59,7 @@ LTTNG = {
 
 
 def call(*words):
-    """Runs a command. If it fails, ends the program with its output."""
+    """Runs a command. If it fails, prints the command's output and exits."""
     # If this program ends early, the command and its children are killed.
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0)
     try:

@@ -16,7 +16,7 @@ import statistics
 import sys
 import xml.etree.ElementTree as xml
 
-# Figures of the thesis, on a machine of 2015: what, per cent
+# Figures of Desfossez's thesis, on a machine of 2015: what, per cent
 THESIS = (("OLTP (sysbench), wakeup tracker", 3.31), ("OLTP (sysbench), interrupt tracker", 4.84),
           ("files (sysbench), 16 threads, interrupt tracker", 5.1), ("network, 10 Gb/s, interrupt tracker", 3.89))
 COLOURS = {"absent": "#888888", "idle": "#888888", "bpf": "#b8860b", "lttng": "#7a4fa3", "lttng-syscalls": "#7a4fa3"}

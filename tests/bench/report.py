@@ -4,9 +4,10 @@
 
 usage: report.py [--json FILE] [--set KEY=VALUE]... <ROWS
 
-A line of input is a figure: PART NAME LIVE TOTAL CALLS. The value is TOTAL / CALLS. LIVE is how many
-events were live, or how many threads ran, or 0. A row that is not described below is an error, and so
-is a described row that is missing from a part that ran: nothing vanishes silently.
+A line of input is a figure: PART NAME LIVE TOTAL CALLS. The value is TOTAL / CALLS. LIVE is the number
+of live events or, in some rows, of threads or CPUs that ran, of streams, or of MB of a trace; or 0. A row
+that is not described below is an error, and so is a described row that is missing from a part that ran:
+nothing vanishes silently.
 """
 
 import argparse
@@ -23,6 +24,7 @@ PARTS = {
     "chains": ("million instructions", "million instructions of loads while each path to a task is followed"),
     "trace": ("nanoseconds", "nanoseconds of one processor for an event of a trace; `live` streams"),
     "analyze": ("nanoseconds", "nanoseconds of `analyze path` for a byte of a trace; `live` MB of trace"),
+    "scaling": ("instructions", "instructions of `analyze` for an event; lines through traces of 1 to 8 s"),
     "structures": ("instructions", "ways to pair events: instructions of a pair, and what is lost"),
     "native": ("nanoseconds", "nanoseconds of a pair natively, and ratios by rounds"),
 }
@@ -142,6 +144,19 @@ ROWS = {
     ("analyze", "load_space"): ("made-up trace: peak memory / it", 1),
     ("analyze", "load_bent"): ("made-up trace: 1 - R2", 0.01),
     ("analyze", "load_read_bent"): ("made-up trace: 1 - R2, path of one second", 0.01),
+    **{("scaling", f"{command}_{name}"): (f"{command}: {what}", goal)
+       for command in ("path", "delays", "wakeups")
+       for name, what, goal in (("event", "an event", None), ("bent", "1 - R2, all traces", 0.01),
+                                ("series", "1 - R2, the worst series", 0.01),
+                                ("clients", "by clients, most / least", 1.1),
+                                ("cpus", "2 CPUs / 1", 1.1))},
+    **{("scaling", f"{command}_{name}"): (f"{command}: {what}", None)
+       for command in ("path", "delays")
+       for name, what in (("bytes", "peak memory, an event"), ("limit_bytes", "--max-memory, an event"),
+                          ("limit_cost", "with --max-memory / without"))},
+    ("scaling", "wakeups_growth"): ("wakeups: memory, longest / shortest", None),
+    ("scaling", "events_cpus"): ("events: 2 CPUs / 1", None),
+    ("scaling", "lost"): ("events that LTTng lost", 0),
     **{("structures", name): (what, None) for name, what in structures.ROWS.items()},
     ("native", "engine"): ("engine", None),
     ("native", "lfht"): ("cds_lfht insert + lookup + delete", None),
@@ -160,6 +175,10 @@ UNITS = {
        for name in ("ours", "bpf_facts", "bpf_hash", "bpf_storage", "hist")},
     **{f"{what}_{load}_{name}": "number" for what in ("paths", "lost") for load in LOADS for name in ("ours", "bpf")},
     **{f"{which}ours_to_bpf_{load}": "ratio" for which in ("", "from_", "to_") for load in LOADS},
+    **{f"{command}_{name}": "ratio" for command in ("path", "delays", "wakeups")
+       for name in ("bent", "series", "clients", "cpus", "limit_cost", "growth")},
+    **{f"{command}_{name}": "bytes" for command in ("path", "delays") for name in ("bytes", "limit_bytes")},
+    "events_cpus": "ratio", "lost": "number",
     **{name: "of 1,000" for name in structures.ROWS if name.startswith(("lost", "worst"))},
     "memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio",
     "threads_ratio": "ratio", "space": "ratio", "bent": "ratio", "read_bent": "ratio", "load_space": "ratio",
@@ -180,8 +199,8 @@ ALONE = [
     ("accept_other", "no_accept", "accept, a send of another socket"),
 ]
 
-# (name, last part of the names of its rows without probes and with empty probes, what, goal): the cost that all
-# probes add together, and what they add to the calls of as many empty probes
+# (name, last part of the names of its rows without probes and with empty probes, what, goal): the total cost of all
+# probes, and their cost without that of calling them, which is the cost of as many empty probes
 ALONE_TREE = [
     ("tree_irq", "irq", "tree, interrupt without waking", 80),
     ("tree_switch", "switch", "tree, switch of a task without tip", 45),
@@ -195,8 +214,9 @@ ALONE_TREE = [
     ("tree_timed_chain", "chain", "tree interference=1, irq to switch", None),
 ]
 
-# (part, name, unit, what, goal): a figure computed from others, by a function of value(part, name). value() takes the
-# row with the most live events, or with the fewest if min is given. The figure exists only if these parts ran.
+# (part, name, unit, what, goal, function): a figure that the function computes from others, which it gets by
+# value(part, name): from the row with the most live events, or with the fewest if min is given. The figure exists only
+# if the parts of all these others ran.
 RATIOS = [
     ("engine", "timeout_ratio", "ratio", "timeouts on / off", 1.08,
      lambda value: value("engine", "pair_timeout") / value("engine", "pair_no_timeout")),

@@ -26,7 +26,7 @@ STRUCTURES = {
 # rows that are not structures
 NONE = {"none": "calls that do nothing", "clocks": "clock, counters, histogram"}
 
-# structures whose objects are free again after a grace period
+# structures whose objects are free again only after a grace period
 LATE = "IJK"
 
 # structures with only one event per task; structures that do not count by CPU
@@ -53,7 +53,7 @@ ROWS = {
 
 
 def show(rows, native):
-    """Prints instructions, without the loop, its keys and calls; losses of 1,000 pairs; and time, if measured."""
+    """Prints instructions, without the loop, its keys and calls; losses per 1,000 pairs; and time, if measured."""
     values = {(row["name"], row["live"]): row["value"] for row in rows}
 
     def cost(kind, letter, live, loop):
@@ -84,7 +84,7 @@ def show(rows, native):
 
 
 def show_losses(values):
-    """Prints the losses of all CPUs, and of the CPU that lost most."""
+    """Prints the losses of all CPUs, and of the CPU that lost the most."""
     crowds = sorted({live for name, live in values if name.startswith("lost_")})
     columns = [(way, cpus) for cpus in crowds for way in ("", "_across")]
     if not columns:
@@ -102,7 +102,8 @@ def show_losses(values):
 
 
 def show_native(values):
-    """Prints nanoseconds, and the ratio to the engine's. Disturbances of the machine affect a whole round alike."""
+    """Prints nanoseconds, and the median of each round's ratio to the engine's, since a disturbance of the machine
+    affects a whole round alike."""
     lives = sorted({live for name, live in values if name == "engine"})
     if not lives:
         return

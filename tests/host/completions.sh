@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# Lines that are typed into a shell on a terminal, with a tab at the end, become whole: commands, options, instances,
-# trackers, recipes, parameters and their values.
+# In a shell on a terminal, a tab completes what was typed: commands, options, instances, trackers, recipes, parameters
+# and their values.
 # timeout: 600
 # long-part: zsh and fish, which the tree lacks
 

@@ -62,7 +62,7 @@ source=usr/src/latency-tracker-$version
 for file in Kbuild rust include; do
 	diff -r -x '.*.toml' "$LT_TOP/$file" "$source/$file" || fail "the module's source is not whole"
 done
-# skips SCRIPT LINE RELEASE: this script, in the tree, as DKMS runs it, must skip the kernel, with that line.
+# skips SCRIPT LINE RELEASE: run the script in the tree, as DKMS does; it must skip the kernel and print LINE.
 skips() {
 	local rc=0
 	(cd "$source" && "$LT_TOP/scripts/in-tree" bash -c 'cd "$1"; ("$2" "$3" /nowhere) 2>log || exit' bash "$PWD" "$1" "$3") \
@@ -91,7 +91,7 @@ for file in latency_tracker.h latency_tracker.rs; do
 	[ -s "usr/share/doc/latency-tracker-dev/examples/../include/$file" ] || fail "the samples do not find $file"
 done
 
-# For arm64: the smallest command.
+# For arm64: a minimal program stands for the command.
 ! "$LT_TOP/scripts/deb" arm64 2>"$work/said" || fail "made packages for arm64 without a command"
 grep -q 'run scripts/build-user --with arm64 --release' "$work/said" || fail "no word of what to do: $(cat "$work/said")"
 mkdir "$LT_BUILD/user-arm64"

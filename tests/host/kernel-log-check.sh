@@ -55,6 +55,22 @@ Call Trace:
 expect clean "$injected"
 expect bad "$injected"$'\nBUG: KASAN: slab-use-after-free in f'
 expect bad "${injected/vm_struct allocation failed/failed to allocate pages}"
+killed='marked invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0
+Call Trace:
+ <TASK>
+ dump_stack_lvl+0x1/0x2
+ </TASK>
+Memory cgroup out of memory: Killed process 12 (marked) total-vm:1kB'
+expect clean "$killed"
+expect bad "${killed/marked invoked/sh invoked}"
+expect bad "${killed/Memory cgroup out/Out}"
+# Only the heading of this one stack is ignored: a problem reported in the stack or after it counts.
+bug='BUG: KASAN: slab-use-after-free in f'
+for expected in "$injected" "$killed"; do
+	expect bad "${expected/ <TASK>/$bug}"
+	expect bad "${expected/ <\/TASK>/}"$'\n'"$bug"
+	expect bad "$expected"$'\nCall Trace:'
+done
 line='[    2.0] =================================================================='
 race() { printf '%s\n[    2.0] BUG: KCSAN: data-race in %s\n[    2.0]  a+0x1/0x2%s\n%s' "$line" "${2:-a / b}" "$1" "$line"; }
 expect clean "$(race '')"
@@ -78,7 +94,7 @@ expect bad "$(race '')"$'\n'"$line"$'\nBUG: KASAN: slab-use-after-free in f\n'"$
 expect bad 'Kernel panic - not syncing' ''
 rm "$work/result"
 "$top/scripts/kernel-log-check" "$work" >/dev/null && exit 1
-# a file would be taken for a directory without logs, in which nothing is wrong
+# a file is refused: otherwise it would pass for a directory without logs, in which nothing is wrong
 ! "$top/scripts/kernel-log-check" "$work/console.log" 2>"$work/said" || { echo "accepted a file"; exit 1; }
 grep -q "console.log: expected the directory" "$work/said"
 echo "all as expected"

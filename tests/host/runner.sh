@@ -117,7 +117,7 @@ machines() { grep -lE "lt-test: $1 begins" "$work"/log/vm/{machine,again}-*/*/co
 ! machines shy | grep -qFx "$(machines leaving)" || { echo "a machine went on after a test that failed"; exit 1; }
 counts=$(for test in snapped crashed warned shy; do machines $test | wc -l; done | xargs)
 [ "$counts" = '2 1 1 2' ] || { echo "not one more machine for the broken one, and none after a finding, but $counts"; exit 1; }
-# A test that broke a machine as the last test in it is not run again, either.
+# The test before the one that broke the machine does not run again, either.
 [ "$(machines calm)" = "$(machines snapped | head -n 1)" ] || { echo "calm was not before snapped"; exit 1; }
 [ "$(machines shy | grep -c /again-)" -eq 1 ] || { echo "the second run was not in a machine of its own"; exit 1; }
 last '7 passed, 5 failed, 1 skipped'
@@ -125,8 +125,8 @@ costs vm/{leaving,finding,spoiling,unspoilt,good,calm}@stock=PASS vm/{warned,tai
 	vm/skipped@stock=SKIP vm/{shy,hanging}@stock=AGAIN vm/shy@stock=FLAKY
 check '^CPU time: 0.0 s for builds and cargo, 0.0 s for host, [0-9.]+ s for vm, [0-9.]+ s for set-up and boots$'
 
-# Many runs of a test that only make test-long has. In the second run, the deadline passes during
-# vm/good, since its output sets it. The machine ends before the next test.
+# Many runs of tests that only make test-long has. In the second run, the deadline passes during
+# vm/good: LT_DEADLINE names the file of that test's output. The machine ends before the next test.
 nothing
 for test in good other; do vm_test $test 30 'echo "$LT_LONG"' '# long: stock\n'; done
 vm_test out 10 'echo out' '# long: stock\n'
@@ -220,7 +220,7 @@ LT_DEADLINE=@$work/deadline run 0
 check '^FLAKY host/t20 '
 check '^1 without time: vm/t10@stock$'
 last '5 passed, 0 failed, 1 skipped'
-# If there are too many failures for flaky tests, there are no second runs after the deadline.
+# With more failures than tests may be flaky, there are no second runs after the deadline.
 echo 99999999999 >"$work/deadline"
 for limit in 60 50 40 30; do host_test t$limit 'exit 3' "# timeout: $limit\n"; done
 LT_DEADLINE=@$work/deadline run 1

@@ -5,12 +5,17 @@
  * It loads only if all tests pass, and the log names each. A parameter requests
  * misbehaviour instead of the tests: forget=1 unloads without destroying a
  * tracker, fail=1 fails to load without destroying it, and leak=1 destroys it
- * while it holds a reference, and then uses the reference. With only=NAME it runs
- * that test alone.
+ * while a reference to its event is held, and then uses the reference. With
+ * only=NAME it runs that test alone. Writing to the parameter `operation`, once
+ * the module is loaded, makes an operation of api_left that takes this number of
+ * nanoseconds.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>
+#include <linux/kstrtox.h>
+#include <linux/minmax.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/string.h>
 
 #include "api.h"
@@ -127,6 +132,25 @@ static int run(void)
 	return failures ? -EIO : 0;
 }
 
+static int operation_set(const char *text, const struct kernel_param *param)
+{
+	u64 key = 0x5678, delay;
+	int err;
+
+	err = kstrtou64(text, 0, &delay);
+	if (err)
+		return err;
+	err = latency_tracker_event_in_at(left, &key, sizeof(key), NULL, 5, 0);
+	if (err)
+		return err;
+	err = latency_tracker_event_out_at(left, &key, sizeof(key), 0, 5 + delay);
+	/* LATENCY_TRACKER_ENDED_REPORTING is not an error. */
+	return min(err, 0);
+}
+
+static const struct kernel_param_ops operation = { .set = operation_set };
+module_param_cb(operation, &operation, NULL, 0200);
+
 static int __init api_init(void)
 {
 	struct latency_tracker_config c = config(8, LATENCY_TRACKER_SHOW_KEYS);
@@ -136,7 +160,7 @@ static int __init api_init(void)
 	err = forget || fail || leak ? 0 : run();
 	if (err)
 		return err;
-	/* For readers of /proc during the tests; still pending at the end. */
+	/* For tests/vm/api.sh, which reads /proc; the event is still pending on unload. */
 	c.name = "api_left";
 	c.timeout = NSEC_PER_MSEC;
 	left = latency_tracker_create(&c);

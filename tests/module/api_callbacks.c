@@ -38,7 +38,10 @@ void disabling_waits_for_callbacks(void)
 #define LT_SLOTS	64
 #define LT_OBJECTS	20000
 
-/* The object behind an event: in a real module, freed by the caller of its end. */
+/*
+ * Whether the object behind each event is freed. A real module would free the object
+ * where the tests set its flag.
+ */
 static bool *freed;
 static int timeout_calls, late_uses;
 
@@ -100,7 +103,7 @@ void no_callback_after_the_end(void)
 	c.capacity = LT_SLOTS;
 	c.threshold = ~0ULL;
 	c.timeout = 2 * NSEC_PER_MSEC;
-	/* The search runs on the CPU that created the tracker, the ends do not. */
+	/* The search runs on the CPU that created the tracker, and the ends on another, if any. */
 	set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask)));
 	t = latency_tracker_create(&c);
 	CHECK(!IS_ERR(t));
@@ -115,8 +118,9 @@ void no_callback_after_the_end(void)
 			CHECK(!latency_tracker_event_in(t, &key, 8, &data));
 		}
 		/*
-		 * Ends the events while they time out, one after another, but not
-		 * before a quarter has: the host may hold up the searching CPU.
+		 * Waits until a quarter of the events have timed out, since the host
+		 * may hold up the searching CPU. Then ends all events, one after
+		 * another, while the others time out.
 		 */
 		for (tries = 0; tries < 1000; tries++) {
 			if (READ_ONCE(timeout_calls) - before > LT_SLOTS / 4)
@@ -138,7 +142,7 @@ void no_callback_after_the_end(void)
 	CHECK(ends == begun && over + reporting == ends);
 	CHECK(timeout_calls > begun / 4);
 	CHECK(late_uses == 0);
-	/* With one CPU nothing can end them meanwhile. */
+	/* With one CPU, nothing can end an event during its callback. */
 	CHECK(num_online_cpus() == 1 || reporting > 0);
 	latency_tracker_destroy(t);
 	CHECK(late_uses == 0);
@@ -189,7 +193,7 @@ static void nest(u32 key_size, u32 data_size)
 	CHECK(depth == 0);
 	CHECK(deepest == LATENCY_TRACKER_NESTED_MAX);
 	CHECK(calls_within == LATENCY_TRACKER_NESTED_MAX);
-	/* The nesting count is back at 0: run it again. */
+	/* The nesting count is back at 0: another event nests as deeply. */
 	CHECK(!latency_tracker_event_in_at(t, key, key_size, NULL, 10, 0));
 	CHECK(!latency_tracker_event_out_at(t, key, key_size, 0, 5000));
 	CHECK(calls_within == 2 * LATENCY_TRACKER_NESTED_MAX);

@@ -121,7 +121,7 @@ void under_the_runqueue_lock(void)
 	CHECK(tp && !tracepoint_probe_register(tp, on_switch, NULL));
 	/*
 	 * Each sleep takes this thread off the CPU, unless the machine is so
-	 * slow that the sleep is over before.
+	 * slow that the sleep is over before the switch.
 	 */
 	for (i = 0; i < 10000 && READ_ONCE(switches) < 100; i++)
 		fsleep(1000);

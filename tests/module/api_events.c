@@ -298,7 +298,7 @@ void a_unique_key_is_live_once(void)
 	latency_tracker_destroy(t);
 }
 
-/* An invalid or returned reference: an error, and nothing else. */
+/* Checks that an invalid or returned reference causes an error, and nothing else. */
 static void not_a_reference(struct latency_tracker *t, unsigned long number)
 {
 	struct latency_tracker_event *bad = (void *)number;

@@ -11,8 +11,8 @@
  *   tasklet  a handler schedules a tasklet, which takes a while and wakes it
  *   thread   a handler wakes the thread of its action, which takes a while and
  *            wakes it
- *   wait     as thread, but the thread must wait for a spinlock whose owner it has
- *            preempted: on PREEMPT_RT, where it can sleep
+ *   wait     as thread, but the thread preempts the owner of a spinlock, and must
+ *            wait for the lock: on PREEMPT_RT, where a spinlock can sleep
  *   hard     a timer that is called in the interrupt wakes it; interrupts are
  *            off for a while when it is due
  *   soft     a timer that is called in a softirq wakes it; interrupts are off
@@ -33,12 +33,12 @@
  *   inner    as tasklet, and meanwhile another interrupt comes, whose thread
  *            raises another softirq: on PREEMPT_RT that thread preempts the
  *            thread that serves the tasklet, and serves its own softirq
- *   other    an interrupt comes for a thread that already runs, so it wakes
- *            nothing; then an irq_work wakes the thread of a third line, which
- *            takes a while and wakes it: the interrupt is not involved
+ *   other    an interrupt comes for a thread that already runs, so the interrupt
+ *            wakes nothing; then an irq_work wakes the thread of a third line,
+ *            which takes a while and wakes it: the interrupt is not involved
  *   worker   a handler takes a while, and wakes a worker that the kernel has
- *            started inside of the process, which wakes it; only if the
- *            parameter `workers` is Y
+ *            started inside the process, which wakes it; only if the parameter
+ *            `workers` is Y
  *   nmi      an NMI on another CPU takes a while; it does not wake the writer,
  *            which does not wait. `nmis` counts those that came while interrupts
  *            were off; with `nmi_priority`, in a task of that real-time priority
@@ -49,7 +49,7 @@
  *                  an interrupt in the middle of that takes a while, too
  *   late-nmi       as late-task, with an NMI instead of the second interrupt
  *   storm    a handler on another CPU wakes it very often: while it sleeps,
- *            runs, and is about to do one or the other; `rounds` times
+ *            runs, and is about to do one or the other; it sleeps `rounds` times
  *   noise    a handler takes a while, `rounds` times; it does not wake the
  *            writer, which does not wait
  *   work     a handler takes a while, and queues a work item, which wakes it
@@ -64,17 +64,17 @@
  *            returned, and wakes it: the handler is not involved
  *   requested  a handler queues an irq_work, and then takes a while: the irq_work
  *            comes after that, and wakes it
- *   call     a handler takes a while, and has a function called on another CPU,
- *            which wakes it
+ *   call     a handler takes a while, and calls a function on another CPU, which
+ *            wakes it
  *   wheel    a timer of the timer wheel wakes it; interrupts are off for a while
  *            when it is due
  *   cancel   a handler queues a work item, whose worker is busy, and wakes it; it
  *            cancels the work
  *   cancel-job  as cancel, with a job of a kthread worker
- *   drowse   a thread of the kernel sleeps 200 times in the state D, each time
- *            for a timer of its own, and then wakes it
- *   clock    it waits for a timer of CLOCK_REALTIME for three seconds, and
- *            this clock is set forward by six for a while
+ *   drowse   a kernel thread sleeps 200 times in the state D, each time for a
+ *            timer of its own, and then wakes it
+ *   clock    it waits for a timer of CLOCK_REALTIME that is due in three seconds;
+ *            then this clock is set forward by six seconds, until it is woken
  */
 #include <linux/completion.h>
 #include <linux/cpumask.h>
@@ -159,7 +159,7 @@ static struct task_struct *lt_waiter;
 /* The code that keeps the woken writer from its CPU. */
 static enum { LT_NOTHING, LT_IRQ, LT_SOFTIRQ, LT_TASK, LT_NMI } lt_keeps;
 static bool lt_is_kept;
-/* Number of further calls that only keep the thread busy. */
+/* Whether another interrupt comes while the thread is busy. */
 static int lt_calls_again;
 static bool lt_is_again;
 static DECLARE_WAIT_QUEUE_HEAD(lt_idlers);
@@ -168,7 +168,7 @@ static struct task_struct *lt_idler[LT_WIDTH];
 
 /*
  * Reads the clock of the measurement, but not continuously: see irqs.c. A test that
- * has seen enough ends this by a smaller `us`.
+ * has seen enough sets a smaller `us`, which ends the loop.
  */
 static void lt_take(void)
 {
@@ -209,7 +209,7 @@ static int lt_send_nmi(unsigned int cpu)
 
 static struct irq_work lt_work, lt_threaded_work;
 
-/* Wakes the writer, and keeps it off its CPU; so does the nested interrupt or NMI. */
+/* Wakes the writer, then keeps it off its CPU, as does the nested interrupt or NMI. */
 static void lt_keep(void)
 {
 	complete(&lt_done);
@@ -325,7 +325,7 @@ static struct kthread_worker *lt_jobs;
 
 static void lt_on_first_job(struct kthread_work *work)
 {
-	/* Immediately, while this thread is busy. */
+	/* This interrupt comes at once, while the thread is busy. */
 	irq_work_queue(&lt_threaded_work);
 	lt_take();
 }
@@ -390,8 +390,9 @@ static irqreturn_t lt_on_irq(int irq, void *data)
 	if (!lt_is_busy && !lt_leaves_all && !lt_has_jobs)
 		lt_take();
 	/*
-	 * The kernel limits softirqs in one interrupt by its count of ticks, which stands
-	 * still if this CPU counts them; a pending reschedule also ends them.
+	 * The kernel limits the softirqs that it runs in one interrupt by jiffies, which
+	 * stand still if it is this CPU that counts them; a pending reschedule is also a
+	 * limit.
 	 */
 	if (lt_delays)
 		set_tsk_need_resched(current);
@@ -725,7 +726,7 @@ static int lt_set_clock(void *arg)
 
 /*
  * Holds the lock. The thread that waits for the lock preempts this thread, and is
- * called only once the lock is held and the writer waits.
+ * woken only once the lock is held and the writer waits.
  */
 static int lt_hold(void *arg)
 {
@@ -752,7 +753,7 @@ static int lt_drowse(void *arg)
 	return 0;
 }
 
-/* Starts a thread on this CPU; fn waits until the writer sleeps. */
+/* Starts a thread on this CPU. Except for lt_drowse(), fn waits until the writer sleeps. */
 static struct task_struct *lt_beside(int (*fn)(void *arg))
 {
 	struct task_struct *task = kthread_create(fn, NULL, "lt_beside");
@@ -870,16 +871,19 @@ static int run(const char *word, const struct kernel_param *param)
 		hrtimer_cancel(&lt_trigger);
 		return PTR_ERR(beside);
 	}
-	/* The thread ends by itself, and its end wakes the waiter. */
+	/*
+	 * The thread ends by itself. Waiting for its end here would be another sleep and
+	 * wakeup of the writer.
+	 */
 	lt_last = beside;
-	/* The thread checks the writer, which a signal may have woken. */
+	/* After a signal, the thread may still wait until the writer sleeps, so it is stopped. */
 	if (wait_for_completion_interruptible(&lt_done))
 		lt_end_last();
 	hrtimer_cancel(&lt_trigger);
 	if (lt_is_busy) {
 		if (lt_cancels)
 			cancel_work(&lt_item);
-		/* A signal may have woken the writer before that. */
+		/* The handler has not done this for `cancel`, or if a signal came first. */
 		complete(&lt_has_next);
 		flush_work(&lt_first_item);
 		reinit_completion(&lt_has_next);
@@ -942,7 +946,7 @@ static void lt_line_free(int line)
 	irq_free_desc(line);
 }
 
-/* The name of the line with a thread ends with its page; the next is not mapped. */
+/* The name of the line with a thread is at the end of a page; the next page is not mapped. */
 static char *lt_page;
 
 static const char *lt_name_at_end(const char *name)

@@ -36,8 +36,8 @@ pub(crate) fn on_cpus<F: Fn(u64) + Sync>(cpus: u64, work: F) -> Result {
         work(u64::from(cpu));
     }
     let arg = core::ptr::from_ref(&work).cast_mut().cast();
-    // SAFETY: `call` gets the `F` that it was instantiated for, which is `Sync` and outlives this
-    // call, since it returns when all threads are done.
+    // SAFETY: `call` gets the `F` that it was instantiated for, which is `Sync`. The `F` outlives
+    // the call of `lt_run_on_cpus`, which returns only when all threads are done.
     to_result(unsafe { lt_run_on_cpus(cpus as c_uint, call::<F>, arg) })
 }
 
@@ -112,10 +112,11 @@ pub(crate) fn end(engine: &Engine, key: [u64; 2]) -> bool {
     engine.event_out(&guard, &key, Kernel::now, |_| true, |_| {})
 }
 
-/// A named test, which fails if memory is short.
+/// A named test. The outer result is an error if the test could not run, as for lack of memory.
 pub(crate) type Test = (&'static str, fn() -> Result<Verdict>);
 
-/// Runs the tests, each of which logs its result; fails with `EIO` if one failed.
+/// Runs the tests and logs the result of each; fails with `EIO` if one failed. Stops with the error
+/// of a test that could not run.
 pub(crate) fn run(tests: &[Test]) -> Result {
     let mut failed = false;
     for (name, test) in tests {

@@ -3,7 +3,7 @@
  * Makes allocations of a task fail.
  *
  * The kernel's own fault injection makes one allocation of a system call fail. But
- * kvmalloc() tries twice, so both must fail; and if memory has run out, all
+ * kvmalloc() tries twice, so both attempts must fail; and if memory has run out, all
  * allocations fail. So this module decides instead, where the kernel calls its
  * fault injection: for slabs, and for pages.
  */
@@ -55,7 +55,7 @@ static int lt_fault_return(struct kretprobe_instance *instance,
 	if (seen < lt_faults.nth || seen - lt_faults.nth >= lt_faults.count)
 		return 0;
 	lt_faults.failed++;
-	/* not 0, and true */
+	/* An error for should_failslab(), and true for should_fail_alloc_page(). */
 	regs_set_return_value(regs, 1);
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lt_functions: functions of known durations, to be followed by their names.
+ * lt_functions: functions of known durations, which trackers follow by name.
  *
  * A task that writes "WHAT N MS" to /proc/lt_functions calls one of them, in
  * its own context, until the write returns:
@@ -14,8 +14,9 @@
  * or registers foreign probes, which stay until this module is unloaded:
  *
  *   probes N SIZE N fprobes of the entry of lt_fn_delay(), each at the beginning
- *                 of SIZE bytes of kmalloc()
- *   keep N 0      N fprobes of its return, so that the kernel always has one
+ *                 of SIZE bytes from kmalloc()
+ *   keep N 0      N fprobes of the return of lt_fn_delay(), so that the kernel
+ *                 always has one with an exit handler
  */
 #include <linux/completion.h>
 #include <linux/delay.h>

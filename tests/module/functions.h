@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The functions of lt_functions. If they were static, the compiler might replace them
- * by variants with other names.
+ * with variants of other names.
  */
 #ifndef _LATENCY_TRACKER_TEST_FUNCTIONS_H
 #define _LATENCY_TRACKER_TEST_FUNCTIONS_H

@@ -21,7 +21,7 @@
 #include "interrupts.h"
 #include "threads.c"
 
-/* Timer interrupts of a CPU are at most this far apart, or their length if that is more. */
+/* Longest time from the end of a timer interrupt of a CPU to the next one. */
 #define LT_TIMER_NS (100 * NSEC_PER_USEC)
 
 struct lt_source {

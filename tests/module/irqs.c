@@ -9,7 +9,9 @@
  *
  * Loading it makes this happen `times` times, one after the other, on the CPU on which
  * it is loaded. `number` is then the number that the line had. The handlers are not
- * threads, even on PREEMPT_RT.
+ * threads, even on PREEMPT_RT. With `by_thread`, there is no interrupt: the loading
+ * thread schedules the tasklet, and so ksoftirqd runs it, unless an interrupt comes
+ * before ksoftirqd has the CPU.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -31,6 +33,10 @@ MODULE_PARM_DESC(us, "how long the tasklet takes, in microseconds");
 static unsigned int handler_us;
 module_param(handler_us, uint, 0444);
 MODULE_PARM_DESC(handler_us, "how long the long handler takes; 0: as long as the tasklet");
+
+static bool by_thread;
+module_param(by_thread, bool, 0444);
+MODULE_PARM_DESC(by_thread, "whether a thread schedules the tasklet, not an interrupt");
 
 static int number = -1;
 module_param(number, int, 0444);
@@ -98,7 +104,10 @@ static int __init lt_irqs_init(void)
 	if (err)
 		goto release;
 	for (i = 0; i < times; i++) {
-		irq_work_queue(&lt_work);
+		if (by_thread)
+			tasklet_hi_schedule(&lt_tasklet);
+		else
+			irq_work_queue(&lt_work);
 		wait_for_completion(&lt_done);
 		fsleep(1000);
 	}

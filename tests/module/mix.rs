@@ -5,7 +5,7 @@
 //! are live, in a pool of twelve that is often full.
 //!
 //! All keys are in one bucket of the table. The results of the operations are noted, and in the end
-//! every counter must match them. [`Mix::step`] runs in any context.
+//! the engine's counters must match them. [`Mix::step`] runs in any context.
 
 use crate::{
     common::{self, sums_hold, total, Engine, Verdict, SEED},
@@ -149,7 +149,7 @@ impl Mix {
         };
         if before.start % 2 == 0 && notes.within(Op::End, end) {
             self.say(Counter::Ended, 1);
-            // No other context can have ended it.
+            // Its cell is held, so no other event can be live in it.
             self.strange.add(u64::from(engine.is_live(&event)), Relaxed);
         }
         let after = engine.view(&event);

@@ -13,8 +13,9 @@
 #include "threads.h"
 
 /*
- * Guards of the engine that have no instructions of their own call
- * lt_preempt_enable(). The one below replaces it, and counts the calls.
+ * A guard of the engine ends by a call of lt_preempt_enable(): always, or, if guards
+ * are inline instructions, only for a reschedule. The function below replaces it, and
+ * counts the calls.
  */
 #define lt_preempt_enable lt_preempt_enable_uncounted
 #include "../../rust/sys/helpers.c"

@@ -12,8 +12,8 @@ typedef void (*lt_thread_fn)(unsigned int cpu, void *arg);
 int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg);
 
 /*
- * Starts nr threads. Each calls fn with its number again and again, on any CPU.
- * Returns 0 or a negative errno. There is one crowd at a time.
+ * Starts nr threads. Each calls fn repeatedly, on any CPU, with the number of the
+ * thread instead of a CPU. Returns 0 or a negative errno. There is one crowd at a time.
  */
 int lt_crowd_start(unsigned int nr, lt_thread_fn fn, void *arg);
 

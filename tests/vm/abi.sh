@@ -24,7 +24,7 @@ insmod /lt/lt_sample_c.ko
 # fields: print the field names of the first line, in order.
 fields() { sed -n '1{s/="[^"]*"/=/g;s/=[^ ]*/=/g;p}'; }
 
-# with TRACKER: print the fields of the alert with the most fields.
+# with TRACKER: print a pattern that matches the alert with the most fields.
 with() {
 	case $1 in
 	offcpu) echo ' waker_stack=".*" stack="' ;;

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the answered connections one by one. From the kernel's events of the functions
-# that accept, send and close a socket of each family, and of the return values of accept(2) and
-# accept4(2), lt-witness computes how long each connection took to its first bytes, which task
-# accepted it on which descriptor and port, and how many bytes were sent. The tracker attaches
-# elsewhere: to one point, shared by all families, where bytes are passed to the socket, and to the
-# system call and the file instead of the socket.
+# The alerts match the answered connections one by one. The kernel traces the functions of each
+# family that accept a connection, send, and close a socket, and the return values of accept(2) and
+# accept4(2). From these events, lt-witness computes how long each connection took to its first
+# bytes, which task accepted it on which descriptor and port, and how many bytes were sent. The
+# tracker attaches elsewhere: for sends, to one tracepoint shared by all families; for accepting, to
+# the system call; for closing, to the release of the file.
 #
-# Threads and processes serve several clients at once over IPv4, IPv6 and Unix sockets, with each call that sends, and
+# Threads and processes serve several clients at once over IPv4, IPv6 and Unix sockets, with six calls that send, and
 # on descriptors that are duplicated, inherited, passed on, and reused by the next connection. Some connections are
 # closed without a byte, and must not be in the alerts.
 #
@@ -98,7 +98,7 @@ late() {
 	control -w
 }
 late 0 3 20 answered
-# This takes more than a hundred connections: with fewer, the comparison allows no exception.
+# There must be more than a hundred slow connections here: with fewer, the comparison allows no exception.
 late 150ms 5 200 slow
 sed 's/.* \(family=[a-z0-9]*\) .* \(bytes=.*\)/\1 \2/' /tmp/all | sort | uniq -c
 unload_module

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The promises of include/latency_tracker.h to other modules hold on a real kernel, and so does its handling of their
-# mistakes: being unloaded without destroying a tracker, or without returning a reference.
+# The promises of include/latency_tracker.h to other modules hold on a real kernel, even if those modules make mistakes:
+# if they are unloaded without destroying a tracker, or without returning a reference.
 # kernels: stock rt
 # cpus: 2
 # arm64: yes
@@ -39,6 +39,25 @@ refused "removed by control" sh -c "echo -api_left >$LT/control"
 refused "created by control" sh -c "echo another module >$LT/control"
 echo 5ms >$LT/api_left/threshold
 assert_eq "$(cat $LT/api_left/threshold)" 5000000 "the threshold"
+
+# With worst=1, an end that max_alerts suppresses does not raise the threshold, so that the longest delay gets its alert.
+echo 0 >$LT/api_left/timeout
+echo 1 >$LT/api_left/worst
+echo 1 >$LT/api_left/max_alerts
+delay=5000000
+operation() { echo $delay >/sys/module/lt_api/parameters/operation; }
+suppressed() {
+	delay=$((delay + 1))
+	operation
+	stat_is api_left alerts_suppressed -gt 0
+}
+wait_until 20 suppressed
+[ "$(cat $LT/api_left/threshold)" -lt $delay ] || fail "a suppressed alert raises the threshold"
+raised() {
+	operation
+	[ "$(cat $LT/api_left/threshold)" = $delay ]
+}
+wait_until 20 raised
 refused "our module leaves before its user" rmmod latency_tracker
 rmmod lt_api
 [ ! -e $LT/api_left ] || fail "the tracker is still there"

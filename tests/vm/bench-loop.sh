@@ -32,8 +32,7 @@ as_before() {
 	wait_until 10 sh -c '! grep -qx latency-tracker /proc/[0-9]*/comm 2>/dev/null'
 	[ ! -e $LT ] || wait_until 10 sh -c "[ \"\$(wc -l <$LT/control)\" -eq 0 ]"
 	assert_eq "$(held)" "$before" "/dev/cpu_dma_latency"
-	helper tasks >/tmp/tasks.now
-	helper same /tmp/tasks /tmp/tasks.now || fail "tasks have changed"
+	helper same /tmp/tasks || fail "tasks have changed"
 }
 
 # The loop has CPU 1 to itself.
@@ -56,6 +55,25 @@ echo -cpuset >/sys/fs/cgroup/cgroup.subtree_control
 refuses "expected a time with a unit" -t 100 -c 1
 before=$(held)
 helper tasks >/tmp/tasks
+
+# A task with a higher priority has the CPU, so that the loop cannot start. It ends nevertheless.
+/usr/bin/chrt -f 20 /usr/bin/taskset 2 sh -c 'while :; do :; done' & hog=$!
+wait_until 10 sh -c "/usr/bin/taskset -p $hog | grep -q ': 2$'"
+latency-tracker bench loop -c 1 --priority 10 -d 1h -t 1h >/tmp/out 2>/tmp/said & pid=$!
+# waits: whether a thread of the command, beside the watching one, has moved to CPU 1.
+waits() {
+	for _task in /proc/$pid/task/*; do
+		[ "$_task" != /proc/$pid/task/$pid ] || continue
+		! grep -q '^Cpus_allowed_list:.1$' "$_task/status" || return 0
+	done
+	return 1
+}
+wait_until 10 waits
+kill -INT $pid
+ended $pid 0
+kill $hog
+wait $hog || :
+as_before
 
 # No loop takes an hour: exit status 0, and the requested number of loops.
 latency-tracker bench loop -c 1 --json -l 20000 -t 1h >/tmp/json 2>/tmp/said || fail "exit status $?: $(cat /tmp/said)"

@@ -37,7 +37,7 @@ begin() {
 	latency-tracker bench rate -c 1 "$@" >/tmp/out 2>/tmp/said & pid=$!
 	wait_until 120 records
 }
-# ends SIGNAL: end bench rate by a signal, and check that nothing is left.
+# ends SIGNAL: end bench rate by a signal, and check its exit status.
 ends() {
 	kill "-$1" $pid
 	_got=0
@@ -76,15 +76,15 @@ ends INT
 # Events that fit into the buffers are not lost, read or not. This holds for a search, too, which
 # starts with the highest rate.
 gives 0 --kind kernel --rate 500 --events 200 -b 8x64K --read-timer 200ms
-helper /tmp/json kind=kernel verdict=found lossless events=200 || fail "$(cat /tmp/json)"
+helper /tmp/json kind=kernel verdict=found lossless events=200 phase=paced || fail "$(cat /tmp/json)"
 gives 0 --events 1000 -b 8x64K --read-timer 200ms,4ms
 helper /tmp/json kind=syscall verdict=no_loss lossless modes=2 events=1000 || fail "$(cat /tmp/json)"
 
-# Other events are lost while the consumer sleeps, and LTTng and the trace report it. The consumer would wake often
-# enough only if these runs took a minute.
+# Events that do not fit are lost while the consumer sleeps, and LTTng and the trace report it. The consumer would wake
+# often enough only if these runs took a minute.
 for kind in syscall kernel; do
 	gives 2 --kind $kind --rate full --events 10000 -b 2x4K --read-timer 2s
-	helper /tmp/json kind=$kind verdict=lossy lossy events=10000 || fail "$(cat /tmp/json)"
+	helper /tmp/json kind=$kind verdict=lossy lossy events=10000 phase=full || fail "$(cat /tmp/json)"
 done
 
 assert_eq "$(sessions)" 1 "sessions"

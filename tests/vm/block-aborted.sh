@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # A request that is returned without having been completed is `aborted`: there is no delay and no
-# alert, and nothing stays in flight. Multipath does this: it accounts a request that the lower path
-# does not accept at once as done there, and sends another request.
+# alert, and nothing stays in flight. Multipath does this: if the lower path does not accept a
+# request at once, it accounts that request as done there, and sends another one.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -33,6 +33,6 @@ assert_eq "$(stat flush unissued)" 5 "empty flushes of the submitter"
 assert_eq "$(stat flush gone)" 5 "gone"
 for key in unmatched replaced negative aborted partial full; do assert_eq "$(stat flush $key)" 0 "$key"; done
 wait_until 5 grep -q 'op="FF"' /tmp/alerts
-# The device's own flushes have no submitter.
+# The block layer's own flushes have no submitter.
 assert_eq "$(grep 'op="FF"' /tmp/alerts | field pid | sort -u)" 0 "the submitter of the block layer's flushes"
 unload_module

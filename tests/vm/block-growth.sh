@@ -14,7 +14,7 @@
 
 REQUESTS=768
 
-# burst: submit REQUESTS requests of 4 KiB at the same time.
+# burst INSTANCE...: submit REQUESTS requests of 4 KiB at the same time, and wait until none is in flight.
 burst() {
 	_pids=''
 	for _i in 0 1 2 3 4 5; do
@@ -34,7 +34,7 @@ control 'little block dev=deep threshold=1000s events=8 max_events=20'
 control 'fixed block dev=deep threshold=1000s events=8 max_events=8'
 assert_eq "$(stat deep capacity) $(stat deep max_capacity) $(stat deep grown)" "8 2000 0" "capacity, max_capacity, grown"
 
-# Each burst makes the pool grow.
+# Each burst that loses requests makes the pool grow, until one loses none.
 rounds=0
 lost=0
 until burst deep little fixed; [ "$(stat deep full)" -eq "$lost" ]; do

@@ -32,7 +32,7 @@ sums_hold half
 assert_eq "$(stat half requeued) $(stat half reissued)" "$(stat half partial) $(stat half partial)" "the rest of each: requeued, reissued"
 assert_eq "$(stat half ended) $(stat half started)" "60 60" "ended started"
 for key in unmatched replaced gone negative full; do assert_eq "$(stat half $key)" 0 "$key"; done
-# Both halves took 2 ms.
+# Each half took 2 ms.
 wait_until 5 grep -q 'requeues=1' /tmp/alerts
 for delay in $(grep 'requeues=1' /tmp/alerts | field delay); do
 	[ "$delay" -ge 4000000 ] || fail "two parts of 2 ms each took $delay ns"

@@ -20,7 +20,7 @@ control 'worst block threshold=10ms wakeup_interval=0 worst=1'
 control 'all block threshold=10ms wakeup_interval=0'
 follow $LT/worst/alerts /tmp/worst
 
-# chain_holds: check that each alert has its predecessor's delay as threshold, and that the current one is the last delay.
+# chain_holds: check that each alert has its predecessor's delay as threshold, and that the threshold is the last delay.
 chain_holds() {
 	field delay </tmp/worst | sort -n >/tmp/delays
 	field threshold </tmp/worst | sort -n >/tmp/thresholds

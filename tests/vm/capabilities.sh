@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # Root without capabilities, as in a container, can neither control nor read. CAP_PERFMON can read.
-# The group of the module's parameter can read without any capability, except for addresses. A
-# locked-down kernel shows nothing.
+# Members of the group that the module's parameter gid= names can read without any capability, except
+# for addresses. A kernel in confidentiality lockdown shows nothing.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -48,7 +48,8 @@ stranger() { /usr/bin/setpriv --reuid=1000 --regid=1000 --clear-groups --inh-cap
 assert "a member of the group reads" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 refused "a stranger reads" stranger /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
-# Reading also fails after root has opened up the directories: the modes are not the only protection.
+# A stranger can neither read nor write even after root has opened up the directories and files: their modes are not
+# the only protection.
 chmod -R a+rwX $LT
 assert "a stranger sees the directory" stranger test -r $LT/one -a -x $LT/one -a -r $LT/one/stats
 for file in control trackers one/stats one/threshold one/pending one/alerts; do
@@ -58,7 +59,8 @@ done
 assert "a member of the group reads still" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 
-# Only CAP_PERFMON sees user-space addresses and parts of kernel addresses: others get numbers in their place.
+# Only readers with CAP_PERFMON see user-space addresses, and numbers that may be part of a kernel address. The others
+# get hashed values, as %p prints them.
 control 's syscall comm=dd calls=write threshold=0'
 control 'f func function=vfs_write comm=dd threshold=0'
 control 'p pair begin=function:vfs_write end=return:vfs_write begin_show=arg0:32,arg1:16 end_show=ret comm=dd threshold=0'

@@ -29,20 +29,29 @@ asked() {
 		any:[01]|"$status:$status") ;;
 		*) fail "exit status of check --rt $*: $status, expected $_want: $(cat /tmp/said)" ;;
 	esac
-	python3 /tmp/rows.py </tmp/json >/tmp/rows
+	echo >&5
+	read -r _ <&6 || fail "the rows: see above"
 }
 
+# One interpreter for all rows: under emulation, starting one takes as long as the check.
 cat >/tmp/rows.py <<-'END'
 	import json, os, shutil, sys
-	shutil.rmtree("/tmp/fix", True)
-	os.mkdir("/tmp/fix")
-	for line in sys.stdin:
-	    row = json.loads(line)
-	    assert row["why"] and row["group"] and row["cpus"], row
-	    assert row["state"] in ("warn", "bad") or not row["fix"], row
-	    print("%(row)s=%(state)s: %(found)s" % row)
-	    open("/tmp/fix/" + row["row"], "w").write("".join(fix + "\n" for fix in row["fix"]))
+	for _ in sys.stdin:
+	    shutil.rmtree("/tmp/fix", True)
+	    os.mkdir("/tmp/fix")
+	    with open("/tmp/json", encoding="utf-8") as rows, open("/tmp/rows", "w", encoding="utf-8") as out:
+	        for line in rows:
+	            row = json.loads(line)
+	            assert row["why"] and row["group"] and row["cpus"], row
+	            assert row["state"] in ("warn", "bad") or not row["fix"], row
+	            print("%(row)s=%(state)s: %(found)s" % row, file=out)
+	            with open("/tmp/fix/" + row["row"], "w", encoding="utf-8") as fix:
+	                fix.write("".join(command + "\n" for command in row["fix"]))
+	    print(flush=True)
 END
+mkfifo /tmp/ask /tmp/answer
+python3 /tmp/rows.py </tmp/ask >/tmp/answer &
+exec 5>/tmp/ask 6</tmp/answer
 
 # row NAME: print "STATE: RESULT".
 row() { sed -n "s/^$1=//p" /tmp/rows; }
@@ -179,7 +188,7 @@ rmdir /sys/kernel/tracing/instances/other
 if command -v perf >/dev/null; then
 	perf record -a -o /tmp/perf.data -F 100 sleep 600 >/dev/null 2>&1 &
 	perf=$!
-	# It starts the command once its own events are open: those that it opens before are closed again.
+	# perf starts the command once its own events are open; the events that it opens before, it closes again.
 	wait_until 30 pgrep -P $perf -x sleep
 	asked any 2-3
 	says tracing "warn: perf events of perf["
@@ -243,7 +252,7 @@ assert_eq "$(wc -l </tmp/updated)" 2 "calls of update-grub"
 echo 'GRUB_TIMEOUT=1' >/etc/default/grub
 refused "a file without the line" sh -eu /tmp/grub.sh
 
-# An ordinary process, and a process that is set up correctly. It reports that it is ready, and
+# An ordinary process, and a process that is set up correctly. Each reports that it is ready, and
 # sleeps.
 cat >/tmp/app.py <<-'END'
 	import ctypes, mmap, os, sys, time
@@ -305,3 +314,4 @@ fi
 kill $app
 wait $app || :
 refused "a process that has ended" latency-tracker check --rt 2-3 --pid $app
+exec 5>&- 6<&-

@@ -26,12 +26,13 @@ says() {
 }
 another() { /usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 
-# If it is not installed, root and other users get the same message.
+# If the module is not installed, root and other users get the same message.
 says 1 "nor is it installed for this kernel: \`make install\`" $COMMAND list
 says 1 "nor is it installed" $COMMAND start a block
 says 1 "nor is it installed" another $COMMAND list
 says 1 "neither loaded nor installed" $COMMAND check
 
+few_modules null_blk
 # The same state as after `make` in a clone.
 mkdir -p "/tmp/clone/build/$(uname -r)"
 cp -r /lt/scripts /tmp/clone/

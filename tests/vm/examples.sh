@@ -51,6 +51,6 @@ run_examples /tmp/profile
 control -io
 unload_module
 
-# This example loads the module itself, and unloads it at the end.
+# The examples of this page load the module themselves, and unload it at the end.
 examples first-use 12 '^(make|apt|sudo|grep CONFIG|latency-tracker (record|analyze|explain))'
 loaded && fail "the last example removes the module" || :

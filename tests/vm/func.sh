@@ -40,7 +40,7 @@ says 'x func function=no_such_function' 'no such function: "no_such_function"'
 says 'x func function=vfs_*' 'expected the name of a function: "vfs_*"'
 says 'x func function=' 'expected the name of a function: ""'
 says "x func function=$ASSEMBLY" "this function cannot be traced: \"$ASSEMBLY\""
-says 'x func function=lt_current' 'a function of this module that a probe may call cannot be traced: "lt_current"'
+says 'x func function=lt_current' 'a function of latency_tracker that a probe may call cannot be traced: "lt_current"'
 [ ! -e $LT/x ] || fail "x is there"
 
 # A call has its caller, arguments and result. A short call must stay below the threshold even if
@@ -167,8 +167,8 @@ kernel_says ' stay allocated, ' || fail "what stays allocated: $(dmesg | tail -n
 wait
 
 # The call returns through the address of its probe. If a probe without an exit handler had been allocated at that
-# address, the kernel would call that handler, at NULL. On one CPU the next allocation gets the memory that was freed
-# last.
+# address, the kernel would call its exit handler, at NULL. On one CPU the next allocation gets the memory that was
+# freed last.
 others() { for cpu in 0 1; do taskset -c $cpu sh -c "echo '$*' >/proc/lt_functions"; done; }
 entries() {
 	for i in $(seq 4); do

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The profile matches what happened, count for count: ftrace records every system call and every
-# block request at the same time, and lt-witness computes the counts of each class from its trace.
+# The profile matches what happened, count for count: while the tracker counts, ftrace records every
+# system call and every block request, and lt-witness computes the counts of each class from that
+# trace.
 # The calls come from a process and its descendants, alone in a cgroup. The requests are all
 # requests of a disk: direct ones from that process, and requests of fio, eight at a time.
 #
-# The threshold is 0: every call and request is an alert, so each is also compared individually. The
-# machine's clock counts instructions, so other load on the host does not matter. It has one CPU:
-# the emulator would alternate between two, sometimes between the two probes, and rows of the
-# profile are only a few microseconds wide.
+# The threshold is 0: every call and request raises an alert, so each is also compared individually.
+# The machine's clock counts instructions, so other load on the host does not matter. The machine has
+# one CPU: the emulator would alternate between two, sometimes between the probes of ftrace and of the
+# tracker at one tracepoint, and some rows of the profile are only a few microseconds wide.
 # kernels: rt
 # long: stock
 # cpus: 1

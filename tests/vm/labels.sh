@@ -10,46 +10,14 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
+. /lt/tests/labels.sh
 
 load_module
 
-# program NAME: make a program of this name that makes exactly $1 calls of chdir(2).
+# program NAME: make a program of this name that calls chdir(2) exactly as many times as its argument says.
 program() {
 	printf '#!/bin/sh\nn=$1\nwhile [ $n -gt 0 ]; do cd /; n=$((n - 1)); done\n' >"/tmp/$1"
 	chmod +x "/tmp/$1"
-}
-
-# count INSTANCE LABEL: print the number of delays with a label: 0 if the label is missing.
-count() {
-	awk -v label="$2" '
-		{ text = $0; sub(/ count=.*/, "", text); sub(/^label /, "", text) }
-		NR > 1 && text == label { sub(/.* count=/, ""); sub(/ .*/, ""); n += $0 }
-		END { print n + 0 }' "$LT/$1/labels"
-}
-
-# whole INSTANCE: check that the rows add up to the instance: counts, sums, extremes, and each bucket.
-whole() {
-	sums_hold "$1"
-	awk '
-		function field(name) { match($0, " " name "=[^ ]*"); return substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2) }
-		function number(name) { return field(name) + 0 }
-		FILENAME ~ /labels$/ && FNR > 1 {
-			count += number("count"); sum += number("sum"); own = 0
-			if (number("count") > 0 && (!rows++ || number("min") < min)) min = number("min")
-			if (number("max") > max) max = number("max")
-			n = split(field("buckets"), list, ",")
-			for (i = 1; i <= n; i++) { split(list[i], part, /[-:]/); bucket[part[1] " " part[2]] += part[3]; own += part[3] }
-			if (own != number("count")) { print "count and buckets differ: " $0; bad = 1 }
-		}
-		FILENAME ~ /histogram$/ { if (bucket[$1 " " $2] != $3) { print "bucket " $0; bad = 1 } delete bucket[$1 " " $2]; all += $3 }
-		FILENAME ~ /stats$/ { stat[$1] = $2 }
-		END {
-			for (one in bucket) { print "not in the histogram: " one; bad = 1 }
-			if (all != count) { print "count", all, count; bad = 1 }
-			if (stat["sum_us"] != int(sum / 1000)) { print "sum", stat["sum_us"], sum; bad = 1 }
-			if (stat["min"] != min + 0 || stat["max"] != max + 0) { print "extremes", min, max; bad = 1 }
-			exit bad
-		}' "$LT/$1/labels" "$LT/$1/histogram" "$LT/$1/stats" || { cat "$LT/$1/labels"; fail "the rows of $1 are not the whole"; }
 }
 
 # By the name of the task: four rows for five programs.
@@ -77,15 +45,17 @@ latency-tracker hist s --by --since-reset >/tmp/period
 ! grep -q alpha /tmp/period || fail "$(cat /tmp/period)"
 assert_eq "$(period)" 166 "delays of the instance"
 
-# Without by=, an instance shows no labels; with it, its line describes the same instance.
+# Without by=, an instance shows no labels; with it, its line in `control`, written back, creates the same instance.
 [ ! -e $LT/p/labels ] && [ ! -e $LT/p/by ] || fail "files of labels without by="
 ! grep '^p ' $LT/control | grep -q 'by=\|max_labels=' || fail "by= without by="
 line=$(grep '^s ' $LT/control)
 case $line in *' by=comm max_labels=4') ;; *) fail "the line: $line" ;; esac
 assert_eq "$(cat $LT/s/by $LT/s/max_labels | tr '\n' ' ')" "comm 4 " "the files"
 control "$line"
+created=$(cat $LT/s/created)
 control "-s"
 control "$line"
+[ "$(cat $LT/s/created)" -gt "$created" ] || fail "the time of the creation: $created, then $(cat $LT/s/created)"
 assert_eq "$(grep '^s ' $LT/control)" "$line" "the line, written back"
 assert_eq "$(sed -n 1p $LT/s/labels | cut -d' ' -f1-4)" "by=comm labels=0 max_labels=4 full=0" "a new instance"
 
@@ -145,7 +115,10 @@ wait_until 10 stat_is d ended -eq 36
 assert_eq "$(count d "dev=$(dev_of one)") $(count d "dev=$(dev_of two)")" "11 25" "by number"
 assert_eq "$(count n 'disk="one"') $(count n 'disk="two"')" "11 25" "by name"
 assert_eq "$(awk '/^label/ { sub(/.* count=/, ""); print $1 }' $LT/o/labels | tr '\n' ' ')" "22 3 " "by operation"
-for name in d n o; do whole $name; done
+for name in d n o; do
+	whole $name
+	control "-$name"
+done
 
 # `hist --by` prints the longest total first, and `other` last.
 control 's syscall calls=chdir by=comm max_labels=2 threshold=10s'
@@ -184,13 +157,30 @@ while read -r tracker by; do
 	fi
 done </tmp/all
 
+# Wake chains by their target and by their origin: the sleeps of a program are in one row of each.
+control 't tree by=comm origin=timer max_labels=64 threshold=10s'
+control 'o tree by=origin comm=late-fp threshold=10s'
+for _ in 1 2 3 4 5; do late-fp exit 10; done
+for name in t o; do
+	control "$name tree enabled=0"
+	whole $name
+done
+cat $LT/o/labels
+[ "$(count o origin=timer)" -ge 5 ] || fail "five sleeps have $(count o origin=timer) wake chains"
+assert_eq "$(count t 'comm="late-fp"')" "$(count o origin=timer)" "wake chains from a timer"
+control -t
+control -o
+
 # A refused line changes nothing.
 before=$(cat $LT/control)
-for line in 'x syscall by=nothing' 'x syscall by=comm max_labels=1' 'x syscall by=comm max_labels=257' 'x syscall by=ret' \
-	'x syscall max_labels=8' 's syscall by=pid' 's syscall max_labels=8' 's syscall by=none' 'x tree by=comm'; do
+for line in 'x syscall by=nothing' 'x syscall by=comm max_labels=1' 'x syscall by=comm max_labels=1025' 'x syscall by=ret' \
+	'x syscall max_labels=8' 's syscall by=pid' 's syscall max_labels=8' 's syscall by=none' 'x tree end=work by=comm' \
+	'x tree by=action' 'x syscall by=stack' 'x block by=stack' 'x offcpu by=stack stack=0'; do
 	refused "$line" control "$line"
 	assert_eq "$(cat $LT/control)" "$before" "after $line"
 	[ ! -e $LT/x ] || fail "$line made something"
 done
 kernel_says 'by: expected one of none|cpu|comm|pid|tid|cgroup|call|arg: "nothing"' || fail "the fields are not named"
+kernel_says 'expected none, since the delays of work (end=work) have no labels: "by"' || fail "end=work"
+kernel_says 'with by=stack this parameter must be at least 1: "stack"' || fail "stack=0 is not named"
 unload_module

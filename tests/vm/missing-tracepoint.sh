@@ -2,8 +2,9 @@
 # shellcheck shell=sh
 #
 # On a kernel that lacks one of its tracepoints, a tracker is marked as unavailable in `trackers`
-# and refused with ENOSYS, and the log names the tracepoint. The other trackers work. The kernel is
-# unchanged: a copy of the module has another name for the tracepoint.
+# and refused with ENOSYS, and the log names the tracepoint. The other trackers work, and a parameter
+# that needs a missing tracepoint is refused. The kernel is unchanged: a copy of the module has other
+# names for the tracepoints.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -16,7 +17,7 @@ load_module
 refused "something is missing" grep unavailable $LT/trackers
 unload_module
 
-sed 's/sched_wakeup_new/sched_wakeup_odd/g' /lt/latency_tracker.ko >/tmp/odd.ko
+sed 's/sched_wakeup_new/sched_wakeup_odd/g; s/sched_exit_tp/sched_exit_od/g' /lt/latency_tracker.ko >/tmp/odd.ko
 refused "the copy is the same" cmp -s /lt/latency_tracker.ko /tmp/odd.ko
 insmod /tmp/odd.ko || fail "the copy does not load"
 assert_eq "$(grep -A 1 '^wakeup:' $LT/trackers | tail -n 1)" \
@@ -32,4 +33,7 @@ for tracker in block runqueue offcpu; do
 	assert_eq "$(cat $LT/t/enabled)" 1 "$tracker"
 	control -t
 done
+refused "offcpu ustack=1" control 't offcpu ustack=1'
+kernel_says 'expected 0, since this kernel lacks the tracepoint sched_exit_od: "ustack"' || fail "the log says: $(dmesg | tail -n 1)"
+[ ! -e $LT/t ] || fail "something is left of it"
 rmmod latency_tracker

@@ -3,7 +3,8 @@
 #
 # A handler on one CPU wakes a task on another CPU very often, sometimes before the switch to sleep.
 # In that case the task was runnable all the time, and this is counted. Almost every alert of a
-# sleep has a waker: the handler, on top of the idle task or of another task of that CPU.
+# sleep has a waker: the handler, on top of the idle task or of another task of that CPU. A task that
+# is preempted on its way to sleep has none, and its switch-in is not missed while it is woken.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -34,9 +35,14 @@ exec 3<&-
 cat $LT/e/stats
 sums_hold e
 assert_eq "$(stat e alerts_lost) $(stat e overruns)" "0 0" "lost"
+assert_eq "$(stat e replaced)" 0 "missed switch-ins"
 awk '
 	function value(key) { return match($0, " " key "=[^ ]*") ? substr($0, RSTART + length(key) + 2, RLENGTH - length(key) - 2) : "" }
-	value("reason") != "threshold" || value("state") ~ /^R/ { next }
+	value("reason") != "threshold" { next }
+	value("state") ~ /^R/ {
+		if (value("waker_comm") != "\"\"" || value("queued") != 0) { print "runnable, but woken: " $0; bad = 1 }
+		next
+	}
 	{ sleeps++ }
 	value("queued") == value("delay") { early++ }
 	# An unknown waker is allowed, but rare: the task was switched in at the moment of the wakeup,

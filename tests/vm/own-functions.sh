@@ -7,9 +7,9 @@
 # on all functions of the module. Those that the load's tasks then call run in probes.
 # kernels: stock
 # long: rt
+# long-part: five times as many operations
 # cpus: 2
 # timeout: 300
-# worth: a probe that ftrace can follow calls itself until the machine crashes
 
 . /lt/tests/lib.sh
 
@@ -20,7 +20,7 @@ load_module
 for name in lt_may_open lt_fprobe_new lt_tracepoint_find lt_waker_new lt_periodic_work; do
 	traceable $name || fail "$name cannot be traced"
 done
-for name in lt_current lt_context lt_stack_here lt_fprobe_enter lt_trace_alert lt_waker_irq_work lt_queue_memory_work; do
+for name in lt_current lt_context lt_stack_here lt_stack_of lt_fprobe_enter lt_trace_alert lt_waker_irq_work lt_queue_memory_work; do
 	grep -qw "$name" /proc/kallsyms || fail "there is no $name"
 	! traceable $name || fail "$name can be traced, and runs in probes"
 done
@@ -40,8 +40,10 @@ echo 8192 >$trace/buffer_size_kb
 echo ':mod:latency_tracker' >$trace/set_ftrace_filter
 echo function >$trace/current_tracer
 echo >$trace/trace
+blocks=100
+[ -z "${LT_LONG:-}" ] || blocks=500
 for _ in 1 2 3 4 5; do
-	dd if=/dev/zero of=/tmp/file bs=4096 count=500 2>/dev/null
+	dd if=/dev/zero of=/tmp/file bs=4096 count=$blocks 2>/dev/null
 	dd if=/tmp/file of=/dev/null bs=4096 2>/dev/null
 	sleep 0.01
 done

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The tracker pair, which is made of two points: the tracepoints of block, paired by the request, give the same alerts
-# as block; a function and its return, paired by the thread; two functions, paired by the thread, with and without the
-# CPU; a tracepoint paired with itself; and two tracepoints of a module, which stays loaded meanwhile. An invalid line
-# is refused, and the log quotes the word.
+# The tracker pair measures from one point to another: between the tracepoints of block, paired by the request, with the
+# same alerts as block; from a function to its return, paired by the thread; between two functions, paired by the
+# thread, with and without the CPU; from a tracepoint to itself; and between two tracepoints of a module, which stays
+# loaded meanwhile. An invalid line is refused, and the log quotes the word.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -183,6 +183,10 @@ assert_eq "$(references)" 2 "references to the module after rmmod"
 control 'm pair enabled=0'
 sums_hold m
 assert_eq "$(references)" 0 "references to the module while the instance is off"
+insmod /tmp/lt_double.ko
+says 'm pair enabled=1' 'several loaded modules have a tracepoint of this instance (unload the others): "m"'
+assert_eq "$(cat $LT/m/enabled) $(references)" "0 0" "enabled, and references, with two modules"
+rmmod lt_double
 rmmod lt_points
 says 'm pair enabled=1' 'a function or tracepoint of this instance is missing (load its module first): "m"'
 assert_eq "$(cat $LT/m/enabled)" 0 "enabled without the module"

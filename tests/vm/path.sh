@@ -4,20 +4,18 @@
 # `latency-tracker analyze path` names a known cause: a process waits at a pipe for another process,
 # which sleeps. The recording is rotated meanwhile, and its chunks are read as one. Two snapshots of
 # the same time are refused.
-# `analyze delays` then divides the time of that process, which sleeps and waits for another child,
-# which computes.
-# `analyze irq` and `analyze io` measure the same operations as the trackers that run meanwhile: the
-# handlers of a line and the requests of a disk, one by one.
+# `analyze delays` then divides the time of the process that waited: it sleeps, and waits for another
+# child, which computes. The guide's examples of pages, pictures, stacks and columns work on this trace.
 # kernels: rt
 # long: stock
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root has no LTTng
-# timeout: 120
+# timeout: 150
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
+. /lt/tests/examples.sh
 
 lttng create pipe --output=/tmp/pipe
 lttng enable-channel --kernel --subbuf-size=1M --num-subbuf=4 channel
@@ -111,6 +109,21 @@ assert 45_000_000 <= sum(map(took, ran)), last["sums"]
 END
 grep "in read: woken by python3/$child" /tmp/delays || fail "the child that computes is not named"
 
+mkdir /tmp/guide
+cd /tmp/guide || exit
+ln -s /tmp/pipe trace
+examples_of /lt/Documentation/guide/analyze.md /tmp/blocks
+for block in /tmp/blocks/*; do
+	grep -Eq -- '--(html|svg|folded|csv)' "$block" || rm "$block"
+done
+sed -i "s/--tid 177/--tid $tid/" /tmp/blocks/*
+run_examples /tmp/blocks
+for file in 177.html 177.svg 177.folded path.folded 177.csv wakeups.html calls.svg calls.folded cpu.csv; do
+	[ -s "$file" ] || fail "no $file"
+done
+grep "^python3/$tid;blocked;in read;woken by python3/[0-9]*;waits in clock_nanosleep for " 177.folded ||
+	fail "no stack of the wait for a child that sleeps"
+
 lttng create twice --snapshot --output=/tmp/twice
 lttng enable-channel --kernel --subbuf-size=256K --num-subbuf=4 channel
 lttng enable-event --kernel --channel=channel sched_switch,sched_waking
@@ -124,71 +137,3 @@ case $refused in
 *'have the same events of CPU 0, which would count twice: name one trace, such as /tmp/twice/'*) ;;
 *) fail "two snapshots of one time: $refused" ;;
 esac
-
-load_module
-null_disk slow 2000000
-# Warm up: the first run of anything is slow under emulation; the line has the same number later.
-insmod /lt/lt_irqs.ko times=1
-line=$(cat /sys/module/lt_irqs/parameters/number)
-rmmod lt_irqs
-reads slow 1
-lttng create live --output=/tmp/live
-lttng enable-channel --kernel --subbuf-size=1M --num-subbuf=4 channel
-lttng enable-event --kernel --channel=channel 'irq_handler_*,block_rq_*,sched_switch'
-lttng start
-control "handlers irq threshold=0 irq=$line"
-control "requests block threshold=0 dev=slow"
-for name in handlers requests; do follow $LT/$name/alerts /tmp/$name; done
-insmod /lt/lt_irqs.ko times=5
-assert_eq "$(cat /sys/module/lt_irqs/parameters/number)" "$line" "the line"
-rmmod lt_irqs
-reads slow 20
-writes slow 20
-wait_until 10 quiet requests
-for name in handlers requests; do
-	wait_until 10 sh -c "[ \$(wc -l </tmp/$name) -ge $(stat $name alerts) ]"
-	sums_hold $name
-	assert_eq "$(stat $name alerts)" "$(stat $name ended)" "$name: an alert for each"
-done
-lttng stop
-lttng destroy
-for analysis in irq io; do
-	/lt/bin/latency-tracker analyze $analysis /tmp/live
-	/lt/bin/latency-tracker analyze $analysis /tmp/live -n 100000 --json >/tmp/$analysis.json
-done
-python3 - <<END || fail "a trace and the trackers do not measure the same"
-import json, re
-
-def alerts(name, *keys):
-    """Start and end of each, and the fields of these keys."""
-    found = []
-    for line in open(f"/tmp/{name}"):
-        def of(key):
-            found = re.search(rf' {key}=(?:"((?:[^"\\\\]|\\\\.)*)"|(\S+))', " " + line)
-            return re.sub(r"\\\\(.)", r"\\1", found[1] or found[2])
-        end, delay = int(of("time")), int(of("delay"))
-        found.append((end - delay, end, *map(of, keys)))
-    return sorted(found)
-
-def cases(analysis, table, *keys):
-    report = json.load(open(f"/tmp/{analysis}.json"))
-    assert report["caveats"] == [], report["caveats"]
-    (table,) = (one for one in report["tables"] if one["table"] == table)
-    return table, sorted((one["begin"], one["end"], *(str(one[key]) for key in keys)) for one in table["worst"])
-
-_, handlers = cases("irq", "handler", "line", "name")
-handlers = [case[:2] + case[3:] for case in handlers if case[2] == "$line"]
-device, requests = cases("io", "device", "device", "operation")
-requests = [case[:2] + case[3:] for case in requests if case[2] == "$(dev_of slow)"]
-kinds = {"R": "read", "W": "write"}
-live = [case[:2] + (kinds[case[2][0]],) for case in alerts("requests", "op")]
-for name, trace, live, least in ("handlers", handlers, alerts("handlers", "action"), 10), ("requests", requests, live, 40):
-    # Two probes on one tracepoint read the clock one after the other, so that the times differ a little.
-    assert len(trace) == len(live) >= least, (name, len(trace), len(live))
-    for one, other in zip(trace, live):
-        assert one[2] == other[2] and max(one[0], other[0]) < min(one[1], other[1]), (name, one, other)
-    print(name, len(trace), "of the trace and", len(live), "alerts, sums", *(sum(c[1] - c[0] for c in all) for all in (trace, live)))
-END
-for name in handlers requests; do control "-$name"; done
-wait
-unload_module

@@ -46,7 +46,7 @@ hears() {
 
 hears 'it is not running; as root, start it with `systemctl start lttng-sessiond`' 102,990 -o /tmp/anna/captures slow
 lttng-sessiond --daemonize
-hears 'session daemon: `usermod --append --groups tracing anna` as root' 990 -o /tmp/anna/captures slow
+hears 'session daemon: to allow it, run `usermod --append --groups tracing anna` as root' 990 -o /tmp/anna/captures slow
 # one line for the fault, and one for the remedy
 lines=2 hears '`usermod --append --groups latency-tracker anna` as root' 102 -o /tmp/anna/captures slow
 hears 'run `latency-tracker start fresh block` with these parameters as root' 102,990 -o /tmp/anna/captures fresh block threshold=50ms

@@ -4,10 +4,10 @@
 # `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and
 # misses no alert, even if `wakeup` has other readers. A full disk or a killed session daemon loses
 # the trace, not the alert. A capture has the limits of the late thread's cgroups, with their
-# counters before and after the delay, and the addresses of the functions in its trace. Ctrl-C
-# leaves no session, instance or daemon behind. Old captures are removed; `captures` lists and shows
-# them. --events-for records all that an analysis reads, without an instance. scripts/lttng-snapshot
-# saves a snapshot at an alert, too.
+# counters before and after the delay, and the addresses of the functions in its trace. Ctrl-C ends
+# the run, also after an alert, and leaves no session, instance or daemon behind. Old captures are
+# removed; `captures` lists and shows them. --events-for records all that an analysis reads, without
+# an instance. scripts/lttng-snapshot saves a snapshot at an alert, too.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -125,6 +125,18 @@ stop() { # -> $status
 	wait $recorder && status=0 || status=$?
 	cat /tmp/record.log
 }
+# Ctrl-C after an alert, in the wait of --post-trigger, ends the run, with a capture. In this wait, the recorder polls
+# only its pipe for signals.
+start /tmp/last --post-trigger 1h last block threshold=50ms dev=slow
+reads slow 1 0
+wait_until 60 grep -q '^7 0x[0-9a-f]* 0x1 ' /proc/$recorder/syscall
+kill -INT $recorder
+wait_until 180 sh -c "! grep -q '^State:.[^Z]' /proc/$recorder/status 2>/dev/null"
+wait $recorder && status=0 || status=$?
+cat /tmp/record.log
+assert_eq $status 2 "the exit status after an alert and Ctrl-C"
+assert_eq "$(seqs /tmp/last/0001/alert.json)" 1 "the alert before Ctrl-C"
+
 control 'shared block threshold=50ms dev=slow wakeup_interval=0'
 start /tmp/shared --post-trigger 1s shared
 (while cat $LT/shared/wakeup; do :; done) >/tmp/loop &
@@ -191,7 +203,7 @@ latency-tracker record --lean -d 1 -o /tmp/few few wakeup threshold=1h >/tmp/rec
 grep '^latency-tracker: not recorded, because .* no probes for these events: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
 ! grep 'not recorded, .*\(sched_switch\|block_rq_complete\)' /tmp/record.log || fail "what is there is missing"
 
-# The shell script scripts/lttng-snapshot does this by hand.
+# The shell script scripts/lttng-snapshot saves a snapshot of a session that was set up by hand.
 control 'hand block threshold=50ms dev=slow'
 lttng create --snapshot hand --output=/tmp/hand
 lttng enable-channel --kernel --subbuf-size=256k --num-subbuf=4 blocks

@@ -12,7 +12,7 @@
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root is without LTTng
 # timeout: 900
-# worth: each recorder creates a session of LTTng, and waits for the interval at which it looks after it
+# worth: each recorder creates a session of LTTng, and the test waits until a recorder checks its session
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 #
 # The units of `make install` under systemd. The instances of /etc/latency-tracker run, and
-# `systemctl reload` applies a changed file. An invalid line fails the unit and is in the journal.
+# `systemctl reload` applies a changed file. An invalid line fails the unit and is in the journal;
+# once it is mended, `systemctl reload-or-restart` starts the unit.
 # The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
 # its fields to the journal. If it hangs, the watchdog kills and restarts it, and no session is left
 # behind. It is also restarted if its session daemon was killed, and with the unit of the instances.
@@ -28,6 +29,7 @@ if [ -z "${SERVICE_INSIDE:-}" ]; then
 	cp -r /lt/scripts /lt/clone/
 	cp -r /lt/bin /lt/clone/build/user
 	cp /lt/latency_tracker.ko "/lt/clone/build/$(uname -r)/"
+	few_modules null_blk
 	/lt/clone/scripts/install
 	null_disk slow 20000000
 	ln -sf /dev/null /etc/systemd/system/systemd-udevd.service
@@ -90,7 +92,13 @@ echo 'oops' >$CONF/wrong.conf
 refused "a wrong line" systemctl reload latency-tracker
 wait_until 60 said latency-tracker "$CONF/wrong.conf:1:"
 assert_eq "$(names)" "late slow" "the instances after a wrong line"
+systemctl stop latency-tracker
+refused "a wrong line at the start" systemctl start latency-tracker
+assert_eq "$(names)" "late slow" "the instances of a unit that failed"
 rm $CONF/wrong.conf
+systemctl reload-or-restart latency-tracker
+systemctl is-active latency-tracker
+assert_eq "$(names)" "late slow" "the instances after the line was mended"
 
 echo "== metrics"
 systemctl start latency-tracker-export

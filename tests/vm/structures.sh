@@ -19,7 +19,7 @@ for id in A B C D E F G H I J K L N; do
 done
 rmmod lt_structures
 
-# A machine that is not used for measurements prints these figures, too.
+# The measurements work on this machine, too, although its times mean nothing.
 insmod /lt/lt_structures.ko what=3 calls=2 live=100
 assert_eq "$(dmesg | grep -c 'lt_structures: result lost_[A-N] 2 ')" 13 "structures whose losses were counted"
 for id in A C E G L N; do
@@ -27,7 +27,7 @@ for id in A C E G L N; do
 done
 rmmod lt_structures
 
-# This also works with more events than one reading of the counter covers, and with one event.
+# They also work with more events than one reading of the counter covers, and with one event.
 for live in 1 2500; do
 	insmod /lt/lt_structures.ko what=2 "live=$live" || { dmesg | grep lt_structures; fail "$live live events end with a loss"; }
 	for way in batch across; do

@@ -47,7 +47,7 @@ latency-tracker pending stuck --json >/tmp/after
 check between /tmp/before /tmp/top.json /tmp/after || fail "$(cat /tmp/before /tmp/top.json /tmp/after)"
 wait $reader
 
-# Intervals add up. The reader of `wakeup` had all alerts until now.
+# Intervals add up. First, a reader of `wakeup` takes all alerts up to now.
 latency-tracker top slow --once >/dev/null
 cat $LT/slow/wakeup >/dev/null
 latency-tracker top --json -i 100ms >/tmp/top.json 2>/tmp/top.err &

@@ -13,9 +13,7 @@
 . /lt/tests/lib.sh
 
 # The commands load and unload the module themselves, as after `make install`.
-mkdir -p "/usr/lib/modules/$(uname -r)/updates"
-cp /lt/latency_tracker.ko "/usr/lib/modules/$(uname -r)/updates/"
-/sbin/depmod
+few_modules /lt/latency_tracker.ko
 page=/lt/Documentation/guide/tour.md
 python3 -B /lt/tests/tour.py $page /tmp/shown || fail "the tour prints something else"
 [ "$(grep -c '^    # latency-tracker ' $page)" -ge 10 ] || fail "too few commands"

@@ -2,12 +2,12 @@
 # shellcheck shell=sh
 #
 # The known cause of a thread's delay is another task or a limit. A real-time thread preempts it
-# once for a long time, or thirty times. Or the quota of its cgroup throttles it on the way back to
-# user space, while it computes, or before that, since another thread has used up the quota. With
-# end=user, this is part of the delay. The path names the preempting thread even after that thread
-# has exited. Many preemptions are one step with a count: only on PREEMPT_RT, two steps of the
-# softirq thread are left out to make room. Throttling is not a preemption, and the sentence names
-# the quota.
+# once for a long time, or thirty times. Or the quota of its cgroup throttles it: while it computes,
+# or before it is back in user space, since another thread has used up the quota. With end=user, the
+# latter is part of the delay. The path names the preempting thread even after that thread has
+# exited. Many preemptions are one step with a count, so that no step is left out to make room,
+# except on PREEMPT_RT two steps of the softirq thread. Throttling is not a preemption, and the
+# sentence names the quota.
 #
 # A task reads three pages of a slow disk in one system call, one after another, and is woken by the
 # timer of its first request. Its sleeps for the other requests have steps of their own, and the

@@ -33,7 +33,7 @@ in_time || slack=+$slack
 case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
 
 # by WORD [PART...]: get three alerts of a task that waits because of WORD. Each PART is NAME:TIMES: NAME must have
-# taken `us` that many times.
+# taken `us` that many times, when `judge` is called.
 by() {
 	word=$1
 	shift
@@ -47,11 +47,12 @@ by() {
 	exec 3<&-
 	cat /tmp/alerts
 	assert_eq "$(wc -l </tmp/alerts)" 3 "alerts of $word"
-	python3 /lt/tests/tree.py sums /tmp/alerts || fail "$word: they do not add up"
+	note "$word" sums /tmp/alerts
 	expected=
 	for part; do expected="$expected ${part%:*}=$((us * ${part#*:}))000"; done
+	mv /tmp/trace "/tmp/trace.$word"
 	# shellcheck disable=SC2086
-	python3 /lt/tests/tree.py parts /tmp/alerts $slack /tmp/trace "$thread" $expected || fail "$word: not what has kept it"
+	note "$word" parts /tmp/alerts $slack "/tmp/trace.$word" "$thread" $expected
 }
 for word in late-irq late-task late-nmi; do target 1 $word; done
 [ -n "$rt" ] || target 1 late-softirq
@@ -82,7 +83,7 @@ alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
 grep ' switch:[0-9]*(lt_target)/120@0+' /tmp/alerts >/tmp/moved || fail "it was not moved"
-python3 /lt/tests/tree.py sums /tmp/moved || fail "moved: they do not add up"
+note moved sums /tmp/moved
 # The target was migrated during the interrupt that preempted the thread: it waited for that interrupt, on CPU 1.
 awk '{ match($0, /@0[+][0-9]+[{]irq:[0-9]+/); split(substr($0, RSTART + 3, RLENGTH - 3), part, /[{]irq:/)
 	if (part[1] < 10000000 || part[2] < 0.9 * part[1]) exit 1 }' /tmp/moved || fail "moved: not what has kept it on CPU 1"
@@ -101,3 +102,4 @@ for bad in interference=2 interference=on; do
 done
 rmmod lt_causes
 unload_module
+judge

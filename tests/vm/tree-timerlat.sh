@@ -8,10 +8,10 @@
 #
 # Alone, with kernel threads, the tracer prints each sample with its time. Each sample has a path
 # with the start that follows from this time, and there are no other paths. rtla prints histograms
-# of user-space threads. The numbers of samples and paths are equal, and the n-th longest sample of
-# each kind is never shorter than the n-th longest path. The comparison is made on a quiet machine,
-# and on a machine that repeatedly keeps interrupts off for 3 ms, on which both report a late
-# handler for the same samples.
+# of user-space threads. The numbers of samples and paths differ by one at most, and the n-th
+# longest sample of each kind is never shorter than the n-th longest path. The comparison is made on
+# a quiet machine, and on a machine that repeatedly keeps interrupts off for 3 ms, on which both
+# report a late handler for the same samples.
 #
 # The machine has one CPU, and its clock counts instructions, as in tree-cyclictest.
 # kernels: rt
@@ -32,8 +32,8 @@ tracing=/sys/kernel/tracing
 grep -qw timerlat $tracing/available_tracers || skip "this kernel has no tracer timerlat"
 period=2500
 
-# follow_thread NAME COMM [WORD]: create an instance for the timers that wake a thread. (Its function cannot be named,
-# since no function of the kernel's tracers can be traced.)
+# follow_thread NAME COMM [WORD]: create an instance for the timers that wake a thread. (The function of the
+# timers cannot be named, since no function of the kernel's tracers can be traced.)
 follow_thread() { control "$1 tree threshold=0 origin=timer ring=4096 comm=$2 ${3:-}"; }
 
 # judged NAME: check that nothing is lost, and remove the instance.

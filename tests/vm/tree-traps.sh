@@ -65,3 +65,4 @@ control -feed
 control -t
 rmmod lt_causes
 unload_module
+judge

@@ -78,7 +78,7 @@ chains() {
 	"$1" 3
 	kernel_threads >/tmp/kthreads
 	both tree 'threshold=0 ring=16384 events=1024' "$1" "$2"
-	# and the chains that began with the trace
+	# and the threads that have started since
 	kernel_threads >>/tmp/kthreads
 	cp /tmp/kthreads /lt/out
 	exact "$1" --tree /tmp/kthreads --threshold 0 --usual 500us --most 5ms --expect-at-least "$3"

@@ -117,7 +117,7 @@ target 20 later
 alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
-python3 /lt/tests/tree.py are /tmp/alerts 20 "irq:$line $(softirq HI) $woken" || fail "later: see above"
+note later are /tmp/alerts 20 "irq:$line $(softirq HI) $woken"
 grep -Eq ' path="irq:[^ ]* raise:HI[^ ]* (waking:[^ ]* )?switch:[0-9]*\((ksoftirqd|ktimers)/1\)[^ ]* softirq:HI' /tmp/alerts ||
 	fail "no thread for softirqs"
 control -t
@@ -187,7 +187,7 @@ target 1 thread
 alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
-python3 /lt/tests/tree.py sums /tmp/alerts || fail "it hangs, and they do not add up"
+note 'a chain that hangs' sums /tmp/alerts
 grep -q "reason=timeout .* comm=\"irq/$threaded-lt_[a-z]*\" end=none state=running origin=irq irq=$threaded .* path=\"irq:$threaded@1+0 waking:" \
 	/tmp/alerts || fail "the thread that hangs is not found"
 control -t
@@ -203,7 +203,7 @@ assert_eq "$(head -n 1 /tmp/chain)" "t: 1 wake chain in flight from 1 origin" "w
 grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/chain || fail "no root"
 grep -q "^    irq:$threaded@1 [0-9]*%, waking:[0-9]*@1 [0-9]*%, switch:.*@1 [0-9]*%\$" /tmp/chain || fail "no steps"
 latency-tracker tree t --json >/tmp/chain.json
-python3 /lt/tests/tree.py roots /tmp/chain.json "irq:$threaded" || fail "as JSON: $(cat /tmp/chain.json)"
+note 'chains in flight as JSON' roots /tmp/chain.json "irq:$threaded"
 python3 /lt/tests/tree.py live 't: 1 wake chain in flight from 1 origin' latency-tracker tree t --live --interval 100ms || fail "on a terminal"
 # If the output is not a terminal, the tree is printed once.
 latency-tracker tree t --live >/tmp/chain
@@ -225,7 +225,7 @@ for bad in 'origin=nmi' 'origin=' 'irq=timer' 'vec=reschedule' 'end=done' 'from=
 	'origin=wheel hops=work'; do
 	refused "$bad" control "bad tree $bad"
 done
-# No tip is left later, either.
+# The last of these is not accepted later, either.
 control "t tree hops=work origin=timer"
 refused "a change to origin=wheel" control "t tree origin=wheel"
 if echo wheel >$LT/t/origin; then fail "origin=wheel by its file"; fi
@@ -234,3 +234,4 @@ control "t tree origin=irq"
 control -t
 rmmod lt_causes
 unload_module
+judge

@@ -2,9 +2,11 @@
 # shellcheck shell=sh
 #
 # With ustack=1, the alert of a late system call has the task's stack in user space: exactly its functions, in order, also
-# for a 32-bit program. A program without frame pointers, and frame pointers that lead nowhere, give a short stack and the
-# reason. A reader without the capability sees no address. Names are looked up while the process exists; later, only
-# addresses are shown. Other trackers refuse ustack=1.
+# for a 32-bit program. The alert of the sleep in that call (offcpu) has the same stack. The alert of a request (block) has
+# the submitter's, also while the request hangs, and none if a kernel thread has submitted it. A program without frame
+# pointers, and frame pointers that lead nowhere, give a short stack and the reason. A reader without the capability sees
+# no address. Names are looked up while the process exists; later, only addresses are shown. Other trackers refuse ustack=1.
+# Each late switch-in has its alert, which waits for the end of the switch.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -13,6 +15,7 @@
 # timeout: 120
 
 . /lt/tests/lib.sh
+. /lt/tests/block.sh
 
 need /usr/bin/setpriv
 as_member='/usr/bin/setpriv --reuid=1000 --regid=1000 --groups=77 --inh-caps=-all --bounding-set=-all'
@@ -21,7 +24,9 @@ ms=$(patiently 40)
 control "u syscall threshold=$(patiently 20)ms calls=nanosleep ustack=1 wakeup_interval=0"
 control "t syscall threshold=10s timeout=$(patiently 20)ms calls=nanosleep ustack=1 wakeup_interval=0"
 control "no syscall threshold=$(patiently 20)ms calls=nanosleep wakeup_interval=0"
-for name in u t no; do follow $LT/$name/alerts /tmp/$name; done
+control "o offcpu threshold=$(patiently 20)ms when=blocked kthreads=1 ustack=1 wakeup_interval=0"
+control "asleep offcpu threshold=10s timeout=$(patiently 20)ms when=blocked ustack=1 wakeup_interval=0"
+for name in u t no o asleep; do follow $LT/$name/alerts /tmp/$name; done
 # shellcheck disable=SC2086 # words
 $as_member /usr/bin/cat $LT/u/alerts >/tmp/member &
 member=$!
@@ -41,6 +46,10 @@ late() {
 	wait_until 10 grep -q "\"pid\":$pid," /tmp/json
 	grep "\"pid\":$pid," /tmp/json >/tmp/object
 	shows 'in user space:'
+	# The sleep in the call ended first.
+	slept=" tid=$pid .* stack=\"[^\"]*nanosleep"
+	wait_until 10 grep -q "$slept" /tmp/o
+	assert_eq "$(grep "$slept" /tmp/o | grep -o ' ustack=.*')" "$(grep -o ' ustack=.*' /tmp/line)" "the stack of the sleep in $1 $2"
 	[ "$2" = exit ] || kill $pid
 	wait $pid || :
 }
@@ -51,8 +60,6 @@ shows() { wait_until 10 shown "$1"; }
 names() { grep -o '"name":"[^"]*"' /tmp/object | cut -d'"' -f4 | paste -s -d ' '; }
 # addresses: print the addresses of the alert, one per line.
 addresses() { field ustack </tmp/line | tr ',' '\n'; }
-# field KEY: print the value of a field of each line.
-field() { sed -n "s/.* $1=\([^ ]*\).*/\1/p"; }
 
 late late-fp stay
 assert_eq "$(names)" "inner middle outer first _start" "functions"
@@ -65,6 +72,10 @@ wait_until 10 grep -q " pid=$pid " /tmp/no
 assert_eq "$(grep -c 'ustack' /tmp/no)" 0 "stacks without ustack=1"
 grep " pid=$pid " /tmp/t | grep -q ' reason=timeout .* stack="[^"]*nanosleep.*" ustack=elsewhere$' || fail "the timeout: $(cat /tmp/t)"
 assert_eq "$(cat $LT/u/ustack) $(cat $LT/no/ustack)" "1 0" "the parameter"
+wait_until 10 grep -q "^seq=.* reason=timeout .*$slept.*\" ustack=elsewhere\$" /tmp/asleep
+# A kernel thread has no stack in user space.
+wait_until 20 grep -q ' comm="kworker/.* ustack=kernel' /tmp/o
+assert_eq "$(grep -c ' comm="kworker/.* ustack=[^k]' /tmp/o)" 0 "stacks of kworkers"
 
 late late-nofp stay
 assert_eq "$(names)" inner "functions without frame pointers"
@@ -93,6 +104,37 @@ other_abi() {
 # The kernel of tests/run-debug has only one ABI.
 case $(uname -r) in *-debug) ;; *) other_abi ;; esac
 
+# A request has the stack of its submitter, which an interrupt reports here, and a worker if the request hangs.
+null_disk slow $((3 * ms))000000
+control "b block threshold=$(patiently 20)ms dev=slow ustack=1 wakeup_interval=0"
+control "bt block threshold=10s timeout=$(patiently 20)ms dev=slow ustack=1 wakeup_interval=0"
+for name in b bt; do follow $LT/$name/alerts /tmp/$name; done
+# reads_disk PROGRAM: run it on the disk; its alert is then in /tmp/line, with the names in /tmp/object.
+reads_disk() {
+	"$1" read 0 </dev/slow &
+	pid=$!
+	wait_until 10 grep -q " pid=$pid " /tmp/b
+	grep " pid=$pid " /tmp/b >/tmp/line
+	cat /tmp/line
+	assert_eq "$(grep -c . /tmp/line)" 1 "requests of $1"
+	latency-tracker watch b --json -n "$(stat b alerts)" | grep "\"pid\":$pid," >/tmp/object || fail "no alert of $pid"
+	wait_until 10 grep -q " reason=timeout .* pid=$pid " /tmp/bt
+	assert_eq "$(grep " reason=timeout .* pid=$pid " /tmp/bt | grep -o ' ustack=.*')" "$(grep -o ' ustack=.*' /tmp/line)" "the hanging request of $1"
+	kill $pid
+	wait $pid || :
+}
+reads_disk late-fp
+assert_eq "$(names) $(field ustack_end </tmp/line)" "inner middle outer first _start outermost" "functions that submit a request"
+reads_disk late-nofp
+assert_eq "$(names)" inner "functions without frame pointers that submit a request"
+# The worker of a loop device submits the requests of its tasks.
+modprobe loop
+losetup /dev/loop0 /dev/slow
+dd if=/dev/loop0 of=/dev/null bs=4k count=1 2>/dev/null
+wait_until 10 grep -q ' comm="kworker/.* ustack=kernel$' /tmp/b
+assert_eq "$(grep -c ' comm="kworker/.* ustack=[^k]' /tmp/b)" 0 "stacks of a loop device's worker"
+losetup -d /dev/loop0
+
 # The member of the group has seen the same alerts, without addresses.
 wait_until 10 sh -c "[ \$(grep -c . /tmp/member) -ge 8 ]"
 assert_eq "$(grep -c ' ustack=hidden$' /tmp/member)" "$(grep -c . /tmp/member)" "hidden stacks"
@@ -120,8 +162,25 @@ latency-tracker run syscall threshold="$(patiently 20)ms" calls=nanosleep ustack
 cat /tmp/run
 tr -s ' \n' ' ' </tmp/run | grep -q 'in user space: inner+.* middle+.* outer+.* first+.* _start+' || fail "run"
 
+# No report of a switch-in stays behind, also when the instance is disabled and a CPU goes offline in the middle of switches.
+control 'each offcpu threshold=0 kthreads=1 ustack=1 enabled=0'
+(while :; do sleep 0.001; done) &
+load=$!
+for _ in 1 2 3; do
+	for on in 0 1; do
+		control 'each offcpu enabled=1'
+		online 1 $on
+		late-fp exit 1
+		control 'each offcpu enabled=0'
+	done
+done
+kill $load
+cat $LT/each/stats
+[ "$(stat each alerts)" -gt 6 ] || fail "few switch-ins"
+assert_eq "$(($(stat each alerts) + $(stat each readers) + $(stat each negative)))" "$(stat each ended)" "alerts of switch-ins"
+
 # The other trackers refuse it, with the reason.
-for tracker in block offcpu wakeup irq tree; do
+for tracker in wakeup irq tree; do
 	refused "$tracker ustack=1" control "bad $tracker ustack=1"
 	kernel_says "can be read by the task only, and it does not raise these alerts: \"ustack\"" || fail "$tracker: $(dmesg | tail -n 1)"
 done
@@ -130,7 +189,7 @@ kernel_says "this tracker does not record stacks in user space: \"ustack\"" || f
 refused "workqueue ustack=1" control 'bad workqueue ustack=1'
 kernel_says "a worker of the kernel has no stack in user space: \"ustack\"" || fail "workqueue"
 refused "ustack=2" control 'bad syscall ustack=2'
-refused "ustack cannot be changed" control 'u syscall ustack=0'
+for line in 'u syscall' 'o offcpu' 'b block'; do refused "$line: ustack cannot be changed" control "$line ustack=0"; done
 [ ! -e $LT/bad ] || fail "a refused line has made an instance"
-for name in u t no; do control -$name; done
+for name in u t no o asleep b bt each; do control -$name; done
 unload_module

@@ -2,9 +2,10 @@
 /*
  * latency_tracker:alert, emitted at the instant when a delay is found to be too
  * long. args are words that hold the tracker's own fields; Documentation/ABI/testing
- * defines their bits. stack is the task's stack in the kernel, for a timeout, and
- * for any alert of offcpu. latency_tracker:alert_TRACKER has the tracker's own
- * fields by name and type instead.
+ * defines their bits. stack is the task's stack in the kernel: for a timeout, for
+ * reason=stack, and for any alert of offcpu, runqueue, lock and reclaim.
+ * latency_tracker:alert_TRACKER has the tracker's own fields by name and type
+ * instead.
  *
  * ftrace, perf and LTTng can record the events, start a snapshot, stop a trace,
  * or feed a script. Times are CLOCK_MONOTONIC in nanoseconds.
@@ -110,7 +111,7 @@ TRACE_EVENT(alert,
 		  __entry->threshold, __entry->pid, __entry->tid,	\
 		  __get_str(comm)
 
-/* Another task, in three words of an alert: see rust/record/actor.rs. */
+/* Another task, in three words of an alert: see rust/alert/record/actor.rs. */
 #define LT_TASK_FIELDS(role)						\
 		__field(u32, role##_pid)				\
 		__field(u32, role##_tid)				\
@@ -128,7 +129,7 @@ TRACE_EVENT(alert,
 #define LT_CONTEXTS							\
 	{ 0, "task" }, { 1, "softirq" }, { 2, "hardirq" }, { 3, "nmi" }
 
-/* Event of a tracker, with its fields besides the common ones. */
+/* The event of one tracker: the common fields, and the fields of that tracker. */
 #define LT_ALERT(tracker, fields, assign, format, values...)		\
 TRACE_EVENT(alert_##tracker,						\
 									\

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Made by scripts/trackers of rust/trackers: change it there.
+ * Made by scripts/trackers from rust/trackers: change it there.
  * Included by latency_tracker.h.
  */
 

@@ -4,9 +4,11 @@
 //! byte in the record.
 //!
 //! ```text
-//!   tail:   | words of the tracker, or kernel stack ... | user stack, innermost first ... |
+//!   tail:   | kernel stack, innermost first ...         | user stack, innermost first ... |
 //!   byte:   end << 5 | number of addresses                <----------- number ---------->
 //! ```
+//!
+//! Three bits are too few for all ends: the byte of [`End::Kernel`] has a number that no stack has.
 
 use kernel::{fmt, prelude::*};
 
@@ -16,7 +18,6 @@ pub(crate) const USER_DEPTH: usize = 16;
 /// Number of bits for the number of addresses.
 const LEN_BITS: u32 = 5;
 const LEN_MASK: u8 = (1 << LEN_BITS) - 1;
-const _: () = assert!(USER_DEPTH <= LEN_MASK as usize);
 
 /// Where a stack ends, or why there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,14 +34,21 @@ pub(crate) enum End {
     Depth = 4,
     /// At the innermost address: the frame layout of the program's ABI is not known.
     Unsupported = 5,
-    /// There is no stack: the task has no context in user space, or the alert came from within
-    /// the walk of another stack.
+    /// There is no stack: the event has no task, its task has no memory in user space or is
+    /// replacing its program, or the walk of another stack was in progress.
     None = 6,
     /// The alert was raised by another task, or by an interrupt.
     Elsewhere = 7,
+    /// There is no stack: the task is a kernel thread, or works for the kernel in a process.
+    Kernel = 8,
 }
 
+/// The mark of [`End::Kernel`]: a length that no stack has.
+const KERNEL: Mark = Mark((End::None as u8) << LEN_BITS | LEN_MASK);
+const _: () = assert!(USER_DEPTH < LEN_MASK as usize);
+
 impl End {
+    /// All but `Kernel`, by their numbers.
     const ALL: [End; 8] = [
         End::Unasked,
         End::Outermost,
@@ -63,6 +71,7 @@ impl End {
             End::Unsupported => "unsupported",
             End::None => "none",
             End::Elsewhere => "elsewhere",
+            End::Kernel => "kernel",
         }
     }
 }
@@ -74,17 +83,26 @@ pub(crate) struct Mark(pub(crate) u8);
 impl Mark {
     /// Packs the number of addresses, and where they end.
     pub(crate) fn new(end: End, len: usize) -> Self {
-        Self((end as u8) << LEN_BITS | (len.min(USER_DEPTH) as u8))
+        match end {
+            End::Kernel => KERNEL,
+            _ => Self((end as u8) << LEN_BITS | (len.min(USER_DEPTH) as u8)),
+        }
     }
 
     /// Returns the number of addresses.
     pub(crate) fn len(self) -> usize {
-        usize::from(self.0 & LEN_MASK).min(USER_DEPTH)
+        match self {
+            KERNEL => 0,
+            _ => usize::from(self.0 & LEN_MASK).min(USER_DEPTH),
+        }
     }
 
     /// Returns where they end.
     pub(crate) fn end(self) -> End {
-        End::ALL[usize::from(self.0 >> LEN_BITS)]
+        match self {
+            KERNEL => End::Kernel,
+            _ => End::ALL[usize::from(self.0 >> LEN_BITS)],
+        }
     }
 }
 
@@ -101,7 +119,9 @@ impl fmt::Display for UserField<'_> {
         let end = self.mark.end();
         match end {
             End::Unasked => return Ok(()),
-            End::None | End::Elsewhere => return f.write_fmt(fmt!(" ustack={}", end.name())),
+            End::None | End::Elsewhere | End::Kernel => {
+                return f.write_fmt(fmt!(" ustack={}", end.name()));
+            }
             _ if !self.is_trusted => return f.write_str(" ustack=hidden"),
             _ => {}
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The functions of include/latency_tracker.h that may be called in any context.
+//! The functions of include/latency_tracker.h that start, end and look up events, in any context.
 //!
 //! A pointer to a `struct latency_tracker_event` is not an address but the index of a cell plus
 //! one, so it is never NULL.
@@ -72,9 +72,9 @@ unsafe fn copy(words: &[u64], size: usize, to: *mut c_void, room: usize) -> usiz
 }
 
 // The functions that follow are documented in include/latency_tracker.h. They share these
-// contracts: a pointer to a tracker comes from `latency_tracker_create`, and is not destroyed
-// before the call returns; a reference was handed out and not returned yet; keys and data have the
-// size given in the arguments or the configuration.
+// contracts: a pointer to a tracker comes from `latency_tracker_create`, and the tracker is not
+// destroyed before the call returns; a reference was handed out and not returned yet; keys and data
+// have the size given in the arguments or the configuration.
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_event_in_at(

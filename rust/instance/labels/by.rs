@@ -10,11 +10,11 @@
 //!   label words ---------show()----------> the field, as in the line of an alert
 //! ```
 //!
-//! A tracker declares nothing for this: the record has the list of fields. The position of a field
-//! in an event is found with the tracker's own function that unpacks an event for an alert. A
-//! search finds the bit of the event that becomes the first bit of the field, and then the bits
-//! that become the next ones. The result is checked against that function with random events. A
-//! field that is not simply copied from the event has no source.
+//! A tracker declares only exceptions ([`Rules`]): the record has the list of fields. The position
+//! of a field in an event is found with the tracker's own function that unpacks an event for an
+//! alert. A search finds the bit of the event that becomes the first bit of the field, and then the
+//! bits that become the next ones. The result is checked against that function with random events.
+//! A field that is not simply copied from the event has no source.
 //!
 //! # Contexts
 //!
@@ -47,6 +47,8 @@ pub(crate) enum By {
     Tid,
     /// The cgroup of the event's task when the operation ends.
     Cgroup,
+    /// The kernel stack of the event's task when the operation ends: the stack of an alert.
+    Stack,
     /// A field of the tracker.
     Field {
         /// The position in [`Record::FIELDS`].
@@ -56,10 +58,13 @@ pub(crate) enum By {
     },
 }
 
-/// Restricts and extends the fields of a record that can be labels.
+/// Restricts and extends the set of a record's fields that can be labels.
 pub(crate) struct Rules {
     /// Whether an event keeps its task.
     pub(crate) has_owner: bool,
+    /// Whether the stack of that task when the operation ends explains the delay. The task must
+    /// then be the current one, or off the CPU.
+    pub(crate) has_stack: bool,
     /// Fields that an event does not keep, or that are complete only at its end.
     pub(crate) excluded: &'static [&'static str],
     /// A field that forms a label together with the bits after it: the name of the field, the name
@@ -80,6 +85,7 @@ impl Rules {
     /// Accepts all fields that are short enough and known before the end of the event.
     pub(crate) const ALL: Self = Self {
         has_owner: true,
+        has_stack: false,
         excluded: &[],
         wider: None,
     };
@@ -125,6 +131,9 @@ impl Rules {
                 left -= 1;
             }
             nth += 1;
+        }
+        if self.has_stack && left == 0 {
+            return Some(("stack", By::Stack));
         }
         None
     }
@@ -237,16 +246,18 @@ pub(crate) fn source<const K: usize, const D: usize, R: Record>(
         })
     };
     const ID: usize = ID_BITS as usize;
+    let of_thread = |source: fn(Place) -> Source| match of_owner(0, ID)? {
+        Source::Event(place) => Some(source(place)),
+        Source::Cpu | Source::Cgroup(_) | Source::Stack(_) => None,
+    };
     match rules.by(R::FIELDS, number) {
         By::None => None,
         By::Cpu => Some(Source::Cpu),
         By::Comm => of_owner(64, 128),
         By::Pid => of_owner(ID, ID),
         By::Tid => of_owner(0, ID),
-        By::Cgroup => match of_owner(0, ID)? {
-            Source::Event(place) => Some(Source::Cgroup(place)),
-            Source::Cpu | Source::Cgroup(_) => None,
-        },
+        By::Cgroup => of_thread(Source::Cgroup),
+        By::Stack => of_thread(Source::Stack),
         By::Field { nth, bits } => {
             let FieldInfo { at, spare, .. } = R::FIELDS[nth];
             locate(bits, |key: &[u64; K], data: &[u64; D]| {
@@ -266,7 +277,8 @@ pub(crate) fn show<R: Record>(
 ) -> fmt::Result {
     let [first, second, ..] = *label;
     match rules.by(R::FIELDS, number) {
-        By::None => Ok(()),
+        // A stack is not in the label, which is its hash.
+        By::None | By::Stack => Ok(()),
         By::Cpu => f.write_fmt(fmt!(" cpu={first}")),
         By::Comm => f.write_fmt(fmt!(" comm={}", Quoted::words(&[first, second]))),
         By::Pid => f.write_fmt(fmt!(" pid={first}")),
@@ -282,7 +294,7 @@ pub(crate) fn show<R: Record>(
             }
             let (record, how) = (R::unpack(&words), How::of_label());
             record.show_field(nth, &how, f)?;
-            // The fields that are derived from it.
+            // The fields derived from this one, which follow it and have no bits of their own.
             for next in nth + 1..R::FIELDS.len() {
                 if R::FIELDS[next].bits != 0 {
                     break;

@@ -9,7 +9,7 @@
 //!
 //! The list has a lock of its own, since the registry's lock is held while an instance is
 //! created, and programs that mark work must not wait for that. All functions may sleep, but only
-//! while the holder of the list's lock makes a few short calls.
+//! while the holder of the list's lock makes a few short calls, or makes room for an instance.
 
 use crate::instance::work::{Cookie, Work};
 use kernel::{
@@ -34,9 +34,20 @@ impl Works {
         Arc::pin_init(list, GFP_KERNEL)
     }
 
-    /// Adds an instance, until the result is dropped. Fails with `ENOMEM`.
+    /// Adds an instance, until the result is dropped. The caller holds the registry's lock. Fails
+    /// with `ENOMEM`.
     pub(super) fn add(self: &Arc<Self>, work: Arc<dyn Work>) -> Result<Listed> {
-        self.list.lock().push(work.clone(), GFP_KERNEL)?;
+        // Allocated and freed without the lock, which programs that mark work take. Under the
+        // registry's lock, the list does not grow meanwhile.
+        let len = self.list.lock().len();
+        let mut longer = KVec::with_capacity(len + 1, GFP_KERNEL)?;
+        let mut list = self.list.lock();
+        for other in list.iter() {
+            longer.push(other.clone(), GFP_KERNEL)?;
+        }
+        longer.push(work.clone(), GFP_KERNEL)?;
+        core::mem::swap(&mut *list, &mut longer);
+        drop(list);
         let works = self.clone();
         Ok(Listed { works, work })
     }

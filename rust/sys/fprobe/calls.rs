@@ -104,8 +104,8 @@ impl<T: Target> Calls<T> {
         let names: [*const c_char; N] = names.map(|name| name.as_ptr().cast());
         // SAFETY: The names are C strings, and their number is passed. `function` is the caller's,
         // which may be called with a valid `T`, or is `measured`, which may be called with a valid
-        // `Measured<T>`: `data` points into the `Arc` or the box that is held until `lt_calls_free`
-        // has returned, when no callback is running.
+        // `Measured<T>`: `data` points into the `Arc` or the box, which is held until
+        // `lt_calls_free` has returned, and then no callback is running.
         let raw = unsafe {
             from_err_ptr(helpers::lt_calls_new(
                 names.as_ptr(),

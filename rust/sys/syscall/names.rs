@@ -30,8 +30,8 @@ pub(crate) enum Abi {
     X32 = 2,
 }
 
-/// The values of a list of ABIs: `all`, and the ABIs of this architecture in the order of their
-/// numbers.
+/// The values of a parameter that selects an ABI: `all`, then the ABIs of this architecture in the
+/// order of their numbers.
 pub(crate) const ABIS: &[&str] = if cfg!(target_arch = "x86_64") {
     &["all", "native", "compat", "x32"]
 } else {
@@ -62,21 +62,22 @@ impl Abi {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Call {
     pub(crate) abi: Abi,
-    /// The number passed by the program; it may not belong to any call.
+    /// The number passed by the program, which need not be that of any call.
     pub(crate) number: i32,
 }
 
 /// The names of all calls, each with its [`Call::code`].
 pub(crate) static CALLS: [(&str, u16); helpers::LT_SYSCALLS.len()] = helpers::LT_SYSCALLS;
 
-/// The code of a number without a name.
+/// A code that no name has.
 pub(crate) const NO_CODE: u16 = 1023;
 
 /// The bit that is set in all x32 numbers.
 const X32_BIT: i32 = 0x4000_0000;
 
 impl Call {
-    /// Returns the call with a number, of a program that makes native calls or compat calls.
+    /// Returns the call with this number. `is_compat` is whether the kernel treats the call as
+    /// compat, which includes x32.
     #[inline(always)]
     pub(crate) fn new(number: i64, is_compat: bool) -> Self {
         // The kernel itself uses only 32 bits of the number.
@@ -90,7 +91,8 @@ impl Call {
     }
 
     /// Returns a number below [`NO_CODE`], equal for all calls of one name, whatever the ABI. If
-    /// the call has no name, returns [`NO_CODE`], or a code that no name has.
+    /// the call has no name, returns [`NO_CODE`], or another code that no name has. The x32 calls
+    /// from 512 on have no name here.
     #[inline(always)]
     pub(crate) fn code(self) -> u16 {
         match self.abi {

@@ -6,11 +6,12 @@
 
 use super::{Detail, WORDS};
 use crate::{
-    alert::record::Owner,
+    alert::record::{user::End, Owner},
     control::ALL_DEVICES,
     engine::{platform::Platform, Open, Verdict},
     instance::{
         probed::{Live, Own},
+        user_stack::{self, Kept},
         Core, //
     },
     record,
@@ -45,34 +46,35 @@ pub(crate) const COUNTERS: [&str; 6] = [
     "partial", "requeued", "reissued", "merged", "unissued", "aborted",
 ];
 
-/// A tracker of requests.
-pub(crate) trait Requests<O: Own>: Declared<1, WORDS, O> {
+/// A tracker of requests. An event has [`WORDS`] words; if `D` is more, they are followed by the
+/// submitter's stack in user space.
+pub(crate) trait Requests<O: Own, const D: usize>: Declared<1, D, O> {
     /// The position of the first of [`COUNTERS`] among the tracker's counters.
     const COUNTERS_AT: usize;
 
     /// Whether a delay starts at the insertion.
-    fn is_from_insert(core: &Core<1, WORDS>) -> bool;
+    fn is_from_insert(core: &Core<1, D>) -> bool;
 
     /// Whether a request is of a tracked kind, regardless of its submitter.
-    fn is_wanted(core: &Core<1, WORDS>, rq: &Request<'_>) -> bool;
+    fn is_wanted(core: &Core<1, D>, rq: &Request<'_>) -> bool;
 
     /// Whether requests that the current task submits are tracked.
-    fn is_submitter_wanted(_: &Core<1, WORDS>, _: &Guard) -> bool {
+    fn is_submitter_wanted(_: &Core<1, D>, _: &Guard) -> bool {
         true
     }
 
     /// Whether all wanted requests are tracked. If so, an end without an event is counted as
     /// unmatched.
-    fn follows_all(_: &Core<1, WORDS>) -> bool {
+    fn follows_all(_: &Core<1, D>) -> bool {
         true
     }
 
     /// Handles the completion of a request, `delay` ns after its start. Called from the probe.
-    fn ended(_: &Live<Self, 1, WORDS, O>, _: &Guard, _: &Detail, _delay: u64) {}
+    fn ended(_: &Live<Self, 1, D, O>, _: &Guard, _: &Detail, _delay: u64) {}
 }
 
 /// The state that the probes of a tracker of requests work on.
-type Following<T, O> = Live<T, 1, WORDS, O>;
+type Following<T, O, const D: usize> = Live<T, 1, D, O>;
 
 /// A step of a request between its submission and its completion.
 trait Step {
@@ -144,7 +146,28 @@ pub(crate) fn is_disk(wanted: u64, rq: &Request<'_>) -> bool {
     wanted == ALL_DEVICES || wanted == u64::from(rq.dev())
 }
 
-impl<T: Requests<O>, O: Own> Following<T, O> {
+/// Returns the data of a new event. `stack` returns the stack in user space, and is called only if
+/// events have room for one.
+fn new_data<const D: usize>(
+    owner: Owner,
+    known: &Detail,
+    stack: impl FnOnce() -> Kept,
+) -> [u64; D] {
+    let mut data: [u64; D] = record::data(owner, known);
+    if D > WORDS {
+        if let Some(kept) = data.last_chunk_mut() {
+            *kept = stack();
+        }
+    }
+    data
+}
+
+/// Returns the data of a new event without a submitter.
+fn unsubmitted<const D: usize>(known: &Detail) -> [u64; D] {
+    new_data(Owner::default(), known, || user_stack::missing(End::None))
+}
+
+impl<T: Requests<O, D>, O: Own, const D: usize> Following<T, O, D> {
     fn is_wanted(&self, rq: &Request<'_>) -> bool {
         T::is_wanted(&self.core, rq)
     }
@@ -171,7 +194,7 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
     }
 
     /// Starts an event, unless the instance is off.
-    fn begin(&self, guard: &Guard, rq: &Request<'_>, now: u64, data: &[u64; WORDS]) {
+    fn begin(&self, guard: &Guard, rq: &Request<'_>, now: u64, data: &[u64; D]) {
         let engine = self.core.engine();
         if !self.core.is_enabled() {
             engine.off(guard);
@@ -186,33 +209,32 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
             // The clock is read only for tracked requests: they may be a small minority.
             let now = Kernel::now();
             let data = event.data();
-            let (mut owner, mut known) = (record::owner(&data), record::known(&data));
-            let verdict = if !step.is_noted(&known) {
+            let (owner, mut known) = (record::owner(&data), record::known(&data));
+            if !step.is_noted(&known) {
                 known.set_operation(&rq.operation());
                 step.note(&mut known, now);
                 if step.is_begin(&known) {
                     event.set_start(now);
                 }
-                Verdict::Keep
             } else if known.waiting {
                 if step.resume(&mut known) {
                     self.count(guard, Extra::Reissued);
                 }
-                Verdict::Keep
             } else {
-                (owner, known) = (Owner::default(), Detail::of(rq));
+                known = Detail::of(rq);
                 step.note(&mut known, now);
                 event.set_start(now);
-                Verdict::Renewed
-            };
-            event.set_data(&record::data(owner, &known));
-            verdict
+                event.set_data(&unsubmitted(&known));
+                return Verdict::Renewed;
+            }
+            event.set_words::<0, WORDS>(&record::data(owner, &known));
+            Verdict::Keep
         });
         found.is_some()
     }
 }
 
-impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
+impl<T: Requests<O, D>, O: Own, const D: usize> Observer for Following<T, O, D> {
     fn created(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
         if !self.is_wanted(rq) || !T::is_submitter_wanted(&self.core, &guard) {
@@ -223,7 +245,8 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
         if let Some(task) = task::current() {
             owner = Owner::from(&task);
         }
-        let data = record::data(owner, &Detail::of(rq));
+        let stack = || user_stack::of_current(&guard);
+        let data = new_data(owner, &Detail::of(rq), stack);
         self.begin(&guard, rq, Kernel::now(), &data);
     }
 
@@ -251,8 +274,7 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
         let mut known = Detail::of(rq);
         let now = Kernel::now();
         issue.note(&mut known, now);
-        let data = record::data(Owner::default(), &known);
-        self.begin(&guard, rq, now, &data);
+        self.begin(&guard, rq, now, &unsubmitted(&known));
     }
 
     fn requeued(&self, rq: &Request<'_>) {
@@ -262,7 +284,7 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
             let mut known: Detail = record::known(&data);
             known.requeues.0 = known.requeues.0.saturating_add(1);
             known.waiting = true;
-            event.set_data(&record::data(record::owner(&data), &known));
+            event.set_words::<0, WORDS>(&record::data(record::owner(&data), &known));
             Verdict::Keep
         });
         if found.is_some() {
@@ -294,7 +316,7 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
                 end.set(Kernel::now());
                 end.get()
             },
-            |event: &Open<'_, 1, WORDS>| {
+            |event: &Open<'_, 1, D>| {
                 let known: Detail = record::known(&event.data());
                 unissued = known.device == 0;
                 // A negative delay does not count.

@@ -15,14 +15,16 @@
 //! - *It is the last one.* Wakings of a task are serialised by its `pi_lock`, and none comes
 //!   between the end of a sleep and the switch-in, when the task's state is not one that a wakeup
 //!   acts on. So the last waking before the switch-in is the right one.
-//! - *None is left out.* A waking that finds no event of a sleep takes the slot. It can fail to do
-//!   so only while the waking of another task takes the slot, as wakings of one task are
-//!   serialised; and then that other waking overwrites any older note of this task. A task that is
-//!   neither on a runqueue nor on a CPU has its event: `on_cpu` is cleared after `sched_switch`. A
-//!   task that was preempted on its way to sleep may be switched in at this moment, and then go to
-//!   sleep: so the event of its preemption does not count. If the task is switched in while that
-//!   event is hidden by the waker, nothing is noted here; then it has been switched out twice since
-//!   any older note.
+//! - *None is left out.* A waking either finds the event of this sleep, and is noted there, or
+//!   takes the slot. A task that is neither on a runqueue nor on a CPU has its event: `on_cpu` is
+//!   cleared after `sched_switch`. The event of a preemption does not count: the task may be
+//!   switched in at this moment, and then go to sleep. No event of an older sleep is left: wakers
+//!   hide only the events of sleeps, and a sleeping task is switched in only after its waker has
+//!   published the event again.
+//! - *A waking that is not noted leaves no older note.* Wakings of one task are serialised, so
+//!   taking the slot can fail only while the waking of another task takes it, which overwrites any
+//!   older note of this task. If the task need not be reported, its waking still replaces its own
+//!   note. A task that is woken while it is the current one does not go to sleep.
 //! - *It is of this sleep.* The note has the task's number of switches, which the kernel may or may
 //!   not have incremented yet for the switch that started the event. In a note of an older sleep,
 //!   the number is lower by at least two.
@@ -93,7 +95,7 @@ impl Early {
         })
     }
 
-    /// Clears the table, while no probe runs; nothing is noted until [`Early::open`].
+    /// Clears the table. No probe may be running. Nothing is noted until [`Early::open`].
     pub(crate) fn close(&self) {
         self.is_open.store(0, Relaxed);
         for slot in self.slots.iter() {

@@ -14,8 +14,8 @@
 //! A worker is woken for a queue, and takes the first item from it: only `workqueue_execute_start`
 //! shows which work that is. So from there to the end of the work, the worker has the chain of the
 //! work, or none. Of the chain on which the worker was woken, only the steps that show how the
-//! worker came to the work are kept. A work item that a softirq executes (`WQ_BH`) is on the chain
-//! of that softirq.
+//! worker came to the work are kept. But a worker that is the target itself (`kthreads=1`) keeps
+//! its own chain. A work item that a softirq executes (`WQ_BH`) is on the chain of that softirq.
 //!
 //! A queued work item may be cancelled, which has no tracepoint. Its tip is dropped when the work
 //! is queued again, or by an occasional search, which reads the memory of the work as the tracker
@@ -24,6 +24,8 @@
 //! The work items of kthread workers are followed in the same way, by their own tracepoints. A
 //! kthread worker is woken only if it is idle: its own tracepoints are the only link to a work item
 //! that is queued while the worker is busy.
+//!
+//! Documentation/design/testing.md lists the traps by number.
 //!
 //! # Two CPUs
 //!
@@ -83,7 +85,7 @@ fn chain_in(data: &Data) -> &Chain {
 }
 
 /// Whether an event is a work item that is no longer queued, though no worker has taken it. A work
-/// item of a kthread worker looks like this while it is being queued, too.
+/// item looks like this while it is being queued, too.
 pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
     let (work, chain) = (key[0] & !BITS, chain_in(data));
     if chain.counts().state() != State::Queued {

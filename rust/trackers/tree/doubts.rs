@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The tracepoint does not show which case it is. So the waker makes the tip that the task will
-//! have if it goes to sleep now, and marks it as in doubt (`State::Doubted`). It is not used as the
-//! task's chain, and no timeout reports it, until one of these decides the case:
+//! have if it goes to sleep now, and marks that tip as in doubt (`State::Doubted`). The tip is not
+//! used as the task's chain, and no timeout reports it, until one of these decides the case:
 //!
 //! - *The next waking* (ordered after this one by the lock) drops the tip. If the task had slept,
 //!   it would have been switched in since, and the tip would no longer be in doubt.
@@ -48,18 +48,19 @@
 //!
 //! One word counts the tips in doubt, and all probes read it first: a tip is counted from before it
 //! is made until it is decided. Relaxed is enough. A waking sees the stores of earlier wakings of
-//! the task, by the lock of the task. In case 2 the waker takes the lock of the runqueue before it
-//! ends, as the task's CPU does for the next switch; in case 1 it does so to put the task on a
-//! runqueue, from which it is then switched in. A switch that is concurrent with the waking may not
-//! see the tip. In case 1 that is harmless: all that the switch would have done is to end the
-//! doubt, so that a timeout may report the tip; if the task was preempted, it would not have done
-//! even that. (If the task stays runnable because of a signal, and another task is picked at that
-//! moment, the first task's chain may begin with this waking, though it never slept.)
+//! the task, by the lock of the task. In case 2 the waker takes the lock of the runqueue before the
+//! waking ends, as the task's CPU does for the next switch; in case 1 the waker takes the lock of
+//! the runqueue that it puts the task on, from which the task is then switched in. A switch that is
+//! concurrent with the waking may not see the tip. In case 1 that is harmless: all that the switch
+//! would have done is to end the doubt, so that a timeout may report the tip; if the task was
+//! preempted, the switch would not have done even that. (If the task stays runnable because of a
+//! signal, and another task is picked at that moment, the first task's chain may begin with this
+//! waking, though that task never slept.)
 //!
-//! The waker reads the number of times that the task has left, and then `on_rq`; the task's CPU
-//! stores them in the opposite order. On x86 the new number is thus never seen with the old
-//! `on_rq`. Elsewhere it could be, although `on_rq` is stored far earlier in `__schedule`: then the
-//! waking counts as the waking of a task that was awake.
+//! The waker first reads the number of times that the task has left, and then `on_rq`; the task's
+//! CPU first stores `on_rq`, and then that number. On x86 the new number is thus never seen with
+//! the old `on_rq`. Elsewhere it could be, although `on_rq` is stored far earlier in `__schedule`:
+//! then the waking counts as the waking of a task that was awake.
 
 use super::{
     chain::{note, Counts, Kind, State, COUNTS, PLACE, SLEPT, WOKEN},

@@ -17,9 +17,9 @@
 //! of that cgroup gets a CPU. If it is queued at `sys_exit`, the chain has not ended yet. The tip
 //! is then `Leaving`, and has the time as a note.
 //!
-//! - If the task is switched out as throttled, or still has that work, it has not been in user
-//!   space: the note is dropped, and the chain continues. It ends where the task is switched in
-//!   without that work.
+//! - If the task is switched out, still runnable, and is throttled or still has that work, it has
+//!   not been in user space: the note is dropped, and the chain continues. The chain ends where the
+//!   task is switched in without that work.
 //! - On any other event, the quota was replenished in time: the chain ended at the note. Until one
 //!   of these events, the task may be in user space, and no timeout reports it.
 //!

@@ -5,25 +5,25 @@
 //!
 //! ```text
 //!   CpuState   one hard interrupt, and the timer in it       written with interrupts off
-//!              the task that runs, if it has a tip; when the threads of softirqs were woken
-//!   Served     softirqs that run: by their task, since on PREEMPT_RT one may preempt another
+//!              the running task, if it has a tip; when the threads of softirqs were woken
+//!   Served     running softirqs: by their task, since on PREEMPT_RT one may preempt another
 //!   raised     for each vector: whether it is raised on a known chain, and where that chain is
 //!   Chains     one belongs to each vector, and one to each softirq that may run: the chain to it
-//!   Spending   its time for interrupts, for softirqs, and idle: the words of CpuState
+//!   Spending   the CPU's time for interrupts, for softirqs, and idle: the words of CpuState
 //!              that other CPUs read, see spent.rs
-//!   Logs       tasks, interrupts and softirqs that had it during waits: only with interference=1,
-//!              see logs.rs
-//!   calls      the chain to the function that another CPU has requested and that runs, if known
+//!   Logs       tasks, interrupts and softirqs that had the CPU while a task waited for it: only
+//!              with interference=1, see logs.rs
+//!   calls      the chain to the running function that another CPU has requested, if known
 //!   Totals     how long the steps of ended chains took (totals.rs)
 //! ```
 //!
 //! Nothing is looked up by hashing: an interrupt that wakes no task costs a few stores.
 //!
-//! All words except those of `Spending` and `Totals` belong to one CPU. A probe that accesses them
-//! holds the guard, so only interrupts of this CPU come in between; relaxed atomics are enough for
-//! that, since a CPU sees its own stores in their order. When a softirq begins to run, it takes the
-//! chain of its vector, which gets the previous chain of the softirq in exchange: a hard interrupt
-//! that raises the vector again writes there.
+//! All words except those of `Spending` and `Totals`, and the number of waits in `Logs`, belong to
+//! one CPU. A probe that accesses them holds the guard, so only interrupts of this CPU come in
+//! between; relaxed atomics are enough for that, since a CPU sees its own stores in their order.
+//! When a softirq begins to run, it takes the chain of its vector, which gets the previous chain of
+//! the softirq in exchange: a hard interrupt that raises the vector again writes there.
 
 use super::{
     chain::{self, Kind, Look, Spent, Step, Words, WORDS},
@@ -85,7 +85,7 @@ const TAKEN: u64 = 1;
 const UNWANTED: u64 = 2;
 const CHAIN_SHIFT: u32 = 2;
 
-/// Maximum number of softirqs that run on a CPU at once, each preempted by the next.
+/// Maximum number of running softirqs of a CPU, each preempted by the next.
 const SERVING: usize = 4;
 /// The words of a running softirq: its task, its timer, the position of its chain, its vector.
 const SERVED_TIMER: usize = 1;
@@ -142,7 +142,7 @@ pub(super) struct Cpus {
     pub(super) totals: Arc<Totals>,
     /// The tasks, interrupts and softirqs that had each CPU, if the instance keeps them.
     logs: Option<(PerCpu<Head>, PerCpu<AllSums>)>,
-    /// Work that programs mark, if the instance waits for it. It belongs to no CPU.
+    /// The units of work that programs mark, with `end=work`. They belong to no CPU.
     pub(super) jobs: Option<KBox<Jobs>>,
 }
 
@@ -195,8 +195,8 @@ impl Cpus {
         })
     }
 
-    /// Restricts the timers to those with a function of this name, while no probe runs. May sleep.
-    /// Fails with `ENOENT` if there is no such function, or `ENOSPC` if there are too many.
+    /// Restricts the timers to those with a function of this name, while no probe is running. May
+    /// sleep. Fails with `ENOENT` if there is no such function, or `ENOSPC` if there are too many.
     pub(super) fn want_timers(&self, name: &CStr) -> Result {
         let mut found = [0; FUNCTIONS + 1];
         if fprobe::find(name, &mut found)? > FUNCTIONS {
@@ -224,7 +224,8 @@ impl Cpus {
         }
     }
 
-    /// Clears everything except the totals, while no probe runs.
+    /// Clears everything except the totals, the wanted timers and the units of work, while no probe
+    /// is running.
     pub(super) fn reset(&self) {
         let offsets = clock_offsets();
         self.doubts.store(0, Relaxed);
@@ -364,8 +365,8 @@ impl Cpus {
         served[SERVED_VECTOR].store(vector as u64, Relaxed);
         let mut at = served[SERVED_CHAIN].load(Relaxed);
         if is_taken {
-            // An interrupt that raises the softirq again writes to the other chain from now on.
-            // Before, it may have replaced an unwanted chain.
+            // From this store on, an interrupt that raises the softirq again writes to the other
+            // chain. Before it, an interrupt may have replaced an unwanted chain.
             raised.store(at << CHAIN_SHIFT, Relaxed);
             at = state >> CHAIN_SHIFT;
             served[SERVED_CHAIN].store(at, Relaxed);
@@ -479,7 +480,7 @@ impl Cpus {
         Some(start)
     }
 
-    /// Makes the chain to the function of a timer that runs in the softirq.
+    /// Makes the chain to the function of a timer that is running in the softirq.
     #[inline(never)]
     fn soft_timer(
         served: &Served,
@@ -517,7 +518,7 @@ impl Cpus {
     }
 }
 
-/// Returns the timer whose function runs in a softirq.
+/// Returns the timer whose function is running in a softirq.
 #[inline(always)]
 fn expired(served: &Served) -> Expired {
     let [due, latest, function, called, timing] =
@@ -554,7 +555,7 @@ impl Cpus {
         self.cpu(guard).set_calling(true);
     }
 
-    /// Makes the chain to the requested function that runs. Returns its start.
+    /// Makes the chain to the requested function that is running. Returns the start of the chain.
     pub(super) fn call(&self, guard: &Guard, chain: &mut impl Words) -> Option<u64> {
         let stored = self.calls.this::<Kernel>(guard);
         chain.copy_from(&chain_of(stored));
@@ -562,5 +563,5 @@ impl Cpus {
     }
 }
 
-// Both have room for the same name of an action.
+// A chain has room for the whole name of an action.
 const _: () = assert!(NAME_WORDS == chain::NAME);

@@ -263,7 +263,7 @@ impl Probes {
         }
     }
 
-    /// Handles a softirq that is raised in any context, on a chain or again.
+    /// Handles a softirq that is raised on a chain, or raised again, in any context.
     #[inline(never)]
     fn raised_elsewhere(
         &self,
@@ -292,9 +292,9 @@ impl Probes {
         }
     }
 
-    /// Whether this is the waking of a sleeping task off all chains, which needs no note on any tip
-    /// that the task may have: the usual case for wakings by tasks, and by the softirqs that they
-    /// raise. [`Probes::woken`] would have the same result; this is inlined and calls nothing.
+    /// Whether the waker is off all chains, and the wakee is asleep and needs no note on any tip
+    /// that it may have: the usual case for wakings by tasks, and by the softirqs that they raise.
+    /// [`Probes::woken`] would have the same result; this is inlined and calls nothing.
     #[inline(always)]
     fn is_waking_off_chains(
         &self,
@@ -360,7 +360,8 @@ impl Probes {
         let on_cpu = self.own.cpu(guard);
         match context {
             Context::Nmi => None,
-            // Interrupts are off: the requested function runs, in an interrupt or the idle task.
+            // Interrupts are off: the requested function is running, in an interrupt or in the idle
+            // task.
             Context::Hardirq | Context::Task if on_cpu.is_calling() => self.own.call(guard, chain),
             Context::Hardirq => {
                 let start = on_cpu.hard(chain, cpu, self, wakes_thread());

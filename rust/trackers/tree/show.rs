@@ -76,6 +76,19 @@ record! {
 
 const _: () = assert!(<Detail as Record>::WORDS == FIRST + 1);
 
+record! {
+    /// The field of a chain by which delays can be counted, besides those of the task: in the word
+    /// with its [`Counts`]. Other fields are complete only with the end, or depend on the origin.
+    pub(super) struct Label {
+        origin: U4 at 0:52 in ORIGINS,
+    }
+}
+
+/// Returns the label of an event with this data.
+pub(super) fn label(_: &[u64; 1], data: &Data) -> Label {
+    Label::unpack(&data[CHAIN_AT + chain::COUNTS..])
+}
+
 /// Returns the details of an alert about an event with this data, which has no notes.
 pub(super) fn details(data: &Data, end: End) -> Details {
     let mut words = [0; DETAIL];
@@ -301,7 +314,7 @@ fn write_rivals(f: &mut fmt::Formatter<'_>, rivals: &Rivals) -> fmt::Result {
         }
         if *name != [0; 2] {
             f.write_char('(')?;
-            // The last plus sign of a step precedes its time.
+            // The time of a step follows its last plus sign, so the name must not contain one.
             write_name_but(f, name, b'+')?;
             f.write_char(')')?;
         }
@@ -320,7 +333,8 @@ fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
     f.write_char(')')
 }
 
-/// Prints the name of a task, with separators of steps written as `\xHH`.
+/// Prints the name of a task, with blanks, parentheses, quotes, backslashes and unprintable bytes
+/// written as `\xHH`.
 fn write_name(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
     write_name_but(f, name, b' ')
 }

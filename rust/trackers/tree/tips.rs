@@ -11,27 +11,31 @@
 //!                                        (or preempted) switched in
 //! ```
 //!
+//! Documentation/design/testing.md lists the traps by number.
+//!
 //! # Two CPUs
 //!
 //! A task is switched in and out on its CPU, and woken from other CPUs under its own lock, so its
 //! wakers are serialised. A waker and the CPU of the task are ordered only by this: a waker that
-//! finds the task asleep acts before the task is switched in again, and after it has left the
-//! runqueue, though perhaps before `sched_switch` reports that. So each has its part:
+//! finds the task asleep acts before the task is switched in again, and after the task has left the
+//! runqueue, though perhaps before `sched_switch` reports the switch-out. So the two change the tip
+//! by separate rules:
 //!
-//! - The CPU of the task changes and ends the tip, as its owner. Only a tip that is `Running` or
-//!   `Leaving` is switched out: any other is already the next one, from a waker that was faster.
+//! - The CPU of the task changes and ends the tip, as its owner. A switch-out is only applied to a
+//!   tip that is `Running` or `Leaving`: a tip in any other state is already the task's next one,
+//!   from a waker that was faster.
 //! - A waker that finds the task asleep makes a new tip. If the task sleeps in the middle of its
 //!   work, by its state, the waker only notes the waking on the existing tip.
 //! - A waker that finds the task awake only notes that on the existing tip. The task may still go
 //!   to sleep in the next moment, so the waker makes a new tip, too, which is in doubt (doubts.rs).
-//! - While the task waits for a CPU, it may be moved to another one. Either its waker does that,
-//!   before the task is on a runqueue, or a CPU that holds the locks of both runqueues, so the task
-//!   is not switched in meanwhile. The notes about the wait move with it.
+//! - While the task waits for a CPU, it may be moved to another one: by its waker, before the task
+//!   is on a runqueue, or by a CPU that holds the locks of both runqueues. In neither case is the
+//!   task switched in meanwhile. The notes about the wait move with the task.
 //!
 //! So no two CPUs claim a tip at the same time, and a note hides nothing from the owner
-//! (engine/step.rs). The new tip does not drop other tips of its key when it starts: such a tip is
-//! about to end in `sched_switch`, perhaps with an alert. The exit of a task removes its tip. If an
-//! address is reused nevertheless, the start time of the task differs.
+//! (engine/step.rs). The new tip does not drop an older tip of its key when it starts: the older
+//! one is about to end in `sched_switch`, perhaps with an alert. The exit of a task removes its
+//! tip. If an address is reused nevertheless, the start time of the task differs.
 
 use super::{
     chain::{

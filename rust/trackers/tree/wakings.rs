@@ -121,7 +121,8 @@ impl Probes {
         if self.has_doubts() {
             self.forget_doubt(guard, wakee);
         }
-        // Read between two checks: if the task is awake in the second one, it had not left before.
+        // `leaves` is read between two checks: if the task is still awake at the second one, it had
+        // not left its CPU to sleep before that read.
         let seen = wakee.is_awake().then(|| wakee.leaves());
         let doubt = seen.filter(|_| wakee.is_awake());
         let sleep = Sleep::of_sleeper(&wakee);

@@ -15,8 +15,9 @@
 //!
 //! # Contexts
 //!
-//! A system call of the task that writes the mark. Only functions that take a guard run under it.
-//! The instance is not turned off while the guard is held, so no work remains once it is off.
+//! A system call of the task that writes the mark. Functions that take a guard run under it, and so
+//! does `Probes::jobs`. The instance is not turned off while the guard is held, so no work remains
+//! once the instance is off.
 
 use super::{
     chain::{self, begin, task, Kind, Look, Origin, State, Step, Words, PLACE},
@@ -71,7 +72,7 @@ impl Jobs {
         let [a, b] = random::words();
         let jobs = try_init!(Self {
             // The threshold is set before it is used.
-            engine: Engine::growing(events, events, 0, Seed::new(a, b))?,
+            engine: Engine::growing(events, events, 0, Seed::new(a, b), false)?,
         }? Error);
         Ok(Some(KBox::init(jobs, GFP_KERNEL)?))
     }

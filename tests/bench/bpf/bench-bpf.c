@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench-bpf: loads the programs of pair.bpf.o and then lt_bench, or lt_structures,
- * which calls them by the file descriptors that it gets as parameters. Afterwards
- * it prints how many delays they measured.
+ * bench-bpf: loads the programs of pair.bpf.o (or storage.bpf.o) and then lt_bench,
+ * or lt_structures, which calls them by the file descriptors that it gets as
+ * parameters. Afterwards bench-bpf prints how many delays the programs measured.
  *
  * usage: bench-bpf PAIR.BPF.O LT_BENCH.KO ENTRIES [PARAMETER=VALUE...]
  */

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The threads of a CPU in chain.bpf.c, and the size of one. */
+/* Threads that run softirqs on a CPU, and the size of struct thread: as in chain.bpf.c. */
 #define THREADS 2
 #define THREAD 24
 

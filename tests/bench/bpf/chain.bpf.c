@@ -71,7 +71,7 @@ struct start {
 	struct step steps[EARLY];
 };
 
-/* A thread that runs softirqs; bench-sched.c knows where its number is. */
+/* A thread that runs softirqs; bench-sched.c sets tid, and relies on this layout. */
 struct thread {
 	__u32 tid;
 	__u64 woken;
@@ -192,7 +192,7 @@ static __always_inline void copy(struct start *to, const struct start *from)
 	}
 }
 
-/* The innermost context, which a path that begins here continues. */
+/* Returns the path of the innermost context: a raise or wakeup here continues it. */
 static __always_inline struct start *current_start(struct cpu *cpu)
 {
 	if (cpu->timer.number)

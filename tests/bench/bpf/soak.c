@@ -5,8 +5,8 @@
  *
  * usage: soak FILE
  *
- * FILE always has the number of rounds of its loop, as an unsigned number of 64
- * bits in the machine's byte order.
+ * FILE always holds the number of rounds of soak's loop so far, as an unsigned number
+ * of 64 bits in the machine's byte order.
  */
 #define _GNU_SOURCE
 #include <err.h>

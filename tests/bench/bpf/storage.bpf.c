@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A pair as BPF programs do it for an operation that a task does only once at a time:
+ * A pair as BPF programs measure it if a task performs one such operation at a time:
  * the start is kept in the storage of the task, without a key, a table or a deletion.
  * The end is as in pair.bpf.c, whose loader also loads this file.
  */

@@ -163,7 +163,8 @@ const WAYS: [(What, &str); 47] = [
     (What::Chain, "tree_timed_chain"),
 ];
 
-/// Scenarios with empty probes, in the same order. They follow the scenarios of [`WAYS`].
+/// Scenarios with empty probes, in the order of scripts/bench. Their numbers follow those of
+/// [`WAYS`].
 const EMPTY_WAYS: [(What, &str); 8] = [
     (What::Irq, "empty_irq"),
     (What::Switch, "empty_switch"),

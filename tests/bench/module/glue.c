@@ -115,7 +115,7 @@ struct tracepoint *ltb_switch_find(void)
 	return lt_tracepoint_find("sched_switch");
 }
 
-/* sched_switch is not exported; these are the functions that it calls. */
+/* Calls the probes directly, since the tracepoint sched_switch is not exported. */
 void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state)
 {
 	typedef void (*probe_fn)(void *data, bool preempt,
@@ -140,7 +140,7 @@ void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state)
 struct ltb_way {
 	enum ltb_what what;
 	struct tracepoint *points[LTB_POINTS];
-	/* Number of tracepoints, from the first one on, that have an empty function. */
+	/* Number of tracepoints, from the first one on, to which an empty function is attached. */
 	int empties;
 	/* The subject: a system call, a work item or a packet. */
 	struct pt_regs regs;
@@ -149,7 +149,7 @@ struct ltb_way {
 	void *wq;
 	struct sk_buff *skb;
 	struct hrtimer timer;
-	/* The name of the current task, saved while that looks like a softirq thread. */
+	/* The name of the current task, saved while the task looks like a softirq thread. */
 	char comm[TASK_COMM_LEN];
 	/* A task of user space, and one of the kernel. */
 	struct task_struct *init;
@@ -353,8 +353,8 @@ void ltb_way_free(struct ltb_way *way)
 }
 
 /*
- * Calls the probes of a tracepoint directly, since these tracepoints are not exported,
- * either. Arguments that no probe uses are not read.
+ * Calls the probes of a tracepoint directly, since these tracepoints are not exported.
+ * Arguments that no probe uses are not read.
  */
 static void ltb_call4(struct tracepoint *tp, unsigned long a, unsigned long b,
 		      unsigned long c, unsigned long d)
@@ -433,8 +433,8 @@ static void ltb_run_as(struct task_struct *task)
 }
 
 /*
- * Simulates a local interrupt that raises a softirq, and wakes the current task for
- * it, which does not seem to run meanwhile.
+ * Simulates a local interrupt that raises a softirq and wakes the current task to run
+ * it. Meanwhile the current task seems to sleep.
  */
 static void ltb_raise(const struct ltb_way *way)
 {

@@ -10,7 +10,7 @@
 use crate::sys;
 use kernel::prelude::*;
 
-/// How often each operation is called.
+/// Measures operations, with the same number of calls of each.
 pub(crate) struct Meter {
     calls: u64,
 }

@@ -130,8 +130,8 @@ impl Drop for Objpool {
 pub(crate) struct Bpf(NonNull<glue::BpfProg>);
 
 impl Bpf {
-    /// Returns the program behind a file descriptor of this task. Fails with `EBADF`, even if it is
-    /// a program, but not a jitted one of the type raw tracepoint.
+    /// Returns the program behind a file descriptor of this task. Fails with `EBADF`, also if the
+    /// descriptor is of a program that is not jitted, or not of the type raw tracepoint.
     pub(crate) fn from_fd(fd: u64) -> Result<Self> {
         let fd = c_int::try_from(fd)?;
         // SAFETY: Called by a task, when the module loads.
@@ -223,8 +223,8 @@ impl Switches {
 pub(crate) struct Way(NonNull<glue::Way>);
 
 impl Way {
-    /// Creates the scenario with this number in glue.h. May sleep; fails with `ENODEV`, even if
-    /// memory is short.
+    /// Creates the scenario with this number in glue.h. May sleep; fails with `ENODEV`, also for
+    /// lack of memory.
     pub(crate) fn new(what: u32) -> Result<Self> {
         // SAFETY: Called by a task, when the module loads.
         let way = unsafe { glue::ltb_way_new(what) };

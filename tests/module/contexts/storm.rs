@@ -36,7 +36,7 @@ pub(crate) const CPUS: usize = 8;
 /// a busy host, an NMI arrives only once in thousands of rounds.
 const ROUNDS: u64 = 200_000_000;
 
-/// Contexts that use the engine, numbered as `enum lt_context` in interrupts.h.
+/// Contexts that use the engine, numbered as in `enum lt_context` of interrupts.h.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Context {
     Thread,

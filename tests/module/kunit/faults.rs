@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Whichever allocation fails in the engine's creation or growth, that operation returns an error,
-//! the engine stays usable with its old size, and it can grow the next time.
+//! unless it can do without. After a failed growth, the engine is usable with its old size, and can
+//! grow the next time.
 //!
 //! In the first pass only the n-th allocation fails, for every n; in the second pass, all from the
-//! n-th on fail. kmemleak finds leaks afterwards.
+//! n-th on fail. kmemleak searches for leaks afterwards.
 
 use crate::{
     common::{begin, end, sums_hold, Engine, SEED},
@@ -41,7 +42,7 @@ impl Drop for Faults {
     }
 }
 
-/// An operation, and how many of its allocations failed.
+/// The result of an operation, and how many of its allocations failed.
 struct Tried<T> {
     result: Result<T>,
     failed: u32,
@@ -68,7 +69,7 @@ const CAPACITY: u32 = 5000;
 const MAX: u32 = 4 * CAPACITY;
 
 fn make() -> Result<Engine> {
-    Engine::growing(CAPACITY, MAX, u64::MAX, SEED)
+    Engine::growing(CAPACITY, MAX, u64::MAX, SEED, false)
 }
 
 /// Begins events `from` to `to`; returns the number that found no room.

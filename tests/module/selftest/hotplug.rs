@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A CPU goes offline while its events are live and free cells are on its own stack.
+//! A CPU goes offline while its events are live and its stack of free cells (freelist.rs) is not empty.
 
 use crate::{
     common::{begin, check, end, engine, on_cpus, sums_hold, total, Verdict},
@@ -19,7 +19,7 @@ extern "C" {
     fn add_cpu(cpu: c_uint) -> c_int;
 }
 
-/// Does `work` on CPU 1 while other CPUs are idle, and returns its count.
+/// Does `work` on CPU 1, while no other CPU uses the engine, and returns its count.
 fn on_cpu_1(work: impl Fn() -> u64 + Sync) -> Result<u64> {
     let count = Atomic::<u64>::new(0);
     on_cpus(2, |cpu| {

@@ -99,7 +99,7 @@ pub(crate) fn no_grace_period_is_needed() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// A pool of N serves N events, on all nodes, and counts those that do not fit.
+/// A pool of N serves N events, from all NUMA nodes, and counts those that do not fit.
 pub(crate) fn full_means_full() -> Result<Verdict> {
     let capacity = 1000;
     let engine = engine(capacity)?;

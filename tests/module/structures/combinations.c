@@ -335,7 +335,10 @@ static void lts_destroy(void *data)
 	kfree(store);
 }
 
-/* At least as many chains as objects. All three kinds of table are made, and one is used. */
+/*
+ * Makes a store whose tables have at least as many chains as there are objects. All three
+ * kinds of table are made; each combination uses one.
+ */
 static void *lts_create(unsigned int capacity)
 {
 	struct rhashtable_params params = lts_rhash;

@@ -101,7 +101,7 @@ static int measure(const struct lts_structure *structure, u64 live, u64 calls)
 		report("back", structure->id, live, took, times);
 	}
 	structure->destroy(store);
-	/* No other CPU interfered. */
+	/* On one CPU, nothing may be lost. */
 	return counts.begun != counts.ended || counts.dropped || counts.busy ? -EIO : 0;
 }
 
@@ -127,8 +127,8 @@ int lts_measure(unsigned int calls, bool bpf, bool by_task)
 /* Two CPUs: one works at a time, and the other one waits */
 
 /*
- * Calls between two reads of the counter. Interrupts of the other CPU also count
- * here. A short slice has none in most rounds.
+ * Calls between two reads of the counter. The counter also counts the instructions
+ * of interrupts on the other CPU. In most rounds, a short slice has none of them.
  */
 #define SLICE 1000
 
@@ -176,8 +176,8 @@ static void half(unsigned int cpu, void *arg)
 }
 
 /*
- * The sum over the slices, each with its smallest cost of some rounds. The cost of a
- * slice takes its begins and ends from the same round, since where begins find
+ * Reports the sum of the slices' costs, each the smallest in several rounds. The
+ * begins and ends of a slice's cost are from the same round, since where begins find
  * objects depends on where ends have put them.
  */
 static int batches(const struct lts_structure *structure, u64 live, unsigned int ender,

@@ -84,7 +84,7 @@ int lts_engine_begin(void *store, const u64 *key);
 int lts_engine_end(void *store, const u64 *key);
 void lts_engine_count(void *store, struct lts_counts *counts);
 
-/* Counts of one of several CPUs; the unit of lost is pairs. */
+/* Pairs of one of several CPUs, and how many of them were lost. */
 struct lts_share {
 	u64 pairs;
 	u64 lost;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One contender after the other, with criterion's statistics and its comparison to the last run:
-//! for work on one of them. For ratios see src/main.rs.
+//! Measures one contender after the other, with criterion's statistics and its comparison to the last
+//! run, for work on a single contender. src/main.rs prints ratios between contenders.
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion};
 use lt_bench_native::{Contender, Engine, Lfht, Locked};

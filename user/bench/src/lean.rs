@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A machine that costs as little as the kernel's: each thread is a CPU, a guard is nothing.
+//! A machine that costs as little as the kernel's: each thread is a CPU, and a guard holds nothing.
 
 use crate::{
     engine::platform::Platform,
@@ -15,7 +15,7 @@ thread_local! {
     static CPU: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Makes this thread the CPU with that number; no other thread is it at the same time.
+/// Makes this thread the CPU with that number; no other thread may be that CPU at the same time.
 pub(crate) fn become_cpu(cpu: usize) {
     assert!(cpu < CPUS);
     CPU.set(cpu);
@@ -28,7 +28,7 @@ pub(crate) struct Lean;
 pub(crate) struct Guard(PhantomData<*const ()>);
 
 // SAFETY: A thread has one CPU all the time, below `CPUS`, and a guard is not `Send`; nothing is freed
-// that others may access.
+// that other threads may access.
 unsafe impl Platform for Lean {
     type Guard = Guard;
 

@@ -67,7 +67,8 @@ static __u64 end(struct lt_lfht *lfht, __u64 thread, __u64 n)
 {
 	struct cds_lfht_iter iter;
 	struct cds_lfht_node *node;
-	__u64 key[2], start = 0;
+	/* no event has this number */
+	__u64 key[2], start = ~0ull;
 
 	key_of(thread, n, key);
 	rcu_read_lock();
@@ -87,7 +88,10 @@ static __u64 thread_time(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-/* Runs pairs from n on, and returns nanoseconds of this thread, or 0 if one was not found. */
+/*
+ * Runs `pairs` pairs, numbered from `from` on, and returns the CPU time of this thread in
+ * nanoseconds, or 0 if a start was not found.
+ */
 __u64 lt_lfht_run(struct lt_lfht *lfht, __u64 thread, __u64 from, __u64 pairs)
 {
 	__u64 started, took, wrong = 0;

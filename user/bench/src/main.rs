@@ -6,6 +6,8 @@
 //!   lt-bench-native [ROUNDS [PAIRS]]
 //! ```
 //!
+//! TOTAL is the time of one pair in nanoseconds, or a ratio of two such times; CALLS is always 1.
+//!
 //! The contenders take turns, with PAIRS pairs in each round; the results are medians of the
 //! rounds, and ratios are medians of the rounds' ratios, so that a temporary disturbance of the
 //! machine affects all of them alike. With several threads, LIVE is the number of threads.

@@ -41,12 +41,12 @@ pub(crate) struct Machine {
     guards: [AtomicU64; CPUS_MAX],
 }
 
-/// The CPU that a thread runs on.
+/// The place of a thread on a machine.
 struct Seat {
     machine: Arc<Machine>,
-    /// The CPU that it occupies now.
+    /// The CPU that the thread occupies now.
     cpu: Cell<Option<usize>>,
-    /// Number of guards that it holds.
+    /// Number of guards that the thread holds.
     depth: Cell<usize>,
     /// Number of CPUs among which a roaming thread may choose.
     roams: Option<usize>,
@@ -108,7 +108,7 @@ impl Machine {
         !self.taken[cpu].swap(true, Ordering::Acquire)
     }
 
-    /// Waits until each CPU that holds a guard now has dropped it.
+    /// Waits until no CPU still has a guard that was held at the time of the call.
     fn synchronize(&self) {
         // SeqCst, paired with `Guard`: either the reader that holds the guard sees our earlier
         // writes, or we see its guard.
@@ -137,7 +137,7 @@ impl Drop for Seated {
     }
 }
 
-/// A CPU that a thread occupies.
+/// Keeps a thread on its CPU until dropped, like disabled preemption.
 pub(crate) struct Guard {
     cpu: usize,
     stays: PhantomData<*const ()>,
@@ -242,6 +242,14 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
     fn now() -> u64 {
         thread_local!(static START: Instant = Instant::now());
         START.with(Instant::elapsed).as_nanos() as u64
+    }
+
+    /// The stack of thread `tid` has `tid % 16` addresses: `tid << 8`, plus the position of each.
+    fn stack_of(tid: u32, addresses: &mut [u64]) -> usize {
+        let len = addresses.len().min(tid as usize % 16);
+        let below = addresses.iter_mut().take(len).enumerate();
+        below.for_each(|(nth, address)| *address = u64::from(tid) << 8 | nth as u64);
+        len
     }
 
     fn synchronize() {

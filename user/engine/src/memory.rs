@@ -10,7 +10,7 @@ use std::{cell::Cell, ops::Deref};
 thread_local! {
     /// Number of further allocations of this thread that succeed.
     static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
-    /// Number of existing arrays that this thread has created.
+    /// Number of arrays that this thread has created, less the number that it has dropped.
     static ALIVE: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn with_budget<R>(budget: usize, body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Returns the number of existing arrays that this thread has created.
+/// Returns the number of arrays that this thread has created, less the number that it has dropped.
 pub(crate) fn alive() -> isize {
     ALIVE.get()
 }

@@ -50,7 +50,7 @@ fn off_guard<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs alone on a CPU of a machine.
+/// Runs `body` alone on a CPU of a machine, with a guard.
 fn on<P: Platform<Guard = Guard>, R>(cpu: usize, body: impl FnOnce(&Guard) -> R) -> R {
     let _seat = Machine::new().pin(cpu);
     body(&P::guard())

@@ -204,8 +204,9 @@ fn of_two_that_end_the_same_keys_one_wins_each() {
 }
 
 /// A pool of one cell, which is usually exhausted, and three CPUs. Two of them alternate: each
-/// starts an event when the cell is free. The third CPU searches all the time, and keeps nothing
-/// for long. None of them may find the pool full forever after the event has ended.
+/// starts an event when the cell is free. The third CPU tries to start an event all the time, and
+/// ends it at once. Once the only event has ended, the next CPU in turn must not find the pool full
+/// forever.
 #[test]
 fn an_exhausted_pool_is_not_when_an_event_has_ended() {
     const ROUNDS: u64 = 200_000;
@@ -326,7 +327,7 @@ impl Fates {
     const ENDED: u8 = 2;
     const LATE: u8 = 4;
 
-    /// Number of changes of one event that are distinguished.
+    /// Number of changes of one event until its data repeat.
     const CHANGES: u64 = 1 << 16;
 
     fn new(most: usize) -> Arc<Self> {
@@ -355,7 +356,7 @@ impl Fates {
         assert_eq!(before & fate, 0, "the same event twice: {fate}");
     }
 
-    /// Returns the number of events with this fate, while no operation is running.
+    /// Returns the number of events whose fates `of` accepts. Only while no operation is running.
     fn count(&self, of: impl Fn(u8) -> bool) -> u64 {
         let fates = self.fates.iter().map(|fate| fate.load(Ordering::Relaxed));
         fates.filter(|fate| of(*fate)).count() as u64
@@ -377,7 +378,7 @@ fn all_operations_at_once_add_up() {
         thread::spawn(move || {
             let _seat = machine.roam(4, 5);
             while !done.load(Ordering::Relaxed) {
-                // Expires events that started in the first half of the range of any_operation.
+                // Expires events whose start is in the first half of the range 0..END.
                 let report = |_: &_, late: &Late<1, 4>, (): &()| {
                     assert_eq!(late.why, Why::Timeout);
                     fates.note(late.data, Fates::TIMED_OUT);
@@ -446,7 +447,7 @@ fn all_operations_at_once_add_up() {
     println!("{timed_out} timed out, {late} of them ended");
 }
 
-/// Runs `step`, occasionally interrupted by another `step`.
+/// Runs `step` this many times; in debug builds, another `step` occasionally interrupts it.
 fn with_interrupts(mut step: impl FnMut() + Clone + 'static, steps: u64) {
     #[cfg(debug_assertions)]
     {
@@ -493,7 +494,7 @@ thread_local! {
 }
 
 /// Takes a reference to an event of this key. Then duplicates it, or ends the event by it, or keeps
-/// it. Returns the oldest kept reference if there are more than three.
+/// it. Gives back the oldest kept reference if there are more than three.
 fn references(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, serial: u64) {
     let guard = Numa::guard();
     if let Lookup::Found(held) = engine.lookup(&Numa::guard(), &[key]) {
@@ -506,8 +507,8 @@ fn references(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, serial: u64)
                 engine.put_ref(&guard, again);
             }
             1 => {
-                // The operation does not return which event it ended. The event gets no fate, and
-                // its data must be consistent.
+                // The operation does not return which event it ended, so the end is not noted. The
+                // data of a late event must be consistent.
                 let end = |late: &Late<1, 4>| {
                     assert_eq!(late.key, [key], "another event");
                     assert_eq!(late.data, derived(late.data[0]), "a mixture of two events");
@@ -577,8 +578,9 @@ fn of_two_that_begin_at_once_the_later_one_stays() {
     const ROUNDS: u64 = 300_000;
     let engine = engine::<1, 1, Two>(4);
     let machine = Machine::new();
-    // The progress of each CPU. They wait for each other before every round, without sleeping. A
-    // waiting thread yields now and then, in case the other one is not running.
+    // The progress of each CPU. The CPUs wait for each other before and after the starts of every
+    // round, without sleeping. A waiting thread yields now and then, in case the other one is not
+    // running.
     let rounds: Arc<[AtomicU64; 2]> = Arc::new([const { AtomicU64::new(0) }; 2]);
     let threads: Vec<_> = (0..2usize)
         .map(|cpu| {
@@ -599,7 +601,7 @@ fn of_two_that_begin_at_once_the_later_one_stays() {
                         }
                     };
                     meet(0);
-                    // The CPUs alternate in being later.
+                    // The CPUs take turns to start the later event.
                     let start = 4 * round + (cpu as u64 ^ (round & 1));
                     let begun = engine.event_in_unique(&guard, &[7], start, &[start]);
                     assert_eq!(begun, Begin::Started);

@@ -15,8 +15,8 @@ thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// Runs `body`; before each of its atomic operations runs `hook`, whose own atomic operations are
-/// not interrupted, unless it calls `interrupted` itself.
+/// Runs `body`, and runs `hook` before each atomic operation of `body`. The atomic operations of the
+/// hook are not interrupted, unless the hook calls `interrupted` itself.
 pub fn interrupted<R>(hook: impl FnMut() + 'static, body: impl FnOnce() -> R) -> R {
     let outer = HOOK.replace(Some(Box::new(hook)));
     let armed = ARMED.replace(true);

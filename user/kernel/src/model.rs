@@ -90,7 +90,7 @@ pub fn select(selection: Selection) {
     SETTINGS.with_borrow_mut(|settings| settings.selection = Some(selection));
 }
 
-/// Resets the count of created atomics, and the barriers, at the start of a run of the model.
+/// Resets the counts of created atomics, the loaded values and the barriers, at the start of a run of the model.
 pub fn begin() {
     SETTINGS.with_borrow_mut(|settings| {
         settings.barriers = None;
@@ -140,7 +140,7 @@ pub(crate) fn is_modelled(place: &'static Location<'static>) -> bool {
         let Some(selection) = settings.selection else {
             return true;
         };
-        // A handful of places, looked up millions of times: faster than a hash.
+        // There are only a handful of places, looked up millions of times: a linear search is faster than a hash map.
         let (file, line) = (place.file(), place.line());
         let here = |made: &(&str, u32, usize)| made.1 == line && made.0 == file;
         let at = settings.made.iter().position(here).unwrap_or_else(|| {

@@ -4,16 +4,22 @@
 //!
 //! ```text
 //! trace --trace.rs--> lt_model::tables --tables.rs--> tables as text, JSON or CSV
+//!                                         |--heat.rs-----> a heat map
+//!                                         |--page.rs-----> an HTML page
 //!                                         `--parquet.rs--> files for SQL, of all analyses
-//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, as text, JSON, folded stacks or HTML
+//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the same formats as a path
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
+//!                                                              |--csv.rs-----------> comma-separated values
+//!                                                              |--flame.rs---------> folded stacks
 //!                                                              |--verdict.rs-------> a sentence
 //!                                                              |--picture.rs-------> a trace for Perfetto
-//!                                                              `--page.rs, lanes.rs> an HTML page
+//!                                                              `--page.rs, lanes.rs> an HTML page, or its time line
 //! ```
 
 mod args;
+mod csv;
 mod delays;
+mod flame;
 mod fold;
 pub(crate) mod lanes;
 #[cfg(test)]
@@ -40,6 +46,8 @@ use lt_model::{Class, Model, ThreadId, why};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs};
+use self::lanes::{bars_in_picture, bars_of_each};
+use self::page::Limits;
 use self::parquet::{Alerts, Output};
 use self::picture::{Picture, Way};
 use self::tables::Subject;
@@ -48,7 +56,7 @@ use crate::trace::{self, When};
 /// Maximum number of threads that an error lists.
 const NAMED: usize = 8;
 
-/// `alerts` reads the alerts that were recorded with a trace.
+/// Runs an analysis. `alerts` reads the alerts that were recorded with a trace.
 pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
     match &args.command {
         AnalyzeCommand::Path(args) => path(args, alerts),
@@ -66,8 +74,8 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
     }
 }
 
-/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Every long operation polls it. No signal ends the process at
-/// once, not even a second one: the process always cleans up first.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Every long operation polls it. None of these signals ends the
+/// process at once, not even a second one: the process always cleans up first.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -77,6 +85,8 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
 }
 
 fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
+    let files = [&args.perfetto, &args.html, &args.svg];
+    out::file::check(files.into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "path", alerts, &interrupted)?;
     let trace = match args.max_memory {
@@ -119,20 +129,33 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
         };
         picture.write(file, &interrupted)?;
     }
-    if let Some(file) = &args.html {
+    let page = |bars| {
         let lines = || shown.lines(args.part(), args.depth.unwrap_or(usize::MAX));
         let text = out::whole(lines).join("\n");
-        let notes = several.into_iter().chain(beyond.clone());
-        let notes = notes
-            .chain(trace.caveats())
-            .map(|note| words::sentence(&note));
-        page::page(&shown, text, notes.collect(), &interrupted)?.write(file)?;
+        let notes = several.iter().chain(&beyond).cloned();
+        let notes = notes.chain(trace.caveats());
+        let notes = notes.map(|note| words::sentence(&note)).collect();
+        let limits = Limits {
+            bars,
+            interrupted: &interrupted,
+        };
+        page::page(&shown, text, notes, limits)
+    };
+    if let Some(file) = &args.html {
+        page(bars_of_each(1))?.write(file)?;
+    }
+    if let Some(file) = &args.svg {
+        page(bars_in_picture(1))?.draw(file)?;
     }
     if let Some(output) = output {
         parquet::edges::path(output, &shown.json(), &trace, &interrupted)?;
     }
     if args.json {
         out::json(&shown.json())?;
+    } else if args.csv {
+        out::lines(&shown.csv(), &interrupted)?;
+    } else if args.folded {
+        out::lines(&shown.folded(), &interrupted)?;
     } else {
         let lines = shown.lines(args.part(), args.depth.unwrap_or(usize::MAX));
         out::lines(&lines, &interrupted)?;
@@ -167,7 +190,7 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     Ok((thread, (from, to), several))
 }
 
-/// Finds the thread with that number that existed for the longest part of the requested time. Returns the thread, the
+/// Finds the thread with number `tid` that existed for the longest part of the requested time. Returns the thread, the
 /// time for which it is recorded, and a note if other threads had the number, too.
 fn choose(
     model: &Model,

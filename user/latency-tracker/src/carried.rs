@@ -61,7 +61,7 @@ fn split(pid: u32, capture: u64, what: &str, text: &str) -> Vec<String> {
 /// The alerts and the evidence that a trace carries; empty unless a recorder sent the trace.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
-    /// The alerts, by number.
+    /// The alerts, in the order of their numbers.
     pub(crate) alerts: Vec<Alert>,
     pub(crate) evidence: Option<Evidence>,
 }

@@ -63,12 +63,13 @@ pub(crate) enum Command {
     /// Measures for a while, or for the time of a command, and shows the result.
     #[command(after_help = run::EXAMPLES)]
     Run(Box<RunArgs>),
-    /// Sums late operations by their stack: where they waited, or from where they were woken.
+    /// Sums late operations by their stack: where the tasks waited, or from where they were woken.
     #[command(after_help = stacks::EXAMPLES)]
     Stacks(Box<StacksArgs>),
     /// Lists the recipes for `run`: questions with a name, or shows one.
     #[command(after_help = "Examples:\n  latency-tracker recipes\n  \
-latency-tracker recipes fsync\n  latency-tracker recipes --json\n  latency-tracker run fsync -- make\n\n\
+latency-tracker recipes --about memory\n  latency-tracker recipes fsync\n  \
+latency-tracker recipes --json\n  latency-tracker run fsync -- make\n\n\
 Files /etc/latency-tracker/recipes/NAME.recipe add recipes of your own, or\n\
 replace those of the same name:\n\n  \
 question: How long does fsync of the database take?\n  \
@@ -130,7 +131,8 @@ latency-tracker hist by_program --by\n\n\
 Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the\n\
 true value. With --by, each delay is in one row: that of its label or, if all\n\
 labels of the instance are taken (max_labels=), in `other`, the last row. The\n\
-row with the longest total is first."
+row with the longest total is first. With by=stack, the functions of the stack\n\
+are below its row."
     )]
     Hist(HistArgs),
     /// Shows the operations in flight now, the oldest first.
@@ -248,6 +250,9 @@ pub(crate) struct RecipesArgs {
     /// Show this recipe: what it measures, what is normal, and what to do next.
     #[arg(add = ArgValueCompleter::new(completion::recipes))]
     pub(crate) name: Option<String>,
+    /// List only recipes with WORD in their name or text, in upper or lower case.
+    #[arg(short, long, value_name = "WORD", conflicts_with = "name")]
+    pub(crate) about: Option<String>,
     /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The short commands, one file each.
+//! The smaller commands, one module each.
 
 pub(crate) mod apply;
 pub(crate) mod captures;
@@ -31,6 +31,11 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
         Some(name) => Ok(vec![root.instance(name)?.name]),
         None => Ok(root.instances()?.into_iter().map(|i| i.name).collect()),
     }
+}
+
+/// The note about an instance that was removed, and created again under the same name.
+pub(crate) fn restarted(name: &str) -> String {
+    format!("{name} was removed and started again: it counts from 0")
 }
 
 /// Formats a time, with a leading `>` if the operation began before its instance, and thus took longer.

@@ -85,7 +85,7 @@ fn all_trackers() -> Vec<(String, String)> {
     }
 }
 
-/// The instances, and with `--trackers` on the command line the trackers.
+/// The instances; the trackers instead if `--trackers` is on the command line.
 pub(crate) fn instances_or_trackers(typed: &OsStr) -> Vec<Word> {
     match words()
         .iter()
@@ -246,8 +246,8 @@ fn tracepoint(line: &str) -> Option<&str> {
     (!["syscalls", "latency_tracker"].contains(&system)).then_some(event)
 }
 
-/// The names in a file of tracefs that match `typed`, each after `prefix`; only the prefix if `typed` lacks it. None if
-/// too many names match.
+/// The names in a file of tracefs that match `typed`, each after `prefix`; only the prefix if `typed` lacks it. Empty
+/// if too many names match.
 fn traced(file: &str, prefix: &str, typed: &str, name: fn(&str) -> Option<&str>) -> Vec<Word> {
     let Some(start) = typed.strip_prefix(prefix) else {
         return fitting(OsStr::new(typed), plain([prefix.to_string()]));

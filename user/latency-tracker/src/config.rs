@@ -83,7 +83,7 @@ fn place(file: &Path, line: usize) -> String {
 pub(crate) struct Config {
     /// In the order of the given paths, then of file names, then of lines.
     pub(crate) entries: Vec<Entry>,
-    /// Errors with file and line.
+    /// Errors, each with its file, and with its line if a line is wrong.
     pub(crate) faults: Vec<String>,
     /// Number of files.
     pub(crate) files: usize,
@@ -235,5 +235,21 @@ mod tests {
         fs::write(&file, b"a block\n\xff\xfe block\n").unwrap();
         let config = Config::read(&[file]);
         assert_eq!((config.entries.len(), config.faults.len()), (1, 1));
+        // A file that cannot be read does not affect the others.
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::create_dir(path("a.conf")).unwrap();
+        std::os::unix::fs::symlink("/nonexistent", path("b.conf")).unwrap();
+        fs::write(path("c.conf"), "c block\n").unwrap();
+        let config = Config::read(&[dir.path().to_path_buf()]);
+        assert_eq!((config.entries.len(), config.files), (1, 3));
+        let fault = |name, why| format!("cannot read {}: {why}", path(name).display());
+        assert_eq!(
+            config.faults,
+            [
+                fault("a.conf", "Is a directory (os error 21)"),
+                fault("b.conf", "No such file or directory (os error 2)")
+            ]
+        );
     }
 }

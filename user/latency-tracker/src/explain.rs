@@ -6,7 +6,7 @@
 //! ```text
 //! alert of a request --block--> its life, the queue of the device, requests that overtook it
 //! any other alert ----why-----> the critical path of its thread, or the activity of its processor
-//! all alerts --draw, page--> a trace for Perfetto, an HTML page
+//! all alerts --draw, page--> a trace for Perfetto, an HTML page, or its time lines
 //! ```
 
 pub(crate) mod alone;
@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use self::why::Why;
 use crate::analyze::interrupted;
+use crate::analyze::lanes::{bars_in_picture, bars_of_each};
 use crate::carried::{self, Carried};
 use crate::trace::{self, Beside, Keep, Told};
 
@@ -45,13 +46,23 @@ const LONGEST: usize = 200;
 #[derive(Serialize)]
 struct Report<'a> {
     alert: &'a Alert,
-    /// The largest part of the delay, in one sentence.
+    /// The largest part of the delay, in one or two sentences.
     verdict: Option<String>,
     /// The complete explanation, as text.
     text: String,
     /// The path, as `analyze path --json` prints it; only for the delay of a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<crate::analyze::show::Json>,
+    /// See [`Explained::is_cut`].
+    #[serde(skip)]
+    is_cut: bool,
+}
+
+/// The explanation of an alert.
+pub(crate) struct Explained {
+    pub(crate) text: String,
+    /// Whether the trace starts too late to show the largest part of the delay.
+    pub(crate) is_cut: bool,
 }
 
 /// The fields of `alert.json` that are needed here.
@@ -64,11 +75,13 @@ struct Capture {
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
+    let files = [&args.perfetto, &args.html, &args.svg];
+    out::file::check(files.into_iter().flatten())?;
     // Before signals are caught: a signal must end the process while it waits for alerts from a terminal or a pipe.
     let (trace, alerts, carried) = what(args)?;
     let interrupted = interrupted()?;
     let evidence = proofs::read(&args.capture)?.or(carried).unwrap_or_default();
-    let drawn = match (&args.perfetto, &args.html) {
+    let drawn = match (&args.perfetto, args.html.as_ref().or(args.svg.as_ref())) {
         (Some(_), _) => Threads::Needed,
         (None, Some(_)) => Threads::Drawn,
         (None, None) => Threads::Explained,
@@ -79,8 +92,12 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     if let Some(file) = &args.perfetto {
         draw::draw(&told, &evidence, &reports, file, &interrupted)?;
     }
+    let page = |bars| page::page(&told, &evidence, &reports, bars, &interrupted);
     if let Some(file) = &args.html {
-        page::write(&told, &evidence, &reports, file, &interrupted)?;
+        page(bars_of_each)?.write(file)?;
+    }
+    if let Some(file) = &args.svg {
+        page(bars_in_picture)?.draw(file)?;
     }
     for (i, report) in reports.iter().enumerate() {
         if args.json {
@@ -176,7 +193,7 @@ pub(crate) fn recorded_with(trace: &Path, interrupted: &AtomicBool) -> Result<Ve
             return Ok(saved(directory)?.0);
         }
     }
-    // What cannot be read is reported with the analysis.
+    // If the trace cannot be read, the analysis reports it.
     let carried = carried::read(trace, interrupted);
     if interrupted.load(Ordering::Relaxed) {
         bail!("interrupted");
@@ -222,13 +239,23 @@ pub(crate) fn recorded(file: &Path) -> Result<Vec<StreamLine>> {
     Ok(lines)
 }
 
-/// Explains each alert as text. `trace` is a trace, or the directory `trace` of a capture. Calls `goes_on` often while
-/// reading, and before each explanation.
+/// Explains each alert as text: see [`explained`].
 pub(crate) fn explain(
     trace: &Path,
     alerts: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<String>> {
+    let all = explained(trace, alerts, goes_on)?;
+    Ok(all.into_iter().map(|one| one.text).collect())
+}
+
+/// Explains each alert. `trace` is a trace, or the directory `trace` of a capture. Calls `goes_on` often while reading,
+/// and before each explanation.
+pub(crate) fn explained(
+    trace: &Path,
+    alerts: &[Alert],
+    goes_on: &mut dyn FnMut(),
+) -> Result<Vec<Explained>> {
     let evidence = proofs::read(trace)?.unwrap_or_default();
     let never = AtomicBool::new(false);
     let (told, requests) = read(
@@ -240,7 +267,11 @@ pub(crate) fn explain(
         goes_on,
     )?;
     let reports = reports(&told, alerts, &evidence, requests, goes_on);
-    Ok(reports.into_iter().map(|report| report.text).collect())
+    let explained = reports.into_iter().map(|report| Explained {
+        text: report.text,
+        is_cut: report.is_cut,
+    });
+    Ok(explained.collect())
 }
 
 /// Number of events between two calls of `goes_on`.
@@ -323,6 +354,7 @@ fn reports<'a>(
                 verdict: Some(why.verdict()),
                 text: why.text(),
                 path: why.json(),
+                is_cut: why.is_cut(),
             }
         }
         true => {
@@ -332,6 +364,7 @@ fn reports<'a>(
                 verdict: explained.as_ref().and_then(block::Explanation::verdict),
                 text: explained.map(|e| e.to_string()).unwrap_or_default(),
                 path: None,
+                is_cut: false,
             }
         }
     };

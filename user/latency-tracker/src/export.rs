@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `export`: serves the counters and histograms of all instances to Prometheus, or prints them
-//! once, and sends them to an OpenTelemetry collector.
+//! `export`: serves the counters and histograms of all instances to Prometheus, and can also send
+//! them to an OpenTelemetry collector; or prints them once.
 //!
 //! ```text
 //!  this thread:     accepts connections (each has a thread), and queues the metrics every --interval
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use lt_common::Outcome;
 use lt_common::out::{self, note};
@@ -81,8 +81,12 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     let signals = Signals::catch()?;
-    let server =
-        Server::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
+    let server = Server::bind(args.listen).map_err(|error| {
+        anyhow!(
+            "cannot listen on {}: {error}; choose another address with --listen",
+            args.listen
+        )
+    })?;
     let address = server.address().context("the address")?;
     if !address.ip().is_loopback() {
         note("anyone who can reach this address can read the counters");

@@ -2,13 +2,17 @@
 
 //! A heat map. Time runs to the right and latency upwards; a darker cell has more operations.
 //!
-//! There is one panel per kind of operation, one column per sample, as wide as the sample lasted, and one row per
-//! power of two. All panels share one logarithmic colour scale, from 1 to the largest count of any cell: a single
-//! slow operation is visible beside a million fast ones. Each cell has a title, which browsers show under the
-//! pointer.
+//! There is one panel per kind of operation, one row per power of two, and one column per sample, whose width shows
+//! how long the sample lasted. All panels share one logarithmic colour scale, from 1 to the largest count of any
+//! cell: a single slow operation is visible beside a million fast ones. Each cell has a title, which browsers show
+//! under the pointer. Times that are not recorded are grey, and so never look like times without operations.
 
-use lt_common::out::thousands;
-use lt_common::shapes::{round, text};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use lt_common::out::file::replace;
+use lt_common::out::{thousands, wrap_to};
+use lt_common::shapes::{Axis, round, text};
 use lt_proc::Nanos;
 use svg::Document;
 use svg::node::element::{Group, Rectangle, Title};
@@ -21,6 +25,10 @@ pub(crate) struct HeatMap {
     /// The shortest delay of each row, ns. A row ends where the next one begins; the last row has no end.
     pub(crate) low: Vec<u64>,
     pub(crate) panels: Vec<Panel>,
+    /// Start and end of the times that are not completely recorded, on the clock of the columns.
+    pub(crate) gaps: Vec<(u64, u64)>,
+    /// Sentences below the panels.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The operations of one kind.
@@ -50,6 +58,22 @@ const HEAD: f64 = 64.0;
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 30.0;
 const LEGEND: f64 = 52.0;
+/// Height of a line of the notes, and its maximum length in characters.
+const NOTE: (f64, usize) = (15.0, 140);
+
+/// Number of rows for durations of any length: one below 2 ns, then one for each power of two; the last has no end.
+pub(crate) const OCTAVES: usize = 42;
+
+/// The row of a duration.
+pub(crate) fn octave(ns: u64) -> usize {
+    (ns.checked_ilog2().unwrap_or(0) as usize).min(OCTAVES - 1)
+}
+
+/// The shortest duration of each row, ns.
+pub(crate) fn octaves() -> Vec<u64> {
+    let low = |row| if row == 0 { 0 } else { 1u64 << row };
+    (0..OCTAVES).map(low).collect()
+}
 
 /// From light to dark, in steps that look even, also to colour-blind people.
 const COLOURS: [(u8, u8, u8); 6] = [
@@ -61,8 +85,18 @@ const COLOURS: [(u8, u8, u8); 6] = [
     (0x2a, 0x0f, 0x54),
 ];
 
-/// Draws all panels.
-pub(crate) fn draw(map: &HeatMap) -> Document {
+/// Draws all panels into a file, which is replaced.
+pub(crate) fn write(map: &HeatMap, file: &Path) -> Result<()> {
+    let picture = svg(map);
+    replace(file, |out| Ok(out.write_all(picture.as_bytes())?)).context("cannot write the picture")
+}
+
+/// The picture of all panels.
+pub(crate) fn svg(map: &HeatMap) -> String {
+    draw(map).to_string()
+}
+
+fn draw(map: &HeatMap) -> Document {
     let columns = || map.panels.iter().flat_map(|panel| &panel.columns);
     let begin = columns().map(|column| column.begin).min().unwrap_or(0);
     let end = columns().map(|column| column.end).max().unwrap_or(0);
@@ -70,11 +104,11 @@ pub(crate) fn draw(map: &HeatMap) -> Document {
     let most = most.copied().unwrap_or(0);
     let width = LEFT + PLOT + RIGHT;
     let panels_height: f64 = map.panels.iter().map(Panel::height).sum();
-    let height = HEAD + panels_height + LEGEND;
-    let axis = Axis {
-        begin,
-        span: end.saturating_sub(begin).max(1),
-    };
+    let (line, length) = NOTE;
+    let notes = map.notes.iter();
+    let notes: Vec<_> = notes.flat_map(|note| wrap_to(note, 0, length)).collect();
+    let height = HEAD + panels_height + LEGEND + line * notes.len() as f64;
+    let axis = Axis::new((LEFT, PLOT), begin, end);
     let mut document = Document::new()
         .set("viewBox", (0, 0, width, height))
         .set("width", width)
@@ -93,33 +127,16 @@ pub(crate) fn draw(map: &HeatMap) -> Document {
         .add(text(LEFT, 42.0, &map.subheading).set("fill", "#666"));
     let mut y = HEAD;
     for panel in &map.panels {
-        document = document.add(panel.draw(&map.low, &axis, y, most));
+        document = document.add(panel.draw(map, (&axis, begin), y, most));
         y += panel.height();
     }
-    document.add(legend(y + 6.0, most))
-}
-
-/// The time axis.
-struct Axis {
-    begin: u64,
-    span: u64,
-}
-
-impl Axis {
-    fn x(&self, time: u64) -> f64 {
-        LEFT + PLOT * time.saturating_sub(self.begin) as f64 / self.span as f64
+    document = document.add(legend(y + 6.0, most));
+    y += LEGEND;
+    for note in &notes {
+        document = document.add(text(LEFT, y, note));
+        y += line;
     }
-
-    /// Returns the distance between ticks, chosen so that 4 to 10 of them fit into a span of 4 s or more.
-    fn step(&self) -> u64 {
-        const SECOND: u64 = 1_000_000_000;
-        const STEPS: [u64; 14] = [
-            1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400,
-        ];
-        let fits = |step: &&u64| self.span / (**step * SECOND) <= 10;
-        let step = STEPS.iter().find(fits).copied();
-        step.map_or((self.span / 8).max(1), |step| step * SECOND)
-    }
+    document
 }
 
 impl Panel {
@@ -144,7 +161,7 @@ impl Panel {
         ABOVE + self.plot_height() + BELOW
     }
 
-    fn draw(&self, low: &[u64], axis: &Axis, top: f64, most: u64) -> Group {
+    fn draw(&self, map: &HeatMap, (axis, start): (&Axis, u64), top: f64, most: u64) -> Group {
         let (first, last) = self.rows();
         let plot = top + ABOVE;
         let bottom = plot + self.plot_height();
@@ -160,14 +177,25 @@ impl Panel {
         let mut group = Group::new()
             .add(text(LEFT, plot - 8.0, &name).set("font-weight", "bold"))
             .add(frame);
+        for (begin, end) in &map.gaps {
+            let (left, right) = (axis.x(*begin), axis.x(*end));
+            let gap = Rectangle::new()
+                .set("x", round(left))
+                .set("y", plot)
+                .set("width", round((right - left).max(0.6)))
+                .set("height", self.plot_height())
+                .set("fill", "#d4d4d4")
+                .add(Title::new("not recorded"));
+            group = group.add(gap);
+        }
         for Column { begin, end, counts } in &self.columns {
             let (left, right) = (axis.x(*begin), axis.x(*end));
             for row in (first..=last).filter(|row| counts[*row] > 0) {
-                let from = Nanos(begin.saturating_sub(axis.begin));
+                let from = Nanos(begin.saturating_sub(start));
                 let title = format!(
                     "{} of {} after {from}",
                     thousands(counts[row]),
-                    range(low, row)
+                    range(&map.low, row)
                 );
                 let cell = Rectangle::new()
                     .set("x", round(left))
@@ -183,24 +211,11 @@ impl Panel {
         // Label every other bound, or all bounds if there are few.
         let every = if last - first < 8 { 1 } else { 2 };
         for row in (first..=last).filter(|row| (row - first).is_multiple_of(every)) {
-            let bound = Nanos(low[row]).to_string();
+            let bound = Nanos(map.low[row]).to_string();
             let label = text(LEFT - 6.0, y(row) + ROW + 3.5, &bound).set("text-anchor", "end");
             group = group.add(label);
         }
-        let mut time = 0;
-        while time <= axis.span {
-            let x = axis.x(axis.begin + time);
-            let tick = Rectangle::new()
-                .set("x", round(x))
-                .set("y", bottom)
-                .set("width", 1)
-                .set("height", 4)
-                .set("fill", "#888");
-            let label = text(x, bottom + 16.0, &clock(time)).set("text-anchor", "middle");
-            group = group.add(tick).add(label);
-            time += axis.step();
-        }
-        group
+        group.add(axis.ticks(bottom))
     }
 }
 
@@ -253,17 +268,6 @@ fn range(low: &[u64], row: usize) -> String {
     }
 }
 
-/// Formats a time since the start: `0:05`, `1:00:00`.
-fn clock(ns: u64) -> String {
-    let seconds = ns / 1_000_000_000;
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 {
-        format!("{hours}:{minutes:02}:{seconds:02}")
-    } else {
-        format!("{minutes}:{seconds:02}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,6 +287,7 @@ mod tests {
                 name: "read calls (s_read)".into(),
                 columns: counts.iter().enumerate().map(column).collect(),
             }],
+            ..HeatMap::default()
         }
     }
 
@@ -339,16 +344,17 @@ mod tests {
     }
 
     #[test]
-    fn times_are_marked_four_to_ten_times() {
-        for seconds in [5, 10, 60, 61, 600, 3599, 86_400] {
-            let axis = Axis {
-                begin: 0,
-                span: seconds * 1_000_000_000,
-            };
-            let ticks = axis.span / axis.step();
-            assert!((4..=10).contains(&ticks), "{seconds} s: {ticks}");
-        }
-        assert_eq!(clock(65_000_000_000), "1:05");
-        assert_eq!(clock(3_600_000_000_000), "1:00:00");
+    fn a_time_that_is_not_recorded_does_not_look_empty() {
+        let mut map = map(&[1, 2], &[&[0, 3], &[0, 0], &[0, 5]]);
+        map.gaps = vec![(1_000_000_000, 2_000_000_000)];
+        map.notes = vec!["word ".repeat(100)];
+        let picture = draw(&map).to_string();
+        assert_eq!(picture.matches("<title>not recorded</title>").count(), 1);
+        let (x, width) = (round(LEFT + PLOT / 3.0), round(PLOT / 3.0));
+        let place = format!("width=\"{width}\" x=\"{x}\"");
+        let grey = picture.lines().find(|line| line.contains("#d4d4d4"));
+        assert!(grey.is_some_and(|line| line.contains(&place)), "{picture}");
+        let notes = picture.lines().filter(|line| line.starts_with("word"));
+        assert_eq!(notes.count(), 4);
     }
 }

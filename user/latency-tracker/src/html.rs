@@ -5,7 +5,9 @@
 //! ```text
 //! Page { views } --escaped--> page.html, with page.css, the files *.js, the texts, and the views as JSON
 //!
-//! view: a text, facts, notes | lanes of bars, and arrows between lanes | tables
+//! view: a text, facts, notes | a picture | lanes of bars, and arrows between lanes | tables
+//!
+//! Page { views } --timeline.rs--> the lanes as a picture (SVG)
 //! ```
 //!
 //! The page is safe even with hostile names. Texts are escaped, and the script only creates text nodes. The
@@ -15,6 +17,7 @@
 //! Times are ns since the start of the view, because JavaScript's numbers are exact only up to 2^53.
 
 pub(crate) mod merge;
+mod timeline;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -97,7 +100,10 @@ pub(crate) struct View {
     /// The explanation, as printed on a terminal.
     #[serde(skip)]
     pub(crate) text: String,
-    /// The largest part of the delay, in one sentence.
+    /// A picture below the text, as SVG.
+    #[serde(skip)]
+    pub(crate) picture: String,
+    /// The largest part of the delay, in one or two sentences.
     pub(crate) verdict: Option<String>,
     /// Names with values, about the alert or the range.
     pub(crate) facts: Vec<(String, String)>,
@@ -210,6 +216,10 @@ pub(crate) enum Cells {
     At,
     /// A share in %.
     Percent,
+    /// A time of the trace's clock, in ns; as text, because it may exceed 2^53.
+    Clock,
+    /// A histogram, which a click shows.
+    Histogram,
 }
 
 /// Cells, and the time range that the time line shows for them.
@@ -223,6 +233,8 @@ pub(crate) enum Cell {
     Text(String),
     Number(u64),
     Share(f64),
+    /// The shortest duration of each bar, ns, and the number of durations.
+    Histogram(Vec<(u64, u64)>),
 }
 
 impl From<String> for Cell {
@@ -255,6 +267,12 @@ impl Page {
         out::file::replace(file, |out| Ok(out.write_all(page.as_bytes())?))
     }
 
+    /// Draws the lanes into a picture (SVG), replacing `file`.
+    pub(crate) fn draw(&self, file: &Path) -> Result<()> {
+        let picture = timeline::draw(self);
+        out::file::replace(file, |out| Ok(out.write_all(picture.as_bytes())?))
+    }
+
     /// The whole page.
     pub(crate) fn page(&self) -> Result<String> {
         #[derive(Serialize)]
@@ -270,7 +288,11 @@ impl Page {
         let data = in_script(&data);
         let article = |view: &View| {
             let (name, text) = (escaped(&view.name), escaped(&view.text));
-            format!("<article><h3>{name}</h3><pre tabindex=\"0\">{text}</pre></article>\n")
+            let svg = match view.picture.as_str() {
+                "" => String::new(),
+                svg => format!("<div class=\"wide\" tabindex=\"0\">{svg}</div>"),
+            };
+            format!("<article><h3>{name}</h3><pre tabindex=\"0\">{text}</pre>{svg}</article>\n")
         };
         let texts: String = self.views.iter().map(article).collect();
         let nonce = nonce(&data, &texts);

@@ -17,6 +17,7 @@ mod explain;
 mod export;
 mod heat;
 mod html;
+mod labels;
 mod perfetto;
 mod profile;
 mod recipes;

@@ -20,10 +20,9 @@ mod words;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use lt_common::Outcome;
 use lt_common::out;
-use lt_common::out::file::replace;
 use lt_proc::{Nanos, ProcRoot, Span};
 use serde::Serialize;
 
@@ -73,7 +72,7 @@ fn instance(root: &ProcRoot, name: Option<&str>) -> Result<String> {
     }
 }
 
-/// The current profile of an instance, in the form of a file.
+/// The profile of an instance over `span`, in the form of a file.
 fn now(root: &ProcRoot, name: Option<&str>, span: &SpanArgs) -> Result<ProfileFile> {
     let name = instance(root, name)?;
     let profile = root.profile(&name, span.span()?)?;
@@ -158,9 +157,15 @@ fn compare(root: &ProcRoot, args: &CompareArgs) -> Result<Outcome> {
     let mut classes = BTreeMap::new();
     let (sums_before, sums_after) = (before.sums(), after.sums());
     let names: Vec<&str> = before.classes();
+    let alone = |name: &str| out::note(&format!("{name} is in only one of the profiles"));
+    for name in after.classes() {
+        if !names.contains(&name) {
+            alone(name);
+        }
+    }
     for name in &names {
         let (Some(b), Some(a)) = (sums_before.get(name), sums_after.get(name)) else {
-            out::note(&format!("{name} is in only one of the profiles"));
+            alone(name);
             continue;
         };
         let comparison = compare::compare(&before.low, b, a)?;
@@ -268,6 +273,7 @@ fn heat_map(file: &ProfileFile, classes: &[&str]) -> HeatMap {
         ),
         low: file.low.clone(),
         panels: classes.iter().map(panel).collect(),
+        ..HeatMap::default()
     }
 }
 
@@ -293,6 +299,5 @@ fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()>
         !classes.is_empty(),
         "no operation was counted: nothing to draw"
     );
-    let picture = heat::draw(&heat_map(file, &classes)).to_string();
-    replace(output, |out| Ok(out.write_all(picture.as_bytes())?)).context("cannot write the plot")
+    heat::write(&heat_map(file, &classes), output)
 }

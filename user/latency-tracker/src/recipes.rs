@@ -82,6 +82,14 @@ impl Recipe {
         words.join(" ")
     }
 
+    /// Whether the name, the line, or one of the sentences contains this word, in upper or lower case.
+    pub(crate) fn is_about(&self, word: &str) -> bool {
+        let texts = [&self.name, &self.question, &self.normal, &self.next];
+        let word = word.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&word);
+        has(&self.line()) || texts.iter().any(|text| has(text))
+    }
+
     /// If a module is missing, returns that as a possible reason why the kernel refused the recipe.
     pub(crate) fn lacks(&self) -> Option<String> {
         let Some(Need::Module(module)) = &self.needs else {
@@ -101,7 +109,7 @@ impl Recipe {
 pub(crate) struct Recipes {
     /// Sorted by name.
     pub(crate) all: Vec<Recipe>,
-    /// Errors in users' files: name of the recipe, and text with file and line.
+    /// Errors in users' files: name of the recipe, and text with the file, and the line if there is one.
     pub(crate) faults: Vec<(String, String)>,
 }
 
@@ -141,7 +149,7 @@ impl Recipes {
     }
 
     fn add(&mut self, name: &str, file: Option<&Path>, text: &str) {
-        // Ours is dropped even if the user's recipe has an error: it was meant to replace ours.
+        // A built-in recipe is dropped even if the user's recipe has an error: the user meant to replace it.
         self.all.retain(|recipe| recipe.name != name);
         let place = file.map_or_else(
             || format!("{name}.{EXTENSION}"),

@@ -215,7 +215,8 @@ impl Recorder<'_> {
         let mut history = History::default();
         let mut outcome = Outcome::Fine;
         let mut look = Instant::now() + LOOK;
-        while !history.complete(&policy) {
+        // A signal may also have come while an alert was captured.
+        while !history.complete(&policy) && self.signals.last().is_none() {
             self.service.alive();
             if look <= Instant::now() {
                 self.look(&mut machine);
@@ -347,7 +348,7 @@ impl Recorder<'_> {
         let naming = woken.find_names();
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
-            // A signal only ends this wait, and is used up: the capture follows, and a second signal ends the run.
+            // A signal ends this wait; the run ends after the capture.
             let time = self.args.post_trigger.into();
             self.service.sleep(self.signals, time)?;
         }
@@ -600,7 +601,7 @@ fn explanation(service: &Service, captures: &Captures, partial: &Partial, woken:
     slowest.sort_by_key(|a| std::cmp::Reverse(a.delay));
     slowest.truncate(EXPLAINED);
     let trace = partial.path.join("trace");
-    // A new thread runs at ordinary priority: reading a trace takes time.
+    // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
     let explained = std::thread::scope(|scope| {
         let explain = || explain(&trace, &slowest, &mut service.progress());
         scope.spawn(explain).join()

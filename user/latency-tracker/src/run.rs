@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   module -> [command, which waits] -> instance -> [command runs] -> end: time, command, signal
-//!          -> instance off: from here on its counters stand still -> counters, histogram, alerts -> removed -> printed
+//!          -> instance off, so that its counters no longer change -> counters, histogram, alerts -> removed -> printed
 //! ```
 //!
 //! With `worst=1`, the instance raises an alert only for a new maximum. So the longest operation of the whole run is
@@ -32,13 +32,12 @@ use lt_common::instance::Loaded;
 use lt_common::out::{self, note};
 use lt_common::wait::Signals;
 use lt_common::{Outcome, lttng};
-use lt_proc::{Alert, Histogram, Nanos, Pending, ProcRoot, Setting, Stats, TrackerInfo};
+use lt_proc::{Alert, Histogram, Labels, Nanos, Pending, ProcRoot, Setting, Stats, TrackerInfo};
 
 pub(crate) use self::args::{EXAMPLES, RunArgs};
-use self::child::Found;
-pub(crate) use self::child::is_child;
+pub(crate) use self::child::{Program, Running, Waiting, is_child};
 pub(crate) use self::losses::losses;
-pub(crate) use self::question::Question;
+pub(crate) use self::question::{Question, descendants};
 use self::watch::Watch;
 use crate::recipes::Recipe;
 use crate::record::leftovers::{self, Note};
@@ -72,6 +71,8 @@ pub(crate) struct Measured {
     pub(crate) threshold: u64,
     pub(crate) time: Duration,
     histogram: Histogram,
+    /// The delays by label; `None` without `by=`.
+    pub(crate) labels: Option<Labels>,
     pub(crate) stats: Stats,
     /// Alerts that were overwritten before they were read.
     pub(crate) missed: u64,
@@ -83,11 +84,17 @@ pub(crate) struct Measured {
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &RunArgs) -> Result<Outcome> {
+    out::file::check(&args.output)?;
     let signals = Signals::catch()?;
     let mut longest: Option<Alert> = None;
+    let mut settings = args.settings.clone();
+    settings.extend(args.by.iter().map(|field| Setting {
+        key: "by".into(),
+        value: field.clone(),
+    }));
     let plan = Plan {
         what: &args.what,
-        settings: &args.settings,
+        settings: &settings,
         command: &args.command,
         duration: args.duration,
         complete: &|question, _| {
@@ -153,7 +160,7 @@ pub(crate) fn measure(
     signals: &Signals,
     see: &mut dyn FnMut(Alert),
 ) -> Result<Measured> {
-    let command = Found::find(plan.command)?;
+    let command = Program::find(plan.command)?;
     // The values from here on are dropped in reverse order, which is the order of the cleanup.
     let _module = Loaded::load(root)?;
     let trackers = root.trackers()?;
@@ -162,24 +169,17 @@ pub(crate) fn measure(
     lttng::make_run_dir()?;
     leftovers::clean_noted(root);
     let mut left = Note::new();
-    let group = match &command {
-        Some(_) => question.group(&trackers, &mut left)?,
-        None => None,
-    };
+    let waiting = command.as_ref().map(Program::wait_to_start).transpose()?;
+    left.set_waiting(waiting.as_ref().map(Waiting::id));
+    if let Some(waiting) = &waiting {
+        question.limit_to(waiting.id(), &trackers)?;
+    }
     question.refuse_enabled()?;
     (plan.complete)(&mut question, &trackers)?;
-    let waiting = command.as_ref().map(Found::wait_to_start).transpose()?;
     let mut instance = Watch::start(root, &question, &mut left)?;
     let begun = Instant::now();
-    let running = match waiting {
-        Some(waiting) => {
-            if let Some(group) = &group {
-                group.adopt(waiting.id())?;
-            }
-            Some(waiting.start()?)
-        }
-        None => None,
-    };
+    left.set_waiting(None);
+    let running = waiting.map(Waiting::start).transpose()?;
     let time = plan.duration.map(Duration::from);
     let time = time.or((running.is_none()).then_some(TIME));
     if let (Some(time), None) = (time, &running) {

@@ -148,7 +148,7 @@ fn connect() -> Result<UnixDatagram> {
 /// Encodes an alert in the journal's native protocol. A field of `--json` becomes `LATENCY_TRACKER_FIELD`.
 fn entry(alert: &Alert, capture: Option<&Path>) -> Result<Vec<u8>> {
     let mut entry = Vec::new();
-    // Readers of the journal must not see addresses.
+    // Readers of the journal must not see the addresses of a process.
     let alert = &alert.without_user_addresses();
     let message = out::printable(&alert.to_string());
     let fixed = [

@@ -9,7 +9,7 @@
 //!
 //! Names are looked up at once: after the process has exited, only addresses are left. They are looked up only in the
 //! process of the alert, never in a process that has reused its PID. Explanations of a capture show the names that were
-//! found then.
+//! found when the alert was read.
 
 mod process;
 mod show;
@@ -39,7 +39,7 @@ const FOREIGN: &str =
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     symbolizer: Option<Symbolizer>,
-    /// Alerts since the symbolizer was created.
+    /// Number of alerts looked up so far. The symbolizer is replaced at each multiple of [`LOOKUPS`].
     lookups: u32,
     /// By PID and name of the thread: another program has other mappings.
     seen: HashMap<(u64, String), Found>,
@@ -142,7 +142,7 @@ impl Names {
     }
 }
 
-/// Whether the call has replaced the program, so that the address is the first one of the new program.
+/// Whether the call has replaced the program, so that the recorded address is the entry point of the new program.
 fn replaced_program(alert: &Alert) -> bool {
     let is_exec = |call| ["execve", "execveat"].contains(&call);
     let call = alert.fields.text("call");

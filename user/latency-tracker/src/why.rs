@@ -6,7 +6,9 @@
 //! ```text
 //!   instances that only count -> [a few seconds of usual delays] -> LTTng flight recorder -> threshold -> [command]
 //!   an alert -> the longest of the alerts around it -> snapshot -> explanation
-//!   ends: first late operation explained (the longest with --worst or a command), --duration, signal
+//!   ends: first late operation (if its cause began before the recording, a later one: see `TRIES`), --duration,
+//!         signal, end of the command
+//!   with --worst or a command: a late operation does not end the run; the longest one is explained
 //! ```
 //!
 //! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording
@@ -20,10 +22,9 @@ mod target;
 mod watched;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use lt_common::capture::{Captures, Record, Taken};
 use lt_common::exec::how;
 use lt_common::instance::Loaded;
@@ -38,10 +39,11 @@ use nix::time::{ClockId, clock_gettime};
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
 use self::watched::{Seen, Watched};
-use crate::explain::{alone, explain};
+use crate::explain::{Explained, alone, explained};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
 use crate::record::leftovers::{self, Note};
+use crate::run::{Program, Running, Waiting};
 
 /// Time for measuring the usual delays, at most a third of the whole time.
 const USUAL: Duration = Duration::from_secs(5);
@@ -51,12 +53,12 @@ const LEAST: Nanos = Nanos(1_000_000);
 const UNKNOWN: Nanos = Nanos(10_000_000);
 /// Time to wait for the end of a longer operation around the late one.
 const AROUND: Duration = Duration::from_millis(100);
-/// How often to check whether the command has ended.
-const LOOK: Duration = Duration::from_millis(100);
 /// Time for which a target other than a command is watched, unless the user sets one.
 const WATCHED: Duration = Duration::from_secs(60);
 /// Operations in flight that are shown if nothing was late.
 const STUCK: usize = 5;
+/// Maximum number of operations that are explained to find one whose cause lies within the recording.
+const TRIES: usize = 3;
 
 /// The memory for the trace of each CPU: the default of `record`.
 const BUFFERS: Buffers = Buffers {
@@ -69,23 +71,23 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     lt_common::lttng::make_run_dir()?;
     leftovers::clean(root);
     // The values from here on are dropped in reverse order, which is the order of the cleanup.
-    let target = Target::find(args)?;
-    let _module = Loaded::load(root)?;
     let mut left = Note::new();
+    let command = Program::find(&args.command)?;
+    let waiting = command.as_ref().map(Program::wait_to_start).transpose()?;
+    left.set_waiting(waiting.as_ref().map(Waiting::id));
+    let target = Target::find(args, waiting.as_ref().map(Waiting::id))?;
+    let _module = Loaded::load(root)?;
     let place = Place::new(args.output.as_deref())?;
-    left.update(|owned| {
-        owned.cgroup = target.group.as_ref().map(|group| group.directory().into());
-        owned.directory = place.temporary();
-    });
+    left.update(|owned| owned.directory = place.temporary());
     let mut watched = Watched::start(root, &target, &mut left)?;
     let captures = Captures::open(place.path())?;
-    let whole = match (args.duration, &target.group) {
+    let whole = match (args.duration, &waiting) {
         (Some(time), _) => Some(time.into()),
         (None, Some(_)) => None,
         (None, None) => Some(WATCHED),
     };
     let end = whole.map(|time| Instant::now() + time);
-    let over = match (args.over, &target.group) {
+    let over = match (args.over, &waiting) {
         (Some(over), _) => over,
         (None, Some(_)) => LEAST,
         (None, None) => {
@@ -109,15 +111,16 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         true => None,
         false => flight(&target, captures.path(), &mut left),
     };
-    let worst = args.worst || target.group.is_some();
+    let worst = args.worst || waiting.is_some();
     let evidence = Collector::start(Path::new("/"));
     watched.arm(over, worst, &mut left)?;
-    let child = match &target.group {
-        Some(group) => {
-            let mut words = args.command.iter();
-            let mut command = Command::new(words.next().context("no command")?);
-            Some(group.spawn(command.args(words))?)
-        }
+    if signals.last().is_some() {
+        return Ok(Outcome::Fine);
+    }
+    let began = flight.as_ref().map_or(0, |_| now());
+    left.set_waiting(None);
+    let running = match waiting {
+        Some(waiting) => Some(waiting.start()?),
         None => {
             let which = if worst { "the longest" } else { "an" };
             let name = &target.name;
@@ -127,19 +130,21 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             None
         }
     };
-    // A failure is ignored here, unlike in `record`: at ordinary priority, the snapshot may be late on a busy machine.
+    // Unlike in `record`, a failure is not reported: it only means that the snapshot may be late on a busy machine.
     let _ = rt::raise();
     let mut search = Search {
         signals: &signals,
         worst,
-        began: now(),
+        began,
         flight,
         captures: &captures,
         evidence,
         missed: 0,
+        cut: 0,
+        has_noted: false,
         found: None,
     };
-    search.wait(&mut watched, end, child)?;
+    search.wait(&mut watched, end, running)?;
     let (found, missed) = (search.found.take(), search.missed);
     if missed > 0 {
         note(&format!(
@@ -152,7 +157,10 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             nothing(&watched, &target, over)?;
             Ok(Outcome::Fine)
         }
-        Some(found) => {
+        Some(mut found) => {
+            if found.alert.start() < began {
+                note("this operation began before the recording, which cannot show its cause");
+            }
             found.show()?;
             if let (Some(capture), Some(_)) = (&found.capture, &args.output) {
                 out::line(&format!("saved as {}", capture.display()))?;
@@ -194,12 +202,16 @@ struct Search<'a> {
     signals: &'a Signals,
     /// Whether to find the longest delay of the whole run.
     worst: bool,
-    /// A time at which the recording ran already, `CLOCK_MONOTONIC`, ns.
+    /// A time at which the recording was already running, `CLOCK_MONOTONIC`, ns; 0 without a recording.
     began: u64,
     flight: Option<Flight>,
     captures: &'a Captures,
     evidence: Collector,
     missed: u64,
+    /// Number of explained operations whose cause began before the recording.
+    cut: usize,
+    /// Whether a note has explained why the search continues after a late operation.
+    has_noted: bool,
     found: Option<Found>,
 }
 
@@ -210,6 +222,8 @@ struct Found {
     beside: Vec<Alert>,
     /// The capture; `None` without a trace.
     capture: Option<PathBuf>,
+    /// The explanation from the capture, once there is one.
+    explained: Option<Result<Explained>>,
 }
 
 impl Search<'_> {
@@ -218,40 +232,36 @@ impl Search<'_> {
         &mut self,
         watched: &mut Watched<'_>,
         end: Option<Instant>,
-        mut child: Option<Child>,
+        mut command: Option<Running>,
     ) -> Result<()> {
         loop {
-            let ended = match &mut child {
-                Some(child) => child.try_wait().context("cannot wait for the command")?,
-                None => None,
-            };
-            let look = child.as_ref().map(|_| Instant::now() + LOOK);
-            let next = [end, look].into_iter().flatten().min();
+            let has_ended = command.as_ref().map_or(Ok(false), Running::has_ended)?;
             let is_over = end.is_some_and(|end| Instant::now() >= end);
-            let woken = match ended {
-                // The alerts of the command's last operations can be read by now.
-                Some(_) => Wake::Ready,
-                None if is_over => Wake::Ready,
-                None => self.signals.wait(watched.files(), next)?,
+            // The alerts of the command's last operations can be read by now.
+            let woken = match has_ended || is_over {
+                true => Wake::Ready,
+                false => {
+                    let files = watched.files().chain(command.as_ref().map(Running::file));
+                    self.signals.wait(files, end)?
+                }
             };
             if woken == Wake::Ready {
                 let seen = watched.read()?;
                 self.consider(seen, watched)?;
             }
-            if let Some(status) = ended {
-                note(&format!("the command has ended: {}", how(status)));
+            if let Some(command) = command.take_if(|_| has_ended) {
+                note(&format!(
+                    "the command has ended: {}",
+                    how(command.status()?)
+                ));
                 return Ok(());
             }
-            let is_complete = !self.worst
-                && self
-                    .found
-                    .as_ref()
-                    .is_some_and(|f| f.alert.start() >= self.began);
-            if is_complete || is_over || woken == Wake::Signal {
-                if let Some(child) = &child {
+            // A signal may also have come while an operation was saved.
+            if self.is_complete() || is_over || self.signals.last().is_some() {
+                if let Some(command) = &command {
                     note(&format!(
                         "the command continues to run as process {}",
-                        child.id()
+                        command.pid()
                     ));
                 }
                 return Ok(());
@@ -259,7 +269,13 @@ impl Search<'_> {
         }
     }
 
-    /// Saves the longest of these alerts if it ranks above the alert found so far.
+    /// Whether the search ends with what was found.
+    fn is_complete(&self) -> bool {
+        let is_enough = |found: &Found| found.is_enough(self.began, self.cut);
+        !self.worst && self.found.as_ref().is_some_and(is_enough)
+    }
+
+    /// Saves the best-ranked of these alerts if it may rank above the one found so far, and keeps the better one.
     fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
         self.missed += seen.missed;
         if seen.alerts.is_empty() {
@@ -273,17 +289,18 @@ impl Search<'_> {
             self.missed += more.missed;
             seen.alerts.extend(more.alerts);
         }
-        // An operation that began before the recording is explained only if no other late operation follows.
-        let rank = |alert: &Alert| (alert.start() >= self.began, alert.delay);
-        let longest = seen.alerts.iter().max_by_key(|alert| rank(alert)).cloned();
+        let began = self.began;
+        // Only the explanation shows whether the cause lies within the recording.
+        let best = |alert: &Alert| rank(alert, began, false);
+        let longest = seen.alerts.iter().max_by_key(|alert| best(alert)).cloned();
         let Some(alert) = longest else {
             return Ok(());
         };
-        if self
-            .found
-            .as_ref()
-            .is_some_and(|found| rank(&found.alert) >= rank(&alert))
-        {
+        let is_better = |than: (bool, bool, u64)| {
+            let found = self.found.as_ref();
+            found.is_none_or(|found| found.rank(began) < than)
+        };
+        if !is_better(best(&alert)) {
             return Ok(());
         }
         let saved = self.save(&alert, &seen.alerts, late);
@@ -291,17 +308,34 @@ impl Search<'_> {
             note(&format!("no trace: {error:#}"));
             None
         });
+        // The longest operation of the whole run is explained at its end.
+        let at_once = capture.as_deref().filter(|_| !self.worst);
         let found = Found {
+            explained: at_once.map(|capture| explanation(capture, &alert)),
             alert,
             beside: seen.alerts,
             capture,
         };
-        if let Some(Found {
-            capture: Some(old), ..
-        }) = self.found.replace(found)
-        {
-            let removed = std::fs::remove_dir_all(&old);
-            removed.with_context(|| old.display().to_string())?;
+        self.cut += usize::from(found.is_cut());
+        let worse = match self.found.take() {
+            Some(old) if old.rank(began) >= found.rank(began) => {
+                self.found = Some(old);
+                Some(found)
+            }
+            old => {
+                self.found = Some(found);
+                old
+            }
+        };
+        if let Some(capture) = worse.and_then(|worse| worse.capture) {
+            let removed = std::fs::remove_dir_all(&capture);
+            removed.with_context(|| capture.display().to_string())?;
+        }
+        if !self.worst && !self.is_complete() && !self.has_noted {
+            self.has_noted = true;
+            note(
+                "a late operation, or its cause, began before the recording: waiting for another one (Ctrl-C ends)",
+            );
         }
         Ok(())
     }
@@ -360,28 +394,50 @@ impl Search<'_> {
     }
 }
 
+/// Ranks an operation by how well it can be explained: whether it began within the recording, whether its cause did,
+/// and then its delay.
+fn rank(alert: &Alert, began: u64, is_cut: bool) -> (bool, bool, u64) {
+    (alert.start() >= began, !is_cut, alert.delay)
+}
+
+/// Explains an alert from the trace of its capture.
+fn explanation(capture: &Path, alert: &Alert) -> Result<Explained> {
+    let alerts = std::slice::from_ref(alert);
+    // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
+    let read = std::thread::scope(|scope| {
+        let explain = || explained(&capture.join("trace"), alerts, &mut || ());
+        scope.spawn(explain).join()
+    });
+    let read = read.map_err(|_| anyhow!("the reader of the trace failed"))??;
+    read.into_iter().next().context("the alert is missing")
+}
+
 impl Found {
+    /// Whether the cause of the largest part of the delay began before the recording, as far as is known.
+    fn is_cut(&self) -> bool {
+        matches!(&self.explained, Some(Ok(explained)) if explained.is_cut)
+    }
+
+    fn rank(&self, began: u64) -> (bool, bool, u64) {
+        rank(&self.alert, began, self.is_cut())
+    }
+
+    /// Whether the search ends with this operation, after the causes of `cut` operations began before the recording.
+    fn is_enough(&self, began: u64, cut: usize) -> bool {
+        self.alert.start() >= began && (!self.is_cut() || cut >= TRIES)
+    }
+
     /// Prints the explanation, or the contents of the alert if there is none.
-    fn show(&self) -> Result<()> {
+    fn show(&mut self) -> Result<()> {
+        let explained = match (self.explained.take(), &self.capture) {
+            (None, Some(capture)) => Some(explanation(capture, &self.alert)),
+            (explained, _) => explained,
+        };
         let alone = || alone::text(&self.alert, &self.beside);
-        let text = match &self.capture {
+        let text = match explained {
             None => alone(),
-            Some(capture) => {
-                let alerts = [self.alert.clone()];
-                // A new thread runs at ordinary priority: reading a trace takes time.
-                let explained = std::thread::scope(|scope| {
-                    let explain = || explain(&capture.join("trace"), &alerts, &mut || ());
-                    scope.spawn(explain).join()
-                });
-                match explained {
-                    Ok(Ok(texts)) => texts.join("\n"),
-                    Ok(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
-                    Err(_) => format!(
-                        "No explanation: the reader of the trace failed.\n{}",
-                        alone()
-                    ),
-                }
-            }
+            Some(Ok(explained)) => explained.text,
+            Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
         };
         if let Some(capture) = &self.capture {
             let file = capture.join("explanation.txt");
@@ -466,6 +522,39 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A late operation, and whether its cause began before the recording, if it was explained.
+    fn found(start: u64, delay: u64, is_cut: Option<bool>) -> Found {
+        let time = start + delay;
+        let line = format!(
+            "seq=1 time={time} instance=a tracker=syscall reason=threshold delay={delay} threshold=1 cpu=0 pid=7 tid=7 \
+             comm=\"x\""
+        );
+        let text = String::new();
+        Found {
+            alert: Alert::parse(&line).unwrap(),
+            beside: Vec::new(),
+            capture: None,
+            explained: is_cut.map(|is_cut| Ok(Explained { text, is_cut })),
+        }
+    }
+
+    #[test]
+    fn an_operation_within_the_recording_is_preferred() {
+        let from_the_worst = [
+            found(50, 900, None),
+            found(100, 20, Some(true)),
+            found(150, 500, Some(true)),
+            found(120, 10, Some(false)),
+            found(100, 30, None),
+        ];
+        assert!(from_the_worst.is_sorted_by(|a, b| a.rank(100) < b.rank(100)));
+        let [before, cut, _, whole, unexplained] = &from_the_worst;
+        assert!(whole.is_enough(100, 0) && unexplained.is_enough(100, 0));
+        // Another one is waited for, but not forever if all are like this one.
+        assert!(!cut.is_enough(100, TRIES - 1) && cut.is_enough(100, TRIES));
+        assert!(!before.is_enough(100, TRIES) && before.is_enough(0, 0));
+    }
 
     #[test]
     fn a_threshold_has_two_digits() {

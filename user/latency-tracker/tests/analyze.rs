@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze` from outside: on a real trace (lt-ctf's testdata), on things that are not a trace, and
-//! interrupted.
+//! `analyze` and `explain` from outside: on real traces (lt-ctf's testdata), on things that are not a
+//! trace, and with a signal while `explain` waits.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -153,8 +153,8 @@ fn steps(json: &Value, from: u64) -> Vec<(u64, u64, String, String)> {
     all.filter(|(begin, end, ..)| begin < end).collect()
 }
 
-/// A trace of perf, with its names: a program waits for five children, one after the other. Each
-/// sleeps for 20 ms.
+/// A trace of perf, with perf's names of events and fields: a program waits for five children, one
+/// after the other. Each sleeps for 20 ms.
 #[test]
 fn what_perf_recorded_is_read_too() {
     let dir = Dir::with("perf.tar.xz", "perf");
@@ -181,7 +181,7 @@ fn what_perf_recorded_is_read_too() {
             "no {of}: {causes:?}"
         );
     }
-    // The name of a thread that existed before comes from a separate event, which is earlier than the trace.
+    // The name of a thread that existed before the trace comes from a separate event, at an earlier time.
     let (_, text, _) = run(&mut dir.path("perf", &["--tid", "42"]));
     assert!(text.starts_with("khugepaged/42 from 134"), "{text}");
 }
@@ -332,7 +332,7 @@ fn what_cannot_be_explained_is_said() {
     );
     fs::write(dir.0.join("none"), "").unwrap();
     assert!(wrong("compact", &["--alerts", "none"]).contains("no such alert"));
-    // Impossible times, an owner that does not exist and a missing processor are no reason to give
+    // Impossible times, a thread that does not exist and a missing processor are no reason to give
     // up.
     let lines = "seq=1 time=18446744073709551615 instance=a tracker=wakeup reason=threshold \
         delay=18446744073709551615 threshold=0 cpu=99999 pid=1 tid=1 comm=\"x\"\n\
@@ -393,6 +393,8 @@ fn a_limit_on_memory_changes_nothing_or_is_said() {
         ("path", "--json"),
         ("delays", "--json"),
         ("delays", "--all"),
+        ("delays", "--csv"),
+        ("delays", "--folded"),
     ] {
         let mut smaller = 0;
         for tid in busiest(&dir, "compact") {
@@ -504,7 +506,8 @@ fn the_states_of_every_thread_add_up_to_its_time() {
     assert!(below > 0 && woken > 20, "{below} {woken}");
 }
 
-/// A program waits for five children, which sleep for 20 ms each. Also covers the first child, before its creation.
+/// A program waits for five children, which sleep for 20 ms each. The delays of the first child include those of its
+/// parent before the fork.
 #[test]
 fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
     let dir = Dir::with("perf.tar.xz", "chain");
@@ -536,6 +539,16 @@ fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
             .all(|wait| wait["depth"] == 1 && wait["cause"]["by"] == "timer" && ms(wait) >= 15)
     );
     assert_eq!(below.count(), 5);
+    // The stacks lead there, too.
+    let (_, stacks, _) = run(&mut dir.delays("perf", &["--tid", "177", "--folded"]));
+    let slept = stacks.lines().filter(|line| {
+        line.starts_with("python3/177;blocked;in read;woken by python3/")
+            && line.contains(";waits in clock_nanosleep for ")
+    });
+    assert_eq!(slept.count(), 5, "{stacks}");
+    let (_, rows, _) = run(&mut dir.delays("perf", &["--tid", "177", "--csv"]));
+    let states = json["segments"][0]["states"].as_array().unwrap();
+    assert_eq!(rows.lines().count(), 1 + states.len() + waits.len());
 
     let json = delays(&["--tid", "179"]);
     let segments = json["segments"].as_array().unwrap();
@@ -558,6 +571,50 @@ fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
             .len(),
         1
     );
+}
+
+/// The stacks of a path add up to its time, and its rows are its steps.
+#[test]
+fn stacks_and_rows_of_a_path_are_its_steps() {
+    let dir = Dir::with_traces("columns");
+    for trace in ["compact", "snapshot"] {
+        for tid in busiest(&dir, trace).into_iter().take(3) {
+            let of = |form: &str| {
+                let (status, out, error) = run(&mut dir.path(trace, &["--tid", &tid, form]));
+                assert_eq!(status, 0, "{error}");
+                out
+            };
+            let json: Value = serde_json::from_str(&of("--json")).unwrap();
+            let (from, to) = (json["from"].as_u64().unwrap(), json["to"].as_u64().unwrap());
+            let stacks = of("--folded");
+            let time = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+            assert_eq!(stacks.lines().map(time).sum::<u64>(), to - from, "{stacks}");
+            let rows = of("--csv");
+            let row = |line: &str| {
+                let mut cells = line.split(',').skip(1).map(|cell| cell.parse().unwrap());
+                (cells.next().unwrap(), cells.next().unwrap())
+            };
+            let rows: Vec<(u64, u64)> = rows.lines().skip(1).map(row).collect();
+            let steps = steps(&json, 0);
+            let steps: Vec<_> = steps.iter().map(|step| (step.0, step.1)).collect();
+            assert_eq!(rows, steps);
+        }
+    }
+    for (form, other) in [
+        ("--folded", "--json"),
+        ("--csv", "--json"),
+        ("--csv", "--folded"),
+        ("--csv", "--all"),
+        ("--folded", "--depth=1"),
+        ("--csv", "--min=1ms"),
+    ] {
+        for what in ["path", "delays"] {
+            let args = ["--tid", "1", form, other];
+            let (status, out, error) = run(&mut dir.of_trace(&["analyze", what], "no", &args));
+            assert_eq!((status, out.as_str()), (1, ""), "{form} {other}");
+            assert!(error.contains("cannot be used with"), "{error}");
+        }
+    }
 }
 
 #[test]

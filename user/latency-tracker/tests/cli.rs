@@ -10,7 +10,8 @@ mod program;
 mod terminal;
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -344,6 +345,22 @@ fn recipes_are_listed_shown_and_replaced_and_a_slip_of_the_finger_is_understood(
     assert!(lines > 24 && out.contains("\nfsync "), "{out}");
     let (_, out, _) = run(&["recipes", "--json"]);
     assert_eq!(out.lines().count(), lines - 1);
+    // A word that is only in the name, only in the line, or only in a sentence.
+    for (word, some, other) in [
+        ("SCSI-", "scsi-command", "nvme"),
+        ("from=insert", "disk-queue", "disk-flush"),
+        ("Memory.Max", "oom-kill", "swap-in"),
+    ] {
+        let (code, out, err) = run(&["recipes", "--about", word]);
+        let has = |name: &str| out.contains(&format!("\n{name} "));
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert!(has(some) && !has(other), "{word}: {out}");
+    }
+    let (_, out, _) = run(&["recipes", "--about", "from=insert", "--json"]);
+    assert_eq!(out.lines().count(), 1, "{out}");
+    let (code, out, err) = run(&["recipes", "--about", "nosuchword"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("no recipe has \"nosuchword\""), "{err}");
     let (code, out, _) = run(&["recipes", "fsync"]);
     assert!(
         code == 0 && out.contains("run       syscall calls=fsync,"),
@@ -506,6 +523,7 @@ fn hist_prints_percentiles_and_losses() {
 #[test]
 fn errors_end_with_1_and_say_what_to_do() {
     let tree = Tree::new("errors");
+    let file = &tree.0.join("new").display().to_string();
     for (args, text) in [
         (
             &["hist", "nosuch"][..],
@@ -519,6 +537,17 @@ fn errors_end_with_1_and_say_what_to_do() {
         (&["list", "nosuch"], "no instance named \"nosuch\""),
         (&["list", "--trackers", "blok"], "did you mean block?"),
         (&["list", "--trackers", "zzz"], "there are block"),
+        // Refused before anything is measured.
+        (&["run", "block", "-o", "-"], "-: expected the name of a"),
+        (&["stacks", "block", "-o", "no/a"], "no/a: No such file"),
+        (
+            &["profile", "record", "-o", "no/a"],
+            "no/a: No such file or directory",
+        ),
+        (
+            &["profile", "record", "-o", file, "--svg", file],
+            "new: named for two outputs",
+        ),
     ] {
         let (status, _, err) = tree.run(args);
         assert_eq!(status, 1, "{args:?}");
@@ -541,12 +570,42 @@ fn errors_end_with_1_and_say_what_to_do() {
 }
 
 #[test]
+fn what_stops_or_limits_the_exporter_is_one_line() {
+    let tree = Tree::new("export");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (status, out, err) = tree.run(&["export", "--listen", &address]);
+    assert_eq!((status, out.as_str()), (1, ""));
+    let expected = format!(
+        "latency-tracker: cannot listen on {address}: Address already in use (os error 98); \
+         choose another address with --listen\n"
+    );
+    assert_eq!(err, expected);
+    // A directory of captures that not even root can read: the exporter runs without it.
+    let captures = tree.0.join("version").display().to_string();
+    let args = ["export", "--listen", "127.0.0.1:0", "--captures", &captures];
+    let mut command = tree.command(&args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut first = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut first).unwrap();
+    assert!(first.starts_with("http://127.0.0.1:"), "{first}");
+    child.kill().unwrap();
+    let err = child.wait_with_output().unwrap().stderr;
+    let expected =
+        format!("latency-tracker: no exemplars: {captures}: Not a directory (os error 20)\n");
+    assert_eq!(String::from_utf8(err).unwrap(), expected);
+}
+
+#[test]
 fn not_permitted_is_not_missing() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
 
     let tree = Tree::new("denied");
-    // Modes do not restrict root. Another user must be able to run the command, wherever it is.
+    // Modes do not restrict root, so root runs a copy of the program as another user. The original may be in a
+    // directory that this user may not enter.
     let root = nix::unistd::geteuid().is_root();
     let bin = std::env::temp_dir().join(format!("lt-cli-denied-bin-{}", std::process::id()));
     program(
@@ -709,7 +768,7 @@ fn counters_are_shown_with_their_rates() {
     assert_eq!(status, 0);
     let line = |start: &str| out.lines().filter(|line| line.starts_with(start)).count();
     assert_eq!((line("slow, in "), line("  COUNTER")), (2, 2), "{out}");
-    // Nothing has happened meanwhile; a level has no rate.
+    // Nothing has happened meanwhile. A counter that is not a sum, such as `max`, has no rate.
     let words = |key: &str| {
         let row = out
             .lines()

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 /// Size of each packet of the trace `compact`, in bytes.
 const PACKET: usize = 16384;
 
-/// A trace, a host, and what was written to `fleet`.
+/// A directory with traces, and with the tables that were written to `fleet`.
 struct Dir(TempDir);
 
 /// The columns of a row that are not null.
@@ -150,7 +150,7 @@ fn columns(row: &Row, names: &[&str]) -> Vec<Value> {
     names.iter().map(value).collect()
 }
 
-/// The values in all rows, in some order.
+/// The values in all rows, as text and sorted, so that the order of the rows does not matter.
 fn sorted(rows: impl IntoIterator<Item = Vec<Value>>) -> Vec<String> {
     let rows = rows.into_iter().map(|row| json!(row).to_string());
     let mut rows: Vec<_> = rows.collect();
@@ -475,6 +475,10 @@ fn edges_and_states_are_those_of_the_json() {
     ];
     let written: Vec<_> = rows.iter().map(|row| columns(row, &names)).collect();
     assert_eq!(written, states);
+    // The rows of an ancestor, too, name the thread that is analyzed.
+    let edges = dir.rows("edges");
+    let mut all = rows.iter().chain(&edges);
+    assert!(all.all(|row| row["analyzed_tid"] == 179));
     // This trace does not record the time of day.
     assert!(rows.iter().all(|row| !row.contains_key("start_utc")));
 }

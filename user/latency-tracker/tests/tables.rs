@@ -77,7 +77,8 @@ fn field(fields: &str, name: &str) -> String {
     after.split([',', ' ']).next().unwrap().to_string()
 }
 
-/// Durations by key, from the text of the trace. A start is paired with the next end of the same key on the same CPU.
+/// Durations by vector, from the text of the trace. A start is paired with the next end of the same vector on the same
+/// CPU.
 fn pairs(lines: &[Line], start: &str, end: &str) -> BTreeMap<u64, Vec<u64>> {
     let mut open: BTreeMap<(u64, String), u64> = BTreeMap::new();
     let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -302,7 +303,14 @@ fn few_rows_are_shown_and_all_are_written() {
     );
     let (_, csv, _) = analyze(&dir, "syscalls", "all", &["--csv"]);
     assert_eq!(csv.lines().count(), rows + 1);
-    let columns = csv.lines().next().unwrap().split(',').count();
+    // The columns keep their names and places; new ones go last.
+    let names = csv.lines().next().unwrap();
+    assert_eq!(
+        names,
+        "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,\
+         requeues,merges,share"
+    );
+    let columns = names.split(',').count();
     assert!(
         csv.lines().all(|line| line.split(',').count() == columns),
         "{csv}"
@@ -316,6 +324,222 @@ fn few_rows_are_shown_and_all_are_written() {
     assert!(sums.is_sorted_by(|a, b| a >= b), "{sums:?}");
     let few = json(&dir, "syscalls", "all", &["-n", "2"]);
     assert_eq!(table(&few, "call")["rows"].as_array().unwrap().len(), 2);
+}
+
+/// The number of operations that were not measured.
+fn missed(table: &Value) -> u64 {
+    let missed = table["not_measured"].as_object().unwrap();
+    missed.values().map(number).sum()
+}
+
+/// A trace for each analysis.
+const EACH: [(&str, &str); 5] = [
+    ("wakeups", "compact"),
+    ("cpu", "compact"),
+    ("irq", "compact"),
+    ("syscalls", "all"),
+    ("locks", "all"),
+];
+
+#[test]
+fn stacks_add_up_to_the_tables() {
+    let dir = traces("traces.tar.xz");
+    for (analysis, trace) in EACH {
+        let found = json(&dir, analysis, trace, &[]);
+        let (status, stacks, said) = analyze(&dir, analysis, trace, &["--folded"]);
+        assert_eq!(status, 0, "{said}");
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for line in stacks.lines() {
+            let (frames, ns) = line.rsplit_once(' ').unwrap();
+            let (table, _) = frames.split_once(';').unwrap();
+            *sums.entry(table).or_default() += ns.parse::<u64>().unwrap();
+        }
+        for table in found["tables"].as_array().unwrap() {
+            let name = table["table"].as_str().unwrap();
+            let sum = sums.remove(name).unwrap_or(0);
+            assert_eq!(sum, number(&table["all"]["sum"]), "{analysis} {name}");
+            let is_said = said.contains(&format!(": {name}: "));
+            assert_eq!(missed(table) > 0, is_said, "{said}");
+        }
+        assert!(sums.is_empty(), "{sums:?}");
+    }
+    let dir = traces("perf.tar.xz");
+    let (_, stacks, _) = analyze(&dir, "syscalls", "perf", &["--folded"]);
+    let sleeps = stacks.lines().filter(|line| {
+        line.starts_with("call;python3/") && line.contains(";python3;clock_nanosleep ")
+    });
+    assert_eq!(sleeps.count(), 5, "{stacks}");
+}
+
+/// The number of operations in the cells of a heat map.
+fn drawn(picture: &str) -> u64 {
+    let title = |line: &str| {
+        let (count, _) = line.strip_prefix("<title>")?.split_once(" of ")?;
+        count.replace(',', "").parse::<u64>().ok()
+    };
+    picture.lines().filter_map(title).sum()
+}
+
+#[test]
+fn a_heat_map_has_every_operation() {
+    let dir = traces("traces.tar.xz");
+    for (analysis, trace) in EACH {
+        for args in [&[][..], &["-i", "10ms"]] {
+            let args = [args, &["--svg", "it.svg"]].concat();
+            let found = json(&dir, analysis, trace, &args);
+            let picture = fs::read_to_string(dir.path().join("it.svg")).unwrap();
+            let tables = found["tables"].as_array().unwrap();
+            let expected: u64 = tables.iter().map(|t| number(&t["all"]["count"])).sum();
+            assert_eq!(drawn(&picture), expected, "{analysis}");
+            let is_missed = tables.iter().any(|table| missed(table) > 0);
+            assert_eq!(is_missed, picture.contains(" not measured: "), "{analysis}");
+        }
+    }
+    // A packet is missing: its time is not recorded.
+    let grey = || {
+        json(&dir, "wakeups", "compact", &["--svg", "it.svg"]);
+        let picture = fs::read_to_string(dir.path().join("it.svg")).unwrap();
+        picture.matches("<title>not recorded</title>").count()
+    };
+    let before = grey();
+    let file = dir.path().join("compact/kernel/channel_0");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes.drain(2 * PACKET..3 * PACKET);
+    fs::write(&file, bytes).unwrap();
+    assert!(grey() > before);
+}
+
+/// The page that was written, and the data that its script reads.
+fn written(dir: &TempDir) -> (String, Value) {
+    let page = fs::read_to_string(dir.path().join("it.html")).unwrap();
+    let (_, rest) = page.split_once("id=\"data\">").unwrap();
+    let data = serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap();
+    (page, data)
+}
+
+/// The cells of a column of a table of a page.
+fn column<'a>(table: &'a Value, name: &str) -> Vec<&'a Value> {
+    let columns = table["columns"].as_array().unwrap();
+    let place = columns.iter().position(|of| of[0] == name).unwrap();
+    let rows = table["rows"].as_array().unwrap();
+    rows.iter().map(|row| &row[0][place]).collect()
+}
+
+/// The bars of a histogram that are not empty: the shortest duration, and the number of durations.
+fn bars(histogram: &Value) -> BTreeMap<u64, u64> {
+    let bars = histogram.as_array().unwrap().iter();
+    let bars = bars.map(|bar| (number(&bar[0]), number(&bar[1])));
+    bars.filter(|(_, count)| *count > 0).collect()
+}
+
+/// Rows, histograms and worst cases of a page are those of the JSON, which has every operation as a worst case.
+#[test]
+fn a_page_has_every_row_and_every_operation() {
+    let dir = traces("traces.tar.xz");
+    for (analysis, trace) in EACH {
+        for interval in [&[][..], &["-i", "10ms"]] {
+            let args = [interval, &["-n", "100000", "--html", "it.html"]].concat();
+            let found = json(&dir, analysis, trace, &args);
+            let (page, data) = written(&dir);
+            json(&dir, analysis, trace, &args);
+            assert_eq!(written(&dir).0, page, "a second page is the same");
+            let view = &data["views"][0];
+            let command = format!(
+                "latency-tracker analyze {analysis} {trace} {} --json",
+                args.join(" ")
+            );
+            let facts = view["facts"].as_array().unwrap();
+            assert!(facts.contains(&serde_json::json!(["Trace", trace])));
+            assert!(facts.contains(&serde_json::json!(["Command", command])));
+            let tables = found["tables"].as_array().unwrap();
+            let all: u64 = tables.iter().map(|t| number(&t["all"]["count"])).sum();
+            assert_eq!(drawn(&page), all, "{analysis}");
+            let is_missed = tables.iter().any(|table| missed(table) > 0);
+            let notes = view["notes"].to_string();
+            assert_eq!(notes.contains(" not measured: "), is_missed, "{notes}");
+
+            let mut shown = view["tables"].as_array().unwrap().iter();
+            for table in tables {
+                let rows = table["rows"].as_array().unwrap();
+                let worst = table["worst"].as_array().unwrap();
+                if rows.is_empty() {
+                    continue;
+                }
+                let sheet = shown.next().unwrap();
+                let (sum, count) = match table["table"].as_str().unwrap() {
+                    "run" => ("Time", "Runs"),
+                    _ => ("Sum", "Count"),
+                };
+                let of = |name: &str| column(sheet, name).into_iter().map(number);
+                // The first row is for all, if there are several.
+                let first = usize::from(rows.len() > 1);
+                let sums: Vec<u64> = of(sum).collect();
+                assert!(sums.is_sorted_by(|a, b| a >= b), "{sums:?}");
+                let mut expected: Vec<_> = rows.iter().map(|row| number(&row["sum"])).collect();
+                expected.sort_unstable_by_key(|sum| std::cmp::Reverse(*sum));
+                assert_eq!(sums[first..], expected, "{analysis}");
+                assert_eq!(sums[0], number(&table["all"]["sum"]));
+
+                let histograms = column(sheet, "Durations");
+                let histograms: Vec<_> = histograms.into_iter().map(bars).collect();
+                for (histogram, count) in histograms.iter().zip(of(count)) {
+                    assert_eq!(histogram.values().sum::<u64>(), count, "{analysis}");
+                }
+                let mut octaves: BTreeMap<u64, u64> = BTreeMap::new();
+                for case in worst {
+                    let exponent = number(&case["took"]).checked_ilog2().unwrap_or(0);
+                    let low = if exponent == 0 { 0 } else { 1 << exponent };
+                    *octaves.entry(low).or_default() += 1;
+                }
+                assert_eq!(histograms[0], octaves, "{analysis}");
+
+                if !worst.is_empty() {
+                    let begins = column(shown.next().unwrap(), "From");
+                    let begins = begins.into_iter().map(|begin| begin.as_str().unwrap());
+                    let expected = worst.iter().map(|case| case["begin"].to_string());
+                    assert!(begins.eq(expected), "{analysis}");
+                }
+            }
+            assert!(shown.next().is_none());
+        }
+    }
+}
+
+/// Two threads get hostile names: one would end the script, the other would create an element.
+#[test]
+fn no_name_on_a_page_is_markup_and_nothing_is_loaded() {
+    const NAMES: [(&str, &str); 2] = [("kdamond.0", "</script>"), ("rcu_preempt", "<img src=x>")];
+    let dir = traces("perf.tar.xz");
+    for file in fs::read_dir(dir.path().join("perf")).unwrap() {
+        let file = file.unwrap().path();
+        let mut bytes = fs::read(&file).unwrap();
+        for (name, hostile) in NAMES {
+            let places = bytes.windows(name.len()).enumerate();
+            let places = places.filter(|(_, part)| *part == name.as_bytes());
+            let places: Vec<_> = places.map(|(place, _)| place).collect();
+            for place in places {
+                bytes[place..place + name.len()].copy_from_slice(hostile.as_bytes());
+            }
+        }
+        fs::write(&file, bytes).unwrap();
+    }
+    json(&dir, "cpu", "perf", &["-n", "1000", "--html", "it.html"]);
+    let (page, data) = written(&dir);
+    let names = column(&data["views"][0]["tables"][0], "thread");
+    for (_, hostile) in NAMES {
+        let start = format!("{hostile}/");
+        let has_it = |name: &&Value| name.as_str().unwrap().starts_with(&start);
+        assert!(names.iter().any(has_it), "{names:?}");
+        let start = start.replace('<', "&lt;").replace('>', "&gt;");
+        assert!(page.contains(&start), "{start}");
+    }
+    assert_eq!(page.matches("</script>").count(), 2);
+    assert!(!page.contains("<img"));
+    // The name of SVG's XML namespace looks like an address, but is not loaded.
+    let page = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    for reference in ["://", " src=\"", " href=", "url(", "@import"] {
+        assert!(!page.contains(reference), "{reference}");
+    }
 }
 
 #[test]
@@ -408,9 +632,24 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
             "[possible values: thread, process, name, cpu, priority]",
         ),
         (&["--json", "--csv"], "cannot be used with"),
+        (&["--json", "--folded"], "cannot be used with"),
+        (&["--csv", "--folded"], "cannot be used with"),
+        (&["--folded", "--by", "name"], "cannot be used with"),
+        (&["--folded", "-i", "1s"], "cannot be used with"),
+        (&["--folded", "-n", "3"], "cannot be used with"),
+        (&["--folded", "--html", "it"], "cannot be used with"),
+        (&["--svg", "-"], "-: expected the name of a file"),
+        (&["--svg", "no/it.svg"], "no/it.svg: No such file"),
+        (&["--svg", "/dev/full"], "/dev/full: not a regular file"),
+        (&["--html", "no/it.html"], "no/it.html: No such file"),
+        (&["--html", "/dev/full"], "/dev/full: not a regular file"),
+        (
+            &["--html", "it", "--svg", "./it"],
+            "it: named for two outputs",
+        ),
         (&["--from", "2s"], "expected a time"),
-        (&["--from", "+1h"], "does not reach the time"),
-        (&["--to", "5"], "does not reach the time"),
+        (&["--from", "+1h"], "does not cover the requested time"),
+        (&["--to", "5"], "does not cover the requested time"),
         (
             &["--from", "+2ms", "--to", "+1ms"],
             "there is no time between",

@@ -28,7 +28,7 @@ const STATS: &str = "attempts 12\nstarted 12\nfull 0\nended 10\npending 2\nalert
 const ALERT: &str = "seq=17 time=1234567890 instance=slow tracker=block reason=threshold delay=10412345 \
     threshold=10000000 cpu=1 pid=812 tid=812 comm=\"fio\" dev=8:0 disk=\"sda\" op=\"WS\" sector=2048 bytes=4096\n";
 
-/// The sequences that leave and enter the alternate screen.
+/// The sequences that enter and leave the alternate screen.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
@@ -56,7 +56,7 @@ impl Tree {
         tree
     }
 
-    /// Replaces a file; a reader sees all of it, or none.
+    /// Replaces a file; a reader sees the old or the new one, never a part.
     fn write(&self, path: &str, text: &str) {
         fs::write(self.0.join("new"), text).unwrap();
         fs::rename(self.0.join("new"), self.0.join(path)).unwrap();
@@ -142,7 +142,7 @@ struct Live {
     /// Kept open, so that the terminal stays.
     slave: Option<File>,
     before: Termios,
-    /// Output of the program that was not examined yet.
+    /// Output of the program that has not been examined yet.
     shown: String,
 }
 

@@ -269,7 +269,7 @@ fn dma_latency(text: &str) -> Result<DmaLatency, String> {
     Ok(DmaLatency(Some(us)))
 }
 
-/// Parses a short time. It must have a unit: a bare number could be meant in us or in s.
+/// Parses a short time. Unless it is 0, it must have a unit: a bare number could be meant in us or in s.
 fn time(text: &str) -> Result<Nanos, String> {
     if text != "0" && text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(format!("expected a time with a unit, such as {text}us"));
@@ -277,7 +277,7 @@ fn time(text: &str) -> Result<Nanos, String> {
     lt_proc::parse_duration(text).map_err(|_| "expected a time such as 100us or 5ms".to_string())
 }
 
-/// Parses a period. It is limited because the end of a run waits for the last cycle.
+/// Parses a period. A long one is refused, since the end of a run waits for the last cycle.
 fn interval(text: &str) -> Result<Nanos, String> {
     const SHORTEST: Nanos = Nanos(20_000);
     const LONGEST: Nanos = Nanos(100_000_000);

@@ -3,7 +3,7 @@
 //! The observers of the threads under test: instances of our own trackers, and LTTng's flight recorder. For a loop they
 //! are off in the slices of the baseline, and on in the other slices.
 //!
-//! The kernel does not remove them when the process ends. Dropping the value removes them; if the
+//! The kernel does not remove them when the process ends. Dropping [`Armed`] removes them; if the
 //! process is killed, a guard does (see [`super::guard`]). If the guard was killed, too, the next
 //! run removes the instances: their names contain the pid of the process that is gone.
 
@@ -67,7 +67,7 @@ pub(super) struct Lost {
     pub(super) peaks: u64,
     /// Alerts that were overwritten before they were read.
     pub(super) alerts: u64,
-    /// Operations for which the pool of an instance had no room.
+    /// Operations that an instance did not track for lack of room.
     pub(super) operations: u64,
     /// Events of the loop that the tracker syscall did not see.
     pub(super) events: u64,
@@ -151,7 +151,7 @@ impl<'a> Armed<'a> {
         }
         if let Some(directory) = snapshot {
             armed.captures = Some(Captures::open(directory)?);
-            // LTTng's commands keep their configuration in this directory.
+            // LTTng's commands keep their configuration in the run directory.
             lttng::make_run_dir()?;
             armed._daemon = Some(Daemon::ensure()?);
         }

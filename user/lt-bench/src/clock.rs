@@ -2,7 +2,7 @@
 
 //! The clock of the loop, in ns.
 //!
-//! It is the TSC if the kernel relies on the TSC itself: its clocksource is `tsc`, and the
+//! It is the TSC if the kernel itself relies on the TSC: its clocksource is `tsc`, and the
 //! processor reports that the TSC neither changes speed nor stops. The frequency of the TSC is
 //! measured against CLOCK_MONOTONIC_RAW at the start, while the processor is kept busy so that it
 //! runs at full speed. If the kernel does not rely on the TSC, the clock is CLOCK_MONOTONIC_RAW

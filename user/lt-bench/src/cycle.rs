@@ -38,7 +38,7 @@ impl Time for Monotonic {
 
     fn sleep_until(&self, time: u64) {
         let time = TimeSpec::from(Duration::from_nanos(time));
-        // Signals are blocked in this thread, so nothing interrupts it.
+        // Signals are blocked in this thread, so nothing interrupts the sleep.
         let _ = clock_nanosleep(
             ClockId::CLOCK_MONOTONIC,
             ClockNanosleepFlags::TIMER_ABSTIME,
@@ -124,7 +124,7 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use std::collections::VecDeque;
 
-    /// A clock that starts at 1000; each sleep is longer than requested by the next of these times.
+    /// A clock that starts at 1000. Each sleep ends late, by the next time in `late`.
     struct Script {
         now: Cell<u64>,
         late: RefCell<VecDeque<u64>>,

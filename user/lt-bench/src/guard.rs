@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Cleans up if this process is killed: a shell waits for the end of a pipe whose other end this
-//! process holds.
+//! Cleans up if this process is killed: a shell waits until a pipe, whose other end this process
+//! holds, is closed.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Returns the contents of the control file afterwards, and whether the directory still exists.
+    /// Ends a guard by `end`. Returns what the control file then contains, and whether the directory still exists.
     fn guarded(end: impl FnOnce(Guard)) -> (String, bool) {
         let dir = tempfile::tempdir().unwrap();
         let (control, traces) = (dir.path().join("control"), dir.path().join("traces"));

@@ -13,6 +13,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context, Result, bail};
 use lt_common::out::note;
@@ -21,7 +22,7 @@ use lt_readiness::Cpus;
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::SigSet;
-use nix::unistd::Pid;
+use nix::unistd::{Pid, gettid};
 
 use super::args::DmaLatency;
 use super::place::Place;
@@ -45,8 +46,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Takes the requested resources. `there` is executed on the CPU under test, at the priority
-    /// of the watching thread. `what` names the threads under test in messages.
+    /// Takes the requested resources. `there` is executed on the first CPU under test, at the
+    /// priority of the watching thread. `what` names the threads under test in messages.
     pub(super) fn take<T>(
         wish: Wish,
         place: &Place,
@@ -173,4 +174,32 @@ pub(super) fn become_subject(cpu: u32, priority: i32) -> Result<()> {
         rt::fifo(priority)?;
     }
     pin(&Cpus::from_iter([cpu]))
+}
+
+/// The id of a thread that becomes a thread under test; 0 before it starts.
+#[derive(Debug, Default)]
+pub(super) struct Subject(AtomicI32);
+
+impl Subject {
+    /// Makes the calling thread this thread under test, see [`become_subject`]. Does not return
+    /// while a task with a higher priority has `cpu`.
+    pub(super) fn start(&self, cpu: u32, priority: i32) -> Result<()> {
+        // Relaxed: a number that orders nothing.
+        self.0.store(gettid().as_raw(), Ordering::Relaxed);
+        become_subject(cpu, priority)
+    }
+
+    /// Moves the thread to the CPUs of the calling thread, so that it can end even if it does not
+    /// get its CPU. The thread must not have ended.
+    pub(super) fn rescue(&self) {
+        // Relaxed: as in `start`.
+        let tid = self.0.load(Ordering::Relaxed);
+        // 0 would be the calling thread.
+        if tid != 0
+            && let Ok(own) = sched_getaffinity(Pid::from_raw(0))
+        {
+            // If that fails, the watching thread tries again.
+            let _ = sched_setaffinity(Pid::from_raw(tid), &own);
+        }
+    }
 }

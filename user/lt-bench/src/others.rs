@@ -134,7 +134,7 @@ impl Tool {
 
 /// Returns the output of a command; `None` if a signal ended it.
 fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
-    // Signals from the terminal do not reach the tool: they are passed on to it.
+    // Signals from the terminal do not reach the tool: at one, this process ends it with SIGTERM.
     command.process_group(0);
     command
         .stdin(Stdio::null())
@@ -149,9 +149,9 @@ fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
             let next = Instant::now() + LOOK;
             if signals.wait(None, Some(next))? == Wake::Signal {
                 ended = true;
-                // The process is waited for only when the reader has finished, so the pid is still
-                // its own. If the reader finishes just now, the pid is unused: pids are not reused
-                // that soon.
+                // The last step of the reader is to wait for the process, so the pid is still that
+                // of the process. If the reader takes this step just now, the pid is unused: pids
+                // are not reused that soon.
                 let _ = kill(pid, Signal::SIGTERM);
             }
         }

@@ -5,7 +5,7 @@
 //! Evidence, the best first: an alert of one of our trackers has a name and a duration. The
 //! scheduler counts the nanoseconds that the loop had to wait. A counter that moved more than usual
 //! is a probable cause. A counter that moved as usual is a possible one. If no counter moved, the
-//! kernel did not run: the cause is the host, or the firmware.
+//! kernel did not run: the cause is the host, the firmware or the hardware.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub(super) struct Peak {
     pub(super) waited: u64,
     /// The counters that moved, the least usual first.
     pub(super) moved: Vec<Moved>,
-    /// Alerts on the CPU during the peak.
+    /// Alerts of the CPU or of the loop's thread during the peak.
     pub(super) alerts: Vec<Alert>,
     /// The cause, in a sentence.
     pub(super) cause: String,
@@ -47,11 +47,11 @@ pub(super) struct Peak {
 /// Where the loop runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Where {
-    /// The machine is a virtual machine.
+    /// Whether the machine is a virtual machine.
     pub(super) guest: bool,
-    /// System management interrupts are among the counters.
+    /// Whether system management interrupts are among the counters.
     pub(super) smi: bool,
-    /// Interrupts are off in the loop.
+    /// Whether the loop runs in the kernel, with interrupts off.
     pub(super) inside: bool,
 }
 
@@ -148,7 +148,8 @@ fn names(moved: &[&Moved]) -> String {
     }
 }
 
-/// Returns the `alerts` of this CPU, or of this thread, in a time (CLOCK_MONOTONIC ns).
+/// Returns those of `alerts` that are of this CPU or this thread, and overlap the time from `begin` to `end`
+/// (CLOCK_MONOTONIC, ns).
 pub(super) fn during<'a>(
     alerts: impl Iterator<Item = &'a Alert>,
     cpu: u32,
@@ -156,8 +157,8 @@ pub(super) fn during<'a>(
     begin: u64,
     end: u64,
 ) -> Vec<Alert> {
-    /// The error of comparing the clock of the loop with the clock of alerts, which takes two
-    /// steps, ns.
+    /// An allowance for the error of comparing a time of the loop's clock with a time of the clock
+    /// of alerts, ns.
     const SLACK: u64 = 20_000;
     let there = |alert: &&Alert| {
         let concerned = alert.cpu == u64::from(cpu) || alert.tid == u64::try_from(tid).unwrap_or(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Places the threads under test, and all other tasks.
+//! Chooses the CPUs of the threads under test; the others are left to all other tasks.
 //!
 //! A loop at a real-time priority keeps all other tasks off its CPU. A bench therefore leaves the
 //! system at least one CPU that is not isolated.
@@ -11,7 +11,7 @@ use lt_readiness::{Cpus, ONLINE, Root};
 /// The chosen CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// CPUs with a thread under test each.
+    /// CPUs that have a thread under test each.
     pub(super) cpus: Cpus,
     /// CPUs for the system, and for the watching thread.
     pub(super) rest: Cpus,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench rate`: the highest rate of events at which LTTng loses none (Beamonte, Table 4.4), and the cost of an event
-//! (Table 4.3), for each way of waking LTTng's consumer.
+//! `bench rate`: the highest rate of events at which LTTng loses none, and the cost of an event (Tables 4.4 and 4.3 of
+//! Beamonte's thesis), for each way of waking LTTng's consumer.
 //!
 //! ```text
 //!   search --> rate --> run: session, events at that rate, stop --> LTTng's counters --> lossless? --> search

@@ -77,7 +77,7 @@ pub(super) struct Report<'a> {
     pub(super) machine: Machine,
     pub(super) cpus: String,
     pub(super) isolated: bool,
-    /// The loop ran in the kernel, with interrupts off.
+    /// Whether the loop ran in the kernel, with interrupts off.
     in_kernel: bool,
     pub(super) priority: i32,
     pub(super) clock: &'a Known,
@@ -272,7 +272,7 @@ fn series(phases: &[Phase]) -> Vec<Series> {
     all
 }
 
-/// Returns the increase from the baseline to the armed phase, for all CPUs together.
+/// Returns by how much each percentile and the maximum rose from the baseline to the armed phase, all CPUs together.
 fn added(phases: &[Phase]) -> Option<BTreeMap<&'static str, i64>> {
     let whole = |name: &str| {
         let phase = phases.iter().find(|phase| phase.name == name)?;

@@ -18,7 +18,7 @@ use super::Explain;
 use super::args::LoopArgs;
 use super::arm::{self, Armed};
 use super::clock::Clock;
-use super::hold::{self, Held, Wish};
+use super::hold::{Held, Subject, Wish};
 use super::inside;
 use super::peak::Where;
 use super::phase::{ARMED, BASELINE, PLAIN, Phase};
@@ -202,7 +202,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs slice after slice, of each phase in turn, until all are done or a signal arrives.
+    /// Runs slice after slice, of each phase in turn, until all phases are done, a signal arrives,
+    /// or a peak ends the run (`--stop`).
     fn measure(&mut self, watch: &mut Watch<'_>) -> Result<()> {
         let stop = AtomicBool::new(false);
         let rest = rest(self.args, self.place);
@@ -270,9 +271,10 @@ impl Bench<'_> {
     ) -> Result<()> {
         let cpus: Vec<u32> = self.place.cpus.iter().collect();
         let mails: Vec<Mail> = cpus.iter().map(|_| Mail::default()).collect();
+        let subjects: Vec<Subject> = cpus.iter().map(|_| Subject::default()).collect();
         let (go, clock, priority) = (AtomicBool::new(false), self.clock, self.args.priority);
         let done = &self.phases[i].found;
-        // With a number of loops, each CPU runs the loops that are left for it.
+        // If the number of loops is given, each CPU runs the loops that are left for it.
         let plans: Vec<Plan> = done
             .iter()
             .map(|(_, found)| match self.args.loops {
@@ -288,12 +290,13 @@ impl Bench<'_> {
         let results: Vec<Result<Found>> = std::thread::scope(|scope| {
             let threads: Vec<_> = cpus
                 .iter()
+                .zip(&subjects)
                 .zip(&mails)
                 .zip(&plans)
-                .map(|((cpu, mail), plan)| {
+                .map(|(((cpu, subject), mail), plan)| {
                     let go = &go;
                     scope.spawn(move || {
-                        hold::become_subject(*cpu, priority)?;
+                        subject.start(*cpu, priority)?;
                         let mut hwnoise = in_kernel.then(|| inside::open(root)).transpose()?;
                         mail.is_mine();
                         while !go.load(Ordering::Acquire) {
@@ -316,7 +319,9 @@ impl Bench<'_> {
                 if ended {
                     break;
                 }
+                let stops = stop.load(Ordering::Relaxed);
                 if !started
+                    && !stops
                     && mails
                         .iter()
                         .zip(&threads)
@@ -344,6 +349,11 @@ impl Bench<'_> {
                 }
                 if watched.is_err() {
                     stop.store(true, Ordering::Relaxed);
+                }
+                if !started && stop.load(Ordering::Relaxed) {
+                    let all = threads.iter().zip(&subjects);
+                    let waiting = all.filter(|(thread, _)| !thread.is_finished());
+                    waiting.for_each(|(_, subject)| subject.rescue());
                 }
             }
             let joined = threads.into_iter().map(|thread| {

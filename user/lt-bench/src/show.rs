@@ -49,7 +49,7 @@ pub(super) fn row(series: &[Series], name: &str, value: &dyn Fn(&Series) -> Stri
     row
 }
 
-/// Prints the table of statistics. `samples` is the word for a sample; `more` rows follow.
+/// Prints the table of statistics. `samples` is the word for samples; the rows `more` follow.
 pub(super) fn statistics(series: &[Series], samples: &str, more: Vec<Vec<String>>) -> Result<()> {
     let mut head = vec![String::new()];
     head.extend(series.iter().map(|s| format!(">{}", s.name)));

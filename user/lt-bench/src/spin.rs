@@ -4,11 +4,11 @@
 //!
 //! A sample is the time between two consecutive readings of the clock. It includes what the loop
 //! does between them, statistics and the event, as in npt. At a peak, the loop posts a message to
-//! the watching thread, and spins until that thread has read the counters: the loop makes no system
-//! call. Then the loop reads the clock again, so that the time of this wait is in no sample; it is
-//! added to the time in which nothing was measured. The loop sleeps only while a snapshot is taken:
-//! the snapshot waits for work that the kernel does on every CPU, and on the CPU of the loop that
-//! work would wait for the loop.
+//! the watching thread, and spins until that thread has read the counters, so reporting a peak takes
+//! no system call. Then the loop reads the clock again, so that the time of this wait is in no
+//! sample; it is added to the time in which nothing was measured. Only while a snapshot is taken,
+//! the loop sleeps instead: the snapshot waits for work that the kernel does on every CPU, and on
+//! the CPU of the loop that work would wait for the loop.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_time_is_that_of_measuring() {
-        // 1000 ns pass while the second iteration is examined; the loop still measures for 100.
+        // 960 ns pass while the peak, the second iteration, is examined; the loop still measures for 100.
         let mut times: Vec<u64> = (0..=100).map(|i| i * 10).collect();
         times.splice(2..2, [60]);
         times.iter_mut().skip(3).for_each(|time| *time += 1000);

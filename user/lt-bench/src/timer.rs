@@ -291,8 +291,8 @@ impl Bench<'_> {
         self.tail.read();
         let own = u64::from(std::process::id());
         let mine = |alert: &Alert| alert.tracker == "tree" && alert.pid == own;
-        // Each late cycle has an alert. A thread has more alerts, for delays of half the threshold
-        // and more.
+        // A late cycle usually has an alert. A thread also has other alerts, for delays above half
+        // the threshold.
         let room = (4 * self.args.max_causes).saturating_sub(self.alerts.len());
         let new = self.tail.kept.drain(..).filter(mine).take(room);
         self.alerts.extend(new);
@@ -416,7 +416,7 @@ impl Report<'_> {
         show::verdict(&self.failed, &fine)
     }
 
-    /// Returns the curves; our own are named `bench timer`.
+    /// Returns the curves, with `bench timer` before the names of our own.
     fn named(&self, curves: &[Curve]) -> Vec<Curve> {
         let named = |(i, curve): (usize, &Curve)| Curve {
             name: match i < self.series.len() {

@@ -55,7 +55,7 @@ struct Subjected {
 pub(super) struct Limits {
     pub(super) causes: u64,
     pub(super) snapshots: usize,
-    /// The first peak ends the run.
+    /// Whether the first peak ends the run.
     pub(super) stop: bool,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Watch<'a> {
         }
         self.peaks.push(peak);
         // Examining the peak took time and moved counters. This falls before the next reading, so
-        // it is in no window, and nothing is learned from it. The other CPUs continue.
+        // it is in no window, and nothing is learned from it. The other CPUs keep their readings.
         self.subjects[i].clear(mails[i].seen());
         self.sample(mails);
         Ok(())

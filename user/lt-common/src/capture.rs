@@ -3,7 +3,7 @@
 //! Numbered captures in the output directory.
 //!
 //! ```text
-//! DIR/0001/trace/           the flight recorder, for babeltrace2; with --trace-format ctf-1.8 for Trace Compass
+//! DIR/0001/trace/           the recorded trace, for babeltrace2; with --trace-format ctf-1.8 for Trace Compass
 //! DIR/0001/alert.json       the alerts of the capture
 //! DIR/0001/evidence.json    facts that a trace cannot contain, see lt_proc::evidence
 //! DIR/0001/explanation.txt  the explanations of the alerts from the trace
@@ -102,7 +102,7 @@ impl Taken {
 impl Captures {
     /// Opens the directory, creating it if missing, and removes partial captures of recorders that no longer run.
     pub fn open(directory: &Path) -> Result<Self> {
-        let directory = make_private(directory)?;
+        let directory = make_private(directory, "choose another place with -o")?;
         for entry in fs::read_dir(&directory)?.flatten() {
             let name = entry.file_name();
             if name.to_string_lossy().starts_with(PARTIAL) && owner_is_gone(&name.to_string_lossy())
@@ -461,7 +461,9 @@ mod tests {
         fs::create_dir(&inside).unwrap();
         for bad in [0o777, 0o1777, 0o775] {
             chmod(&inside, bad);
-            assert!(refusal(&inside).contains("others could put"), "{bad:o}");
+            let refused = refusal(&inside);
+            assert!(refused.contains("others could put"), "{bad:o}");
+            assert!(refused.contains("another place with -o"), "{refused}");
         }
         chmod(&inside, 0o755);
         assert!(Captures::open(&inside).is_ok());
@@ -476,6 +478,17 @@ mod tests {
         assert!(Captures::open(&inside).is_ok());
         chmod(&dir, 0o755);
         if nix::unistd::geteuid().is_root() {
+            // Members of a group can do the same; those of the group root are trusted.
+            chmod(&dir, 0o775);
+            assert!(Captures::open(&inside).is_ok());
+            std::os::unix::fs::chown(&dir, None, Some(65534)).unwrap();
+            chmod(&dir, 0o775);
+            let refused = refusal(&inside);
+            assert!(refused.contains("could replace it"), "{refused}");
+            assert!(refused.contains("group 65534 with mode 0775"), "{refused}");
+            chmod(&dir, 0o1775);
+            assert!(Captures::open(&inside).is_ok());
+            chmod(&dir, 0o755);
             std::os::unix::fs::chown(&inside, Some(65534), None).unwrap();
             assert!(refusal(&inside).contains("of user 65534"));
             assert!(refusal(&inside.join("deeper")).contains("could replace it"));

@@ -10,8 +10,8 @@ use crate::out;
 /// Width of the bar of a step that took all the time.
 const BAR: usize = 16;
 
-/// Returns a sentence that names the longest step, or the target's own reads if together they took longer, and the
-/// unknown facts about the time before the chain. `None` if the alert has no steps, or if no time passed between
+/// Returns a sentence that names the longest step, or the target's own reads if together they took longer, and that
+/// says what is unknown about the time before the chain. `None` if the alert has no steps, or if no time passed between
 /// them.
 pub fn verdict(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;

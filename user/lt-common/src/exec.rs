@@ -56,7 +56,7 @@ pub fn quoted(text: &str) -> String {
 /// Quotes a path as one word of a shell command, if necessary.
 pub fn quoted_if_odd(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    match path.chars().all(plain) {
+    match !path.is_empty() && path.chars().all(plain) {
         true => path.to_string(),
         false => quoted(path),
     }
@@ -167,6 +167,7 @@ mod tests {
         assert_eq!(quoted("/a b/$(c)'d"), "'/a b/$(c)'\\''d'");
         assert_eq!(quoted_if_odd("/srv/a-b_c.d"), "/srv/a-b_c.d");
         assert_eq!(quoted_if_odd("/srv/a b"), "'/srv/a b'");
+        assert_eq!(quoted_if_odd(""), "''");
     }
 
     #[test]

@@ -221,7 +221,7 @@ fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
     }
     Some(format!(
         "{setting} is {}: a number without a unit is nanoseconds; write {number}us, {number}ms or {number}s \
-         for others",
+         for another unit",
         Nanos(number)
     ))
 }

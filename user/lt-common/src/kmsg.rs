@@ -3,7 +3,7 @@
 //! The module's messages in the kernel log during an operation: they name the offending word of a refused line.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// The kernel log from now on; empty if the caller may not read it.
@@ -27,23 +27,29 @@ impl Kmsg {
 
     /// The module's messages since the log was opened.
     pub fn said(&mut self) -> Vec<String> {
-        let Some(file) = &mut self.0 else {
-            return Vec::new();
-        };
-        let mut lines = Vec::new();
-        let mut record = [0; 8192];
-        // Each read returns one record: "priority,sequence,time,flags;text\n" and continuation lines.
-        while let Ok(n) = file.read(&mut record) {
-            let text = String::from_utf8_lossy(&record[..n]);
-            let message = text
-                .split_once(';')
-                .map(|(_, m)| m.lines().next().unwrap_or(""));
-            lines.extend(message.and_then(ours));
-            if n == 0 {
-                break;
+        self.0.as_mut().map(read).unwrap_or_default()
+    }
+}
+
+/// Reads the available records, and returns the module's messages.
+fn read(log: &mut impl Read) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut record = [0; 8192];
+    // Each read returns one record: "priority,sequence,time,flags;text\n" and continuation lines.
+    loop {
+        match log.read(&mut record) {
+            Ok(0) => return lines,
+            Ok(n) => {
+                let text = String::from_utf8_lossy(&record[..n]);
+                let message = text
+                    .split_once(';')
+                    .map(|(_, m)| m.lines().next().unwrap_or(""));
+                lines.extend(message.and_then(ours));
             }
+            // The record was overwritten; the next read returns the oldest record.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            Err(_) => return lines,
         }
-        lines
     }
 }
 
@@ -85,6 +91,31 @@ mod tests {
             Some("bad word \"x\"".into())
         );
         assert_eq!(ours("usb 1-1: new device"), None);
+    }
+
+    /// A log whose reads have these results.
+    struct Log(Vec<Result<&'static str, i32>>);
+
+    impl Read for Log {
+        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.remove(0) {
+                Ok(text) => text.as_bytes().read(to),
+                Err(errno) => Err(std::io::Error::from_raw_os_error(errno)),
+            }
+        }
+    }
+
+    #[test]
+    fn messages_after_overwritten_ones_are_read() {
+        let mut log = Log(vec![
+            Ok("4,1,5,-;latency_tracker: first\n"),
+            Err(libc::EPIPE),
+            Ok("6,90,6,-;usb 1-1: new device\n"),
+            Ok("4,91,7,-;latency_tracker: second\n KEY=value\n"),
+            Err(libc::EAGAIN),
+        ]);
+        assert_eq!(read(&mut log), ["first", "second"]);
+        assert!(log.0.is_empty());
     }
 
     #[test]

@@ -135,7 +135,7 @@ pub fn fit_line(text: &str) -> String {
     width().map_or_else(|| text.to_string(), |width| fit(text, width))
 }
 
-/// Returns a function of a stack, to print below the line to which the stack belongs.
+/// Returns the line for one function of a stack, to print below the line to which the stack belongs.
 pub fn frame(function: &str) -> String {
     fit_line(&format!("    {}", printable(function)))
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Directories that no other user can redirect: the directory is ours, and each directory above it is ours or root's. A
-//! world-writable directory above it is accepted only if it is sticky. The last path component may not be a symbolic
-//! link.
+//! directory above it that others can write to is accepted only if it is sticky. The groups that count as others are
+//! all except root, and a user's private group, which has the user's number. The last path component may not be a
+//! symbolic link.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -12,8 +13,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 /// Creates `directory` and its missing parents, with mode 0700, and returns its real path. Refuses a directory that
-/// another user owns, can write to, or could replace.
-pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
+/// another user owns, can write to, or could replace; the error then includes `remedy`: how to choose another one.
+pub(crate) fn make_private(directory: &Path, remedy: &str) -> Result<PathBuf> {
     let shown = || directory.display().to_string();
     let (Some(name), parent) = (directory.file_name(), directory.parent()) else {
         bail!("{}: expected the name of a directory", shown());
@@ -24,10 +25,10 @@ pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
     builder.mode(0o700);
     let parent = match parent.canonicalize() {
         Ok(parent) => {
-            check_above(&parent).with_context(shown)?;
+            check_above(&parent, remedy).with_context(shown)?;
             parent
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(parent)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(parent, remedy)?,
         Err(error) => return Err(error).with_context(shown),
     };
     let path = parent.join(name);
@@ -37,8 +38,8 @@ pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
         }
         _ => {}
     }
-    // The directory is opened first and then examined, so it cannot be replaced in between. Afterwards, no other user
-    // may rename the contents of `parent`.
+    // The directory is opened first and then examined, so it cannot be replaced in between. Later, no other user can
+    // replace it, since none can rename the entries of `parent`.
     let mut options = OpenOptions::new();
     options.read(true);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
@@ -51,8 +52,7 @@ pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
     let meta = opened.metadata().with_context(shown)?;
     if !is_ours(&meta) || meta.mode() & 0o022 != 0 {
         bail!(
-            "{}: others could put something there, for it is {}; choose another place with -o, or make it \
-             your own (chown, chmod go-w)",
+            "{}: others could put something there, for it is {}; {remedy}, or make it your own (chown, chmod go-w)",
             shown(),
             whose(&meta)
         );
@@ -60,14 +60,17 @@ pub(crate) fn make_private(directory: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Refuses `parent` if another user could rename an entry of it, or of a directory above it.
-fn check_above(parent: &Path) -> Result<()> {
+/// Refuses `parent` if a user outside its group could rename an entry of it, or of a directory above it.
+fn check_above(parent: &Path, remedy: &str) -> Result<()> {
     for above in parent.ancestors() {
         let meta = fs::symlink_metadata(above).with_context(|| above.display().to_string())?;
-        let sticky = meta.mode() & 0o1000 != 0;
-        if !(is_ours(&meta) || meta.uid() == 0) || (meta.mode() & 0o002 != 0 && !sticky) {
+        let (mode, group) = (meta.mode(), meta.gid());
+        let is_shared = group != 0 && group != meta.uid();
+        let is_open = mode & 0o002 != 0 || (mode & 0o020 != 0 && is_shared);
+        let is_sticky = mode & 0o1000 != 0;
+        if !(is_ours(&meta) || meta.uid() == 0) || (is_open && !is_sticky) {
             bail!(
-                "another user could replace it, for {} is {}; choose another place with -o",
+                "another user could replace it, for {} is {}; {remedy}",
                 above.display(),
                 whose(&meta)
             );
@@ -80,8 +83,8 @@ fn is_ours(meta: &fs::Metadata) -> bool {
     meta.uid() == nix::unistd::geteuid().as_raw()
 }
 
-/// Owner and mode, for a message.
+/// Owner, group and mode, for a message.
 fn whose(meta: &fs::Metadata) -> String {
-    let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
-    format!("of user {owner} with mode {mode:04o}")
+    let (owner, group, mode) = (meta.uid(), meta.gid(), meta.mode() & 0o7777);
+    format!("of user {owner} and group {group} with mode {mode:04o}")
 }

@@ -52,8 +52,8 @@ pub fn lock_memory() -> Result<()> {
 #[inline(always)]
 pub fn ticks() -> u64 {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};
-    // SAFETY: both instructions are part of every x86-64 processor, access no memory, and are allowed in user space;
-    // where rdtsc is not (PR_SET_TSC), the process is killed.
+    // SAFETY: both instructions are part of every x86-64 processor, access no memory, and are normally allowed in user
+    // space; where rdtsc is not (PR_SET_TSC), the process is killed.
     #[expect(unsafe_code, reason = "intrinsics of the processor are unsafe")]
     unsafe {
         _mm_lfence();
@@ -61,7 +61,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Stub for other architectures, which have no such clock; never called.
+/// Stub for other architectures, which have no TSC; never called.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn ticks() -> u64 {
     0

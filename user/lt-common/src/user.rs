@@ -12,7 +12,9 @@ pub fn is_root() -> bool {
 /// Returns a sentence on how root adds this user to a group.
 pub(crate) fn join(group: &str) -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "USER".to_string());
-    format!("`usermod --append --groups {group} {user}` as root lets it, after the next login")
+    format!(
+        "to allow it, run `usermod --append --groups {group} {user}` as root, then log in again"
+    )
 }
 
 /// The name of a group; its number if it has none.

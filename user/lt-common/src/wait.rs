@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_file_that_answers_with_eio_has_ended() {
-        // The terminal returns this once no process has its other side open, and procfs once the file was removed.
+        // A terminal returns EIO once no process has its other side open; procfs does once the file was removed.
         let pty = nix::pty::openpty(None, None).unwrap();
         let (master, mut slave) = (File::from(pty.master), File::from(pty.slave));
         let mut lines = Lines::default();

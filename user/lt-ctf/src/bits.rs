@@ -66,6 +66,8 @@ pub(crate) const fn sign(value: u64, len: u32) -> i64 {
 /// Reads a LEB128 number at byte `at`: returns its value and its size in bytes. `None` if the
 /// buffer ends first; `Some(None)` if the number has more than 64 bits.
 pub(crate) fn leb128(buf: &[u8], at: usize, signed: bool) -> Option<Option<(u64, usize)>> {
+    // The bits of the tenth byte if the highest bit of the number is set.
+    let all = if signed { 0x7f } else { 1 };
     let mut value = 0u64;
     for (i, byte) in buf.get(at..)?.iter().enumerate() {
         let bits = u64::from(byte & 0x7f);
@@ -73,7 +75,7 @@ pub(crate) fn leb128(buf: &[u8], at: usize, signed: bool) -> Option<Option<(u64,
         match shift {
             0..=56 => value |= bits << shift,
             // One bit is left; all bits above it must repeat the sign.
-            63 if bits <= 1 || (signed && bits == 0x7f) => value |= bits << 63,
+            63 if bits == 0 || bits == all => value |= bits << 63,
             _ => return Some(None),
         }
         if byte & 0x80 == 0 {
@@ -128,7 +130,17 @@ mod tests {
         );
         let max = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         assert_eq!(leb128(&max, 0, false), Some(Some((u64::MAX, 10))));
+        assert_eq!(leb128(&max, 0, true), Some(None));
         assert_eq!(leb128(&[0xff; 10], 0, false), Some(None));
+        let tenth = |last| {
+            let mut bytes = [0x80; 10];
+            bytes[9] = last;
+            leb128(&bytes, 0, true)
+        };
+        assert_eq!(tenth(0x7f), Some(Some((i64::MIN as u64, 10))));
+        assert_eq!(tenth(0), Some(Some((0, 10))));
+        assert_eq!(tenth(1), Some(None));
+        assert_eq!(tenth(0x7e), Some(None));
         assert_eq!(leb128(&[0x80; 3], 0, false), None);
         assert_eq!(leb128(&[0x7f], 0, true), Some(Some((u64::MAX, 1))));
     }
@@ -140,7 +152,7 @@ mod tests {
         ) {
             let order = if big { Order::Big } else { Order::Little };
             let end = (pos + len as usize).div_ceil(8);
-            // The number of bytes after it selects the fast path or the slow path.
+            // The number of bytes after the integer selects the fast path or the slow path.
             let buf = &buf[..(end + tail).min(24)];
             prop_assert_eq!(read(buf, pos, len, order), Some(slow(buf, pos, len, order)));
             prop_assert_eq!(read(&buf[..end - 1], pos, len, order), None);

@@ -61,7 +61,7 @@ impl<'a> Event<'a> {
     }
 
     /// Returns the time of the event as the value of the trace's clock: for LTTng,
-    /// `CLOCK_MONOTONIC` in ns, as in an alert.
+    /// `CLOCK_MONOTONIC` in ns, as in the module's alerts.
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.stream.cycles
@@ -92,7 +92,7 @@ impl<'a> Event<'a> {
         self.stream.trace
     }
 
-    /// Returns the node and the first bit of a field.
+    /// Returns a field, and the position of its first bit in the window.
     #[inline]
     fn place(&self, field: FieldIndex) -> Option<(&'a crate::Field, u64)> {
         let field = self.class.fields.get(field.0 as usize)?;

@@ -4,14 +4,14 @@
 //! is made once for each class.
 //!
 //! ```text
-//! sched_switch       char[16] i32 i32 i64 char[16] i32 i32   ->  448 bits
-//! sys_entry_openat   i32 string i32 u16                      ->  32 bits; Text, anchor 1, 48 bits
+//! sched_switch           char[16] i32 i32 i64 char[16] i32 i32   ->  448 bits
+//! syscall_entry_openat   i32 string i32 u16                      ->  32 bits; Text, anchor 1, 48 bits
 //! ```
 //!
 //! Consecutive fields of fixed size are one step. Each of them is at a fixed distance from an
-//! *anchor*: the start of the event's fields, or the end of the last field of variable size. A step
-//! that needs bytes beyond the window stops with [`Stop::More`]; the caller reads more and runs the
-//! program again.
+//! *anchor*: the start of the event's fields, or the end of the last field or padding of variable
+//! size. A step that needs bytes beyond the window stops with [`Stop::More`]; the caller reads more
+//! and runs the program again.
 
 mod lower;
 mod state;
@@ -26,8 +26,8 @@ pub(crate) use self::window::{Stop, Window, align};
 use self::walk::{array, keep, slot_of};
 use crate::schema::{Op, Program, Schema};
 
-/// Maximum number of steps for one event: without a limit, a small trace could have huge arrays of
-/// empty arrays.
+/// Maximum number of fields walked in one event: without a limit, a small trace could have huge
+/// arrays of empty arrays.
 pub(crate) const FUEL: u32 = 1 << 22;
 
 impl Program {

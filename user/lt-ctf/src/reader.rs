@@ -223,7 +223,7 @@ impl Reader {
         for index in std::mem::take(&mut self.fresh) {
             loop {
                 match self.advance(index) {
-                    // Losses up to that time belong to the events before it.
+                    // Losses before that time belong to the events before it.
                     Ok(Some(time)) if time < nanoseconds => {}
                     Ok(Some(time)) => {
                         self.merge.push(time, index);

@@ -60,7 +60,7 @@ pub(crate) struct Stream {
     pub(crate) trace: usize,
     /// The index of its stream class.
     pub(crate) class: usize,
-    /// Stream ID in its last packet.
+    /// Stream ID in the packet that was opened last.
     pub(crate) id: Option<u64>,
     pub(crate) parts: Vec<Part>,
     pub(crate) cpu: Option<u32>,
@@ -78,7 +78,7 @@ pub(crate) struct Stream {
     /// Start of the next packet.
     pub(crate) at: (usize, u64),
     pub(crate) packet: Packet,
-    /// The latest time of an event in the packet, cycles.
+    /// The latest time that an event of the packet may have, cycles.
     latest: u64,
     /// Whether the packet is open, and losses before it are being reported.
     ready: bool,
@@ -86,7 +86,7 @@ pub(crate) struct Stream {
     before: Option<Packet>,
     /// The counter of discarded events in the packet before the previous one.
     discarded: Option<u64>,
-    /// Whether the packet was read to its end, and losses there have not been reported yet.
+    /// Whether a packet has been opened, and the losses at its end have not been computed yet.
     has_packet: bool,
     lost: Vec<Lost>,
     /// The unreadable rest of a damaged packet.
@@ -189,7 +189,7 @@ impl Stream {
         self.end = self.limit.min(8 * self.filled as u64);
     }
 
-    /// Returns the header and the context of the packet, where the context starts, and its class.
+    /// Returns the header and the context of the packet, where the context starts, and the node of the context.
     pub(crate) fn packet_fields(&self) -> (&[u8], u64, Option<NodeId>) {
         (&self.context, self.context_at, self.packet_context)
     }

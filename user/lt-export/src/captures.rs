@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The captures of `record` as exemplars: for each bucket of an instance, the newest capture with
-//! an alert whose delay is in that bucket. A capture is read once, since it never changes after it
-//! has been renamed into place, complete.
+//! an alert whose delay is in that bucket. A capture is read once: it is complete when it is renamed
+//! into place, and never changes after that.
 
 use std::collections::HashMap;
 use std::fs;
@@ -132,7 +132,7 @@ mod tests {
         let mut captures = Captures::new(dir.path().to_path_buf());
         for (name, alerts) in [
             ("0009", r#"{"delay":1000},{"delay":5000}"#),
-            ("10000", r#"{"delay":1024}"#),
+            ("10000", r#"{"delay":1023}"#),
             (".partial-7", r#"{"delay":1}"#),
         ] {
             let path = dir.path().join(name);
@@ -150,7 +150,7 @@ mod tests {
             Some((exemplar.capture.clone(), exemplar.delay))
         };
         assert_eq!(found.len(), 2);
-        assert_eq!(of(&found, 0), Some(("10000".to_string(), 1024)));
+        assert_eq!(of(&found, 0), Some(("10000".to_string(), 1023)));
         assert_eq!(of(&found, 3), Some(("0009".to_string(), 5000)));
         fs::remove_dir_all(dir.path().join("10000")).unwrap();
         assert_eq!(

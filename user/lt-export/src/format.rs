@@ -70,8 +70,7 @@ pub(crate) fn older(page: &str) -> String {
                 "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n"
             ));
         } else if !line.starts_with('#') {
-            // A label may contain ` # {`, too, but only before an exemplar do the end of the labels and a number
-            // precede it.
+            // A label may contain ` # {`, too, but an exemplar comes after the end of the labels and a number.
             let sample = match line.rsplit_once(" # {") {
                 Some((sample, _)) if !sample.ends_with(['"', ',']) && sample.contains("} ") => {
                     sample

@@ -20,7 +20,7 @@ use crate::captures::Exemplars;
 use crate::counts::{Counts, Signal};
 use crate::format::{self, Format};
 
-use crate::readings::{GAUGES, Reading, Readings, bounds, seconds};
+use crate::readings::{Reading, Readings, bounds, seconds};
 
 /// The contents of a page.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl Collector for Sample {
             }
         }
         for key in readings.keys() {
-            let is_gauge = GAUGES.contains(&key);
+            let is_gauge = Stats::is_level(key);
             let kind = if is_gauge {
                 MetricType::Gauge
             } else {

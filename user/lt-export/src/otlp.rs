@@ -3,12 +3,12 @@
 //! The messages of OpenTelemetry: the metrics of the page, and alerts as log records. In
 //! Prometheus, the metrics have the same names as on the page.
 //!
-//! Sums are cumulative. The kernel does not record when a counter started, so the start time is 0,
-//! which means unknown.
+//! Sums are cumulative. The kernel does not record the time of day at which a counter started, so
+//! the start time is 0, which means unknown.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lt_proc::Alert;
+use lt_proc::{Alert, Stats};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -24,7 +24,7 @@ use prost::Message;
 
 use crate::counts::Signal;
 use crate::metrics::{DELAY, INSTANCES, LOADED, MODULE, PARAMETERS, Sample, help};
-use crate::readings::{GAUGES, Reading, bounds, seconds};
+use crate::readings::{Reading, bounds, seconds};
 
 const SERVICE: &str = "latency-tracker";
 
@@ -86,7 +86,7 @@ fn text(key: &str, value: &str) -> KeyValue {
     attribute(key, Value::StringValue(value.to_string()))
 }
 
-/// OTLP has no unsigned numbers.
+/// Converts a value: an integer value in OTLP is signed.
 fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -159,7 +159,7 @@ pub(crate) fn metrics(sample: &Sample, resource: &Resource, now: SystemTime) -> 
             Some(point(now, &reading.labels(), value))
         });
         let points = points.collect();
-        let data = match GAUGES.contains(&key) {
+        let data = match Stats::is_level(key) {
             true => gauge(points),
             false => sum(points),
         };
@@ -229,8 +229,8 @@ fn delays(reading: &Reading, sample: &Sample, now: u64) -> Option<HistogramDataP
     })
 }
 
-/// Returns an encoded `ExportLogsServiceRequest`. Each field of an alert is an attribute, with the
-/// name that `--json` gives it.
+/// Returns an encoded `ExportLogsServiceRequest`. Each field of an alert is an attribute: its
+/// name in `--json`, prefixed with `latency_tracker.`.
 pub(crate) fn logs(records: &[Record], resource: &Resource, now: SystemTime) -> Vec<u8> {
     let log_records = records.iter().map(|record| LogRecord {
         time_unix_nano: nanos(record.time),

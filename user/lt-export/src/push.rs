@@ -199,8 +199,8 @@ impl Outbox {
         }
     }
 
-    /// Waits until all messages are sent, for at most this time, and tells the thread to end. The
-    /// messages left are dropped.
+    /// Waits until all messages are sent, for at most this time, and ends the thread. The remaining
+    /// messages are dropped, and counted.
     pub fn finish(self, time: Duration) {
         let end = Instant::now() + time;
         let mut queue = self.shared.lock();
@@ -213,6 +213,11 @@ impl Outbox {
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         queue.ends = true;
+        queue.bytes = 0;
+        for message in queue.waiting.drain(..) {
+            let counts = &self.shared.counts;
+            counts.add_dropped(message.signal, message.items);
+        }
         self.shared.changed.notify_all();
     }
 }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The counters of the instances, in bounded number: the instances with the most alerts are named,
-//! and stay named until they are removed; all others are summed up as `other`. Apart from the
+//! The counters of a bounded number of instances: those with the most alerts are named, and stay
+//! named until they are removed; all others are summed up as `other`. Apart from the
 //! gauges, no counter of `other` ever decreases: the counts of an instance stay in `other` when the
 //! instance gets named or is removed.
 
 use std::collections::HashMap;
 
 use lt_proc::{Histogram, Instance, ProcError, ProcRoot, Stats};
-
-/// The counters that can decrease.
-pub(crate) const GAUGES: [&str; 4] = ["pending", "capacity", "max_capacity", "free"];
 
 /// The counters that are in the histogram, follow from it, or have a metric of another name.
 const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
@@ -19,7 +16,8 @@ const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
 const OTHER: &str = "other";
 
 /// Bounds of the buckets of delays: 2^n ns, for these n, from a microsecond to more than a minute.
-/// The kernel's buckets have boundaries there, too, so that each delay is in the right bucket.
+/// The kernel's buckets have boundaries there, too. As there, a delay that equals a bound is in the
+/// bucket above it.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
 
 /// Returns the upper bounds of the buckets in seconds, except for the last one, which has none.
@@ -33,7 +31,7 @@ pub(crate) fn seconds(ns: u64) -> f64 {
 
 /// Returns the bucket of a delay in ns.
 pub(crate) fn bucket_of(delay: u64) -> usize {
-    BOUNDS.take_while(|n| 1 << n < delay).count()
+    BOUNDS.take_while(|n| 1 << n <= delay).count()
 }
 
 /// All delays of an instance.
@@ -49,6 +47,8 @@ pub(crate) struct Delays {
 pub(crate) struct Reading {
     pub(crate) name: String,
     pub(crate) tracker: String,
+    /// When the instance was created: see [`ProcRoot::of_one`].
+    created: Option<u64>,
     /// Parameters; `None` for `other`, since they cannot be summed up.
     pub(crate) enabled: Option<u64>,
     pub(crate) threshold: Option<u64>,
@@ -62,19 +62,20 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    fn new(instance: Instance, stats: &Stats, histogram: &Histogram) -> Self {
+    fn new(instance: Instance, created: Option<u64>, stats: &Stats, delays: &Histogram) -> Self {
         let number = |param: &str| {
             let field = instance.params.0.iter().find(|f| f.key == param)?;
             field.value.number()
         };
         let values = stats.iter().filter(|(key, _)| !APART.contains(key));
         Self {
+            created,
             enabled: number("enabled"),
             threshold: number("threshold"),
             longest: stats.get("max"),
             values: values.map(|(key, n)| (key.to_string(), n)).collect(),
             delays: stats.get("sum_us").map(|sum_us| Delays {
-                counts: counts(histogram),
+                counts: counts(delays),
                 sum_us,
             }),
             name: instance.name,
@@ -87,6 +88,7 @@ impl Reading {
         Self {
             name: OTHER.to_string(),
             tracker: OTHER.to_string(),
+            created: None,
             enabled: None,
             threshold: None,
             longest: None,
@@ -105,14 +107,12 @@ impl Reading {
 
     /// Adds what an instance has counted since the reading `before`.
     fn add(&mut self, now: &Self, before: Option<&Self>) {
-        // A smaller number belongs to a new instance of the same name.
-        let since = |now: u64, before: Option<u64>| match before {
-            Some(before) if before <= now => now - before,
-            _ => now,
-        };
+        // A new instance of the same name counts from 0.
+        let before = before.filter(|before| before.created == now.created);
+        let since = |now: u64, before: Option<u64>| now.saturating_sub(before.unwrap_or(0));
         self.longest = self.longest.max(now.longest);
         for (key, n) in &now.values {
-            let more = match GAUGES.contains(&key.as_str()) {
+            let more = match Stats::is_level(key) {
                 true => *n,
                 false => since(*n, before.and_then(|before| before.value(key))),
             };
@@ -139,8 +139,8 @@ impl Reading {
 fn counts(histogram: &Histogram) -> Vec<u64> {
     let mut counts = vec![0; BOUNDS.count() + 1];
     for bucket in &histogram.buckets {
-        // The largest delay of the kernel's bucket is below its end.
-        if let Some(count) = counts.get_mut(bucket_of(bucket.high)) {
+        // All delays of the kernel's bucket are in one of these.
+        if let Some(count) = counts.get_mut(bucket_of(bucket.low)) {
             *count += bucket.count;
         }
     }
@@ -172,14 +172,14 @@ impl Readings {
         let mut instances = Vec::new();
         for instance in root.instances()? {
             let read = || {
-                // The histogram is read first: `stats` has then counted each of its delays as an
-                // end.
+                // The histogram is read first: `stats` has then counted each of its delays as
+                // ended.
                 let histogram = root.histogram(&instance.name)?;
                 Ok((root.stats(&instance.name)?, histogram))
             };
-            match read() {
-                Ok((stats, histogram)) => {
-                    instances.push(Reading::new(instance, &stats, &histogram));
+            match root.of_one(&instance.name, read) {
+                Ok((created, (stats, histogram))) => {
+                    instances.push(Reading::new(instance, created, &stats, &histogram));
                 }
                 Err(error) => {
                     let is_there = root.instance(&instance.name).is_ok();
@@ -261,7 +261,7 @@ impl Top {
             other
                 .values
                 .iter_mut()
-                .filter(|(key, _)| GAUGES.contains(&key.as_str()))
+                .filter(|(key, _)| Stats::is_level(key))
                 .for_each(|(_, n)| *n = 0);
             for now in &others {
                 other.add(now, self.before.get(&now.name));
@@ -280,11 +280,16 @@ mod tests {
     use super::*;
 
     fn reading(name: &str, alerts: u64, pending: u64) -> Reading {
+        created(5, name, alerts, pending)
+    }
+
+    fn created(created: u64, name: &str, alerts: u64, pending: u64) -> Reading {
         let line = format!("{name} block threshold=10 enabled=1");
         let instance = Instance::parse_all(&line).unwrap().remove(0);
         let text = format!("alerts {alerts}\npending {pending}\nmax {alerts}\nsum_us {alerts}\n");
         let histogram = Histogram::parse(&format!("896 1024 {alerts}\n")).unwrap();
-        Reading::new(instance, &Stats::parse(&text).unwrap(), &histogram)
+        let stats = Stats::parse(&text).unwrap();
+        Reading::new(instance, Some(created), &stats, &histogram)
     }
 
     #[track_caller]
@@ -306,9 +311,13 @@ mod tests {
     fn bounds_have_their_delays() {
         assert_eq!(bounds().count(), 27);
         assert_eq!(bounds().next(), Some(0.000_001_024));
-        for (delay, bucket) in [(0, 0), (1024, 0), (1025, 1), (1 << 36, 26), (u64::MAX, 27)] {
+        for (delay, bucket) in [(0, 0), (1023, 0), (1024, 1), (1 << 36, 27), (u64::MAX, 27)] {
             assert_eq!(bucket_of(delay), bucket, "{delay}");
         }
+        // The kernel's buckets at a bound.
+        let histogram = Histogram::parse("960 1024 3\n1024 1152 5\n").unwrap();
+        assert_eq!(counts(&histogram)[..3], [3, 5, 0]);
+        assert_eq!((bucket_of(1023), bucket_of(1024)), (0, 1));
     }
 
     #[test]
@@ -341,15 +350,15 @@ mod tests {
             &[("a", 100, 0), ("c", 3, 7), ("other", 104, 1)],
         );
         // A new instance of the same name counts from 0.
-        four[2] = reading("d", 2, 1);
+        four[2] = created(9, "d", 6, 1);
         shows(
             &top.bound(four.clone()),
-            &[("a", 100, 0), ("c", 3, 7), ("other", 106, 1)],
+            &[("a", 100, 0), ("c", 3, 7), ("other", 110, 1)],
         );
         four.pop();
         shows(
             &top.bound(four),
-            &[("a", 100, 0), ("c", 3, 7), ("other", 106, 0)],
+            &[("a", 100, 0), ("c", 3, 7), ("other", 110, 0)],
         );
     }
 }

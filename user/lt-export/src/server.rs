@@ -21,7 +21,7 @@ pub const CONNECTIONS: usize = 8;
 const HEAD: usize = 8192;
 const HEADERS: usize = 64;
 
-/// How long a client may take to send its request, and to receive the response.
+/// How long a client may take in total to send its request and to receive the response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// An address with a page at `/metrics`.

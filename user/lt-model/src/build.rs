@@ -125,10 +125,12 @@ pub struct Builder {
     span: Option<(u64, u64)>,
     /// Maximum size of the kept data, bytes.
     limit: Option<usize>,
-    /// Number of further events that cannot exceed the limit.
+    /// Number of further events that cannot make the data exceed the limit.
     unchecked: usize,
     /// The limit is exceeded: nothing more is stored, and only sizes are counted.
     over: bool,
+    /// The largest size that exceeded the limit, bytes. It may have fallen since, where events are missing.
+    most: usize,
     requests: Requests,
     signs: Signs,
     handovers: Handovers,
@@ -250,7 +252,7 @@ impl Builder {
     #[must_use]
     pub fn kept(&self) -> Kept {
         match (self.over, &self.tasks.detail) {
-            (true, _) => Kept::Nothing(self.bytes()),
+            (true, _) => Kept::Nothing(self.most),
             (false, Detail::Waits) => Kept::Waits,
             (false, _) => Kept::All,
         }
@@ -294,6 +296,7 @@ impl Builder {
         }
         // From here on, only the size of the data is counted.
         self.over = true;
+        self.most = self.most.max(bytes);
         self.tasks.count_only = true;
         self.cpus.policy.count_only = true;
     }
@@ -319,6 +322,10 @@ impl Builder {
         self.reach(first, time);
         self.span = Some((first, time));
         let cpu = event.cpu;
+        if self.cpus.get(cpu).is_none() {
+            // New processors may take more memory than `check_limit` expects of one event.
+            self.unchecked = 0;
+        }
         self.cpus.reach(cpu, first);
         self.cpus.at(cpu).known_since.get_or_insert(time);
         match event.what {
@@ -589,7 +596,7 @@ impl Builder {
         if !task.is_queued() {
             task.cpu = Some(cpu);
         } else if task.cpu != Some(cpu) && self.moves {
-            // The migration is missing, so other activity may be missing, too.
+            // The event of the migration is missing, so other events may be missing, too.
             self.tasks.contradict(next, time);
         } else if task.cpu != Some(cpu) {
             // The thread was migrated at an unrecorded time, so the wait for each processor is not known.
@@ -718,7 +725,7 @@ impl Builder {
             at.tail = at.contexts.get(place).map(|context| (*context, time));
             at.contexts.truncate(place);
             if at.contexts.is_empty() {
-                // Softirqs raised by the local timer have events of their own.
+                // If timers are recorded, the softirq that the local timer raises has events of its own.
                 let is_known = timers && matches!(at.tail, Some((Context::Timer, _)));
                 let until = time + if is_known { TAIL } else { SOFTIRQS };
                 at.softirqs_until = at.softirqs_until.max(until);

@@ -70,7 +70,7 @@ pub enum What<'a> {
         tid: i32,
         /// Its name.
         name: &'a [u8],
-        /// The processor on which the thread will run.
+        /// The processor where the thread ran last. The wakeup may move the thread to another one.
         target: u32,
     },
     /// `sched_wakeup`, `sched_wakeup_new`: a thread has become runnable. The event may be on a processor other than the

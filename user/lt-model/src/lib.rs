@@ -109,7 +109,7 @@ pub struct Model {
     disks: HashMap<Disk, String>,
     /// Kinds of events that are not recorded.
     missing: missing::Missing,
-    /// Times without events.
+    /// Times that are not recorded.
     gaps: build::Gaps,
     /// All system calls are recorded.
     all_calls: bool,
@@ -181,8 +181,8 @@ impl Model {
         self.signs.of(thread, end)
     }
 
-    /// Whether this thread had submitted a bio when it fell asleep, but got a request for it only after `to`, when it
-    /// was woken.
+    /// Whether this thread had submitted a bio by `from`, when it fell asleep, but had no request for it by `to`, when
+    /// it was woken.
     #[must_use]
     pub fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
         self.signs.had_no_request(thread, from, to)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Signs of the cause of a wait for a CPU, from events around the wait, if the CPU ran nothing else meanwhile.
+//! Signs of the cause of a wait for a CPU, from events around the wait.
 
 use crate::ids::ThreadId;
 use crate::tiles::{push, with_room};

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The first waiter of such a lock spins while the owner runs, and counts as running. Its task state is already
-//! sleeping, so the owner wakes it on unlock like any other waiter. Until then, the waking thread owned the
-//! lock.
+//! sleeping, so the owner wakes it on unlock like any other waiter. Until that wakeup, the waking thread owned
+//! the lock.
 
 use crate::ids::{ThreadId, WakerId};
 use crate::tiles::{push, with_room};

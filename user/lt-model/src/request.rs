@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A disk request whose completion woke a thread: its stages, and when each ended.
+//! A disk request whose completion woke a thread: its stages, and when it reached each.
 
 use crate::context::Disk;
 use crate::ids::ThreadId;
 
-/// The kind of a request, besides reading and writing.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// Reads or writes, or the kind is not recorded.
@@ -23,7 +23,7 @@ pub enum Kind {
 pub struct Request {
     /// The disk that completed the request.
     pub disk: Disk,
-    /// When the request entered the block layer: for a stacked device, the topmost one.
+    /// When the request entered the block layer; with stacked devices, at the topmost one.
     pub entered: Option<u64>,
     /// When the request was submitted to the disk. A cgroup's limit holds a request back before that.
     pub queued: Option<u64>,
@@ -33,8 +33,8 @@ pub struct Request {
     pub of: Option<ThreadId>,
     /// When the work item for bios held back by io.max submitted the request: the limit held it back until then.
     pub limited: Option<u64>,
-    /// When one of the disk's requests was allocated to it. Writeback throttling, io.cost and missing tags hold it
-    /// back before that.
+    /// When a `struct request` of the disk was allocated for it. Writeback throttling, io.cost and a lack of tags hold
+    /// it back before that.
     pub allocated: Option<u64>,
     /// When the request was last issued to the driver.
     pub issued: u64,

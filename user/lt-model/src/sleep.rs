@@ -13,6 +13,8 @@
 //! 3.9        S  D  T  t  dead  zombie dead   wakekill  waking  parked   runnable
 //! 2.6.33     S  D  T  t  zombie dead  dead   wakekill  waking  runnable
 //! ```
+//!
+//! The kernel exchanged 0x10 and 0x20 in 3.15; both mean a dead thread.
 
 use crate::context::Disk;
 

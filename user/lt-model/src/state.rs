@@ -25,7 +25,7 @@ pub struct Interval {
 /// Reason why the activity of a thread or CPU is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unrecorded {
-    /// No event names the thread yet.
+    /// No event names the thread yet, or this part of its activity was not to be kept.
     Unseen,
     /// The stream of this CPU starts later.
     Before(u32),

@@ -66,7 +66,7 @@ pub enum Analysis {
 trait Machine: fmt::Debug {
     fn see(&mut self, ground: &mut Ground, seen: &Seen<'_>);
 
-    /// Events of this CPU are lost from `time` on.
+    /// Events of this CPU are not recorded from `time` on.
     fn lost(&mut self, _ground: &mut Ground, _time: u64, _cpu: u32, _why: Why) {}
 
     /// Called once, with the time of the last event.
@@ -189,6 +189,12 @@ impl Tables {
     pub fn task(&self, id: TaskId) -> (i32, Option<&str>) {
         let (tid, name) = self.ground.task(id);
         (tid, name.map(|name| self.text(name)))
+    }
+
+    /// The main thread of the process of a thread, if recorded.
+    #[must_use]
+    pub fn process(&self, id: TaskId) -> Option<TaskId> {
+        self.ground.process(id)
     }
 
     /// A name of a thread, an interrupt or a system call.

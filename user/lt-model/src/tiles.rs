@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! begins  0  5  9          0..5 running, 5..9 blocked, 9..12 running: 12 bytes each,
-//! kinds   0  1  0          where a state with two times has 40
+//! kinds   0  1  0          where a state with two times would take 40
 //! end            12        kind 0 is running, kind 1 blocked
 //! ```
 

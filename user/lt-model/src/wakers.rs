@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 pub struct Wakers {
     times: Vec<u64>,
     threads: Vec<u32>,
-    /// Index of the CPU, with the context that had interrupted the thread.
+    /// Index in `known` of the CPU and the context that had interrupted the thread.
     kinds: Vec<u32>,
     known: Kinds<(u32, Option<Context>)>,
     /// The completed requests, by the number of the waker.

@@ -12,7 +12,7 @@ static HEAP: PeakAlloc = PeakAlloc;
 const THREADS: i32 = 200;
 const TURNS: u64 = 40_000;
 
-/// Threads in turn: each calls the system, is interrupted, wakes the next one and sleeps. Nine events per turn.
+/// Threads in turn: each makes system calls, is interrupted, wakes the next one and sleeps. Nine events per turn.
 fn turn(builder: &mut Builder, number: u64) {
     let (prev, next) = (
         number as i32 % THREADS + 1,
@@ -80,7 +80,7 @@ fn fed(mut builder: Builder) -> (Builder, usize, usize) {
 fn what_a_model_takes_is_known_little_and_limited() {
     let (whole, took, _) = fed(Builder::new());
     let events = TURNS * 9;
-    // Nearly every event starts an interval and a stretch. It takes about 50 bytes of a trace.
+    // Nearly every event starts an interval and a stretch. In a trace, an event takes about 50 bytes.
     assert!(took as u64 / events <= 28, "{took} for {events} events");
     assert_eq!(whole.kept(), Kept::All);
     let whole = whole.finish();
@@ -116,7 +116,7 @@ fn what_a_model_takes_is_known_little_and_limited() {
     assert_eq!(of(&part), of(&whole));
     assert!(of(&part).0.len() > 20);
 
-    // With a limit too small for the waits, the error names the needed size, which suffices.
+    // With a limit too small for the waits, `Kept::Nothing` has the size needed, which suffices.
     let mut builder = Builder::new();
     builder.limit(200_000);
     let (nothing, now, _) = fed_only_counted(builder);

@@ -57,8 +57,8 @@ fn prefix(trace: &str, scope: &str) -> String {
 }
 
 impl Batch {
-    /// Starts the files of a trace in `directory`. `by` is the program that writes them. `trace` must not contain a dot or a
-    /// slash.
+    /// Starts the files of a trace in `directory`. `by` is the program that writes them. `trace` must not contain a dot
+    /// or a slash.
     #[must_use]
     pub fn new(directory: &Path, host: &str, trace: &str, by: &str) -> Self {
         Self {
@@ -125,7 +125,8 @@ impl Batch {
     /// Gives the files their names, and removes the other files of an earlier run for the same trace and scopes.
     ///
     /// # Errors
-    /// If a file cannot be renamed or removed. Files of the earlier run that were not yet replaced or removed then remain.
+    /// If a file cannot be renamed or removed. Files of the earlier run that were not yet replaced or removed then
+    /// remain.
     pub fn finish(self) -> Result<Done> {
         let old = self.old()?;
         let mut done = Done {

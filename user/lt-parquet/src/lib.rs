@@ -11,9 +11,9 @@
 //!     `----------------------------------------------------------- table
 //! ```
 //!
-//! `rows.rs` has the tables and their columns. A [`Sheet`] is a file in the making: at most one row group is in memory, and
-//! the file has a name that readers ignore. [`Batch::finish`] gives all files of a run their names, and removes the files of
-//! an earlier run for the same trace and scope.
+//! `rows.rs` has the tables and their columns. A [`Sheet`] is a file in the making: at most one row group is in memory,
+//! and the file has a name that readers ignore. [`Batch::finish`] gives all files of a run their names, and removes the
+//! files of an earlier run for the same trace and scope.
 
 mod batch;
 mod covered;

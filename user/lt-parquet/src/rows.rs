@@ -2,8 +2,8 @@
 
 //! The tables and their columns. `Documentation/guide/fleet-sql.md` has the same columns, which a test compares.
 //!
-//! Every column may be null. A name ends with its unit: `_ns` is a time of the trace's clock or a duration, in ns; `_utc`
-//! is the time of day, in us, since readers such as Spark refuse ns.
+//! Every column may be null. The name of a time or a duration ends with its unit: `_ns` is a time of the trace's clock
+//! or a duration, in ns; `_utc` is a time of day, in us, because readers such as Spark refuse ns.
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ tables! {
         trace: Text,
         /// The analysis.
         analysis: Text,
-        /// The kind of operation, as in the JSON of the analysis; of `delays`: `stay`.
+        /// The kind of operation, as in the JSON of the analysis; for `delays`: `stay`.
         kind: Text,
         /// Time of day of the start.
         start_utc: Time,
@@ -105,9 +105,9 @@ tables! {
         cpu: Int,
         /// Thread.
         tid: Int,
-        /// Name of the thread: at the end of the operation; of `delays`, at the end of the range.
+        /// Name of the thread: at the end of the operation; for `delays`, at the end of the range.
         comm: Text,
-        /// Priority of the thread, as the kernel counts.
+        /// Priority of the thread, as the kernel counts it.
         prio: Int,
         /// Number of the interrupt line.
         line: Int,
@@ -141,6 +141,8 @@ tables! {
         woken_by_comm: Text,
         /// Whether the state had not ended when the trace ended.
         open: Flag,
+        /// Requested thread; `tid` may be an ancestor that stands in for it.
+        analyzed_tid: Int,
     }
 
     /// A step of a critical path, or a wait of a chain.
@@ -159,9 +161,9 @@ tables! {
         range_end_ns: Int,
         /// Number of the edge in its chain, from 0.
         step: Int,
-        /// Number of threads between this one and the analyzed one.
+        /// Number of threads that wait for this one, each for the next: 0 for the analyzed one.
         depth: Int,
-        /// `step` of a path; kind of wait.
+        /// `step` for a step of a path; otherwise the kind of wait.
         kind: Text,
         /// Time of day of the start.
         start_utc: Time,
@@ -199,14 +201,16 @@ tables! {
         woken_by_tid: Int,
         /// Its name.
         woken_by_comm: Text,
-        /// What the CPU did instead, the longest time.
+        /// The longest activity of the CPU while the thread waited for it.
         instead: Text,
         /// Thread that had the CPU instead.
         instead_tid: Int,
         /// Its name.
         instead_comm: Text,
-        /// How long.
+        /// Length of that activity.
         instead_ns: Int,
+        /// Requested thread; `target_tid` may be an ancestor that stands in for it.
+        analyzed_tid: Int,
     }
 
     /// An alert.
@@ -269,7 +273,7 @@ tables! {
         trace: Text,
         /// The analysis.
         analysis: Text,
-        /// Kind of operation; of `path` and `delays`: `edge`, `stay`.
+        /// Kind of operation; for `path`, `edge`; for `delays`, `edge` and `stay`.
         kind: Text,
         /// Time of day of the start.
         start_utc: Time,
@@ -279,7 +283,7 @@ tables! {
         start_ns: Int,
         /// End of the range in the trace.
         end_ns: Int,
-        /// What to add to a time of the trace's clock for the time since 1970.
+        /// What to add to a time of the trace's clock to get the time since 1970.
         utc_offset_ns: Int,
         /// The boot of the host, or the clock.
         boot: Text,
@@ -301,7 +305,7 @@ tables! {
         events_lost: Int,
         /// Packets that are missing.
         packets_lost: Int,
-        /// What is missing in the trace, as sentences, one a line.
+        /// What is missing from the trace, as sentences, one per line.
         caveats: Text,
         /// Version of latency-tracker.
         version: Text,

@@ -138,7 +138,7 @@ impl Alert {
     }
 
     /// Returns the time at which the operation started, `CLOCK_MONOTONIC` ns; for an operation that
-    /// was in flight before its instance, the time at which it was found.
+    /// was in flight before the instance started, the time at which it was found.
     #[must_use]
     pub fn start(&self) -> u64 {
         self.time.saturating_sub(self.delay)

@@ -43,7 +43,8 @@ pub struct ChainStep {
     pub name: String,
     /// Time of the step, ns since the origin.
     pub at: u64,
-    /// Time until the next step, ns; 0 for the last.
+    /// Time until the next step, ns. For the last step, 0; for the last step so far of an operation in
+    /// flight, the time until now.
     pub took: u64,
     /// What the CPU did since the previous step, if the alert records it.
     pub parts: Option<WaitParts>,
@@ -361,8 +362,8 @@ impl ChainStep {
         }
     }
 
-    /// Whether it is a local interrupt that a CPU sent to itself or to another CPU; such an interrupt is
-    /// never the cause.
+    /// Whether the step is a local interrupt that a CPU sent to itself or to another CPU; such an
+    /// interrupt is never the cause.
     fn is_requested(&self) -> bool {
         const REQUESTED: [&str; 3] = ["irq_work", "call_function", "call_function_single"];
         self.kind == "vector" && REQUESTED.contains(&self.subject.as_str())
@@ -647,7 +648,7 @@ mod tests {
         );
     }
 
-    /// `dd` reads 64 KiB in several requests, and sent the later ones itself.
+    /// `dd` reads 64 KiB in several requests, and sends the later ones itself.
     #[test]
     fn a_sleep_may_be_for_a_request_that_the_task_made_itself() {
         let steps =

@@ -14,7 +14,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::{Nanos, ParseError};
 
 /// Fields that are durations in nanoseconds.
-const DURATIONS: [&str; 5] = ["delay", "threshold", "queue", "device", "queued"];
+const DURATIONS: [&str; 6] = ["delay", "threshold", "queue", "device", "queued", "running"];
 
 /// The value after `=`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Fields {
         words.join(" ")
     }
 
-    /// Whether the operation started before its instance: then its delay is a lower bound.
+    /// Whether the operation started before the instance did: then its delay is a lower bound.
     #[must_use]
     pub fn is_at_least(&self) -> bool {
         self.text(SINCE)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `NAME/histogram`: log-linear buckets, `low high count` in ns, [low, high), 8 to a power of two.
+//! `NAME/histogram`: log-linear buckets, `low high count` in ns, [low, high), 8 per power of two.
 //!
 //! Only the bucket of a quantile is known: [`Histogram::percentiles`] returns the upper bound of
 //! the bucket, which is at most 1/8 above the true value.

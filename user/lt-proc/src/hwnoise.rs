@@ -28,7 +28,7 @@ pub struct Slice {
     pub squares: u128,
     /// Number of gaps of the threshold or longer.
     pub peaks: u64,
-    /// The first of these gaps: start, `CLOCK_MONOTONIC` ns, and length.
+    /// The first few of these gaps: the start of each, `CLOCK_MONOTONIC` ns, and its length.
     pub kept: Vec<(u64, u64)>,
     /// Bins, as in histograms: the shortest gap of the bin, and the number of gaps.
     pub bins: Vec<(u64, u64)>,

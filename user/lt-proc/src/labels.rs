@@ -14,6 +14,7 @@
 
 use serde::Serialize;
 
+use crate::alert::{STACK, frames};
 use crate::{Bucket, Fields, Histogram, ParseError};
 
 /// The file.
@@ -141,6 +142,21 @@ impl Labels {
     }
 }
 
+impl Fields {
+    /// Returns the functions of a label that is a stack, the innermost first; empty if none is
+    /// recorded.
+    #[must_use]
+    pub fn stack(&self) -> Vec<String> {
+        frames(self, STACK)
+    }
+
+    /// Whether a label is a stack whose outer functions are missing.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        self.number("cut_off") == Some(1)
+    }
+}
+
 impl Delays {
     /// Reads the counts of a line.
     fn of(counts: &Fields, line: &str) -> Result<Self, ParseError> {
@@ -260,6 +276,25 @@ mod tests {
             delays.histogram,
             Histogram::parse("64 72 2\n72 80 1").unwrap()
         );
+    }
+
+    #[test]
+    fn a_stack_is_a_label() {
+        let counts = "count=1 sum=70 min=70 max=70 buckets=64-72:1";
+        let text = format!(
+            "by=stack labels=3 max_labels=4 full=0 memory=1\n\
+             label stack=\"a+0x1/0x2,b+0x3/0x4 [m]\" cut_off=1 {counts}\n\
+             label stack=\"a+0x1/0x2,b+0x3/0x4 [m]\" {counts}\n\
+             label stack=\"\" {counts}\n\
+             other count=0 sum=0 min=0 max=0 buckets=\n"
+        );
+        let labels = Labels::parse(&text).unwrap();
+        let labels: Vec<_> = labels.labels.iter().map(|one| &one.label).collect();
+        assert_eq!(labels[0].stack(), ["a+0x1/0x2", "b+0x3/0x4 [m]"]);
+        assert_eq!(labels[1].stack(), labels[0].stack());
+        assert!(labels[2].stack().is_empty());
+        let cut: Vec<bool> = labels.iter().map(|label| label.is_cut_off()).collect();
+        assert_eq!(cut, [true, false, false]);
     }
 
     #[test]

@@ -17,7 +17,7 @@
 //!  NAME/steps         ->  StepTime                  how long the steps of wake chains took, by their kind
 //! ```
 //!
-//! Parsers are strict where the format is promised. They keep, in order, or skip what a newer module adds.
+//! Parsers are strict where the format is promised. What a newer module adds is kept, in order, or skipped.
 //! Every error names the line and the offending word. Only [`ProcRoot`] and [`Hwnoise`] open files. Times are
 //! `CLOCK_MONOTONIC` nanoseconds, delays are nanoseconds.
 //!

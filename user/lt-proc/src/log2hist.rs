@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The well-known histogram of bcc: `print_log2_hist` text, 40 stars wide.
+//! The well-known histogram of bcc, as the C function `print_log2_hist` of its libbpf-tools prints it.
 //!
 //! ```text
 //!      usecs               : count    distribution
@@ -8,7 +8,7 @@
 //!          2 -> 3          : 12       |****************************************|
 //! ```
 //!
-//! The kernel's buckets are finer (8 to a power of two). The middle of a bucket determines its row
+//! The kernel's buckets are finer (8 per power of two). The middle of a bucket determines its row
 //! in the chosen unit. Slot n > 1 holds 2^(n-1) .. 2^n - 1, slot 1 holds 0 and 1, as in bcc.
 
 use std::fmt;
@@ -97,7 +97,7 @@ impl fmt::Display for Log2Hist {
         let Some(most) = self.slots.iter().copied().max().filter(|&n| n > 0) else {
             return Ok(());
         };
-        // From 2^33 on, the columns of bcc are wider, with fewer stars.
+        // From 2^33 on, the columns of libbpf-tools are wider, with fewer stars (in bcc's Python tools, from 2^32 on).
         let wide = self.slots.len() > 34;
         let (indent, label, number, stars) = if wide {
             (15, 29, 20, STARS / 2)

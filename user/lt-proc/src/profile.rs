@@ -10,7 +10,7 @@
 //! [2048s,inf[               0           0 ...
 //! ```
 //!
-//! A row is a power of two of nanoseconds. As in other log2 tables, `us`, `ms` and `s` stand for
+//! Each row except the last ends at twice its start. As in other log2 tables, `us`, `ms` and `s` stand for
 //! 2^10, 2^20 and 2^30 ns. Columns of a newer module are kept.
 
 use std::fmt;

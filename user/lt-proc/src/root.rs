@@ -88,6 +88,41 @@ impl ProcRoot {
         self.read(&Path::new(name).join(file))
     }
 
+    /// Calls `read` to read an instance, and returns the result with the time at which the instance was created
+    /// (`CLOCK_MONOTONIC`, ns). If another instance of the same name replaced the instance meanwhile, calls `read`
+    /// again. The result is therefore of one instance, and results with equal times are of the same instance. The time
+    /// is `None` if the module is too old to show it; then nothing detects a replacement.
+    ///
+    /// # Errors
+    /// Those of `read`; also when the time is invalid.
+    pub fn of_one<T, E: From<ProcError>>(
+        &self,
+        name: &str,
+        read: impl Fn() -> Result<T, E>,
+    ) -> Result<(Option<u64>, T), E> {
+        let mut created = self.created(name)?;
+        loop {
+            let value = read()?;
+            let now = self.created(name)?;
+            if now == created {
+                return Ok((created, value));
+            }
+            created = now;
+        }
+    }
+
+    fn created(&self, name: &str) -> Result<Option<u64>, ProcError> {
+        let parse = |text: &str| {
+            let time = text.trim().parse::<u64>();
+            time.map_err(|_| ParseError::new(text.trim(), "a time in ns"))
+        };
+        match self.parse(&Path::new(name).join("created"), parse) {
+            // An older module, or no such instance. If there is no instance, `read` fails.
+            Err(ProcError::NoInstance(_)) => Ok(None),
+            created => created.map(Some),
+        }
+    }
+
     /// Returns the counters of an instance.
     ///
     /// # Errors
@@ -318,6 +353,37 @@ mod tests {
                 .next(),
             Some("-a")
         );
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_reading_is_of_one_instance() {
+        let dir = std::env::temp_dir().join(format!("lt-proc-one-{}", std::process::id()));
+        fs::create_dir_all(dir.join("a")).unwrap();
+        let write = |file: &str, text: &str| fs::write(dir.join(file), text).unwrap();
+        write("control", "a block threshold=1\n");
+        write("a/stats", "alerts 7\n");
+        let root = ProcRoot::new(&dir);
+        let read = |root: &ProcRoot| {
+            let (created, stats) = root.of_one("a", || root.stats("a"))?;
+            Ok::<_, ProcError>((created, stats.count("alerts")))
+        };
+        assert_eq!(read(&root).unwrap(), (None, 7));
+        write("a/created", "5\n");
+        assert_eq!(read(&root).unwrap(), (Some(5), 7));
+        // Another instance replaces it during the first reading.
+        let stats = || {
+            let stats = root.stats("a");
+            write("a/created", "9\n");
+            write("a/stats", "alerts 8\n");
+            stats
+        };
+        let (created, stats) = root.of_one("a", stats).unwrap();
+        assert_eq!((created, stats.count("alerts")), (Some(9), 8));
+        write("a/created", "now\n");
+        assert!(matches!(read(&root), Err(ProcError::Parse { .. })));
+        fs::remove_dir_all(dir.join("a")).unwrap();
+        assert!(matches!(read(&root), Err(ProcError::NoInstance(_))));
         fs::remove_dir_all(&dir).unwrap();
     }
 

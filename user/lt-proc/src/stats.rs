@@ -60,6 +60,16 @@ const COUNTERS: [(&str, &str); 33] = [
     ("sum_us", "of all delays, in microseconds"),
 ];
 
+/// The values that are not counters, apart from the extremes and the mean of the delays.
+const LEVELS: [&str; 6] = [
+    "pending",
+    "capacity",
+    "max_capacity",
+    "free",
+    "work_pending",
+    "work_free",
+];
+
 /// Counters in the order of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats(Vec<(String, u64)>);
@@ -108,6 +118,13 @@ impl Stats {
             .iter()
             .find(|(name, _)| *name == key)
             .map(|(_, text)| *text)
+    }
+
+    /// Whether the value named `key` is a current level, which can decrease, and not a counter. False for the extremes
+    /// and the mean of the delays.
+    #[must_use]
+    pub fn is_level(key: &str) -> bool {
+        LEVELS.contains(&key)
     }
 
     /// Returns how many operations were not tracked for lack of room: in the pool, for their key,
@@ -170,6 +187,20 @@ mod tests {
         assert_eq!(stats.get("full"), None);
         assert!(stats.imbalance().is_empty());
         assert_eq!(stats.iter().last(), Some(("new_one", 7)));
+    }
+
+    #[test]
+    fn what_the_abi_page_calls_no_counter_may_decrease() {
+        let page = include_str!("../../../Documentation/ABI/testing/procfs-latency_tracker");
+        let marked = page
+            .lines()
+            .filter(|line| line.ends_with("(not a counter)"));
+        let marked: Vec<_> = marked
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
+        assert_eq!(marked, ["pending", "work_pending", "work_free"]);
+        assert!(marked.into_iter().all(Stats::is_level));
+        assert!(!Stats::is_level("work_done"));
     }
 
     #[test]

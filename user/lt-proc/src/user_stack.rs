@@ -21,7 +21,9 @@ pub enum UserStack {
     Hidden,
     /// The alert was raised by another task, or by an interrupt.
     Elsewhere,
-    /// The task had none; or a word of a newer module.
+    /// The task is a kernel thread or a user worker (`PF_USER_WORKER`), such as one of io_uring.
+    Kernel,
+    /// The task had none, or the field has a word that only a newer module defines.
     None,
 }
 
@@ -97,6 +99,7 @@ impl Alert {
         Some(match (&*text, addresses) {
             ("hidden", _) => UserStack::Hidden,
             ("elsewhere", _) => UserStack::Elsewhere,
+            ("kernel", _) => UserStack::Kernel,
             (_, None) => UserStack::None,
             (_, Some(addresses)) => {
                 let end = self.fields.text(USTACK_END).unwrap_or_default();
@@ -139,6 +142,7 @@ mod tests {
         assert_eq!(stack(""), None);
         assert_eq!(stack("ustack=hidden"), Some(UserStack::Hidden));
         assert_eq!(stack("ustack=elsewhere"), Some(UserStack::Elsewhere));
+        assert_eq!(stack("ustack=kernel"), Some(UserStack::Kernel));
         assert_eq!(stack("ustack=none"), Some(UserStack::None));
         assert_eq!(stack("ustack=0x12,frog"), Some(UserStack::None));
         let words = [

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// The kernel's own limit (`NR_CPUS` on x86-64): a list with more CPUs is a mistake.
+/// The kernel's own limit (`NR_CPUS` on x86-64): a list with this or a higher number is a mistake.
 const MOST: u32 = 8192;
 
 /// A set of CPUs.

@@ -210,10 +210,11 @@ fn work(root: &Root, target: &Target) -> Found {
 }
 
 fn threads(root: &Root, target: &Target) -> Found {
-    let ours = target.pid.unwrap_or_else(std::process::id);
+    // The application, and this program.
+    let ours = [target.pid, Some(std::process::id())];
     let foreign = |task: &Task| {
         let may_run = !task.allowed.and(&target.cpus).is_empty();
-        may_run && !task.bound && task.pid != ours
+        may_run && !task.bound && !ours.contains(&Some(task.pid))
     };
     let all: Vec<Task> = tasks::all(root)?.into_iter().filter(foreign).collect();
     if all.is_empty() {

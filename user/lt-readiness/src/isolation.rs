@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "tick",
-        why: "without nohz_full the tick interrupts a busy CPU 250 times a second or more",
+        why: "without nohz_full the tick interrupts a busy CPU CONFIG_HZ times a second",
         question: tick,
     },
     Row {

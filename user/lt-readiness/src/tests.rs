@@ -7,7 +7,7 @@ mod cases;
 mod machine;
 
 use self::cases::{Case, cases};
-use self::machine::{GONE, Made, PID};
+use self::machine::{GONE, Made, PID, stat, status};
 use super::answer::State::{self, Bad, Ok, Unknown, Warn};
 use super::*;
 
@@ -124,6 +124,22 @@ fn without_proc_rows_about_threads_cannot_tell() {
         states,
         [("irqbalance", Unknown), ("other threads", Unknown)]
     );
+}
+
+#[test]
+fn the_check_is_not_among_the_other_threads() {
+    let own = std::process::id();
+    let task = format!("/proc/{own}/task/{own}");
+    let (file, other) = (format!("{task}/stat"), format!("{task}/status"));
+    let made = Made::new(&[
+        (file.as_str(), stat("check", [0, 0, 0, 0, 0])),
+        (other.as_str(), status("0-3", 0)),
+    ]);
+    let nothing = ("", vec![], vec![], Ok, "");
+    let answers = answers(&made.root(), &nothing, &made);
+    let mut answers = answers.iter();
+    let (_, state, found, _) = answers.find(|(row, ..)| *row == "other threads").unwrap();
+    assert_eq!(*state, Ok, "{found}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::cpus::Cpus;
 use super::root::{Missing, Root, missing};
 use super::tasks::{self, Task};
 
-/// `IA32_SMI_COUNT` (MSR_SMI_COUNT in the kernel), on Intel's processors since Nehalem.
+/// The number of system management interrupts since reset, on Intel's processors since Nehalem.
 const MSR_SMI_COUNT: u64 = 0x34;
 
 /// Changes between the two readings; unreadable values are missing.
@@ -17,7 +17,7 @@ const MSR_SMI_COUNT: u64 = 0x34;
 pub(super) struct Window {
     /// System management interrupts, on the CPU with the most.
     pub(super) smi: Result<u64, Missing>,
-    /// Time stolen by the host, summed over the CPUs, in ticks of 10 ms.
+    /// Time stolen by the host, summed over the checked CPUs, in ticks of 10 ms.
     pub(super) steal: Result<u64, Missing>,
     /// Minor and major page faults of the process.
     pub(super) faults: Result<(u64, u64), Missing>,

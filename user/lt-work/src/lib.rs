@@ -71,7 +71,8 @@ impl Marks {
     /// Opens the file that marks work for one instance.
     ///
     /// # Errors
-    /// As for [`Marks::open`]; [`ErrorKind::NotFound`] also if there is no such instance, or if it does not wait for work.
+    /// As for [`Marks::open`]; [`ErrorKind::NotFound`] also if there is no such instance, or if it does not wait for
+    /// work.
     pub fn open_instance(name: &str) -> io::Result<Self> {
         Self::open_instance_in(Path::new(ROOT), name)
     }

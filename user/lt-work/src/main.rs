@@ -15,8 +15,9 @@ usage: lt-work [-i INSTANCE] begin COOKIE
        lt-work [-i INSTANCE] done COOKIE
        lt-work [-i INSTANCE] run COOKIE COMMAND [WORD...]
 
-Marks work for the instances of latency-tracker with end=work, or for one. `run` marks it when the command begins
-and when it has ended, and has its exit status; the command runs also if nothing follows the work.
+Marks work for the instances of latency-tracker with end=work, or for one.
+`run` marks it when the command starts and when it has ended, and has its exit
+status; the command also runs if no instance follows the work.
 ";
 
 fn main() -> ExitCode {

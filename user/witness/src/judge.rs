@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// 200 requests, every tenth slow, two of them at one sector.
+    /// 200 requests, every tenth slow, and another slow one at the sector of the first.
     fn truth() -> (Pairing, Vec<Reported>) {
         let mut finished: Vec<Request> = (0..200)
             .map(|i| {

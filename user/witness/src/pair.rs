@@ -182,7 +182,7 @@ fn insert(live: &mut Vec<Live>, event: &BlockEvent) {
 fn issue(live: &mut Vec<Live>, event: &BlockEvent) {
     let queued = |r: &Live| !r.at_device;
     let end = event.sector + event.sectors;
-    // Bios merged into a queued request make it longer without an event.
+    // Bios merged into a queued request make it longer without an event that is read here.
     let grown = |r: &Live| {
         !r.at_device
             && r.op == event.op

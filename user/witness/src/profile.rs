@@ -6,9 +6,9 @@
 //!
 //! 1. The alerts match the trace, one by one: place, class, delay (see `judge`).
 //! 2. The profile is the histogram of the delays in the alerts, count for count.
-//! 3. The profile matches the trace. Their clocks are read some hundred instructions apart, and the text of a trace has
-//!    microseconds: a delay within `EDGE` of the bound of a row may be on either side of it. An interrupt may come
-//!    between the two reads, so up to 1 + N/100 of N delays may be in any row.
+//! 3. The profile matches the trace. The module and the tracer read their clocks a few hundred instructions apart, and
+//!    the text of a trace shows only microseconds: a delay within `EDGE` of the bound of a row may be on either side of
+//!    it. An interrupt may come between the two reads, so up to 1 + N/100 of N delays may be in any row.
 //!
 //! The profile covers the system calls of a task and its descendants, or the block requests of a disk.
 

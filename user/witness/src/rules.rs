@@ -19,9 +19,9 @@
 //!   colons and brackets around a word are dropped, and so are leading zeros of a CPU number. A `0x` before a source
 //!   means that the alert's value starts with `0x` and the trace's does not. `tid` alone is `tid:@tid`; likewise `cpu`
 //!   and `context`.
-//! - `EVENT.SOURCE` takes the field from the latest EVENT of the same task, which is used up: a
-//!   line without such an event is not a step of the rule. So one start can combine the arguments
-//!   of a function with the result of the system call that called it.
+//! - `EVENT.SOURCE` takes the field from the latest EVENT of the same task. It uses that EVENT up:
+//!   a later line needs another one, or is not a step of the rule. One start can thus combine the
+//!   arguments of a function with the result of the system call that called it.
 //! - The mode defines the meaning of a start whose key is already open: with `last` the earlier one
 //!   was not a start, with `first` this one is not; with `nest` an end belongs to the latest start,
 //!   with `each` to the earliest.
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(rule.begin.key(&seen).unwrap(), "socket=ffff8880");
         let said = "tid=7 fd=6 port=80 remote=4242";
         assert_eq!(rule.begin.said(&seen).unwrap(), said);
-        // The next call that returns has no open event, nor has the call of another task.
+        // The event is used up, so the next call that returns has none. The event of another task does not count.
         assert!(rule.begin.seen(&exit, &mut recent).is_none());
         recent.insert(8, &accepted);
         assert!(rule.begin.seen(&exit, &mut recent).is_none());

@@ -18,7 +18,7 @@ use crate::alerts::Reported;
 use crate::lines::{self, Line, Marks};
 use crate::pair::{Pairing, Place, Request};
 
-/// The kind of waits to find, named as the trackers.
+/// The kind of waits to find, named after the trackers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wait {
     /// From being woken to being switched in.
@@ -46,7 +46,7 @@ struct Open {
     start: u64,
     /// The CPU that the task left; set only for [`Wait::Offcpu`].
     cpu: u32,
-    /// Fields that the alert must contain about its start.
+    /// Fields that the alert must contain, as known so far.
     said: String,
     /// Alternative fields, see `RACING`.
     or: Option<String>,
@@ -83,7 +83,7 @@ pub(crate) fn pair(text: &str, wait: Wait) -> Result<(Pairing, Marks)> {
     Ok((pairing, marks))
 }
 
-/// Returns the wait of the woken task that this line switches in, if it does.
+/// Returns the wait that this line ends, if it switches in a woken task.
 fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
     match line.event {
         "sched_waking" | "sched_wakeup_new" => {
@@ -147,9 +147,9 @@ fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Req
 /// in the module: a virtual processor may be stopped between the two probes.
 const RACING: u64 = 1_000_000;
 
-/// Returns the wait of the task that was switched out, for any reason, and that this line switches in, with the last
-/// waker. If a wakeup on another CPU comes less than `RACING` before or after the task is switched out, the module
-/// may have seen the two in the other order; `or` then has that result.
+/// If this line switches in a task, returns how long the task was off the CPU, for any reason, with its last waker if
+/// it slept. If a wakeup on another CPU comes less than `RACING` before or after the task is switched out, the module
+/// may have seen the two in the other order; `or` then has the result for that order.
 fn offcpu(
     open: &mut HashMap<u32, Open>,
     woken: &mut HashMap<u32, Waking>,
@@ -160,7 +160,9 @@ fn offcpu(
             let tid = number(line.fields, " pid=")?;
             let (time, cpu, waker) = (line.time, line.cpu, line.current);
             woken.insert(tid, Waking { time, cpu, waker });
-            if let Some(wait) = open.get_mut(&tid) {
+            // A preempted task has no waker: it is runnable already.
+            let sleeps = |wait: &&mut Open| !wait.said.starts_with("state=R");
+            if let Some(wait) = open.get_mut(&tid).filter(sleeps) {
                 let (state, _) = wait.said.split_once(' ').unwrap_or(("", ""));
                 let races = cpu != wait.cpu && time - wait.start < RACING;
                 wait.or = races.then(|| format!("{state} waker_tid=0"));
@@ -173,7 +175,8 @@ fn offcpu(
             let early = woken.remove(&switch.prev);
             if switch.prev != 0 && !switch.is_dead() {
                 let (start, cpu, state) = (line.time, line.cpu, switch.state);
-                let early = early.filter(|w| w.cpu != cpu && start - w.time < RACING);
+                let races = |w: &Waking| w.cpu != cpu && start - w.time < RACING;
+                let early = early.filter(|w| !switch.is_runnable() && races(w));
                 let wait = Open {
                     start,
                     cpu,
@@ -258,7 +261,7 @@ mod tests {
 
     const HEADER: &str = "# entries-in-buffer/entries-written: 9/9   #P:2\n";
 
-    /// A trace, in which `sh` with the number 1 sets the marks.
+    /// A trace in which `sh`, with the thread id 1, sets the marks.
     fn trace(lines: &[&str]) -> String {
         let mark = |time, mark| {
             format!("  sh-1  [000] .....  {time}: tracing_mark_write: lt-witness {mark}\n")
@@ -350,6 +353,11 @@ mod tests {
             waited("S", 7)
         );
         assert_eq!(waits(Wait::Offcpu, &[&out("R+"), IN]), waited("R+", 0));
+        // A task that is preempted on its way to sleep was runnable before it was woken.
+        assert_eq!(
+            waits(Wait::Offcpu, &[&out("R+"), WAKING, IN]),
+            waited("R+", 0)
+        );
         assert_eq!(waits(Wait::Offcpu, &[&out("X"), IN]), []);
         // A wakeup on another CPU at the time of the switch may count or not, regardless of the order in the trace.
         let elsewhere = WAKING.replace("[001]", "[000]");

@@ -52,8 +52,8 @@ pub(crate) enum State {
 const TARGET: u64 = 1;
 const BEGUN: u64 = 2;
 const REFUSED: u64 = 4;
-/// Parity of the number of times that the task had left its CPU voluntarily when it was woken in
-/// doubt.
+/// Parity of the number of times that the task of a tip in doubt had left its CPU voluntarily when
+/// it was woken.
 const ODD: u64 = 8;
 
 /// Small numbers of a chain, in one word.
@@ -197,13 +197,13 @@ impl Counts {
         self.set::<56, 4>(self.field::<56, 4>() & !ODD);
     }
 
-    /// Whether a task that was woken in doubt has left its CPU since; it can have left at most
-    /// once.
+    /// Whether the task of a tip in doubt has left its CPU since it was woken; it can have left at
+    /// most once.
     pub(crate) fn has_left(self, leaves: u64) -> bool {
         (self.field::<56, 4>() & ODD != 0) != (leaves & 1 != 0)
     }
 
-    /// Sets whether the task is the target.
+    /// Sets whether the task is the target. Of the other marks, only that of a refused timer stays.
     pub(crate) fn set_target(&mut self, target: bool) {
         let refused = self.field::<56, 4>() & REFUSED;
         self.set::<56, 4>(refused | if target { TARGET } else { 0 });

@@ -6,7 +6,7 @@
 //! ```text
 //!   runs      | A    | B | A | B | C  | A   |
 //!   waits          ^1          ^2
-//!   segments  A | A+A, B+B... | C..., A...    oldest first; each holds sums
+//!   segments  ... | A+A, B | B, C, A...       oldest first; each holds sums
 //! ```
 //!
 //! A *slice* is the time for which one rival had the CPU, and is added when it is over. A log holds
@@ -21,10 +21,10 @@
 //! sums than the log holds, the oldest are overwritten: then a part of the wait remains that
 //! belongs to no rival.
 //!
-//! A wait may begin on another CPU, which announces it a moment after it has read the clock. A
-//! slice that ends meanwhile is added to a sum of the last segment. Of the sums there, this one is
-//! the last to end. The end of each sum shows whether the sum ended before the wait began, and
-//! nothing is taken from the sums that did.
+//! A wait for this CPU may be started by another CPU, which announces the wait a moment after it
+//! has read the clock. A slice that ends meanwhile is added to a sum of the last segment, and that
+//! sum is then the last of the segment to end. The end of each sum shows whether the sum ended
+//! before the wait began, and nothing is taken from the sums that did.
 //!
 //! A log belongs to one CPU, and is not changed and read at the same time. Relaxed everywhere: the
 //! number of waits orders nothing else in memory.
@@ -79,7 +79,8 @@ impl Log {
         }
     }
 
-    /// Adds a slice of `who` that ended at `end`; `waits` waits have begun on this CPU.
+    /// Adds a slice of `who` that ended at `end`. `waits` is the number of waits for this CPU that
+    /// have begun.
     #[inline(always)]
     pub(crate) fn add(&self, sums: &Sums, waits: u64, who: Who, time: u64, end: u64) {
         let next = self.next.load(Relaxed);

@@ -12,7 +12,7 @@ pub(crate) trait Look {
     /// Returns the word at a position below [`WORDS`](super::WORDS).
     fn get(&self, at: usize) -> u64;
 
-    /// Returns when the last step was taken.
+    /// Returns the time at which the last step was taken.
     #[inline(always)]
     fn last(&self) -> u64 {
         self.get(LAST)
@@ -37,7 +37,7 @@ pub(crate) trait Look {
         }
     }
 
-    /// Whether the last step is this one.
+    /// Whether the last step has this kind and this subject.
     fn is_last(&self, kind: Kind, subject: u64) -> bool {
         let places = self.counts().places();
         places > 0 && {
@@ -108,7 +108,7 @@ pub(crate) trait Look {
         let mut step = of(self.get(FIRST_STEP + 2 * from) >> KIND_AT)?;
         for at in from + 1..end {
             let tag = self.get(FIRST_STEP + 2 * at);
-            // The comparison that `of` must make anyway shows whether it is a step.
+            // The comparison that `of` must make anyway shows whether the place is a step.
             if let Some(next) = of(tag >> KIND_AT) {
                 see(step, tag & LONGEST);
                 step = next;

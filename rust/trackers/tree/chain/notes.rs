@@ -7,11 +7,12 @@
 //!            or left its system call and ran on (State::Leaving)
 //!   waker    by which task: thread id and name, or 0                  its waker's CPU
 //!   woken    when it was woken from that sleep                        its waker's CPU
-//!   merged   how often it was woken while it was awake                its wakers' CPUs, an interrupt's
+//!   merged   how often it was woken while it was awake,               its wakers' CPUs
+//!            or, as an interrupt's thread, was requested again        the interrupt's CPU
 //! ```
 //!
-//! The chain itself belongs to the CPU of the task. Wakers come from other CPUs, perhaps before
-//! this CPU has finished the switch to another task. So neither side changes the chain: each has
+//! The chain itself belongs to the CPU of the task. Wakers come from other CPUs, perhaps before the
+//! task's CPU has finished the switch to another task. So neither side changes the chain: each has
 //! words of its own. The task's CPU makes steps of these words when it switches to the task again,
 //! and so does any reader of a copy. `slept` and `woken` each hold the kind, the CPU and the time
 //! of a step, relative to the last step of the chain; the subject of both steps is the task. The
@@ -36,7 +37,8 @@ pub(crate) fn note(kind: Kind, cpu: u32, last: u64, now: u64) -> u64 {
     tag_of(kind, cpu, now.saturating_sub(last).min(LONGEST))
 }
 
-/// Returns when the step of a [`note`] was taken, on a chain whose last step was taken at `last`.
+/// Returns the time at which the step of a [`note`] was taken, on a chain whose last step was taken
+/// at `last`.
 pub(crate) fn noted_at(note: u64, last: u64) -> Option<u64> {
     let (_, _, time) = of_tag(note)?;
     Some(last.saturating_add(time))

@@ -19,7 +19,8 @@ pub(crate) enum Shown {
     Parts(Spent, u64),
     /// The rivals that had the CPU during that wait.
     Rivals(Rivals),
-    /// Number of steps left out, and the time from the last step to the first of them.
+    /// Number of steps left out, and the time from the step before them to the first of them; to
+    /// the last of them if no step follows. With 0 steps, the excess of times that did not fit.
     More(u64, u64),
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn who(sort: Sort, id: u32) -> u64 {
     u64::from(id) << SORT_BITS | sort as u64
 }
 
-/// Cuts a name at its end, at most 15 bytes: memory after the end is arbitrary.
+/// Cuts a name at its end, or after 15 bytes: memory after the end is arbitrary.
 #[inline(always)]
 pub(crate) fn cut([low, high]: [u64; 2]) -> [u64; 2] {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -161,7 +161,7 @@ impl Rivals {
         }
     }
 
-    /// Gives a name to the next rival that has one.
+    /// Gives this name to the next rival that lacks the name it should have.
     pub(super) fn add_name(&mut self, name: [u64; 2]) {
         let mut named = self.named.iter_mut().flatten();
         if let Some(rival) = named.find(|rival| rival.sort.is_named() && rival.name == [0; 2]) {
@@ -200,8 +200,8 @@ impl Entry {
         Some(Self { rival, is_cut })
     }
 
-    /// Returns the rival for the thread of an interrupt, identified by its name, as `irq/30-eth0`.
-    /// A thread with another name is a task.
+    /// Returns the rival for the thread of an interrupt, identified by its name, such as
+    /// `irq/30-eth0`. A thread with another name is a task.
     fn of_thread(id: u32, comm: [u64; 2], time: u64) -> Self {
         let (mut line, bytes) = (0u32, bytes_of(comm));
         let mut sort = Sort::Task;
@@ -244,7 +244,7 @@ impl Entry {
 
 /// Position of the number in the name of an interrupt's thread.
 const NUMBER_AT: usize = 4;
-/// Number of bytes of the name of a task, without the last one.
+/// Number of bytes of the name of a task, without the terminating NUL.
 const MOST_BYTES: usize = 15;
 
 fn bytes_of([low, high]: [u64; 2]) -> [u8; 16] {
@@ -280,7 +280,7 @@ impl Table {
         self.rest = self.rest.saturating_add(time);
     }
 
-    /// Adds the time for which a rival, in the form that a log has, had the CPU.
+    /// Adds the time for which a rival had the CPU. `who` is a rival of a log.
     pub(crate) fn add(&mut self, who: Who, time: u64) {
         let Some(new) = Entry::of(who, time) else {
             return self.add_rest(time);

@@ -12,7 +12,7 @@ pub(crate) struct Row<'a, W> {
     pub(super) from: usize,
     pub(super) at: usize,
     pub(super) last: u64,
-    /// The sum of the times that did not fit in their steps.
+    /// The sum of the excesses of times over [`LONGEST`].
     pub(super) more: u64,
     /// The counts of the chain, without the steps of this row.
     pub(super) counts: Counts,

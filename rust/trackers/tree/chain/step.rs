@@ -71,7 +71,7 @@ pub(super) fn is_attached(tag: u64) -> bool {
 }
 
 impl Kind {
-    /// The step with the highest number.
+    /// The kind of step with the highest number.
     pub(crate) const LAST: Self = Self::Reads;
 
     pub(super) fn of(tag: u64) -> Option<Self> {

@@ -5,15 +5,17 @@
 //! ```text
 //!   interrupts     ___##_______#________     begin, end: one addition each to a word
 //!   softirqs       _____####_##_#_______     in the time that no interrupt took
-//!   idle           ##________________###     in what is left of that
-//!   other tasks      the rest                |
-//!        waking: all of them, noted ^        ^ switch: all of them, minus what was noted
+//!   idle           ##___________________     in what is left of that
+//!   other tasks    __#______#____####___     the rest
+//!                   ^                ^ switch: the totals, minus those noted
+//!                   waking: the totals are noted
 //! ```
 //!
-//! Each is a running total in one word of the CPU. An even word is twice the total. While the total
-//! is running, the word is odd: it is twice the difference of the total and the start, plus 1, so
-//! the total follows from the word and the clock, and one load is enough to read it at any time,
-//! from any CPU. Totals are exact modulo 2^63, and noted modulo [`MASK`] + 1.
+//! Interrupts, softirqs and idle each have a running total in one word of the CPU. An even word is
+//! twice the total. While the total is running, the word is odd: it is twice the difference of the
+//! total and the start, plus 1, so the total follows from the word and the clock, and one load is
+//! enough to read it at any time, from any CPU. Totals are exact modulo 2^63, and noted modulo
+//! [`MASK`] + 1.
 //!
 //! The clock of softirqs stands still during interrupts, and the idle clock during both. So nothing
 //! is counted twice, an interrupt writes only one word, and the four parts of a wait add up to the
@@ -58,7 +60,7 @@ pub(crate) const MASK: u64 = (1 << BITS) - 1;
 /// Maximum length of a wait, 34 s; above it, a negative difference could look like a long wait.
 pub(crate) const LONGEST_WAIT: u64 = MASK >> 1;
 
-/// Times of a CPU except for other tasks: totals, modulo [`MASK`] + 1, or parts of a wait.
+/// Times of a CPU, except that of other tasks: totals, modulo [`MASK`] + 1, or parts of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spent {
     pub(crate) irq: u64,

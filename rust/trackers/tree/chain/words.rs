@@ -36,7 +36,7 @@ pub(crate) trait Words: Look {
     }
 
     /// Starts a chain of these steps, each given with the time when it was taken. The chain starts
-    /// at the first step. Clocks that are behind are handled as in [`Words::push`].
+    /// at the first step. A time before that of the previous step is handled as in [`Words::push`].
     #[inline(always)]
     fn begin_with<const N: usize>(&mut self, origin: Origin, steps: [(u64, Step); N])
     where
@@ -66,8 +66,9 @@ pub(crate) trait Words: Look {
         let (used, gap) = (counts.places(), begin.wrapping_sub(first.0));
         // Usually the whole chain is copied: no step was left out, or taken before `first`.
         let is_whole = counts.more() == 0 && chain.get(MORE) == 0 && begin >= first.0;
-        // Checks that the time of its first step does not reach the bits above it. (Only a time of
-        // centuries could reach them and leave them unchanged.)
+        // Adds the gap to the time of the first copied step, and checks that the sum does not reach
+        // the bits above the time. (Only a gap of centuries could wrap around and leave those bits
+        // unchanged.)
         let tag_after = tag.wrapping_add(gap);
         let fits = used != 0 && used + 2 <= PLACES && tag ^ tag_after <= LONGEST;
         if !is_whole || !fits {
@@ -218,9 +219,10 @@ pub(crate) trait Words: Look {
         self.attach(at, spent.to_words(Kind::Wait, cpu));
     }
 
-    /// Appends a step of a task that gets the CPU, whose totals are `spent` now. If they were noted
-    /// when the wait began, the step gets the CPU's activity meanwhile. `rivals` returns the tasks,
-    /// interrupts and softirqs that had the CPU, given the start of the wait and the noted totals.
+    /// Appends a step of a task that gets the CPU, whose totals are `spent` now. If the totals were
+    /// noted when the wait began, the step gets the CPU's activity during the wait. `rivals`
+    /// returns the tasks, interrupts and softirqs that had the CPU, given the start of the wait and
+    /// the noted totals.
     ///
     /// Out of line: a switch without `interference=1` should not pay for its registers.
     #[inline(never)]

@@ -34,8 +34,8 @@ impl Called {
 
     /// Notes that the handler is called now. Returns the time.
     ///
-    /// The name of the action is copied, though few interrupts need it: the action may be freed once
-    /// the handler has returned.
+    /// The name of the action is copied, though few interrupts need it: the action may be freed
+    /// once the handler has returned.
     #[inline(always)]
     pub(super) fn enter(&self, irq: u32, action: Action<'_>, now: impl FnOnce() -> u64) -> u64 {
         self.irq.store(irq.into(), Relaxed);

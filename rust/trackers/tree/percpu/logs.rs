@@ -20,10 +20,10 @@
 //!
 //! # Contexts
 //!
-//! Each log is changed by one sort of probe, with preemption off, and these do not interrupt each
-//! other: probes of interrupts and of switches have interrupts off, and where a softirq begins or
-//! ends in the thread of an interrupt, they are turned off. A switch reads all logs, with
-//! interrupts off. An NMI only adds to a word. Another CPU only counts the waits.
+//! Each log is changed with preemption off, by probes that do not interrupt each other: probes of
+//! interrupts and of switches have interrupts off, and where a softirq begins or ends in the thread
+//! of an interrupt, interrupts are turned off. A switch reads all logs, with interrupts off. An NMI
+//! only adds to a word. Another CPU only counts the waits.
 
 use super::{
     super::chain::{
@@ -78,7 +78,7 @@ pub(crate) struct Head {
     nmi: Word,
     /// [`NONE`], [`THREAD`] or [`INTERRUPTED`].
     thread: Word,
-    /// The softirq that runs.
+    /// The softirq that is running.
     vector: Word,
     /// Time of the last switch, and the totals at that time.
     at: Word,
@@ -123,7 +123,7 @@ impl Head {
         }
     }
 
-    /// Clears the logs, while no probe runs.
+    /// Clears the logs, while no probe is running.
     pub(super) fn reset(&self, now: u64) {
         for line in &self.lines {
             line.log.reset();

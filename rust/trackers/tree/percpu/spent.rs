@@ -54,7 +54,7 @@ impl Spending {
         }
     }
 
-    /// Resets the totals to 0, none of them running, while no probe runs.
+    /// Resets the totals to 0, none of them running, while no probe is running.
     pub(super) fn reset(&self) {
         for word in [&self.irq, &self.softirq, &self.idle] {
             word.store(0, Relaxed);

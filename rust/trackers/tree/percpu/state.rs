@@ -2,7 +2,7 @@
 
 //! The activity of a CPU: its hard interrupt, with the timer in it, and its tasks.
 //!
-//! See the head of percpu.rs.
+//! See the head of percpu.rs. Documentation/design/testing.md lists the traps by number.
 
 use super::{
     super::chain::{place_of_name, Kind, Spent, Step, Words},
@@ -65,7 +65,7 @@ const THREADS: usize = 2;
 
 /// The activity of a CPU.
 pub(crate) struct CpuState {
-    /// Number of running handlers, the last one innermost; see [`DEPTH`].
+    /// Number of running handlers, and the state of the one that returned last; see [`DEPTH`].
     handlers: Word,
     called: [Called; NESTED],
     /// The position of the local interrupt, from 1; 0 for none.
@@ -78,7 +78,7 @@ pub(crate) struct CpuState {
     read: Word,
     /// Whether the running task's tip is `Leaving`.
     leaving: Word,
-    /// Whether a function runs that another CPU has requested, on a known chain.
+    /// Whether a function that another CPU has requested is running, on a known chain.
     calls: Word,
     /// The times of the CPU, if the instance keeps them.
     spending: Spending,
@@ -183,13 +183,13 @@ impl CpuState {
         &self.spending
     }
 
-    /// Whether neither a handler nor a local interrupt runs.
+    /// Whether neither a handler nor a local interrupt is running.
     #[inline(always)]
     pub(super) fn is_out_of_interrupts(&self) -> bool {
         self.depth() == 0 && self.vector.load(Relaxed) == 0
     }
 
-    /// Returns the local interrupt that runs, by its position.
+    /// Returns the local interrupt that is running, by its position.
     #[inline(always)]
     pub(super) fn vector(&self) -> Option<u64> {
         self.vector.load(Relaxed).checked_sub(1)
@@ -253,9 +253,9 @@ impl CpuState {
         self.called.get((nth as usize).min(NESTED - 1))
     }
 
-    /// Returns when a clock was last seen to be set, 0 for never. Timers of that clock with an
-    /// earlier due time became due only then. Reading the offset here, with each timer, is enough:
-    /// timers that become due because the clock was set are called at once.
+    /// Returns the time at which the clock of a timer was last seen to be set, 0 for never. Timers
+    /// of that clock with an earlier due time became due only then. Reading the offset here, with
+    /// each timer, is enough: timers that become due because the clock was set are called at once.
     pub(super) fn clock_set(&self, timer: &Timer, now: u64) -> u64 {
         let clock = timer.clock.checked_sub(1);
         let Some(clock) = clock.and_then(|clock| self.clocks.get(clock)) else {
@@ -314,8 +314,8 @@ impl CpuState {
         }
     }
 
-    /// Makes the chain to the function of a timer that runs in this hard interrupt. Returns its
-    /// start.
+    /// Makes the chain to the function of a timer that is running in this hard interrupt. Returns
+    /// the start of the chain.
     #[inline(never)]
     fn timer_in_hard(
         &self,
@@ -342,8 +342,8 @@ impl CpuState {
         }
     }
 
-    /// Whether a known interrupt runs here, and in it neither a timer's function nor one that
-    /// another CPU has requested.
+    /// Whether a known interrupt is running here, and in it neither a timer's function nor a
+    /// function that another CPU has requested.
     #[inline(always)]
     pub(crate) fn is_plain_interrupt(&self) -> bool {
         let function = self.timer.function.load(Relaxed) | self.calls.load(Relaxed);
@@ -368,7 +368,7 @@ impl CpuState {
         }
     }
 
-    /// Returns the local interrupt that the chain begins with, if no handler runs.
+    /// Returns the local interrupt that the chain begins with, if no handler is running.
     #[inline(always)]
     fn first_of_vector(&self, cpu: u32) -> Option<First<'_>> {
         let vector = self.vector.load(Relaxed).checked_sub(1)?;
@@ -419,8 +419,8 @@ impl CpuState {
         self.read.load(Relaxed) != bytes
     }
 
-    /// Whether a function runs that another CPU has requested, on a known chain. Interrupts are off
-    /// meanwhile.
+    /// Whether a function that another CPU has requested is running, on a known chain, with
+    /// interrupts off.
     #[inline(always)]
     pub(crate) fn is_calling(&self) -> bool {
         self.calls.load(Relaxed) != 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A timer whose function runs, and the chain to the activity of the function.
+//! A timer whose function is running, and the chain to the activity of the function.
 //!
 //! ```text
 //!   due             interrupt or softirq       function called      its activity
@@ -48,11 +48,11 @@ pub(crate) trait Choice {
     fn timers(&self, timing: Timing, function: u64) -> Timers;
 }
 
-/// The words of a timer whose function runs.
+/// The words of a timer whose function is running.
 pub(super) struct Expiring {
     due: Word,
     latest: Word,
-    /// 0 if no function runs.
+    /// 0 if no function is running.
     pub(super) function: Word,
     called: Word,
 }
@@ -140,7 +140,7 @@ impl Base<'_> {
     }
 }
 
-/// A timer whose function runs.
+/// A timer whose function is running.
 #[derive(Clone, Copy)]
 pub(super) struct Expired {
     pub(super) due: u64,

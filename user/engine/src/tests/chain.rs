@@ -46,7 +46,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Generates the activity of a CPU, in limited increments.
+/// Generates the activity of a CPU during a wait; each time is below 2^20 ns.
 fn spent() -> impl Strategy<Value = Spent> {
     (0..1u64 << 20, 0..1u64 << 20, 0..1u64 << 20).prop_map(|(irq, softirq, idle)| Spent {
         irq,
@@ -228,7 +228,7 @@ fn the_time_of_a_step_lasts_until_the_next_one() {
         times(&chain, 307)[3..],
         [(Kind::Waking, 100), (Kind::Switch, 7)]
     );
-    // Steps left out, and the step before them, have no time; the steps after them have.
+    // Steps left out, and the step before them, have no time; the steps after them have one.
     for at in 1..20 {
         chain.push(300 + at, step(Kind::Preempted));
     }
@@ -319,8 +319,8 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
         ]
     );
     assert_eq!(total(&chain), chain.last() - 100);
-    // A timer was due before the chain started. The timer's chain has another fourth step, and
-    // leaves out the step after that.
+    // A timer was due before the chain started. The timer's chain has two steps of its own, and so
+    // leaves out two more steps of this one: 3 and 7.
     let due = Step {
         kind: Kind::Due,
         cpu: 1,
@@ -444,8 +444,8 @@ proptest! {
     }
 
     /// Filling places at once has the same result as filling them step by step, even with a clock
-    /// that is behind, or with times that are too long for a step. If other steps are left out for
-    /// them, at least the total and the last time are the same.
+    /// that is behind, or with times that are too long for a step. If other steps are left out to
+    /// make room, at least the total and the last time are the same.
     #[test]
     fn a_row_is_as_its_steps(
         start in 0..1u64 << 40,
@@ -655,7 +655,7 @@ fn notes_become_steps_in_their_order() {
 
     let mut notes = [0; NOTES];
     assert_eq!(state(chain.counts(), &notes), State::Running);
-    // The waker is faster than the event of the sleep, or its clock is behind.
+    // The wakeup has an earlier time than the sleep: the waker was faster, or its clock is behind.
     notes[WOKEN] = note(Kind::Waking, 3, chain.last(), 290);
     notes[SLEPT] = note(Kind::Lock, 1, chain.last(), 300);
     notes[MERGED] = 2;
@@ -829,7 +829,7 @@ fn a_waker_that_is_a_task_is_named() {
 }
 
 proptest! {
-    /// A copy with any notes adds up, as in the alert of a timeout.
+    /// The steps of a chain add up after any notes are settled, as in the alert of a timeout.
     #[test]
     fn steps_add_up_with_notes(slept in any::<u64>(), woken in any::<u64>(), merged: u64) {
         let mut chain = begun(100);

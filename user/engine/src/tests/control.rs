@@ -323,7 +323,7 @@ fn lists_of_names() {
     let expected = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 511, 1022];
     assert_eq!(Vec::from_iter(codes(twelve)), expected);
     assert_eq!(codes(&format!("!{twelve}")).count(), 1024 - 12);
-    // A system call is selected by its name, but not by all names or by excluding others.
+    // A system call is named by its own name, but not by `all` or by the exclusion of others.
     for (text, expected) in [
         ("read,write", true),
         ("write", false),
@@ -413,7 +413,7 @@ fn functions() {
         ),
         (
             "lt_current",
-            "p: a function of this module that a probe may call cannot be traced: \"lt_current\"",
+            "p: a function of latency_tracker that a probe may call cannot be traced: \"lt_current\"",
         ),
         (
             "unfollowed",

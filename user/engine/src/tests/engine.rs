@@ -152,8 +152,9 @@ impl Model {
         }
     }
 
-    /// Removes the events of this key that started at `start` or before, except for the last event
-    /// of all. If the pool was full, one more may have been dropped.
+    /// Removes the events of this key that started before `start`, and also the new one, which
+    /// started at `start`, if one that started later is live. If the pool was full, one of the later
+    /// ones may have been dropped, too.
     fn only_one(&mut self, engine: &Engine, key: u64, start: u64, full: bool) {
         let live = pending(engine);
         let of_key = |p: &&Pending| p.key == key;

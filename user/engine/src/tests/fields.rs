@@ -24,7 +24,7 @@ fn detail() -> Detail {
     }
 }
 
-/// Returns the fields of the line of an alert with these words.
+/// Returns the fields of the line of an alert with this reason and detail.
 fn line(reason: Reason, detail: &Detail) -> String {
     struct Line(Alert);
     impl std::fmt::Display for Line {
@@ -72,7 +72,7 @@ fn fields_are_stored_where_they_are_declared() {
     );
 }
 
-/// Stores a field among bits that are all 0 and all 1, and reads it back.
+/// Stores a field among bits that are all 0, and reads it back from among bits that are all 1.
 fn assert_own_bits<F: Field>(field: F, at: usize) {
     let (mut alone, mut back) = ([0; 4], [0; 4]);
     field.put(&mut alone, at);

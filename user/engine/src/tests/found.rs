@@ -47,7 +47,7 @@ fn its_delay_is_reported_as_a_bound_and_is_not_in_the_histogram() {
             );
             assert_eq!(late, expected);
             assert_eq!(counts(&engine), (1, 1, 0));
-            // The next event in its cell is exact.
+            // The delay of the next event in the same cell is exact.
             engine.event_in(guard, &[1], 10, &[0]);
             engine.event_out(guard, &[1], 100, |_| true, |l| assert!(!l.found));
             assert_eq!(counts(&engine), (2, 1, 1));

@@ -346,8 +346,8 @@ fn a_full_pool_is_not_searched_again() {
                 assert_eq!(found, None);
                 assert!(looks <= 8, "{looks} operations on CPU {cpu}");
             }
-            // A pool is no longer exhausted after a return by its CPU, a return by a CPU that goes
-            // offline, or growth.
+            // A pool is no longer exhausted after a CPU has returned a cell, even if that CPU then
+            // goes offline, or after growth.
             put(&pool, round, held.pop().unwrap());
             if round % 2 == 0 {
                 on::<P, _>(0, |_| pool.drain(round));

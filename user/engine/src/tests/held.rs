@@ -549,7 +549,7 @@ fn visited(engine: &Engine, guard: &Guard) -> Vec<u64> {
 fn each_event_is_visited_once_while_the_table_grows() {
     for during in 0..30 {
         on::<Numa, _>(0, |guard| {
-            let engine = Engine::growing(24, 1024, u64::MAX, Seed::new(5, 6)).unwrap();
+            let engine = Engine::growing(24, 1024, u64::MAX, Seed::new(5, 6), false).unwrap();
             // More events than a bucket has slots, and enough for growth to be requested.
             for start in 0..30 {
                 begin(&engine, guard, 1, start);

@@ -42,9 +42,29 @@ const BOTH: Source = Source::Event(Place {
     words: 2,
 });
 
+/// The stack of the thread whose number is the first word of the data.
+const THREAD: Source = Source::Stack(Place {
+    at: 1,
+    shift: 0,
+    mask: 0xffff_ffff,
+    words: 1,
+});
+
+/// Maximum number of addresses of a stack that are kept.
+const DEPTH: usize = 3;
+
+/// The seed of labels.
+const LABELS: Seed = Seed::new(3, 4);
+
 fn engine(source: Source, labels: u32, threshold: u64) -> Result<Engine> {
-    let labels = Labels::new::<Numa>(source, labels, Seed::new(3, 4))?;
-    Engine::labelled(64, 64, threshold, SEED, Some(labels))
+    let labels = Labels::new::<Numa>(source, labels, LABELS)?;
+    let labels = match source {
+        Source::Stack(_) => labels.with_stacks(DEPTH)?,
+        _ => labels,
+    };
+    let mut engine = Engine::growing(64, 64, threshold, SEED, true)?;
+    engine.set_labels(labels);
+    Ok(engine)
 }
 
 /// A set of delays, as a list.
@@ -74,7 +94,7 @@ impl List {
     }
 }
 
-/// Begins and ends an event, which begins at 1000. Returns the delay that was reported, if any.
+/// Starts an event at 1000, and ends it after `delay`. Returns the reported delay, if any.
 fn pair(engine: &Engine, guard: &Guard, data: [u64; 2], delay: i64) -> Option<u64> {
     const START: u64 = 1_000;
     engine.event_in(guard, &[7], START, &data);
@@ -102,8 +122,8 @@ proptest! {
         let mut rows: Vec<([u64; LABEL], List)> = Vec::new();
         let (mut other, mut all, mut negative) = (List::default(), List::default(), 0);
         for &(cpu, label, delay) in &events {
-            // Half of the labels differ only in the second word, unless the label is the first
-            // word.
+            // If the label is both words, it differs from one other label only in the second word.
+            // Otherwise, the bits above the label must not matter.
             let data = match source {
                 BOTH => [label / 2, label % 2],
                 _ => [label | 1 << 40, label],
@@ -145,7 +165,7 @@ proptest! {
 
 #[test]
 fn each_of_as_many_labels_as_there_are_rows_has_one() {
-    for max in [2, 3, 16, 100, 256] {
+    for max in [2, 3, 16, 100, 256, 1024] {
         let engine = off_guard(|| engine(BOTH, max, u64::MAX)).unwrap();
         on::<Numa, _>(0, |guard| {
             for label in 0..u64::from(max) {
@@ -219,15 +239,63 @@ fn a_label_is_read_from_the_event_while_it_is_the_callers() {
 }
 
 #[test]
+fn each_stack_has_the_delays_of_the_operations_that_end_with_it() {
+    // Four threads with stacks of 1, 3, 4 and 0 addresses take all rows; the fifth gets none.
+    const THREADS: [u64; 5] = [0x11, 0x23, 0x34, 0x40, 0x55];
+    let engine = off_guard(|| engine(THREAD, 4, u64::MAX)).unwrap();
+    on::<Numa, _>(0, |guard| {
+        for round in 0..2 {
+            for (tid, delay) in THREADS.into_iter().zip(1..) {
+                pair(&engine, guard, [tid, round], delay);
+            }
+        }
+    });
+    let (stats, labels) = (engine.stats(), engine.stats().labels().unwrap());
+    assert_eq!((labels.used(), labels.depth()), (4, DEPTH));
+    for (row, (tid, delay)) in THREADS.into_iter().zip(1..).take(4).enumerate() {
+        List(vec![delay; 2]).agrees(labels.labelled(row).unwrap().1);
+        let stack = labels.stack(row).unwrap();
+        let all: Vec<u64> = (0..tid % 16).map(|nth| tid << 8 | nth).collect();
+        let (kept, cut) = all.split_at(all.len().min(DEPTH));
+        assert_eq!((stack.addresses(), stack.is_cut), (kept, !cut.is_empty()));
+    }
+    List(vec![5; 2]).agrees(&stats.unlabelled());
+    assert_eq!(stats.total(Counter::Ended), 10);
+}
+
+#[test]
+fn stacks_with_equal_hashes_have_a_row_each() {
+    // An address equal to the seed's second word makes one factor of a product 0, so the
+    // address before it does not change the hash.
+    let stacks = [[3, 4, 1, 4], [3, 4, 2, 4]];
+    assert_eq!(LABELS.hash(&stacks[0]), LABELS.hash(&stacks[1]));
+    off_guard(|| {
+        let labels = Labels::new::<Numa>(THREAD, 2, LABELS).unwrap();
+        let labels = labels.with_stacks(DEPTH).unwrap();
+        for _ in 0..2 {
+            for (nth, stack) in stacks.iter().enumerate() {
+                let row = labels.find_stack(stack).unwrap();
+                let found = labels.rows().position(|one| std::ptr::eq(one, row));
+                assert_eq!(found, Some(nth));
+            }
+        }
+        assert_eq!(labels.used(), 2);
+    });
+}
+
+#[test]
 fn without_memory_nothing_is_created() {
     off_guard(|| {
         let before = alive();
-        let needed = (0..).find(|&budget| with_budget(budget, || engine(WORD, 4, 0)).is_ok());
-        assert!(needed.unwrap() > 4, "a row each");
-        for budget in 0..needed.unwrap() {
-            let error = with_budget(budget, || engine(WORD, 4, 0)).err().unwrap();
-            assert_eq!(error, ENOMEM);
-            assert_eq!(alive(), before, "something is left");
+        for source in [WORD, THREAD] {
+            let create = || engine(source, 4, 0);
+            let needed = (0..).find(|&budget| with_budget(budget, create).is_ok());
+            assert!(needed.unwrap() > 4, "a row each");
+            for budget in 0..needed.unwrap() {
+                let error = with_budget(budget, create).err().unwrap();
+                assert_eq!(error, ENOMEM);
+                assert_eq!(alive(), before, "something is left");
+            }
         }
     });
 }
@@ -235,15 +303,16 @@ fn without_memory_nothing_is_created() {
 #[test]
 fn the_size_includes_all_rows() {
     let row = 8 * (BUCKETS + 3);
-    let size = Labels::bytes(16, 4);
+    let size = Labels::bytes(16, 4, 0);
     assert!(
         (16 * 4 * row..16 * 4 * row + 8192).contains(&size),
         "{size}"
     );
+    assert_eq!(Labels::bytes(16, 4, 32), size + 16 * 8 * 33);
 }
 
-/// An interrupt at any point of the first end of a label ends an event of this label, or of another
-/// one. Each delay is counted once, and no label has two rows.
+/// At any point while the first event of a label ends, an interrupt ends another event of the label,
+/// or one of another label. Each delay is counted once, and no label has two rows.
 #[cfg(debug_assertions)]
 #[test]
 fn an_interrupt_of_a_claim_counts_in_other_or_in_its_own_row() {

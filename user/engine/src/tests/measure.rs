@@ -95,7 +95,7 @@ fn what_was_interrupted_or_not_counted_is_not_among_the_values() {
 }
 
 #[test]
-fn a_second_and_more_is_one_bucket_and_does_not_make_the_sums_wrap() {
+fn a_second_and_more_is_one_bucket_and_is_capped_in_the_sums() {
     let chosen = Chosen::parse("cycles").unwrap();
     let tally = of(chosen, &[(0, 1 << 32, None), (0, 1 << 50, None)]);
     let lines = printed(&tally, chosen);

@@ -173,7 +173,7 @@ fn the_worker_asks_to_come_back_when_the_next_picture_is_due() {
     assert_eq!(history.take_due(&counts, 2 * SECOND), 3 * SECOND);
     assert_eq!(history.take_due(&counts, 5 * SECOND), 5 * SECOND);
     // The worker is late. The next snapshot is a whole step later, so that the stored snapshots
-    // cover the same time.
+    // still cover the whole window.
     assert_eq!(history.take_due(&counts, 13 * SECOND), 5 * SECOND);
 }
 

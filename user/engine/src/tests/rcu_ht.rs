@@ -64,7 +64,8 @@ impl Table {
     }
 }
 
-/// Returns a hash with the tag in the highest seven bits, and the home in the others.
+/// Returns a hash with the tag in the highest seven bits, and the home above the lowest six bits,
+/// which the table does not use.
 fn apart(hash: u64) -> u64 {
     let tag = hash & 0x7f << 57;
     tag | (hash ^ tag) << 6
@@ -172,7 +173,7 @@ fn a_crowd_is_bounded() {
         hash ^ (hash >> 33)
     };
     let beside = (0..CELLS - room as u32).map(|cell| match cell {
-        // Another tag, with the crowded home.
+        // Another tag, with the crowded home or one after it.
         0..100 => (cell, 0x1700_0000_0000_0123 + u64::from(cell)),
         _ => (cell, random(cell)),
     });
@@ -247,7 +248,7 @@ fn a_crowd_at_the_last_bucket_goes_on_at_the_first() {
 #[test]
 fn what_does_not_fit_leaves_no_trace() {
     let table = Table::new(12).unwrap();
-    // 4 buckets of 8 slots: twice the promised number, and then one more
+    // 4 buckets of 8 slots: more than twice the promised number, and then one more
     let places: Vec<_> = (0..32).map(|cell| table.insert(7, cell).unwrap()).collect();
     let before = table.overflowing();
     assert!(table.insert(7, 32).is_none());

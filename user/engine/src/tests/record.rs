@@ -169,6 +169,7 @@ fn a_stack_in_user_space_is_shown_to_those_who_may_see_it() {
     for is_trusted in [false, true] {
         assert_eq!(show(End::None, &[], is_trusted), " ustack=none");
         assert_eq!(show(End::Elsewhere, &[], is_trusted), " ustack=elsewhere");
+        assert_eq!(show(End::Kernel, &[], is_trusted), " ustack=kernel");
         assert_eq!(show(End::Unasked, &[], is_trusted), "");
     }
     assert_eq!(Mark::default(), Mark::new(End::Unasked, 0));

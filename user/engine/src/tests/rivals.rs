@@ -20,8 +20,8 @@ struct Wait {
     truth: HashMap<u64, u64>,
 }
 
-/// Runs these slices: each has a rival, a length, and possibly a wait that starts after this part
-/// of the slice, in percent. Returns the log, the waits, and the end.
+/// Runs these slices: each has a rival, a length, and possibly the percentage of the slice after
+/// which a wait starts. Returns the log, the waits, and the end.
 fn run(slices: &[(u64, u64, Option<u64>)]) -> ((Log, Sums), Vec<Wait>, u64) {
     let word = |_| Atomic::new(0);
     let sums: Sums = array::from_fn(|_| array::from_fn(word));
@@ -63,7 +63,7 @@ proptest! {
         ),
     ) {
         let (log, waits, now) = run(&slices);
-        // The log has at most a sum for each rival in each segment. Its overflow is another test.
+        // The log has at most a sum for each rival in each segment. Its overflow has a test of its own.
         prop_assume!((waits.len() + 1) * 6 <= LOG);
         for wait in &waits {
             let (found, rest) = divided(&log, wait, now);

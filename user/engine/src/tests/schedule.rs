@@ -292,7 +292,7 @@ fn if_workers_of_the_second_cpu_do_not_run_the_third_takes_over() {
 fn a_cpu_that_has_taken_over_is_watched_at_once() {
     let mut all = Simulation::at_work(3);
     all.set(0, State::Hangs);
-    // Runs until the first run on that CPU is over, and before the next one.
+    // Stops after the first run on CPU 1, and before the next one.
     while all.begins.last().is_none_or(|&(_, cpu)| cpu != 1) || !all.workers.is_empty() {
         all.until(all.world.now() + STEP);
     }
@@ -456,7 +456,7 @@ proptest! {
             all.until(now);
         }
         let (gap, _) = all.longest_gap(200 * MS);
-        // The CPU may have hung inside a run, which is left alone, and pauses when it ends.
+        // The CPU may have hung inside a run, which is left alone; the pause begins when that run ends.
         prop_assert!(gap <= RUN + 2 * OVERDUE + WITHOUT_A_PROBLEM, "{gap}");
     }
 }

@@ -35,7 +35,7 @@ fn mean(delays: &[(u64, u64)]) -> u64 {
 
 #[test]
 fn the_mean_does_not_wrap_with_the_sum() {
-    // Delays of a year and of two centuries, with short ones; the sums have up to 67 bits.
+    // Delays of a year and of one to three centuries, with short ones; the sums have up to 67 bits.
     const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
     for delays in [
         &[(YEAR, 583)][..],

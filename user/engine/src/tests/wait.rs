@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The use of a CPU while a task waited for it. The parts are always exact to the nanosecond, and
-//! never exceed the wait.
+//! The use of a CPU while a task waited for it. The parts never exceed the wait, and are exact to
+//! the nanosecond if they are read on that CPU.
 
 use crate::chain::{
     wait::{begin, end, is_running, more, total, LONGEST_WAIT, MASK},

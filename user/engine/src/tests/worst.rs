@@ -28,8 +28,7 @@ fn late(why: Why, delay: u64) -> Late<1, 1> {
 
 /// Reports a late event; returns the threshold of the report, or `None` if it is not reported.
 fn report(engine: &Engine, why: Why, delay: u64) -> Option<u64> {
-    let mut late = late(why, delay);
-    engine.keep_worst(&mut late).then_some(late.threshold)
+    engine.raise_threshold(&late(why, delay))
 }
 
 #[test]

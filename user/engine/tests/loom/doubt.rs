@@ -7,10 +7,11 @@
 //!   the task    state=S -- on_rq=0 -- switched out: probe -- off its CPU     (or, if state=R: runs on)
 //! ```
 //!
-//! The kernel's part models `try_to_wake_up` and `__schedule` on these words. The probes' part follows
-//! rust/trackers/tree/doubts.rs; one atomic stands for the words of the tip. The property: a task whose sleep this
-//! wakeup has ended has the tip, and a task that has slept again since then does not. Each rule is left out once, and
-//! the model must then fail; without `Drop`, it must hold, but drop no tip.
+//! The kernel's part models `try_to_wake_up` and `__schedule` on these words. The probes' part follows doubts.rs,
+//! wakings.rs and switches.rs of rust/trackers/tree; one atomic stands for the words of the tip, the end of an open
+//! wake chain. The property: a task whose sleep this wakeup has ended has the tip, and a task that has slept again
+//! since then does not. Each rule is left out once, and the model must then fail; except that without `Drop`, it must
+//! hold and drop no tip.
 
 use crate::{chain::Counts, machine::run};
 use loom::{
@@ -46,7 +47,7 @@ enum Without {
     Doubt,
     /// The switch drops a tip in doubt without reading the lock.
     Lock,
-    /// The switch drops a tip without reading the state: the waker may have unlocked the task.
+    /// The switch drops a tip without reading the state, which alone shows a wakeup whose waker has unlocked already.
     State,
     /// The switch leaves all tips in doubt.
     Drop,

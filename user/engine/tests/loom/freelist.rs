@@ -115,9 +115,10 @@ fn recycling() {
 }
 
 /// A pool of two cells, and two threads with at most one cell each: there is always a free cell.
-/// CPUs 0 and 2 are on node 0, CPU 1 on node 1. During the search, the other thread moves its cell:
-/// it returns the cell on CPU 1, where one cell stays in the cache and the other goes home to node
-/// 0, and takes the other cell. The scheduler also migrates that thread to CPU 2 and back.
+/// CPUs 0 and 2 are on node 0, CPU 1 on node 1. During the search, the other thread exchanges its
+/// cell. It returns its cell on CPU 1, where the cell of node 1 stays in the cache and that of node 0
+/// goes home. Then it takes the other cell, or the same one again if the other is gone. The
+/// scheduler also migrates that thread to CPU 2 and back.
 fn full_means_full_in(rounds: usize) {
     type Three = Model<3, 2, 0x010>;
     let pool = Arc::new(Freelist::<Checked, Three>::new(2, 2).unwrap());
@@ -217,8 +218,8 @@ fn growing() {
 
 /// One CPU returns a hot cell and takes it again; the other CPU steals it and returns it.
 fn hot() {
-    // A caller that finds nothing notes that the pool is exhausted. It has no cell whose return
-    // would clear the note.
+    // A caller that finds nothing notes that the pool is exhausted, and has no cell whose return
+    // would clear the note. So the note must be right, which takes the barriers.
     with_barriers();
     type Two = Model<2>;
     let pool = Arc::new(Freelist::<Checked, Two>::new(2, 2).unwrap());

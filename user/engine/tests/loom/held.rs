@@ -86,7 +86,7 @@ fn two_put_ref() {
     settled(&engine);
 }
 
-/// An event ends by its key and by a reference.
+/// An event is ended by its key and, at the same time, by a reference.
 fn held_end_and_end() {
     let engine = engine(1);
     let held = engine.event_in_held(&On(0), &[7], 7, &[7]).unwrap();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Labels: each has one row, and each row one label, even with concurrent claims.
+//! Labels, and stacks that serve as labels: each has one row, and each row one label, even with
+//! concurrent claims.
 
 use crate::{
     engine::{
@@ -34,7 +35,28 @@ fn find(labels: &Labels, label: Label) -> Option<usize> {
     labels.rows().position(|one| std::ptr::eq(one, row))
 }
 
-/// Looks a label up in a thread.
+/// A stack of one address: the number of addresses, and the address.
+const STACK: Label = [1, 7];
+
+/// Returns a table for two stacks of one address.
+fn stacks() -> Arc<Labels> {
+    let labels = Labels::new::<Model<2>>(Source::Cpu, 2, SEED).unwrap();
+    Arc::new(labels.with_stacks(1).unwrap())
+}
+
+/// Returns the row of a stack, by its number.
+fn find_stack(labels: &Labels, stack: Label) -> Option<usize> {
+    let row = labels.find_stack(&stack)?;
+    labels.rows().position(|one| std::ptr::eq(one, row))
+}
+
+/// Looks up the stack in another thread.
+fn finder_of_stack(labels: &Arc<Labels>) -> thread::JoinHandle<Option<usize>> {
+    let labels = labels.clone();
+    thread::spawn(move || find_stack(&labels, STACK))
+}
+
+/// Looks up a label in another thread.
 fn finder(labels: &Arc<Labels>, label: Label) -> thread::JoinHandle<Option<usize>> {
     let labels = labels.clone();
     thread::spawn(move || find(&labels, label))
@@ -120,12 +142,41 @@ fn last_row() {
     assert_eq!(find(&labels, rival), theirs, "the row is lost, or shared");
 }
 
+/// Two CPUs have the first delay of a stack at the same time.
+fn one_stack() {
+    let labels = stacks();
+    let other = finder_of_stack(&labels);
+    let ours = find_stack(&labels, STACK);
+    let theirs = other.join().unwrap();
+    assert_eq!(labels.used(), 1, "a stack in two rows");
+    assert!(
+        ours == Some(0) || theirs == Some(0),
+        "no caller has the row"
+    );
+    assert!(ours.is_none_or(|row| row == 0) && theirs.is_none_or(|row| row == 0));
+    assert_eq!(find_stack(&labels, STACK), Some(0), "the row is lost");
+}
+
+/// A reader of the file looks at the stack of a row that is being claimed.
+fn reader_of_stacks() {
+    let labels = stacks();
+    let other = finder_of_stack(&labels);
+    if labels.labelled(0).is_some() {
+        let stack = labels.stack(0).unwrap();
+        assert_eq!(stack.addresses(), [7], "a stack that no caller has");
+        assert!(!stack.is_cut);
+    }
+    assert_eq!(other.join().unwrap(), Some(0));
+}
+
 /// All models of this file, each with its bound on preemptions.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("one label", Some(4), one_label),
     ("one slot", Some(4), one_slot),
     ("reader of labels", Some(4), reader),
     ("last row", Some(4), last_row),
+    ("one stack", Some(4), one_stack),
+    ("reader of stacks", Some(4), reader_of_stacks),
 ];
 
 const LOOK: &str = "let mut state = slot.state.load(Acquire);";
@@ -161,9 +212,9 @@ fn a_label_has_one_row_by_the_order_of_its_words() {
 
 #[test]
 fn a_label_has_one_row_by_the_check_for_it() {
-    // As if a claimed slot without a row had the first one.
+    // As if a claimed slot without a row had the first row.
     let is_ready = |state| {
-        if state & 0x3ff == 0x200 {
+        if state & 0xfff == 0x800 {
             state | 1
         } else {
             state
@@ -202,6 +253,37 @@ fn a_reader_sees_whole_labels_by_the_order_of_words() {
             &mutations,
             "a label that no caller has",
             reader,
+        );
+    }
+}
+
+#[test]
+fn a_stack_has_one_row_by_the_order_of_its_words() {
+    for (what, text) in [
+        ("release of the row", PUBLISH),
+        ("acquire of the row", LOOK),
+        ("acquire after a lost claim", AGAIN),
+    ] {
+        let mutations = [LABELS(text, Change::Relax)];
+        let why = "a stack in two rows";
+        fails("one stack", what, Some(4), &mutations, why, one_stack);
+    }
+}
+
+#[test]
+fn a_reader_sees_whole_stacks_by_the_order_of_words() {
+    for (what, text) in [
+        ("release of the row", PUBLISH),
+        ("acquire of the row", READ),
+    ] {
+        let mutations = [LABELS(text, Change::Relax)];
+        fails(
+            "reader of stacks",
+            what,
+            Some(4),
+            &mutations,
+            "a stack that no caller has",
+            reader_of_stacks,
         );
     }
 }

@@ -4,13 +4,13 @@
 //!
 //! Each thread of each run of a model is a coroutine with its own stack (crate generator). The
 //! stack is mapped, gets a guard page, and is unmapped when the run ends. Together with the page
-//! faults, this took half of the time of a few million runs. Neither crate can keep stacks. So this
-//! program has its own `mmap`, `mprotect` and `munmap`, which the linker prefers to those of the C
-//! library. They do the same, except that a stack is not unmapped but kept, with its guard page,
-//! for the next stack of that size.
+//! faults, this took half of the time of a few million runs. Neither loom nor generator can keep
+//! stacks. So this program has its own `mmap`, `mprotect` and `munmap`, which the linker prefers to
+//! those of the C library. They do the same, except that a stack is not unmapped but kept, with its
+//! guard page, for the next stack of that size.
 //!
-//! The C library's own memory and threads do not use these functions: it has other names for these
-//! calls.
+//! The C library does not use these functions for its own memory and threads: it has internal names
+//! for these calls.
 
 use crate::machine::run;
 use libc::{c_int, c_long, c_void, off_t, size_t};

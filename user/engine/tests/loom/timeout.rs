@@ -58,12 +58,6 @@ fn agreed(engine: &Engine, reported: usize, late: usize) {
     assert_eq!(reported, late, "timed out and not late, or the reverse");
 }
 
-/// Loads the states of all cells once, for mutations in which a load returns the value that this
-/// thread loaded before (`Change::Again`).
-fn looked(engine: &Engine) {
-    let _ = engine.pending_count();
-}
-
 /// The reason that the end of an event must report.
 fn why(reported: bool) -> Why {
     if reported {
@@ -73,11 +67,10 @@ fn why(reported: bool) -> Why {
     }
 }
 
-/// An event ends when it times out.
+/// An event ends while it times out.
 fn time_out_and_end() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
-    looked(&engine);
     let other = engine.clone();
     let other = thread::spawn(move || end_why(&other, 1, 1));
     let reported = expire(&engine, 7);
@@ -88,7 +81,7 @@ fn time_out_and_end() {
     agreed(&engine, reported.len(), usize::from(said == Why::LateEnd));
 }
 
-/// Two CPUs end the same key when it times out.
+/// Two CPUs end the same key while its event times out.
 fn time_out_and_two_ends() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
@@ -107,7 +100,7 @@ fn time_out_and_two_ends() {
     agreed(&engine, reported.len(), reported.len());
 }
 
-/// All events are cleared when an event times out.
+/// All events are cleared while an event times out.
 fn time_out_and_clear() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
@@ -118,7 +111,7 @@ fn time_out_and_clear() {
     settled(&engine);
 }
 
-/// The cell of an event goes to a younger event when the first one times out.
+/// The cell of an event goes to a younger event while the first one times out.
 fn time_out_and_recycle() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -137,7 +130,7 @@ fn time_out_and_recycle() {
     agreed(&engine, reported.len(), reported.len());
 }
 
-/// The cell of an event goes to another event when the first one times out; both are old enough.
+/// The cell of an event goes to another event while the first one times out; both are old enough.
 fn time_out_and_recycle_old() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -156,11 +149,10 @@ fn time_out_and_recycle_old() {
     agreed(&engine, reported.len(), reported.len());
 }
 
-/// An event is changed when it times out, and stays the same event.
+/// An event is changed while it times out, and stays the same event.
 fn time_out_and_update() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
-    looked(&engine);
     let other = engine.clone();
     let other = thread::spawn(move || {
         other.update(&On(1), &[1], |event| {
@@ -242,7 +234,6 @@ fn expire_and_use(engine: &Engine, oldest: u64, object: &Object) -> u64 {
 fn time_out_and_free() {
     let engine = engine(2);
     begin(&engine, 0, 1, 7);
-    looked(&engine);
     let object = Arc::new(Object::default());
     let (other, theirs) = (engine.clone(), object.clone());
     let other = thread::spawn(move || end_and_free(&other, 1, 1, &theirs));
@@ -331,7 +322,7 @@ const CLAIM_AGAIN: &str = "if self.state.cmpxchg(last, taken, Acquire).is_ok() {
 /// The first load of a cell's state in a search.
 const QUICK_CHECK: &str = "let seen = self.state.load(Acquire);";
 const TIME_OUT: &str = "self.state.cmpxchg(now, now | IN_REPORT, Release)";
-/// The load in the second try of a claim, which finds that the life is over.
+/// The load in the second try of a claim; with `OVER`, it finds that the life is over.
 const AGAIN: &str = "let last = self.state.load(Relaxed);";
 const OVER: Change = Change::Read(|state| state & !1);
 

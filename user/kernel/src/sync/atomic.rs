@@ -17,7 +17,7 @@
 //! | `Full` RMW             | loom: `AcqRel`, natively `SeqCst` | less: the kernel's is a full  |
 //! |                        |                                   | barrier before and after      |
 //! | `xchg(Full)`           | loom: `AcqRel` between two fences | the same                      |
-//! | `cmpxchg` that fails | `Relaxed` in any case | the same: a failed conditional|
+//! | `cmpxchg` that fails   | `Relaxed` in any case             | the same: a failed conditional|
 //! |                        |                                   | operation orders nothing      |
 //!
 //! An algorithm that loom finds correct with `AcqRel` therefore needs only that part of `Full`; an

@@ -31,6 +31,9 @@ Examples:
   latency-tracker analyze path trace --tid 812 --json | jq .causes
   latency-tracker analyze path trace --tid 812 --perfetto 812.pftrace
   latency-tracker analyze path trace --tid 812 --html 812.html
+  latency-tracker analyze path trace --tid 812 --svg 812.svg
+  latency-tracker analyze path trace --tid 812 --folded | flamegraph.pl
+  latency-tracker analyze path trace --tid 812 --csv >812.csv
   latency-tracker analyze path trace --tid 812 --parquet fleet
   latency-tracker analyze path week-of-traces --tid 812 --max-memory 500M
 
@@ -51,7 +54,10 @@ https://ui.perfetto.dev opens the file that --perfetto writes. It shows the
 path, and the CPUs and active threads at that time; arrows are wakeups.
 
 The file that --html writes has the text, the path, a time line and tables; it
-needs no network.";
+needs no network. The picture of --svg is this time line.
+
+--folded prints `frame;frame;frame NANOSECONDS`: each thread that waits with
+its wait, then the thread and the cause of the step.";
 
 const DELAYS_EXAMPLES: &str = "\
 Examples:
@@ -62,6 +68,8 @@ Examples:
   latency-tracker analyze delays trace --tid 812 --json | jq '.segments[].sums'
   latency-tracker analyze delays trace --tid 812 --folded | flamegraph.pl
   latency-tracker analyze delays trace --tid 812 --html 812.html
+  latency-tracker analyze delays trace --tid 812 --svg 812.svg
+  latency-tracker analyze delays trace --tid 812 --csv >812.csv
   latency-tracker analyze delays trace --tid 812 --parquet fleet
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
@@ -79,7 +87,11 @@ The trace needs sched_switch and sched_waking; sched_process_fork shows
 ancestors, and system calls, irq_handler_*, irq_softirq_*,
 timer_hrtimer_expire_* and x86_irq_vectors_* add detail.
 
-The file of --html has the report, a time line and tables; it needs no network.";
+The file of --html has the report, a time line and tables; it needs no network.
+The picture of --svg is this time line.
+
+--folded prints `frame;frame;frame NANOSECONDS`: the thread, its state, and the
+threads and causes that a wait leads to.";
 
 /// Analyzes a kernel trace (of LTTng, or of perf in the Common Trace Format).
 #[derive(Debug, Args)]
@@ -102,7 +114,7 @@ pub(crate) enum AnalyzeCommand {
     /// Shows the time of threads on CPUs, and how long preempted threads waited.
     #[command(after_help = of_tables::CPU)]
     Cpu(CpuArgs),
-    /// Shows how long interrupt handlers and softirqs ran, and softirqs waited.
+    /// Shows how long interrupt handlers and softirqs ran, and how long softirqs waited.
     #[command(after_help = of_tables::IRQ)]
     Irq(IrqArgs),
     /// Shows how long system calls took, and how many failed.
@@ -111,7 +123,7 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long requests of disks were in the queue and at the device.
     #[command(after_help = of_tables::IO)]
     Io(IoArgs),
-    /// Shows how long contended locks were waited for, and calls of futex took.
+    /// Shows how long contended locks were waited for, and how long calls of futex took.
     #[command(after_help = of_tables::LOCKS)]
     Locks(LocksArgs),
 }
@@ -152,15 +164,21 @@ pub(crate) struct DelaysArgs {
     /// Print one JSON object, with all stays and all waits.
     #[arg(short, long, conflicts_with_all = ["top", "min", "depth", "all"])]
     pub(crate) json: bool,
-    /// Print the states as folded stacks with their time in ns, for flame graphs.
+    /// Print all stays and all waits as comma-separated values.
     #[arg(long, conflicts_with_all = ["top", "min", "depth", "all", "json"])]
+    pub(crate) csv: bool,
+    /// Print the time by state and chain of causes as folded stacks, in ns, for flame graphs.
+    #[arg(long, conflicts_with_all = ["top", "min", "depth", "all", "json", "csv"])]
     pub(crate) folded: bool,
     /// Also write the report as a page for a browser, in one file; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Also draw the time line (SVG); an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     /// Keep at most this much of the trace in memory, and read a larger trace twice. The report itself takes
     /// additional memory.
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["event", "html"])]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["event", "html", "svg"])]
     pub(crate) max_memory: Option<Size>,
     #[command(flatten)]
     pub(crate) parquet: ParquetArgs,
@@ -191,17 +209,26 @@ pub(crate) struct PathArgs {
     /// Print one JSON object, with all steps.
     #[arg(short, long)]
     pub(crate) json: bool,
+    /// Print all steps as comma-separated values.
+    #[arg(long, conflicts_with_all = ["min", "depth", "all", "json"])]
+    pub(crate) csv: bool,
+    /// Print the time by chain of causes as folded stacks, in ns, for flame graphs.
+    #[arg(long, conflicts_with_all = ["min", "depth", "all", "json", "csv"])]
+    pub(crate) folded: bool,
     /// Also write the path for ui.perfetto.dev; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
     /// Also write the path as a page for a browser, in one file; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Also draw the path as a time line (SVG); an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) parquet: ParquetArgs,
     /// Keep at most this much of the trace in memory, and read a larger trace twice. The path itself takes
     /// additional memory.
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["perfetto", "html"])]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["perfetto", "html", "svg"])]
     pub(crate) max_memory: Option<Size>,
     /// At the end, print how many events were read, and how fast.
     #[arg(short, long)]

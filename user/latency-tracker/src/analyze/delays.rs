@@ -6,7 +6,7 @@
 //! ```text
 //! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, stays
 //!                                                                         |--chains.rs-> chains of waits
-//!                                                                         `--page.rs---> an HTML page
+//!                                                                         `--page.rs---> an HTML page, a picture
 //! ```
 
 mod chains;
@@ -21,19 +21,25 @@ mod tree;
 use anyhow::Result;
 use lt_common::Outcome;
 use lt_common::out::{self, note};
-use lt_model::{Model, ThreadId, why};
+use lt_model::why::{Cause, Piece, Stay, Wait};
+use lt_model::{Class, Model, ThreadId, why};
 use lt_proc::Nanos;
 use lt_proc::evidence::Evidence;
 
-use self::tree::Tree;
+use self::tree::{Tree, branch};
 use super::args::DelaysArgs;
+use super::csv::Time;
+use super::flame::{Stacks, chains};
 use super::interrupted;
+use super::lanes::{bars_in_picture, bars_of_each};
+use super::page::Limits;
 use super::parquet::{self, Alerts, Output};
 use super::show::Shown;
-use super::words::{Facts, sentence};
+use super::words::{Facts, class, sentence};
 use crate::trace::{self, Finder, Keep};
 
 pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
+    out::file::check([&args.html, &args.svg].into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "delays", alerts, &interrupted)?;
     let mut finder = range::finder(args);
@@ -52,7 +58,9 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
             let wanted = |model: &Model, finder: &Finder| {
                 let asked = range::asked(model, args, finder)?;
                 let (thread, from, to) = (asked.thread, asked.from, asked.to);
-                Ok(why::wanted_for_delays(model, thread, from, to))
+                // Only the text shows what wakers did.
+                let wakers = !args.json && !args.csv && !args.folded;
+                Ok(why::wanted_for_delays(model, thread, from, to, wakers))
             };
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
             let file = &args.trace;
@@ -74,18 +82,30 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     let (begin, end) = model.span;
     let beyond = (asked.from < begin || asked.to > end)
         .then(|| format!("the trace covers only {begin} to {end}"));
-    if let Some(file) = &args.html {
+    let page = |bars| {
         let notes = asked.note.iter().chain(&beyond).cloned();
         let unrecorded = trace.unrecorded().into_iter().map(str::to_string);
         let notes = notes.chain(unrecorded).chain(trace.caveats());
         let notes = notes.map(|note| sentence(&note)).collect();
-        report.page(args, notes, &interrupted)?.write(file)?;
+        let limits = Limits {
+            bars,
+            interrupted: &interrupted,
+        };
+        report.page(args, notes, limits)
+    };
+    if let Some(file) = &args.html {
+        page(bars_of_each(1))?.write(file)?;
+    }
+    if let Some(file) = &args.svg {
+        page(bars_in_picture(1))?.draw(file)?;
     }
     if let Some(output) = output {
         parquet::edges::delays(output, &report.json(), &trace, &interrupted)?;
     }
     if args.json {
         out::json(&report.json())?;
+    } else if args.csv {
+        out::lines(&report.csv(), &interrupted)?;
     } else if args.folded {
         out::lines(&report.folded(), &interrupted)?;
     } else {
@@ -198,12 +218,90 @@ impl Report<'_> {
         lines.extend(out::table(&[">FROM", ">TOOK", "THREAD"], &rows));
     }
 
-    /// Each state as a line of `frame;frame time`, for flame graphs.
+    /// Returns all states and all waits as lines, below the names of the columns.
+    fn csv(&self) -> Vec<String> {
+        let words = self.words();
+        let mut times = Vec::new();
+        for segment in self.segments {
+            let state = |stay: &Stay| Time {
+                kind: "state",
+                range: (stay.begin, stay.end),
+                depth: 0,
+                thread: segment.thread,
+                cpu: None,
+                class: class(stay.class()),
+                cause: stay.cause,
+                text: branch(&words, stay).join(": "),
+                woken_by: stay.by,
+            };
+            let wait = |wait: &Wait| Time {
+                kind: "wait",
+                range: (wait.begin, wait.end),
+                depth: wait.depth,
+                thread: wait.thread,
+                cpu: None,
+                class: json::kind(wait.kind),
+                cause: cause_of(wait),
+                text: self.wait_text(wait, true),
+                woken_by: self.woken_by(wait),
+            };
+            times.extend(segment.states.iter().map(state));
+            times.extend(segment.waits.iter().map(wait));
+        }
+        Time::lines(&words, times)
+    }
+
+    /// The thread that ended a wait, unless the cause is what this thread handled, such as a timer.
+    fn woken_by(&self, wait: &Wait) -> Option<ThreadId> {
+        let waker = self.model.waker(wait.waker?)?;
+        let is_by_thread = matches!(wait.cause, None | Some(Cause::Blocked(_) | Cause::Idle));
+        waker.by().filter(|_| is_by_thread)
+    }
+
+    /// Returns the time of each state, by the chain of causes behind it, as folded stacks.
     fn folded(&self) -> Vec<String> {
         let words = self.words();
-        let trees = self.trees();
-        let all = self.segments.iter().zip(&trees);
-        let lines = all.flat_map(|(segment, tree)| tree.folded(&words.name(segment.thread)));
-        lines.collect()
+        let mut stacks = Stacks::default();
+        for segment in self.segments {
+            let (from, to) = (segment.begin, segment.end);
+            let path = why::path(self.model, segment.thread, from, to);
+            let mut stays = segment.states.iter().peekable();
+            chains(&words, &path, &segment.waits, |piece, chain| {
+                let mut at = piece.begin;
+                while let Some(stay) = stays.peek().copied().filter(|_| at < piece.end) {
+                    let end = stay.end.min(piece.end);
+                    let mut stack = vec![words.name(segment.thread)];
+                    stack.extend(branch(&words, stay));
+                    stack.extend_from_slice(self.behind(stay, piece, &chain));
+                    stacks.add(&stack, end - at);
+                    if stay.end <= piece.end {
+                        stays.next();
+                    }
+                    at = end;
+                }
+            });
+        }
+        stacks.lines()
     }
+
+    /// Returns the frames of `chain` that the frames of the stay do not already contain.
+    fn behind<'c>(&self, stay: &Stay, piece: &Piece, chain: &'c [String]) -> &'c [String] {
+        // The state already shows the thread and, if it is blocked, its wait, but not that it spins.
+        let described = match (piece.depth, stay.class()) {
+            (0, _) => chain.len(),
+            (_, Class::Blocked) => 2,
+            _ => 1,
+        };
+        let behind = chain.get(described..).unwrap_or_default();
+        let woken_by = stay.by.map(|by| self.words().name(by));
+        match behind.split_first() {
+            Some((first, rest)) if woken_by.as_ref() == Some(first) => rest,
+            _ => behind,
+        }
+    }
+}
+
+/// The cause of a wait; `Blocked(None)` if a thread ended the wait. The cause does not name that thread.
+fn cause_of(wait: &Wait) -> Cause {
+    wait.cause.unwrap_or(Cause::Blocked(None))
 }

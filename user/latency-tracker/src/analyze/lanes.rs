@@ -32,13 +32,21 @@ use crate::html::{Bar, Group, Kind, Lane, View, Words};
 
 use self::around::Places;
 
-/// Maximum number of bars on a page, and the number that every view may have regardless.
+/// Maximum number of bars on a page, and the number that each view may have even if the page then has more.
 const BARS: usize = 60_000;
 const FEW: usize = 2000;
+/// Maximum number of bars in a picture (`--svg`), which has no zoom, and the number that every view may have regardless.
+const PICTURE: (usize, usize) = (4000, 400);
 
 /// Maximum number of bars of each view on a page with `views` views.
 pub(crate) fn bars_of_each(views: usize) -> usize {
     (BARS / views.max(1)).max(FEW)
+}
+
+/// Maximum number of bars of each view in a picture with `views` views.
+pub(crate) fn bars_in_picture(views: usize) -> usize {
+    let (all, few) = PICTURE;
+    (all / views.max(1)).max(few)
 }
 
 /// A scene to draw.

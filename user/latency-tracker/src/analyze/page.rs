@@ -10,7 +10,7 @@ use lt_model::ThreadId;
 use lt_model::why::{Piece, Wait, causes, waits};
 use lt_proc::Nanos;
 
-use super::lanes::{Described, Scene, Upper, UpperRow, bars_of_each, kind};
+use super::lanes::{Described, Scene, Upper, UpperRow, kind};
 use super::show::Shown;
 use super::words::{Facts, name, waits_for};
 use crate::html::{Cell, Cells, Column, Kind, Page, Row, Table, View};
@@ -23,7 +23,7 @@ pub(super) const ROWS: usize = 5000;
 /// An alert: its name, start and end.
 pub(crate) type Alarm = (String, (u64, u64));
 
-/// Limits of drawing: the number of bars, and a signal.
+/// Limits of drawing: the maximum number of bars, and the flag that a signal sets.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits<'a> {
     pub(crate) bars: usize,
@@ -265,7 +265,7 @@ pub(super) fn page(
     shown: &Shown<'_>,
     text: String,
     notes: Vec<String>,
-    interrupted: &AtomicBool,
+    limits: Limits<'_>,
 ) -> Result<Page> {
     let thread = shown.name(shown.thread);
     let mut view = View {
@@ -273,17 +273,7 @@ pub(super) fn page(
         ..view_of_range(&thread, shown.range, text, notes)
     };
     view.notes.extend(shown.not_recorded());
-    path(
-        &mut view,
-        shown,
-        shown.facts,
-        shown.range,
-        None,
-        Limits {
-            bars: bars_of_each(1),
-            interrupted,
-        },
-    )?;
+    path(&mut view, shown, shown.facts, shown.range, None, limits)?;
     Ok(page_of(format!("Critical path of {thread}"), view))
 }
 

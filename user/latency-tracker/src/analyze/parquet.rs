@@ -49,7 +49,7 @@ pub(crate) struct ParquetArgs {
 /// The files of an analysis.
 pub(super) struct Output {
     pub(super) batch: Batch,
-    /// What a second run replaces: the analysis, and the thread if it is of one thread.
+    /// Names the rows that a second run replaces: the analysis, and for `path` and `delays` also the thread.
     pub(super) scope: String,
     analysis: &'static str,
     directory: PathBuf,
@@ -133,7 +133,7 @@ impl Output {
     }
 
     /// The rows of `gaps` for the part of these times that is in a range. The rows of a CPU do not overlap. `tid` is the
-    /// only thread that was analyzed.
+    /// analyzed thread, if there is only one.
     pub(super) fn gaps(
         &self,
         tid: Option<i64>,
@@ -141,7 +141,7 @@ impl Output {
         told: &Told,
         dark: impl Iterator<Item = Dark>,
     ) -> Vec<Gap> {
-        // The time between two traces comes first: it is also reported as lost.
+        // The time between two traces comes first, so that it keeps its reason: it is also reported as lost.
         let between = told.between().map(|(cpu, time)| (cpu, time, BETWEEN));
         let mut of_cpus: BTreeMap<u32, Parts> = BTreeMap::new();
         for (cpu, (begin, end), why) in between.chain(dark) {

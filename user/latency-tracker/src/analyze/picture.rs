@@ -327,4 +327,4 @@ impl Drawing<'_> {
 #[cfg(test)]
 mod pftrace;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

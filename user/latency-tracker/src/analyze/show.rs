@@ -31,7 +31,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) facts: &'a Facts,
 }
 
-/// A cause of one thread, or of several threads with one name.
+/// A cause of one thread, or of several threads with the same name.
 pub(super) struct Group {
     pub(super) threads: Vec<ThreadId>,
     pub(super) cause: Cause,
@@ -142,8 +142,8 @@ impl Shown<'_> {
         Some(text + ".")
     }
 
-    /// Lists the causes of the time. Unless `all` is set, threads with one name are merged, and rare causes are summed
-    /// up.
+    /// Lists the causes of the time. Unless `all` is set, threads with the same name are merged, and rare causes are
+    /// summed up.
     fn causes(&self, all: bool, lines: &mut Vec<String>) {
         let took = self.range.1 - self.range.0;
         let mut groups = self.groups(all);
@@ -182,7 +182,7 @@ impl Shown<'_> {
         }
     }
 
-    /// The causes, longest first; unless `each` is set, threads with one name are merged.
+    /// The causes, longest first; unless `each` is set, threads with the same name are merged.
     pub(super) fn groups(&self, each: bool) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         let mut places = HashMap::new();
@@ -555,7 +555,7 @@ pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
 
 /// How the cause is known: `seen` in events, `inferred` from events around it, or `not-recorded`. A wait whose waker is
 /// not recorded is itself `seen`, but has no `by`.
-fn known(cause: Cause) -> &'static str {
+pub(super) fn known(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown(_)
         | Cause::For(Leaf::PerhapsTimer { .. } | Leaf::Softirq(u32::MAX, _), _) => "not-recorded",
@@ -566,7 +566,8 @@ fn known(cause: Cause) -> &'static str {
     }
 }
 
-/// A cause for programs. `by` is present if it is known what a thread waited for, or what interrupted it.
+/// A cause for programs. `by` is present if it is known what a thread waited for, what interrupted it, or that a limit
+/// or a CPU that left idle kept it from running.
 #[derive(Serialize, Default)]
 pub(crate) struct CauseJson {
     kind: &'static str,

@@ -4,15 +4,20 @@
 //!
 //! ```text
 //! trace --trace/steps.rs--> events --feed.rs--> lt_model::tables --view.rs--> rows --text.rs, json.rs, csv.rs--> output
+//!                                                |--heat.rs--------> each operation, for --svg and --html
+//!                                                |--page.rs--------> an HTML page, with all rows and the heat map
 //!                                                `--operations.rs--> each operation, for --parquet
 //! ```
 
 pub(super) mod args;
+mod columns;
 mod csv;
 mod feed;
+mod heat;
 mod json;
 mod needs;
 mod operations;
+mod page;
 mod text;
 mod view;
 
@@ -23,14 +28,17 @@ use lt_model::tables::By;
 
 use self::args::TableArgs;
 use self::feed::{Disks, Feed};
+use self::heat::Heat;
 pub(super) use self::needs::Subject;
 use self::operations::Operations;
 use self::view::Report;
+use super::flame::Stacks;
 use super::interrupted;
 use super::parquet::{Alerts, Output};
-use crate::trace;
+use crate::{heat as picture, trace};
 
 pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) -> Result<Outcome> {
+    out::file::check([&args.html, &args.svg].into_iter().flatten())?;
     let interrupted = interrupted()?;
     let (trace, name) = (&args.trace, subject.name());
     let mut operations = match Output::open(&args.parquet, trace, name, alerts, &interrupted)? {
@@ -45,17 +53,37 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
         }
         None => None,
     };
+    let by = match (args.folded, subject) {
+        (false, _) => by,
+        // The interrupted thread did not cause the interrupt.
+        (true, Subject::Irq) => By::Object,
+        (true, _) => By::Stack,
+    };
+    let is_drawn = args.html.is_some() || args.svg.is_some();
+    let mut heat = is_drawn.then(|| Heat::new(args.interval));
     let mut feed = Feed::new(subject, args, by);
     if let Some(operations) = &mut operations {
         feed = feed.with(operations);
+    }
+    if let Some(heat) = &mut heat {
+        feed = feed.with(heat);
     }
     let told = trace::scan(&args.trace, subject.needs(), &interrupted, &mut feed)?;
     if told.is_empty() {
         bail!("{}: no event in this trace", args.trace.display());
     }
-    let mut report = Report::new(feed.finish()?, told.caveats(), args);
+    let report = Report::new(feed.finish()?, told.caveats(), args);
     if let Some(operations) = operations {
-        operations.finish(&mut report, &told, &interrupted)?;
+        operations.finish(&report, &told, &interrupted)?;
+    }
+    if let Some(heat) = heat {
+        let map = heat.map(&report);
+        if let Some(file) = &args.svg {
+            picture::write(&map, file)?;
+        }
+        if let Some(file) = &args.html {
+            page::page(&report, map).write(file)?;
+        }
     }
     // Notes about missing data come before the figures.
     report.caveats().iter().for_each(|caveat| note(caveat));
@@ -63,12 +91,33 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
     if let Some(outside) = report.outside() {
         note(&outside);
     }
+    if args.csv || args.folded {
+        for table in &report.found.tables.tables {
+            let missed = Report::missed(table).into_iter();
+            missed.for_each(|text| note(&format!("{}: {text}", view::name(table.kind))));
+        }
+    }
     if args.json {
         out::json(&json::of(&report))?;
     } else if args.csv {
         out::lines(&csv::lines(&report), &interrupted)?;
+    } else if args.folded {
+        out::lines(&folded(&report), &interrupted)?;
     } else {
         out::lines(&text::lines(&report), &interrupted)?;
     }
     Ok(Outcome::Fine)
+}
+
+/// Returns the sums of all tables as folded stacks, whose outermost frame is the table.
+fn folded(report: &Report<'_>) -> Vec<String> {
+    let mut stacks = Stacks::default();
+    for table in &report.found.tables.tables {
+        for row in report.rows(table) {
+            let mut frames = vec![view::name(table.kind).to_string()];
+            frames.extend(report.frames(row.key));
+            stacks.add(&frames, row.row.sums.sum);
+        }
+    }
+    stacks.lines()
 }

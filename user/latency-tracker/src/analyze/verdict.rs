@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path in one sentence: the cause that took most of the time.
+//! A path in one sentence: the cause that took the most time, and up to two others if it is less than half.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ const LARGE: u64 = 5;
 
 impl Shown<'_> {
     /// `98 % of the delay (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no cause is half
-    /// of the time, the next ones are also named: `42 % of the delay (420.0ms): ...; 31 %: ...`
+    /// of the time, up to `OTHERS` more are named: `42 % of the delay (420.0ms): ...; 31 %: ...`
     pub(crate) fn verdict(&self) -> Option<String> {
         let took = self.range.1 - self.range.0;
         let all = self.groups(false);
@@ -53,14 +53,14 @@ impl Shown<'_> {
         )
     }
 
-    /// The pieces of a cause.
+    /// The pieces of the path that belong to this group.
     fn pieces_of<'a>(&'a self, of: &'a Group) -> impl Iterator<Item = &'a Piece> + Clone {
         let threads: HashSet<_> = of.threads.iter().collect();
         let is_of = move |p: &&Piece| p.cause == of.cause && threads.contains(&p.thread);
         self.pieces.iter().filter(is_of)
     }
 
-    /// An addition for a thread that ran in a call that waits for a lock.
+    /// An addition for a thread that ran in a `futex` call that locks with priority inheritance.
     fn perhaps_owner(&self, of: &Group) -> Option<&'static str> {
         let Cause::Running(call) = of.cause else {
             return None;
@@ -235,7 +235,7 @@ impl Shown<'_> {
     }
 }
 
-/// An addition for a thread that slept several times until a timer during one wait of another thread.
+/// An addition for a thread that slept several times until a timer expired, during one wait of another thread.
 fn polls<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
     /// A smaller number may be a single sleep that was interrupted.
     const SEVERAL: u64 = 3;
@@ -249,7 +249,7 @@ fn polls<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
     })
 }
 
-/// Time that CPUs took to leave idle.
+/// Describes the time that CPUs took to leave idle.
 fn left_idle<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
     let all: Vec<_> = pieces.collect();
     let time = Nanos(all.iter().map(|piece| piece.end - piece.begin).sum());
@@ -338,7 +338,7 @@ mod tests {
     };
     use lt_model::{SwitchedOut, What, why};
 
-    /// `late/7` waits for three workers, 4 each, and for `hog/8`, 7.
+    /// `late/7` waits for three workers, 4 ns each, and for `hog/8`, 7 ns.
     #[test]
     fn threads_of_one_name_are_one_cause() {
         let named = |tid| match tid {

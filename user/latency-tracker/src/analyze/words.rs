@@ -5,8 +5,8 @@
 use lt_common::out;
 use lt_model::why::{Cause, Leaf, Limit, Place, Quota};
 use lt_model::{
-    Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, State, ThreadId, Unrecorded, Use,
-    Vector,
+    Class, Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, State, ThreadId, Unrecorded,
+    Use, Vector,
 };
 
 /// Facts from outside the trace, for describing causes.
@@ -109,7 +109,7 @@ impl Facts {
     }
 }
 
-/// `fio/812`, with the thread's last name; only the number if no name is known.
+/// `fio/812`, with the thread's latest name; only the number if no name is known.
 pub(crate) fn name(model: &Model, id: ThreadId) -> String {
     name_at(model, id, u64::MAX)
 }
@@ -330,13 +330,23 @@ pub(super) fn is_call(model: &Model, name: Name) -> bool {
     calls.contains(&model.names.text(name))
 }
 
-/// Names the use of a processor; a thread has its name at `time`.
+/// Names what uses a processor; a thread, by its name at `time`.
 pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     match used {
         Use::Unknown => "something not recorded".into(),
         Use::Idle => "idle".into(),
         Use::Thread(id) => name_at(model, id, time),
         Use::Context(context) => leaf_name(model, context.into()),
+    }
+}
+
+/// The name of a class in JSON and CSV.
+pub(super) fn class(class: Class) -> &'static str {
+    match class {
+        Class::Working => "working",
+        Class::Interrupted => "interrupted",
+        Class::Blocked => "blocked",
+        Class::Unknown => "unknown",
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `apply`: makes the running instances match configuration files. Unchanged instances keep running.
-//! Instances that `apply` did not start are left alone.
+//! Instances that `apply` did not start are left alone, unless a line has the name and the tracker of one: `apply`
+//! then changes it, and treats it as its own.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `check`: checks whether this machine is ready. Each row is ok, warn or bad, with a fix. With
-//! `--rt`, checks whether it is ready for real-time work: [`lt_readiness`].
+//! `check`: checks whether this machine is ready. Each row is ok, warn or bad; one that is not ok says what to do.
+//! With `--rt`, checks whether the machine is ready for real-time work: [`lt_readiness`].
 
 mod config;
 
@@ -145,7 +145,8 @@ fn the_module(root: &ProcRoot) -> Answer {
         let found = "not loaded, but installed";
         return answer(State::Warn, "module", found, "").by("modprobe latency_tracker");
     }
-    let todo = "make install, or insmod build/$(uname -r)/latency_tracker.ko, as root";
+    let todo = "as root: install the package latency-tracker-dkms (`dkms status` lists the kernels \
+                with a module), or run make install in the source";
     answer(State::Bad, "module", "neither loaded nor installed", todo)
 }
 

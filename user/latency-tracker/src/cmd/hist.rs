@@ -3,7 +3,7 @@
 //! `hist`: how long operations took. Prints a log2 histogram like bcc's, percentiles from the
 //! kernel's finer buckets, and the counters that show whether any delay is missing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -11,7 +11,7 @@ use lt_common::Outcome;
 use lt_common::out;
 use lt_common::seconds::interval;
 use lt_common::wait::{Signals, Wake};
-use lt_proc::{Bucket, Histogram, Log2Hist, Nanos, Percentile, ProcRoot, Stats, Unit};
+use lt_proc::{Bucket, Histogram, Log2Hist, Nanos, Percentile, ProcError, ProcRoot, Stats, Unit};
 use serde::Serialize;
 
 use crate::cli::HistArgs;
@@ -61,9 +61,9 @@ pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
         return heat::run(root, args, &names, (interval, count));
     }
     let signals = Signals::catch()?;
-    let mut before: HashMap<&str, Histogram> = HashMap::new();
+    let mut before: Vec<OfOne<Histogram>> = Vec::new();
     for name in &names {
-        before.insert(name, root.histogram(name)?);
+        before.push(root.of_one(name, || root.histogram(name))?);
     }
     let mut next = Instant::now();
     for _ in 0..count {
@@ -71,19 +71,36 @@ pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
         if signals.wait(None, Some(next))? == Wake::Signal {
             break;
         }
-        for name in &names {
-            let now = root.histogram(name)?;
-            let earlier = before.insert(name, now.clone()).unwrap_or_default();
-            show(
-                args,
-                name,
-                &now.since(&earlier),
-                &root.stats(name)?,
-                Some(interval),
-            )?;
+        for (name, last) in names.iter().zip(&mut before) {
+            let delays = since(root, name, last, || root.histogram(name), Histogram::since)?;
+            show(args, name, &delays, &root.stats(name)?, Some(interval))?;
         }
     }
     Ok(Outcome::Fine)
+}
+
+/// When an instance was created, and a reading of it: see [`ProcRoot::of_one`].
+type OfOne<T> = (Option<u64>, T);
+
+/// Returns the delays since the reading in `last`, and stores the new reading there. If the instance was replaced since
+/// then, returns all delays of the new instance.
+fn since<T: Clone>(
+    root: &ProcRoot,
+    name: &str,
+    last: &mut OfOne<T>,
+    read: impl Fn() -> Result<T, ProcError>,
+    difference: impl Fn(&T, &T) -> T,
+) -> Result<T, ProcError> {
+    let now = root.of_one(name, read)?;
+    let delays = match now.0 == last.0 {
+        true => difference(&now.1, &last.1),
+        false => {
+            out::note(&super::restarted(name));
+            now.1.clone()
+        }
+    };
+    *last = now;
+    Ok(delays)
 }
 
 /// Shows the delays by label, once or for each interval.
@@ -149,6 +166,9 @@ fn show(
     out::line("")
 }
 
+/// Marks counters that cover the whole life of the instance, when they are printed below the delays of an interval.
+const SINCE: &str = " since the start";
+
 fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if percentiles.is_empty() {
@@ -172,13 +192,14 @@ fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) ->
         ));
     }
     let ended = out::thousands(count);
+    let since = if whole { "" } else { SINCE };
     lines.push(format!(
-        "ended {ended}  pending {}  alerts {}",
+        "ended {ended}  pending {}  alerts{since} {}",
         n("pending"),
         n("alerts")
     ));
     lines.push(format!(
-        "lost: alerts {}, events {}",
+        "lost{since}: alerts {}, events {}",
         n("alerts_lost"),
         out::lost(stats)
     ));
@@ -188,6 +209,28 @@ fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_delays_of_an_interval_are_of_one_instance() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = ProcRoot::new(directory.path());
+        std::fs::create_dir(directory.path().join("slow")).unwrap();
+        let mut last = (Some(5), Histogram::parse("64 72 3\n").unwrap());
+        for (created, histogram, count) in [
+            ("5\n", "64 72 5\n", 2),
+            // Another instance has counted more since its creation.
+            ("9\n", "64 72 7\n88 96 1\n", 8),
+            ("9\n", "64 72 7\n88 96 2\n", 1),
+            ("12\n", "", 0),
+        ] {
+            for (file, text) in [("created", created), ("histogram", histogram)] {
+                std::fs::write(directory.path().join("slow").join(file), text).unwrap();
+            }
+            let read = || root.histogram("slow");
+            let delays = since(&root, "slow", &mut last, read, Histogram::since).unwrap();
+            assert_eq!(delays.count(), count, "{created}{histogram}");
+        }
+    }
 
     #[test]
     fn the_footer_is_narrow_and_says_what_was_lost() {
@@ -207,6 +250,15 @@ mod tests {
         assert_eq!(
             lines[4],
             "lost: alerts 1,234,567, events 99,999 (pool full)"
+        );
+        // The counters are not those of an interval.
+        let lines = footer(&hist.percentiles(0), hist.count(), &stats, false);
+        assert_eq!(
+            lines[2..],
+            [
+                "ended 100,000,000  pending 64  alerts since the start 1,234,567",
+                "lost since the start: alerts 1,234,567, events 99,999 (pool full)",
+            ]
         );
     }
 }

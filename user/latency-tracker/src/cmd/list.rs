@@ -103,7 +103,7 @@ fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
         out::json(&Row { instance, stats })?;
         return Ok(Outcome::Fine);
     }
-    // If the trackers cannot be read, show names only.
+    // If the trackers cannot be read, show the parameters without units and descriptions.
     let trackers = root.trackers().unwrap_or_default();
     let info = trackers.iter().find(|t| t.name == instance.tracker);
     let title = format!("{name}: {}", instance.tracker);

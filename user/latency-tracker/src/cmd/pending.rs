@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `pending`: the operations in flight in all instances, the oldest first, with a note about
+//! `pending`: the operations in flight in one instance or all, the oldest first, with a note about
 //! operations that are not tracked.
 
 use anyhow::Result;

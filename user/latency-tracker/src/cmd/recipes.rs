@@ -15,11 +15,19 @@ pub(crate) fn run(args: &RecipesArgs) -> Result<Outcome> {
     if let Some(name) = &args.name {
         return one(&recipes, name, args.json);
     }
+    let is_listed = |recipe: &&Recipe| {
+        let about = args.about.as_ref();
+        about.is_none_or(|word| recipe.is_about(word))
+    };
+    let listed: Vec<_> = recipes.all.iter().filter(is_listed).collect();
+    if let (Some(word), true) = (&args.about, listed.is_empty()) {
+        bail!("no recipe has {word:?} in its text; `latency-tracker recipes` lists them");
+    }
     if args.json {
-        recipes.all.iter().try_for_each(out::json)?;
+        listed.iter().try_for_each(out::json)?;
     } else {
-        let row = |recipe: &Recipe| vec![recipe.name.clone(), recipe.question.clone()];
-        let rows: Vec<_> = recipes.all.iter().map(row).collect();
+        let row = |recipe: &&Recipe| vec![recipe.name.clone(), recipe.question.clone()];
+        let rows: Vec<_> = listed.iter().map(row).collect();
         for line in out::table(&["NAME", "QUESTION"], &rows) {
             out::line(&line)?;
         }

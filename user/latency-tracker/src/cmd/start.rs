@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `start`: creates an instance, or changes one; loads the module if it is missing.
+//! `start`: creates an instance, or changes one. First loads the module, unless it is loaded.
 
 use anyhow::Result;
 use lt_common::Outcome;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `top`: all instances at a glance, refreshed: rates and delays of operations, recent alerts,
+//! `top`: all instances at a glance, live: rates and delays of operations, recent alerts,
 //! operations in flight, and losses.
 //!
 //! ```text

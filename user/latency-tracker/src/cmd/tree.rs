@@ -36,6 +36,7 @@ struct Root {
     tips: Vec<Tip>,
 }
 
+/// The end of a chain so far: a task, a work item or a call.
 #[derive(Debug, Serialize)]
 struct Tip {
     tid: u64,
@@ -137,7 +138,7 @@ fn summary(name: &str, roots: &[Root]) -> String {
     )
 }
 
-/// Returns the roots, the oldest first, each with its tips, the oldest branch first.
+/// Returns the roots, the oldest first, each with its tips in the order of `pending`.
 fn roots(pending: &[Pending]) -> Result<Vec<Root>> {
     let mut roots: Vec<Root> = Vec::new();
     for tip in pending {
@@ -218,7 +219,7 @@ impl Tip {
         }
     }
 
-    /// Returns the steps, wrapped into lines.
+    /// Returns a line about the tip, and its steps, wrapped into lines.
     fn lines(&self) -> Vec<String> {
         let cpu = self
             .cpu

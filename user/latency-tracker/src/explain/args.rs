@@ -14,6 +14,7 @@ Examples:
   latency-tracker explain my-trace --alerts late.txt
   latency-tracker explain /srv/slow/0001 --perfetto slow.pftrace
   latency-tracker explain /srv/slow/0001 --html slow.html
+  latency-tracker explain /srv/slow/0001 --svg slow.svg
 
 The explanation of a disk request shows its history, the queue of its device,
 and the requests that overtook it. Other explanations show the critical path of
@@ -30,7 +31,8 @@ tenth of the delay before its start to a tenth after its end; arrows are
 wakeups.
 
 The file that --html writes is a page to send to a colleague: the explanation,
-the path, the same activity as a time line, and tables. It needs no network.";
+the path, the same activity as a time line, and tables. It needs no network.
+The picture of --svg is this time line, for each alert.";
 
 /// Explains why something was late, from the trace around it.
 #[derive(Debug, Args)]
@@ -53,6 +55,9 @@ pub(crate) struct ExplainArgs {
     /// Also write the explanation as a page for a browser, in one file; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Also draw the time line of each alert (SVG); an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     /// At the end, print how many events were read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,

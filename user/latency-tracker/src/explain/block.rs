@@ -30,7 +30,7 @@ pub(super) fn explains(alert: &Alert) -> bool {
 /// Explains the alerts that are about requests.
 pub(super) struct Explainers {
     all: Vec<Explainer>,
-    /// The fields of each relevant event class. No name is looked up once reading has started.
+    /// The fields of each event class, `None` if it is irrelevant. Looked up once, before events are read.
     wanted: Vec<Option<Vec<(FieldIndex, String)>>>,
 }
 

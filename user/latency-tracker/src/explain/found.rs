@@ -16,7 +16,7 @@ use lt_proc::{Alert, Field, Fields, Reason, Value};
 
 const EVENT: &str = "latency_tracker_alert";
 
-/// The other event of an alert is looked for among this many latest alerts.
+/// The second event of an alert is matched against at most this many of the latest alerts.
 const NEAR: usize = 64;
 
 /// The events of one class.

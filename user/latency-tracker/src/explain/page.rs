@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The page of `explain --html`: a view for each alert, with its explanation, its path and the activity around it.
+//! The page of `explain --html`, whose time lines `--svg` draws: a view for each alert, with its explanation, its path
+//! and the activity around it.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
@@ -14,7 +14,6 @@ use lt_proc::{Alert, Nanos};
 use super::draw::{MARGIN, alarm_name};
 use super::why::Why;
 use super::{Report, block, proofs};
-use crate::analyze::lanes::bars_of_each;
 use crate::analyze::page::{Limits, path, without_path};
 use crate::analyze::words::{Facts, used_by};
 use crate::html::{Cell, Cells, Column, Page, Row, Table, View};
@@ -23,21 +22,12 @@ use crate::trace::Told;
 /// Maximum number of views; the alerts with the longest delays have one.
 const VIEWS: usize = 50;
 
-/// Writes the page, replacing `file`.
-pub(super) fn write(
+/// The page. Given the number of views, `bars` returns the maximum number of bars in each.
+pub(super) fn page(
     told: &Told,
     evidence: &Evidence,
     reports: &[Report<'_>],
-    file: &Path,
-    interrupted: &AtomicBool,
-) -> Result<()> {
-    page(told, evidence, reports, interrupted)?.write(file)
-}
-
-fn page(
-    told: &Told,
-    evidence: &Evidence,
-    reports: &[Report<'_>],
+    bars: fn(usize) -> usize,
     interrupted: &AtomicBool,
 ) -> Result<Page> {
     let mut longest: Vec<usize> = (0..reports.len()).collect();
@@ -47,12 +37,12 @@ fn page(
     let mut left_out = Vec::new();
     if longest.len() < reports.len() {
         left_out.push(format!(
-            "Of {} alerts, the page has the {VIEWS} with the longest delays; explain --seq chooses others.",
+            "Of {} alerts, only the {VIEWS} with the longest delays are included; explain --seq chooses others.",
             reports.len()
         ));
     }
     let limits = Limits {
-        bars: bars_of_each(longest.len()),
+        bars: bars(longest.len()),
         interrupted,
     };
     let facts = Facts {

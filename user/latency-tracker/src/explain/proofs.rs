@@ -8,8 +8,8 @@
 //!         |------|== held back? ==|----------|
 //! ```
 //!
-//! A counter covers all threads of its cgroup. If it grew, a given thread may have been held back; if not, no thread
-//! was.
+//! A counter covers all threads of its cgroup. If the counter grew, a given thread may have been held back. If it did
+//! not grow, no thread was held back.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -161,7 +161,7 @@ impl<'a> Proofs<'a> {
         limited.next().is_none().then_some(*number)
     }
 
-    /// The level whose `memory.high` a task exceeded in that sleep; `Some(None)` if it may be one of several.
+    /// The level whose `memory.high` was exceeded around that sleep; `Some(None)` if it may be one of several.
     fn high(&self, thread: ThreadId, sleep: &Interval) -> Option<Option<u16>> {
         // A thread over `memory.high` sleeps on its way back to user space, until a timeout.
         if !matches!(sleep.state, State::Blocked(_, None)) || self.has_stack(thread, sleep) {

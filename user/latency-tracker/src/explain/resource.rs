@@ -202,8 +202,8 @@ pub(super) fn is_runnable(alert: &Alert) -> bool {
 
 /// The resource that the task of this stack waits for; innermost frame first.
 fn of(stack: &[String]) -> Option<Resource> {
-    /// The freezer is inlined into `get_signal`. Where `get_signal` is not the innermost frame, it has called another
-    /// function, and is not the freezer.
+    /// The freezer is inlined into `get_signal`. If `get_signal` is not the innermost frame, it has called another
+    /// function, in which the task sleeps for another reason.
     const FREEZER: (&str, &str) = ("get_signal", "the freezer: its cgroup is frozen");
     let innermost = stack.first().map(|frame| function(frame));
     let known = stack.iter().enumerate().find_map(|(at, frame)| {
@@ -256,7 +256,8 @@ mod tests {
             resource(&["md_write_start+0x1/0x2 [md_mod]"]),
             Some("md_write_start")
         );
-        // A program's own sleep needs no other resource, and a name with only this prefix is another function.
+        // A sleep that the program asked for waits for no resource. A longer name that starts like a known one is
+        // another function.
         assert_eq!(resource(&["hrtimer_nanosleep+0x9b/0x190"]), None);
         assert_eq!(resource(&["wbt_wait_other"]), None);
         assert_eq!(resource(&[]), None);

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! steps  ran 4ms  tick 9us  ran 4ms  tick 8us  ran 3ms  slept 20ms
-//! runs   ran 11ms (3 times)                             slept 20ms
+//! runs   ran 11ms (3 times)  tick 9us  tick 8us         slept 20ms
 //! ```
 
 use lt_model::why::Piece;
@@ -16,7 +16,7 @@ const PART: u64 = 20;
 /// interrupt, its softirq, and a thread that one of these wakes.
 const BETWEEN: usize = 4;
 
-/// A step that repeats, interrupted by short other steps.
+/// A step that repeats, interrupted by other, short steps.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Run<'p> {
     first: &'p Piece,

@@ -10,8 +10,8 @@ mod tests;
 mod text;
 
 use lt_common::{chain, out};
-use lt_model::why::{Piece, path_beside, thread_in, used};
-use lt_model::{Model, ThreadId, Use};
+use lt_model::why::{Cause, Piece, causes, path_beside, thread_in, used};
+use lt_model::{Model, ThreadId, Unrecorded, Use};
 use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
@@ -68,7 +68,7 @@ impl<'a> Why<'a> {
         &self.told.model
     }
 
-    /// The largest part of the delay, in one sentence.
+    /// The largest part of the delay, in one sentence; for an alert of `tree`, in one or two.
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
         // An alert of `tree` carries its own steps.
@@ -106,6 +106,14 @@ impl<'a> Why<'a> {
                 )
             }
         }
+    }
+
+    /// Whether the trace starts too late to show the largest part of the delay: in that part, the path is on a thread
+    /// that no earlier event names.
+    pub(super) fn is_cut(&self) -> bool {
+        let pieces = self.thread.iter().flat_map(|(_, pieces)| causes(pieces));
+        let largest = pieces.map(|sum| sum.cause).next();
+        largest == Some(Cause::Unknown(Unrecorded::Unseen))
     }
 
     /// The share of a time in the delay.

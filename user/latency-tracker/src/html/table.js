@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 //
-// Tables: click a heading to sort, or a time to show it in the time line.
+// Tables: click a heading to sort, a time to show it in the time line, or the button of a row to show its histogram.
 
-const NUMBERS = ['count', 'time', 'at', 'percent'];
+const NUMBERS = ['count', 'time', 'at', 'percent', 'clock'];
+// Made once: localeCompare with options would make one for each pair of cells.
+const collator = new Intl.Collator('en-US', { numeric: true });
 
 function cell(kind, value) {
 	if (typeof value === 'string') return value;
@@ -19,25 +21,33 @@ function table({ title, columns, rows, note }) {
 	const fill = () => {
 		body.replaceChildren(...order.slice(0, most).map(([cells, at]) => el('tr', {}, ...columns.map(([, kind], i) => {
 			const data = el('td', { className: NUMBERS.includes(kind) ? 'number' : '' });
-			if (i > 0 || !at || !lanes.length) return Object.assign(data, { textContent: cell(kind, cells[i]) }), data;
-			const go = el('button', { type: 'button', textContent: cell(kind, cells[i]), title: 'Show in the time line' });
-			go.onclick = () => goTo(at);
-			data.append(go);
+			const link = (textContent, title, onclick) => data.append(el('button', { type: 'button', textContent, title, onclick }));
+			if (kind === 'histogram') { if (cells[i].length) link('Show', 'Show the histogram below', () => choose(cells, i)); }
+			else if (i === 0 && at && lanes.length) link(cell(kind, cells[i]), 'Show in the time line', () => goTo(at));
+			else data.textContent = cell(kind, cells[i]);
 			return data;
 		}))));
 		more.hidden = order.length <= most;
 		more.textContent = `Show all ${order.length.toLocaleString('en-US')} rows`;
 	};
 	more.onclick = () => { most = Infinity; fill(); };
+	const chosen = el('div', { className: 'histogram', hidden: true });
+	const choose = (cells, i) => {
+		const name = cells.filter((_, i) => ['clock', 'text'].includes(columns[i][1])).join(' ').trim();
+		chosen.replaceChildren(...histogram(name, cells[i]));
+		chosen.hidden = false;
+		chosen.scrollIntoView({ block: 'nearest' });
+	};
 	const heads = columns.map(([name, kind], i) => {
+		if (kind === 'histogram') return el('th', { scope: 'col' }, el('span', { textContent: name }));
 		const number = NUMBERS.includes(kind), button = el('button', { type: 'button', textContent: name });
 		const head = el('th', { scope: 'col', className: number ? 'number' : '' }, button);
 		button.onclick = () => {
-			const up = head.ariaSort ? head.ariaSort === 'descending' : !number || kind === 'at';
+			const up = head.ariaSort ? head.ariaSort === 'descending' : !number || kind === 'at' || kind === 'clock';
 			for (const other of heads) { other.ariaSort = null; other.firstChild.textContent = columns[heads.indexOf(other)][0]; }
 			head.ariaSort = up ? 'ascending' : 'descending';
 			button.textContent = name + (up ? ' \u25b4' : ' \u25be');
-			const compare = (a, b) => typeof a === 'number' && typeof b === 'number' ? a - b : String(a).trim().localeCompare(String(b).trim());
+			const compare = (a, b) => typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a).trim(), String(b).trim());
 			order = rows.slice().sort((a, b) => (up ? 1 : -1) * compare(a[0][i], b[0][i]));
 			fill();
 		};
@@ -45,9 +55,21 @@ function table({ title, columns, rows, note }) {
 	});
 	fill();
 	const caption = el('h2', { textContent: title });
-	const parts = [caption, el('div', { className: 'wide' }, el('table', { ariaLabel: title }, el('thead', {}, el('tr', {}, ...heads)), body)), more];
+	const parts = [caption, el('div', { className: 'wide' }, el('table', { ariaLabel: title }, el('thead', {}, el('tr', {}, ...heads)), body)), more, chosen];
 	if (note) parts.push(el('p', { className: 'note', textContent: note }));
 	return el('section', {}, ...parts);
+}
+
+// A heading, and a bar for each power of two, with the number of durations from there to the next one.
+function histogram(name, bars) {
+	const most = Math.max(...bars.map(([, count]) => count));
+	const row = ([low, count]) => el('tr', {}, el('td', { className: 'number', textContent: nanos(low) }),
+		el('td', { className: 'number', textContent: cell('count', count) }), el('td', {}, el('meter', { max: most, value: count })));
+	const head = name => el('th', { scope: 'col', className: 'number', textContent: name });
+	return [
+		el('h3', { textContent: `Durations of ${name}` }),
+		el('table', {}, el('thead', {}, el('tr', {}, head('From'), head('Count'), el('th'))), el('tbody', {}, ...bars.map(row))),
+	];
 }
 
 // Shows a time of a table in the time line, and selects its bar.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 
 /// Names that would run a script if they were not escaped.
-const HOSTILE: [&str; 6] = [
+pub(super) const HOSTILE: [&str; 6] = [
     "</script><img src=x onerror=alert(1)>",
     "</pre><script>alert(2)</script>",
     "<!--<script>",
@@ -23,7 +23,7 @@ pub(crate) fn data(page: &str) -> Value {
     serde_json::from_str(data).unwrap()
 }
 
-fn page_of(names: &[&str]) -> Page {
+pub(super) fn page_of(names: &[&str]) -> Page {
     let mut words = Words::default();
     let bar = |(i, name): (usize, &&str)| {
         let word = words.number(name.to_string());
@@ -38,6 +38,7 @@ fn page_of(names: &[&str]) -> Page {
         views: vec![View {
             name: all.clone(),
             text: all.clone(),
+            picture: "<svg><title>a</title></svg>".into(),
             verdict: Some(all.clone()),
             facts: vec![("Task".into(), all.clone())],
             notes: vec![all.clone()],
@@ -108,6 +109,7 @@ fn a_name_is_never_markup() {
         let word = bar[3].as_u64().unwrap() as usize;
         assert_eq!(view["words"][word], name);
     }
+    assert!(written.contains("</pre><div class=\"wide\" tabindex=\"0\"><svg>"));
     assert!(written.contains("&lt;/pre&gt;&lt;script&gt;alert(2)&lt;/script&gt;"));
     // A name that looks like a placeholder of the template is not replaced.
     assert!(written.contains("{{data}}{{nonce}}"));

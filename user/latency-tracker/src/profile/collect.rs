@@ -23,6 +23,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         "--every {}: expected a duration greater than 0",
         args.every
     );
+    out::file::check(std::iter::once(&args.output).chain(&args.svg))?;
     let name = super::instance(root, args.name.as_deref())?;
     let signals = Signals::catch()?;
     let start = Instant::now();

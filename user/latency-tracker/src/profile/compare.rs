@@ -2,8 +2,8 @@
 
 //! Tests whether two histograms have the same distribution: Pearson's chi-squared test of homogeneity.
 //!
-//! The test is valid if no expected count is below 5, so rows are merged with those above them until this is
-//! true. If fewer than two rows are left, there is no test. With many operations, even the smallest
+//! The test is valid if no expected count is below 5, so rows are merged with those of longer delays until this
+//! is true. If fewer than two rows are left, there is no test. With many operations, even the smallest
 //! difference is significant. So the largest difference of the shares is also reported: it shows the size.
 
 use anyhow::{Result, ensure};
@@ -27,7 +27,7 @@ pub(crate) struct Comparison {
     pub(crate) moved: Option<Moved>,
 }
 
-/// A test.
+/// The result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Test {
     pub(crate) chi_squared: f64,
@@ -68,8 +68,8 @@ pub(crate) fn compare(low: &[u64], before: &[u64], after: &[u64]) -> Result<Comp
     })
 }
 
-/// Merges rows with the rows above them until the expected counts are large enough. Rows left at
-/// the end are merged into the last one.
+/// Merges rows with the rows of longer delays until the expected counts are large enough. Rows left
+/// at the end are merged into the last merged one.
 fn merge(before: &[u64], after: &[u64]) -> Vec<[f64; 2]> {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
     let (before_all, after_all) = (sum(before), sum(after));
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(test_of(&[1, 1, 1], &[1, 1, 1]), None);
         // All in one row.
         assert_eq!(test_of(&[0, 100, 0], &[0, 100, 0]), None);
-        // At most 4 of 8 operations are expected in each row.
+        // In each row, 4 of the 8 operations of either side are expected.
         assert_eq!(test_of(&[8, 0], &[0, 8]), None);
         assert!(test_of(&[10, 0], &[0, 10]).is_some());
     }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn samples_of_one_distribution_seldom_differ() {
-        // 2000 pairs of 200 operations each from the same distribution: about one in a hundred has p < 0.01.
+        // 2000 pairs of samples, of 200 operations each, from one distribution: about one in a hundred has p < 0.01.
         let mut random = 1u64;
         let mut sample = || {
             let mut counts = [0u64; 8];

@@ -50,7 +50,7 @@ pub(crate) struct Sample {
     pub(crate) begin: u64,
     /// `CLOCK_MONOTONIC` ns.
     pub(crate) end: u64,
-    /// When it ended, seconds since 1970.
+    /// When it ended, seconds since 1970; of a profile that a reset ended, when it was read.
     pub(crate) time: u64,
     /// For each class, a count for each row.
     pub(crate) counts: Counts,
@@ -92,7 +92,7 @@ impl<'de> Visitor<'de> for CountsVisitor {
 }
 
 impl Sample {
-    /// Makes a sample of a profile that ends now.
+    /// Makes a sample of a profile that was read just now.
     pub(crate) fn of(profile: Profile) -> Self {
         let counts = |class: ClassCounts| (class.name, class.counts);
         Self {

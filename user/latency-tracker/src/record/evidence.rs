@@ -7,11 +7,11 @@
 //!   alert            the late tasks; limits and counters of their cgroups
 //!   snapshot taken   counters of the same cgroups (some grow only when a thread is released); names of disks; cgroups
 //!                    whose quota was used up, with their threads
-//!   capture kept     counters of all cgroups with a limit, for the next delay
+//!   capture done     counters of all cgroups with a limit, for the next delay
 //! ```
 //!
-//! Unreadable facts are omitted and reported; they do not invalidate a capture. The reads right after an alert precede
-//! the snapshot, and the recorder overwrites its oldest events meanwhile, so these reads are few.
+//! Unreadable facts are omitted and reported; they do not invalidate a capture. As few facts as possible are read
+//! between an alert and the snapshot, because the recorder overwrites its oldest events meanwhile.
 
 mod cgroups;
 mod disks;

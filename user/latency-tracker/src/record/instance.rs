@@ -102,7 +102,7 @@ impl<'a> Armed<'a> {
         Ok(armed)
     }
 
-    /// Opens the alerts from now on, and enables the instance if it was created disabled here.
+    /// Opens the stream of new alerts, and enables the instance if it was created disabled here.
     pub(crate) fn arm(&mut self, left: &mut Note) -> Result<Stream> {
         let name = self.instance.name.clone();
         let stream = Stream::open(self.root, &name)?;

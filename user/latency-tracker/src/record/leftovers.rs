@@ -2,16 +2,18 @@
 
 //! Finds and removes the leftovers of a killed run.
 //!
-//! A run notes in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes the note
+//! A run records in `/run/latency-tracker/PID.json` (see [`lttng::run_dir`]) what it has set up, and removes this note
 //! when it ends. If the process of a note is gone, its run could not clean up, and the next run cleans up instead.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use lt_common::lttng;
 use lt_common::out::note;
-use lt_common::{group, lttng};
 use lt_proc::ProcRoot;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 /// The resources that a run has set up, noted for the next run.
@@ -26,10 +28,10 @@ pub(crate) struct Owned {
     pub(crate) instances: BTreeMap<String, String>,
     /// The session daemon it started.
     pub(crate) daemon: Option<i32>,
-    /// The cgroup it created for a command.
-    pub(crate) cgroup: Option<PathBuf>,
     /// The directory of a trace that is not kept.
     pub(crate) directory: Option<PathBuf>,
+    /// The stopped process that waits to become a command, and its start time.
+    waiting: Option<(u32, u64)>,
 }
 
 /// The note of this run; removed when dropped.
@@ -49,6 +51,14 @@ impl Note {
                 started: start_time(pid).unwrap_or(0),
                 ..Owned::default()
             },
+        }
+    }
+
+    /// Notes which stopped process waits to become a command.
+    pub(crate) fn set_waiting(&mut self, pid: Option<u32>) {
+        let waiting = pid.and_then(|pid| Some((pid, start_time(pid)?)));
+        if waiting != self.owned.waiting {
+            self.update(|owned| owned.waiting = waiting);
         }
     }
 
@@ -137,11 +147,17 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     if let Some(daemon) = owned.daemon {
         lttng::stop_daemon(daemon);
     }
-    if let Some(cgroup) = owned.cgroup.as_ref().filter(|cgroup| cgroup.is_dir()) {
-        group::remove(cgroup);
-    }
     if let Some(directory) = &owned.directory {
         let _ = fs::remove_dir_all(directory);
+    }
+    if let Some((pid, started)) = owned.waiting
+        && start_time(pid) == Some(started)
+        && let Ok(process) = i32::try_from(pid)
+        && kill(Pid::from_raw(process), Signal::SIGKILL).is_ok()
+    {
+        note(&format!(
+            "killed process {pid}, which a killed run had not started yet"
+        ));
     }
 }
 
@@ -179,8 +195,8 @@ mod tests {
             session: Some("s".into()),
             instances: [("a".into(), "a block".into())].into(),
             daemon: None,
-            cgroup: None,
             directory: Some("/tmp/x".into()),
+            waiting: Some((8, 9)),
         };
         let text = serde_json::to_string(&owned).unwrap();
         assert_eq!(serde_json::from_str::<Owned>(&text).unwrap(), owned);

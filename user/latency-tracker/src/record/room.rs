@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use lt_common::out::bytes;
 
-/// `/dev/vda1 (mounted on /) has 12 KiB free of 1.0 GiB`; shorter if the system does not show all of this.
+/// Returns text such as `/dev/vda1 (mounted on /) has 12 KiB free of 1.0 GiB`. Names the directory if its mount is not
+/// found, and gives the error if the free space cannot be read.
 pub(crate) fn room(directory: &Path) -> String {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let place = match disk_of(directory, &mounts) {
@@ -24,8 +25,8 @@ pub(crate) fn room(directory: &Path) -> String {
     }
 }
 
-/// Source and mount point of the innermost mount with `directory` (of several at one mount point, the last), in the
-/// text of `mountinfo`: `36 35 98:0 /root /mount/point options optional... - type source options`.
+/// Source and mount point of the innermost mount that contains `directory` (of several at one mount point, the last),
+/// in the text of `mountinfo`: `36 35 98:0 /root /mount/point options optional... - type source options`.
 fn disk_of(directory: &Path, mounts: &str) -> Option<(String, PathBuf)> {
     let mut found: Option<(String, PathBuf)> = None;
     for line in mounts.lines() {

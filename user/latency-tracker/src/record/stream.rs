@@ -19,7 +19,7 @@ use crate::ustack::Names;
 /// At one wake-up, nothing more is read once there are this many alerts, so that a storm cannot prevent a capture.
 const MOST: usize = 4096;
 
-/// The result of one wakeup.
+/// The result of one wake-up.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Woken {
     pub(crate) alerts: Vec<Alert>,
@@ -30,7 +30,8 @@ pub(crate) struct Woken {
 }
 
 impl Woken {
-    /// Starts a thread that looks up the names of functions in user space, at ordinary priority.
+    /// Starts a thread, at ordinary priority, that looks up the names of user-space functions and returns the alerts
+    /// with these names.
     pub(crate) fn find_names(&self) -> JoinHandle<Self> {
         let mut woken = self.clone();
         std::thread::spawn(move || {

@@ -24,16 +24,19 @@ Examples:
   latency-tracker run syscall calls=fsync,fdatasync threshold=5ms -- make
   latency-tracker run syscall calls=fsync threshold=5ms ustack=1 -- ./server
   latency-tracker run offcpu -d 5s --json -- tar -xf backup.tar
+  latency-tracker run offcpu --by stack -- make
   latency-tracker run func function=vfs_read threshold=1ms pid=812
 
 Loads the module if needed, starts one instance, and removes both at the end,
 on Ctrl-C and after an error, too. Shows the histogram, the longest operation
 over the threshold with what the tracker knows about it, what was lost or not
-counted, and what has not ended. With ustack=1, syscall also shows which
-functions of the program made the call.
+counted, and what has not ended. With ustack=1, syscall, offcpu and block also
+show the functions of the program that made the call, waited, or submitted the
+request. --by FIELD, which is the parameter by=, adds a row for each value of
+that field: each program (comm), each stack.
 
 With COMMAND, only that process and its descendants count, from its first
-instruction on. Trackers without the parameter `cgroup`, such as block and irq,
+instruction on. Trackers without the parameter `tree`, such as block and irq,
 cannot tell them from others: there, everything counts as long as COMMAND runs.
 Ctrl-C also ends COMMAND, and SIGTERM and SIGHUP are passed on to it. A second
 signal ends the run at once.
@@ -57,6 +60,9 @@ pub(crate) struct RunArgs {
     /// End after this time (10s, 5m; a bare number is seconds); 10 seconds, and for a COMMAND no limit, if omitted.
     #[arg(short, long, value_parser = some_time)]
     pub(crate) duration: Option<Nanos>,
+    /// Show a row for each value of this field, too.
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) by: Option<String>,
     /// Print one JSON object.
     #[arg(short, long)]
     pub(crate) json: bool,
@@ -85,6 +91,8 @@ mod tests {
             "dev=sda",
             "-d",
             "5",
+            "--by",
+            "comm",
             "--json",
             "--",
             "dd",
@@ -94,7 +102,7 @@ mod tests {
         .unwrap();
         assert_eq!(args.settings.len(), 1);
         assert_eq!(args.command, ["dd", "if=/dev/sda", "-x"]);
-        assert!(args.json && args.duration.is_some());
+        assert!(args.json && args.duration.is_some() && args.by.is_some());
         for bad in [
             &[][..],
             &["block", "dev"],

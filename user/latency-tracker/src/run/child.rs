@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The command of a run. Its process is created before the instance, so that the command is measured from its first
-//! instruction on, and nothing before that.
+//! instruction on. What the process does before that is not measured.
 //!
 //! ```text
-//!   this process:  spawn, wait for the stop          instance, cgroup <- child, SIGCONT
-//!   child:                this program again, SIGSTOP                            exec(COMMAND)
+//!   this process:  spawn, wait for the stop          instance for the child, SIGCONT
+//!   child:                this program again, SIGSTOP                         exec(COMMAND)
 //! ```
 //!
-//! If the child prepared itself inside the cgroup, the cgroup would be charged for that. So the child stops itself
-//! outside, and is moved while it is stopped. Its next action is to execute the command.
+//! An instance with `tree=1` does not count the stop of the process that it is started for, and a stopped process
+//! neither runs nor wakes. So the first thing that counts is the wakeup by SIGCONT; after at most a few system calls, the
+//! process executes the command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,14 +20,15 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use lt_common::exec::find;
 use lt_common::out::note;
 use lt_common::wait::Lines;
 use nix::sys::signal::{Signal, kill, raise};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getpgrp, tcgetpgrp};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+use nix::unistd::{AccessFlags, Pid, access, getpgrp, tcgetpgrp};
 
 /// First argument of the child, before the command.
 const CHILD: &str = "__run";
@@ -55,19 +57,21 @@ pub(crate) fn is_child() -> Option<ExitCode> {
 
 /// A command that exists, with its arguments.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(crate) struct Program {
     file: PathBuf,
     words: Vec<OsString>,
 }
 
-impl Found {
+impl Program {
     /// Finds the command of the user; `None` if there are no words.
-    pub(super) fn find(words: &[OsString]) -> Result<Option<Self>> {
+    pub(crate) fn find(words: &[OsString]) -> Result<Option<Self>> {
         let Some(name) = words.first() else {
             return Ok(None);
         };
         let file = find(name)
             .with_context(|| format!("cannot run {}: there is no such program", name.display()))?;
+        access(&file, AccessFlags::X_OK)
+            .with_context(|| format!("cannot run {}", name.display()))?;
         Ok(Some(Self {
             file,
             words: words.to_vec(),
@@ -75,14 +79,21 @@ impl Found {
     }
 
     /// Creates the process, which waits for [`Waiting::start`].
-    pub(super) fn wait_to_start(&self) -> Result<Waiting> {
+    pub(crate) fn wait_to_start(&self) -> Result<Waiting> {
         let mut command = Command::new("/proc/self/exe");
         command.arg(CHILD).arg(&self.file).args(&self.words);
         let child = command.spawn().context("cannot create a process")?;
-        let waiting = Waiting(Some(child));
+        let mut waiting = Waiting(Some(child));
         match waitpid(waiting.pid()?, Some(WaitPidFlag::WUNTRACED)) {
-            Ok(WaitStatus::Stopped(_, Signal::SIGSTOP)) => Ok(waiting),
-            Ok(other) => bail!("the process for the command did not wait: {other:?}"),
+            Ok(WaitStatus::Stopped(_, Signal::SIGSTOP)) => {
+                waiting.wait_for_switch_out();
+                Ok(waiting)
+            }
+            Ok(other) => {
+                // The process is gone, and its ID may be used again.
+                waiting.0 = None;
+                bail!("the process for the command did not wait: {other:?}")
+            }
             Err(error) => Err(error).context("cannot wait for the process of the command"),
         }
     }
@@ -90,10 +101,10 @@ impl Found {
 
 /// A process that waits to become the command; killed when dropped.
 #[derive(Debug)]
-pub(super) struct Waiting(Option<Child>);
+pub(crate) struct Waiting(Option<Child>);
 
 impl Waiting {
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.0.as_ref().map_or(0, Child::id)
     }
 
@@ -101,9 +112,27 @@ impl Waiting {
         Ok(Pid::from_raw(i32::try_from(self.id())?))
     }
 
+    /// Waits until the stopped process is off its CPU: it reports the stop before it is switched out, and an instance
+    /// would count that switch.
+    fn wait_for_switch_out(&self) {
+        let call = format!("/proc/{}/syscall", self.id());
+        // Without the right to read it, the time until an instance exists has to suffice.
+        let is_on_cpu = || std::fs::read(&call).is_ok_and(|call| call.starts_with(b"running"));
+        for _ in 0..1000 {
+            if !is_on_cpu() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Starts the command.
-    pub(super) fn start(mut self) -> Result<Running> {
+    pub(crate) fn start(mut self) -> Result<Running> {
         let pid = self.pid()?;
+        let continued = WaitPidFlag::WCONTINUED | WaitPidFlag::WNOHANG;
+        if let Ok(WaitStatus::Continued(_)) = waitid(Id::Pid(pid), continued) {
+            bail!("the process of the command was continued (SIGCONT) before it could be measured");
+        }
         let (reader, writer) = UnixStream::pair().context("cannot create a pipe")?;
         reader.set_nonblocking(true)?;
         kill(pid, Signal::SIGCONT).context("cannot start the command")?;
@@ -132,7 +161,7 @@ impl Drop for Waiting {
 
 /// The command.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(crate) struct Running {
     pid: Pid,
     /// Readable once the command has ended.
     end: File,
@@ -140,28 +169,28 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
     /// The file to poll.
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.end
     }
 
-    pub(super) fn has_ended(&self) -> Result<bool> {
+    pub(crate) fn has_ended(&self) -> Result<bool> {
         Ok(Lines::default().read(&self.end)?.end)
     }
 
     /// How the command has ended.
-    pub(super) fn status(self) -> Result<ExitStatus> {
+    pub(crate) fn status(self) -> Result<ExitStatus> {
         let joined = self.waiter.join();
         let status = joined.map_err(|_| anyhow!("the wait for the command failed"))?;
         status.context("cannot wait for the command")
     }
 
     /// Forwards a signal, unless the terminal has also sent it to the command.
-    pub(super) fn pass_on(&self, signal: i32) -> Result<()> {
+    pub(crate) fn pass_on(&self, signal: i32) -> Result<()> {
         let signal = Signal::try_from(signal)?;
         let terminal = File::open("/dev/tty");
         let is_in_front = terminal.is_ok_and(|tty| tcgetpgrp(tty) == Ok(getpgrp()));

@@ -4,8 +4,7 @@
 
 use lt_proc::Stats;
 
-/// Counters that show no loss: sums, which the result shows elsewhere, and events in the life of an operation that is
-/// measured nevertheless.
+/// Counters that show no loss: totals, levels, and events in the life of an operation that is measured nevertheless.
 const COMPLETE: [&str; 30] = [
     "attempts",
     "started",

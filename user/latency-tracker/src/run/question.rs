@@ -2,14 +2,35 @@
 
 //! The question of a run: a tracker or a recipe, with the settings of the user.
 
+use std::path::Path;
+
 use anyhow::{Result, anyhow, bail};
-use lt_common::group::Group;
 use lt_common::instance::{Refusal, nearest};
 use lt_common::out::note;
+use lt_common::pids::are_numbered_as_in_alerts;
 use lt_proc::{Setting, TrackerInfo};
 
 use crate::recipes::{Recipe, Recipes};
-use crate::record::leftovers::Note;
+
+const PID: &str = "pid";
+const TREE: &str = "tree";
+
+/// The settings that limit an instance to a process of this program and its descendants. Fails where that process has
+/// another ID for the kernel.
+pub(crate) fn descendants(pid: u32) -> Result<[Setting; 2]> {
+    if !are_numbered_as_in_alerts(Path::new("/")) {
+        return Err(Refusal::new(
+            "a command cannot be followed from inside a PID namespace: there it has another ID than in the kernel",
+            "run it outside the container",
+        )
+        .into());
+    }
+    let settings = [(PID, pid.to_string()), (TREE, "1".into())];
+    Ok(settings.map(|(key, value)| Setting {
+        key: key.into(),
+        value,
+    }))
+}
 
 /// A tracker with settings.
 #[derive(Debug)]
@@ -47,28 +68,27 @@ impl Question {
         })
     }
 
-    /// Limits the question to a cgroup for the command, if the tracker has that filter.
-    pub(crate) fn group(
-        &mut self,
-        trackers: &[TrackerInfo],
-        left: &mut Note,
-    ) -> Result<Option<Group>> {
-        const FILTER: &str = "cgroup";
-        if let Some(setting) = self.settings.iter().find(|setting| setting.key == FILTER) {
-            bail!("{setting}: a COMMAND runs in a cgroup of its own; leave out one of them");
+    /// Limits the question to a process and its descendants. Only a note is printed if the tracker has no such filter.
+    pub(crate) fn limit_to(&mut self, pid: u32, trackers: &[TrackerInfo]) -> Result<()> {
+        let given = self
+            .settings
+            .iter()
+            .find(|setting| matches!(setting.key.as_str(), PID | TREE));
+        if let Some(setting) = given {
+            bail!("{setting}: the process is that of COMMAND; leave out one of them");
         }
         let info = trackers.iter().find(|info| info.name == self.tracker);
-        if !info.is_some_and(|info| info.params.iter().any(|param| param.name == FILTER)) {
+        if !info.is_some_and(|info| info.params.iter().any(|param| param.name == TREE)) {
             note(&format!(
                 "{} cannot tell the command from other processes: everything counts while it runs",
                 self.tracker
             ));
-            return Ok(None);
+            return Ok(());
         }
-        let group = Group::create("run")?;
-        left.update(|owned| owned.cgroup = Some(group.directory().into()));
-        self.default(FILTER, group.name());
-        Ok(Some(group))
+        for setting in descendants(pid)? {
+            self.default(&setting.key, &setting.value);
+        }
+        Ok(())
     }
 
     pub(crate) fn refuse_enabled(&self) -> Result<()> {

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use lt_common::out::{self, Colour};
-use lt_proc::{Alert, Bucket, Log2Hist, Nanos, Pending, Stats, Unit};
+use lt_proc::{Alert, Bucket, Labels, Log2Hist, Nanos, Pending, Stats, Unit};
 use serde::Serialize;
 
 use super::Measured;
 use super::losses::losses;
 use crate::explain::alone;
+use crate::labels;
 
 /// Maximum number of operations in flight that are shown.
 const SHOWN: usize = 5;
@@ -36,6 +37,8 @@ struct Report<'a> {
     percentiles: BTreeMap<&'static str, u64>,
     max: Option<u64>,
     buckets: &'a [Bucket],
+    /// The delays by label; null without `by=`.
+    labels: Option<&'a Labels>,
     stats: &'a Stats,
     longest: Option<&'a Alert>,
     alerts_missed: u64,
@@ -67,6 +70,7 @@ pub(super) fn json(measured: &Measured, longest: Option<&Alert>) -> Result<Strin
         percentiles: percentiles.iter().map(|p| (p.name, p.ns)).collect(),
         max,
         buckets: &measured.histogram.buckets,
+        labels: measured.labels.as_ref(),
         stats,
         longest,
         alerts_missed: measured.missed,
@@ -86,6 +90,10 @@ pub(super) fn text(measured: &Measured, late: Option<&Alert>) -> Vec<String> {
     let mut lines = vec![out::paint(Colour::Bold, &title)];
     lines.extend(distribution(measured));
     lines.push(String::new());
+    if let Some(by) = &measured.labels {
+        lines.extend(labels::table(by, true));
+        lines.push(String::new());
+    }
     lines.extend(longest(measured, late));
     lines.extend(missing(measured));
     lines.extend(not_ended(measured));
@@ -204,6 +212,7 @@ mod tests {
             threshold: 1000,
             time: Duration::from_secs(1),
             histogram: Histogram::parse("896 960 1").unwrap(),
+            labels: None,
             stats: Stats::parse(stats).unwrap(),
             missed,
             pending: Vec::new(),

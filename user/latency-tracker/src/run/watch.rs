@@ -22,7 +22,7 @@ pub(super) struct Watch<'a> {
     root: &'a ProcRoot,
     name: String,
     tracker: String,
-    /// Its line in `control`, without its name, before the threshold rose.
+    /// Its line in `control`, without its name, from before any alert raised the threshold (`worst=1`).
     line: String,
     threshold: u64,
     alerts: Option<Stream>,
@@ -124,16 +124,22 @@ impl<'a> Watch<'a> {
             see(alert);
         })?;
         let stats = self.root.stats(&self.name)?;
-        // An operation that has ended since, below the threshold, has raised no alert, and is still in the list.
+        // An operation that ended below the threshold after `pending` was read has raised no alert, and is still in the
+        // list.
         if pending.len() as u64 != stats.count("cleared") {
             pending.retain(|one| one.age() > self.threshold);
         }
+        let labels = match self.root.has_labels(&self.name) {
+            true => Some(self.root.labels(&self.name)?),
+            false => None,
+        };
         Ok(Measured {
             line: self.line.clone(),
             tracker: self.tracker.clone(),
             threshold: self.threshold,
             time,
             histogram: self.root.histogram(&self.name)?,
+            labels,
             stats,
             missed: self.missed,
             pending,
@@ -155,10 +161,10 @@ impl Drop for Watch<'_> {
 
 /// Removes the operation whose end this alert reports. Reading `pending` took `took` ns.
 ///
-/// The start that is computed from an alert is late by the time that raising the alert took, so the operation is the
-/// one of its task with the latest start before the computed start. The kernel computes ages while `pending` is read:
-/// an operation that ended meanwhile has an age above its delay, but by no more than `took`. An older operation has a
-/// higher age.
+/// The start that is computed from an alert is late by the time that raising the alert took. So of the operations of
+/// the alert's task, this is the one with the latest start before the computed start. The kernel computes ages while
+/// `pending` is read: an operation that ended meanwhile has an age above its delay, but by no more than `took`. An
+/// older operation has a higher age.
 fn take_ended(pending: &mut Vec<Pending>, took: u64, alert: &Alert) {
     if matches!(alert.reason, Reason::Timeout | Reason::Stack) {
         return;
@@ -207,7 +213,7 @@ mod tests {
         assert_eq!(left(995, 590, 7, "threshold"), [100, 700]);
         // This operation started after the list was read.
         assert_eq!(left(1205, 100, 7, "threshold"), [100, 400, 700]);
-        // These ended before; the second alert was raised after that.
+        // These operations ended before the list was read; the second alert was raised after that.
         assert_eq!(left(950, 500, 7, "threshold"), [100, 400, 700]);
         assert_eq!(left(1005, 500, 7, "threshold"), [100, 400, 700]);
     }

@@ -16,13 +16,14 @@ use crate::completion;
 pub(crate) const EXAMPLES: &str = "\
 Exit status: that of COMMAND, or 128+N if signal N ended it. Without COMMAND,
 or if it still runs at the end: 0 no operation was late, 2 some were; 0 with
---alerts. 1 error.
+--alerts, and for an instance with by=stack. 1 error.
 
 Examples:
   latency-tracker stacks offcpu pid=812 threshold=10ms
   latency-tracker stacks lock threshold=1ms -d 30s
   latency-tracker stacks slow_reads --by both
   latency-tracker stacks offcpu threshold=1ms -- make
+  latency-tracker stacks offcpu by=stack --folded -o off.folded -- make
   latency-tracker stacks fsync threshold=5ms --folded > fsync.folded
   latency-tracker stacks --alerts /var/lib/latency-tracker/captures/0001
 
@@ -34,6 +35,11 @@ stack=32, and removed at the end, as by `latency-tracker run`.
 Only operations that took longer than the threshold have a stack, so that all
 sums are of late operations. Each operation counts once, with its whole delay.
 The longest total is first.
+
+By contrast, with by=stack the kernel counts every operation by its stack, late
+or not: the sums are exact and need no threshold. offcpu, runqueue, lock and
+reclaim have it. The first 256 stacks (max_labels=) have sums, and [other] has
+the rest. An instance with by=stack is read at once, or after -d.
 
 Stacks at the end of an operation are recorded by offcpu, runqueue, lock and
 reclaim, and by syscall with stacks=switch, which is set here by default. All
@@ -56,7 +62,7 @@ pub(crate) enum By {
     Both,
 }
 
-/// Sums late operations by their stack: where they waited, or from where they were woken.
+/// Sums operations by their stack: where the tasks waited, or from where they were woken.
 #[derive(Debug, Args)]
 pub(crate) struct StacksArgs {
     /// An instance, a tracker, or a recipe.

@@ -24,7 +24,10 @@ struct Report<'a> {
     /// The tracker and its parameters.
     line: Option<&'a str>,
     by: By,
-    /// Lowest and highest threshold. The sums have only longer delays, and operations that timed out.
+    /// Whether the sums are of all operations that ended, late or not (`by=stack`).
+    exact: bool,
+    /// Lowest and highest threshold: the sums cover only operations that took longer, or that timed out. Null if the
+    /// sums are exact.
     threshold: Option<[u64; 2]>,
     /// How long alerts were read.
     duration: Option<u64>,
@@ -86,7 +89,9 @@ fn row(group: &Group) -> Row<'_> {
 
 pub(super) fn json(source: &Source, sums: &Sums) -> Result<String> {
     let missing = missing(source, sums).into_iter();
-    let threshold = source.threshold.map(|threshold| [threshold; 2]);
+    let set = source.threshold.map(|threshold| (threshold, threshold));
+    let threshold = sums.limits.thresholds.or(set);
+    let threshold = threshold.map(|(low, high)| [low, high]);
     let recipe = source.recipe.as_ref();
     let report = Report {
         name: source.name.as_deref(),
@@ -94,11 +99,8 @@ pub(super) fn json(source: &Source, sums: &Sums) -> Result<String> {
         tracker: source.tracker.as_deref(),
         line: source.line.as_deref(),
         by: sums.by,
-        threshold: sums
-            .limits
-            .thresholds
-            .map(|(low, high)| [low, high])
-            .or(threshold),
+        exact: sums.is_exact,
+        threshold: threshold.filter(|_| !sums.is_exact),
         duration: source.time.map(|time| time.as_nanos() as u64),
         all: sums.all,
         ended: source.ended.map(|(count, total)| Ended { count, total }),
@@ -113,23 +115,29 @@ pub(super) fn json(source: &Source, sums: &Sums) -> Result<String> {
     Ok(serde_json::to_string(&report)?)
 }
 
-/// A line for each stack and task, `comm;outer;...;inner MICROSECONDS`. With both stacks, `--` follows, then the stack
-/// of the waker, the innermost function first, and its name, as in bcc's offwaketime.
+/// A line for each stack and task, `comm;outer;...;inner MICROSECONDS`; without `comm` if the sums are not by task. With
+/// `--by waker`, the name and the stack are the waker's. With `--by both`, those of the task are followed by `--`, the
+/// stack of the waker, the innermost function first, and the name of the waker, as in bcc's offwaketime.
 pub(super) fn folded(sums: &Sums) -> Vec<String> {
     let mut lines = Vec::new();
+    let mut add = |path: String, sum: &Sum| {
+        lines.push(format!("{path} {}", sum.total.saturating_add(500) / 1000));
+    };
     for group in &sums.groups {
         for ((comm, waker), sum) in &group.tasks {
-            let path = path(group, comm, waker, sums.by);
-            lines.push(format!("{path} {}", sum.total.saturating_add(500) / 1000));
+            add(path(group, Some(comm.as_str()), waker, sums.by), sum);
+        }
+        if group.tasks.is_empty() {
+            add(path(group, None, "", sums.by), &group.sum);
         }
     }
     lines
 }
 
-fn path(group: &Group, comm: &str, waker: &str, by: By) -> String {
+fn path(group: &Group, comm: Option<&str>, waker: &str, by: By) -> String {
     let mut words: Vec<String> = Vec::new();
-    let down = |words: &mut Vec<String>, root: &str, stack: &[String]| {
-        words.push(word(root));
+    let down = |words: &mut Vec<String>, root: Option<&str>, stack: &[String]| {
+        words.extend(root.map(word));
         if stack.is_empty() {
             words.push("[no stack]".into());
         } else if group.is_cut {
@@ -139,7 +147,7 @@ fn path(group: &Group, comm: &str, waker: &str, by: By) -> String {
     };
     match by {
         By::Kernel => down(&mut words, comm, &group.stack),
-        By::Waker => down(&mut words, waker, &group.waker_stack),
+        By::Waker => down(&mut words, Some(waker), &group.waker_stack),
         By::Both => {
             down(&mut words, comm, &group.stack);
             if !group.waker_stack.is_empty() {

@@ -68,12 +68,13 @@ impl Operation {
         }
     }
 
-    /// Takes, from the operations `open` of a thread that have not ended, the operation that a later alert is about.
+    /// Takes the operation that a later alert is about out of `open`, the operations of a thread that have not ended.
+    /// `reason` and `start` are those of the alert; without a `reason`, `start` is that of an operation in flight.
     ///
     /// If and only if the alert of an end is marked as late, it follows an alert of a timeout. The earlier alert was
-    /// raised while the operation was in flight, so its time is not before the start. If several operations fit, the
-    /// one with the nearest start is taken: the start that is computed from an alert is late by the time that raising
-    /// the alert took.
+    /// raised while the operation was in flight, so not before the start of the operation. If several operations fit,
+    /// the one with the nearest start is taken: the start that is computed from an alert is late by the time that
+    /// raising the alert took.
     pub(super) fn take_from(
         open: &mut Vec<Self>,
         start: u64,
@@ -106,6 +107,8 @@ impl Operation {
         }
         if later.waker_stack.is_empty() {
             later.waker_stack = self.waker_stack;
+        }
+        if later.waker.is_empty() {
             later.waker = self.waker;
         }
         later

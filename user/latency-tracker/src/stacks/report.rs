@@ -49,10 +49,15 @@ fn title(source: &Source, sums: &Sums) -> String {
         (false, Nanos(0)) => String::new(),
         (false, time) => format!(", for {time}"),
     };
-    let stacks = sums.groups.iter().filter(|group| !group.is_without());
+    let stacks = sums.groups.iter();
+    let stacks = stacks.filter(|group| !group.is_without() && !group.is_other());
+    let operation = match sums.is_exact {
+        true => "operation",
+        false => "late operation",
+    };
     format!(
         "{what}{time}: {} in {}, {} in all",
-        out::plural(sums.all.count as usize, "late operation"),
+        out::plural(sums.all.count as usize, operation),
         out::plural(stacks.count(), "stack"),
         Nanos(sums.all.total)
     )
@@ -60,6 +65,9 @@ fn title(source: &Source, sums: &Sums) -> String {
 
 /// Which operations are in the sums.
 pub(super) fn which(source: &Source, sums: &Sums) -> String {
+    if sums.is_exact {
+        return String::from("All operations that ended are in here, late or not (by=stack).");
+    }
     let range = |(low, high): (u64, u64)| match low == high {
         true => Nanos(low).exact(),
         false => format!("{} to {}", Nanos(low).exact(), Nanos(high).exact()),
@@ -85,7 +93,7 @@ pub(super) fn which(source: &Source, sums: &Sums) -> String {
     }
     let mut text = format!("Only delays above {limits} are in here");
     if let Some((count, total)) = source.ended.filter(|(_, total)| *total > 0) {
-        // The sum of all is rounded down to microseconds.
+        // The total is rounded down to microseconds, so the part may exceed it.
         let percent = (u128::from(sums.ended) * 100 / u128::from(total)).min(100);
         text += &format!(
             ": {percent} % of the time ({}) of all {} operations that ended",
@@ -115,11 +123,9 @@ fn table(groups: &[Group], whole: u64, by: By, rows: usize) -> Vec<String> {
     };
     let (shown, hidden) = groups.split_at(shown);
     let cells: Vec<Vec<String>> = shown.iter().map(|group| cells(group, whole, by)).collect();
-    let head: &[&str] = match by {
-        By::Kernel => &[">COUNT", ">TOTAL", ">%", ">LONGEST", "COMM"],
-        By::Waker | By::Both => &[">COUNT", ">TOTAL", ">%", ">LONGEST", "COMM", "WOKEN BY"],
-    };
-    let mut table = out::table(head, &cells).into_iter();
+    let mut head = vec![">COUNT", ">TOTAL", ">%", ">LONGEST", "COMM", "WOKEN BY"];
+    head.truncate(cells.first().map_or(0, Vec::len));
+    let mut table = out::table(&head, &cells).into_iter();
     let mut lines: Vec<String> = table
         .next()
         .map(|head| out::paint(Colour::Bold, &head))
@@ -149,8 +155,10 @@ fn cells(group: &Group, whole: u64, by: By) -> Vec<String> {
         Nanos(group.sum.total).to_string(),
         format!("{}.{}", permille / 10, permille % 10),
         Nanos(group.sum.longest).to_string(),
-        names(group, |(comm, _)| comm),
     ];
+    if !group.tasks.is_empty() {
+        cells.push(names(group, |(comm, _)| comm));
+    }
     if by != By::Kernel {
         cells.push(names(group, |(_, waker)| waker));
     }
@@ -218,13 +226,19 @@ pub(super) fn missing(source: &Source, sums: &Sums) -> Vec<(String, u64, String)
         groups.map(|group| group.sum.count).sum()
     };
     let without = match sums.by {
+        _ if sums.is_exact => "operations whose stack was not found",
         By::Waker => {
             "late operations without the stack of a waker: not woken, or woken before the threshold had passed; \
              only offcpu records it"
         }
         By::Kernel | By::Both => why_without(source),
     };
-    let all: [(&str, u64, &str); 7] = [
+    let all: [(&str, u64, &str); 8] = [
+        (
+            "other",
+            count(Group::is_other),
+            "operations of stacks after the first max_labels=, or that ended just as their stack got a row",
+        ),
         ("no_stack", count(Group::is_without), without),
         (
             "cut_off",

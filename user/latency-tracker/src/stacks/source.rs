@@ -12,11 +12,12 @@ use lt_common::Outcome;
 use lt_common::instance::Refusal;
 use lt_common::out::note;
 use lt_common::wait::{Signals, Wake};
-use lt_proc::{Fields, Instance, Nanos, Pending, ProcRoot, StreamLine, TrackerInfo};
+use lt_proc::{Fields, Instance, Labels, Nanos, Pending, ProcRoot, StreamLine, TrackerInfo};
 
-use super::args::StacksArgs;
+use super::args::{By, StacksArgs};
 use super::tally::Tally;
 use crate::explain;
+use crate::labels::STACK;
 use crate::recipes::Recipe;
 use crate::record::stream::Stream;
 use crate::run::{self, Plan, Question, UNREAD, losses};
@@ -57,6 +58,8 @@ pub(super) struct Source {
     pub(super) time: Option<Duration>,
     /// Number and sum (ns) of all operations that ended, late or not. Known only for an instance of this run.
     pub(super) ended: Option<(u64, u64)>,
+    /// The kernel's sums, with `by=stack`. Alerts are ignored then.
+    pub(super) labels: Option<Labels>,
     pub(super) pending: Vec<Pending>,
     /// Alerts that were overwritten before they were read.
     pub(super) missed: u64,
@@ -106,6 +109,56 @@ pub(super) fn file(path: &Path, tally: &mut Tally) -> Result<Source> {
         outcome: Some(Outcome::Fine),
         ..Source::default()
     })
+}
+
+/// Whether an instance counts all operations by stack.
+pub(super) fn is_counted(instance: &Instance) -> bool {
+    instance.params.text("by").is_some_and(|by| by == STACK)
+}
+
+/// Refuses options for which the kernel's sums have no data.
+fn check_counted(args: &StacksArgs) -> Result<()> {
+    if args.by != By::Kernel {
+        bail!(Refusal::new(
+            "by=stack counts by the stack of the task, and records no waker",
+            "leave out --by; or leave out by=stack, and set threshold=, for late operations only",
+        ));
+    }
+    Ok(())
+}
+
+/// Reads the kernel's sums of an instance with `by=stack`. They cover all operations since the instance was started.
+pub(super) fn counted(
+    root: &ProcRoot,
+    instance: &Instance,
+    args: &StacksArgs,
+    signals: &Signals,
+) -> Result<Source> {
+    let name = &instance.name;
+    check_counted(args)?;
+    if args.new {
+        bail!(Refusal::new(
+            format!("--new: {name} has counted all operations since it was started (by=stack)"),
+            format!("leave it out; or see `latency-tracker hist {name} --by --since-reset`"),
+        ));
+    }
+    if let Some(time) = args.duration {
+        signals.sleep(Duration::from(time))?;
+    }
+    let labels = root.labels(name)?;
+    let stats = root.stats(name)?;
+    let counted = losses(&instance.tracker, &stats);
+    let source = Source {
+        name: Some(name.clone()),
+        tracker: Some(instance.tracker.clone()),
+        line: Some(format!("{} {}", instance.tracker, instance.params)),
+        labels: Some(labels),
+        losses: others(counted.into_iter(), true),
+        pending: root.pending(name)?,
+        outcome: Some(Outcome::Fine),
+        ..Source::default()
+    };
+    Ok(source.with(&instance.params))
 }
 
 /// Reads the alerts of an instance, and changes nothing.
@@ -174,7 +227,7 @@ pub(super) fn observe(
     let counted = losses(&instance.tracker, &stats).into_iter();
     let since = |key: &str| before.as_ref().map_or(0, |before| before.count(key));
     let counted = counted.map(|(key, n, sentence)| (key, n.saturating_sub(since(key)), sentence));
-    source.losses = others(counted);
+    source.losses = others(counted, false);
     let is_unread = |(key, ..): &(String, u64, _)| UNREAD.contains(&key.as_str());
     source.unread = missed > 0 || source.losses.iter().any(is_unread);
     Ok(source.with(&instance.params))
@@ -192,6 +245,11 @@ pub(super) fn measure(
         bail!("-d 0 reads what an instance has recorded; {what} is not an instance");
     }
     let depth = Cell::new(None);
+    let by = args.settings.iter().find(|setting| setting.key == "by");
+    let is_counted = by.is_some_and(|by| by.value == STACK);
+    if is_counted {
+        check_counted(args)?;
+    }
     let plan = Plan {
         what,
         settings: &args.settings,
@@ -204,10 +262,15 @@ pub(super) fn measure(
             Ok(())
         },
     };
-    let measured = run::measure(root, &plan, signals, &mut |alert| tally.see(&alert))?;
+    let measured = run::measure(root, &plan, signals, &mut |alert| {
+        if !is_counted {
+            tally.see(&alert);
+        }
+    })?;
     let counted = losses(&measured.tracker, &measured.stats);
     let count = |key| measured.stats.count(key);
-    let outcome = measured.status.map(|_| measured.outcome(false));
+    let is_known = is_counted || measured.status.is_some();
+    let outcome = is_known.then(|| measured.outcome(false));
     let unread = measured.was_late(false);
     Ok(Source {
         depth: depth.get(),
@@ -216,14 +279,15 @@ pub(super) fn measure(
             count("ended").saturating_sub(count("before_start_ended")),
             count("sum_us").saturating_mul(1000),
         )),
-        losses: others(counted.into_iter()),
+        losses: others(counted.into_iter(), is_counted),
         name: None,
         is_worst: false,
         time: Some(measured.time),
-        missed: measured.missed,
+        missed: if is_counted { 0 } else { measured.missed },
         has_older: false,
         unread,
         outcome,
+        labels: measured.labels.filter(|_| is_counted),
         tracker: Some(measured.tracker),
         recipe: measured.recipe,
         line: Some(measured.line),
@@ -232,12 +296,15 @@ pub(super) fn measure(
 }
 
 /// Leaves out counters that are 0, and the counter of alerts that any reader has missed: this run counts the
-/// alerts that it misses itself.
+/// alerts that it misses itself. If the kernel has counted the operations, the sums do
+/// not depend on alerts, so the counters of missing alerts are left out, too.
 fn others<'a>(
     counted: impl Iterator<Item = (&'a str, u64, &'static str)>,
+    is_counted: bool,
 ) -> Vec<(String, u64, &'static str)> {
+    let is_of_alerts = |key: &str| UNREAD.contains(&key) || key == "over_max";
     counted
-        .filter(|(key, n, _)| *n > 0 && *key != "overruns")
+        .filter(|(key, n, _)| *n > 0 && *key != "overruns" && !(is_counted && is_of_alerts(key)))
         .map(|(key, n, sentence)| (key.to_string(), n, sentence))
         .collect()
 }
@@ -255,7 +322,9 @@ fn complete(question: &mut Question, trackers: &[TrackerInfo]) -> Result<()> {
         bail!("worst=1 reports new records only, which cannot be summed; leave it out");
     }
     let tracker = question.tracker.as_str();
-    if ON_TIMEOUT.contains(&tracker) && matches!(value("timeout"), None | Some("0")) {
+    let has_timeout = !matches!(value("timeout"), None | Some("0"));
+    let is_counted = value("by") == Some(STACK);
+    if ON_TIMEOUT.contains(&tracker) && !has_timeout && !is_counted {
         bail!(Refusal::new(
             format!("{tracker} records a stack only for an operation that times out"),
             format!(
@@ -333,6 +402,17 @@ pub(super) fn why_without(source: &Source) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_alert_is_a_loss_only_for_sums_of_alerts() {
+        let all = ["full", "overruns", "alerts_suppressed", "over_max"].map(|key| (key, 1, ""));
+        let keys = |is_counted| {
+            let left = others(all.into_iter(), is_counted).into_iter();
+            left.map(|(key, ..)| key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(true), ["full"]);
+        assert_eq!(keys(false), ["full", "alerts_suppressed", "over_max"]);
+    }
 
     #[test]
     fn every_tracker_with_a_stack_at_the_end_is_known() {

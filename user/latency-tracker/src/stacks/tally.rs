@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use lt_proc::{Alert, Pending, Reason};
+use lt_proc::{Alert, Delays, Labels, Pending, Reason};
 use serde::Serialize;
 
 use super::args::By;
@@ -34,7 +34,17 @@ impl Sum {
         self.total = self.total.saturating_add(delay);
         self.longest = self.longest.max(delay);
     }
+
+    fn add_all(&mut self, delays: &Delays) {
+        let total = u64::try_from(delays.sum).unwrap_or(u64::MAX);
+        self.count += delays.count;
+        self.total = self.total.saturating_add(total);
+        self.longest = self.longest.max(delays.max);
+    }
 }
+
+/// Shown in place of a function for all stacks that have no sums of their own.
+const OTHER: &str = "[other]";
 
 /// The operations of one stack.
 #[derive(Debug, Default)]
@@ -43,9 +53,11 @@ pub(super) struct Group {
     pub(super) stack: Vec<String>,
     pub(super) waker_stack: Vec<String>,
     pub(super) sum: Sum,
-    /// By name of the late task and name of the waker. The latter is empty unless the sums are by waker.
+    /// By name of the late task and name of the waker. The latter is empty unless the sums are by waker. The kernel's
+    /// sums have no tasks.
     pub(super) tasks: BTreeMap<(String, String), Sum>,
-    /// Whether outer functions may be missing: the stack has the maximum length.
+    /// Whether outer functions may be missing: the stack has the maximum length and does not end where the kernel is
+    /// entered, or the kernel marked it as cut off.
     pub(super) is_cut: bool,
 }
 
@@ -53,6 +65,11 @@ impl Group {
     /// Whether no stack is recorded.
     pub(super) fn is_without(&self) -> bool {
         self.stack.is_empty() && self.waker_stack.is_empty()
+    }
+
+    /// Whether these are the operations of all stacks that have no sums of their own.
+    pub(super) fn is_other(&self) -> bool {
+        self.stack == [OTHER]
     }
 
     /// Adds an operation with the same functions.
@@ -125,7 +142,9 @@ impl Limits {
 #[derive(Debug)]
 pub(super) struct Sums {
     pub(super) by: By,
-    /// The longest total first. Operations without a stack come last.
+    /// Whether the sums cover all operations, late or not, as counted by the kernel.
+    pub(super) is_exact: bool,
+    /// The longest total first. The groups without a stack, and of all other stacks, come last.
     pub(super) groups: Vec<Group>,
     pub(super) all: Sum,
     /// Sum of the delays that are also in the histogram of the instance.
@@ -227,6 +246,7 @@ impl Tally {
             .for_each(|operation| self.add(operation));
         Sums {
             by: self.by,
+            is_exact: false,
             unfinished: self.all.count - before,
             groups: sorted(self.groups, depth),
             all: self.all,
@@ -256,10 +276,40 @@ fn sorted(groups: HashMap<Key, Group>, depth: Option<usize>) -> Vec<Group> {
     for group in &mut groups {
         group.is_cut = is_cut(&group.stack, depth) || is_cut(&group.waker_stack, waker_depth);
     }
+    sort(&mut groups);
+    groups
+}
+
+fn sort(groups: &mut [Group]) {
     groups.sort_by(|a, b| {
-        let rank = |group: &Group| (!group.is_without(), group.sum.total, group.sum.count);
+        let has_stack = |group: &Group| !group.is_without() && !group.is_other();
+        let rank = |group: &Group| (has_stack(group), group.sum.total, group.sum.count);
         let names = |group: &Group| (group.stack.clone(), group.waker_stack.clone());
         rank(b).cmp(&rank(a)).then_with(|| names(a).cmp(&names(b)))
     });
-    groups
+}
+
+impl Sums {
+    /// Replaces the sums of late operations by the kernel's sums of all operations.
+    pub(super) fn replace(&mut self, labels: &Labels) {
+        let mut groups: HashMap<(Vec<String>, bool), Group> = HashMap::new();
+        self.all = Sum::default();
+        let other = (vec![OTHER.to_string()], false, &labels.other);
+        let stacks = labels.labels.iter();
+        let stacks = stacks.map(|one| (one.label.stack(), one.label.is_cut_off(), &one.delays));
+        for (stack, is_cut, delays) in stacks.chain([other]) {
+            if delays.count == 0 {
+                continue;
+            }
+            let names = stack.iter().map(|frame| name(frame)).collect();
+            let group = groups.entry((names, is_cut)).or_default();
+            join(&mut group.stack, stack);
+            group.is_cut = is_cut;
+            group.sum.add_all(delays);
+            self.all.add_all(delays);
+        }
+        self.groups = groups.into_values().collect();
+        sort(&mut self.groups);
+        self.is_exact = true;
+    }
 }

@@ -2,7 +2,7 @@
 
 //! Sums of recorded alerts.
 
-use lt_proc::{Alert, Pending};
+use lt_proc::{Alert, Labels, Pending};
 
 use super::args::By;
 use super::source::Source;
@@ -52,7 +52,7 @@ fn plain(lines: &[String]) -> String {
     anstream::adapter::strip_str(&all).to_string()
 }
 
-/// Five sleeps of 60 ms of one thread, and three reads of a pipe of 200 ms of another.
+/// Five sleeps of one thread, each of 60 ms, and three reads of another from a pipe, each of 200 ms.
 fn two_reasons() -> Vec<Alert> {
     let mut all = Vec::new();
     for i in 0..5 {
@@ -257,6 +257,64 @@ fn what_is_cut_off_or_has_no_stack_is_counted_and_shown() {
     };
     assert_eq!(in_file(&all), 0);
     assert_eq!(in_file(&all[..2]), 1);
+}
+
+#[test]
+fn the_sums_of_the_kernel_are_of_all_operations() {
+    let counts = |n: u64| {
+        let sum = n * 8000;
+        format!("count={n} sum={sum} min=7000 max=9000 buckets=7-10:{n}")
+    };
+    let text = format!(
+        "by=stack labels=3 max_labels=3 full=1 memory=1\n\
+         label stack=\"{SLEEP}\" {}\n\
+         label stack=\"{}\" {}\n\
+         label stack=\"f+0x1/0x2\" cut_off=1 {}\n\
+         other {}\n",
+        counts(3),
+        SLEEP.replace("0xc2", "0xc3"),
+        counts(2),
+        counts(3),
+        counts(4)
+    );
+    let mut sums = sums(&two_reasons());
+    sums.replace(&Labels::parse(&text).unwrap());
+    let all = sums.all;
+    assert_eq!((all.count, all.total, all.longest), (12, 96_000, 9_000));
+    let row = |group: &Group| (group.sum.count, group.is_cut, group.stack[0].clone());
+    let rows: Vec<_> = sums.groups.iter().map(row).collect();
+    assert_eq!(
+        rows,
+        [
+            (5, false, "hrtimer_nanosleep".into()),
+            (3, true, "f+0x1/0x2".into()),
+            (4, false, "[other]".into())
+        ],
+        "the other stacks come last"
+    );
+    let folded = machine::folded(&sums);
+    assert!(
+        folded[0].starts_with("entry_SYSCALL_64_after_hwframe;"),
+        "{folded:?}"
+    );
+    assert_eq!(folded[1..], ["[cut off];f 24", "[other] 32"]);
+    let source = Source {
+        threshold: Some(MS),
+        ..Source::default()
+    };
+    let text = plain(&report::text(&source, &sums, 0));
+    for words in [
+        "12 operations in 2 stacks",
+        "late or not (by=stack)",
+        "\n  other ",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!text.contains("COMM"), "{text}");
+    let json = machine::json(&source, &sums).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["exact"], true);
+    assert_eq!(json["missing"]["other"], 4);
 }
 
 #[test]

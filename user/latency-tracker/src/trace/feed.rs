@@ -383,8 +383,8 @@ impl Source {
         mut each: impl FnMut(&mut Told, Got<'_>),
     ) -> Result<()> {
         let told = &mut self.told;
-        // A second pass counts the losses again.
-        (told.lost, told.packets, told.damaged) = (0, 0, 0);
+        // A second pass counts again.
+        (told.events, told.lost, told.packets, told.damaged) = (0, 0, 0, 0);
         let mut looked = 0;
         loop {
             looked += 1;
@@ -586,6 +586,28 @@ pub(super) mod tests {
                 && said[0].starts_with("the ends of 2 packets of the trace cannot be read,"),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn a_second_pass_counts_no_event_again() {
+        let dir = traces();
+        let trace = dir.path().join("compact");
+        let whole = told(&trace);
+        let mut twice = 0;
+        for limit in (30_000..650_000).step_by(20_000) {
+            let mut is_second = false;
+            let wanted = |_: &Model, (): &()| {
+                is_second = true;
+                Ok(Wanted::default())
+            };
+            let interrupted = AtomicBool::new(false);
+            let found = read_within(limit, &trace, None, &interrupted, &mut (), wanted);
+            if let Ok(found) = found {
+                assert_eq!(found.events, whole.events, "{limit}");
+                twice += u32::from(is_second);
+            }
+        }
+        assert!(twice > 0);
     }
 
     #[test]

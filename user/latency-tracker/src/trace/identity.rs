@@ -21,7 +21,7 @@ pub(crate) struct Identity {
     pub(crate) host: Option<String>,
     /// Release of the kernel.
     pub(crate) kernel: Option<String>,
-    /// The boot of the host for LTTng, and otherwise the clock.
+    /// The unique ID of the clock: for LTTng, the boot of the host.
     pub(crate) boot: Option<String>,
     /// Difference between the time since 1970 and the trace's clock, ns; `None` if the trace does not record it.
     pub(crate) utc_offset: Option<i64>,

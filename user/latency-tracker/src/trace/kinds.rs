@@ -64,7 +64,7 @@ impl Operation {
     }
 }
 
-/// The purpose from LTTng's `RWBS_FLAG_*` bits. A request of another kind has none of these bits.
+/// The purpose from LTTng's `RWBS_FLAG_*` bits. A request of another kind has none of the bits below.
 fn of_bits(bits: u64) -> Purpose {
     const WRITE: u64 = 1;
     const DISCARD: u64 = 1 << 1;
@@ -238,11 +238,11 @@ pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
     }
 }
 
-/// Frequent events: start or end of a system call, or of an interrupt that does not come from a device.
+/// The kind of an event that starts or ends a system call, or an interrupt that does not come from a device.
 fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     let begins = |begins: &[&str]| begins.iter().find_map(|begin| name.strip_prefix(begin));
     let (calls, returns, vectors): (&[_], &[_], _) = match system {
-        // LTTng before 2.6 used the last prefix.
+        // LTTng before 2.6 used the prefix `sys_`.
         None => (
             &["syscall_entry_", "compat_syscall_entry_", "sys_"],
             &["syscall_exit_", "compat_syscall_exit_"],
@@ -297,8 +297,8 @@ impl Kind {
         })
     }
 
-    /// Whether this is the interrupt that a processor sends to itself. A trace that has it has all interrupts that come
-    /// from no device.
+    /// Whether this is the interrupt that a processor sends to itself. A trace that records this one records all
+    /// interrupts that come from no device.
     pub(super) fn is_sent_to_itself(&self) -> bool {
         matches!(self, Self::Ipi(name) if name == "irq_work")
     }

@@ -31,7 +31,7 @@ pub(super) fn kernels(reader: &Reader) -> Vec<bool> {
     reader.traces().iter().map(is).collect()
 }
 
-/// A gap between two traces in which a processor has recorded nothing, ns of their clock.
+/// A gap between two traces, in which nothing was recorded on a processor. Times are in ns of the traces' clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) cpu: u32,
@@ -86,8 +86,8 @@ pub(super) fn check(
 }
 
 /// The processors whose streams have the events of `has`, and the time that each stream covers, in ns: from the start of
-/// its first packet to the end of its last one. Empty for other tracers: only LTTng starts the first packet of a stream
-/// when the recording starts, and keeps one stream for each processor.
+/// its first packet to the end of its last one. Empty unless LTTng recorded all kernel traces: only LTTng starts the
+/// first packet of a stream when the recording starts, and keeps one stream for each processor.
 pub(super) fn streams(
     reader: &Reader,
     kernels: &[bool],
@@ -176,7 +176,7 @@ pub(super) fn tells_who_runs(class: &Class) -> bool {
     matches!(kinds::kind(class), Some(Kind::Switch { .. }))
 }
 
-/// Whether a stream has events of `has`.
+/// Whether a stream has classes of events that `has` selects.
 fn has_some(reader: &Reader, span: &Span, has: &dyn Fn(&Class) -> bool) -> bool {
     let trace = reader.traces().get(span.trace);
     let mut classes = trace
@@ -192,7 +192,8 @@ fn numbers(reader: &Reader, one: &Span, other: &Span) -> Option<[(u64, u64); 2]>
     is_one.then_some([one.numbers?, other.numbers?])
 }
 
-/// Whether two traces have the same events of a CPU; `other` does not start earlier.
+/// Whether two streams of a CPU contain the same events in two traces. The caller ensures that `other` does not start
+/// before `one`.
 fn is_twice(reader: &Reader, one: &Span, other: &Span) -> bool {
     one.trace != other.trace
         && match numbers(reader, one, other) {
@@ -293,8 +294,8 @@ mod tests {
     /// Size of each packet of the trace `compact`, in bytes.
     const PACKET: usize = 16384;
 
-    /// The trace `compact`, whose streams continue in another directory. The directories have `of_both` packets in
-    /// common; if this is negative, packets are missing between them.
+    /// The trace `compact`, divided between two directories. They have `of_both` packets of each stream in common; if
+    /// this is negative, as many packets are missing between them.
     fn two_parts(of_both: isize) -> tempfile::TempDir {
         let dir = traces();
         let whole = dir.path().join("compact/kernel");
@@ -411,7 +412,7 @@ mod tests {
                 && said[0].ends_with(", and 1 other time"),
             "{said:?}"
         );
-        // As if packets of one trace were missing.
+        // The result is the same as if packets of one trace were missing.
         for channel in ["channel_0", "channel_1"] {
             let file = dir.path().join("compact/kernel").join(channel);
             let mut bytes = fs::read(&file).unwrap();

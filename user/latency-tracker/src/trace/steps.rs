@@ -40,7 +40,7 @@ enum Form {
 /// A kind of event that a table needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// The event of one of these names.
+    /// An event with one of these names.
     Event(&'static [&'static str]),
     /// System calls.
     Calls,
@@ -136,8 +136,8 @@ fn current(class: &Class) -> Option<FieldIndex> {
     context.map(|(index, _)| index).or_else(of_request)
 }
 
-/// A thread and its process: the new thread of a fork, an existing thread, or the current one. The fork of perf has no
-/// process.
+/// A thread and its process: the new thread of a fork, an existing thread, or the current one. In perf's traces, the
+/// event of a fork does not name the process.
 fn process(class: &Class) -> Option<(FieldIndex, FieldIndex)> {
     let both = |tid, pid| class.field(tid).zip(class.field(pid));
     match name_of(class) {

@@ -5,7 +5,7 @@
 /// A time in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Absolute time of the trace's clock, ns.
+    /// Absolute time on the trace's clock, ns.
     At(u64),
     /// Time since the start of the trace, ns.
     After(u64),

@@ -32,6 +32,7 @@ pub(crate) fn lines(alert: &Alert, indent: usize) -> Vec<String> {
         Some(UserStack::Elsewhere) => {
             return say("not recorded, since the task itself did not raise this alert");
         }
+        Some(UserStack::Kernel) => return say("none, since the task works for the kernel"),
         Some(UserStack::None) => return say("no stack of the task"),
         Some(UserStack::Addresses { .. }) if super::replaced_program(alert) => {
             return say("not recorded, since this call replaced the program");

@@ -127,8 +127,9 @@ fn what_is_not_recorded_is_said() {
             .starts_with("  in user space: a stack that only a reader with CAP_PERFMON")
     );
     assert!(of("ustack=elsewhere").contains("not recorded, since the task itself"));
+    assert!(of("ustack=kernel").contains("none, since the task works for the kernel"));
     assert!(of("ustack=none").contains("no stack of the task"));
-    // Read by a program that does not look up names, as from a trace.
+    // The names were not looked up, as for an alert from a trace.
     let plain = of(&stack("0x401136,0x401180,0x401190", "outermost"));
     assert!(
         plain.starts_with("  in user space:\n    0x401136\n    0x401180\n    0x401190\n"),

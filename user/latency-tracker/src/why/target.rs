@@ -6,22 +6,20 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use lt_common::exec::Exec;
-use lt_common::group::Group;
 use lt_proc::{Alert, Setting};
 
 use super::args::WhyArgs;
+use crate::run::descendants;
 
 /// The watched target.
 #[derive(Debug)]
 pub(super) struct Target {
     /// Its name in messages.
     pub(super) name: String,
-    /// The filter that selects the watched tasks; `None` for all tasks, or for a disk.
-    filter: Option<Setting>,
+    /// The filter that selects the watched tasks; empty for all tasks, or for a disk.
+    filter: Vec<Setting>,
     /// The disk, if only its requests are watched.
     disk: Option<String>,
-    /// The cgroup for the command.
-    pub(super) group: Option<Group>,
     /// Whether to count calls that are meant to wait.
     waits: bool,
 }
@@ -38,13 +36,12 @@ pub(super) struct Part {
 }
 
 impl Target {
-    /// Finds the target that the options name. Creates only the cgroup of a command.
-    pub(super) fn find(args: &WhyArgs) -> Result<Self> {
+    /// Finds the target that the options name. `command` is the process of the command.
+    pub(super) fn find(args: &WhyArgs, command: Option<u32>) -> Result<Self> {
         let mut target = Self {
             name: "all processes and disks".into(),
-            filter: None,
+            filter: Vec::new(),
             disk: None,
-            group: None,
             waits: args.waits || !args.command.is_empty(),
         };
         if let Some(pid) = args.pid {
@@ -52,21 +49,19 @@ impl Target {
                 bail!("-p {pid}: there is no such process");
             }
             target.name = process(pid);
-            target.filter = Some(setting("pid", &pid.to_string()));
+            target.filter = vec![setting("pid", &pid.to_string())];
         } else if let Some(unit) = &args.unit {
             target.name.clone_from(unit);
-            target.filter = Some(setting("cgroup", &cgroup_of(unit)?));
+            target.filter = vec![setting("cgroup", &cgroup_of(unit)?)];
         } else if let Some(cgroup) = &args.cgroup {
             target.name = format!("cgroup {cgroup}");
-            target.filter = Some(setting("cgroup", cgroup));
+            target.filter = vec![setting("cgroup", cgroup)];
         } else if let Some(disk) = &args.disk {
             target.name = format!("disk {disk}");
             target.disk = Some(disk.clone());
-        } else if let Some(command) = args.command.first() {
-            let group = Group::create("why")?;
+        } else if let (Some(command), Some(pid)) = (args.command.first(), command) {
             target.name = command.to_string_lossy().into_owned();
-            target.filter = Some(setting("cgroup", group.name()));
-            target.group = Some(group);
+            target.filter = descendants(pid)?.into();
         }
         Ok(target)
     }
@@ -77,7 +72,7 @@ impl Target {
         if self.disk.is_none() {
             parts.extend(self.of_tasks());
         }
-        if self.filter.is_none() {
+        if self.filter.is_empty() {
             let mut settings = vec![setting("from", "insert")];
             settings.extend(self.disk.iter().map(|disk| setting("dev", disk)));
             parts.push(Part {
@@ -174,9 +169,8 @@ mod tests {
     fn target(waits: bool) -> Target {
         Target {
             name: String::new(),
-            filter: Some(setting("pid", "7")),
+            filter: vec![setting("pid", "7")],
             disk: None,
-            group: None,
             waits,
         }
     }
@@ -209,7 +203,7 @@ mod tests {
         assert!(parts.iter().all(|part| part.settings[0].key == "pid"));
         assert!(parts.iter().all(|part| part.tracker != "block"));
         let mut disk = target(false);
-        disk.filter = None;
+        disk.filter.clear();
         assert_eq!(disk.parts().len(), 5);
         disk.disk = Some("sda".into());
         let parts = disk.parts();

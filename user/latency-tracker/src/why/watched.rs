@@ -14,6 +14,8 @@ use crate::ustack::Names;
 /// A threshold that no operation exceeds: the instances count, and raise no alert.
 const NEVER: Nanos = Nanos(31_536_000_000_000_000);
 
+const USTACK: &str = "ustack";
+
 /// Maximum number of alerts per second and instance: bounds the cost of a threshold that is far too low.
 const MOST: u64 = 1000;
 
@@ -58,13 +60,29 @@ impl<'a> Watched<'a> {
             }
             let takes =
                 |key: &str| info.is_some_and(|info| info.params.iter().any(|p| p.name == key));
-            if takes("ustack") {
-                part.settings.push(setting("ustack", "1".to_string()));
+            // `block` would walk the stack whenever a request is submitted, late or not.
+            if takes(USTACK) && part.tracker != "block" {
+                part.settings.push(setting(USTACK, "1".to_string()));
             }
             let name = format!("why_{}_{}", std::process::id(), part.name);
             part.settings.push(setting("threshold", NEVER.exact()));
             part.settings.push(setting("max_alerts", MOST.to_string()));
-            lt_common::instance::create(root, &name, part.tracker, &part.settings, &note)?;
+            let create = |settings: &[Setting]| {
+                lt_common::instance::create(root, &name, part.tracker, settings, &note)
+            };
+            if let Err(error) = create(&part.settings) {
+                // This kernel may lack only what stacks in user space need.
+                let all = part.settings.len();
+                part.settings.retain(|setting| setting.key != USTACK);
+                if part.settings.len() == all {
+                    return Err(error);
+                }
+                create(&part.settings)?;
+                note(&format!(
+                    "no stacks in user space of {}: {error:#}",
+                    part.what
+                ));
+            }
             // From here on, every exit path removes the instance.
             let alerts = Stream::open(root, &name);
             let line = root.instance(&name).map(|instance| instance.to_string());

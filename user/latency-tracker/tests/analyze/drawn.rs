@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Pictures for Perfetto (`--perfetto`) and pages (`--html`).
+//! Pictures for Perfetto (`--perfetto`), pages (`--html`), and time lines (`--svg`).
 
 use std::fs;
 
@@ -241,7 +241,40 @@ fn a_page_of_delays_has_every_stay_and_every_wait() {
     assert_eq!(titles.collect::<Vec<_>>()[1..], [stays.len(), waits]);
 }
 
-/// Alerts of any trace, and a request in a trace that does not show which thread ran.
+/// The time line shows the waits behind the states of the thread, and is the same each time.
+#[test]
+fn a_time_line_has_the_states_of_the_thread() {
+    let dir = Dir::with("perf.tar.xz", "time-line");
+    let (_, json, _) = run(&mut dir.delays("perf", &["--tid", "177", "--json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let waits = json["segments"][0]["waits"].as_array().unwrap();
+    let sleeps = waits
+        .iter()
+        .filter(|wait| wait["syscall"] == "clock_nanosleep");
+    let sleepers: Vec<_> = sleeps.map(|wait| &wait["thread"]["tid"]).collect();
+    assert_eq!(sleepers.len(), 5);
+    for what in ["path", "delays"] {
+        let draw = |file: &str| {
+            let args = ["--tid", "177", "--svg", file];
+            let (status, _, error) = run(&mut dir.of_trace(&["analyze", what], "perf", &args));
+            assert_eq!(status, 0, "{error}");
+            fs::read_to_string(dir.0.join(file)).unwrap()
+        };
+        let picture = draw("1.svg");
+        assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
+        assert_eq!(draw("2.svg"), picture);
+        // Each child slept for 20 ms, much longer than the states that are merged into one bar.
+        for tid in &sleepers {
+            let title = match what {
+                "path" => format!("python3/{tid} waits in clock_nanosleep for "),
+                _ => format!("python3/{tid} in clock_nanosleep: "),
+            };
+            assert!(picture.contains(&format!("<title>{title}")), "{title}");
+        }
+    }
+}
+
+/// A page has a view for each alert, even at a time outside of the trace, and a name in an alert is not markup.
 #[test]
 fn an_alert_has_a_page() {
     let dir = Dir::with_traces("page-alert");
@@ -275,22 +308,86 @@ fn an_alert_has_a_page() {
     );
 }
 
+/// The time lines of several alerts, one below the other, each with its name and its path.
+#[test]
+fn alerts_have_their_time_lines() {
+    let dir = Dir::with_traces("lines-of-alerts");
+    let tid = &busiest(&dir, "compact")[0];
+    let (_, json, _) = run(&mut dir.path("compact", &["--tid", tid, "--json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let to = json["to"].as_u64().unwrap();
+    let line = |seq: u64, comm: &str| {
+        let delay = 1_000_000 * seq;
+        format!(
+            "seq={seq} time={to} instance={comm} tracker=offcpu reason=threshold delay={delay} threshold=1 cpu=0 pid={tid} tid={tid} comm=\"{comm}\"\n"
+        )
+    };
+    let draw = |alerts: &[String], file: &str| {
+        fs::write(dir.0.join("late"), alerts.concat()).unwrap();
+        let args = ["--alerts", "late", "--svg", file];
+        let (status, text, error) = run(&mut dir.of_trace(&["explain"], "compact", &args));
+        assert_eq!((status, error.as_str()), (0, ""));
+        assert!(text.starts_with("alert "), "{text}");
+        fs::read_to_string(dir.0.join(file)).unwrap()
+    };
+    let alerts = [line(5, "slow"), line(9, "other")];
+    let picture = draw(&alerts, "1.svg");
+    assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
+    assert_eq!(draw(&alerts, "2.svg"), picture);
+    // A heading, and the text in the bar.
+    let named = |picture: &str, name: &str| picture.matches(&format!("\n{name}\n")).count();
+    for (name, took) in [
+        ("Alert 5 of slow: offcpu", "5.00ms"),
+        ("Alert 9 of other: offcpu", "9.00ms"),
+    ] {
+        let bar = format!("<title>{name}: {took} at +");
+        assert!(picture.contains(&bar), "{bar}");
+        assert_eq!(named(&picture, name), 2, "{name}");
+    }
+    assert_eq!(named(&picture, "Critical path"), 2);
+    // With one alert, its name is the heading of the picture.
+    let one = draw(&alerts[..1], "1.svg");
+    assert_eq!(named(&one, "Alert 5 of slow: offcpu"), 2);
+}
+
 #[test]
 fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
     let dir = Dir::with_traces("page-unwritten");
     let tid = &busiest(&dir, "compact")[0];
     let before = fs::read_dir(&dir.0).unwrap().count();
+    let refused = |what: &[&str], args: &[&str], expected: &str| {
+        // The trace is not even opened.
+        for trace in ["compact", "no-trace"] {
+            let (status, out, error) = run(&mut dir.of_trace(what, trace, args));
+            assert_eq!((status, out.as_str()), (1, ""), "{what:?} {args:?}");
+            assert!(error.contains(expected), "{error}");
+        }
+    };
+    let path = ["analyze", "path", "--tid", tid];
+    let delays = ["analyze", "delays", "--tid", tid];
     for (file, expected) in [
         ("nowhere/a.html", "nowhere/a.html: No such file"),
         ("/dev/full", "/dev/full: not a regular file"),
         ("compact", "compact: not a regular file"),
+        ("-", "-: expected the name of a file; ./- is"),
     ] {
-        let args = ["--tid", tid, "--html", file];
-        for what in ["path", "delays"] {
-            let (status, out, error) = run(&mut dir.of_trace(&["analyze", what], "compact", &args));
-            assert_eq!((status, out.as_str()), (1, ""), "{file}");
-            assert!(error.contains(expected), "{error}");
+        for (what, option) in [
+            (&path[..], "--html"),
+            (&path, "--svg"),
+            (&delays, "--html"),
+            (&delays, "--svg"),
+            (&["explain"], "--html"),
+            (&["explain"], "--svg"),
+            (&["explain"], "--perfetto"),
+        ] {
+            refused(what, &[option, file], expected);
         }
     }
+    let twice = "a: named for two outputs";
+    refused(&path, &["--html", "a", "--svg", "./a"], twice);
+    refused(&path, &["--perfetto", "a", "--svg", "./a"], twice);
+    refused(&delays, &["--html", "a", "--svg", "./a"], twice);
+    refused(&["explain"], &["--html", "a", "--perfetto", "./a"], twice);
+    refused(&["explain"], &["--html", "a", "--svg", "./a"], twice);
     assert_eq!(fs::read_dir(&dir.0).unwrap().count(), before);
 }

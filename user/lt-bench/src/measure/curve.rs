@@ -75,7 +75,7 @@ impl Curve {
         known
     }
 
-    /// Returns the lower bound of each bin, and of the range above the last bin, with the share of
+    /// Returns the lower bound of each bin that has samples, and of the range above the last bin, with the share of
     /// samples that took this long or longer. The shares start with 1 and never rise.
     #[must_use]
     pub fn shares(&self) -> Vec<(u64, f64)> {

@@ -9,8 +9,8 @@
 //! our own -o x.json, x.txt      JSON and the table of this crate
 //! ```
 //!
-//! A row counts the samples that took a number of whole units. If a tool leaves out empty rows, as
-//! rtla does, its bins are assumed to be one unit wide.
+//! A row counts the samples that took a whole number of units. The bins of other tools are assumed
+//! to be one unit wide: if a tool leaves out empty rows, as rtla does, the rows do not show the width.
 
 use std::collections::BTreeMap;
 
@@ -241,7 +241,7 @@ fn rows(text: &str) -> Result<Vec<Curve>, Unreadable> {
         if let Some(key) = first.strip_suffix(':') {
             summary(&mut columns, key, words);
             if key == "ALL" {
-                // The lines from here on summarise the bins.
+                // The lines from here on summarise all CPUs.
                 break;
             }
             continue;

@@ -5,10 +5,11 @@
 //! Sums are integers, so they are exact for any number of samples, and the bins add up to that
 //! number. The usual one-pass formula (Welford's) divides for each sample, which would take longer
 //! than everything else in the loop, and rounds each time. A sum of squares needs 128 bits: the
-//! square of 2^64 ns, 584 years, just fits.
+//! square of 2^64 - 1 ns, 584 years, just fits.
 //!
-//! The bins are the bins of the module's histograms: eight for each power of two, from 1 ns on.
-//! They take 4 KiB, so that recording a sample does not itself cause cache misses.
+//! The bins are the bins of the module's histograms: one for each ns below 8, then eight for each
+//! power of two. They take less than 4 KiB, so that recording a sample does not itself cause cache
+//! misses.
 
 use lt_proc::{Bucket, Histogram, Slice};
 use serde::{Deserialize, Serialize};
@@ -137,8 +138,8 @@ impl Record {
             return None;
         }
         let (count, sum) = (u128::from(self.count), u128::from(self.sum));
-        // The squares of the distances from the integer next to the mean are exact, and as small as
-        // possible. Only the last step rounds.
+        // The squares of the distances from the integer just below the mean are exact, and their sum is
+        // small. Only the last steps round.
         let near = sum / count;
         let rest = (sum % count) as f64 / self.count as f64;
         let squared = count.wrapping_mul(near).wrapping_mul(near);

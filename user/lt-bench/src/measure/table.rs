@@ -5,7 +5,7 @@
 //! back.
 //!
 //! ```text
-//! # latency-tracker bench loop
+//! # latency-tracker bench
 //! # Time unit is nanoseconds (ns)
 //! Index  End  CPU-1
 //! 20     22   99711
@@ -27,7 +27,7 @@ pub fn table(curves: &[Curve]) -> String {
     let bins = curves.iter().flat_map(|curve| &curve.bins.buckets);
     let rows: BTreeSet<(u64, u64)> = bins.map(|bin| (bin.low, bin.high)).collect();
     let mut text =
-        String::from("# latency-tracker bench loop\n# Time unit is nanoseconds (ns)\nIndex\tEnd");
+        String::from("# latency-tracker bench\n# Time unit is nanoseconds (ns)\nIndex\tEnd");
     for curve in curves {
         let name: String = curve
             .name

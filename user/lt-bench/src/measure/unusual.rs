@@ -2,7 +2,7 @@
 
 //! Possible causes of a peak: the counters that moved around it, the least usual first.
 //!
-//! Some counters always move: the tick comes some hundred times a second. A counter is evidence for
+//! Some counters always move: the tick comes hundreds of times a second. A counter is evidence for
 //! a peak if it moved more than usual. The usual rate is learned from the readings between which
 //! there was no peak. Interrupts that are independent of each other follow a Poisson distribution.
 

@@ -27,7 +27,7 @@ pub(super) struct Kept {
     pub(super) bytes: u64,
 }
 
-/// Identifies our events, together with their name: the fields, and the number that each must have.
+/// What identifies our events besides their name: fields, and the number that each must have.
 struct Wanted {
     fields: Vec<(FieldIndex, i64)>,
 }

@@ -23,7 +23,7 @@ pub(super) struct Plan {
     pub(super) gap: Option<f64>,
     /// Least length of the run.
     pub(super) length: u64,
-    /// Least number of events, for which the run is extended.
+    /// Least number of events; a run is extended until it has made them.
     pub(super) least: u64,
     /// Maximum length of an extended run.
     pub(super) longest: u64,

@@ -37,7 +37,7 @@ pub(super) struct Mode {
     lossy: Option<u64>,
     /// The full rate while traced, events per second.
     full: Option<u64>,
-    /// The events of the lossless rate fit into the buffers, so a longer run may lose events.
+    /// Whether all events of a run at the lossless rate fit into the buffers, so that a longer run may lose some.
     fits: bool,
     runs: Vec<Run>,
     #[serde(skip)]
@@ -52,7 +52,7 @@ struct Ratio {
     name: String,
     to: String,
     lossless: Option<f64>,
-    /// Ratio of the mean times of an event at full rate; the following fields are the ratios
+    /// Ratio of the mean times of an event, at full rate or at the rate of --rate; the following fields are the ratios
     /// of the maximum, the variance and the deviation.
     mean: Option<f64>,
     max: Option<f64>,
@@ -196,8 +196,11 @@ impl<'a> Report<'a> {
         let cpu = place.cpus.first().unwrap_or(0);
         let named = modes.iter().map(|mode| (mode.name.as_str(), &mode.each));
         let all = std::iter::once((NOT_TRACED, &untraced.each)).chain(named);
-        let series =
-            all.filter_map(|(name, each)| Series::new(name.to_string(), cpu, "full", each));
+        let phase = match args.rate {
+            Some(Pace::Events(_)) => "paced",
+            Some(Pace::Full) | None => "full",
+        };
+        let series = all.filter_map(|(name, each)| Series::new(name.into(), cpu, phase, each));
         let failed: Vec<String> = modes.iter().flat_map(|mode| mode.failed(args)).collect();
         let ratios = modes.first().map_or(Vec::new(), |first| {
             modes[1..]

@@ -21,7 +21,7 @@ use super::count::{self, Kept, interrupted};
 use super::emit::{self, Made, Plan};
 use super::ust::{self, Ust};
 use crate::clock::Clock;
-use crate::hold;
+use crate::hold::Subject;
 
 /// How many times the events of a run fill the buffers, if [`LONGEST`] permits it.
 const FILLS: u64 = 2;
@@ -31,7 +31,7 @@ const LONGEST: u64 = 10;
 /// forever.
 const START: Duration = Duration::from_secs(10);
 
-/// The result of a run. It counts events of LTTng, not our own.
+/// The result of a run. Its rates count our own events; its numbers of events count LTTng's.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Run {
     /// Requested events per second; `None` for full rate.
@@ -52,7 +52,7 @@ pub(super) struct Run {
     pub(super) lost_packets: u64,
     /// Losses according to the trace.
     pub(super) told_by_trace: u64,
-    /// Missing events that none of LTTng's counters include.
+    /// Missing events that neither LTTng's counter nor the trace reports.
     pub(super) untold: u64,
     /// Bytes of the trace.
     pub(super) bytes: u64,
@@ -150,7 +150,7 @@ impl Kind {
         }
     }
 
-    /// Returns the approximate size of these events in a trace, in bytes.
+    /// Returns the approximate size of one such event in a trace, in bytes.
     fn bytes(self) -> u64 {
         match self {
             Self::Syscall => 24,
@@ -268,12 +268,13 @@ impl Runner<'_> {
             return ust.borrow_mut().make(plan, self.signals);
         }
         let (stop, started) = (AtomicBool::new(false), AtomicBool::new(false));
+        let subject = Subject::default();
         let (cpu, args, clock) = (self.cpu, self.args, self.clock);
         let begin = Instant::now();
         let mut signalled = false;
         let made = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                hold::become_subject(cpu, args.priority)?;
+                subject.start(cpu, args.priority)?;
                 started.store(true, Ordering::Relaxed);
                 Ok(emit::emit(args.kind, clock, plan, &stop))
             });
@@ -285,7 +286,8 @@ impl Runner<'_> {
                     Ok(Wake::Signal) => signalled = true,
                     Err(error) => watched = Err(error),
                 }
-                if !started.load(Ordering::Relaxed) && begin.elapsed() > START {
+                let waits = !started.load(Ordering::Relaxed);
+                if waits && begin.elapsed() > START {
                     watched = Err(anyhow!(
                         "the thread that makes events does not get CPU {}: does a task with a higher priority have it?",
                         self.cpu
@@ -293,6 +295,9 @@ impl Runner<'_> {
                 }
                 if signalled || watched.is_err() {
                     stop.store(true, Ordering::Relaxed);
+                    if waits && !thread.is_finished() {
+                        subject.rescue();
+                    }
                 }
             }
             let joined = thread.join();

@@ -168,8 +168,8 @@ mod tests {
         repeat: 2,
     };
 
-    /// Searches on a model that can generate `full` events per second. `lossless` is whether a run
-    /// at a rate loses nothing.
+    /// Searches on a model that can generate `full` events per second. `lossless` returns whether a
+    /// run at a rate loses nothing.
     fn search(
         rules: Rules,
         full: u64,

@@ -2,8 +2,8 @@
 
 # Generates events of LTTng's user-space tracer; `python3 -c` runs it with a CPU and a priority. A
 # line on standard input is a plan, as in emit.rs. The result is a line on standard output, followed
-# by the time of each event in 8 bytes. LTTng's own library has the tracepoint. It is in a function
-# that instrumented programs call at the entry of each of their functions.
+# by the time of each event in 8 bytes. LTTng's own library has the tracepoint, in a function that
+# instrumented programs call at the entry of each of their functions.
 
 import array
 import ctypes
@@ -15,7 +15,7 @@ import time
 
 PR_SET_PDEATHSIG = 1
 
-# A run does not notice that standard input was closed.
+# Dies with its parent: during a run, nothing reads standard input, so its end would go unnoticed.
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 event = ctypes.CDLL("liblttng-ust-cyg-profile-fast.so.1").__cyg_profile_func_enter
 event.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
@@ -26,7 +26,7 @@ os.sched_setaffinity(0, {cpu})
 if priority:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
 gc.disable()
-# Nothing else may write to this pipe.
+# The results go to this pipe, so nothing else may be written to standard output.
 out = os.fdopen(os.dup(1), "wb")
 
 

@@ -4,7 +4,7 @@
 //!
 //! The command is linked statically and cannot load LTTng's library. Python can, and calls the
 //! tracepoint in it, so the speed of Python's loop limits the rate. The process is killed when the
-//! value is dropped, and when this process ends.
+//! [`Ust`] is dropped, and when this process ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;

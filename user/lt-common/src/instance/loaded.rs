@@ -28,9 +28,9 @@ impl<'a> Loaded<'a> {
 impl Drop for Loaded<'_> {
     fn drop(&mut self) {
         // Unloading would remove the instances of other users.
-        let is_used = self.root.instances().is_ok_and(|all| !all.is_empty());
+        let is_unused = self.root.instances().is_ok_and(|all| all.is_empty());
         if self.ours
-            && !is_used
+            && is_unused
             && let Err(error) = Exec::new("modprobe", ["-r", "latency_tracker"]).output()
         {
             note(&format!("the module stays loaded: {error:#}"));

@@ -16,8 +16,8 @@ use crate::user::{group_name, is_root, join};
 /// The socket on which root's session daemon receives commands.
 const SOCKET: &str = "/run/lttng/client-lttng-sessiond";
 
-/// Directory for this user's runs. It is LTTNG_HOME for our commands, in place of the home directory, and records what
-/// a run has set up.
+/// Directory for this user's runs. It is LTTNG_HOME for our commands, in place of the home directory, and its files
+/// record what a run has set up.
 pub fn run_dir() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -31,12 +31,13 @@ pub fn run_dir() -> &'static Path {
     })
 }
 
-/// Creates the directory [`run_dir`]. No other user may redirect the files in it.
+/// Creates the directory [`run_dir`]. No other user can redirect the files in it.
 pub fn make_run_dir() -> Result<()> {
     if is_root() {
         return fs::create_dir_all(run_dir()).with_context(|| run_dir().display().to_string());
     }
-    make_private(run_dir()).map(drop)
+    let remedy = "set XDG_RUNTIME_DIR to a directory of your own";
+    make_private(run_dir(), remedy).map(drop)
 }
 
 /// Fails unless this user, who is not root, may use the session daemon of root, and that daemon runs.

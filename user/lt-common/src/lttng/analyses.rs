@@ -23,7 +23,7 @@ pub enum Analysis {
 
 /// Contention for kernel locks. LTTng has no probe for it today; perf records it.
 const OF_LOCKS: [&str; 2] = ["lock_contention_begin", "lock_contention_end"];
-/// System calls that wait for a lock in user space.
+/// System calls that wait for a user-space lock.
 const OF_FUTEXES: &str = "futex,futex_wait,futex_waitv";
 /// Names of the threads that existed before the trace, of disks, and of interrupt lines. LTTng writes these events once,
 /// when the session starts.

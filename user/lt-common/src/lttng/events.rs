@@ -40,7 +40,7 @@ pub(super) const OF_LIMITS: [&str; 7] = [
     "timer_expire_entry",
     "timer_expire_exit",
 ];
-/// Interrupts and their raisers, for waits that no thread ended. Patterns, since not every architecture has all of
+/// Interrupts and what raises them, for waits that no thread ended. Patterns, since not every architecture has all of
 /// them.
 pub(super) const OF_INTERRUPTS: [&str; 7] = [
     "irq_handler_*",
@@ -123,8 +123,8 @@ impl Known {
         }
     }
 
-    /// Splits `events` into those with a probe and those without. Unless no event has a probe, also adds the alerts to
-    /// the first list, if LTTng has a probe for them.
+    /// Splits `events` into those with a probe and those without. Adds the alerts to the first list if it is not empty
+    /// and LTTng has a probe for them.
     pub fn split(&self, events: Vec<String>) -> (Vec<String>, Vec<String>) {
         let (mut there, missing): (Vec<_>, Vec<_>) =
             events.into_iter().partition(|event| self.has(event));
@@ -136,7 +136,7 @@ impl Known {
     }
 }
 
-/// Whether this architecture has the event.
+/// Whether the event is expected on this architecture.
 pub fn is_expected(event: &str) -> bool {
     cfg!(target_arch = "x86_64") || !event.starts_with("x86_")
 }

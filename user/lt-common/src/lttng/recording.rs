@@ -23,8 +23,8 @@ pub struct Wanted<'a> {
     pub buffers: Buffers,
     /// The format of the trace; by default LTTng's own.
     pub format: Option<Format>,
-    /// Wakeup period of the consumer. Must not be zero for a kernel channel: nothing else wakes its consumer, and the
-    /// end of the session waits for it.
+    /// Wakeup period of the consumer. Must not be zero for a kernel channel: nothing else wakes its consumer, and
+    /// destroying the session waits for the consumer.
     pub read_timer: Duration,
 }
 
@@ -95,7 +95,7 @@ impl Recording {
             lttng(["enable-event", domain, &in_session, &channel, how, events]).output()?;
         }
         if let Some(pid) = wanted.pid {
-            // The kernel has two names for the process ID; user space has only this one.
+            // LTTng tracks the kernel by PID or by virtual PID, and user space only by virtual PID.
             let pid = format!("--vpid={pid}");
             lttng(["track", domain, &in_session, &pid]).output()?;
         }

@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     let growing = bytes.len() % 2 == 1;
     let dir = std::env::temp_dir().join(format!("lt-ctf-fuzz-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("a directory");
-    // The fuzzer need not find the starts of metadata in JSON and in packets by chance.
+    // Supplies the starts of JSON and of packets, which the fuzzer would find only by chance.
     let metadata = match metadata {
         [b'{', ..] => [b"\x1e", metadata].concat(),
         [b'W', rest @ ..] => [b"\x57\x1d\xd1\x75", rest].concat(),

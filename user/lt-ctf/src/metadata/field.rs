@@ -144,7 +144,7 @@ impl Reader<'_> {
             }
             "static-length-array" | "dynamic-length-array" => {
                 align = alignment(class, "minimum-alignment")?;
-                // Resolved before the element, since its location must not reach into the elements.
+                // The length is resolved before the element class: its location must not reach into the elements.
                 let source = match kind {
                     "dynamic-length-array" => Some(self.length(class)?),
                     _ => None,

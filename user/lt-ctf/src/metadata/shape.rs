@@ -126,7 +126,7 @@ mod tests {
         shape_of(id, time, align, 1, payload)
     }
 
-    /// Returns the shape of LTTng's header, if the options have at least the alignment `option`.
+    /// Returns the shape of LTTng's header when its options have at least the alignment `option`.
     fn shape_of(id: u32, time: u32, align: u32, option: u32, payload: &Value) -> Option<Shape> {
         let least = option;
         let last = (1u64 << id) - 1;

@@ -140,7 +140,7 @@ pub(super) fn fragments(
     fragment: &mut dyn FnMut(Value) -> Result<(), String>,
 ) -> Result<(), Fault> {
     let (text, places) = unpack(file, growing)?;
-    // Finds the piece that contains this byte of the text.
+    // Returns the offset in the file of this byte of the text.
     let place = |at: usize| {
         let after = places.partition_point(|(begin, _)| *begin <= at);
         let (begin, byte) = places
@@ -174,6 +174,7 @@ impl Trace {
             parser.expect(";")?;
             let found = Found { at, block };
             match kind.as_str() {
+                "trace" if self.trace.is_some() => return Err("a second block `trace`".into()),
                 "trace" => self.trace = Some(found),
                 "env" => self.environment.push(found),
                 "clock" => self.clocks.push(found),

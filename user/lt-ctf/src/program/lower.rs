@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Generates the steps of an event class from its field classes, and the place of each field.
-//! The distance of each field from the last anchor is tracked, and its position modulo a power of two. Most
-//! alignments are therefore known distances, and need no step.
+//! The distance of each field from the last anchor is tracked, and so is its position modulo a power of two. The
+//! padding that most alignments need is therefore known beforehand, and they need no step.
 
 use crate::schema::{Field, Kind, NodeId, Op, Program, Schema, Scope, Slot, Step};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Walks a field of any kind, node by node: headers, and fields for which programs have no step of
-//! their own.
+//! Walks a field of any kind, node by node. Used for headers, and for the fields of an event for
+//! which there is no simpler step ([`crate::schema::Op`]).
 
 use super::state::State;
 use super::window::{Stop, Window, align};
@@ -30,7 +30,7 @@ pub(crate) fn selected(slots: &[u64], source: Source) -> i128 {
     }
 }
 
-/// Returns the size of `count` elements, bits.
+/// Returns the size of `count` elements, in bits: the last one takes `own`, each other one `stride`.
 pub(super) fn array(count: u64, stride: u64, own: u64) -> u64 {
     match count {
         0 => 0,

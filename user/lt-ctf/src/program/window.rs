@@ -21,7 +21,7 @@ impl Stop {
     }
 }
 
-/// A part of a packet. It starts at a bit with the largest alignment.
+/// A part of a packet. It starts at a multiple of the largest alignment ([`crate::metadata::field::ALIGN`]).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window<'a> {
     pub(crate) bytes: &'a [u8],
@@ -41,7 +41,7 @@ impl Window<'_> {
         }
     }
 
-    /// Reads an integer at `pos`; `pos` + its length must be inside.
+    /// Reads an integer at `pos`, which is checked only against the end of `bytes`, not against `end`.
     #[inline]
     pub(crate) fn integer(&self, pos: u64, int: Int) -> Result<u64, Stop> {
         match bits::read(self.bytes, pos as usize, int.len, int.order) {

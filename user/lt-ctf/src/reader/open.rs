@@ -37,8 +37,9 @@ impl Options {
     /// Opens all traces below `path`, or the trace at `path`.
     ///
     /// # Errors
-    /// When there is no trace, or no trace has readable metadata. If only some of several traces have
-    /// unreadable metadata, [`Reader::next`] returns the error, as it does for an unreadable stream.
+    /// When a directory cannot be read, there is no trace, or no trace has readable metadata. If only
+    /// some of several traces have unreadable metadata, [`Reader::next`] returns the error, as it does
+    /// for an unreadable stream.
     pub fn open(self, path: &Path) -> Result<Reader> {
         let mut found = Found::default();
         found.look(path, 0)?;
@@ -73,7 +74,7 @@ impl Found {
         let metadata = path.join("metadata");
         if metadata.is_file() {
             match head(&metadata, metadata::BEGIN) {
-                // If there are streams in the directory, it is damaged rather than foreign.
+                // If there are streams in the directory, the file is damaged metadata rather than a foreign file.
                 Ok(begin) if !metadata::is_metadata(&begin) && !has_stream(path) => {
                     let foreign = || Error::metadata(&metadata, 0, metadata::FOREIGN);
                     self.foreign.get_or_insert_with(foreign);

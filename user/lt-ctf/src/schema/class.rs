@@ -73,7 +73,7 @@ pub(crate) struct Fast {
 }
 
 impl Fast {
-    /// Returns the alignment of the fields after the header, in bits: a power of two.
+    /// Returns an alignment that the end of the header always has, in bits: a power of two.
     pub(crate) fn end(&self) -> u64 {
         let short = match self.shape {
             Shape::Compact | Shape::Wide => self.align,

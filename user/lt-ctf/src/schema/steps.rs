@@ -4,7 +4,7 @@
 
 use super::{Int, NodeId, Slot};
 
-/// An operation that skips a field of variable size or place, or stores its value.
+/// An operation that skips padding, or a field whose size varies or whose value is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
     /// Skip to the next multiple of mask + 1 bits.
@@ -34,7 +34,7 @@ pub(crate) struct Step {
 /// The steps of one event class.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
-    /// The size of the fields of fixed size before the first step, bits. Often these are all fields.
+    /// The size of the fields of fixed size before the first step, bits. Often these are all the fields.
     pub(crate) head: u64,
     pub(crate) steps: Vec<Step>,
     pub(crate) anchors: u32,

@@ -52,7 +52,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether this bit is beyond the content of the packet.
+    /// Whether this bit is beyond the content of the packet, or the window already has the rest of the content.
     pub(super) fn is_beyond(&self, want: u64) -> bool {
         let content = self.packet.content;
         want > content || self.base + self.filled as u64 >= content.div_ceil(8)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Losses: events that the tracer discarded, computed from two consecutive packets of a stream, and the unreadable rest
-//! of a damaged packet.
+//! Losses: events and packets that the tracer discarded, computed from consecutive packets of a stream, and the
+//! unreadable rest of a damaged packet.
 
 use super::Stream;
 

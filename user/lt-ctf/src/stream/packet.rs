@@ -71,8 +71,8 @@ impl Stream {
         self.growing || self.grew
     }
 
-    /// Called when a packet has been read up to the end of the file. Fails if the file ends within the packet, unless
-    /// the file is still being written.
+    /// Called after each packet. Fails if the file ends within the packet, unless the file is still being written or
+    /// the packet has had an error already.
     pub(super) fn end_cut(&mut self) -> Result<()> {
         let Some(packet) = self.packet.cut.take() else {
             return Ok(());
@@ -85,7 +85,7 @@ impl Stream {
         Err(self.fault(0, What::Truncated { packet, there }))
     }
 
-    /// Reads the header of the packet at `at`. Returns false if it has not been written completely yet.
+    /// Reads the header of the packet at `at`. Returns false if the packet has not been written completely yet.
     pub(crate) fn open_packet(&mut self, schema: &Schema) -> Result<bool> {
         let (part, offset) = self.at;
         let left = self.parts[part].size - offset;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Checks that the real traces cover all kinds of fields: each kind in their metadata, LTTng's own,
+//! Checks that the real traces cover all kinds of fields: each kind that LTTng's metadata describes
 //! occurs in the events that are compared with babeltrace2's text.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,8 +111,8 @@ fn there(trace: &Path) -> BTreeSet<Place> {
                         {
                             place.pop();
                         }
-                        // A member or an element has ended. At the end of the field, this is its
-                        // name.
+                        // A member or an element has ended: the last name of the path is its own. At
+                        // the end of the field itself, that is the name of the field.
                         if !matches!(around.last(), Some(Around::Variant)) {
                             place.pop();
                         }

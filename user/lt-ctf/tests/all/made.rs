@@ -118,7 +118,7 @@ pub fn path(names: &[&str]) -> Value {
 }
 
 /// Returns the metadata of a trace with one stream class. Events have a number of 8 bits, a time of
-/// 64 bits in ns, and the payload. Packets have the same fields as LTTng's.
+/// 64 bits in ns, and the payload. Packets have the same fields as LTTng's, without the UUID.
 pub fn metadata(events: &[(&str, Value)]) -> String {
     let header = structure(&[
         ("id", role(byte_aligned(8), "event-record-class-id")),

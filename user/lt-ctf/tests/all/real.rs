@@ -152,8 +152,8 @@ fn a_damaged_trace_costs_no_other() {
     );
 }
 
-/// In each stream of a damaged trace, the events before the fault equal babeltrace2's output for
-/// the intact trace.
+/// In each stream of a damaged trace, the events before the fault equal the events of the intact
+/// trace.
 #[test]
 fn the_events_before_a_fault_are_read() {
     let dir = unpack();

@@ -231,7 +231,7 @@ fn quick_and_slow(header: Value, stream: &Vec<u8>) -> Vec<String> {
         );
         told(&dir.0, false).unwrap()
     };
-    // A member without a size keeps the reader from recognizing the header.
+    // An additional member, of size 0, keeps the reader from recognizing the header.
     let mut odd = header.clone();
     odd["member-classes"]
         .as_array_mut()
@@ -329,7 +329,7 @@ fn the_header_of_babeltrace2_is_read_in_the_quick_way_as_in_the_slow_one() {
 
 #[test]
 fn packets_larger_than_the_window_are_read() {
-    // Text before and after the end of the window, and a text larger than the window.
+    // Texts before and after the end of a window, and one larger than a window.
     let payload = structure(&[
         ("n", int(16, false, false)),
         ("t", json!({"type": "null-terminated-string"})),
@@ -368,7 +368,7 @@ fn packets_larger_than_the_window_are_read() {
 /// The size of an event of [`numbered`], bytes.
 const EVENT: usize = 10;
 
-/// Returns the packets of a growing stream: the second may be missing or incomplete.
+/// Returns the two packets of a growing stream. The tests cut off the second one or a part of it.
 fn two_packets() -> [Vec<u8>; 2] {
     let facts = Packet {
         number: 1,

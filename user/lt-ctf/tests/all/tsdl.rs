@@ -84,7 +84,7 @@ pub fn stream() -> Vec<u8> {
         for _ in 0..3 {
             bits.u8(7).put(5, 3, true).put(0x1a, 5, true);
         }
-        // The color, the tag, and the option that the tag selects.
+        // The color, the tag, and the options that they select.
         bits.u8(0x20)
             .u8(1)
             .put(77, 32, true)
@@ -177,7 +177,7 @@ fn metadata_in_packets_is_that_of_their_text() {
         seen[1].contains("an event of class 2, which is not in the metadata"),
         "{seen:#?}"
     );
-    // The offset of the fault is the offset in the file, after the headers of two packets.
+    // The offset of the fault is the offset in the file, after the headers of one or two packets.
     let broken = MANY.replace("low;", "low?");
     let at = broken.find('?').unwrap();
     for each in [at - 5, at + 5] {
@@ -205,6 +205,10 @@ fn what_is_wrong_with_metadata_is_named() {
         ),
         ("trace { byte_order = middle; };", "byte order \"middle\""),
         ("nonsense { };", "a block `nonsense`"),
+        (
+            "trace { byte_order = le; }; trace { byte_order = be; };",
+            "a second block `trace`",
+        ),
         ("typealias integer { } := x;", "an integer without a size"),
         ("event { fields := struct { x y; }; };", "no type `x`"),
         (

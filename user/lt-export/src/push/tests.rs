@@ -286,11 +286,13 @@ fn the_end_waits_for_what_can_be_sent_and_for_no_more() {
     let (second, notes) = outbox(away, ROOM, Duration::from_secs(3600));
     second.queue(Signal::Metrics, b"x".to_vec(), 1);
     notes.recv().unwrap();
+    // This message waits behind the first one.
+    second.queue(Signal::Metrics, b"y".to_vec(), 2);
     let counts = second.counts();
     second.finish(NOW);
-    // The thread has ended, and has counted the message.
+    // The thread has ended, and has counted its message.
     assert!(notes.recv().is_err());
-    assert_eq!(counts.dropped(Signal::Metrics), 1);
+    assert_eq!(counts.dropped(Signal::Metrics), 3);
 }
 
 #[test]

@@ -15,12 +15,12 @@ use crate::tiles::{Kinds, Tiles, with_room};
 /// Such a wakeup comes within some microseconds; a later wakeup is by the interrupted thread.
 pub(super) const TAIL: u64 = 100_000;
 
-/// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread, as for packets
-/// (`net.core.netdev_budget_usecs`).
+/// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread. The time for
+/// packets has a similar limit (`net.core.netdev_budget_usecs`).
 pub(super) const SOFTIRQS: u64 = 2_000_000;
 
-/// Maximum time, ns, from a system call, an interrupt or a switch to user mode. In recorded traces, it took less, and
-/// wakeups by unrecorded interrupts came after 30 us or more.
+/// Maximum time, ns, that a thread takes to reach user mode after a system call, an interrupt or a switch to it. In
+/// recorded traces, it took less, and wakeups by unrecorded interrupts came after 30 us or more.
 pub(super) const WAY_OUT: u64 = 30_000;
 
 /// Maximum number of softirqs to keep as pending: more than any kernel has.
@@ -126,7 +126,7 @@ impl Cpus {
         self.note(cpu, time);
     }
 
-    /// Records that `cpu` has run this thread, or been idle, since `since`, where its activity was unknown.
+    /// Records that `cpu` has run this thread, or been idle, whenever its activity since `since` was unknown.
     pub(super) fn ran(&mut self, cpu: u32, thread: Option<ThreadId>, since: u64) {
         let policy = &mut self.policy;
         let at = &mut self.all[cpu as usize];

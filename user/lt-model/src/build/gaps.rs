@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Times without events, of one processor or of any processor.
+//! Gaps: the times at which some processor is not recorded, by processor and merged.
 
 use crate::state::Unrecorded;
 
@@ -77,7 +77,7 @@ impl Gaps {
 
     /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        // A vector may have room for twice its elements, or for four.
+        // A vector may have room for twice as many elements as it has, and for at least four.
         self.stored * 2 * size_of::<Gap>() + self.of.len() * 128 + self.absent.len() * 16
     }
 

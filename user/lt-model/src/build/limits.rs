@@ -27,7 +27,7 @@ pub(super) struct Looked {
     /// Its last switch, and the last one to the idle thread.
     switched: Option<u64>,
     became_idle: Option<u64>,
-    /// The last interrupt from another CPU.
+    /// The last interrupt that a CPU sent to this one.
     called: Option<u64>,
     /// Time since which it has run neither a SCHED_DEADLINE thread nor one of a higher class.
     below_deadline: Option<u64>,

@@ -8,7 +8,7 @@ use crate::locks::{Futex, Handover, Operation};
 
 impl Builder {
     /// Declares that the thread with this number waited for a lock in one call of `futex` from `begin` to `end`, and
-    /// acquired it. This holds even if system calls are not recorded. Must come before the first event.
+    /// acquired it. The call counts even if system calls are not recorded. Must come before the first event.
     pub fn locks(&mut self, tid: i32, begin: u64, end: u64) {
         self.tasks.locks.entry(tid).or_default().push((begin, end));
     }
@@ -33,7 +33,7 @@ impl Builder {
         let known = known.and_then(|all| all.iter().find(is_in)).copied();
         let task = self.tasks.of(thread);
         if let (None, Some((begin, _)), false) = (task.futex, known, self.futexes) {
-            // Addresses of shared futexes are not compared.
+            // The address is not known, so the futex counts as shared: addresses of shared futexes are not compared.
             return Some(Futex::new(Operation::Lock, 0, 0, begin.max(task.handed_at)));
         }
         task.futex

@@ -233,8 +233,8 @@ impl Builder {
         let slept = self.tasks.of(thread).slept_since;
         if slept.is_none_or(|since| since < queued)
             || time <= self.tasks.keep
-            // The next request after a wait shows whether the wait was without one, so it is kept if any earlier
-            // part of the thread is.
+            // The next request after a wait shows whether the thread waited without a request, so it is kept if
+            // any earlier part of the thread's activity is.
             || !self.tasks.wants(thread, 0, time)
         {
             return;

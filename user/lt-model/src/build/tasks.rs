@@ -34,7 +34,7 @@ pub(super) struct Task {
     pub(super) prio: Option<Priority>,
     /// Whether it was switched out in `sched_yield`, if system calls are recorded.
     pub(super) yields: Option<bool>,
-    /// Time since which it submits requests that io.max held back.
+    /// Time since which it has been submitting requests that io.max held back.
     pub(super) throttles: Option<u64>,
     /// The system call that it is in.
     pub(super) call: Option<Name>,
@@ -52,7 +52,7 @@ pub(super) struct Task {
     pub(super) slept_since: Option<u64>,
     /// The disk, if the thread is about to sleep because it has dirtied too much data.
     pub(super) dirty: Option<Option<Disk>>,
-    /// The processors on which it may run, if these are not all.
+    /// The processors on which it may run; `None` if it may run on all.
     pub(super) runs_on: Option<Arc<[u32]>>,
     /// Time of the last event with its name.
     pub(super) named_at: u64,
@@ -78,7 +78,7 @@ pub(super) struct Tasks {
     pub(super) threads: Vec<Thread>,
     now: Vec<Task>,
     by_tid: HashMap<i32, ThreadId>,
-    /// Time at which the last thread with a number ended.
+    /// For each thread number, the time at which the last thread with this number ended.
     ended: HashMap<i32, u64>,
     /// Start of the events, and of all threads that were not created later.
     pub(super) start: u64,
@@ -86,7 +86,7 @@ pub(super) struct Tasks {
     pub(super) keep: u64,
     /// Times at which the state of threads that waited for a processor is unknown.
     pub(super) gaps: Gaps,
-    /// The processors on which threads of these numbers may run, if these are not all.
+    /// The processors on which threads with these numbers may run; a thread without an entry may run on all.
     pub(super) affine: HashMap<i32, Arc<[u32]>>,
     /// Times at which threads with these numbers waited for a lock with priority inheritance and acquired it, known
     /// from outside the events.
@@ -239,7 +239,7 @@ impl Tasks {
         Some(id)
     }
 
-    /// Makes the state of a thread unknown if it last ran on `cpu`.
+    /// Makes the state of a thread unknown from `since` on, if the thread is running on `cpu`.
     pub(super) fn forget_on(
         &mut self,
         thread: Option<ThreadId>,
@@ -285,7 +285,7 @@ impl Tasks {
     }
 
     /// At `time` the thread runs, although no event shows that it started to run. Its last known state lasted until the
-    /// first gap.
+    /// first gap; without a gap, that state becomes unknown from its start.
     pub(super) fn contradict(&mut self, thread: ThreadId, time: u64) {
         let task = self.of(thread);
         let since = task.since;
@@ -363,8 +363,8 @@ impl Tasks {
         self.keep_seen(id, interval, ends);
     }
 
-    /// Stores an interval, except for its unrecorded parts: a thread that seems not to run may have run on any
-    /// processor that has a gap and on which it may run. Only the part after the last gap was ended by the waker.
+    /// Stores an interval, whose unrecorded parts become unknown: a thread that seems not to run may have run on any
+    /// processor that has a gap and on which it may run. The waker ended only the last part.
     fn keep_seen(&mut self, id: ThreadId, mut interval: Interval, mut ends: bool) {
         let is_off = matches!(
             interval.state,
@@ -488,7 +488,7 @@ impl Tasks {
         let thread = size_of::<Thread>() + size_of::<Task>() + MORE;
         with_room(self.threads.len() * thread)
             + with_room(self.stored * Intervals::BYTES)
-            // A vector has room for at least four elements, or for twice as many.
+            // A vector may have room for four elements, or for twice as many as it holds.
             + self.renamed * 4 * size_of::<(u64, Name)>()
             + self.kinds.bytes()
             + self.gaps.bytes()

@@ -33,7 +33,7 @@ pub(super) struct Calls {
     born: HashSet<i32>,
 }
 
-/// `FUTEX_*`, without the flags for private futexes and for the clock.
+/// The name of an operation `FUTEX_*`; the flags for private futexes and for the clock are ignored.
 fn operation(op: u32) -> &'static str {
     const OPERATIONS: [&str; 14] = [
         "wait",

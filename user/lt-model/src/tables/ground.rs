@@ -10,7 +10,7 @@ use super::table::Why;
 use crate::event::{Priority, What};
 use crate::names::{Name, Names};
 
-/// Maximum number of CPUs that Linux supports. Events of CPUs with this or a higher number are ignored.
+/// Maximum number of CPUs that Linux supports.
 const CPUS: u32 = 8192;
 
 /// The gaps so far.
@@ -207,8 +207,11 @@ impl Ground {
         }
     }
 
-    /// Whether a field has a value that no kernel records: the event is from a damaged part of the trace.
+    /// Whether the CPU or a field has a value that no kernel records: the event is from a damaged part of the trace.
     pub(super) fn is_impossible(seen: &Seen<'_>) -> bool {
+        if seen.cpu >= CPUS {
+            return true;
+        }
         match seen.step {
             Step::Known(What::Switch { prev, next, .. }) => prev < 0 || next < 0,
             Step::Known(What::Waking { tid, .. } | What::Wakeup { tid, .. })

@@ -57,6 +57,8 @@ pub enum By {
     Device,
     /// Address of the lock or futex.
     Lock,
+    /// Thread and object of the operation, the frames of a folded stack.
+    Stack,
 }
 
 /// The object of an operation.
@@ -74,6 +76,17 @@ pub enum Object {
     Lock(&'static str, u64),
     /// An operation of `futex`, and the address.
     Futex(&'static str, u64),
+}
+
+impl Object {
+    /// The object without the address of a lock.
+    pub(super) fn without_address(self) -> Self {
+        match self {
+            Self::Lock(kind, _) => Self::Lock(kind, 0),
+            Self::Futex(op, _) => Self::Futex(op, 0),
+            other => other,
+        }
+    }
 }
 
 /// The group of a row.
@@ -95,6 +108,8 @@ pub enum Key {
     Device(Disk),
     /// The address of a lock or futex.
     Lock(u64),
+    /// A thread, or `None` if it is not recorded, and the object of its operation; addresses of locks are 0.
+    Stack(Option<TaskId>, Option<Object>),
 }
 
 /// A measured operation.

@@ -46,7 +46,7 @@ type Waiter = Result<i32, u32>;
 struct Open {
     kind: &'static str,
     since: Mark,
-    /// Waits inside this one.
+    /// Number of open waits inside this one.
     inside: u32,
 }
 

@@ -15,7 +15,7 @@ pub struct Seen<'a> {
     /// The current thread, if the event names it.
     pub tid: Option<i32>,
     /// A thread and its process, if the event names both: for a fork the new thread, for other events an existing one.
-    /// Needed for [`By::Process`](super::By::Process) only.
+    /// Needed for [`By::Process`](super::By::Process) and [`Tables::process`](super::Tables::process) only.
     pub process: Option<(i32, i32)>,
     /// The event's kind and fields.
     pub step: Step<'a>,

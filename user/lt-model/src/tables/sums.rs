@@ -132,6 +132,15 @@ impl Sums {
         matches!(self.values, Values::Exact(_))
     }
 
+    /// Number of durations in each bucket that has any, with the longest duration of the bucket. No bucket crosses a power
+    /// of two.
+    #[must_use]
+    pub fn buckets(&self) -> Vec<(u64, u64)> {
+        let counted = self.values.clone().counted().into_iter();
+        let bucket = |(bucket, count)| (last_of(bucket), count);
+        counted.map(bucket).collect()
+    }
+
     /// The smallest duration that at least `percent` % of all durations do not exceed, or an upper bound of it. `None`
     /// if there are no durations.
     #[must_use]
@@ -222,6 +231,15 @@ mod tests {
             let rank = (all.len() as u64 * percent).div_ceil(100).max(1) as usize;
             let (is, told) = (all[rank - 1], sums.percentile(percent).unwrap());
             prop_assert_eq!(sums.is_exact(), all.len() <= EXACT);
+            let mut octaves: BTreeMap<Option<u32>, u64> = BTreeMap::new();
+            for took in &all {
+                *octaves.entry(took.checked_ilog2()).or_default() += 1;
+            }
+            for (longest, count) in sums.buckets() {
+                let left = octaves.get_mut(&longest.checked_ilog2()).unwrap();
+                *left = left.checked_sub(count).unwrap();
+            }
+            prop_assert!(octaves.values().all(|left| *left == 0), "{octaves:?}");
             match sums.is_exact() {
                 true => prop_assert_eq!(told, is),
                 false => prop_assert!(told >= is && told - is <= is / 8, "{told} {is}"),

@@ -68,7 +68,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// All of the trace, with that many worst cases.
+    /// The whole trace, with at most `worst` worst cases.
     #[must_use]
     pub fn all(worst: usize) -> Self {
         Self {
@@ -139,11 +139,8 @@ impl Table {
             (By::Priority, _) => Key::Priority(case.priority.map(|prio| prio.0)),
             (By::Device, Some(Object::Disk(disk, _))) => Key::Device(disk),
             (By::Lock, Some(Object::Lock(_, lock) | Object::Futex(_, lock))) => Key::Lock(lock),
-            (By::Object, Some(object)) => Key::Object(match object {
-                Object::Lock(kind, _) => Object::Lock(kind, 0),
-                Object::Futex(op, _) => Object::Futex(op, 0),
-                other => other,
-            }),
+            (By::Object, Some(object)) => Key::Object(object.without_address()),
+            (By::Stack, object) => Key::Stack(case.thread, object.map(Object::without_address)),
             _ => Key::Thread(case.thread),
         }
     }
@@ -191,7 +188,7 @@ impl Table {
         }
     }
 
-    /// Removes the operations that were measured since the last call. Empty without [`Range::each`].
+    /// Removes and returns the operations that were measured since the last call. Empty without [`Range::each`].
     pub fn take(&mut self) -> Vec<Case> {
         std::mem::take(&mut self.each)
     }
@@ -291,7 +288,8 @@ impl Table {
         }
     }
 
-    /// Turns the rows of threads into rows of processes, which may be recorded later than the operations of their threads.
+    /// Turns the rows of threads into rows of processes. Done last, since a thread's process may be recorded only after
+    /// its operations.
     pub(super) fn by_process(&mut self, process: impl Fn(TaskId) -> Option<TaskId>) {
         for ((interval, key), row) in std::mem::take(&mut self.rows) {
             let key = match key {

@@ -27,7 +27,7 @@ struct Thread {
 #[derive(Debug, Clone, Copy)]
 struct Woken {
     since: Mark,
-    /// Whether the thread still ran.
+    /// Whether the thread was still running when it was woken; false once it is switched out asleep.
     awake: bool,
 }
 

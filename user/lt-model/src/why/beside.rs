@@ -9,8 +9,8 @@ use super::cause::Leaf;
 /// Whether a quota (`cpu.max`) held a thread back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quota {
-    /// A quota of this cgroup held it back from the start of the wait, as the alert shows. The number is chosen by the
-    /// source of the fact; `None` if several cgroups are possible.
+    /// A quota of this cgroup held it back from the start of the wait, as the alert shows. The source of the fact
+    /// chooses the cgroup's number; `None` if several cgroups are possible.
     Shown(Option<u16>),
     /// A quota of this cgroup was used up around the time of the wait, as its counters show.
     Proved(Option<u16>),

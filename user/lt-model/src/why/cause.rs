@@ -82,8 +82,8 @@ pub enum Leaf {
     Disk(Option<Disk>),
     /// A block device with a request that is not a plain read or write.
     Special(Disk, Kind),
-    /// A block device that completed another thread's request: for a page that both threads need, or one that held a
-    /// resource, such as a tag, that this thread's request needs.
+    /// A block device that completed another thread's request. That request was for a page that both threads need, or
+    /// held a resource, such as a tag, that this thread's request needs.
     Others(Disk, ThreadId),
     /// The dirty limit: too much dirty data for this disk.
     Dirty(Option<Disk>),
@@ -157,7 +157,7 @@ impl Cause {
         )
     }
 
-    /// The class to which the thread's time counts.
+    /// The class that the thread's time counts toward.
     #[must_use]
     pub fn class(self) -> Class {
         match self {

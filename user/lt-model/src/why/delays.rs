@@ -4,14 +4,14 @@
 //!
 //! ```text
 //! range       |-- before its creation --|---- thread 7 ----|
-//! segments    |5   |6                   |7                 |    5 has created 6, and 6 has created 7
+//! segments    |5   |6                   |7                 |    5 created 6, and 6 created 7
 //! states of 7                           |works|blocked|works|   they tile the segment
 //! waits                                       |in read, woken by 8
 //!                                               |8 in futex, woken by 9
 //! ```
 //!
 //! Working, interrupted, blocked and unknown time add up exactly to the range. Before a thread exists, its closest
-//! existing ancestor stands for it, since only this ancestor could have created the thread sooner.
+//! existing ancestor stands in for it, since only this ancestor could have created the thread sooner.
 
 use crate::{Class, Interval, Model, State, ThreadId, Unrecorded, Wanted};
 
@@ -23,7 +23,7 @@ use super::runnable;
 /// A part of the requested time, and the thread that is analyzed in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// The requested thread, or the ancestor that stands for it.
+    /// The requested thread, or the ancestor that stands in for it.
     pub thread: ThreadId,
     /// Start, ns.
     pub begin: u64,
@@ -53,7 +53,7 @@ pub struct Stay {
 }
 
 impl Stay {
-    /// The class to which the time counts.
+    /// The class that the time counts toward.
     #[must_use]
     pub fn class(&self) -> Class {
         self.cause.class()
@@ -89,10 +89,16 @@ pub fn delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Segmen
     segments
 }
 
-/// What a model must contain for the segments of [`delays`], and for the [`states`] of each waker during the wait that
-/// it ended, determined from a model that has only the waits ([`crate::Kept::Waits`]).
+/// What a model must contain for the segments of [`delays`], and, with `wakers`, for the [`states`] of each waker
+/// during the wait that it ended; determined from a model that has only the waits ([`crate::Kept::Waits`]).
 #[must_use]
-pub fn wanted_for_delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
+pub fn wanted_for_delays(
+    model: &Model,
+    thread: ThreadId,
+    from: u64,
+    to: u64,
+    wakers: bool,
+) -> Wanted {
     let mut wanted = Wanted::default();
     let mut add = |id, begin, end| {
         want(&mut wanted, model, id, (begin, end));
@@ -102,7 +108,8 @@ pub fn wanted_for_delays(model: &Model, thread: ThreadId, from: u64, to: u64) ->
     };
     for segment in delays(model, thread, from, to) {
         add(segment.thread, segment.begin, segment.end);
-        for wait in segment.waits.iter().filter(|wait| wait.cause.is_none()) {
+        let ended_by_threads = segment.waits.iter().filter(|wait| wait.cause.is_none());
+        for wait in ended_by_threads.filter(|_| wakers) {
             if let Some(by) = wait.by {
                 add(by, wait.begin, wait.end);
             }

@@ -63,7 +63,7 @@ pub struct Wait {
     pub kind: Waited,
     /// The waker that ended it, if recorded.
     pub waker: Option<WakerId>,
-    /// The other thread whose pieces explain the wait; `None` for a timer or a device.
+    /// The other thread whose pieces explain the wait; `None` if there is none, as for a timer or a device.
     pub by: Option<ThreadId>,
     /// The cause, unless a thread ended it.
     pub cause: Option<Cause>,
@@ -144,9 +144,9 @@ pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, 
     }
 }
 
-/// The waits for a CPU of the softirq or interrupt thread that ran the timer, or completed the request, that ended the
-/// sleep of `thread` at `end`. Only waits since the wakeup of that softirq or interrupt thread count. Used if the due
-/// time is not known.
+/// If a softirq or interrupt thread ran the timer, or completed the request, that ended the sleep of `thread` at `end`:
+/// the times that it waited for a CPU, since it was last woken. Empty if the due time is known: the path then
+/// follows that thread.
 #[must_use]
 pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Vec<Piece> {
     waits_of_handler(model, thread, end).unwrap_or_default()
@@ -172,7 +172,7 @@ fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Pie
                 depth: 1,
                 inside,
             }),
-            // Earlier waits were for another timer.
+            // Earlier waits were for other work.
             State::Blocked(..) | State::Unknown(_) => waits.clear(),
             State::Running(_) | State::Interrupted(_) => {}
         }
@@ -532,8 +532,8 @@ enum Helps {
     From(u64),
 }
 
-/// The cause on whose behalf a thread wakes another in a softirq that was left to it: the handler that raised the
-/// softirq, or else the softirq's usual cause. Packets may be the thread's own, unless it only runs softirqs.
+/// The cause on whose behalf a thread, running a softirq that was left to it, wakes another: the handler that raised
+/// the softirq, or else the softirq's usual cause. Packets may be the waker's own, unless it only runs softirqs.
 fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     let Some(Context::Softirq {
         vector,

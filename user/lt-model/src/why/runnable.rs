@@ -7,8 +7,8 @@ use crate::{Interval, Model, Sign, ThreadId, Use};
 use super::beside::{Beside, Quota};
 use super::cause::{Cause, Limit, plain};
 
-/// If only the counters of a cgroup show that a quota was used up, other threads may have used the CPU for at most
-/// `1 / BUSY` of the time. If they used it for longer, they may be the cause of the wait.
+/// If only the counters of a cgroup show that a quota was used up, the quota counts as the cause of the wait only if
+/// other threads used the CPU for at most `1 / BUSY` of the time. Otherwise, they may be the cause.
 const BUSY: u64 = 10;
 
 /// A wait for a CPU between two times, in parts that follow each other, each with its cause; parts may be empty.
@@ -44,7 +44,7 @@ fn part(
         None => None,
     };
     let (begin, end, cgroup) = match beside.quota(thread, wait) {
-        // An idle CPU would have run the thread, so its quota was still used up.
+        // An idle CPU would have run the thread, so the quota was still used up.
         Quota::Shown(cgroup) => (
             wait.begin,
             expired.or_else(|| last_idle(model, wait))?,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The users of a processor, and the thread that had a number.
+//! The users of a processor, and the thread that had a given number.
 
 use crate::{Model, ThreadId, Use};
 

@@ -52,7 +52,7 @@ fn with_prio(time: u64, prev: (i32, i32), out: SwitchedOut, next: (i32, i32)) ->
     at(time, 0, what)
 }
 
-/// 7 has used up the quota at 10, and CPU 0 is idle until a timer of another CPU, or of its own, expires.
+/// 7 uses up its quota at 10, and CPU 0 is idle until a timer of another CPU, or of its own, expires.
 #[test]
 fn a_cpu_that_becomes_idle_beside_a_runnable_thread_shows_a_limit() {
     let throttled = [
@@ -149,7 +149,7 @@ fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
     for lower in [(0, 120), (6, 120), (6, 0)] {
         assert_eq!(runs(&then(&[out(lower)]), lower), unrecorded, "{lower:?}");
     }
-    // The thread gave its runtime back, or is known to be in another call.
+    // The thread gave up its runtime, or is known to be in another call.
     let call = |name| at(9, 0, What::Call { name });
     let yielded = then(&[call(b"sched_yield"), out((0, 120))]);
     let expected = Some(Sign::Deadline(90, Runtime::Yielded));
@@ -170,7 +170,7 @@ fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
         ]
         .concat();
         assert_eq!(runs(&then(&later), (6, 120)), unrecorded, "{higher:?}");
-        // It has the CPU when the timer expires, which may be another thread's timer.
+        // That thread has the CPU when the timer expires, so the timer may be another thread's.
         let at_expiry = [out((6, 120)), with_prio(20, (6, 120), R, higher)];
         assert_eq!(runs(&then(&at_expiry), higher), None, "{higher:?}");
     }
@@ -254,7 +254,7 @@ fn a_bio_that_a_throttling_work_submits_was_held_back() {
     assert_eq!(limited(THROTTLE, &[]), Some(60));
     assert_eq!(limited(PERIOD, &[]), None);
     assert_eq!(limited(THROTTLE, &[at(55, 1, What::WorkEnd)]), None);
-    // Another context interrupts the work, or continues after a gap.
+    // Another context interrupts the work, or events are lost meanwhile.
     assert_eq!(
         limited(THROTTLE, &[at(55, 1, What::Softirq { vector: 3 })]),
         None

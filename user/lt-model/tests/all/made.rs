@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Short constructors of events, also for the tests of the command.
+//! Short constructors of events, also for the tests of the `latency-tracker` command.
 
 use lt_model::{Builder, Disk, Event, Kind, Model, Sleep, Stage, SwitchedOut, What};
 

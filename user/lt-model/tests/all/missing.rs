@@ -10,7 +10,7 @@ use crate::told::told;
 const NET_RX: u32 = 3;
 const WAKES: u64 = 0x10;
 
-/// The waker of 7, which has slept since 0, while 3 runs with this name.
+/// The waker of 7 as text: 7 has slept since 0, and 3 runs under this name.
 fn waker(
     missing: impl IntoIterator<Item = Events>,
     name: &'static [u8],

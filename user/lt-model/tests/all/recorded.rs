@@ -33,7 +33,7 @@ fn why(model: &Model, tid: i32) -> Vec<(u64, u64, Unrecorded)> {
     .collect()
 }
 
-/// A flight recorder whose busy processor has only the last events.
+/// As in a flight recorder: only the last events of the busy processor are left.
 #[test]
 fn a_thread_is_not_known_to_be_off_while_a_stream_has_not_started() {
     let events = [

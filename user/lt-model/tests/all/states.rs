@@ -454,7 +454,7 @@ fn who_made_a_thread_is_not_who_ended_what_it_did_first() {
     );
 }
 
-/// 7 sleeps. 8 returns to user mode at 1000, is interrupted, and seems to wake 7, this long after the interrupt.
+/// 7 sleeps. 8 returns to user mode at 1000, or does something else; it is interrupted, and later seems to wake 7.
 #[test]
 fn a_thread_in_user_mode_wakes_nobody() {
     const LONG: u64 = 200_000;
@@ -485,7 +485,7 @@ fn a_thread_in_user_mode_wakes_nobody() {
         by.split(',').next().unwrap().to_string()
     };
     assert_eq!(woken_by(true, What::Return, LONG), "unseen");
-    // It is on its way back to user mode.
+    // Thread 8 may still be on its way back to user mode.
     assert_eq!(woken_by(true, What::Return, 25_000), "8");
     assert_eq!(woken_by(true, What::Return, 35_000), "unseen");
     // In the kernel, the thread is the waker.

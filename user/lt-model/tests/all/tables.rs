@@ -11,7 +11,7 @@ mod syscalls;
 
 use lt_model::tables::{
     Analysis, Block, BlockStage, Builder, By, Case, Extra, Key, Kind, Missed, Object, Operation,
-    Range, Seen, Step, Table, Tables,
+    Range, Row, Seen, Step, Table, Tables,
 };
 use lt_model::{Disk, Event, What};
 

@@ -98,7 +98,7 @@ fn threads_of_interrupts_are_woken_in_their_tail_and_others_are_not() {
             then(&[begin, end, named(6, 7, name)]),
             "0..6 blocked by irq 5 disk"
         );
-        // Another event has come in between.
+        // Another event came in between.
         let call = at(6, 0, What::Call { name: b"write" });
         assert_eq!(
             then(&[begin, end, call, named(6, 7, name)]),
@@ -264,7 +264,7 @@ fn a_softirq_is_of_what_has_raised_it() {
     assert_eq!(with(&before), no_handler);
 }
 
-/// If interrupts from the processor itself are recorded, a softirq that the thread itself
+/// If every interrupt that is not from a device is recorded, a softirq that the thread itself
 /// raised is recognized.
 #[test]
 fn a_softirq_is_of_the_thread_or_of_the_interrupt_in_which_it_was_raised() {
@@ -332,7 +332,7 @@ fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
     assert_eq!(then(&thread), by_disk(6));
     // A thread that implements a disk served the request itself.
     assert_eq!(then(&[done(3), waking(4, 0, 7)]), "0..4 blocked by 8");
-    // A wakeup in a softirq that interrupts the handler is not by the disk.
+    // A wakeup in a softirq is not by the disk, even if the end of the handler is missing.
     let softirq = softirq(4, TIMER);
     assert_eq!(
         then(&[begin, done(3), softirq, waking(5, 0, 7)]),

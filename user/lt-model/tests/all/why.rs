@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Paths: in graphs with known paths, from known events, and from random events.
+//! Critical paths, and the time of a thread by state: in graphs with known paths, from known events, and from random
+//! events.
 
 mod any;
 mod delays;

@@ -96,7 +96,7 @@ fn a_second_run_replaces_the_first_and_nothing_else() {
     second
         .write("irq", "handler", (0..0).map(interval))
         .unwrap();
-    // Until the end, the files of the first run are there.
+    // Until `finish`, the files of the first run remain.
     assert_eq!(
         names(dir.path())
             .iter()

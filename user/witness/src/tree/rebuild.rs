@@ -10,9 +10,11 @@
 //!   work items, calls       that wait for a worker or a CPU       continue chains
 //! ```
 //!
+//! The tip of a task is the chain that led to its current work.
+//!
 //! When a task is woken while another CPU still shows it running, only later events show whether it
-//! was already asleep. It was if it is switched out to sleep, and then switched in without another
-//! wakeup.
+//! was already asleep. If it is then switched out to sleep, and switched in again without another
+//! wakeup, it was asleep.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -85,7 +87,7 @@ enum Is {
     Running(u32),
     /// Waiting for a CPU.
     Queued,
-    /// Asleep in another state than `D`; the work that its chain led to is done.
+    /// Asleep in a state other than `D`; the work that its chain led to is done.
     Asleep,
     /// Asleep in state `D`, in the middle of its work.
     Waiting,

@@ -20,10 +20,10 @@ enum Inner<T: AtomicType> {
 
 /// An atomic of the model, and the means to make loom try all orders of its operations.
 ///
-/// Loom (0.7) reorders two operations if the later one conflicts with the *last* access to that atomic. A thread that
-/// loads and then exchanges so hides the earlier loads of other threads: the order in which the exchange comes first is
-/// never tried. A read-modify-write operation of another atomic, one for each, conflicts with all of them. It is
-/// relaxed and passes nothing on.
+/// Loom (0.7) reorders two operations only if the later one conflicts with the *last* access to that atomic. A thread
+/// that loads and then exchanges therefore hides the earlier loads of other threads: the order in which its exchange
+/// comes before those loads is never tried. So a swap of a second atomic, `turn`, precedes each operation and conflicts
+/// with all earlier ones. It is relaxed, so it orders no other access.
 struct Modelled<T: AtomicType> {
     atomic: T::Modelled,
     turn: loom::sync::atomic::AtomicBool,

@@ -23,7 +23,7 @@ use super::super::args::DelaysArgs;
 use super::super::words::name_at;
 use super::text::{Row, table};
 use super::tree::{Tree, end, within};
-use super::{Report, at_least};
+use super::{Report, at_least, cause_of};
 
 /// Which waits are shown.
 struct Part {
@@ -114,7 +114,7 @@ impl Report<'_> {
         let end = match (wait.kind, by) {
             (Waited::Spun, Some(by)) => format!("handed over by {}", words.name(by)),
             (Waited::Unborn, Some(by)) => format!("created by {}", words.name(by)),
-            _ => end(&words, wait.cause.unwrap_or(Cause::Blocked(None)), by, open),
+            _ => end(&words, cause_of(wait), by, open),
         };
         let helper = wait.by.filter(|_| wait.cause.is_some());
         let helper = helper.map(|by| format!(", handled by {}", words.name(by)));

@@ -3,10 +3,11 @@
 //! The report for programs: all stays and all waits; times are ns of the trace's clock.
 
 use lt_model::Class;
-use lt_model::why::{Cause, Segment, Stay, Wait, Waited};
+use lt_model::why::{Segment, Stay, Wait, Waited};
 use serde::Serialize;
 
 use super::super::show::{CauseJson, Thread};
+use super::super::words::class;
 use super::Report;
 
 #[derive(Serialize)]
@@ -113,12 +114,7 @@ impl Report<'_> {
         State {
             begin: stay.begin,
             end: stay.end,
-            class: match stay.class() {
-                Class::Working => "working",
-                Class::Interrupted => "interrupted",
-                Class::Blocked => "blocked",
-                Class::Unknown => "unknown",
-            },
+            class: class(stay.class()),
             cause: words.cause_json(stay.cause),
             woken_by: stay.by.map(|by| words.thread_json(by)),
             outside: stay.outside,
@@ -128,23 +124,28 @@ impl Report<'_> {
 
     fn wait(&self, wait: &Wait) -> WaitJson {
         let words = self.words();
-        let waker = wait.waker.and_then(|waker| self.model.waker(waker));
-        let by = waker.and_then(|waker| waker.by());
-        let is_by_thread = matches!(wait.cause, None | Some(Cause::Blocked(_) | Cause::Idle));
-        let (kind, call) = match wait.kind {
-            Waited::Blocked(call) => ("blocked", call),
-            Waited::Spun => ("spun", None),
-            Waited::Unborn => ("unborn", None),
+        let call = match wait.kind {
+            Waited::Blocked(call) => call,
+            Waited::Spun | Waited::Unborn => None,
         };
         WaitJson {
             begin: wait.begin,
             end: wait.end,
             depth: wait.depth,
-            kind,
+            kind: kind(wait.kind),
             thread: words.thread_json(wait.thread),
             cause: wait.cause.map(|cause| words.cause_json(cause)),
             syscall: call.map(|call| self.model.names.text(call).to_string()),
-            woken_by: by.filter(|_| is_by_thread).map(|by| words.thread_json(by)),
+            woken_by: self.woken_by(wait).map(|by| words.thread_json(by)),
         }
+    }
+}
+
+/// The kind of a wait, as a word.
+pub(super) fn kind(of: Waited) -> &'static str {
+    match of {
+        Waited::Blocked(_) => "blocked",
+        Waited::Spun => "spun",
+        Waited::Unborn => "unborn",
     }
 }

@@ -2,15 +2,13 @@
 
 //! The page of `analyze delays --html`: the states of the thread, and below them the waits of its wakers.
 
-use std::sync::atomic::AtomicBool;
-
 use anyhow::Result;
 use lt_common::out;
 use lt_model::ThreadId;
 use lt_model::why::{Stay, Wait};
 
-use super::super::lanes::{Described, Scene, Upper, bars_of_each, kind};
-use super::super::page::{DEEPEST, ROWS, lanes, page_of, shorter, view_of_range};
+use super::super::lanes::{Described, Scene, Upper, kind};
+use super::super::page::{DEEPEST, Limits, ROWS, lanes, page_of, shorter, view_of_range};
 use super::tree::{Tree, branch};
 use super::{DelaysArgs, Report};
 use crate::html::{Cell, Cells, Column, Kind, Page, Row, Table, View};
@@ -21,12 +19,12 @@ impl Report<'_> {
         &self,
         args: &DelaysArgs,
         notes: Vec<String>,
-        interrupted: &AtomicBool,
+        limits: Limits<'_>,
     ) -> Result<Page> {
         let thread = self.words().name(self.thread);
         let text = out::whole(|| self.lines(args)).join("\n");
         let mut view = view_of_range(&thread, self.range, text, notes);
-        self.draw(&mut view, interrupted)?;
+        self.draw(&mut view, limits)?;
         view.tables.push(self.table_of_states());
         view.tables.push(self.table_of_stays());
         view.tables.push(self.table_of_waits());
@@ -40,7 +38,7 @@ impl Report<'_> {
         (stays.collect(), waits.collect())
     }
 
-    fn draw(&self, view: &mut View, interrupted: &AtomicBool) -> Result<()> {
+    fn draw(&self, view: &mut View, limits: Limits<'_>) -> Result<()> {
         let (stays, below) = self.all();
         let words = self.words();
         let describe = |number: usize| match (
@@ -100,8 +98,8 @@ impl Report<'_> {
             threads,
             cpus: Vec::new(),
             waits: &waits,
-            most: bars_of_each(1),
-            interrupted,
+            most: limits.bars,
+            interrupted: limits.interrupted,
         };
         scene.draw(view)
     }

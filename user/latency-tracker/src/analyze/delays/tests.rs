@@ -4,9 +4,11 @@
 
 use clap::Parser;
 use lt_model::{Event, What, why};
+use proptest::prelude::*;
 
 use super::super::args::{AnalyzeCommand, DelaysArgs};
 use super::super::made::{R, S, at, model, switch, timer, waking};
+use super::super::picture::tests::events;
 use super::*;
 use crate::cli::{Cli, Command};
 
@@ -21,19 +23,28 @@ fn args(more: &[&str]) -> DelaysArgs {
     }
 }
 
+/// Calls `see` with the report on a thread in that time.
+fn report<T>(
+    model: &Model,
+    thread: ThreadId,
+    range: (u64, u64),
+    see: impl FnOnce(&Report<'_>) -> T,
+) -> T {
+    let segments = why::delays(model, thread, range.0, range.1);
+    see(&Report {
+        model,
+        thread,
+        range,
+        segments: &segments,
+        facts: Facts::NONE,
+    })
+}
+
 /// The report on thread 7 up to `to`.
 fn lines(events: &[Event<'_>], to: u64, more: &[&str]) -> Vec<String> {
     let model = model(events);
     let thread = model.by_tid(7).next().unwrap();
-    let segments = why::delays(&model, thread, 0, to);
-    let report = Report {
-        model: &model,
-        thread,
-        range: (0, to),
-        segments: &segments,
-        facts: Facts::NONE,
-    };
-    report.lines(&args(more))
+    report(&model, thread, (0, to), |report| report.lines(&args(more)))
 }
 
 /// The lines below this heading.
@@ -206,4 +217,75 @@ fn rare_states_are_summed_up_unless_all_are_requested() {
         all.iter().filter(|line| line.contains("    in ")).count(),
         21
     );
+}
+
+#[test]
+fn stacks_have_the_state_and_the_chain_behind_it() {
+    let model = model(&waits());
+    let thread = model.by_tid(7).next().unwrap();
+    let stacks = report(&model, thread, (0, 700), |report| report.folded());
+    assert_eq!(
+        stacks,
+        [
+            "late/7;blocked;in no recorded system call;woken by 9;runs 80",
+            "late/7;blocked;in read;woken by hog/8;runs 40",
+            "late/7;blocked;in read;woken by hog/8;waits for a timer 160",
+            "late/7;blocked;in read;woken by hog/8;woken, waits for a CPU 20",
+            "late/7;interrupted;woken, waiting for a CPU 30",
+            "late/7;working;in no recorded system call 370",
+        ]
+    );
+}
+
+#[test]
+fn columns_have_all_states_and_waits() {
+    let model = model(&waits());
+    let thread = model.by_tid(7).next().unwrap();
+    let lines = report(&model, thread, (0, 700), |report| report.csv());
+    assert_eq!(
+        lines[0],
+        "kind,begin_ns,end_ns,duration_ns,depth,tid,comm,cpu,class,known,text,woken_by"
+    );
+    let is = |line: &&String| line.starts_with("wait,");
+    let waits: Vec<_> = lines.iter().filter(is).collect();
+    assert_eq!(
+        waits[0],
+        "wait,100,210,110,0,7,late,,blocked,seen,in read: woken by hog/8,hog/8"
+    );
+    // A timer ended the sleep of the waker.
+    assert!(
+        waits[1].contains(",1,8,hog,") && waits[1].ends_with(','),
+        "{}",
+        waits[1]
+    );
+    assert_eq!(waits.len(), 5);
+    assert_eq!(
+        lines[1],
+        "state,0,100,100,0,7,late,,working,seen,working: in no recorded system call,"
+    );
+}
+
+proptest! {
+    #[test]
+    fn stacks_add_up_to_the_range(events in events()) {
+        let model = model(&events);
+        for (id, thread) in (0..).map(ThreadId).zip(&model.threads) {
+            let Some((_, to)) = thread.span() else {
+                continue;
+            };
+            // Before the thread is created, its ancestors are analyzed.
+            let range = (model.span.0, to);
+            if range.0 >= range.1 {
+                continue;
+            }
+            let (stacks, rows) = report(&model, id, range, |report| {
+                let count = |segment: &why::Segment| segment.states.len() + segment.waits.len();
+                let rows: usize = report.segments.iter().map(count).sum();
+                (report.folded(), (rows, report.csv().len()))
+            });
+            let time = |line: &String| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+            prop_assert_eq!(stacks.iter().map(time).sum::<u64>(), range.1 - range.0);
+            prop_assert_eq!(rows.0 + 1, rows.1);
+        }
+    }
 }

@@ -139,19 +139,6 @@ impl Tree {
         }
     }
 
-    /// Each innermost node as `frame;frame time`, below `top`.
-    pub(super) fn folded(&self, top: &str) -> Vec<String> {
-        // Semicolons separate frames.
-        let frame = |text: &str| text.replace(';', ",");
-        if self.below.is_empty() {
-            return vec![format!("{top} {}", self.time)];
-        }
-        let below = self.below.iter();
-        below
-            .flat_map(|node| node.folded(&format!("{top};{}", frame(&node.label))))
-            .collect()
-    }
-
     /// `working 49.80ms (user mode 49.80ms), interrupted 3.00us (runnable, waiting for a CPU 3.00us)`.
     pub(super) fn sentence(&self) -> String {
         /// Maximum number of nodes named below each node.

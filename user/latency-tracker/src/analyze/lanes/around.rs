@@ -11,7 +11,7 @@ use lt_proc::Nanos;
 use super::Scene;
 use crate::html::{Arrow, View};
 
-/// Maximum number of threads of the path, of CPUs, and of other threads.
+/// Maximum number of lanes for threads of the path, for CPUs, and for other threads.
 const PATH: usize = 48;
 const CPUS: usize = 32;
 const OTHERS: usize = 24;

@@ -120,13 +120,11 @@ fn the_tables_have_every_step() {
         pieces: &pieces,
         facts: &Facts::NONE,
     };
-    let page = page(
-        &shown,
-        "the text".into(),
-        vec!["A note.".into()],
-        &AtomicBool::new(false),
-    )
-    .unwrap();
+    let limits = Limits {
+        bars: 1000,
+        interrupted: &AtomicBool::new(false),
+    };
+    let page = page(&shown, "the text".into(), vec!["A note.".into()], limits).unwrap();
     let written = page.page().unwrap();
     assert!(written.contains("<pre tabindex=\"0\">the text</pre>"));
     let data = data(&written);
@@ -147,6 +145,21 @@ fn the_tables_have_every_step() {
     assert_eq!(steps, expected);
     assert_eq!(rows(1)[2][0][2], " hog/8");
     assert_eq!(rows(1)[6][0][4], "woken, waits for CPU 0 (hog/8 for 3ns)");
+    // The picture has the same bars and arrows.
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("it.svg");
+    page.draw(&file).unwrap();
+    let picture = std::fs::read_to_string(&file).unwrap();
+    for title in [
+        "hog/8 waits for disk (interrupt 24): 5ns at +5ns",
+        "late/7 waits in fsync for hog/8: 12ns at +3ns",
+        "hog/8 woken, waits for a CPU: 2ns at +10ns, CPU 0; woken, waits for CPU 0",
+        "not recorded: no earlier event names the thread: 3ns at +0ns",
+    ] {
+        let title = format!("<title>{title}");
+        assert!(picture.contains(&title), "{title} {picture}");
+    }
+    assert_eq!(picture.matches("<line").count(), 2);
 }
 
 /// Bars beyond a limit are counted.

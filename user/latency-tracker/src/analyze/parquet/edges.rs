@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The rows of `analyze path` and `analyze delays`, from their JSON: both have the same values by construction.
+//! The rows of `analyze path` and `analyze delays`, made from their JSON, so that rows and JSON have the same values.
 
 use std::sync::atomic::AtomicBool;
 
@@ -34,10 +34,12 @@ struct Chain<'a> {
     output: &'a Output,
     /// The JSON object with `thread`, `from` and `to`.
     of: &'a Value,
+    /// The TID of the requested thread. Before that thread was created, `of` is about an ancestor, which stands for it.
+    analyzed: Option<i64>,
 }
 
 impl Chain<'_> {
-    /// A step of a path, or a wait.
+    /// Returns the row of a step of a path, or of a wait.
     fn edge(&self, step: i64, edge: &Value) -> Edge {
         let (trace, analysis) = self.output.names();
         let (begin, end) = (time(&edge["begin"]), time(&edge["end"]));
@@ -74,10 +76,11 @@ impl Chain<'_> {
             instead_tid: number(&instead["thread"]["tid"]),
             instead_comm: text(&instead["thread"]["comm"]),
             instead_ns: number(&instead["time"]),
+            analyzed_tid: self.analyzed,
         }
     }
 
-    /// A state of the thread of a segment.
+    /// Returns the row of a state of the thread of a segment.
     fn stay(&self, state: &Value) -> Interval {
         let (trace, analysis) = self.output.names();
         let (begin, end) = (time(&state["begin"]), time(&state["end"]));
@@ -103,6 +106,7 @@ impl Chain<'_> {
             woken_by_tid: number(&by["tid"]),
             woken_by_comm: text(&by["comm"]),
             open: Some(state["open"] == true),
+            analyzed_tid: self.analyzed,
             ..Interval::default()
         }
     }
@@ -171,6 +175,7 @@ pub(in crate::analyze) fn path(
     let chain = Chain {
         output: &output,
         of: &json,
+        analyzed: number(&json["thread"]["tid"]),
     };
     let steps = (0..).zip(list(&json["path"]));
     let edges: Vec<Edge> = steps.map(|(n, step)| chain.edge(n, step)).collect();
@@ -194,6 +199,7 @@ pub(in crate::analyze) fn delays(
         let chain = Chain {
             output: &output,
             of: segment,
+            analyzed: number(&json["thread"]["tid"]),
         };
         stays.extend(list(&segment["states"]).map(|state| chain.stay(state)));
         let waits = (0..).zip(list(&segment["waits"]));

@@ -165,7 +165,7 @@ impl Pftrace {
                 1 => uuid = Some(value.number()),
                 2 => name = value.text(),
                 5 => parent = Some(value.number()),
-                // Sorted by rank; tracks with one name are not merged.
+                // Sorted by rank; tracks with the same name are not merged.
                 11 => assert_eq!(value.number(), 3),
                 12 => assert!(value.number() > 0),
                 15 => assert_eq!(value.number(), 2),

@@ -184,20 +184,24 @@ fn what() -> impl Strategy<Value = What<'static>> {
     ]
 }
 
+/// Random events, in time order.
+pub(in crate::analyze) fn events() -> impl Strategy<Value = Vec<Event<'static>>> {
+    prop::collection::vec((0..3u64, 0..3u32, what()), 1..120).prop_map(|all| {
+        let mut time = 0;
+        let each = all.into_iter().map(|(delta, cpu, what)| {
+            time += delta;
+            Event { time, cpu, what }
+        });
+        each.collect()
+    })
+}
+
 proptest! {
     #[test]
     fn whatever_happened_is_drawn_as_it_is(
-        events in prop::collection::vec((0..3u64, 0..3u32, what()), 1..120),
+        events in events(),
         (cut_from, cut_to) in (0..30u64, 0..30u64),
     ) {
-        let mut time = 0;
-        let events: Vec<_> = events
-            .into_iter()
-            .map(|(delta, cpu, what)| {
-                time += delta;
-                Event { time, cpu, what }
-            })
-            .collect();
         let m = model(&events);
         for (id, thread) in (0..).map(ThreadId).zip(&m.threads) {
             let Some((from, to)) = thread.span() else {

@@ -25,6 +25,17 @@ P99 are exact for up to 1,024 durations, and otherwise at most 1/8 too high.\n\
 With -i, a duration counts in the interval in which it ends. --json and --csv\n\
 print all rows, with times in ns.\n\
 \n\
+--svg draws how long the operations took over time; a darker cell has more of\n\
+them. With -i, a column is an interval.\n\
+\n\
+--html writes a page to send: the text, the picture of --svg, all rows with a\n\
+histogram of each, and what was not measured. A click sorts the rows. The page\n\
+needs no network.\n\
+\n\
+--folded prints `frame;frame;frame NANOSECONDS`: the table, the process, the\n\
+name of the thread, and the call, disk or lock; for interrupts only the table\n\
+and the line or softirq. The sums are those of the tables.\n\
+\n\
 --parquet writes every measured operation as a row, for SQL over the traces of\n\
 many hosts; --host names the host if the trace does not."
         )
@@ -35,6 +46,8 @@ pub(crate) const WAKEUPS: &str = help!(
     "  latency-tracker analyze wakeups /srv/slow/0001/trace\n"
     "  latency-tracker analyze wakeups trace --by cpu -i 100ms\n"
     "  latency-tracker analyze wakeups trace --tid 812 --from +2s --to +3s -n 20\n"
+    "  latency-tracker analyze wakeups trace --svg wakeups.svg\n"
+    "  latency-tracker analyze wakeups trace --html wakeups.html\n"
     "  latency-tracker analyze wakeups /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "From sched_waking (of a new thread: sched_wakeup_new) to the sched_switch to\n"
@@ -46,6 +59,7 @@ pub(crate) const CPU: &str = help!(
     "  latency-tracker analyze cpu /srv/slow/0001/trace\n"
     "  latency-tracker analyze cpu trace --by cpu -i 1s --csv\n"
     "  latency-tracker analyze cpu trace --by name --from +2s --to +3s\n"
+    "  latency-tracker analyze cpu trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze cpu /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs sched_switch. TIME is the time on CPUs in the range, also of runs that\n"
@@ -59,6 +73,7 @@ pub(crate) const IRQ: &str = help!(
     "  latency-tracker analyze irq /srv/slow/0001/trace\n"
     "  latency-tracker analyze irq trace --by cpu -i 1s\n"
     "  latency-tracker analyze irq trace --json | jq '.tables[0].worst'\n"
+    "  latency-tracker analyze irq trace --svg irq.svg\n"
     "  latency-tracker analyze irq /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs irq_handler_entry and _exit, or irq_softirq_entry and _exit;\n"
@@ -70,6 +85,7 @@ pub(crate) const SYSCALLS: &str = help!(
     "  latency-tracker analyze syscalls trace\n"
     "  latency-tracker analyze syscalls trace --by thread\n"
     "  latency-tracker analyze syscalls trace --tid 812 -i 100ms --csv\n"
+    "  latency-tracker analyze syscalls trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze syscalls /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs system calls (lttng enable-event --kernel --syscall --all) and\n"
@@ -81,6 +97,8 @@ pub(crate) const IO: &str = help!(
     "  latency-tracker analyze io /srv/slow/0001/trace\n"
     "  latency-tracker analyze io trace --by device -i 1s\n"
     "  latency-tracker analyze io trace --by thread --json\n"
+    "  latency-tracker analyze io trace -i 100ms --svg io.svg\n"
+    "  latency-tracker analyze io trace --html io.html\n"
     "  latency-tracker analyze io /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs block_rq_issue and block_rq_complete; block_rq_insert adds the time in\n"
@@ -93,6 +111,7 @@ pub(crate) const LOCKS: &str = help!(
     "  latency-tracker analyze locks trace\n"
     "  latency-tracker analyze locks trace --by lock -n 20\n"
     "  latency-tracker analyze locks trace --by thread --json\n"
+    "  latency-tracker analyze locks trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze locks /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs lock:contention_begin and _end, which perf records, or calls of futex,\n"
@@ -146,6 +165,15 @@ pub(crate) struct TableArgs {
     /// Print the rows as comma-separated values.
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
+    /// Print the sums as folded stacks, in ns, for flame graphs.
+    #[arg(long, conflicts_with_all = ["by", "interval", "limit", "json", "csv", "html"])]
+    pub(crate) folded: bool,
+    /// Also write the tables as a page for a browser, in one file; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also draw a heat map of the durations over time (SVG); an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) parquet: ParquetArgs,
 }

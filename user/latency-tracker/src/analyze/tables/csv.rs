@@ -1,36 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The rows of tables as comma-separated values (RFC 4180), with a header line; times are in ns.
+//! The rows of tables as comma-separated values, with a header line; times are in ns.
 
+use super::super::csv::line;
 use super::view::{self, Report};
 
-/// Quotes a field if it needs quotes.
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_string(),
-    }
-}
-
 pub(super) fn lines(report: &Report<'_>) -> Vec<String> {
-    let names = "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,requeues,merges";
+    let names = "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,requeues,merges,share";
     let mut lines = vec![names.to_string()];
     for table in &report.found.tables.tables {
         let extras = view::extras(table.kind);
-        for line in report.shown(table, None).0 {
-            let sums = &line.row.sums;
+        for row in report.shown(table, None).0 {
+            let sums = &row.row.sums;
             let number =
                 |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
             let some = |value| number((sums.count > 0).then_some(value));
             let extra = |name: &str| {
                 let which = extras.iter().find(|(of, _)| *of == name);
-                number(which.map(|(_, which)| line.row.extra(*which)))
+                number(which.map(|(_, which)| row.row.extra(*which)))
             };
-            let cells = [
-                view::name(table.kind).to_string(),
-                line.interval.to_string(),
-                view::grouping(table).to_string(),
-                quoted(&line.name),
+            let share = report.share(table, &row);
+            lines.push(line(&[
+                view::name(table.kind).into(),
+                row.interval.to_string(),
+                view::grouping(table).into(),
+                row.name.clone(),
                 sums.count.to_string(),
                 sums.sum.to_string(),
                 some(sums.least),
@@ -44,21 +38,9 @@ pub(super) fn lines(report: &Report<'_>) -> Vec<String> {
                 extra("parts"),
                 extra("requeues"),
                 extra("merges"),
-            ];
-            lines.push(cells.join(","));
+                share.map_or_else(String::new, |share| format!("{share:.6}")),
+            ]));
         }
     }
     lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_with_separators_are_quoted() {
-        assert_eq!(quoted("read"), "read");
-        assert_eq!(quoted("a,b"), "\"a,b\"");
-        assert_eq!(quoted("say \"no\""), "\"say \"\"no\"\"\"");
-    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow, bail};
 use lt_common::out;
-use lt_model::tables::{Analysis, Builder, By, Kind, Range, Seen, Step, Tables};
+use lt_model::tables::{Analysis, Builder, By, Case, Kind, Range, Seen, Step, Table, Tables};
 use lt_model::{Disk, What};
 
 use super::args::TableArgs;
@@ -41,15 +41,21 @@ pub(super) struct Feed<'a> {
     range: Range,
     span: (u64, u64),
     too_many: bool,
-    each: Option<&'a mut dyn Each>,
+    each: Vec<&'a mut dyn Each>,
     fed: u64,
 }
 
+/// Operations of one kind.
+pub(super) type Cases = (Kind, Vec<Case>);
+
 /// A consumer of every measured operation.
 pub(super) trait Each {
-    /// Called from time to time, to take what was measured.
-    fn take(&mut self, builder: &mut Builder);
-    /// Called with each time of a CPU that is not recorded, as [`Sink::lost`].
+    /// Called once, before any operation, with the start of the range and the time of the first event.
+    fn start(&mut self, _from: u64, _first: u64) {}
+    /// Called every `OFTEN` events with the operations measured since the previous call. [`Found::rest`] has the
+    /// operations measured after the final call.
+    fn take(&mut self, cases: &[Cases], builder: &Builder);
+    /// Called with each time in which a CPU was not recorded, as [`Sink::lost`].
     fn lost(&mut self, time: (u64, u64), cpu: u32);
 }
 
@@ -65,6 +71,8 @@ pub(super) struct Found {
     pub(super) span: (u64, u64),
     /// The requested range; the first interval starts with it.
     pub(super) asked: (u64, u64),
+    /// The operations that no [`Each`] has taken.
+    pub(super) rest: Vec<Cases>,
 }
 
 impl<'a> Feed<'a> {
@@ -84,22 +92,16 @@ impl<'a> Feed<'a> {
             range: Range::all(args.limit.unwrap_or(SHOWN)),
             span: (0, 0),
             too_many: false,
-            each: None,
+            each: Vec::new(),
             fed: 0,
         }
     }
 
-    /// Also gives every operation to `each`.
-    pub(super) fn with(self, each: &'a mut dyn Each) -> Self {
-        let range = Range {
-            each: true,
-            ..self.range
-        };
-        Self {
-            range,
-            each: Some(each),
-            ..self
-        }
+    /// Also passes every operation to `each`.
+    pub(super) fn with(mut self, each: &'a mut dyn Each) -> Self {
+        self.range.each = true;
+        self.each.push(each);
+        self
     }
 
     /// Makes the builder, at the time of the first event.
@@ -113,6 +115,10 @@ impl<'a> Feed<'a> {
             tid: self.args.tid,
             ..self.range
         };
+        let from = self.range.from;
+        for each in &mut self.each {
+            each.start(from, time);
+        }
         let mut builder = Builder::new(self.analysis?, self.range, Some(self.by));
         for (cpu, begin) in &self.streams {
             builder.has_stream(*cpu, *begin);
@@ -145,9 +151,7 @@ impl<'a> Feed<'a> {
         };
         let Range { from, to, .. } = self.range;
         if from >= end || to <= begin {
-            bail!(
-                "the trace is from {begin} to {end}, and does not reach the time that is asked for"
-            );
+            bail!("the trace is from {begin} to {end}, and does not cover the requested time");
         }
         if from >= to {
             bail!("there is no time between {from} and {to}");
@@ -165,6 +169,8 @@ impl<'a> Feed<'a> {
         tables
             .tables
             .retain(|table| !self.without.contains(&table.kind));
+        let rest = |table: &mut Table| (table.kind, table.take());
+        let rest = tables.tables.iter_mut().map(rest).collect();
         Ok(Found {
             subject: self.subject,
             tables,
@@ -173,6 +179,7 @@ impl<'a> Feed<'a> {
             range: (from.max(begin), to.min(end)),
             span: (begin, end),
             asked: (from, to),
+            rest,
         })
     }
 }
@@ -202,7 +209,7 @@ impl Sink for Feed<'_> {
     }
 
     fn needs_processes(&self) -> bool {
-        self.by == By::Process
+        matches!(self.by, By::Process | By::Stack)
     }
 
     fn see(&mut self, seen: &Seen<'_>) {
@@ -224,18 +231,17 @@ impl Sink for Feed<'_> {
         if let Some(builder) = self.builder.as_mut().filter(|_| !self.too_many) {
             builder.feed(seen);
             self.fed += 1;
-            if let Some(each) = self
-                .each
-                .as_mut()
-                .filter(|_| self.fed.is_multiple_of(OFTEN))
-            {
-                each.take(builder);
+            if !self.each.is_empty() && self.fed.is_multiple_of(OFTEN) {
+                let cases = builder.take();
+                for each in &mut self.each {
+                    each.take(&cases, builder);
+                }
             }
         }
     }
 
     fn lost(&mut self, time: u64, cpu: u32, until: u64) {
-        if let Some(each) = &mut self.each {
+        for each in &mut self.each {
             each.lost((time, until), cpu);
         }
         match &mut self.builder {

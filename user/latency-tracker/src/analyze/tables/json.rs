@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tables for programs; times are in ns, times of events by the trace's clock.
+//! Tables for programs; times are in ns, times of events on the trace's clock.
 
 use lt_model::tables::{Case, Key, Object, Row, Table, TaskId};
 use serde_json::{Map, Value, json};
@@ -90,6 +90,11 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
         Key::Object(of) => object(report, of),
         Key::Device(disk) => one("device", disk.to_string().into()),
         Key::Lock(lock) => one("lock", format!("{lock:#x}").into()),
+        Key::Stack(of, what) => {
+            let mut map = one("thread", of.map_or(Value::Null, |id| thread(report, id)));
+            map.extend(what.into_iter().flat_map(|what| object(report, what)));
+            map
+        }
     }
 }
 

@@ -78,8 +78,8 @@ impl Subject {
         lacks.map(|(kind, _)| *kind).collect()
     }
 
-    /// The analysis of a trace that has these events, and a hint about each table for which the trace
-    /// lacks events.
+    /// The analysis of a trace that has these events, and, except for `locks`, a hint about each table for which the
+    /// trace lacks events.
     ///
     /// # Errors
     /// Names the events that are missing, and how to record them.
@@ -169,11 +169,20 @@ impl Subject {
             Self::Locks => {
                 let is_contended = has(CONTENDED) && has(ACQUIRED);
                 let calls = has(Need::Futex) && has(Need::Returns);
-                if !is_contended && !calls {
-                    bail!(
+                match (is_contended, calls) {
+                    (false, false) => bail!(
                         "no events contention_begin and contention_end, and no calls of futex; record with perf record \
                          -e 'lock:contention_*', or with lttng enable-event --kernel --syscall futex"
-                    );
+                    ),
+                    (false, true) => hints.push(
+                        "no events contention_begin and contention_end: no contended locks; record with perf record -e \
+                         'lock:contention_*'",
+                    ),
+                    (true, false) => hints.push(
+                        "no calls of futex: no locks in user space; record with lttng enable-event --kernel --syscall \
+                         futex",
+                    ),
+                    (true, true) => {}
                 }
                 thread()?;
                 Analysis::Locks
@@ -243,5 +252,18 @@ mod tests {
             hints[0].contains("no interrupt handlers") && hints[1].contains("irq_softirq_raise")
         );
         assert_eq!(Subject::Irq.without(&has), [Kind::Handler, Kind::Raise]);
+        for (there, hint, kind) in [
+            ([CONTENDED, ACQUIRED], "no calls of futex: ", Kind::Futex),
+            (
+                [Need::Futex, Need::Returns],
+                "no events contention_begin and contention_end: ",
+                Kind::Contention,
+            ),
+        ] {
+            let has = |need: Need| need == SWITCH || there.contains(&need);
+            let (_, hints) = Subject::Locks.analysis(&has).unwrap();
+            assert!(hints.len() == 1 && hints[0].starts_with(hint), "{hints:?}");
+            assert_eq!(Subject::Locks.without(&has), [kind]);
+        }
     }
 }

@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Error, Result};
 use lt_model::Disk;
-use lt_model::tables::{Builder, Case, Kind, Object, Table};
+use lt_model::tables::{Builder, Case, Kind, Object};
 use lt_parquet::{Coverage, Interval, Sheet};
 
 use super::super::parquet::{Dark, Output, int};
-use super::feed::Each;
+use super::feed::{Cases, Each};
 use super::view::{self, Report};
 use crate::trace::Told;
 
@@ -133,7 +133,7 @@ impl Operations {
     /// Writes what remains, and completes the files.
     pub(super) fn finish(
         mut self,
-        report: &mut Report<'_>,
+        report: &Report<'_>,
         told: &Told,
         interrupted: &AtomicBool,
     ) -> Result<()> {
@@ -142,15 +142,13 @@ impl Operations {
         }
         let caveats = report.caveats();
         let range = report.found.range;
+        let tables = &report.found.tables;
+        for (kind, cases) in &report.found.rest {
+            self.write(*kind, cases, |name| tables.text(name))?;
+        }
         let mut coverage = Vec::new();
-        let kinds: Vec<Kind> = report.found.tables.tables.iter().map(|t| t.kind).collect();
-        for (place, kind) in kinds.into_iter().enumerate() {
-            let last = report.found.tables.tables.get_mut(place).map(Table::take);
-            let tables = &report.found.tables;
-            self.write(kind, &last.unwrap_or_default(), |name| tables.text(name))?;
-            let Some(table) = tables.tables.get(place) else {
-                continue;
-            };
+        for table in &tables.tables {
+            let kind = table.kind;
             let file = self.files.iter().find(|(of, _)| *of == kind);
             let (rows, sum) = match file {
                 Some((_, file)) if !table.dropped => (file.sheet.rows(), file.sum),
@@ -167,14 +165,14 @@ impl Operations {
                 ..self.output.coverage(view::name(kind), range, told)
             });
         }
-        let absent = report.found.tables.absent();
+        let absent = tables.absent();
         let absent = absent.map(|cpu| (cpu, (0, u64::MAX), "no-stream"));
         let dark = self.dark.iter().copied().chain(absent);
         let tid = report.args.tid.map(i64::from);
         let gaps = self.output.gaps(tid, range, told, dark);
         let scope = self.output.scope.clone();
         for (kind, file) in self.files {
-            let table = report.found.tables.tables.iter().find(|t| t.kind == kind);
+            let table = tables.tables.iter().find(|t| t.kind == kind);
             // Nothing is known about a table that was dropped, or for which the trace lacks events.
             if table.is_some_and(|table| !table.dropped) {
                 self.output.batch.add(&scope, file.sheet)?;
@@ -185,10 +183,10 @@ impl Operations {
 }
 
 impl Each for Operations {
-    fn take(&mut self, builder: &mut Builder) {
-        for (kind, cases) in builder.take() {
+    fn take(&mut self, cases: &[Cases], builder: &Builder) {
+        for (kind, cases) in cases {
             if self.failed.is_none()
-                && let Err(failed) = self.write(kind, &cases, |name| builder.text(name))
+                && let Err(failed) = self.write(*kind, cases, |name| builder.text(name))
             {
                 self.failed = Some(failed);
             }

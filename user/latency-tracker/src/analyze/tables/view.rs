@@ -38,7 +38,7 @@ pub(super) fn operation(operation: Operation) -> &'static str {
     }
 }
 
-/// The counters of a table.
+/// The additional columns of a table.
 pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
     match kind {
         Kind::Run => &[("migrations", Extra::Migrations)],
@@ -70,7 +70,8 @@ pub(super) fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// The name of a grouping, as given to `--by`.
+/// The name of a grouping: that of `--by`, except for softirqs (`vector` for `line`), calls of futex (`call` for
+/// `kind`) and `--folded` (`stack`).
 pub(super) fn grouping(table: &Table) -> &'static str {
     match (table.by, table.kind) {
         (By::Thread, _) => "thread",
@@ -80,6 +81,7 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Priority, _) => "priority",
         (By::Device, _) => "device",
         (By::Lock, _) => "lock",
+        (By::Stack, _) => "stack",
         (By::Object, Kind::Handler) => "line",
         (By::Object, Kind::Softirq | Kind::Raise) => "vector",
         (By::Object, Kind::Queue | Kind::Device) => "operation",
@@ -108,7 +110,7 @@ impl<'a> Report<'a> {
         caveats
     }
 
-    /// Tables that are missing, and how to record them.
+    /// Tables that are missing, and how to record the events that they need.
     pub(super) fn hints(&self) -> &[&'static str] {
         &self.found.hints
     }
@@ -164,7 +166,26 @@ impl<'a> Report<'a> {
             Key::Object(object) => self.object(object),
             Key::Device(disk) => self.disk(disk),
             Key::Lock(lock) => format!("{lock:#x}"),
+            Key::Stack(..) => self.frames(key).join(";"),
         }
+    }
+
+    /// The frames of a group: for a stack, the process, the name of the thread and the object.
+    pub(super) fn frames(&self, key: Key) -> Vec<String> {
+        let Key::Stack(thread, object) = key else {
+            return vec![self.key(key)];
+        };
+        let tables = &self.found.tables;
+        let process = thread.and_then(|thread| tables.process(thread));
+        let name = match thread.map(|thread| tables.task(thread)) {
+            Some((0, _)) => "idle".into(),
+            Some((_, Some(name))) => out::printable(name),
+            Some((tid, None)) => format!("thread {tid}"),
+            None => "not recorded".into(),
+        };
+        let mut frames = vec![self.key(Key::Process(process)), name];
+        frames.extend(object.map(|object| self.object(object)));
+        frames
     }
 
     /// All rows by interval, and in each interval the largest sum first.

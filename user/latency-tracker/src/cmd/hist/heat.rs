@@ -9,21 +9,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_common::Outcome;
-use lt_common::out::{self, file::replace};
+use lt_common::out;
 use lt_common::wait::{Signals, Wake};
 use lt_proc::{Histogram, Nanos, ProcRoot};
 
+use super::since;
 use crate::cli::HistArgs;
 use crate::cmd::clock;
-use crate::heat::{self, Column, HeatMap, Panel};
+use crate::heat::{self, Column, HeatMap, OCTAVES, Panel, octave};
 
-/// Rows: below 2 ns, and then one for each power of two.
-const ROWS: usize = 42;
-
-/// The rows that a line shows: the first one also has all shorter delays, the last one all longer ones.
+/// The rows of the picture, powers of two, that have a cell in a printed line. The first cell also counts all shorter
+/// delays, the last one all longer ones.
 const SHOWN: std::ops::RangeInclusive<usize> = 8..=36;
 
-/// Number of lines between two headers.
+/// Number of intervals, each with a line for every instance, from one header to the next.
 const HEAD_EVERY: u64 = 20;
 
 /// The marks of a cell, for at least 1, 10, 100... operations.
@@ -35,6 +34,7 @@ pub(super) fn run(
     names: &[String],
     times: (Duration, u64),
 ) -> Result<Outcome> {
+    out::file::check(&args.svg)?;
     let panel = |name: &String| Panel {
         name: name.clone(),
         columns: Vec::new(),
@@ -45,9 +45,7 @@ pub(super) fn run(
     if let Some(file) = &args.svg
         && panels.iter().any(|panel| !panel.columns.is_empty())
     {
-        let picture = heat::draw(&map(panels)?).to_string();
-        replace(file, |out| Ok(out.write_all(picture.as_bytes())?))
-            .context("cannot write the picture")?;
+        heat::write(&map(panels)?, file)?;
     }
     read?;
     Ok(Outcome::Fine)
@@ -61,8 +59,10 @@ fn collect(
     panels: &mut [Panel],
 ) -> Result<()> {
     let signals = Signals::catch()?;
-    let all = panels.iter().map(|panel| root.histogram(&panel.name));
-    let mut before = all.collect::<Result<Vec<Histogram>, _>>()?;
+    let all = panels
+        .iter()
+        .map(|panel| root.of_one(&panel.name, || root.histogram(&panel.name)));
+    let mut before = all.collect::<Result<Vec<_>, _>>()?;
     let start = Instant::now();
     let (mut next, mut begin) = (start, 0);
     if args.live && args.svg.is_none() {
@@ -75,16 +75,16 @@ fn collect(
             out::line(&head())?;
         }
         let end = start.elapsed().as_nanos() as u64;
-        for (panel, before) in panels.iter_mut().zip(&mut before) {
-            let now = root.histogram(&panel.name)?;
-            let counts = rows(&now.since(before));
+        for (panel, last) in panels.iter_mut().zip(&mut before) {
+            let read = || root.histogram(&panel.name);
+            let delays = since(root, &panel.name, last, read, Histogram::since)?;
+            let counts = rows(&delays);
             if args.live {
                 out::line(&line(&panel.name, &counts))?;
             }
             if args.svg.is_some() {
                 panel.columns.push(Column { begin, end, counts });
             }
-            *before = now;
         }
         begin = end;
         if is_last {
@@ -96,10 +96,9 @@ fn collect(
 
 /// The number of operations in each row. No bucket is in two rows.
 fn rows(delays: &Histogram) -> Vec<u64> {
-    let mut rows = vec![0; ROWS];
+    let mut rows = vec![0; OCTAVES];
     for bucket in &delays.buckets {
-        let row = bucket.low.checked_ilog2().unwrap_or(0) as usize;
-        rows[row.min(ROWS - 1)] += bucket.count;
+        rows[octave(bucket.low)] += bucket.count;
     }
     rows
 }
@@ -158,10 +157,9 @@ fn map(panels: Vec<Panel>) -> Result<HeatMap> {
             text(uname.release()),
             Nanos(end / samples.max(1) as u64)
         ),
-        low: (0..ROWS)
-            .map(|row| if row == 0 { 0 } else { 1 << row })
-            .collect(),
+        low: heat::octaves(),
         panels,
+        ..HeatMap::default()
     })
 }
 
@@ -178,7 +176,7 @@ mod tests {
         let rows = counts("0 1 5\n1 2 1\n1024 1152 2\n1920 2048 3\n2048 2304 7");
         assert_eq!((rows[0], rows[10], rows[11]), (6, 5, 7));
         let rows = counts("4398046511104 4947802324992 9");
-        assert_eq!(rows[ROWS - 1], 9);
+        assert_eq!(rows[OCTAVES - 1], 9);
     }
 
     #[test]

@@ -8,10 +8,13 @@
 //!                            `- shown by the reset --'- --since-reset'
 //! ```
 //!
-//! The module's counters are never reset, since other readers rely on them. So a reset keeps its reading, and the
+//! The module's counters are never reset, since other readers rely on that. So a reset keeps its reading, and the
 //! next period is the difference from that reading: each delay is in exactly one period. Root's readings are in
 //! `/run/latency-tracker/NAME.period`, those of another user in a directory of that user. Each user therefore has
 //! separate periods.
+//!
+//! A reading includes the time at which the instance was created. A reading of an earlier instance of the same name
+//! starts no period, since the old counters say nothing about the new instance.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -22,7 +25,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use lt_common::Outcome;
 use lt_common::lttng::{make_run_dir, run_dir};
 use lt_common::out::note;
-use lt_proc::{Fields, Histogram, Labels, ProcRoot};
+use lt_proc::{Fields, Histogram, Labels, ProcRoot, Stats};
 use nix::fcntl::{Flock, FlockArg};
 use nix::time::{ClockId, clock_gettime};
 use tempfile::NamedTempFile;
@@ -43,8 +46,23 @@ enum Reading {
 struct Kept {
     /// `CLOCK_BOOTTIME`, ns.
     time: u64,
-    tracker: String,
+    /// When the instance was created: see [`ProcRoot::of_one`].
+    created: u64,
     reading: Reading,
+}
+
+/// The delays since the last reset.
+#[derive(Debug)]
+struct Period {
+    shown: Reading,
+    /// The time since the last reset; `None` if all delays are shown.
+    length: Option<Duration>,
+    /// Whether the instance was created after the last reset of its name.
+    is_new: bool,
+    /// The counters of the instance.
+    stats: Stats,
+    /// The text that a reset must store.
+    next: String,
 }
 
 pub(super) fn run(root: &ProcRoot, args: &HistArgs, names: &[String]) -> Result<Outcome> {
@@ -54,44 +72,29 @@ pub(super) fn run(root: &ProcRoot, args: &HistArgs, names: &[String]) -> Result<
 }
 
 fn period(root: &ProcRoot, args: &HistArgs, name: &str) -> Result<()> {
+    make_run_dir()?;
     let directory = run_dir();
     // Two resets at once would show the same delays.
     let _lock = match args.reset {
         true => Some(lock(directory)?),
         false => None,
     };
-    let tracker = root.instance(name)?.tracker;
-    let file = match root.has_labels(name) {
-        true => "labels",
-        false => "histogram",
-    };
-    let text = root.text(name, file)?;
-    let time = u64::try_from(Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME)?).as_nanos())?;
-    let now = Reading::parse(file, &text)?;
     let path = directory.join(format!("{name}.period"));
-    let kept = Kept::read(&path)?;
-    let is_new = |kept: &Kept| kept.tracker != tracker || !now.continues(&kept.reading);
-    let kept = match kept {
-        Some(kept) if is_new(&kept) => {
-            note(&format!(
-                "{name} was started after its last reset: all its delays are shown"
-            ));
-            None
-        }
-        kept => kept,
-    };
-    let length = kept.as_ref().map(|kept| time.saturating_sub(kept.time));
-    let length = length.map(Duration::from_nanos);
-    let shown = kept.map_or_else(|| now.clone(), |kept| now.since(&kept.reading));
-    let stats = root.stats(name)?;
+    let period = Period::read(root, name, &path)?;
+    if period.is_new {
+        note(&format!(
+            "{name} was started after its last reset: all its delays are shown"
+        ));
+    }
     // Written before the output, but renamed only after it: delays that could not be shown are not reset.
     let next = match args.reset {
-        true => Some(keep(directory, &tracker, time, file, &text)?),
+        true => Some(keep(directory, &period.next)?),
         false => None,
     };
-    match (&shown, args.by) {
-        (Reading::Labels(labels), true) => by::print(args, name, labels, &stats, length)?,
-        _ => show(args, name, &shown.histogram(), &stats, length)?,
+    let (stats, length) = (&period.stats, period.length);
+    match (&period.shown, args.by) {
+        (Reading::Labels(labels), true) => by::print(args, name, labels, stats, length)?,
+        (shown, _) => show(args, name, &shown.histogram(), stats, length)?,
     }
     if let Some(next) = next {
         next.persist(&path)
@@ -102,7 +105,6 @@ fn period(root: &ProcRoot, args: &HistArgs, name: &str) -> Result<()> {
 
 /// Locks the periods of this user until the result is dropped.
 fn lock(directory: &Path) -> Result<Flock<File>> {
-    make_run_dir()?;
     let path = directory.join("periods.lock");
     let file = File::create(&path).with_context(|| path.display().to_string())?;
     Flock::lock(file, FlockArg::LockExclusive)
@@ -110,18 +112,47 @@ fn lock(directory: &Path) -> Result<Flock<File>> {
 }
 
 /// Writes a reading to a temporary file, which the caller renames.
-fn keep(
-    directory: &Path,
-    tracker: &str,
-    time: u64,
-    file: &str,
-    text: &str,
-) -> Result<NamedTempFile> {
+fn keep(directory: &Path, text: &str) -> Result<NamedTempFile> {
     let mut kept = NamedTempFile::new_in(directory)
         .with_context(|| format!("no file in {}", directory.display()))?;
-    write!(kept, "tracker={tracker} time={time} file={file}\n{text}")
+    kept.write_all(text.as_bytes())
         .with_context(|| kept.path().display().to_string())?;
     Ok(kept)
+}
+
+impl Period {
+    /// Reads an instance, and the reading that its last reset has kept in `path`.
+    fn read(root: &ProcRoot, name: &str, path: &Path) -> Result<Self> {
+        // Read before the counters: otherwise another command could store a later reading in between.
+        let kept = Kept::read(path)?;
+        let (created, (file, text, time, stats)) = root.of_one(name, || {
+            let file = match root.has_labels(name) {
+                true => "labels",
+                false => "histogram",
+            };
+            let text = root.text(name, file)?;
+            let time = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME)?);
+            let time = u64::try_from(time.as_nanos())?;
+            anyhow::Ok((file, text, time, root.stats(name)?))
+        })?;
+        let created = created.with_context(|| {
+            format!(
+                "the loaded module is older than this command, and does not show when {name} was created: load the \
+                 installed module, or use `hist {name} -i`"
+            )
+        })?;
+        let now = Reading::parse(file, &text)?;
+        let is_new = kept.as_ref().is_some_and(|kept| kept.created != created);
+        let kept = kept.filter(|_| !is_new);
+        let length = kept.as_ref().map(|kept| time.saturating_sub(kept.time));
+        Ok(Self {
+            shown: kept.map_or_else(|| now.clone(), |kept| now.since(&kept.reading)),
+            length: length.map(Duration::from_nanos),
+            is_new,
+            stats,
+            next: format!("created={created} time={time} file={file}\n{text}"),
+        })
+    }
 }
 
 impl Kept {
@@ -141,11 +172,12 @@ impl Kept {
     fn parse(text: &str) -> Result<Self> {
         let (head, text) = text.split_once('\n').context("the head is missing")?;
         let head = Fields::parse(head)?;
-        let word = |key| head.text(key).with_context(|| format!("{key}= is missing"));
+        let number = |key| head.number(key).with_context(|| format!("no {key}="));
+        let file = head.text("file").context("no file=")?;
         Ok(Self {
-            time: head.number("time").context("time= is missing")?,
-            tracker: word("tracker")?.into(),
-            reading: Reading::parse(&word("file")?, text)?,
+            time: number("time")?,
+            created: number("created")?,
+            reading: Reading::parse(&file, text)?,
         })
     }
 }
@@ -166,17 +198,6 @@ impl Reading {
         }
     }
 
-    /// Whether this may be a later reading of the same instance: no bucket has shrunk, and the labels are of the same
-    /// field.
-    fn continues(&self, earlier: &Self) -> bool {
-        let is_of_same = match (self, earlier) {
-            (Self::Labels(now), Self::Labels(earlier)) => now.by == earlier.by,
-            (Self::Whole(_), Self::Whole(_)) => true,
-            _ => false,
-        };
-        is_of_same && earlier.histogram().since(&self.histogram()).count() == 0
-    }
-
     fn since(&self, earlier: &Self) -> Self {
         match (self, earlier) {
             (Self::Labels(now), Self::Labels(earlier)) => Self::Labels(now.since(earlier)),
@@ -189,8 +210,20 @@ impl Reading {
 mod tests {
     use super::*;
 
-    fn whole(text: &str) -> Reading {
-        Reading::parse("histogram", text).unwrap()
+    /// A tree with an instance that was created at this time.
+    fn tree(created: &str, histogram: &str) -> (tempfile::TempDir, ProcRoot) {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("slow")).unwrap();
+        for (file, text) in [
+            ("control", "slow block threshold=1\n"),
+            ("slow/created", created),
+            ("slow/histogram", histogram),
+            ("slow/stats", "ended 1\n"),
+        ] {
+            fs::write(directory.path().join(file), text).unwrap();
+        }
+        let root = ProcRoot::new(directory.path());
+        (directory, root)
     }
 
     fn by_comm(rows: &str, other: &str) -> Reading {
@@ -199,16 +232,40 @@ mod tests {
     }
 
     #[test]
-    fn a_new_instance_is_not_the_one_that_was_reset() {
-        let before = whole("64 72 3\n96 104 1\n");
-        assert!(before.continues(&before));
-        assert!(whole("64 72 3\n88 96 5\n96 104 1\n").continues(&before));
-        assert!(!whole("64 72 300\n").continues(&before));
-        let none = "count=0 sum=0 min=0 max=0 buckets=";
-        let fio = "label comm=\"fio\" count=3 sum=210 min=70 max=70 buckets=64-72:3\n";
-        assert!(by_comm(fio, none).continues(&by_comm("", none)));
-        assert!(!by_comm("", none).continues(&by_comm(fio, none)));
-        assert!(!by_comm(fio, none).continues(&whole("64 72 1\n")));
+    fn each_delay_is_in_one_period_and_a_new_instance_starts_a_new_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("slow.period");
+        let reset = |created, histogram| {
+            let (_tree, root) = tree(created, histogram);
+            let period = Period::read(&root, "slow", &path).unwrap();
+            let next = keep(directory.path(), &period.next).unwrap();
+            next.persist(&path).unwrap();
+            let count = period.shown.histogram().count();
+            (count, period.length.is_some(), period.is_new)
+        };
+        for (created, histogram, expected) in [
+            ("5\n", "64 72 3\n96 104 1\n", (4, false, false)),
+            ("5\n", "64 72 5\n88 96 5\n96 104 1\n", (7, true, false)),
+            ("5\n", "64 72 5\n88 96 5\n96 104 1\n", (0, true, false)),
+            // A new instance may have more delays in each bucket than the old one, or fewer.
+            ("9\n", "64 72 9\n88 96 9\n96 104 9\n", (27, false, true)),
+            ("12\n", "64 72 1\n", (1, false, true)),
+            ("12\n", "64 72 2\n", (1, true, false)),
+        ] {
+            assert_eq!(reset(created, histogram), expected, "{histogram}");
+        }
+    }
+
+    #[test]
+    fn an_older_module_is_named() {
+        let (tree, root) = tree("5\n", "64 72 3\n");
+        fs::remove_file(tree.path().join("slow/created")).unwrap();
+        let error = Period::read(&root, "slow", Path::new("none")).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains("older than this command"), "{error}");
+        let error = Period::read(&root, "other", Path::new("none")).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains("no instance named \"other\""), "{error}");
     }
 
     #[test]
@@ -226,21 +283,10 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_is_kept_as_it_was() {
+    fn a_file_of_another_program_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("slow.period");
         assert!(Kept::read(&path).unwrap().is_none());
-        let next = keep(
-            directory.path(),
-            "block",
-            77,
-            "histogram",
-            "64 72 3\n96 104 1\n",
-        );
-        next.unwrap().persist(&path).unwrap();
-        let kept = Kept::read(&path).unwrap().unwrap();
-        assert_eq!((kept.time, &*kept.tracker), (77, "block"));
-        assert_eq!(kept.reading, whole("64 72 3\n96 104 1\n"));
         fs::write(&path, "64 72 3\n").unwrap();
         let error = format!("{:#}", Kept::read(&path).unwrap_err());
         assert!(

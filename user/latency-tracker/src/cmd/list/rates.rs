@@ -13,20 +13,10 @@ use lt_proc::{Nanos, ProcRoot, Stats};
 use serde::Serialize;
 
 use super::counter;
+use crate::cmd::restarted;
 
-/// Counters without a rate: they show a state, or sum up all delays.
-const LEVELS: [&str; 7] = [
-    "pending",
-    "capacity",
-    "max_capacity",
-    "free",
-    "min",
-    "mean",
-    "max",
-];
-
-/// Counters that never decrease while an instance exists.
-const STEADY: [&str; 3] = ["attempts", "unmatched", "alerts"];
+/// Statistics of all delays so far, which have no rate. Values that can decrease have none either.
+const OF_ALL_DELAYS: [&str; 3] = ["min", "mean", "max"];
 
 /// The output of `--json`.
 #[derive(Serialize)]
@@ -46,19 +36,18 @@ pub(super) fn show(
     (interval, count): (Duration, u64),
 ) -> Result<Outcome> {
     let signals = Signals::catch()?;
-    let (mut before, mut at) = (root.stats(name)?, Instant::now());
+    let read = || root.of_one(name, || root.stats(name));
+    let ((mut created, mut before), mut at) = (read()?, Instant::now());
     let mut next = at;
     for _ in 0..count {
         next += interval;
         if signals.wait(None, Some(next))? == Wake::Signal {
             break;
         }
-        let (now, read) = (root.stats(name)?, Instant::now());
-        let took = read - at;
-        if STEADY.iter().any(|key| now.count(key) < before.count(key)) {
-            out::note(&format!(
-                "{name} was removed and started again: it counts from 0"
-            ));
+        let ((is_of, now), read_at) = (read()?, Instant::now());
+        let took = read_at - at;
+        if is_of != created {
+            out::note(&restarted(name));
             before = Stats::default();
         }
         if json {
@@ -72,7 +61,7 @@ pub(super) fn show(
         } else {
             text(name, &before, &now, took)?;
         }
-        (before, at) = (now, read);
+        (created, before, at) = (is_of, now, read_at);
     }
     Ok(Outcome::Fine)
 }
@@ -83,7 +72,9 @@ fn rates<'a>(
     now: &'a Stats,
     took: Duration,
 ) -> impl Iterator<Item = (&'a str, f64)> {
-    let counts = now.iter().filter(|(key, _)| !LEVELS.contains(key));
+    let counts = now
+        .iter()
+        .filter(|(key, _)| !Stats::is_level(key) && !OF_ALL_DELAYS.contains(key));
     counts.map(move |(key, n)| {
         let more = n.saturating_sub(before.count(key));
         (key, more as f64 / took.as_secs_f64())
@@ -124,8 +115,8 @@ mod tests {
     #[test]
     fn a_rate_is_the_increase_in_the_time() {
         let stats = |text| Stats::parse(text).unwrap();
-        let before = stats("attempts 100\npending 9\nended 10\n");
-        let now = stats("attempts 1100\npending 3\nended 11\nalerts 0\n");
+        let before = stats("attempts 100\npending 9\nended 10\nwork_free 1\n");
+        let now = stats("attempts 1100\npending 3\nended 11\nalerts 0\nwork_free 4\n");
         let rates: Vec<_> = rates(&before, &now, Duration::from_secs(2)).collect();
         assert_eq!(
             rates,

@@ -7,8 +7,8 @@
 //! slow_disk  block     312  2.10ms  9.44ms  20.40ms   12 +3        2  8.31ms     7  ..:.:-:#:....
 //! ```
 //!
-//! If the width is limited, gaps and names are narrowed first. Then the graph is left out, and then columns, in
-//! the order of [`SPARE`]. `LOST` is shown only if a loss counter is not 0.
+//! If the width is limited, gaps, names and trackers are narrowed first. Then the graph is left out, and then columns,
+//! in the order of [`SPARE`]. `LOST` is shown only if a loss counter is not 0.
 
 use std::cmp::Ordering;
 
@@ -32,7 +32,7 @@ pub(super) const COLUMNS: [Column; 10] = [
     Column::Lost,
 ];
 
-/// Columns that are left out on a narrow terminal, the first one first.
+/// Columns that are left out on a narrow terminal, in this order.
 const SPARE: [Column; 6] = [
     Column::P50,
     Column::Tracker,
@@ -244,7 +244,7 @@ fn aligned(column: Column, text: &str, width: usize) -> String {
     }
 }
 
-/// A number in at most six characters: 9999, 12.3k, 4.5M.
+/// A number, in at most six characters up to 999.9T: 9999, 12.3k, 4.5M.
 pub(super) fn compact(n: u64) -> String {
     if n < 10_000 {
         return n.to_string();

@@ -5,8 +5,8 @@
 //! ```text
 //!   title, and what was lost
 //!   table of instances, at most two fifths of the screen
-//!   alerts                      or, after Enter: histogram and counters of one instance
-//!   operations in flight
+//!   alerts                      or, after Enter, instead of these two lists:
+//!   operations in flight        histogram and counters of one instance
 //!   keys, or what is being typed
 //! ```
 

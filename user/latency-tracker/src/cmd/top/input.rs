@@ -33,7 +33,7 @@ pub(super) enum Key {
 
 const ESC: u8 = 0x1b;
 
-/// Longest sequence to wait for; longer sequences are dropped.
+/// Longest incomplete sequence that is kept; a longer one is dropped.
 const LONGEST: usize = 16;
 
 /// Maximum time between two parts of a sequence.
@@ -227,7 +227,7 @@ mod tests {
             let at = at % (bytes.len() + 1);
             let (mut decoder, now) = (Decoder::default(), Instant::now());
             let mut parts = decoder.add(&bytes[..at], now);
-            // A sequence that is too long is dropped, wherever it is cut.
+            // What is dropped of a sequence that is too long depends on the cut.
             prop_assume!(!bytes.contains(&ESC) || bytes.len() < LONGEST);
             parts.extend(decoder.add(&bytes[at..], now));
             prop_assert_eq!(parts, keys(&bytes));

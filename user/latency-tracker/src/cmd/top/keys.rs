@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The action of each key. Keys that htop also has do the same as in htop.
+//! The action of each key. These are as in htop: h, ? and F1 (help), F4 (filter), <, > and F6 (sort), I (reverse), q
+//! and F10 (quit).
 
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ pub(super) enum Todo {
     Draw,
     /// Clear the screen, and draw.
     Clear,
-    /// The interval has changed.
+    /// The interval has changed, or a pause has begun or ended.
     Reschedule,
     Suspend,
     Quit,

@@ -37,6 +37,8 @@ pub(super) const KEPT: usize = 256;
 #[derive(Debug, Clone)]
 pub(super) struct OneReading {
     pub(super) instance: Instance,
+    /// When the instance was created: see [`ProcRoot::of_one`].
+    pub(super) created: Option<u64>,
     pub(super) stats: Stats,
     pub(super) delays: Histogram,
     /// When the counters were read.
@@ -126,8 +128,8 @@ impl<'a> Reader<'a> {
 
     fn one(&mut self, instance: Instance) -> Result<OneReading, ProcError> {
         let name = &instance.name;
-        let delays = self.root.histogram(name)?;
-        let stats = self.root.stats(name)?;
+        let read = || Ok::<_, ProcError>((self.root.histogram(name)?, self.root.stats(name)?));
+        let (created, (delays, stats)) = self.root.of_one(name, read)?;
         let at = Instant::now();
         let last = self.last.get(name).filter(|last| at < last.due);
         let is_old = last.is_some() && stats.count("pending") > 0;
@@ -146,6 +148,7 @@ impl<'a> Reader<'a> {
         };
         Ok(OneReading {
             instance,
+            created,
             stats,
             delays,
             at,
@@ -167,8 +170,8 @@ impl<'a> Reader<'a> {
         let Some(stream) = &self.stream else {
             return Ok(());
         };
-        // A reading takes at most the bytes of a full ring, so that it ends even if alerts come
-        // faster than they are parsed.
+        // The number of reads is limited, so that this call ends even if alerts come faster than
+        // they are parsed. The next call continues.
         for _ in 0..CHUNKS {
             let chunk = match self.lines.read(stream) {
                 Ok(chunk) => chunk,

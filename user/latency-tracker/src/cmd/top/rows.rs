@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The events of an interval: the difference of two readings of an instance.
+//! What happened in an interval: the difference of two readings of an instance.
 //!
 //! Nothing is reset, so other readers of the counters are not disturbed. An instance that was not in the previous
 //! reading started within the interval: its counters are the difference. In the first reading, the counters cover
@@ -12,7 +12,8 @@ use lt_proc::{Histogram, Pending, Stats};
 
 use super::read::{OneReading, Reading};
 
-/// Counters of lost operations and alerts, and of actions that lacked room.
+/// Counters of losses: operations that were not tracked, delays that were negative, alerts that were lost, suppressed
+/// or overwritten, and failures to enlarge the pool.
 const LOSSES: [&str; 10] = [
     "full",
     "crowded",
@@ -25,9 +26,6 @@ const LOSSES: [&str; 10] = [
     "overruns",
     "grow_failed",
 ];
-
-/// Counters that never decrease while an instance exists.
-const STEADY: [&str; 5] = ["attempts", "started", "ended", "unmatched", "alerts"];
 
 /// An instance in an interval.
 #[derive(Debug, Clone)]
@@ -114,18 +112,10 @@ impl Row {
 pub(super) fn rows(now: &Reading, before: Option<&Reading>) -> Vec<Row> {
     let interval = before.map(|before| Duration::from_nanos(now.time.saturating_sub(before.time)));
     let row = |one: &OneReading| {
-        let earlier = before.and_then(|before| before.all.iter().find(|b| is_same(b, one)));
+        let is_it =
+            |b: &&OneReading| b.instance.name == one.instance.name && b.created == one.created;
+        let earlier = before.and_then(|before| before.all.iter().find(is_it));
         Row::new(one, earlier, interval)
     };
     now.all.iter().map(row).collect()
-}
-
-/// Whether two readings are of one instance. A false result means that another instance has
-/// replaced it. A replacement whose counters and buckets are all at least as high is not detected.
-fn is_same(before: &OneReading, now: &OneReading) -> bool {
-    let grows = |key: &&str| before.stats.count(key) <= now.stats.count(key);
-    before.instance.name == now.instance.name
-        && before.instance.tracker == now.instance.tracker
-        && STEADY.iter().all(grows)
-        && before.delays.since(&now.delays).count() == 0
 }

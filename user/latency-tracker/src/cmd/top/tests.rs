@@ -37,6 +37,7 @@ impl Made {
         let line = format!("{name} {tracker} enabled=1 threshold=10000000");
         OneReading {
             instance: Instance::parse(&line).unwrap(),
+            created: Some(5),
             stats: Stats::parse(&stats.replace(' ', "\n").replace('=', " ")).unwrap(),
             delays: Histogram::parse(&delays.replace(',', "\n")).unwrap(),
             at: self.start + Duration::from_secs(seconds),
@@ -76,7 +77,7 @@ const BEFORE: &str = "attempts=100 started=100 ended=98 pending=2 alerts=1 max=2
 const AFTER: &str =
     "attempts=400 started=400 ended=398 pending=2 alerts=4 max=20000000 min=2000 full=3";
 
-/// Two readings of three instances, two seconds apart.
+/// Two readings, two seconds apart: of two instances, and of these and a third one.
 fn two() -> (Reading, Reading) {
     let made = Made {
         start: Instant::now(),
@@ -194,21 +195,12 @@ fn an_instance_that_replaces_another_one_counts_from_0() {
         start: Instant::now(),
     };
     let old = reading(0, vec![made.one(0, "a", "block", BEFORE, "1920 2048 98")]);
-    let more = "1920 2048 398";
-    for (tracker, stats, delays, ended) in [
-        (
-            "block",
-            "attempts=400 started=400 ended=3 alerts=4",
-            more,
-            3,
-        ),
-        ("irq", AFTER, more, 398),
-        ("block", AFTER, "1920 2048 97,2048 2176 301", 398),
-        ("block", AFTER, more, 300),
-    ] {
-        let new = reading(1, vec![made.one(1, "a", tracker, stats, delays)]);
-        let row = &rows(&new, Some(&old))[0];
-        assert_eq!(row.ended, ended, "{tracker} {stats} {delays}");
+    for (created, ended) in [(9, 398), (5, 300)] {
+        let mut one = made.one(1, "a", "block", AFTER, "1920 2048 398");
+        one.created = Some(created);
+        let row = &rows(&reading(1, vec![one]), Some(&old))[0];
+        assert_eq!(row.ended, ended, "{created}");
+        assert_eq!(row.delays.count(), ended, "{created}");
     }
 }
 
@@ -257,7 +249,7 @@ fn each_instance_has_a_share_of_the_list_of_operations_in_flight() {
     assert_eq!(shown(7).iter().filter(|name| **name == "sleeps").count(), 5);
     assert_eq!(shown(1).len(), 1);
     assert_eq!(shown(0).len(), 0);
-    // One operation of the disk is left, and is older.
+    // One operation of the disk is still in flight; the other one is new.
     disk.oldest = vec![pending(90 * MS, 77), pending(4 * MS, 79)];
     state.update(reading(1, vec![sleeps, disk]));
     let grown: Vec<(u64, bool)> = state

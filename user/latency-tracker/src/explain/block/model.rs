@@ -153,7 +153,7 @@ impl Explainer {
         }
     }
 
-    /// Explains the request at the end of the trace.
+    /// Explains the request, once the whole trace has been read.
     ///
     /// `gap` returns why events between two times may be missing.
     pub(crate) fn finish(

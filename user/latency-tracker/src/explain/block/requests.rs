@@ -32,6 +32,7 @@ pub(crate) struct Request {
     pub(crate) requeues: u64,
     /// Whether the request is at the device: issued, and since then neither requeued nor completed.
     at_device: bool,
+    /// The first sector that has not been completed, and the number of sectors from there.
     at: u64,
     left: u64,
 }
@@ -157,8 +158,7 @@ impl Requests {
         for request in &self.all {
             let begun = match (&request.issued, &request.inserted) {
                 (Some(issued), _) => issued.time,
-                // Not issued in this trace: if it ended, it was issued earlier; if it was only inserted, it will be
-                // issued later.
+                // Not issued in this trace: if it ended, it was issued earlier; if not, it has not reached the device.
                 (None, None) if request.completed.is_some() => 0,
                 (None, _) => continue,
             };

@@ -3,6 +3,7 @@
 //! Views of alerts.
 
 use super::*;
+use crate::analyze::lanes::bars_of_each;
 use crate::analyze::made::{R, S, model, switch, waking};
 use crate::html::tests::data;
 
@@ -30,7 +31,8 @@ fn alert(seq: usize, tracker: &str, delay: u64, tid: i32) -> Alert {
 fn written(told: &Told, alerts: &[Alert]) -> (Page, serde_json::Value) {
     let evidence = Evidence::default();
     let reports = super::super::reports(told, alerts, &evidence, Vec::new(), &mut || ());
-    let page = page(told, &evidence, &reports, &AtomicBool::new(false)).unwrap();
+    let never = AtomicBool::new(false);
+    let page = page(told, &evidence, &reports, bars_of_each, &never).unwrap();
     let data = data(&page.page().unwrap());
     (page, data)
 }
@@ -111,7 +113,7 @@ fn the_longest_of_many_alerts_are_on_the_page() {
     assert_eq!(
         data["left_out"],
         serde_json::json!([
-            "Of 60 alerts, the page has the 50 with the longest delays; explain --seq chooses others."
+            "Of 60 alerts, only the 50 with the longest delays are included; explain --seq chooses others."
         ])
     );
 }

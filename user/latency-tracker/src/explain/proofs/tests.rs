@@ -19,7 +19,7 @@ fn told(events: &[Event<'_>]) -> Told {
     Told::made(builder.finish(), 0)
 }
 
-/// Thread 7 has used up a quota from 1000 to 91000, and runs at 92000.
+/// A quota holds thread 7 back from 1000 to 91000; the thread runs again at 92000.
 fn throttled() -> Vec<Event<'static>> {
     let function = Some(PERIOD);
     vec![
@@ -98,7 +98,7 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
         ),
         "{of_b}"
     );
-    // The limit of a higher level counts at that level. A sibling cgroup, and a cgroup without a limit, do not matter.
+    // A limit of a higher level is attributed to that level. A sibling, and a cgroup without a limit, do not matter.
     let levels = [
         cgroup("/a/b", "max 100000", &grown),
         cgroup("/a", HALF, &grown),
@@ -109,14 +109,14 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
         of_a.contains("was held back by cpu.max of cgroup /a."),
         "{of_a}"
     );
-    // Two levels were used up.
+    // The quotas of two levels were used up.
     let both = [cgroup("/a/b", HALF, &grown), cgroup("/a", HALF, &grown)];
     let of_one = of_quota(&evidence(&both));
     assert!(
         of_one.contains("by cpu.max of its cgroup or an ancestor"),
         "{of_one}"
     );
-    // The quota was released before the period ended, as only `throttled_usec` shows.
+    // The thread was released before the period ended, as only `throttled_usec` shows.
     let slack = [counters(500, 3, 10), counters(95_000, 3, 100)];
     let of_slack = of_quota(&evidence(&[cgroup("/a/b", HALF, &slack)]));
     assert!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The sentence and the screen of an explanation, by tables of events.
+//! Tests the sentence and the screen of an explanation with tables of events.
 
 use super::*;
 use crate::analyze::made::{R, S, at, completed, model, request, switch, waking};
@@ -73,6 +73,26 @@ fn a_sentence_names_what_the_thread_waited_for() {
         verdict(&events, "syscall", (5, 820)),
         "96 % of the delay (788ns): late/7 waited for hog/8, which waited in nanosleep for a timer."
     );
+}
+
+#[test]
+fn a_cause_that_began_before_the_trace_is_noticed() {
+    let is_cut = |first: &[Event<'static>]| {
+        let events = [
+            waking(800, 0, 8),
+            switch(805, 0, 0, R, 8),
+            waking(810, 0, 7),
+            switch(820, 0, 8, S, 7),
+            switch(1000, 0, 7, S, 0),
+        ];
+        let told = told(&[first, &events].concat(), 0);
+        let alert = alert("syscall", 5, 820, 7);
+        Why::new(&told, &alert, &Evidence::default()).is_cut()
+    };
+    let begin = switch(0, 0, 0, R, 7);
+    assert!(is_cut(&[begin, switch(10, 0, 7, S, 0)]));
+    let (away, slept) = (switch(10, 0, 7, S, 8), switch(12, 0, 8, S, 0));
+    assert!(!is_cut(&[begin, away, slept]));
 }
 
 #[test]

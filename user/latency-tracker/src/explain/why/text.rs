@@ -186,7 +186,7 @@ impl Why<'_> {
         lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
     }
 
-    /// The gaps in the trace, and the limits to raise, as sentences.
+    /// What the trace lacks, and which buffers to enlarge, as sentences.
     pub(in crate::explain) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let begin = self.model().span.0;

@@ -24,7 +24,7 @@ const KEPT: usize = 8;
 /// Maximum number of threads of a cgroup that are listed.
 const THREADS: usize = 4096;
 
-/// Files of limits. No limit is set if a file is empty or starts with `max`, or `cgroup.freeze` with `0`.
+/// Files of limits. A file that is empty or starts with `max` (`cgroup.freeze`: with `0`) sets no limit.
 const LIMITS: [&str; 7] = [
     "cpu.max",
     "memory.high",
@@ -112,7 +112,7 @@ impl Groups {
             below if below.starts_with('/') => below,
             _ => return None,
         };
-        // The cgroup is outside the namespace, or was removed.
+        // False if the cgroup is outside the namespace, or was removed.
         let is_there = !below.split('/').any(|name| name == "..")
             && self.directory(below).is_some_and(|d| d.is_dir());
         is_there.then(|| below.to_string())
@@ -139,8 +139,10 @@ impl Groups {
             let before = group.reads.iter().rfind(|read| read.end <= start)?;
             limits.find(|(file, _)| file == "cpu.max")?;
             let now = counters(&self.directory(path)?);
-            let count = before.nr_throttled < now.nr_throttled;
-            Some(count || before.throttled_usec < now.throttled_usec)
+            // A cgroup that had no counter had no limit either.
+            let grew = |before: Option<u64>, now: Option<u64>| before < now && now != Some(0);
+            let has_more = grew(before.nr_throttled, now.nr_throttled);
+            Some(has_more || grew(before.throttled_usec, now.throttled_usec))
         };
         let all = self.known.iter();
         let all = all.filter(|of| is_throttled(of) == Some(true));
@@ -228,7 +230,8 @@ impl Groups {
 }
 
 impl Group {
-    /// Whether the cgroup has a limit, or earlier had one or was frozen. Only then were all its counters read.
+    /// Whether the cgroup has a limit, or earlier had one or was frozen, or is the root in a container. Of the others,
+    /// except the true root, only `frozen_usec` was read.
     fn is_evidence(&self) -> bool {
         !self.limits.is_empty() || self.reads.iter().any(|read| read.frozen.is_some())
     }

@@ -48,7 +48,7 @@ fn task(root: &TempDir, cgroup: &str) {
     );
 }
 
-/// An alert of thread 17, which was late until now.
+/// An alert about thread `tid`, raised now, whose delay began at `start`.
 fn alert(tid: u64, start: u64) -> Alert {
     let time = now();
     let line = format!(
@@ -95,7 +95,7 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     assert_eq!(task.cgroup.as_deref(), Some("/a/b"));
     assert_eq!(task.policy.as_deref(), Some("SCHED_OTHER"));
     assert_eq!(task.cpus.as_deref(), Some("0-1,3"));
-    // Its cgroup has no limit, and the cgroup of another task does not matter.
+    // The task's own cgroup has no limit, and a cgroup without the task does not matter.
     let [group] = evidence.cgroups.as_slice() else {
         panic!("{:?}", evidence.cgroups);
     };
@@ -126,7 +126,7 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     let reads = &next.cgroups[0].reads;
     assert_eq!(reads.len(), 3);
     assert_eq!(reads[0].nr_throttled, Some(4));
-    // The delay of this alert started earlier, and so do its readings. An alert whose delay started before all readings
+    // If the delay started earlier, so do the readings of its alert. An alert whose delay started before all readings
     // has all of them.
     for (start, first) in [(start, group.reads[0].begin), (0, group.reads[0].begin)] {
         let old = of(&mut collector, start);
@@ -157,7 +157,7 @@ fn a_cgroup_made_later_has_no_read_before_and_one_made_again_forgets() {
     task(&root, "/a");
     let mut collector = Collector::start(root.path());
     write(&root, "sys/fs/cgroup/new/memory.max", "1\n");
-    // Created before the old directory is removed, so it cannot get the old inode.
+    // The old directory is moved, not removed, so the new one cannot get its inode.
     fs::rename(
         root.path().join("sys/fs/cgroup/a"),
         root.path().join("gone"),
@@ -298,7 +298,7 @@ fn the_walk_is_bounded_and_takes_the_upper_levels_first() {
     assert_eq!((whole.len(), whole.is_cut()), (13, false));
     let mut cut = Groups::walk(root.path(), 5);
     assert_eq!((cut.len(), cut.is_cut()), (5, true));
-    // Cgroups that were not read when armed are read at the alert.
+    // Cgroups that were not read when the recorder was armed are read at the alert.
     write(&root, "sys/fs/cgroup/3/b/cpu.max", "1 2\n");
     let chain = ["/3".to_string(), "/3/b".to_string()];
     cut.read_again(&chain);

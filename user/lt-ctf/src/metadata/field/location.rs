@@ -4,8 +4,9 @@
 //! slot.
 //!
 //! A location is a path of names. It starts at the structure that contains the field with the
-//! location or, with an `origin`, at a scope read earlier; `null` goes one structure up. Options of
-//! a variant and elements of an array on the path are transparent: the value read last is used.
+//! location or, with an `origin`, at the current scope or one read earlier; `null` goes one
+//! structure up. Options of a variant and elements of an array on the path are transparent: the
+//! value read last is used.
 
 use serde_json::Value;
 
@@ -79,8 +80,8 @@ impl Reader<'_> {
                                 starts.push(member.node);
                                 next.push(At::Done(member.node));
                             }
-                            // A structure around this field is still being read: only its members
-                            // so far can be found.
+                            // No member read so far has this name, so it is the name of the structure that
+                            // is still being read. In it, only the members read so far can be found.
                             None => next.extend((n < self.around.len()).then_some(At::Open(n + 1))),
                         }
                     }

@@ -34,7 +34,7 @@ impl Root {
         })
     }
 
-    /// Whether roles have a meaning in the scope: only in headers.
+    /// Whether roles have a meaning in the scope: only in the two headers and the packet context.
     pub(super) fn has_roles(self) -> bool {
         matches!(
             self,

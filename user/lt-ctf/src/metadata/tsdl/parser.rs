@@ -100,7 +100,7 @@ impl Block {
 
 pub(super) struct Parser<'a> {
     tokens: Tokens<'a>,
-    /// Start of the next token.
+    /// Start of `token`; after an error in a token, the place of the error.
     pub(super) at: usize,
     pub(super) token: Token,
     /// Named types by scope, the current scope last.
@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
         self.token == Token::End || self.tokens.is_at_end()
     }
 
-    /// Advances to the next token, and returns the current one.
+    /// Consumes `token` and returns it; `token` becomes the one after it.
     pub(super) fn advance(&mut self) -> Parsed<Token> {
         let next = self.tokens.next();
         self.at = match &next {

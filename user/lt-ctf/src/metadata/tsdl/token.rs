@@ -41,13 +41,12 @@ impl<'a> Tokens<'a> {
     fn skip(&mut self) -> Result<(), String> {
         loop {
             let rest = self.rest();
-            let length = if rest.starts_with(b"/*") {
-                let end = memchr::memmem::find(rest, b"*/").filter(|end| *end > 1);
-                let Some(end) = end else {
+            let length = if let Some(comment) = rest.strip_prefix(b"/*") {
+                let Some(end) = memchr::memmem::find(comment, b"*/") else {
                     self.at = self.text.len();
                     return Err("a comment without an end".into());
                 };
-                end + 2
+                end + 4
             } else if rest.starts_with(b"//") {
                 memchr::memchr(b'\n', rest).unwrap_or(rest.len())
             } else {
@@ -183,7 +182,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_token_is_found() {
-        let text = "/* a */ b := 0x1F; // c\n \"d\\\"\\n\\x41\\101\" 'e' 010 12UL ... a.b <x>";
+        let text =
+            "/* a */ /*/ a */ b := 0x1F; // c\n \"d\\\"\\n\\x41\\101\" 'e' 010 12UL ... a.b <x>";
         let word = |w: &str| Token::Word(w.into());
         assert_eq!(
             all(text),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::bits::Order;
 
-/// A type. It is shared by all its uses, so that the parsed form is never larger than the text.
+/// A type. It is shared by all its uses, so that the parsed form grows no faster than the text.
 #[derive(Debug)]
 pub(super) struct Type {
     pub(super) kind: Kind,

@@ -15,7 +15,7 @@ const ALL: [Analysis; 6] = [
     Analysis::Locks,
 ];
 
-/// Some event of few CPUs, threads and objects; `n` chooses its kind.
+/// An event, with few different CPUs, threads and objects; `n` selects its kind.
 fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
     let known = |what| seen(time, cpu, Step::Known(what));
     let names: [&'static [u8]; 3] = [b"read", b"futex", b"write"];
@@ -110,7 +110,7 @@ proptest! {
         for analysis in ALL {
             let by = |by| tables_of(analysis, Range::all(5), Some(by), &all).tables;
             let first = by(By::Thread);
-            for other in [By::Thread, By::Process, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock].map(by) {
+            for other in [By::Thread, By::Process, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock, By::Stack].map(by) {
                 for (table, first) in other.iter().zip(&first) {
                     prop_assert_eq!(of_rows(table), (table.whole.sums.count, table.whole.sums.sum));
                     prop_assert_eq!(&table.whole, &first.whole);

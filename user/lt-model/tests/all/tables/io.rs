@@ -95,7 +95,7 @@ fn a_read_and_a_write_of_one_place_are_two_requests() {
     ]);
     assert_eq!(took(&queue), [(1, 8), (2, 3)]);
     assert_eq!(took(&device), [(5, 25), (9, 1)]);
-    // The write is given back, not the read that was issued first.
+    // The write is requeued, not the read that was issued first.
     let (_, device) = both(&[
         block(1, Issued, 0, 8),
         write(2, Issued),

@@ -185,7 +185,7 @@ fn a_cpu_without_a_stream_leaves_no_time_of_a_thread() {
     assert_eq!((took(table), table.missed), (vec![], missed(1, 1)));
 }
 
-/// Three CPUs for 100 ms: threads use all, two thirds and a fifth of one CPU each. Modelled on `cputop` of
+/// Three CPUs for 100 ms: threads use a fifth of CPU 0, two thirds of CPU 1 and all of CPU 2. Modelled on `cputop` of
 /// lttng-analyses: shares of CPUs and threads refer to the whole range, and include threads that run at its start or
 /// end.
 #[test]
@@ -286,6 +286,11 @@ fn an_impossible_event_is_a_gap() {
     assert_eq!((took(table), table.missed), (vec![], missed(1, 0)));
     let runs = tables(Analysis::Cpu, &all);
     assert_eq!(took(find(&runs, Kind::Run)), []);
+    // Linux has no CPU with this number.
+    let mut all = all;
+    all[2] = of(waking(12, 8192, 9));
+    let table = &tables(WAKEUPS, &all)[0];
+    assert_eq!((took(table), table.missed), (vec![], missed(1, 0)));
 }
 
 #[test]

@@ -87,3 +87,29 @@ fn the_thread_may_be_a_field_of_the_event() {
     assert_eq!(took(&found.tables[0]), [(10, 5)]);
     assert_eq!(found.task(found.tables[0].worst[0].thread.unwrap()).0, 12);
 }
+
+#[test]
+fn a_stack_is_a_thread_and_its_call() {
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        call(10, 0, b"read"),
+        end(15, 0, b"read", 0),
+        call(20, 0, b"write"),
+        end(27, 0, b"write", 0),
+        call(30, 0, b"read"),
+        end(33, 0, b"read", 0),
+    ];
+    let found = tables_of(Analysis::Syscalls, Range::all(5), Some(By::Stack), &all);
+    let row = |((_, key), row): (&(u64, Key), &Row)| match key {
+        Key::Stack(Some(thread), Some(Object::Call(call))) => (
+            found.task(*thread).0,
+            found.text(*call).to_string(),
+            row.sums.sum,
+        ),
+        other => panic!("{other:?}"),
+    };
+    let mut rows: Vec<_> = found.tables[0].rows.iter().map(row).collect();
+    rows.sort();
+    let expected = [("read", 8), ("write", 7)];
+    assert_eq!(rows, expected.map(|(call, sum)| (7, call.to_string(), sum)));
+}

@@ -5,7 +5,7 @@
 use lt_model::why::{
     Cause, Segment, causes, delays, handled, instead, path, states, wanted, wanted_for_delays,
 };
-use lt_model::{Builder, Kept, Model, State, ThreadId, Waker};
+use lt_model::{Builder, Disk, Kept, Model, Stage, State, ThreadId, Waker, What};
 use proptest::prelude::*;
 
 use crate::anything::{At, events, feed as feed_into, model};
@@ -21,6 +21,28 @@ fn segments(m: &Model, id: ThreadId, from: u64, to: u64) -> (Vec<Segment>, Vec<O
     let waits = segments.iter_mut().flat_map(|segment| &mut segment.waits);
     let wakers = waits.map(|wait| m.waker(wait.waker.take()?)).collect();
     (segments, wakers)
+}
+
+/// Requests are forgotten where events are missing, and the size falls; what exceeded the limit is still reported.
+#[test]
+fn the_largest_size_is_reported() {
+    let request = What::Request {
+        stage: Stage::Queued,
+        disk: Disk(0),
+        sector: 0,
+    };
+    let events = [(9, 0, request), (10, 0, What::Lost { until: 0 })];
+    let mut has_fallen = false;
+    for limit in 0..feed(Builder::new(), &events).bytes() {
+        let mut builder = Builder::new();
+        builder.limit(limit);
+        let builder = feed(builder, &events);
+        if let Kept::Nothing(bytes) = builder.kept() {
+            assert!(bytes > limit, "{bytes} {limit}");
+            has_fallen |= builder.bytes() <= limit;
+        }
+    }
+    assert!(has_fallen);
 }
 
 proptest! {
@@ -46,7 +68,7 @@ proptest! {
     }
 
     /// The first pass keeps only the waits, the second only the wanted parts: the path and the use of processors are
-    /// equal.
+    /// the same as in the complete model.
     #[test]
     fn in_two_passes_a_path_is_the_same(events in events(), from in 0..60u64, took in 1..60u64, keep in 0..30u64) {
         let whole = model(&events);
@@ -60,7 +82,11 @@ proptest! {
             builder.forget_before(kept);
             builder.limit(limit);
             let builder = feed(builder, &events);
-            prop_assert!(builder.kept() == Kept::All || builder.bytes() <= limit || matches!(builder.kept(), Kept::Nothing(b) if b > limit));
+            match builder.kept() {
+                Kept::Nothing(bytes) => prop_assert!(bytes > limit),
+                // The limit is checked after each event.
+                Kept::All | Kept::Waits => prop_assert!(builder.bytes() <= limit || events.is_empty()),
+            }
         }
         let mut builder = Builder::new();
         builder.forget_before(kept);
@@ -85,7 +111,7 @@ proptest! {
         }
     }
 
-    /// The segments and the states of the wakers are equal, too.
+    /// The segments, and the states of the wakers, are the same as in the complete model.
     #[test]
     fn in_two_passes_the_delays_are_the_same(
         events in events(), from in 0..60u64, took in 1..60u64, keep in 0..30u64, all_calls: bool
@@ -104,10 +130,14 @@ proptest! {
         first.keep_waits();
         let waits = feed(first, &events).finish();
         for id in (0..whole.threads.len() as u32).map(ThreadId) {
-            let mut second = builder();
-            second.keep_only(wanted_for_delays(&waits, id, from, to));
-            let part = feed(second, &events).finish();
+            let part = |wakers| {
+                let mut second = builder();
+                second.keep_only(wanted_for_delays(&waits, id, from, to, wakers));
+                feed(second, &events).finish()
+            };
             let expected = segments(&whole, id, from, to);
+            prop_assert_eq!(&segments(&part(false), id, from, to), &expected);
+            let part = part(true);
             prop_assert_eq!(&segments(&part, id, from, to), &expected);
             for wait in expected.0.iter().flat_map(|segment| &segment.waits).filter(|wait| wait.cause.is_none()) {
                 let Some(by) = wait.by else { continue };

@@ -66,8 +66,8 @@ fn within(time: u64, tid: i32, begin: What<'static>, end: What<'static>) -> Vec<
     vec![at(time, 1, begin), waking(time, 1, tid), at(time, 1, end)]
 }
 
-/// xinit waits in select() for Xorg, which sleeps more than 40 times. Figure 2.11 has the sums, figure 2.12 the longest
-/// instances of select(), and figure 2.13 the chain.
+/// xinit waits in select() for Xorg, which sleeps more than 40 times. Figure 2.11 of Fournier's thesis has the sums,
+/// figure 2.12 the longest instances of select(), and figure 2.13 the chain.
 fn xinit() -> (Model, ThreadId) {
     let selects = [66_190, 12_272, 8_479, 6_318, 6_208];
     let long = 1_294_231_612;
@@ -220,7 +220,7 @@ fn the_chain_of_a_starting_x_server_leads_to_the_sleeps_of_another_process() {
     assert_eq!(unnamed.count(), 2);
 }
 
-/// Eight processes, each of which creates the next one: figure 2.10.
+/// Eight processes, each of which creates the next one: figure 2.10 of Fournier's thesis.
 #[test]
 fn before_its_creation_the_closest_ancestor_stands_for_a_thread() {
     let chain = [
@@ -390,7 +390,7 @@ proptest! {
                     let time = sum(states.iter().filter(|s| s.class() == class));
                     prop_assert_eq!(time, thread.time_in(class, *begin, *end), "{:?}", class);
                 }
-                // Each blocking is a wait of the first level, with the same cause.
+                // Each blocked stay is a wait at the first level, with the same cause.
                 let blocked = states.iter().filter(|s| s.class() == Class::Blocked);
                 let own = waits.iter().filter(|w| w.depth == 0 && matches!(w.kind, Waited::Blocked(_)));
                 prop_assert!(blocked.clone().map(|s| (s.begin, s.end)).eq(own.clone().map(|w| (w.begin, w.end))));

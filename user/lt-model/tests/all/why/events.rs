@@ -44,7 +44,7 @@ fn a_chain_ends_at_a_device() {
     assert_eq!(ends, [(8, 10), (10, 12), (12, 13)]);
 }
 
-/// The pieces of a path: thread, end and cause of each.
+/// The pieces of a path: thread, cause and end of each.
 fn told(m: &Model, tid: i32, from: u64, to: u64) -> String {
     let one = |p: &Piece| {
         let why = match p.cause {
@@ -59,8 +59,8 @@ fn told(m: &Model, tid: i32, from: u64, to: u64) -> String {
     all.join(", ")
 }
 
-/// Lists of events from the tests of other implementations (design of the analyses, Trace Compass's tests of its
-/// graph), each as seen on one machine.
+/// Lists of events from the tests of other implementations, such as Trace Compass's tests of its graph, each as seen
+/// on one machine.
 #[test]
 fn the_paths_of_published_lists_of_events() {
     // Two threads take turns, and the waker of the second is not recorded.
@@ -169,7 +169,7 @@ fn works_for_the_handler(thread: &'static [u8]) {
         path_of(HI, [entry, raise, exit]),
         "3 irq 24 64, 3 P 70, 3 R 75, 7 P 80"
     );
-    // A timer wakes the thread, which also finds the data of the handler.
+    // A timer wakes the thread, which also runs the softirq that the handler raised.
     let by_timer = [
         at(62, 0, What::Softirq { vector: 9 }),
         at(63, 0, What::SoftirqEnd { vector: 9 }),
@@ -266,7 +266,8 @@ fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
     assert_eq!(cause(&[]), Leaf::Packet(Raiser::Unrecorded));
 }
 
-/// As on PREEMPT_RT: 8 has the processor of `ktimers/0`, which runs the timer that wakes 7, or that completes its request.
+/// As on PREEMPT_RT: 8 has the processor of `ktimers/0`, which runs the timer that wakes 7, or that completes the
+/// request of 7.
 #[test]
 fn a_timer_that_was_late_since_it_was_due_is_what_kept_its_thread() {
     const HRTIMER: u32 = 8;
@@ -346,7 +347,7 @@ fn a_wait_for_a_disk_names_it() {
     assert_eq!(pieces[0].cause, Cause::For(Leaf::Completion(disk), None));
 }
 
-/// A timer ends such a sleep, but the limit is its cause.
+/// A timer ends a sleep for the dirty limit, but the limit is the cause of the sleep.
 #[test]
 fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
     let disk = Some(lt_model::Disk(8 << 20));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Small graphs with a known bounded critical path, from the tests of other implementations (design of the analyses,
-//! Trace Compass's unit tests), as tables.
+//! Small graphs with a known critical path, from the tests of other implementations, such as Trace Compass's unit
+//! tests of its bounded critical path, as tables.
 //!
 //! A letter is a thread; `A 0 R 6 B 8 R 9` runs from 0 to 6, is blocked until 8 and runs until 9. `B 8 > A 8` is an
 //! edge: B woke A at 8. The edge `B 3 > A 4` took from 3 to 4 to arrive.
@@ -212,7 +212,7 @@ fn a_circle_is_left_at_once() {
 
 #[test]
 fn a_long_chain_has_an_end() {
-    // Thread n waits for n + 1 from n on, and is woken at 10000 - n.
+    // Thread n waits for thread n + 1 from n + 1 on, and is woken at 9999 - n.
     const N: u64 = 3000;
     let interval = |begin, end, state, waker| Interval {
         begin,

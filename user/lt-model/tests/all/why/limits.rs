@@ -66,8 +66,8 @@ fn parts(tid: i32, beside: &dyn Beside, events: &[Event<'static>]) -> Vec<(u64, 
     pieces.iter().map(|p| (p.end, p.cause)).collect()
 }
 
-/// 7 has used up the quota. CPU 0 then runs other threads for the time `by`, and 8 first after the
-/// timer.
+/// 7 has used up its quota. CPU 0 then runs another thread for the time `by`, and after the timer, 8
+/// before 7.
 fn throttled(by: u64) -> Vec<Event<'static>> {
     let mut events = vec![switch(0, 0, 0, R, 7), switch(10, 0, 7, R, 0)];
     events.extend([switch(40, 0, 0, R, 5), switch(40 + by, 0, 5, S, 0)]);
@@ -97,7 +97,7 @@ fn a_quota_is_named_if_it_is_proved_and_the_cpu_was_idle() {
     }
 }
 
-/// While another thread has the CPU, a quota that is used up then is not the cause of the wait.
+/// While another thread has the CPU, a quota is not the cause of the wait, even if it is used up.
 #[test]
 fn before_the_cpu_is_idle_its_thread_is_why() {
     let events = [

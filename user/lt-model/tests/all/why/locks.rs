@@ -52,7 +52,7 @@ fn model(events: &[Event<'static>], known: Option<(u64, u64)>) -> Model {
     builder.finish()
 }
 
-/// 7 spins on CPU 0 from 10 to 100 while 8, the owner, runs on CPU 1; a tick interrupts it.
+/// 7 spins on CPU 0 from 10 to 100 while 8, the owner, runs on CPU 1; a tick interrupts 7.
 fn spun(unlock: Option<(u32, u64)>) -> Vec<Event<'static>> {
     let mut events = vec![
         switch(0, 0, 0, R, 7),
@@ -79,7 +79,7 @@ fn a_thread_that_spins_waits_for_the_owner_that_wakes_it() {
         told(&model(&spun(Some((UNLOCK, A))), None), (0, 120)),
         owner
     );
-    // For another lock, or in another call, the waker is not the owner, which is not recorded.
+    // A waker that unlocks another lock, or is in another call, is not the owner: no event shows the owner.
     let alone = "7 ran 10, 7 ran in futex(FUTEX_LOCK_PI) 50, 7 Interrupted(Timer) 51, 7 ran in futex(FUTEX_LOCK_PI) 110, 7 ran 120";
     for other in [Some((UNLOCK, B)), Some((1, A)), None] {
         assert_eq!(told(&model(&spun(other), None), (0, 120)), alone);
@@ -127,7 +127,7 @@ fn a_lock_that_is_handed_on_is_waited_for_from_each_owner_in_turn() {
     let owners = "9 ran 39, 9 ran in futex(FUTEX_UNLOCK_PI) 40, 8 ran in futex(FUTEX_LOCK_PI) 41, 8 ran 99, \
                   8 ran in futex(FUTEX_UNLOCK_PI) 100";
     assert_eq!(told(&m, (10, 100)), owners);
-    // Two owners have woken it in turn, since another thread got the lock first.
+    // Two owners wake 7 in turn, since another thread gets the lock first.
     let mut events = spun(Some((UNLOCK, A)));
     events.insert(0, switch(0, 2, 0, R, 9));
     let first = [futex(59, 2, UNLOCK, A)].into_iter().chain(wakes(60, 2, 7));

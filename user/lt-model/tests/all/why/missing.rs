@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Sleeps that a timer ends, in traces without events of other causes that a timer may hide.
+//! Sleeps that a timer ends, in traces without the events that would show another cause.
 
 use lt_model::why::{Cause, Leaf, Place, path};
 use lt_model::{Builder, Disk, Event, Events, Sleep, Stage, SwitchedOut, What};

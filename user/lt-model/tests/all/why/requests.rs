@@ -58,7 +58,7 @@ fn a_wait_for_a_request_is_split_by_where_it_was() {
         request(7, Stage::Issued, DISK, 64),
     ];
     assert_eq!(parts(&own), "disk 100");
-    // A cgroup's limit holds the request back, and another thread submits it later.
+    // A cgroup's limit holds the request back, and it is submitted later.
     let limited = own.map(|e| Event {
         time: e.time + 90,
         ..e
@@ -102,7 +102,7 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
         parts(&stacked),
         "Stacked 60, Unallocated 61, Queued 62, disk 100"
     );
-    // Two bios, of different disks, may be the issued one.
+    // Two bios, of different partitions, may be the issued one.
     let other = Disk(259 << 20 | 2);
     let two = [&[request(4, Stage::Queued, other, 64)], &partition[..]].concat();
     assert_eq!(parts(&two), "Unrecorded 30, disk 100");
@@ -116,7 +116,7 @@ fn where_a_request_was_is_not_known_without_its_events() {
     // The bio was merged into another request, and has no request of its own.
     let merged = [request(5, Stage::Queued, DISK, 64), issued[0]];
     assert_eq!(parts(&merged), "Unrecorded 97, disk 100");
-    // Requests of other threads do not count, nor does a request whose events may be lost.
+    // Requests for other sectors or disks do not count, nor does a request whose events may be lost.
     let another = [
         request(5, Stage::Issued, DISK, 72),
         request(5, Stage::Issued, MAPPED, 64),
@@ -184,7 +184,7 @@ fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
     assert_eq!(parts(&merged), "Unrecorded 23, disk 100");
 }
 
-/// A worker of the device mapper submits 7's bio, or an interrupt does, on top of any thread.
+/// A worker of the device mapper submits 7's bio, or an interrupt does, whichever thread it interrupts.
 #[test]
 fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
     let worker = [

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# The module, built from this checkout, and the command, if BR2_PACKAGE_LATENCY_TRACKER_COMMAND is the path of a built
+# one. The project does not test this package: see Documentation/guide/embedded.md.
+
+LATENCY_TRACKER_VERSION = git
+LATENCY_TRACKER_SITE = $(BR2_EXTERNAL_LATENCY_TRACKER_PATH)/../..
+LATENCY_TRACKER_SITE_METHOD = local
+LATENCY_TRACKER_LICENSE = GPL-2.0 (module), GPL-2.0 or MIT (command)
+LATENCY_TRACKER_LICENSE_FILES = COPYING LICENSES/GPL-2.0.txt LICENSES/MIT.txt
+LATENCY_TRACKER_MODULE_MAKE_OPTS = TRACKERS="$(call qstrip,$(BR2_PACKAGE_LATENCY_TRACKER_TRACKERS))"
+
+LATENCY_TRACKER_COMMAND = $(call qstrip,$(BR2_PACKAGE_LATENCY_TRACKER_COMMAND))
+ifneq ($(LATENCY_TRACKER_COMMAND),)
+define LATENCY_TRACKER_INSTALL_TARGET_CMDS
+	$(INSTALL) -D -m 0755 $(LATENCY_TRACKER_COMMAND) $(TARGET_DIR)/usr/bin/latency-tracker
+endef
+endif
+
+$(eval $(kernel-module))
+$(eval $(generic-package))

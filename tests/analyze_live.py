@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""Compares, operation by operation, what `latency-tracker analyze` measured in a trace with the alerts of instances
+with threshold 0 that ran while the trace was recorded, for tests/vm/analyze-live.sh.
+
+usage: analyze_live.py BORN LAST LINE DEVICE
+
+It compares wakeups and calls of the tasks with ids after BORN, up to LAST, and not in /tmp/alive; handlers of LINE; and
+requests of DEVICE. /tmp has the alerts of each instance, and the report of each analysis as JSON.
+
+The probes of the module and of the tracer are two functions on one tracepoint, and read the clock one after the other.
+So times differ a little, but no limit is needed: both probes record an operation's start before either records its end,
+since the start causes the event that ends it. Operations of one key do not overlap. So each operation must overlap the
+one that the other side recorded at its place.
+"""
+
+import json
+import re
+import sys
+from collections import Counter
+
+KINDS = {"R": "read", "W": "write"}
+
+
+def nothing(_):
+    return ""
+
+
+def alerts(name, key_of, detail_of=nothing):
+    """Returns key, start, end and detail of each alert that is compared, in the order of keys and starts."""
+    found = []
+    with open(f"/tmp/{name}", encoding="utf-8") as lines:
+        for line in lines:
+            fields = dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line))
+            end = int(fields["time"])
+            if (key := key_of(fields)) is not None:
+                found.append((key, end - int(fields["delay"]), end, detail_of(fields)))
+    return sorted(found)
+
+
+def table_of(analysis, name):
+    with open(f"/tmp/{analysis}.json", encoding="utf-8") as file:
+        report = json.load(file)
+    assert report["caveats"] == [], report["caveats"]
+    (table,) = (one for one in report["tables"] if one["table"] == name)
+    missed = table["not_measured"]
+    assert missed["lost"] == missed["identical"] == 0, missed
+    return table
+
+
+def recorded(table, key_of, detail_of=nothing):
+    """Returns the operations of a table as `alerts` does. Its rows must have the same numbers and sums."""
+    found, sums = [], Counter()
+    for case in table["worst"]:
+        if (key := key_of(case)) is not None:
+            found.append((key, case["begin"], case["end"], detail_of(case)))
+            sums[key] += case["end"] - case["begin"]
+    rows = {key_of(row): row for row in table["rows"]}
+    counts = Counter(key for key, *_ in found)
+    for key, count in counts.items():
+        assert (rows[key]["count"], rows[key]["sum"]) == (count, sums[key]), (rows[key], count, sums[key])
+    assert set(rows) - {None} == set(counts), set(rows) ^ set(counts)
+    return sorted(found)
+
+
+def compare(name, trace, live, least):
+    """Compares operations one by one, and returns the details of each pair."""
+    counts = [Counter(key for key, *_ in side) for side in (trace, live)]
+    more = [one - other for one, other in (counts, counts[::-1])]
+    assert not any(more), f"{name}: by key, {more[0]} are only in the trace, and {more[1]} only among the alerts"
+    assert len(live) >= least, f"{name}: only {len(live)}"
+    for one, other in zip(trace, live):
+        assert max(one[1], other[1]) <= min(one[2], other[2]), (name, one, other)
+    sums = [sum(end - begin for _, begin, end, _ in side) for side in (trace, live)]
+    print(f"{name}: {len(trace)} of {len(counts[0])} keys, {sums[0]} ns in the trace and {sums[1]} ns by the alerts")
+    return [(one[3], other[3]) for one, other in zip(trace, live)]
+
+
+def main(born, last, line, device):
+    with open("/tmp/alive", encoding="ascii") as file:
+        alive = set(map(int, file.read().split()))
+
+    def of_load(tid):
+        return tid if int(born) < tid <= int(last) and tid not in alive else None
+
+    def of_alert(fields):
+        return of_load(int(fields["tid"]))
+
+    def of_thread(case):
+        thread = case.get("thread")
+        return of_load(thread["tid"]) if thread else None
+
+    assert int(born) < int(last), "thread ids started again"
+    # By default, the rows are by thread.
+    compare("wakeups", recorded(table_of("wakeups", "wakeup"), of_thread), alerts("wakeups", of_alert), 300)
+
+    trace = recorded(table_of("syscalls", "call"), of_thread, lambda case: case.get("call", ""))
+    pairs = compare("calls", trace, alerts("calls", of_alert, lambda fields: int(fields["number"])), 1500)
+    # The tracer's names of some calls differ from the kernel's, but each number must have one name, and each name one
+    # number. A call that is newer than the tracer has the name `unknown` in the trace.
+    pairs = {pair for pair in pairs if pair[0] != "unknown"}
+    assert len(pairs) == len({name for name, _ in pairs}) == len({number for _, number in pairs}), sorted(pairs)
+
+    def of_line(case):
+        return (case["line"], case["name"]) if case["line"] == int(line) else None
+
+    # The name is quoted in an alert.
+    live = alerts("handlers", lambda fields: (int(fields["irq"]), json.loads(fields["action"])))
+    compare("handlers", recorded(table_of("irq", "handler"), of_line), live, 10)
+
+    def of_device(case):
+        return case["operation"] if case["device"] == device else None
+
+    live = alerts("requests", lambda fields: KINDS[fields["op"].strip('"')[0]])
+    compare("requests", recorded(table_of("io", "device"), of_device), live, 40)
+
+
+main(*sys.argv[1:])
