@@ -159,6 +159,34 @@ macro_rules! probe {
 }
 pub(crate) use probe;
 
+/// Defines functions for [`probe!`] and for [`Calls`](super::fprobe::calls::Calls). The first
+/// parameter is the value of type `T` that they were attached with. The others are the arguments of
+/// the tracepoint, or the word that the kernel's function was called with or has returned.
+macro_rules! callbacks {
+    ($(
+        $(#[$attribute:meta])*
+        fn $name:ident<$type:ident: $bound:path $(, const $number:ident: $of:ty)*>(
+            $with:ident $(, $argument:ident: $is:ty)* $(,)?
+        ) { $($body:tt)* }
+    )*) => {
+        $(
+            /// # Safety
+            ///
+            /// `data` is a valid `T`, and the other arguments are those that the kernel passes.
+            $(#[$attribute])*
+            unsafe extern "C" fn $name<$type: $bound $(, const $number: $of)*>(
+                data: *mut ::kernel::ffi::c_void,
+                $($argument: $is),*
+            ) {
+                // SAFETY: The function's contract.
+                let $with = unsafe { &*data.cast::<$type>() };
+                $($body)*
+            }
+        )*
+    };
+}
+pub(crate) use callbacks;
+
 impl<'a, T> Probe<'a, T> {
     /// # Safety
     ///
