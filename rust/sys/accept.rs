@@ -23,12 +23,12 @@ use crate::sys::{
     },
     measure::Target,
     symbol,
-    tracepoint::{self, probe, Probe}, //
+    tracepoint::{self, callbacks, probe, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit};
 use kernel::{
     bindings,
-    ffi::{c_int, c_void},
+    ffi::c_int,
     fmt,
     prelude::*,
     sync::Arc, //
@@ -86,65 +86,49 @@ pub(crate) trait Observer: Target {
     fn closed(&self, socket: u64);
 }
 
-/// # Safety
-///
-/// `owner` is a valid `T`, the caller a task that returns from accept(2).
-unsafe extern "C" fn accepted<T: Observer>(owner: *mut c_void, result: u64) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*owner.cast::<T>() };
-    let fd = result as c_int;
-    if fd < 0 {
-        return;
+callbacks! {
+    fn accepted<T: Observer>(observer, result: u64) {
+        let fd = result as c_int;
+        if fd < 0 {
+            return;
+        }
+        let mut out = MaybeUninit::<helpers::lt_socket>::zeroed();
+        // SAFETY: Called in a task that returns from accept(2). Any `fd` is valid; the function
+        // fills the structure, which consists of numbers.
+        let out = unsafe {
+            helpers::lt_socket_of(fd, out.as_mut_ptr());
+            out.assume_init()
+        };
+        if out.id == 0 {
+            return;
+        }
+        let family = out.family;
+        observer.accepted(&Socket {
+            id: out.id,
+            fd: fd as u32,
+            local: Address {
+                family,
+                port: out.local_port,
+                bytes: out.local,
+            },
+            remote: Address {
+                family,
+                port: out.remote_port,
+                bytes: out.remote,
+            },
+        });
     }
-    let mut out = MaybeUninit::<helpers::lt_socket>::zeroed();
-    // SAFETY: Any `fd` is valid; the function fills the structure, which consists of numbers.
-    let out = unsafe {
-        helpers::lt_socket_of(fd, out.as_mut_ptr());
-        out.assume_init()
-    };
-    if out.id == 0 {
-        return;
-    }
-    let family = out.family;
-    observer.accepted(&Socket {
-        id: out.id,
-        fd: fd as u32,
-        local: Address {
-            family,
-            port: out.local_port,
-            bytes: out.local,
-        },
-        remote: Address {
-            family,
-            port: out.remote_port,
-            bytes: out.remote,
-        },
-    });
-}
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn sent<T: Observer>(
-    data: *mut c_void,
-    sk: *mut bindings::sock,
-    result: c_int,
-    _flags: c_int,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    if result > 0 {
-        observer.sent(sk as u64, result as u32);
+    fn sent<T: Observer>(observer, sk: *mut bindings::sock, result: c_int, _flags: c_int) {
+        if result > 0 {
+            observer.sent(sk as u64, result as u32);
+        }
     }
-}
 
-/// # Safety
-///
-/// `owner` is a valid `T`, `inode` the inode of a socket.
-unsafe extern "C" fn closed<T: Observer>(owner: *mut c_void, inode: u64) {
-    // SAFETY: The function's contract.
-    let (observer, sk) = unsafe { (&*owner.cast::<T>(), helpers::lt_socket_of_inode(inode)) };
-    observer.closed(sk);
+    fn closed<T: Observer>(observer, inode: u64) {
+        // SAFETY: It is the inode of a socket.
+        observer.closed(unsafe { helpers::lt_socket_of_inode(inode) });
+    }
 }
 
 /// The probe of sends.

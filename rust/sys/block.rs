@@ -8,13 +8,13 @@
 use crate::sys::{
     bindings as helpers,
     measure::Target,
-    tracepoint::{self, probe, Attachment, Probe}, //
+    tracepoint::{self, callbacks, probe, Attachment, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit, ptr::addr_of};
 use kernel::{
     bindings,
     error::to_result,
-    ffi::{c_uint, c_void},
+    ffi::c_uint,
     fmt,
     prelude::*,
     sync::Arc, //
@@ -177,37 +177,28 @@ pub(crate) trait Observer: Target {
 }
 
 macro_rules! on_request {
-    ($name:ident) => {
-        /// # Safety
-        ///
-        /// `data` is a valid `T`, `rq` a valid request.
-        unsafe extern "C" fn $name<T: Observer>(data: *mut c_void, rq: *mut bindings::request) {
-            // SAFETY: The function's contract.
-            let (observer, rq) = unsafe { (&*data.cast::<T>(), Request::from_raw(rq)) };
-            observer.$name(&rq);
-        }
+    ($($name:ident),*) => {
+        callbacks! {$(
+            fn $name<T: Observer>(observer, rq: *mut bindings::request) {
+                // SAFETY: The request is valid.
+                observer.$name(&unsafe { Request::from_raw(rq) });
+            }
+        )*}
     };
 }
 
-on_request!(created);
-on_request!(inserted);
-on_request!(issued);
-on_request!(requeued);
-on_request!(merged);
-on_request!(done);
+on_request!(created, inserted, issued, requeued, merged, done);
 
-/// # Safety
-///
-/// `data` is a valid `T`, `rq` a valid request.
-unsafe extern "C" fn completed<T: Observer>(
-    data: *mut c_void,
-    rq: *mut bindings::request,
-    _error: bindings::blk_status_t,
-    bytes: c_uint,
-) {
-    // SAFETY: The function's contract.
-    let (observer, rq) = unsafe { (&*data.cast::<T>(), Request::from_raw(rq)) };
-    observer.completed(&rq, bytes);
+callbacks! {
+    fn completed<T: Observer>(
+        observer,
+        rq: *mut bindings::request,
+        _error: bindings::blk_status_t,
+        bytes: c_uint,
+    ) {
+        // SAFETY: The request is valid.
+        observer.completed(&unsafe { Request::from_raw(rq) }, bytes);
+    }
 }
 
 /// The probes, the last step of a request's life first: no event starts whose end would be missed.

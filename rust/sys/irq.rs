@@ -18,7 +18,7 @@ use crate::sys::{
     bindings as helpers,
     measure::Target,
     platform::PreemptGuard,
-    tracepoint::{self, probe, Attachment, Probe}, //
+    tracepoint::{self, callbacks, probe, Attachment, Probe}, //
 };
 use core::{
     ffi::CStr,
@@ -27,7 +27,7 @@ use core::{
 };
 use kernel::{
     bindings,
-    ffi::{c_int, c_void},
+    ffi::c_int,
     prelude::*,
     sync::Arc, //
 };
@@ -143,35 +143,31 @@ pub(crate) trait Observer: Target {
     );
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `action` a valid action.
-unsafe extern "C" fn handler_entered<T: Observer, const TIMED: bool>(
-    data: *mut c_void,
-    irq: c_int,
-    action: *mut bindings::irqaction,
-) {
-    // SAFETY: The function's contract.
-    let (observer, action) = unsafe { (&*data.cast::<T>(), Action::from_raw(action)) };
-    // SAFETY: Interrupts are off, see "Contexts" above.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.entered::<TIMED>(guard, irq as u32, &action);
-}
+callbacks! {
+    fn handler_entered<T: Observer, const TIMED: bool>(
+        observer,
+        irq: c_int,
+        action: *mut bindings::irqaction,
+    ) {
+        // SAFETY: The action is valid.
+        let action = unsafe { Action::from_raw(action) };
+        // SAFETY: Interrupts are off, see "Contexts" above.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.entered::<TIMED>(guard, irq as u32, &action);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `action` a valid action.
-unsafe extern "C" fn handler_left<T: Observer, const TIMED: bool>(
-    data: *mut c_void,
-    irq: c_int,
-    action: *mut bindings::irqaction,
-    ret: c_int,
-) {
-    // SAFETY: The function's contract.
-    let (observer, action) = unsafe { (&*data.cast::<T>(), Action::from_raw(action)) };
-    // SAFETY: As in `handler_entered`.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.left::<TIMED>(guard, irq as u32, &action, ret as u32);
+    fn handler_left<T: Observer, const TIMED: bool>(
+        observer,
+        irq: c_int,
+        action: *mut bindings::irqaction,
+        ret: c_int,
+    ) {
+        // SAFETY: The action is valid.
+        let action = unsafe { Action::from_raw(action) };
+        // SAFETY: As in `handler_entered`.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.left::<TIMED>(guard, irq as u32, &action, ret as u32);
+    }
 }
 
 /// Returns the probes of handlers, the end first: no event starts whose end would be missed.

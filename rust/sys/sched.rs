@@ -28,13 +28,13 @@ use crate::{
         measure::Target,
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
-        tracepoint::{self, probe, Attachment, Probe}, //
+        tracepoint::{self, callbacks, probe, Attachment, Probe}, //
     },
 };
 use core::ffi::CStr;
 use kernel::{
     bindings,
-    ffi::{c_uint, c_void},
+    ffi::c_uint,
     fmt,
     prelude::*,
     sync::Arc, //
@@ -198,37 +198,31 @@ pub(crate) trait Observer: Target {
     fn switched<const TIMED: bool>(&self, guard: &PreemptGuard, switch: Switch<'_>);
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `wakee` a valid task.
-unsafe extern "C" fn waking<T: Observer>(data: *mut c_void, wakee: *mut bindings::task_struct) {
-    // SAFETY: The function's contract.
-    let (observer, wakee) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(wakee)) };
-    // SAFETY: Preemption is off until the probe returns: by a raw spinlock of the wakee, or, when a
-    // task wakes itself, by the `guard(preempt)` of `try_to_wake_up`. See "Contexts" above.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.waking(guard, wakee);
-}
+callbacks! {
+    fn waking<T: Observer>(observer, wakee: *mut bindings::task_struct) {
+        // SAFETY: The task is valid.
+        let wakee = unsafe { TaskRef::from_raw(wakee) };
+        // SAFETY: Preemption is off until the probe returns: by a raw spinlock of the wakee, or,
+        // when a task wakes itself, by the `guard(preempt)` of `try_to_wake_up`. See "Contexts"
+        // above.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.waking(guard, wakee);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `prev` and `next` are valid tasks.
-unsafe extern "C" fn switched<T: Observer, const TIMED: bool>(
-    data: *mut c_void,
-    preempt: bool,
-    prev: *mut bindings::task_struct,
-    next: *mut bindings::task_struct,
-    state: c_uint,
-) {
-    // SAFETY: The function's contract.
-    let (observer, prev, next) = unsafe {
-        let (prev, next) = (TaskRef::from_raw(prev), TaskRef::from_raw(next));
-        (&*data.cast::<T>(), prev, next)
-    };
-    // SAFETY: `__schedule` holds the runqueue's raw spinlock, and has interrupts off.
-    let guard = unsafe { PreemptGuard::already() };
-    let state = State { preempt, state };
-    observer.switched::<TIMED>(guard, Switch { prev, next, state });
+    fn switched<T: Observer, const TIMED: bool>(
+        observer,
+        preempt: bool,
+        prev: *mut bindings::task_struct,
+        next: *mut bindings::task_struct,
+        state: c_uint,
+    ) {
+        // SAFETY: Both tasks are valid.
+        let (prev, next) = unsafe { (TaskRef::from_raw(prev), TaskRef::from_raw(next)) };
+        // SAFETY: `__schedule` holds the runqueue's raw spinlock, and has interrupts off.
+        let guard = unsafe { PreemptGuard::already() };
+        let state = State { preempt, state };
+        observer.switched::<TIMED>(guard, Switch { prev, next, state });
+    }
 }
 
 /// Returns the probes that an observer needs, the end of the event first: no event starts whose end
@@ -266,17 +260,14 @@ pub(crate) trait ArrivalObserver: Target {
     fn arrived(&self, guard: &PreemptGuard);
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn arrived<T: ArrivalObserver>(data: *mut c_void, is_switch: bool) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    // SAFETY: The callers of `__schedule` keep preemption off until that function has returned, and
-    // `schedule_tail` turns preemption on only after the tracepoint.
-    let guard = unsafe { PreemptGuard::already() };
-    if is_switch {
-        observer.arrived(guard);
+callbacks! {
+    fn arrived<T: ArrivalObserver>(observer, is_switch: bool) {
+        // SAFETY: The callers of `__schedule` keep preemption off until that function has returned,
+        // and `schedule_tail` turns preemption on only after the tracepoint.
+        let guard = unsafe { PreemptGuard::already() };
+        if is_switch {
+            observer.arrived(guard);
+        }
     }
 }
 
@@ -304,27 +295,18 @@ pub(crate) trait ExitObserver: Target {
     fn exits(&self, guard: &PreemptGuard, task: TaskRef<'_>);
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `task` a valid task.
-unsafe extern "C" fn exits<T: ExitObserver>(
-    data: *mut c_void,
-    task: *mut bindings::task_struct,
-    _group_dead: bool,
-) {
-    // SAFETY: The function's contract.
-    unsafe { freed::<T>(data, task) };
-}
+callbacks! {
+    fn exits<T: ExitObserver>(observer, task: *mut bindings::task_struct, _group_dead: bool) {
+        // SAFETY: The task is valid.
+        let task = unsafe { TaskRef::from_raw(task) };
+        observer.exits(&Kernel::guard(), task);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `task` a valid task.
-#[inline(always)]
-unsafe extern "C" fn freed<T: ExitObserver>(data: *mut c_void, task: *mut bindings::task_struct) {
-    // SAFETY: The function's contract.
-    let (observer, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
-    let guard = Kernel::guard();
-    observer.exits(&guard, task);
+    fn freed<T: ExitObserver>(observer, task: *mut bindings::task_struct) {
+        // SAFETY: The task is valid.
+        let task = unsafe { TaskRef::from_raw(task) };
+        observer.exits(&Kernel::guard(), task);
+    }
 }
 
 /// The probes of a task's end.
