@@ -51,13 +51,13 @@ pub(crate) mod work;
 
 pub(crate) use self::{
     expire::until_next_search,
-    parameters::{common, params, Changes, Shown, Values},
+    parameters::{common, params, Changes, Shown, Values, PARAMS_MAX},
     raise::Report, //
 };
 pub(crate) use crate::record::Details;
 use descendants::{Followed, FOLLOWED};
 use kind::{Kind, New};
-use parameters::{Texts, PARAMS_MAX};
+use parameters::Texts;
 
 /// The creator of an instance that did not come from a line of the control language.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -184,28 +184,8 @@ pub(crate) mod common {
     pub(crate) const COUNT: usize = 10;
 }
 
-/// Returns the parameters of a tracker: the common ones, with its own default threshold in
-/// nanoseconds, and then its own.
-pub(crate) const fn params<const OWN: usize, const ALL: usize>(
-    threshold: u64,
-    own: [Param; OWN],
-) -> [Param; ALL] {
-    assert!(ALL == common::COUNT + OWN && ALL <= PARAMS_MAX);
-    let common = common_params(threshold);
-    let mut all = [common[0]; ALL];
-    let mut at = 0;
-    while at < ALL {
-        all[at] = if at < common::COUNT {
-            common[at]
-        } else {
-            own[at - common::COUNT]
-        };
-        at += 1;
-    }
-    all
-}
-
-const fn common_params(threshold: u64) -> [Param; common::COUNT] {
+/// Returns the common parameters, with a tracker's own default threshold in nanoseconds.
+pub(crate) const fn params(threshold: u64) -> [Param; common::COUNT] {
     [
         Param {
             name: "enabled",

@@ -39,7 +39,8 @@ use crate::{
     instance::{
         common,
         kind::{Kind, RAISED_ELSEWHERE},
-        probed::{Own, Probes}, //
+        probed::{Own, Probes},
+        PARAMS_MAX, //
     },
     record::{self, How, Shown},
     sys::stack::Stack,
@@ -331,7 +332,8 @@ pub(super) const fn params<const N: usize>(
     own: &[Param],
     labels: &[Param],
 ) -> [Param; N] {
-    let common: [Param; common::COUNT] = crate::instance::params(threshold, []);
+    assert!(N <= PARAMS_MAX);
+    let common = crate::instance::params(threshold);
     let mut all = [common[0]; N];
     let mut at = 0;
     while at < N {
@@ -348,6 +350,45 @@ pub(super) const fn params<const N: usize>(
     }
     all
 }
+
+/// Declares the static `PARAMS` with all parameters of a tracker, given the threshold, the task
+/// filter, the values of `by` and its own parameters. The position of a parameter `vec` becomes
+/// `PARAM_VEC`.
+macro_rules! parameters {
+    (
+        $threshold:expr, $filter:expr, $by:expr;
+        $($param:ident: $takes:expr => $default:expr, $says:literal $(, $fixed:ident)?;)*
+    ) => {
+        const FILTER: &[$crate::control::Param] = $filter;
+
+        ::kernel::macros::paste! {
+            #[allow(non_camel_case_types, reason = "named as the parameters, if there are any")]
+            enum OwnParam {
+                $([<$param>],)*
+                Count,
+            }
+            $(const [<PARAM_ $param:upper>]: usize =
+                $crate::instance::common::COUNT + FILTER.len() + OwnParam::[<$param>] as usize;)*
+        }
+
+        static PARAMS: [
+            $crate::control::Param;
+            $crate::instance::common::COUNT
+                + FILTER.len()
+                + OwnParam::Count as usize
+                + $crate::instance::labels::PARAMS
+        ] = $crate::trackers::declare::params($threshold, FILTER, &[
+            $($crate::control::Param {
+                name: stringify!($param),
+                kind: $takes,
+                default: $default,
+                fixed: $crate::record::first!($($crate::trackers::declare::$fixed,)? false),
+                help: $says,
+            },)*
+        ], &$crate::instance::labels::params($by));
+    };
+}
+pub(super) use parameters;
 
 /// Declares a tracker of tracepoints. A declaration has, in this order:
 ///
@@ -419,34 +460,12 @@ macro_rules! tracker {
         )*
         $(impl { $($item:item)* })?
     ) => {
-        const FILTER: &[$crate::control::Param] =
-            $crate::record::first!($(&$crate::trackers::tasks::filter($kthreads),)? &[]);
-
-        ::kernel::macros::paste! {
-            #[allow(non_camel_case_types, reason = "named as the parameters, if there are any")]
-            enum Own {
-                $([<$param>],)*
-                Count,
-            }
-            $(const [<PARAM_ $param:upper>]: usize =
-                $crate::instance::common::COUNT + FILTER.len() + Own::[<$param>] as usize;)*
+        $crate::trackers::declare::parameters! {
+            $threshold,
+            $crate::record::first!($(&$crate::trackers::tasks::filter($kthreads),)? &[]),
+            BY;
+            $($param: $takes => $default, $says $(, $fixed)?;)*
         }
-
-        static PARAMS: [
-            $crate::control::Param;
-            $crate::instance::common::COUNT
-                + FILTER.len()
-                + Own::Count as usize
-                + $crate::instance::labels::PARAMS
-        ] = $crate::trackers::declare::params($threshold, FILTER, &[
-            $($crate::control::Param {
-                name: stringify!($param),
-                kind: $takes,
-                default: $default,
-                fixed: $crate::record::first!($($crate::trackers::declare::$fixed,)? false),
-                help: $says,
-            },)*
-        ], &$crate::instance::labels::params(BY));
 
         /// The values of `by`.
         const BY: &[&str] = {

@@ -184,7 +184,7 @@ impl Cpus {
             doubts: word(),
             wanted: core::array::from_fn(|_| word()),
             totals: Arc::new(Totals::new()?, GFP_KERNEL)?,
-            logs: match values[super::INTERFERENCE] {
+            logs: match values[super::PARAM_INTERFERENCE] {
                 0 => None,
                 _ => Some((
                     PerCpu::try_new::<Kernel>(|_| Ok(Head::new()))?,
