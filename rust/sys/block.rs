@@ -8,7 +8,7 @@
 use crate::sys::{
     bindings as helpers,
     measure::Target,
-    tracepoint::{self, callbacks, probe, Attachment, Probe}, //
+    tracepoint::{callbacks, probe, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit, ptr::addr_of};
 use kernel::{
@@ -16,8 +16,7 @@ use kernel::{
     error::to_result,
     ffi::c_uint,
     fmt,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 
 /// A request, during a tracepoint.
@@ -202,7 +201,7 @@ callbacks! {
 }
 
 /// The probes, the last step of a request's life first: no event starts whose end would be missed.
-fn probes<T: Observer>() -> [Probe<'static, T>; 7] {
+pub(crate) fn probes<T: Observer>() -> [Probe<'static, T>; 7] {
     // SAFETY: The probes have the arguments of these tracepoints, of which the first is a valid
     // request.
     unsafe {
@@ -216,15 +215,4 @@ fn probes<T: Observer>() -> [Probe<'static, T>; 7] {
             probe!(block_io_start: created::<T>),
         ]
     }
-}
-
-/// Returns the first tracepoint that this kernel lacks, if any.
-pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
-    tracepoint::missing(probes::<T>())
-}
-
-/// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
-/// leaves nothing attached.
-pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(observer, probes())
 }

@@ -28,17 +28,10 @@ use crate::{
         measure::Target,
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
-        tracepoint::{self, callbacks, probe, Attachment, Probe}, //
+        tracepoint::{callbacks, probe, Probe}, //
     },
 };
-use core::ffi::CStr;
-use kernel::{
-    bindings,
-    ffi::c_uint,
-    fmt,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::{bindings, ffi::c_uint, fmt};
 
 /// A switch of the CPU from one task to another.
 #[derive(Clone, Copy)]
@@ -227,7 +220,7 @@ callbacks! {
 
 /// Returns the probes that an observer needs, the end of the event first: no event starts whose end
 /// would be missed. `TIMED` is passed on to the observer, which may then do more.
-pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>(
+pub(crate) fn probes<T: Observer, const TIMED: bool>(
 ) -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: The probes have the arguments of these tracepoints, whose tasks are valid.
     let (switched, waking, new) = unsafe {
@@ -240,17 +233,6 @@ pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>(
     let waking = T::WAKINGS.then_some(waking);
     let new = T::NEW.then_some(new);
     [Some(switched), waking, new].into_iter().flatten()
-}
-
-/// Returns the first tracepoint that an observer needs and this kernel lacks, if any.
-pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
-    tracepoint::missing(probes::<T, false>())
-}
-
-/// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
-/// leaves nothing attached.
-pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(observer, probes::<T, false>())
 }
 
 /// Receives notifications of tasks that have been switched in.
@@ -272,20 +254,9 @@ callbacks! {
 }
 
 /// The probe of an arrival.
-fn arrival_probes<T: ArrivalObserver>() -> [Probe<'static, T>; 1] {
+pub(crate) fn arrival_probes<T: ArrivalObserver>() -> [Probe<'static, T>; 1] {
     // SAFETY: The probe has the argument of this tracepoint.
     unsafe { [probe!(sched_exit_tp: arrived::<T>)] }
-}
-
-/// Returns the tracepoint of an arrival, if this kernel lacks it.
-pub(crate) fn missing_arrivals<T: ArrivalObserver>() -> Option<&'static CStr> {
-    tracepoint::missing(arrival_probes::<T>())
-}
-
-/// Attaches an [`ArrivalObserver`]. May sleep. Fails with `ENOSYS` if the kernel lacks the
-/// tracepoint, and then leaves nothing attached.
-pub(crate) fn attach_to_arrivals<T: ArrivalObserver>(observer: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(observer, arrival_probes())
 }
 
 /// Receives notifications of tasks that exit. Any context.
@@ -310,7 +281,7 @@ callbacks! {
 }
 
 /// The probes of a task's end.
-fn exit_probes<T: ExitObserver>() -> [Probe<'static, T>; 2] {
+pub(crate) fn exit_probes<T: ExitObserver>() -> [Probe<'static, T>; 2] {
     // SAFETY: The probes have the arguments of these tracepoints, whose task is valid.
     unsafe {
         [
@@ -318,17 +289,6 @@ fn exit_probes<T: ExitObserver>() -> [Probe<'static, T>; 2] {
             probe!(sched_process_free: freed::<T>),
         ]
     }
-}
-
-/// Returns the first tracepoint of a task's end that this kernel lacks, if any.
-pub(crate) fn missing_exits<T: ExitObserver>() -> Option<&'static CStr> {
-    tracepoint::missing(exit_probes::<T>())
-}
-
-/// Attaches an [`ExitObserver`]. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint,
-/// and then leaves nothing attached.
-pub(crate) fn attach_to_exits<T: ExitObserver>(observer: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(observer, exit_probes())
 }
 
 /// Returns the word for a policy.

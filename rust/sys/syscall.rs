@@ -27,7 +27,7 @@ use crate::{
         measure::Target,
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
-        tracepoint::{self, callbacks, probe, Attachment, Probe}, //
+        tracepoint::{callbacks, probe, Attachment, Probe}, //
     },
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
@@ -168,7 +168,7 @@ callbacks! {
 const SWITCH: &CStr = c"sched_switch";
 
 /// The probes that an observer may need, the ends first: no event starts whose end would be missed.
-fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
+pub(crate) fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: The probes have the arguments of these tracepoints. The registers are those of the
     // current task; the tasks are valid, and current except at a switch.
     let probes = unsafe {
@@ -182,11 +182,6 @@ fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     };
     let needed = |(needed, probe): (bool, _)| needed.then_some(probe);
     probes.into_iter().filter_map(needed)
-}
-
-/// Returns the first tracepoint that an observer may need and this kernel lacks, if any.
-pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
-    tracepoint::missing(probes::<T>())
 }
 
 /// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then

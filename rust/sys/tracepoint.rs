@@ -10,11 +10,11 @@
 //!
 //! For a measured probe (measure.rs), a tracepoint calls [`measured`], which calls the probe.
 //!
-//! Each file in this directory that uses tracepoints has a list of its probes, and a function that
-//! attaches them. The types of their arguments are in tracepoints.h: [`probe!`] takes a function of
-//! exactly that type, and tracepoints.c compares it with the kernel's declaration. These probes are
-//! for tracepoints of the kernel proper. Tracepoints of modules have only probes that take any
-//! arguments (raw.rs), since no header describes their arguments.
+//! Each file in this directory that uses tracepoints has a list of its probes. The types of their
+//! arguments are in tracepoints.h: [`probe!`] takes a function of exactly that type, and
+//! tracepoints.c compares it with the kernel's declaration. These probes are for tracepoints of the
+//! kernel proper. Tracepoints of modules have only probes that take any arguments (raw.rs), since
+//! no header describes their arguments.
 //!
 //! # Lifetime
 //!

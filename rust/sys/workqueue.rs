@@ -30,7 +30,7 @@ use crate::sys::{
     platform::PreemptGuard,
     tracepoint::{self, callbacks, probe, Probe}, //
 };
-use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
+use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings,
     ffi::c_int,
@@ -184,7 +184,7 @@ callbacks! {
 }
 
 /// The probes, the last step first: no event starts whose end would be missed.
-pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
+pub(crate) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
     // SAFETY: The probes have the arguments of these tracepoints. The queue and the work item are
     // valid, except the work item at the end, of which only the address is used.
     unsafe {
@@ -194,11 +194,6 @@ pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
             probe!(workqueue_queue_work: queued::<T>),
         ]
     }
-}
-
-/// Returns the first tracepoint that this kernel lacks, if any.
-pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
-    tracepoint::missing(probes::<T>())
 }
 
 /// An attached observer, until dropped. Dropping may sleep.

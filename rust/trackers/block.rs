@@ -97,7 +97,8 @@ tracker! {
         /// Whether the driver has returned the request, which will be issued again.
         waiting: bool at 2:63 if kept,
     }
-    attach: Attachment<Probes> = block::attach, block::missing::<Probes>;
+    attach: Attachment<Probes> = |live| Attachment::new(live, block::probes::<Probes>()),
+        || tracepoint::missing(block::probes::<Probes>());
     impl {
         const KEEPS_USER_STACK: bool = true;
 
@@ -132,7 +133,7 @@ impl Declared<1, WIDE> for WithStack {
     }
 
     fn attach(live: Arc<Live<Self, 1, WIDE>>) -> Result<Self::Attachment> {
-        block::attach(live)
+        Attachment::new(live, block::probes())
     }
 
     fn detail(_: &[u64; 1], data: &[u64; WIDE]) -> Detail {

@@ -28,7 +28,7 @@ pub(super) use crate::{
     sys::{
         platform::Kernel,
         task::{Context, TaskRef},
-        tracepoint::Attachment,
+        tracepoint::{self, Attachment},
         waker::is_waking, //
     },
 };

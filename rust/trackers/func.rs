@@ -37,8 +37,7 @@ use crate::{
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
         sched,
-        symbol::{FunctionName, Limit, Raw, Symbol},
-        tracepoint, //
+        symbol::{FunctionName, Limit, Raw, Symbol}, //
     },
 };
 use kernel::{fmt, prelude::*, sync::Arc};
@@ -72,7 +71,7 @@ tracker! {
         ret: Register at 6 if end = |it, how| Raw::new(it.ret, how.limit()),
     }
     attach: Attached = Attached::new,
-        || fprobe::missing().or_else(sched::missing_exits::<Probes>);
+        || fprobe::missing().or_else(|| tracepoint::missing(sched::exit_probes::<Probes>()));
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
@@ -218,12 +217,12 @@ impl sched::ExitObserver for Probes {
 /// Keeps the probes attached. `functions` is dropped first: after that, no event starts.
 pub(crate) struct Attached {
     functions: Functions<Tracked, Probes>,
-    _exits: tracepoint::Attachment<Probes>,
+    _exits: Attachment<Probes>,
 }
 
 impl Attached {
     fn new(live: Arc<Probes>) -> Result<Self> {
-        let exits = sched::attach_to_exits(live.clone())?;
+        let exits = Attachment::new(live.clone(), sched::exit_probes())?;
         let name = live.core.text(PARAM_FUNCTION).ok_or(EINVAL)?;
         Ok(Self {
             functions: Functions::new(name, What::Both, live.clone())?,

@@ -38,7 +38,7 @@ use crate::{
     instance::{probed, profile::InstanceProfile, Values},
     record::{How, Shown},
     sys::{
-        block::{attach, missing, Request, Transfer},
+        block::{probes as request_probes, Request, Transfer},
         syscall, //
     },
 };
@@ -60,9 +60,10 @@ tracker! {
     }
     keeps: detail;
     attach: [Attachment<Probes>; 2] = |live: Arc<Probes>| {
-        let requests = attach(live.clone())?;
+        let requests = Attachment::new(live.clone(), request_probes::<Probes>())?;
         Ok([syscall::attach(live)?, requests])
-    }, || missing::<Probes>().or_else(syscall::missing::<Probes>);
+    }, || tracepoint::missing(request_probes::<Probes>())
+        .or_else(|| tracepoint::missing(syscall::probes::<Probes>()));
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 

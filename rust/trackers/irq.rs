@@ -56,7 +56,8 @@ tracker! {
         /// The return value of the handler.
         ret: u16 at 0:48 in RETURNS,
     }
-    attach: Attachment<Probes> = irq::attach, irq::missing::<Probes>;
+    attach: Attachment<Probes> = |live| Attachment::new(live, irq::probes::<Probes, false>()),
+        || tracepoint::missing(irq::probes::<Probes, false>());
     impl {
         const LABELS: labels::Rules = labels::Rules {
             // Known only with the end.

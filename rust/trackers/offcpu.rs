@@ -100,7 +100,9 @@ tracker! {
         waker_stack: WakerStack at 6 if alert => show_waker_stack,
     }
     attach: Attached = attach,
-        || sched::missing::<Probes>().or_else(|| stock::missing().or_else(|| assumptions::missing(&[&WAKING_LOCK])));
+        || tracepoint::missing(sched::probes::<Probes, false>())
+            .or_else(stock::missing)
+            .or_else(|| assumptions::missing(&[&WAKING_LOCK]));
     impl {
         const LABELS: labels::Rules = labels::Rules {
             has_stack: true,
@@ -174,10 +176,11 @@ type Attached = (Attachment<Probes>, Option<Attachment<Probes>>);
 fn attach(live: Arc<Probes>) -> Result<Attached> {
     live.own.early.close();
     let arrivals = match live.own.arrivals {
-        Some(_) => Some(sched::attach_to_arrivals(live.clone())?),
+        Some(_) => Some(Attachment::new(live.clone(), sched::arrival_probes())?),
         None => None,
     };
-    Ok((sched::attach(live)?, arrivals))
+    let switches = Attachment::new(live, sched::probes::<Probes, false>())?;
+    Ok((switches, arrivals))
 }
 
 impl Detail {
@@ -223,7 +226,8 @@ fn show_waker_stack(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt
 /// alert is possible: a `max` that is not above the threshold, if there is no timeout. With a
 /// timeout, events raise alerts before they end, whatever `max` is.
 fn check(values: &Values) -> Option<(usize, &'static str)> {
-    if values[PARAM_USTACK] != 0 && sched::missing_arrivals::<Probes>().is_some() {
+    let is_missing = || tracepoint::missing(sched::arrival_probes::<Probes>()).is_some();
+    if values[PARAM_USTACK] != 0 && is_missing() {
         let why = "expected 0, since this kernel lacks the tracepoint sched_exit_tp";
         return Some((PARAM_USTACK, why));
     }

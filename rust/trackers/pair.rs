@@ -30,8 +30,7 @@ use crate::{
     record,
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
-        raw::{self, REGISTERS},
-        tracepoint, //
+        raw::{self, REGISTERS}, //
     },
 };
 use core::marker::PhantomData;
@@ -280,7 +279,7 @@ impl<S: Side> fprobe::Observer<Returned<S>> for Probes {
 /// An attached side.
 #[expect(dead_code, reason = "held to be dropped")]
 enum Attached<S: Side> {
-    Tracepoint(tracepoint::Attachment<Probes>),
+    Tracepoint(Attachment<Probes>),
     Called(Functions<Called<S>, Probes>),
     Returned(Functions<Returned<S>, Probes>),
 }

@@ -59,7 +59,8 @@ tracker! {
         /// used up when it was switched out.
         throttled: bool at 1:45,
     }
-    attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
+    attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),
+        || tracepoint::missing(sched::probes::<Probes, false>());
     impl {
         const LABELS: labels::Rules = labels::Rules {
             has_stack: true,

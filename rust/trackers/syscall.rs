@@ -90,7 +90,7 @@ tracker! {
         ret: i64 at 4 => call::show_result,
     }
     attach: Attachment<Probes> = syscall::attach,
-        || syscall::missing::<Probes>().or_else(stock::missing);
+        || tracepoint::missing(syscall::probes::<Probes>()).or_else(stock::missing);
     impl {
         const LABELS: labels::Rules = labels::Rules {
             // Known only with the end.

@@ -64,8 +64,9 @@ tracker! {
         /// The task that was switched out for it.
         prev: Actor at 4 if alert,
     }
-    attach: Attachment<Probes> = sched::attach,
-        || sched::missing::<Probes>().or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
+    attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),
+        || tracepoint::missing(sched::probes::<Probes, false>())
+            .or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
     impl {
         const LABELS: labels::Rules = labels::Rules {
             // Known only with the end.

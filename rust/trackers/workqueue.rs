@@ -91,7 +91,7 @@ tracker! {
     attach: workqueue::Attachment<Probes> = |live: Arc<Probes>| {
         let waits = live.core.value(PARAM_PART) != RUNNING;
         workqueue::Attachment::new(live, waits)
-    }, workqueue::missing::<Probes>;
+    }, || tracepoint::missing(workqueue::probes::<Probes>());
     impl {
         const NO_USER_STACK: &str = "a worker of the kernel has no stack in user space";
 
