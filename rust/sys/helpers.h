@@ -425,9 +425,9 @@ void lt_block_rwbs(char out[16], u32 flags);
 
 struct lt_packet {
 	u64 dev[2];	/* name, padded with NUL */
-	u32 ifindex;
-	u32 netns;
-	u32 len;
+	u32 ifindex;	/* in its network namespace */
+	u32 netns;	/* its inode number */
+	u32 len;	/* without the header of the link */
 	u16 protocol;	/* ETH_P_... */
 	u8 transport;	/* IPPROTO_..., 0 if it is not IP */
 };

@@ -46,21 +46,7 @@ use kernel::{
 pub(crate) struct Packet(NonNull<bindings::sk_buff>);
 
 /// Properties of a packet at its reception.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Received {
-    /// The name of the device, 16 bytes padded with NUL.
-    pub(crate) dev: [u64; 2],
-    /// Number of the device in its network namespace.
-    pub(crate) ifindex: u32,
-    /// Number of that namespace: its inode number.
-    pub(crate) netns: u32,
-    /// Length in bytes, without the header of the link.
-    pub(crate) len: u32,
-    /// `ETH_P_...`
-    pub(crate) protocol: u16,
-    /// For IP: `IPPROTO_...` of the next header; else 0.
-    pub(crate) transport: u8,
-}
+pub(crate) use helpers::lt_packet as Received;
 
 impl Packet {
     /// Returns a number that identifies the packet while it lives.
@@ -70,20 +56,12 @@ impl Packet {
 
     /// Returns the properties of the packet.
     pub(crate) fn describe(&self) -> Received {
-        let mut out = MaybeUninit::<helpers::lt_packet>::zeroed();
+        let mut out = MaybeUninit::<Received>::zeroed();
         // SAFETY: The packet is valid by the type invariant, and has a device while it is received;
         // the function fills the structure, which consists of numbers.
-        let out = unsafe {
+        unsafe {
             helpers::lt_packet(self.0.as_ptr(), out.as_mut_ptr());
             out.assume_init()
-        };
-        Received {
-            dev: out.dev,
-            ifindex: out.ifindex,
-            netns: out.netns,
-            len: out.len,
-            protocol: out.protocol,
-            transport: out.transport,
         }
     }
 }
