@@ -24,17 +24,8 @@ pub(crate) struct Request<'a> {
     raw: &'a kernel::types::Opaque<bindings::request>,
 }
 
-/// The operation of a request.
-pub(crate) struct Operation {
-    /// The whole disk, in the kernel's `MKDEV` encoding; 0 without a disk.
-    pub(crate) dev: u32,
-    /// Operation and flags, as in `cmd_flags`.
-    pub(crate) flags: u32,
-    /// First sector, in units of 512 bytes.
-    pub(crate) sector: u64,
-    /// Length in bytes.
-    pub(crate) bytes: u32,
-}
+/// The operation of a request, on a whole disk.
+pub(crate) use helpers::lt_block_request as Operation;
 
 /// The direction of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,17 +73,11 @@ impl Request<'_> {
 
     /// Returns the operation of the request, or the part of it that remains.
     pub(crate) fn operation(&self) -> Operation {
-        let mut out = MaybeUninit::<helpers::lt_block_request>::uninit();
+        let mut out = MaybeUninit::<Operation>::uninit();
         // SAFETY: The request is valid; the function fills the structure.
-        let out = unsafe {
+        unsafe {
             helpers::lt_block_request(self.raw.get(), out.as_mut_ptr());
             out.assume_init()
-        };
-        Operation {
-            dev: out.dev,
-            flags: out.flags,
-            sector: out.sector,
-            bytes: out.bytes,
         }
     }
 
