@@ -60,14 +60,15 @@ void *lt_percpu_on(void *base, unsigned int cpu);
 /* Whether this many bytes are less than half of the available memory. */
 bool lt_memory_available(size_t bytes);
 
-/* The current task: ids, start time in ns of CLOCK_MONOTONIC, 16-byte name. */
+/* A task: start time in ns of CLOCK_MONOTONIC, 16-byte name. */
 struct lt_task {
-	u32 pid;
+	u32 pid;	/* of the thread group */
 	u32 tid;
 	u64 start_time;
 	u64 comm[2];
 };
 
+/* The current task. */
 void lt_current(struct lt_task *out);
 
 /* 0 in a task, 1 in a softirq, 2 in a hard interrupt, 3 in an NMI. */
