@@ -133,7 +133,7 @@ impl Probes {
     fn take_stock(&self) {
         stock::take(&self.core, |waiting| {
             let (task, called) = (waiting.task(), waiting.system_call()?);
-            let call = Call::new(called.number, called.is_compat);
+            let call = Call::new(called.number, called.compat);
             if !self.is_asked_for(call) {
                 return None;
             }
