@@ -34,19 +34,10 @@ use kernel::{
     sync::Arc, //
 };
 
-/// An accepted socket.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Socket {
-    /// A number that identifies the socket while it is open.
-    pub(crate) id: u64,
-    /// The file descriptor.
-    pub(crate) fd: u32,
-    pub(crate) local: Address,
-    pub(crate) remote: Address,
-}
+/// An accepted socket. Its `id` identifies it while it is open.
+pub(crate) use helpers::lt_socket as Socket;
 
 /// An address of a socket.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Address {
     /// `AF_...`
     pub(crate) family: u16,
@@ -78,8 +69,8 @@ pub(crate) fn family_name(family: u16) -> &'static str {
 /// Receives the events of sockets. See "Contexts" above. Sends and closes of all sockets are
 /// reported.
 pub(crate) trait Observer: Target {
-    /// Called when the current task has accepted a connection.
-    fn accepted(&self, socket: &Socket);
+    /// Called when the current task has accepted a connection, with its file descriptor.
+    fn accepted(&self, fd: i32, socket: &Socket);
     /// Called when the current task has sent this many bytes, at least one.
     fn sent(&self, socket: u64, bytes: u32);
     /// Called when the last reference to the file of the socket is dropped.
@@ -92,31 +83,16 @@ callbacks! {
         if fd < 0 {
             return;
         }
-        let mut out = MaybeUninit::<helpers::lt_socket>::zeroed();
+        let mut socket = MaybeUninit::<Socket>::zeroed();
         // SAFETY: Called in a task that returns from accept(2). Any `fd` is valid; the function
         // fills the structure, which consists of numbers.
-        let out = unsafe {
-            helpers::lt_socket_of(fd, out.as_mut_ptr());
-            out.assume_init()
+        let socket = unsafe {
+            helpers::lt_socket_of(fd, socket.as_mut_ptr());
+            socket.assume_init()
         };
-        if out.id == 0 {
-            return;
+        if socket.id != 0 {
+            observer.accepted(fd, &socket);
         }
-        let family = out.family;
-        observer.accepted(&Socket {
-            id: out.id,
-            fd: fd as u32,
-            local: Address {
-                family,
-                port: out.local_port,
-                bytes: out.local,
-            },
-            remote: Address {
-                family,
-                port: out.remote_port,
-                bytes: out.remote,
-            },
-        });
     }
 
     fn sent<T: Observer>(observer, sk: *mut bindings::sock, result: c_int, _flags: c_int) {

@@ -71,14 +71,14 @@ impl Detail {
         record::keyed(key, &data[Owner::WORDS..])
     }
 
-    fn of_socket(socket: &Socket) -> Self {
+    fn of_socket(fd: i32, socket: &Socket) -> Self {
         Self {
-            family: socket.local.family,
-            local: socket.local.bytes,
-            local_port: socket.local.port,
-            remote: socket.remote.bytes,
-            remote_port: socket.remote.port,
-            fd: socket.fd as i32,
+            family: socket.family,
+            local: socket.local,
+            local_port: socket.local_port,
+            remote: socket.remote,
+            remote_port: socket.remote_port,
+            fd,
             ..Self::default()
         }
     }
@@ -100,13 +100,13 @@ enum Extra {
 }
 
 impl accept::Observer for Probes {
-    fn accepted(&self, socket: &Socket) {
+    fn accepted(&self, fd: i32, socket: &Socket) {
         let guard = Kernel::guard();
         let now = Kernel::now();
         let engine = self.core.engine();
         TaskRef::with_current(|current| {
             let port = self.core.value(PARAM_PORT);
-            let is_port = port == ALL || port == u64::from(socket.local.port);
+            let is_port = port == ALL || port == u64::from(socket.local_port);
             let cpu = Kernel::cpu(&guard) as u32;
             if !is_port
                 || !tasks::may_be_wanted(&self.core, &current)
@@ -116,7 +116,7 @@ impl accept::Observer for Probes {
                 return;
             }
             let [o0, o1, o2] = tasks::owner(&current).to_words();
-            let [_, w0, w1, w2, w3, w4, w5] = Detail::of_socket(socket).words();
+            let [_, w0, w1, w2, w3, w4, w5] = Detail::of_socket(fd, socket).words();
             let data = [o0, o1, o2, w0, w1, w2, w3, w4, w5];
             engine.event_in_unique(&guard, &[socket.id], now, &data);
         });
