@@ -56,11 +56,8 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        const LABELS: labels::Rules = labels::Rules {
-            // Addresses need their family and port; the rest is known only with the end.
-            excluded: &["local", "remote", "bytes"],
-            ..labels::Rules::ALL
-        };
+        // Addresses need their family and port; the rest is known only with the end.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["local", "remote", "bytes"]);
     }
 }
 

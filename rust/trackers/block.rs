@@ -102,11 +102,8 @@ tracker! {
     impl {
         const KEEPS_USER_STACK: bool = true;
 
-        const LABELS: labels::Rules = labels::Rules {
-            // Times of steps, and durations only with the end.
-            excluded: &["queue", "device"],
-            ..labels::Rules::ALL
-        };
+        // Times of steps, and durations only with the end.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["queue", "device"]);
 
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             detail.settle(now);

@@ -59,11 +59,8 @@ tracker! {
     attach: Attachment<Probes> = |live| Attachment::new(live, irq::probes::<Probes, false>()),
         || tracepoint::missing(irq::probes::<Probes, false>());
     impl {
-        const LABELS: labels::Rules = labels::Rules {
-            // Known only with the end.
-            excluded: &["ret"],
-            ..labels::Rules::ALL
-        };
+        // Known only with the end.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["ret"]);
 
         fn stack_owner(_: &[u64; WORDS]) -> Owner {
             // The stack of the interrupted task does not explain the handler.

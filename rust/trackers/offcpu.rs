@@ -104,12 +104,8 @@ tracker! {
             .or_else(stock::missing)
             .or_else(|| assumptions::missing(&[&WAKING_LOCK]));
     impl {
-        const LABELS: labels::Rules = labels::Rules {
-            has_stack: true,
-            // A time before the end.
-            excluded: &["queued"],
-            ..labels::Rules::ALL
-        };
+        // A time before the end.
+        const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["queued"]);
 
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             if detail.queued != 0 {

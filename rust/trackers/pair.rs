@@ -72,11 +72,8 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        const LABELS: labels::Rules = labels::Rules {
-            // They need their number of values.
-            excluded: &["key", "begin"],
-            ..labels::Rules::ALL
-        };
+        // They need their number of values.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["key", "begin"]);
 
         fn collect_missed(core: &Core<2, WORDS>, attached: &mut BothAttached) {
             let missed = attached.begin.take_missed() + attached.end.take_missed();

@@ -62,12 +62,8 @@ tracker! {
     attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),
         || tracepoint::missing(sched::probes::<Probes, false>());
     impl {
-        const LABELS: labels::Rules = labels::Rules {
-            has_stack: true,
-            // Known only with the end.
-            excluded: &["migrated", "prev"],
-            ..labels::Rules::ALL
-        };
+        // Known only with the end.
+        const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["migrated", "prev"]);
     }
 }
 

@@ -68,11 +68,8 @@ tracker! {
         || tracepoint::missing(sched::probes::<Probes, false>())
             .or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
     impl {
-        const LABELS: labels::Rules = labels::Rules {
-            // Known only with the end.
-            excluded: &["migrated", "prev"],
-            ..labels::Rules::ALL
-        };
+        // Known only with the end.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["migrated", "prev"]);
 
         fn can_time_out(data: &[u64; WORDS]) -> bool {
             !record::known::<_, Detail>(data).awake

@@ -95,11 +95,8 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = "a worker of the kernel has no stack in user space";
 
-        const LABELS: labels::Rules = labels::Rules {
-            // In an event these are timestamps; they become durations only at its end.
-            excluded: &["queued", "running"],
-            ..labels::Rules::ALL
-        };
+        // In an event these are timestamps; they become durations only at its end.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["queued", "running"]);
 
         // If work items write the alerts to a terminal, each alert would otherwise raise the next.
         const IS_OF_TASKS: bool = true;

@@ -59,6 +59,7 @@ pub(crate) enum By {
 }
 
 /// Restricts and extends the set of a record's fields that can be labels.
+#[derive(Clone, Copy)]
 pub(crate) struct Rules {
     /// Whether an event keeps its task.
     pub(crate) has_owner: bool,
@@ -89,6 +90,17 @@ impl Rules {
         excluded: &[],
         wider: None,
     };
+
+    /// As [`Rules::ALL`], and the stack.
+    pub(crate) const WITH_STACK: Self = Self {
+        has_stack: true,
+        ..Self::ALL
+    };
+
+    /// Excludes fields, see [`Rules::excluded`].
+    pub(crate) const fn without(self, excluded: &'static [&'static str]) -> Self {
+        Self { excluded, ..self }
+    }
 
     const fn excludes(&self, field: &FieldInfo) -> bool {
         let mut at = 0;
