@@ -376,7 +376,6 @@ impl<const K: usize, const D: usize> Client<K, D> {
         self.core.raise_kept(
             guard,
             &instance::Report {
-                time: end_of(&late),
                 late: &late,
                 details: &details,
                 stack: &[],

@@ -23,7 +23,7 @@ pub(super) use crate::{
     alert::record::{Owner, ID_BITS},
     control::{Kind as ParamKind, ALL},
     engine::{platform::Platform, Open, Verdict},
-    instance::{kind::NOT_RECORDED, labels, probed::Live, Core, Details, Report},
+    instance::{kind::NOT_RECORDED, labels, probed::Live, Core, Details},
     record::{Address, Record},
     sys::{
         platform::Kernel,
@@ -257,23 +257,11 @@ fn report_with<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>>(
     if T::IS_OF_TASKS && !tasks::is_reported(core, guard, &T::suspect(&detail, owner)) {
         return;
     }
-    let stack = if core.may_raise() {
-        stack(core.depth())
-    } else {
-        Stack::EMPTY
-    };
+    let stack = core.stack_to_raise(stack);
     let now = late.start.wrapping_add(late.delay);
     T::settle(&mut detail, late.start, now);
     let details = detail.details(owner);
-    core.raise(
-        guard,
-        &Report {
-            time: now,
-            late,
-            details: &details,
-            stack: stack.entries(),
-        },
-    );
+    core.raise(guard, late, &details, stack.entries());
 }
 
 impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, O> for T {

@@ -392,11 +392,9 @@ impl Probes {
         let now = late.start.wrapping_add(late.delay);
         Tracked::settle(&mut detail, late.start, now);
         let details = detail.details(record::owner(&late.data));
-        let stack = if self.core.may_raise() {
-            Stack::of_task(&task, self.core.depth())
-        } else {
-            Stack::EMPTY
-        };
+        let stack = self
+            .core
+            .stack_to_raise(|depth| Stack::of_task(&task, depth));
         match &self.own.arrivals {
             Some(arrivals) => arrivals.put(guard, late, &details, stack.entries()),
             None => tasks::raise(&self.core, guard, late, &details, stack.entries()),

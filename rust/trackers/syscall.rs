@@ -35,6 +35,7 @@ use crate::{
     alert::record::Reason,
     control::names::is_listed,
     engine::{Late, Why},
+    instance::Report,
     record::{self, Registers},
     sys::{
         stack::Stack,
@@ -275,14 +276,8 @@ impl Probes {
             return;
         }
         let details = detail.details(owner);
-        let stack = if core.may_raise() {
-            Stack::of_task(task, core.depth())
-        } else {
-            Stack::EMPTY
-        };
-        let now = late.start.wrapping_add(late.delay);
+        let stack = core.stack_to_raise(|depth| Stack::of_task(task, depth));
         let report = Report {
-            time: now,
             late,
             details: &details,
             stack: stack.entries(),

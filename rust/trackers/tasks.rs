@@ -22,8 +22,7 @@ use crate::{
         common,
         descendants::{FOLLOWED, TREE},
         Core,
-        Details,
-        Report, //
+        Details, //
     },
     sys::{
         platform::Kernel,
@@ -256,15 +255,6 @@ pub(super) fn raise<const K: usize, const D: usize>(
     stack: &[u64],
 ) {
     if is_reported(core, guard, &details.owner) {
-        let now = late.start.wrapping_add(late.delay);
-        core.raise(
-            guard,
-            &Report {
-                time: now,
-                late,
-                details,
-                stack,
-            },
-        );
+        core.raise(guard, late, details, stack);
     }
 }
