@@ -312,11 +312,6 @@ void lt_task_put(struct task_struct *task)
 	put_task_struct(task);
 }
 
-u64 lt_task_start_time(const struct task_struct *task)
-{
-	return READ_ONCE(task->start_time);
-}
-
 /*
  * As lock_task_sighand(), which is not exported. __exit_signal() takes the lock
  * to detach a task from its ids, which are freed after that.
