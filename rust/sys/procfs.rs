@@ -768,19 +768,5 @@ impl<T: Stream> StreamOps<T> {
     }
 }
 
-const NO_OPS: helpers::proc_ops = helpers::proc_ops {
-    proc_flags: 0,
-    proc_open: None,
-    proc_read: None,
-    proc_read_iter: None,
-    proc_write: None,
-    proc_lseek: None,
-    proc_release: None,
-    proc_poll: None,
-    proc_ioctl: None,
-    // include/linux/proc_fs.h has this field only with CONFIG_COMPAT
-    #[cfg(CONFIG_COMPAT)]
-    proc_compat_ioctl: None,
-    proc_mmap: None,
-    proc_get_unmapped_area: None,
-};
+// SAFETY: All zero: no flags, and no functions.
+const NO_OPS: helpers::proc_ops = unsafe { core::mem::zeroed() };
