@@ -190,15 +190,24 @@ impl StackField<'_> {
 
 impl fmt::Display for StackField<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entries = self.entries();
-        if entries.is_empty() {
-            return Ok(());
-        }
-        f.write_str(" stack=\"")?;
-        for (i, &address) in entries.iter().enumerate() {
-            let comma = if i == 0 { "" } else { "," };
-            Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
-        }
-        f.write_str("\"")
+        show_stack("stack", self.entries().iter().copied(), f)
     }
+}
+
+/// Prints a stack as a field of a line, with a space before it; nothing if it is empty.
+pub(crate) fn show_stack(
+    name: &str,
+    entries: impl Iterator<Item = u64>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let mut entries = entries.peekable();
+    if entries.peek().is_none() {
+        return Ok(());
+    }
+    f.write_fmt(fmt!(" {name}=\""))?;
+    for (i, address) in entries.enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
+    }
+    f.write_str("\"")
 }

@@ -49,15 +49,10 @@ use crate::{
         assumptions::{self, WAKING_LOCK},
         sched::{self, State, Switch},
         stack::{CompactStack, Stack, COMPACT_WORDS},
-        symbol::Symbol, //
+        symbol::{show_stack, Symbol}, //
     },
-    text::Escaped,
 };
-use kernel::{
-    fmt::{self, Write},
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::{fmt, prelude::*, sync::Arc};
 
 /// The values of `when`.
 const BLOCKED: u64 = 1;
@@ -204,18 +199,8 @@ impl Detail {
 /// Prints the waker's stack, without the function by which a tracepoint calls its probes.
 fn show_waker_stack(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let stack = CompactStack(detail.waker_stack);
-    let mut entries = stack.entries().peekable();
     let is_ours = |&address: &u64| Symbol(address).starts_with("__traceiter_");
-    while entries.next_if(is_ours).is_some() {}
-    if entries.peek().is_none() {
-        return Ok(());
-    }
-    f.write_str(" waker_stack=\"")?;
-    for (i, address) in entries.enumerate() {
-        let comma = if i == 0 { "" } else { "," };
-        Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
-    }
-    f.write_str("\"")
+    show_stack("waker_stack", stack.entries().skip_while(is_ours), f)
 }
 
 /// Rejects `ustack=1` on a kernel without the tracepoint that it needs, and values with which no
