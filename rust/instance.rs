@@ -51,7 +51,7 @@ pub(crate) mod work;
 
 pub(crate) use self::{
     expire::until_next_search,
-    parameters::{common, params, Changes, Shown, Values, PARAMS_MAX},
+    parameters::{common, param_list, params, Changes, Shown, Values, PARAMS_MAX},
     raise::Report, //
 };
 pub(crate) use crate::record::Details;

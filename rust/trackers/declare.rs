@@ -365,15 +365,12 @@ macro_rules! parameters {
                 + FILTER.len()
                 + OwnParam::Count as usize
                 + $crate::instance::labels::PARAMS
-        ] = $crate::trackers::declare::params($threshold, FILTER, &[
-            $($crate::control::Param {
-                name: stringify!($param),
-                kind: $takes,
-                default: $default,
-                fixed: $crate::record::first!($($crate::trackers::declare::$fixed,)? false),
-                help: $says,
-            },)*
-        ], &$crate::instance::labels::params($by));
+        ] = $crate::trackers::declare::params(
+            $threshold,
+            FILTER,
+            &$crate::instance::param_list!($($param: $takes => $default, $says $(, $fixed)?;)*),
+            &$crate::instance::labels::params($by),
+        );
     };
 }
 pub(super) use parameters;
@@ -578,7 +575,3 @@ macro_rules! tracker {
     (@detail $keeps:tt $key:ident $data:ident) => {{ let _ = $key; $crate::record::known($data) }};
 }
 pub(super) use tracker;
-
-/// Marks a parameter that can be set only at creation.
-#[expect(non_upper_case_globals, reason = "a word of tracker!")]
-pub(super) const fixed: bool = true;
