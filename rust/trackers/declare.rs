@@ -303,12 +303,8 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, 
         T::collect_missed(core, attachment);
     }
 
-    fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, out: &SeqFile) {
-        T::show(core, event, How::of_pending(false), out);
-    }
-
-    fn show_fields_to(core: &Core<K, D>, event: &EventCopy<K, D>, trusted: bool, out: &SeqFile) {
-        T::show(core, event, How::of_pending(trusted), out);
+    fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, is_trusted: bool, out: &SeqFile) {
+        T::show(core, event, How::of_pending(is_trusted), out);
     }
 }
 

@@ -425,7 +425,7 @@ impl probed::Probes<1, DATA, Cpus> for Tree {
         tasks::reported(core, show::details(&late.data, show::End::None))
     }
 
-    fn show_fields(_: &Core<1, DATA>, event: &EventCopy<1, DATA>, out: &SeqFile) {
+    fn show_fields(_: &Core<1, DATA>, event: &EventCopy<1, DATA>, _: bool, out: &SeqFile) {
         let data = with_chain(&event.data, &settled(&event.data));
         let details = show::details(&data, show::End::None);
         let chain = show::Chain {
