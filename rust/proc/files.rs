@@ -213,7 +213,7 @@ impl Text for ControlFile {
 
     fn write(&self, text: &[u8]) -> Result {
         if line_of(text).is_empty() {
-            return Err(refuse(&control::unknown(
+            return Err(refuse(&control::fault(
                 EINVAL,
                 "expected NAME TRACKER [key=value ...] or -NAME",
                 text,
@@ -397,7 +397,7 @@ impl Text for ProfileFile {
             return Err(EPERM);
         }
         if line_of(text) != b"reset" {
-            return Err(refuse(&control::unknown(EINVAL, "expected reset", text)));
+            return Err(refuse(&control::fault(EINVAL, "expected reset", text)));
         }
         self.profile.reset();
         Ok(())
