@@ -16,7 +16,6 @@ enum Bytes<'a> {
 }
 
 impl<'a> Quoted<'a> {
-    /// Quotes bytes.
     pub(crate) fn bytes(bytes: &'a [u8]) -> Self {
         Self(Bytes::Slice(bytes))
     }

@@ -78,12 +78,10 @@ impl Values {
         changed.fold(0, |bits, at| bits | 1 << at)
     }
 
-    /// Returns the numbers.
     pub(super) fn numbers(&self) -> &[Number; PARAMS_MAX] {
         &self.0.numbers
     }
 
-    /// Returns the texts.
     pub(super) fn texts(&self) -> &Texts {
         &self.0.texts
     }

@@ -300,7 +300,6 @@ impl Registry {
         (entry.map(|entry| entry.instance.clone()), list.removed)
     }
 
-    /// Prints `control`.
     pub(crate) fn show(&self, out: &SeqFile) {
         let list = self.list.lock();
         for entry in list.entries.iter().flatten() {

@@ -56,7 +56,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// Returns the word for a family.
 pub(crate) fn family_name(family: u16) -> &'static str {
     match family.into() {
         bindings::AF_UNIX => "unix",

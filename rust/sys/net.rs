@@ -54,7 +54,6 @@ impl Packet {
         self.0.as_ptr() as u64
     }
 
-    /// Returns the properties of the packet.
     pub(crate) fn describe(&self) -> Received {
         let mut out = MaybeUninit::<Received>::zeroed();
         // SAFETY: The packet is valid by the type invariant, and has a device while it is received;

@@ -35,7 +35,6 @@ pub(crate) const WRITE_MAX: usize = 4096;
 
 /// A file whose content is generated at each read.
 pub(crate) trait Text: Send + Sync + 'static {
-    /// Prints the content.
     fn show(&self, out: &SeqFile) -> Result;
 
     /// Takes the text of one write, at most [`WRITE_MAX`] bytes.
@@ -163,7 +162,6 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Registers with a waker.
     pub(crate) fn register<T: super::waker::Callbacks>(&self, waker: &super::waker::Waker<T>) {
         // SAFETY: A `Poller` exists only while a poll method runs.
         unsafe { waker.poll(self.file, self.table) };
@@ -184,7 +182,6 @@ impl<T: Send + Sync> Object for Prompt<T> {
     fn release(&self) {}
 }
 
-/// A [`Stream`] as an [`Object`].
 #[repr(transparent)]
 struct StreamObject<T>(T);
 
@@ -264,17 +261,14 @@ impl Dir {
         self.add(name, mode, &TextOps::<T>::OPS, Prompt(file))
     }
 
-    /// Adds a sink.
     pub(crate) fn sink<T: Sink>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
         self.add(name, 0o220, &SinkOps::<T>::OPS, Prompt(file))
     }
 
-    /// Adds a listing.
     pub(crate) fn listing<T: Listing>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
         self.add(name, 0o440, &ListingOps::<T>::OPS, Prompt(file))
     }
 
-    /// Adds a stream.
     pub(crate) fn stream<T: Stream>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
         self.add(name, 0o440, &StreamOps::<T>::OPS, StreamObject(file))
     }
@@ -453,7 +447,6 @@ impl<T: Sink> SinkOps<T> {
     }
 }
 
-/// An open listing.
 struct OpenListing {
     records: KBox<dyn Records>,
     is_trusted: bool,

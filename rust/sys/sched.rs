@@ -137,13 +137,11 @@ impl State {
         self.state == task.state()
     }
 
-    /// Packs the state into a word.
     #[inline(always)]
     pub(crate) fn to_word(self) -> u64 {
         u64::from(self.preempt) << 32 | u64::from(self.state)
     }
 
-    /// Unpacks the result of [`State::to_word`].
     pub(crate) fn from_word(word: u64) -> Self {
         Self {
             preempt: word >> 32 & 1 != 0,

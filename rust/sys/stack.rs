@@ -76,7 +76,6 @@ impl Stack {
         stack
     }
 
-    /// Returns the addresses.
     pub(crate) fn entries(&self) -> &[u64] {
         self.entries.get(..self.len).unwrap_or_default()
     }

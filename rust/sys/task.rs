@@ -51,7 +51,6 @@ mod in_place {
         static current_task: *mut core::ffi::c_void;
     }
 
-    /// Returns `current`.
     #[inline(always)]
     pub(super) fn current() -> *mut bindings::task_struct {
         let task;
@@ -158,7 +157,6 @@ impl Context {
         in_place::context()
     }
 
-    /// Returns the context with this number.
     pub(crate) fn from_number(number: u32) -> Self {
         match number {
             0 => Context::Task,
@@ -168,7 +166,6 @@ impl Context {
         }
     }
 
-    /// Returns the word for the context.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Context::Task => "task",

@@ -231,7 +231,6 @@ impl<'a, T> Probe<'a, T> {
         }
     }
 
-    /// Returns the name of the tracepoint.
     pub(crate) fn tracepoint(&self) -> &'a CStr {
         self.tracepoint
     }

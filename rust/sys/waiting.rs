@@ -87,7 +87,6 @@ pub(crate) struct Waiting<'a> {
 pub(crate) use helpers::lt_syscall as Called;
 
 impl Waiting<'_> {
-    /// Returns the task.
     pub(crate) fn task(&self) -> TaskRef<'_> {
         self.task
     }

@@ -154,7 +154,6 @@ fn create(new: New<'_>) -> Result<Arc<dyn Instance>> {
     }
 }
 
-/// Prints a pending request.
 fn show_request<const D: usize>(
     core: &Core<1, D>,
     event: &EventCopy<1, D>,

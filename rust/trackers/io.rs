@@ -104,7 +104,6 @@ fn is_owner(core: &Core<1, WORDS>, guard: &Guard, task: &TaskRef<'_>) -> bool {
     tasks::may_be_wanted(core, task) && tasks::is_wanted(core, task, tasks::this_cpu(guard))
 }
 
-/// Returns the class of a request.
 fn class_of(transfer: Transfer) -> Class {
     match transfer {
         Transfer::Read => Class::BlockRead,

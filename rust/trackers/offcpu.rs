@@ -120,7 +120,6 @@ const FIRST_WORDS: usize = WORDS - COMPACT_WORDS;
 const WAKER: usize = FIRST_WORDS - 1 - Actor::WORDS;
 const _: () = assert!(early::WAKER == Actor::WORDS);
 
-/// The position of the state.
 const STATE: usize = Owner::WORDS + 1;
 
 /// Returns the words of the waker (the current task, or the task that the current interrupt has

@@ -273,7 +273,6 @@ impl<S: Side> fprobe::Observer<Returned<S>> for Probes {
     }
 }
 
-/// An attached side.
 #[expect(dead_code, reason = "held to be dropped")]
 enum Attached<S: Side> {
     Tracepoint(Attachment<Probes>),

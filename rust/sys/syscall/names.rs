@@ -39,7 +39,6 @@ pub(crate) const ABIS: &[&str] = if cfg!(target_arch = "x86_64") {
 };
 
 impl Abi {
-    /// Returns the ABI with this number.
     pub(crate) fn from_number(number: u8) -> Self {
         match number {
             1 => Abi::Compat,
@@ -48,7 +47,6 @@ impl Abi {
         }
     }
 
-    /// Returns the word for the ABI.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Abi::Native => "native",

@@ -214,7 +214,6 @@ impl Cpus {
         self.wanted[0].load(Relaxed) == 0
     }
 
-    /// Whether timers with this function are wanted.
     #[inline(always)]
     pub(super) fn is_timer_wanted(&self, function: u64) -> bool {
         let mut wanted = self.wanted.iter().map(|word| word.load(Relaxed));

@@ -53,7 +53,6 @@ use crate::{
 
 pub(super) type Tip<'a> = Open<'a, 1, DATA>;
 
-/// Returns the key of the tip of a task.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
     [task.address()]
