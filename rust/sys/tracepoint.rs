@@ -131,6 +131,17 @@ pub(crate) struct Probe<'a, T> {
     _with: PhantomData<fn(&T)>,
 }
 
+/// An identifier as a C string.
+macro_rules! c_name {
+    ($name:ident) => {
+        match ::core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+            Ok(name) => name,
+            Err(_) => unreachable!(),
+        }
+    };
+}
+pub(crate) use c_name;
+
 /// Makes a [`Probe`] of the tracepoint of this name from a function that takes its arguments.
 ///
 /// `probe!(sched_waking: waking::<T>)`; a function of another type does not compile.
@@ -143,13 +154,7 @@ macro_rules! probe {
     ($tracepoint:ident: $function:expr) => {
         ::kernel::macros::paste!({
             let function: $crate::sys::bindings::[<lt_probe_ $tracepoint>] = Some($function);
-            const NAME: &::core::ffi::CStr =
-                match ::core::ffi::CStr::from_bytes_with_nul(
-                    concat!(stringify!($tracepoint), "\0").as_bytes(),
-                ) {
-                    Ok(name) => name,
-                    Err(_) => unreachable!(),
-                };
+            const NAME: &::core::ffi::CStr = $crate::sys::tracepoint::c_name!($tracepoint);
             $crate::sys::tracepoint::Probe::new(
                 NAME,
                 function.map_or(::core::ptr::null_mut(), |f| f as *mut ::kernel::ffi::c_void),

@@ -462,7 +462,7 @@ macro_rules! tracker {
 
         pub(crate) static KIND: $crate::instance::kind::Kind = $crate::instance::kind::Kind {
             name: stringify!($name),
-            c_name: $crate::instance::kind::c_name!($name),
+            c_name: $crate::sys::tracepoint::c_name!($name),
             help: $help,
             params: &PARAMS,
             counters: &$crate::record::first!(
