@@ -65,6 +65,16 @@ impl fmt::Display for Plain<'_> {
     }
 }
 
+/// Compares two texts at compile time.
+pub(crate) const fn is_equal(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
 /// Packs bytes into words, the first byte lowest, padded with NUL, cut to fit.
 pub(crate) fn pack<const N: usize>(bytes: &[u8]) -> [u64; N] {
     let mut words = [0u64; N];

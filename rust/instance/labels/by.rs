@@ -28,7 +28,7 @@ use crate::{
     },
     record::{FieldInfo, How, Record},
     sys::random,
-    text::Quoted,
+    text::{is_equal, Quoted},
 };
 use kernel::{fmt, prelude::*};
 
@@ -71,15 +71,6 @@ pub(crate) struct Rules {
     /// A field that forms a label together with the bits after it: the name of the field, the name
     /// of the label, and the number of bits.
     pub(crate) wider: Option<(&'static str, &'static str, usize)>,
-}
-
-const fn is_equal(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut at = 0;
-    while at < a.len() && at < b.len() && a[at] == b[at] {
-        at += 1;
-    }
-    at == a.len() && at == b.len()
 }
 
 impl Rules {
