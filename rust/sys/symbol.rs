@@ -123,29 +123,18 @@ impl Raw {
 pub(crate) struct Limit(u64);
 
 impl Limit {
-    /// No limit.
-    pub(crate) const NONE: Self = Self(u64::MAX);
     /// Nothing is mapped up to this number (vm.mmap_min_addr, as set by distributions), so no
     /// number up to it is an address of user space.
-    const ADDRESS: Self = Self(0xffff);
+    pub(crate) const ADDRESS: Self = Self(0xffff);
     /// The largest offset in a page: an offset does not depend on the address of the page.
-    const PART: Self = Self(0xfff);
+    pub(crate) const PART: Self = Self(0xfff);
 
-    /// Returns the limit for the content of a whole register.
-    pub(crate) fn whole(is_trusted: bool) -> Self {
+    /// Returns no limit for a trusted reader, and this one for others.
+    pub(crate) fn unless(self, is_trusted: bool) -> Self {
         if is_trusted {
-            Self::NONE
+            Self(u64::MAX)
         } else {
-            Self::ADDRESS
-        }
-    }
-
-    /// Returns the limit for a number that may be the lower bits of a register.
-    pub(crate) fn part(is_trusted: bool) -> Self {
-        if is_trusted {
-            Self::NONE
-        } else {
-            Self::PART
+            self
         }
     }
 
