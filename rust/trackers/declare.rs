@@ -144,13 +144,12 @@ pub(super) trait Events<const K: usize> {
     /// the key was live.
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut Self::Detail)) -> bool;
 
-    /// Ends an event as [`Events::end`] does, for a task that stays off the CPU until the probe
-    /// returns. The alert has that task's stack.
-    fn end_off_cpu(
+    /// Ends an event as [`Events::end`] does. The alert has the stack that `stack` returns.
+    fn end_with(
         &self,
         guard: &Guard,
         key: &[u64; K],
-        task: TaskRef<'_>,
+        stack: impl FnOnce(usize) -> Stack,
         finish: impl FnOnce(&mut Self::Detail),
     ) -> bool;
 }
@@ -188,27 +187,15 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
 
     #[inline(always)]
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut T::Detail)) -> bool {
-        let ended = self.core.engine().event_out_if_known(
-            guard,
-            key,
-            Kernel::now,
-            |_| true,
-            |late| {
-                let mut detail = T::detail(&late.key, &late.data);
-                finish(&mut detail);
-                let owner = T::owner(&late.data);
-                report::<K, D, O, T>(&self.core, guard, late, owner, detail);
-            },
-        );
-        ended.is_some()
+        self.end_with(guard, key, stack_here::<K, D, O, T>, finish)
     }
 
     #[inline(always)]
-    fn end_off_cpu(
+    fn end_with(
         &self,
         guard: &Guard,
         key: &[u64; K],
-        task: TaskRef<'_>,
+        stack: impl FnOnce(usize) -> Stack,
         finish: impl FnOnce(&mut T::Detail),
     ) -> bool {
         let ended = self.core.engine().event_out_if_known(
@@ -220,7 +207,6 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
                 let mut detail = T::detail(&late.key, &late.data);
                 finish(&mut detail);
                 let owner = T::owner(&late.data);
-                let stack = |depth| Stack::of_task(&task, depth);
                 report_with::<K, D, O, T>(&self.core, guard, late, owner, detail, stack);
             },
         );
@@ -237,11 +223,14 @@ pub(super) fn report<const K: usize, const D: usize, O: Own, T: Declared<K, D, O
     owner: Owner,
     detail: T::Detail,
 ) {
-    let stack = |depth| match T::HAS_STACK {
+    report_with::<K, D, O, T>(core, guard, late, owner, detail, stack_here::<K, D, O, T>);
+}
+
+fn stack_here<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>>(depth: usize) -> Stack {
+    match T::HAS_STACK {
         true => Stack::here(depth),
         false => Stack::EMPTY,
-    };
-    report_with::<K, D, O, T>(core, guard, late, owner, detail, stack);
+    }
 }
 
 /// Raises the alert for the late end of an event, with the stack that `stack` returns.
