@@ -594,6 +594,14 @@ struct OpenStream<R> {
 struct StreamOps<T>(PhantomData<T>);
 
 impl<T: Stream> StreamOps<T> {
+    /// # Safety
+    ///
+    /// Called by procfs for our file, opened by [`Self::open`].
+    unsafe fn opened<'a>(file: *mut bindings::file) -> (&'a T, &'a Mutex<OpenStream<T::Reader>>) {
+        // SAFETY: The function's contract; `open` has set the private data.
+        unsafe { (object_of(file), &*(*file).private_data.cast()) }
+    }
+
     const OPS: helpers::proc_ops = helpers::proc_ops {
         proc_open: Some(Self::open),
         proc_read: Some(Self::read),
@@ -646,12 +654,7 @@ impl<T: Stream> StreamOps<T> {
                 _ => return Err(ESPIPE),
             };
             // SAFETY: Called by procfs for our file, opened by `open`.
-            let (stream, open) = unsafe {
-                (
-                    object_of::<T>(file),
-                    &*(*file).private_data.cast::<Mutex<OpenStream<T::Reader>>>(),
-                )
-            };
+            let (stream, open) = unsafe { Self::opened(file) };
             let mut open = open.lock();
             stream.seek(&mut open.reader, to)?;
             // Text generated for the old position is not valid for the new one.
@@ -686,13 +689,7 @@ impl<T: Stream> StreamOps<T> {
     ) -> isize {
         from_result(|| {
             // SAFETY: Called by procfs for our file, opened by `open`.
-            let (stream, open, flags) = unsafe {
-                (
-                    object_of::<T>(file),
-                    &*(*file).private_data.cast::<Mutex<OpenStream<T::Reader>>>(),
-                    (*file).f_flags,
-                )
-            };
+            let ((stream, open), flags) = unsafe { (Self::opened(file), (*file).f_flags) };
             loop {
                 let reader = {
                     let mut open = open.lock();
@@ -739,12 +736,7 @@ impl<T: Stream> StreamOps<T> {
         table: *mut bindings::poll_table_struct,
     ) -> c_uint {
         // SAFETY: Called by procfs for our file, opened by `open`.
-        let (stream, open) = unsafe {
-            (
-                object_of::<T>(file),
-                &*(*file).private_data.cast::<Mutex<OpenStream<T::Reader>>>(),
-            )
-        };
+        let (stream, open) = unsafe { Self::opened(file) };
         let (reader, unread) = {
             let open = open.lock();
             (open.reader, open.fetched < open.text.len())
