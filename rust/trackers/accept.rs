@@ -30,7 +30,10 @@ tracker! {
     key: 1;
     threshold: 100_000_000;
     tasks: true;
-    counters: [tasks::READERS, "closed"];
+    counters {
+        /// Part of `gone`: sockets closed without having sent anything.
+        closed,
+    }
     params {
         port: ParamKind::Id { max: u16::MAX as u64 } => ALL, "only connections to this local port";
     }
@@ -89,13 +92,6 @@ impl Detail {
     }
 }
 
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Part of `gone`: sockets closed without having sent anything.
-    Closed = 1,
-}
-
 impl accept::Observer for Probes {
     fn accepted(&self, fd: i32, socket: &Socket) {
         let guard = Kernel::guard();
@@ -131,7 +127,7 @@ impl accept::Observer for Probes {
             .update(&guard, &[socket], |_| Verdict::Gone)
             .is_some()
         {
-            self.core.count_extra(&guard, Extra::Closed as usize);
+            self.core.count_extra(&guard, COUNT_CLOSED);
         }
     }
 }

@@ -367,7 +367,8 @@ pub(super) use parameters;
 /// - `tasks`, if it has the task filter: whether kernel threads pass it by default; `stack`, if an
 ///   alert raised at the end has the stack at that point; `stock`, the function that starts events
 ///   for operations in flight when an instance starts; `own`, the type of the tracker's state in an
-///   instance; `counters`, if it has counters besides the filter's; `check`, see [`Kind::check`];
+///   instance; `counters`, if it has counters besides the filter's: their names, where
+///   `COUNT_MISSED` becomes the position of `missed`, or a list; `check`, see [`Kind::check`];
 ///   `create`, see [`Kind::create`], if the type of its events depends on the values;
 /// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be set
 ///   only at creation; the position of a parameter `vec` becomes `PARAM_VEC`;
@@ -410,6 +411,7 @@ macro_rules! tracker {
         $(stock: $stock:path;)?
         $(own: $own:ty;)?
         $(counters: $counters:expr;)?
+        $(counters { $($(#[$_counts:meta])* $counter:ident,)* })?
         $(check: $check:path;)?
         $(create: $create:path;)?
         params {
@@ -437,6 +439,15 @@ macro_rules! tracker {
             $($param: $takes => $default, $says $(, $fixed)?;)*
         }
 
+        $(::kernel::macros::paste! {
+            #[allow(non_camel_case_types, reason = "named as the counters")]
+            enum OwnCounter {
+                $([<$counter>],)*
+            }
+            $(const [<COUNT_ $counter:upper>]: usize =
+                $crate::trackers::tasks::READERS_AT + 1 + OwnCounter::[<$counter>] as usize;)*
+        })?
+
         /// The values of `by`.
         const BY: &[&str] = {
             const FIELDS: &[$crate::record::FieldInfo] =
@@ -456,6 +467,7 @@ macro_rules! tracker {
             params: &PARAMS,
             counters: &$crate::record::first!(
                 $($counters,)?
+                $([$crate::trackers::tasks::READERS $(, stringify!($counter))*],)?
                 $({ let _: bool = $kthreads; [$crate::trackers::tasks::READERS] },)?
                 []
             ),

@@ -47,7 +47,12 @@ tracker! {
     key: 2;
     threshold: 10_000_000;
     tasks: true;
-    counters: [tasks::READERS, "missed", "own"];
+    counters {
+        /// Calls that the kernel could not trace.
+        missed,
+        /// Calls and returns in our own probes, or while our readers are woken; not tracked.
+        own,
+    }
     params {
         function: ParamKind::Function => 0,
             "function of the kernel or of a module; required", fixed;
@@ -77,7 +82,7 @@ tracker! {
 
         fn collect_missed(core: &Core<2, WORDS>, attached: &mut Attached) {
             let missed = attached.functions.take_missed();
-            core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
+            core.add_extra(&Kernel::guard(), COUNT_MISSED, missed);
         }
     }
 }
@@ -121,15 +126,6 @@ impl Detail {
 fn frame_of(data: &[u64; WORDS]) -> Frame {
     let [.., frame] = data;
     Frame(*frame)
-}
-
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Calls that the kernel could not trace.
-    Missed = 1,
-    /// Calls and returns in our own probes, or while our readers are woken; not tracked.
-    Own = 2,
 }
 
 /// Returns the key of a task's call at this depth.
@@ -201,7 +197,7 @@ impl fprobe::Observer<Tracked> for Probes {
 
     #[cold]
     fn within_ourselves(&self, guard: &Guard) {
-        self.core.count_extra(guard, Extra::Own as usize);
+        self.core.count_extra(guard, COUNT_OWN);
     }
 }
 

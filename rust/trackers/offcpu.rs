@@ -65,7 +65,13 @@ tracker! {
     tasks: false;
     stock: Probes::take_stock;
     own: Notes;
-    counters: [tasks::READERS, "over_max", "early"];
+    counters {
+        /// Late events that are not reported because their delay exceeds `max`.
+        over_max,
+        /// Late events of tasks that were woken before the switch-out; the waker is recorded in
+        /// early.rs, if at all.
+        early,
+    }
     check: check;
     params {
         when: ParamKind::Word(&["all", "blocked", "preempted"]) => 0,
@@ -217,16 +223,6 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
     is_impossible.then_some((PARAM_MAX, "no delay is above threshold and at most max"))
 }
 
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Late events that are not reported because their delay exceeds `max`.
-    OverMax = 1,
-    /// Late events of tasks that were woken before the switch-out; the waker is recorded in
-    /// early.rs, if at all.
-    Early = 2,
-}
-
 impl sched::Observer for Probes {
     const WAKINGS: bool = true;
     const NEW: bool = false;
@@ -359,7 +355,7 @@ impl Probes {
     fn report(&self, guard: &Guard, late: &Late<1, WORDS>, task: TaskRef<'_>) {
         let max = self.core.value(PARAM_MAX);
         if max != 0 && late.delay > max {
-            self.core.count_extra(guard, Extra::OverMax as usize);
+            self.core.count_extra(guard, COUNT_OVER_MAX);
             return;
         }
         let mut detail = Tracked::detail(&late.key, &late.data);
@@ -371,7 +367,7 @@ impl Probes {
                 detail = Tracked::detail(&late.key, &data);
             }
             detail.queued = late.start;
-            self.core.count_extra(guard, Extra::Early as usize);
+            self.core.count_extra(guard, COUNT_EARLY);
         }
         let now = late.start.wrapping_add(late.delay);
         Tracked::settle(&mut detail, late.start, now);

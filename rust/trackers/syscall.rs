@@ -61,7 +61,12 @@ tracker! {
     threshold: 100_000_000;
     tasks: true;
     stock: Probes::take_stock;
-    counters: [tasks::READERS, "renamed", "stacks"];
+    counters {
+        /// Events that continued with another thread id.
+        renamed,
+        /// Alerts with `reason=stack`.
+        stacks,
+    }
     params {
         calls: ParamKind::Names(&CALLS) => 0,
             "only these calls, such as read,write; with ! first, all but these";
@@ -119,15 +124,6 @@ impl Detail {
     fn data(&self, owner: Owner) -> [u64; WORDS] {
         record::data(owner, self)
     }
-}
-
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Events that continued with another thread id.
-    Renamed = 1,
-    /// Alerts with `reason=stack`.
-    Stacks = 2,
 }
 
 impl Probes {
@@ -224,7 +220,7 @@ impl Observer for Probes {
                 engine.put_ref(guard, event);
             }
         });
-        self.core.count_extra(guard, Extra::Renamed as usize);
+        self.core.count_extra(guard, COUNT_RENAMED);
     }
 
     fn exited(&self, guard: &Guard) {
@@ -283,7 +279,7 @@ impl Probes {
             stack: stack.entries(),
         };
         if core.raise_as(Reason::Stack, guard, &report) {
-            core.count_extra(guard, Extra::Stacks as usize);
+            core.count_extra(guard, COUNT_STACKS);
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) type Guard = <Kernel as Platform>::Guard;
 /// The counter of alerts that were suppressed because the task reads alerts; the first own counter
 /// of each of these trackers.
 pub(super) const READERS: &str = "readers";
-const READERS_AT: usize = 0;
+pub(super) const READERS_AT: usize = 0;
 
 // The positions of the parameters of the filter.
 const PID: usize = common::COUNT;

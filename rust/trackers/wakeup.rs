@@ -43,7 +43,10 @@ tracker! {
     key: 1;
     threshold: 5_000_000;
     tasks: true;
-    counters: [tasks::READERS, "awake"];
+    counters {
+        /// Wakings of tasks that had not gone to sleep; also in `gone`.
+        awake,
+    }
     params {}
     keeps: 7;
     alert {
@@ -75,13 +78,6 @@ tracker! {
             !record::known::<_, Detail>(data).awake
         }
     }
-}
-
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Wakings of tasks that had not gone to sleep; also in `gone`.
-    Awake = 1,
 }
 
 impl sched::Observer for Probes {
@@ -141,7 +137,7 @@ impl Probes {
         let key = tasks::key(&task);
         let gone = self.core.engine().update(guard, &key, |_| Verdict::Gone);
         if gone.is_some() {
-            self.core.count_extra(guard, Extra::Awake as usize);
+            self.core.count_extra(guard, COUNT_AWAKE);
         }
     }
 }
