@@ -36,7 +36,6 @@
 #include <linux/sched.h>
 #include <linux/sched/deadline.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/task.h>
 #include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
@@ -305,11 +304,6 @@ struct task_struct *lt_task_find(u32 tid)
 	task = get_pid_task(find_pid_ns(tid, &init_pid_ns), PIDTYPE_PID);
 	rcu_read_unlock();
 	return task;
-}
-
-void lt_task_put(struct task_struct *task)
-{
-	put_task_struct(task);
 }
 
 /*

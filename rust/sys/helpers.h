@@ -115,7 +115,6 @@ bool lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock, u64 due,
 
 /* Finds a task by its id in the initial namespace: a reference, or NULL. */
 struct task_struct *lt_task_find(u32 tid);
-void lt_task_put(struct task_struct *task);
 
 /*
  * Keeps a task from being released, so that its ids remain its own: takes the

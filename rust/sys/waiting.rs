@@ -69,7 +69,7 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         // SAFETY: The reference is ours.
-        unsafe { helpers::lt_task_put(self.0.as_ptr()) };
+        unsafe { bindings::put_task_struct(self.0.as_ptr()) };
     }
 }
 
