@@ -589,11 +589,10 @@ void *lt_pde_data(const struct inode *inode)
 	return pde_data(inode);
 }
 
-/* Whether the current task is in the group of the entry. */
-static bool lt_in_group(const struct inode *inode)
+bool lt_may_mark(const struct inode *inode)
 {
-	return !gid_eq(inode->i_gid, GLOBAL_ROOT_GID) &&
-	       in_egroup_p(inode->i_gid);
+	return (!gid_eq(inode->i_gid, GLOBAL_ROOT_GID) &&
+		in_egroup_p(inode->i_gid)) || perfmon_capable();
 }
 
 static bool lt_may_use(const struct inode *inode,
@@ -601,7 +600,7 @@ static bool lt_may_use(const struct inode *inode,
 {
 	if (file->f_mode & FMODE_WRITE)
 		return capable(CAP_SYS_ADMIN);
-	return lt_in_group(inode) || perfmon_capable();
+	return lt_may_mark(inode);
 }
 
 int lt_stream_open(struct inode *inode, struct file *file)
@@ -621,11 +620,6 @@ bool lt_may_open(const struct inode *inode, const struct file *file)
 {
 	return lt_may_use(inode, file) &&
 	       !security_locked_down(LOCKDOWN_TRACEFS);
-}
-
-bool lt_may_mark(const struct inode *inode)
-{
-	return lt_in_group(inode) || perfmon_capable();
 }
 
 bool lt_is_trusted(void)
