@@ -61,18 +61,12 @@ pub(crate) trait Observer: workqueue::Observer + kthread_work::Observer {
     fn call_entered(&self, guard: &PreemptGuard, call: u64, function: u64);
     fn call_left(&self, guard: &PreemptGuard);
 
-    /// Called when the function of a timer of the wheel is about to be called.
-    fn wheel_timer_entered(&self, guard: &PreemptGuard, timer: WheelTimer);
+    /// Called when the function of a timer of the wheel is about to be called. Its times are times
+    /// of ticks: `due` is the start of the requested tick, `latest` the start of the tick to which
+    /// the wheel rounded it. `is_deferrable`: the timer may be arbitrarily late while its CPU is
+    /// idle.
+    fn wheel_timer_entered(&self, guard: &PreemptGuard, timer: Timer, is_deferrable: bool);
     fn wheel_timer_left(&self, guard: &PreemptGuard);
-}
-
-/// A timer of the timer wheel. Its times are times of ticks: `due` is the start of the requested
-/// tick, `latest` the start of the tick to which the wheel rounded it.
-#[derive(Clone, Copy)]
-pub(crate) struct WheelTimer {
-    pub(crate) timer: Timer,
-    /// Whether the timer may be arbitrarily late while its CPU is idle.
-    pub(crate) is_deferrable: bool,
 }
 
 callbacks! {
@@ -124,17 +118,10 @@ callbacks! {
         // fills all of the structure. Another CPU may start the timer again meanwhile: each word
         // is read once, so a wrong time is the worst outcome.
         let (raw, is_deferrable) = unsafe {
-            helpers::lt_wheel_timer(timer, clock, raw.as_mut_ptr());
-            (
-                raw.assume_init(),
-                helpers::lt_wheel_timer_is_deferrable(timer),
-            )
+            let is_deferrable = helpers::lt_wheel_timer(timer, clock, raw.as_mut_ptr());
+            (raw.assume_init(), is_deferrable)
         };
-        let timer = WheelTimer {
-            timer: Timer::of_wheel(&raw),
-            is_deferrable,
-        };
-        observer.wheel_timer_entered(&Kernel::guard(), timer);
+        observer.wheel_timer_entered(&Kernel::guard(), Timer::of_wheel(&raw), is_deferrable);
     }
 
     fn timer_left<T: Observer>(observer, _timer: *mut bindings::timer_list) {

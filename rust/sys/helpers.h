@@ -355,13 +355,11 @@ struct lt_timer {
 /*
  * Describes a timer of the wheel, on a base whose clock is `baseclk`. `due` is
  * the start of the requested jiffy; `latest` is the start of the jiffy to which
- * the wheel rounded it. Each is wrong by at most a tick.
+ * the wheel rounded it. Each is wrong by at most a tick. Returns whether the
+ * timer may be arbitrarily late while its CPU is idle.
  */
-void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
+bool lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 		    struct lt_timer *out);
-
-/* Whether a timer may be arbitrarily late while its CPU is idle. */
-bool lt_wheel_timer_is_deferrable(const struct timer_list *timer);
 
 /*
  * Whether a queued entry is a function call: the same queue also holds wakings

@@ -51,10 +51,11 @@ use crate::{
     alert::record::{actor::Place, Owner},
     engine::{platform::Platform, step::Next, Verdict},
     sys::{
-        deferred::{self, Followed, WheelTimer},
+        deferred::{self, Followed},
         kthread_work,
         platform::Kernel,
         task::{Context, TaskRef},
+        timer::Timer,
         waker::is_waking,
         workqueue::{self, Queue, Work}, //
     },
@@ -133,14 +134,14 @@ impl deferred::Observer for Probes {
         self.own.cpu(guard).set_calling(false);
     }
 
-    fn wheel_timer_entered(&self, guard: &Guard, timer: WheelTimer) {
-        let timing = if timer.is_deferrable {
+    fn wheel_timer_entered(&self, guard: &Guard, timer: Timer, is_deferrable: bool) {
+        let timing = if is_deferrable {
             Timing::Any
         } else {
             Timing::Tick
         };
         if Context::current() == Context::Softirq {
-            self.enter_wheel_timer(guard, &timer.timer, timing);
+            self.enter_wheel_timer(guard, &timer, timing);
         }
     }
 
