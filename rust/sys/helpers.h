@@ -238,8 +238,6 @@ void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at);
 void lt_periodic_ask(struct lt_periodic *periodic, unsigned int cpu);
 bool lt_periodic_is_asked(struct lt_periodic *periodic);
 void lt_periodic_cancel(struct lt_periodic *periodic);
-/* The clock of the timers; not in an NMI. */
-u64 lt_periodic_now(void);
 /* Whether a CPU is online and may be disturbed. With preemption off. */
 bool lt_may_watch(unsigned int cpu);
 
