@@ -264,14 +264,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
 
     #[cold]
     fn busy(&self, guard: &Guard) -> Error {
-        self.count(guard, Extra::Busy);
+        self.core.count_extra(guard, Extra::Busy as usize);
         EBUSY
-    }
-
-    #[cold]
-    fn count(&self, guard: &Guard, counter: Extra) {
-        let stats = self.core.engine().stats();
-        stats.here::<Kernel>(guard).count_extra(counter as usize);
     }
 
     fn reference(&self, number: u32) -> Option<Reference> {
@@ -362,7 +356,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
             },
         );
         if !called {
-            self.count(guard, Extra::Nested);
+            self.core.count_extra(guard, Extra::Nested as usize);
         }
     }
 
@@ -376,7 +370,6 @@ impl<const K: usize, const D: usize> Client<K, D> {
         self.core.raise_kept(
             guard,
             &instance::Report {
-                time: end_of(&late),
                 late: &late,
                 details: &details,
                 stack: &[],

@@ -76,7 +76,6 @@ use sys::{
     procfs::Dir,
 };
 
-/// The version of the module.
 pub(crate) const VERSION: &str = "0.1.0";
 
 /// Number of alerts in the ring that all instances share.

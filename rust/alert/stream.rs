@@ -137,7 +137,6 @@ impl Alerts {
         }
     }
 
-    /// Returns the notifier and its counters.
     pub(crate) fn notifier(&self) -> &Notifier {
         &self.notifier
     }
@@ -233,7 +232,6 @@ fn print_one(
     lines.write_str("\n")
 }
 
-/// The file `alerts`.
 pub(crate) struct AlertsFile(pub(crate) Arc<Alerts>);
 
 impl Stream for AlertsFile {
@@ -287,7 +285,6 @@ impl Stream for AlertsFile {
     }
 }
 
-/// The file `wakeup`.
 pub(crate) struct WakeupFile(pub(crate) Arc<Alerts>);
 
 /// The position of an open `wakeup` file.

@@ -33,14 +33,13 @@ use crate::{
     sys::{
         atomic::{Atomic, Relaxed},
         platform::Kernel,
+        stack::Stack,
         trace, //
     }, //
 };
 
 /// A late event, and the other content of its alert.
 pub(crate) struct Report<'a, const K: usize, const D: usize> {
-    /// The time of the alert, in nanoseconds.
-    pub(crate) time: u64,
     pub(crate) late: &'a Late<K, D>,
     pub(crate) details: &'a Details,
     /// The stack of its task, if there is one: return addresses, innermost first.
@@ -120,6 +119,16 @@ impl<const K: usize, const D: usize> Core<K, D> {
         max == 0 || self.rate.has_room(Kernel::now(), max)
     }
 
+    /// Returns the stack that `walk` saves, given the maximum number of its entries; no stack if an
+    /// alert raised now would exceed the limit. Any context.
+    pub(crate) fn stack_to_raise(&self, walk: impl FnOnce(usize) -> Stack) -> Stack {
+        if self.may_raise() {
+            walk(self.depth())
+        } else {
+            Stack::EMPTY
+        }
+    }
+
     fn suppressed(&self, guard: &<Kernel as Platform>::Guard) {
         let stats = self.engine.stats();
         stats
@@ -151,7 +160,18 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// Raises an alert, unless there has been a worse one, see [`Core::raise_threshold`]. Any
     /// context, including under the runqueue lock.
     #[cold]
-    pub(crate) fn raise(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
+    pub(crate) fn raise(
+        &self,
+        guard: &<Kernel as Platform>::Guard,
+        late: &Late<K, D>,
+        details: &Details,
+        stack: &[u64],
+    ) {
+        let report = &Report {
+            late,
+            details,
+            stack,
+        };
         if self.value(common::WORST) == 0 {
             // No copy: little of the stack may be left.
             return self.raise_kept(guard, report);
@@ -254,15 +274,10 @@ impl<const K: usize, const D: usize> Core<K, D> {
         (tail, user): (&[u64], Mark),
         trace: impl FnOnce(&Alert),
     ) {
-        let Report {
-            time,
-            late,
-            details,
-            ..
-        } = *report;
+        let Report { late, details, .. } = *report;
         let mut alert = Alert {
             seq: 0,
-            time,
+            time: late.start.wrapping_add(late.delay),
             instance: self.name,
             tracker: self.number,
             reason,

@@ -140,10 +140,10 @@ impl Registry {
         let at = entries
             .iter()
             .position(|entry| entry.name == packed)
-            .ok_or_else(|| control::unknown(ENOENT, "no such instance", name))?;
+            .ok_or_else(|| control::fault(ENOENT, "no such instance", name))?;
         if entries[at].instance.made_by().is_some() {
             let why = "only the module that created this instance can remove it";
-            return Err(control::unknown(EBUSY, why, name));
+            return Err(control::fault(EBUSY, why, name));
         }
         list.leaving
             .push(packed, GFP_KERNEL)
@@ -181,14 +181,14 @@ impl Registry {
             } else {
                 (ENOENT, "no such tracker (see `trackers`)")
             };
-            return Err(control::unknown(error, why, tracker));
+            return Err(control::fault(error, why, tracker));
         };
         let changes = parse(kind, settings.clone())?;
         let packed = pack(name);
         let mut list = self.list.lock();
         let list = &mut *list;
         if list.leaving.contains(&packed) {
-            return Err(control::unknown(
+            return Err(control::fault(
                 EBUSY,
                 "this instance is being removed",
                 name,
@@ -197,7 +197,7 @@ impl Registry {
         let entries = list.entries.as_mut().ok_or_else(|| gone(name))?;
         if let Some(entry) = entries.iter().find(|entry| entry.name == packed) {
             if !core::ptr::eq(entry.instance.kind(), kind) {
-                return Err(control::unknown(
+                return Err(control::fault(
                     EEXIST,
                     "this instance already exists with another tracker",
                     name,
@@ -300,7 +300,6 @@ impl Registry {
         (entry.map(|entry| entry.instance.clone()), list.removed)
     }
 
-    /// Prints `control`.
     pub(crate) fn show(&self, out: &SeqFile) {
         let list = self.list.lock();
         for entry in list.entries.iter().flatten() {
@@ -360,21 +359,21 @@ impl Watcher for Registry {
 }
 
 fn gone(name: &[u8]) -> Fault<'_> {
-    control::unknown(ENODEV, "the module is being unloaded", name)
+    control::fault(ENODEV, "the module is being unloaded", name)
 }
 
 /// Returns the constructor of a tracker's instances, if this kernel has all that the tracker needs,
 /// and a line of the control language can create one.
 fn creator<'a>(kind: &Kind, tracker: &'a [u8]) -> core::result::Result<Create, Fault<'a>> {
     if (kind.missing)().is_some() {
-        return Err(control::unknown(
+        return Err(control::fault(
             crate::sys::enosys(),
             "this kernel does not support this tracker (see `trackers`)",
             tracker,
         ));
     }
     kind.create.ok_or_else(|| {
-        control::unknown(
+        control::fault(
             EINVAL,
             "only other kernel modules create instances of this tracker",
             tracker,

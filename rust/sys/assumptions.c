@@ -5,6 +5,7 @@
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/sched.h>
+#include <linux/sched/task.h>
 #include <linux/spinlock.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
@@ -34,7 +35,7 @@ bool lt_assume_asleep(bool (*see)(struct task_struct *task))
 			break;
 		fsleep(USEC_PER_MSEC);
 	}
-	lt_task_put(kthreadd);
+	put_task_struct(kthreadd);
 	return holds;
 }
 
@@ -44,7 +45,7 @@ bool lt_assume_throttle_work(void)
 	bool throttles = kthreadd && lt_task_throttles(kthreadd);
 
 	if (kthreadd)
-		lt_task_put(kthreadd);
+		put_task_struct(kthreadd);
 	return !throttles;
 }
 

@@ -162,7 +162,7 @@ struct ThisCpu(*mut bindings::lt_periodic);
 impl Machine for ThisCpu {
     fn now(&self) -> u64 {
         // SAFETY: Allowed in every context but NMI.
-        unsafe { bindings::lt_periodic_now() }
+        unsafe { kernel::bindings::ktime_get() as u64 }
     }
 
     fn cpu(&self) -> usize {

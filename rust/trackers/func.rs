@@ -37,8 +37,7 @@ use crate::{
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
         sched,
-        symbol::{FunctionName, Limit, Raw, Symbol},
-        tracepoint, //
+        symbol::{FunctionName, Limit, Raw, Symbol}, //
     },
 };
 use kernel::{fmt, prelude::*, sync::Arc};
@@ -48,7 +47,12 @@ tracker! {
     key: 2;
     threshold: 10_000_000;
     tasks: true;
-    counters: [tasks::READERS, "missed", "own"];
+    counters {
+        /// Calls that the kernel could not trace.
+        missed,
+        /// Calls and returns in our own probes, or while our readers are woken; not tracked.
+        own,
+    }
     params {
         function: ParamKind::Function => 0,
             "function of the kernel or of a module; required", fixed;
@@ -72,13 +76,13 @@ tracker! {
         ret: Register at 6 if end = |it, how| Raw::new(it.ret, how.limit()),
     }
     attach: Attached = Attached::new,
-        || fprobe::missing().or_else(sched::missing_exits::<Probes>);
+        || fprobe::missing().or_else(|| tracepoint::missing(sched::exit_probes::<Probes>()));
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
         fn collect_missed(core: &Core<2, WORDS>, attached: &mut Attached) {
             let missed = attached.functions.take_missed();
-            core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
+            core.add_extra(&Kernel::guard(), COUNT_MISSED, missed);
         }
     }
 }
@@ -122,15 +126,6 @@ impl Detail {
 fn frame_of(data: &[u64; WORDS]) -> Frame {
     let [.., frame] = data;
     Frame(*frame)
-}
-
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Calls that the kernel could not trace.
-    Missed = 1,
-    /// Calls and returns in our own probes, or while our readers are woken; not tracked.
-    Own = 2,
 }
 
 /// Returns the key of a task's call at this depth.
@@ -202,7 +197,7 @@ impl fprobe::Observer<Tracked> for Probes {
 
     #[cold]
     fn within_ourselves(&self, guard: &Guard) {
-        self.core.count_extra(guard, Extra::Own as usize);
+        self.core.count_extra(guard, COUNT_OWN);
     }
 }
 
@@ -218,12 +213,12 @@ impl sched::ExitObserver for Probes {
 /// Keeps the probes attached. `functions` is dropped first: after that, no event starts.
 pub(crate) struct Attached {
     functions: Functions<Tracked, Probes>,
-    _exits: tracepoint::Attachment<Probes>,
+    _exits: Attachment<Probes>,
 }
 
 impl Attached {
     fn new(live: Arc<Probes>) -> Result<Self> {
-        let exits = sched::attach_to_exits(live.clone())?;
+        let exits = Attachment::new(live.clone(), sched::exit_probes())?;
         let name = live.core.text(PARAM_FUNCTION).ok_or(EINVAL)?;
         Ok(Self {
             functions: Functions::new(name, What::Both, live.clone())?,

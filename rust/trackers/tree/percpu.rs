@@ -184,7 +184,7 @@ impl Cpus {
             doubts: word(),
             wanted: core::array::from_fn(|_| word()),
             totals: Arc::new(Totals::new()?, GFP_KERNEL)?,
-            logs: match values[super::INTERFERENCE] {
+            logs: match values[super::PARAM_INTERFERENCE] {
                 0 => None,
                 _ => Some((
                     PerCpu::try_new::<Kernel>(|_| Ok(Head::new()))?,
@@ -214,7 +214,6 @@ impl Cpus {
         self.wanted[0].load(Relaxed) == 0
     }
 
-    /// Whether timers with this function are wanted.
     #[inline(always)]
     pub(super) fn is_timer_wanted(&self, function: u64) -> bool {
         let mut wanted = self.wanted.iter().map(|word| word.load(Relaxed));

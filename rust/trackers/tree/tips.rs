@@ -48,13 +48,11 @@ use super::{
 use crate::{
     alert::record::Owner,
     engine::{step::Next, Late, Open},
-    instance::Report,
     sys::{sched::State as Sleep, task::TaskRef},
 };
 
 pub(super) type Tip<'a> = Open<'a, 1, DATA>;
 
-/// Returns the key of the tip of a task.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
     [task.address()]
@@ -209,23 +207,14 @@ impl Probes {
             return;
         }
         let mut chain = settled(&late.data);
-        let time = late.start.wrapping_add(late.delay);
-        last(&mut chain, time);
+        last(&mut chain, late.start.wrapping_add(late.delay));
         let mut late = *late;
         late.data = with_chain(&late.data, &chain);
         if chain.counts().more() > 0 {
             self.count(guard, Extra::Shortened);
         }
         let details = show::details(&late.data, end);
-        self.core.raise(
-            guard,
-            &Report {
-                time,
-                late: &late,
-                details: &details,
-                stack: &[],
-            },
-        );
+        self.core.raise(guard, &late, &details, &[]);
     }
 }
 

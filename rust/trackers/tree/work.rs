@@ -23,7 +23,7 @@ use super::{
     chain::{self, begin, task, Kind, Look, Origin, State, Step, Words, PLACE},
     owner,
     show::{details, End},
-    tasks, Data, Guard, InData, Probes, DATA, WORK, WORK_EVENTS,
+    tasks, Data, Guard, InData, Probes, DATA, PARAM_WORK_EVENTS, WORK,
 };
 use crate::{
     engine::{
@@ -64,10 +64,10 @@ impl Jobs {
     /// Creates the engine of an instance with `end=work`; `None` for any other instance. May sleep;
     /// fails with `ENOMEM`.
     pub(super) fn new(values: &Values) -> Result<Option<KBox<Self>>> {
-        if values[super::END] != u128::from(WORK) {
+        if values[super::PARAM_END] != u128::from(WORK) {
             return Ok(None);
         }
-        let events = values[WORK_EVENTS] as u32;
+        let events = values[PARAM_WORK_EVENTS] as u32;
         memory::check(events as usize * size_of::<Event<KEY, DATA>>())?;
         let [a, b] = random::words();
         let jobs = try_init!(Self {

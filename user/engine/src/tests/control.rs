@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::control::{
+    fault,
     names::{is_listed, is_named},
-    parse_line, unknown, Device, Disk, Fault, Kind, Line, LookupTarget, Number, Param,
-    ALL as EVERY, ALL_DEVICES, DURATION_MAX,
+    parse_line, Device, Disk, Fault, Kind, Line, LookupTarget, Number, Param, ALL as EVERY,
+    ALL_DEVICES, DURATION_MAX,
 };
 use kernel::{error::Error, prelude::*};
 use proptest::prelude::*;
@@ -703,7 +704,7 @@ fn a_fault_quotes_the_word_and_cuts_it() {
         r#"expected nothing after -NAME: "extra\x01""#
     );
     let long = [b'x'; 100];
-    let fault: Fault<'_> = unknown(ENOENT, "no such tracker", &long);
+    let fault: Fault<'_> = fault(ENOENT, "no such tracker", &long);
     assert_eq!(
         fault.to_string(),
         format!(r#"no such tracker: "{}"..."#, "x".repeat(48))
