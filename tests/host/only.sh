@@ -6,14 +6,7 @@
 # out. An unknown tracker is refused.
 # timeout: 300
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-fail() { echo "FAIL: $*" >&2; exit 1; }
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/only.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 
 ! LT_MODULE_OUT=$work/none "$LT_TOP/scripts/build-module" stock TRACKERS='wakeup softirqs' >"$work/said" 2>&1 ||
 	fail "there is a tracker softirqs"
