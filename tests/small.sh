@@ -7,7 +7,6 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 load_module
 uname -a

@@ -15,8 +15,6 @@
 # timeout: 180
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 net() { python3 /lt/tests/net.py "$@"; }
 /usr/bin/ip link set lo up

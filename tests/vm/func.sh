@@ -15,8 +15,6 @@
 # timeout: 200
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 run() { echo "$*" >/proc/lt_functions; }
 # lasted MS FILE: check that the delay of its only line is MS, and not much more.

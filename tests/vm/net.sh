@@ -12,9 +12,7 @@
 # timeout: 150
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 . /lt/tests/net.sh
-. /lt/tests/sched.sh
 
 net() { python3 /lt/tests/net.py "$@"; }
 load_module

@@ -15,7 +15,6 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 run() { echo "$*" >/proc/lt_functions; }
 says() {

@@ -14,8 +14,6 @@
 # timeout: 150
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 trace=/sys/kernel/tracing
 read=$(number_of read) write=$(number_of write)

@@ -13,8 +13,6 @@
 # timeout: 120
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 # Under load on the host, everything takes longer, even if no item waits. The times that are
 # compared must be much longer.
