@@ -27,7 +27,6 @@ cgroup=/sys/fs/cgroup/lt-io
 rounds=40
 load_module
 null_disk d 1000000
-mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
 mkdir $cgroup
 mkfifo /tmp/gate
 

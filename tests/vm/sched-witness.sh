@@ -22,7 +22,6 @@
 . /lt/tests/sched.sh
 . /lt/tests/witness.sh
 
-grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 trackers=${LT_TRACKERS:-wakeup runqueue offcpu}
 load_module
 

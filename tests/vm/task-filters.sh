@@ -12,7 +12,6 @@
 . /lt/tests/lib.sh
 . /lt/tests/sched.sh
 
-grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 mkdir -p /sys/fs/cgroup/a/b /sys/fs/cgroup/other
 load_module
 
