@@ -150,6 +150,12 @@ many() { case $(uname -r) in *-debug|*-kcsan) echo "$2" ;; *) echo "$1" ;; esac;
 # kernel_says TEXT: whether TEXT is in the kernel's log.
 kernel_says() { dmesg | grep -qF -- "$1"; }
 
+# refused_line LINE TEXT: the control file must refuse this line, and the kernel's log must have TEXT.
+refused_line() {
+	refused "$1" control "$1"
+	kernel_says "$2" || fail "'$1' does not say '$2': $(dmesg | tail -n 1)"
+}
+
 # memory_used: print the kernel's memory in kB: slabs, per-CPU and virtually contiguous memory,
 # after caches were dropped and the counters of all CPUs were added up.
 memory_used() {

@@ -120,8 +120,7 @@ control -w
 said() {
 	_word=$1
 	shift
-	refused "$*" control "bad syscall $*"
-	kernel_says ": \"$_word\"" || fail "$*: $(dmesg | tail -n 1)"
+	refused_line "bad syscall $*" ": \"$_word\""
 }
 
 # Another ABI: number 20 is getpid() in it, and another call, writev() on x86, in the native one.

@@ -118,8 +118,7 @@ assert_eq "$(wc -l </tmp/alerts)" 1 "running"
 near running "$(field running </tmp/alerts)" "$ms"
 assert_eq "$(field queued </tmp/alerts) $(field delay </tmp/alerts)" "0 $(field running </tmp/alerts)" "of the running part"
 
-refused "part=half" control 'bad workqueue part=half'
-kernel_says '"half"' || fail "the log says: $(dmesg | tail -n 1)"
+refused_line 'bad workqueue part=half' '"half"'
 for i in w waiting running; do control "$i workqueue enabled=0"; sums_hold $i; done
 rmmod lt_works
 unload_module
