@@ -18,20 +18,7 @@ import sys
 import threading
 import time
 
-
-def child(function, *arguments):
-    """Runs a function in a process of its own."""
-    pid = os.fork()
-    if pid == 0:
-        function(*arguments)
-        os._exit(0)
-    return pid
-
-
-def wait_for(pid):
-    _, status = os.waitpid(pid, 0)
-    if status != 0:
-        sys.exit(f"process {pid} ended with status {status}")
+from sched import child, wait_for
 
 
 def sleep(milliseconds):
@@ -45,7 +32,7 @@ def read(milliseconds):
     print(f"tid={reader}", flush=True)
     time.sleep(milliseconds / 1000)
     os.write(send, b"x")
-    wait_for(reader)
+    wait_for([reader])
 
 
 PIPE = 65536
@@ -58,7 +45,7 @@ def write(milliseconds, times):
     for _ in range(times):
         time.sleep(milliseconds / 1000)
         os.read(receive, PIPE)
-    wait_for(writer)
+    wait_for([writer])
 
 
 def execute():
@@ -126,13 +113,13 @@ def some(times):
         os.close(send)
         os.sched_yield()
         if number % 8 == 0:
-            wait_for(child(time.sleep, 0.001))
+            wait_for([child(time.sleep, 0.001)])
 
 
 def many(times):
     other = child(some, times)
     some(times)
-    wait_for(other)
+    wait_for([other])
 
 
 def main(words):
