@@ -119,18 +119,8 @@ setup_trees() {
 	[ ${#broken[@]} -eq 0 ] || no_setup "scripts/kernel-tree ${broken[0]}"
 }
 
-# simple NAME COMMAND...: run a command, whose exit status is the only result.
-simple() {
-	local name=$1
-	shift
-	wanted "$name" || return 0
-	[ -z "$list" ] || { echo "$name"; return 0; }
-	timed "$LOGS/$name.log" "$@"
-	"${judges[$name]:-verdict}" "$name" "$status" "$seconds" "$LOGS/$name.log" "$cpu"
-}
-
-# beside NAME LOG COMMAND...: like `simple`, for a command that runs in parallel with others, JOBS
-# at a time. The result is reported when the command has ended and is reaped.
+# beside NAME LOG COMMAND...: run a command, whose exit status is the only result, in parallel with others, JOBS at a time.
+# The result is reported when the command has ended and is reaped.
 beside() {
 	local name=$1 log=$2
 	shift 2
