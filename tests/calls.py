@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """System calls of a known kind, for tests inside the virtual machine.
 
-usage: calls.py sleep MS       one nanosleep
-       calls.py read MS        a process reads from a pipe, to which another one writes after MS
-       calls.py write MS N     a process writes more than a pipe holds, in one call; N times, another process sleeps for
+usage: calls.py write MS N     a process writes more than a pipe holds, in one call; N times, another process sleeps for
                                MS and then reads a part
        calls.py exec           a thread that is not the first one executes another program
        calls.py compat N       getpid() by the entry for 32-bit programs, N times; on arm64 by such a program
@@ -19,21 +17,6 @@ import threading
 import time
 
 from sched import child, wait_for
-
-
-def sleep(milliseconds):
-    print(f"tid={os.getpid()}", flush=True)
-    time.sleep(milliseconds / 1000)
-
-
-def read(milliseconds):
-    receive, send = os.pipe()
-    reader = child(os.read, receive, 1)
-    print(f"tid={reader}", flush=True)
-    time.sleep(milliseconds / 1000)
-    os.write(send, b"x")
-    wait_for([reader])
-
 
 PIPE = 65536
 
@@ -124,7 +107,7 @@ def many(times):
 
 def main(words):
     what, *numbers = words
-    functions = {"sleep": sleep, "read": read, "write": write, "exec": execute, "compat": compat, "many": many}
+    functions = {"write": write, "exec": execute, "compat": compat, "many": many}
     functions[what](*map(int, numbers))
 
 

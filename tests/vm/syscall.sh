@@ -14,6 +14,7 @@
 # timeout: 150
 
 . /lt/tests/lib.sh
+. /lt/tests/sched.sh
 
 trace=/sys/kernel/tracing
 read=$(number_of read) write=$(number_of write)
@@ -29,10 +30,10 @@ control "w syscall threshold=$(patiently 40)ms timeout=$(patiently 200)ms comm=p
 control "out syscall threshold=$(patiently 40)ms comm=python3 calls=!read,clock_nanosleep,write,wait4,waitid"
 control "waits syscall threshold=$(patiently 40)ms comm=python3 waits=0"
 exec 3<$LT/w/alerts 4<$LT/out/alerts 5<$LT/waits/alerts
-calls sleep "$(patiently 50)"
-sleeper=$tid
-calls read "$(patiently 400)"
-reader=$tid
+sleeper=$(waits sleep "$(patiently 50)")
+sleeper=${sleeper#*=}
+reader=$(waits pipe "$(patiently 400)")
+reader=${reader##*=}
 alerts_of w /tmp/alerts
 exec 3<&4 4<&-
 alerts_of out /tmp/out
