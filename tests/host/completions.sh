@@ -6,12 +6,7 @@
 # timeout: 600
 # long-part: zsh and fish, which the tree lacks
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/completions.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user" --only latency-tracker
 # the files of the module
 mkdir -p "$work/proc" "$work/recipes" "$work/functions"

@@ -15,8 +15,6 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 # marks FILE WORD...: make these marks and print their results in one line. One process makes them
 # all, since starting a process is slow under emulation.
