@@ -253,7 +253,10 @@ impl Stream {
     #[cold]
     fn between(&mut self, schema: &Schema) -> Result<Option<Next>> {
         self.limit = 0;
-        self.end_cut()?;
+        // If losses before a packet are being reported, the packet has not been read yet.
+        if !self.ready {
+            self.end_cut()?;
+        }
         self.told = self.rest.take();
         if let Some(lost) = self.told {
             return Ok(Some(Next::Lost(lost)));

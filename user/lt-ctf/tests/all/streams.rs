@@ -449,6 +449,33 @@ fn what_grows_is_read_as_far_as_it_is_there() {
 }
 
 #[test]
+fn what_was_lost_before_a_cut_packet_does_not_change_how_it_is_read() {
+    let dir = Dir::new();
+    let first = numbered(Packet::default(), &[1, 2]);
+    let facts = Packet {
+        number: 2,
+        begin: 10,
+        end: 20,
+        ..Packet::default()
+    };
+    let mut second = numbered(facts, &[10, 11, 12]);
+    second.truncate(HEADER + 2 * EVENT + 1);
+    write(
+        &dir.0,
+        &metadata(&[("e", number())]),
+        &[[first.clone(), second].concat()],
+    );
+    let told = told(&dir.0, false).unwrap();
+    assert_eq!(told.len(), 7, "{told:?}");
+    assert_eq!(told[2], "lost 1 packets 2..10 cpu Some(0)");
+    assert!(told[3].starts_with("[00000000000000000010]"), "{told:?}");
+    assert!(told[4].starts_with("[00000000000000000011]"), "{told:?}");
+    let place = format!("error stream_0:{}: the packet has ", first.len());
+    assert!(told[5].starts_with(&place), "{told:?}");
+    assert_eq!(told[6], "lost rest 11..20 cpu Some(0)");
+}
+
+#[test]
 fn what_grows_meanwhile_is_no_fault() {
     let dir = Dir::new();
     let [first, second] = two_packets();
