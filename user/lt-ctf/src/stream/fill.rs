@@ -41,13 +41,13 @@ impl Stream {
             size = (2 * self.filled).max(self.size);
         }
         let need = usize::try_from(want.div_ceil(8) - base).unwrap_or(usize::MAX);
-        if size.max(need) > LARGEST {
+        if need > LARGEST {
             return Err(self.fault(
                 at,
                 What::Data(format!("an event of more than {LARGEST} bytes")),
             ));
         }
-        self.fill(base, size.max(need))?;
+        self.fill(base, size.min(LARGEST).max(need))?;
         self.pos = at - 8 * base;
         Ok(())
     }

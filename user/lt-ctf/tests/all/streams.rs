@@ -365,6 +365,46 @@ fn packets_larger_than_the_window_are_read() {
     assert!(reader.next().unwrap().is_none());
 }
 
+/// With this number of streams, doubling a window does not lead to the size of the largest event.
+#[test]
+fn the_largest_event_is_read_however_small_windows_are() {
+    let text = json!({"type": "null-terminated-string"});
+    let long = |length: usize| {
+        packet(Packet::default(), |bits| {
+            event(bits, 0, 1);
+            bits.bytes.resize(bits.bytes.len() + length, b'x');
+            bits.bits += 8 * length;
+            bits.u8(0);
+        })
+    };
+    let stream = |instance| Packet {
+        instance,
+        ..Packet::default()
+    };
+    for (length, whole) in [(15 << 20, true), (17 << 20, false)] {
+        let dir = Dir::new();
+        let mut streams = vec![long(length)];
+        streams.extend((1..200).map(|i| {
+            packet(stream(i), |bits| {
+                event(bits, 0, 2).u8(0);
+            })
+        }));
+        write(
+            &dir.0,
+            &metadata(&[("e", structure(&[("t", text.clone())]))]),
+            &streams,
+        );
+        let mut reader = Reader::open(&dir.0).unwrap();
+        let field = reader.classes().next().unwrap().field("t").unwrap();
+        match reader.next() {
+            Ok(Some(Item::Event(event))) => {
+                assert!(whole && event.bytes(field).unwrap().len() == length);
+            }
+            other => assert!(!whole && other.is_err(), "{length}"),
+        }
+    }
+}
+
 /// The size of an event of [`numbered`], bytes.
 const EVENT: usize = 10;
 
