@@ -21,16 +21,6 @@ fn numbered(facts: Packet, times: &[u64]) -> Vec<u8> {
     })
 }
 
-fn times(reader: &mut Reader) -> Vec<u64> {
-    let mut times = Vec::new();
-    while let Some(item) = reader.next().unwrap() {
-        if let Item::Event(event) = item {
-            times.push(event.cycles());
-        }
-    }
-    times
-}
-
 #[test]
 fn what_was_lost_is_told_where_it_was() {
     let dir = Dir::new();
