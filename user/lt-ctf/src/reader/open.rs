@@ -42,9 +42,10 @@ impl Options {
         self
     }
 
-    /// Sets the number of threads that decode events ahead of [`Reader::next`], at most one for each stream. They change
-    /// neither items nor errors. By default, there is one for each further processor, at most four, if the trace has
-    /// several streams and more than 2 MiB. The first call of [`Reader::next`] or [`Reader::seek`] starts them.
+    /// Sets the number of threads that decode events ahead of [`Reader::next`], at most one for each stream. They
+    /// change neither items nor errors. By default, there is one for each further processor, at most four, if the
+    /// trace has several streams and more than 2 MiB. The first call of [`Reader::next`] or [`Reader::seek`] starts
+    /// them.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);

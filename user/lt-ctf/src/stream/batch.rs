@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Decodes a stream batch by batch: a batch has the events of one window, and where their fields are. It borrows
+//! Decodes a stream batch by batch: a batch has the events of one window, and the places of their fields. It borrows
 //! nothing, so a thread can decode the next batch while the events of this one are read.
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //! bytes     ::::::::::::::::::::::::::::::::::   the window, in one packet
 //! ```
 //!
-//! The batches of a stream depend on its files and on the size of its window, and on nothing else. The size of the
-//! window changes only where one batch ends and the next one starts.
+//! The events, losses and errors depend on the files of the stream alone. The size of its window decides only where one
+//! batch ends and the next one starts.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ use crate::schema::{NodeId, Program, Schema};
 /// Maximum number of steps to the first event of a batch: a stream may have any number of losses, errors and empty
 /// packets.
 const STEPS: usize = 64;
-/// A batch is full when there is a value for each of this many bytes of the window. LTTng's events have fewer.
+/// Number of bytes of a window for each value that a batch may have. LTTng's events take more.
 const VALUE: usize = 8;
 
 /// An event of a batch.

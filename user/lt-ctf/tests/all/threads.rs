@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::made::*;
+use crate::real::unpack;
 
 /// Time of the clock's origin in [`metadata`], ns.
 const ORIGIN: i64 = 5_000_000_007;
@@ -127,6 +128,18 @@ proptest! {
         for threads in [1, 3] {
             prop_assert_eq!(&story(&dir.0, threads, few, &seeks), &alone, "{} threads", threads);
         }
+    }
+}
+
+/// The traces are read as one: they have several streams each, of several classes.
+#[test]
+fn real_traces_are_read_by_threads() {
+    let dir = unpack();
+    let read = |threads| rest(&mut Options::default().threads(threads).open(&dir.0).unwrap());
+    let alone = read(0);
+    assert!(alone.len() > 1000, "{} lines", alone.len());
+    for threads in [1, 3] {
+        assert!(read(threads) == alone, "{threads} threads");
     }
 }
 
