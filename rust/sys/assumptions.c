@@ -53,8 +53,12 @@ static bool lt_woken_unlocked;
 
 static notrace void lt_assume_waking(void *data, struct task_struct *wakee)
 {
-	/* A task that wakes itself has not gone to sleep, and takes no lock. */
-	if (wakee != current && !lt_task_waking_locked(wakee))
+	/*
+	 * A task that wakes itself has not gone to sleep, and takes no lock.
+	 * Without SMP, a spinlock has no state that could be read.
+	 */
+	if (IS_ENABLED(CONFIG_SMP) && wakee != current &&
+	    !lt_task_waking_locked(wakee))
 		WRITE_ONCE(lt_woken_unlocked, true);
 }
 

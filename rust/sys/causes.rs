@@ -283,15 +283,16 @@ fn attach_with<T: Observer, const TIMED: bool>(observer: Arc<T>) -> Result<Attac
 fn all<T: Observer, const TIMED: bool>(observer: &T) -> Result<KVec<Probe<'_, T>>> {
     // SAFETY: The probe has the arguments of this tracepoint.
     let returns = unsafe { probe!(sys_exit: returned::<T>) };
-    let returns = observer.wants_returns().then_some(returns);
+    let mut returns = observer.wants_returns().then_some(returns).into_iter();
     let is_there = |probe: &Probe<'_, T>| Tracepoint::find(probe.tracepoint()).is_some();
     let times = TIMED.then(of_times::<T>).into_iter().flatten();
     let mut local = Iterator::chain(local::<T, TIMED>(), times).filter(is_there);
-    let mut further = Iterator::chain(deferred::probes(observer), returns);
+    let (mut common, mut deferred) = (common::<T, TIMED>(), deferred::probes(observer));
     // The full type name would be too long for a symbol.
-    let rest: [&mut dyn Iterator<Item = Probe<'_, T>>; 2] = [&mut local, &mut further];
+    let all: [&mut dyn Iterator<Item = Probe<'_, T>>; 4] =
+        [&mut returns, &mut common, &mut local, &mut deferred];
     let mut probes = KVec::new();
-    for probe in Iterator::chain(common::<T, TIMED>(), rest.into_iter().flatten()) {
+    for probe in all.into_iter().flatten() {
         probes.push(probe, GFP_KERNEL)?;
     }
     Ok(probes)

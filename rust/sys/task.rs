@@ -390,6 +390,8 @@ impl<'a> TaskRef<'a> {
         // CPU.
         fence(Ordering::Acquire);
         let on_rq = read!(self, on_rq) != 0;
+        // Acquire: the read of `on_cpu` must not be ordered before that of `on_rq`.
+        fence(Ordering::Acquire);
         self.is_on_cpu() | on_rq
     }
 
@@ -402,12 +404,21 @@ impl<'a> TaskRef<'a> {
     /// The caller holds the task's `pi_lock`, so the task is not taken off its queue and put back
     /// meanwhile.
     pub(crate) fn is_asleep(&self) -> bool {
-        let is_fair =
-            self.prio() >= bindings::MAX_RT_PRIO as i32 && self.policy() != bindings::SCHED_EXT;
+        let is_fair = self.prio() >= bindings::MAX_RT_PRIO as i32
+            && self.policy() != bindings::SCHED_EXT
+            && !self.is_on_ext_queue();
         // As in `is_awake`; tasks of sched_ext are never on a fair queue.
         read!(self, on_rq) == 0
             || read!(self, se.sched_delayed) != 0
             || (is_fair && read!(self, se.on_rq) == 0)
+    }
+
+    /// Whether the task is on a queue of sched_ext, which may take over tasks of any policy.
+    fn is_on_ext_queue(&self) -> bool {
+        #[cfg(CONFIG_SCHED_CLASS_EXT)]
+        return read!(self, scx.flags) & bindings::scx_ent_flags_SCX_TASK_QUEUED != 0;
+        #[cfg(not(CONFIG_SCHED_CLASS_EXT))]
+        false
     }
 
     /// Returns the number of bytes read from storage for the task so far, each counted when it is

@@ -83,7 +83,7 @@ tracker! {
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["key", "begin"]);
 
         fn collect_missed(core: &Core<2, WORDS>, attached: &mut BothAttached) {
-            let missed = attached.begin.take_missed() + attached.end.take_missed();
+            let missed = attached.take_missed();
             core.add_extra(&Kernel::guard(), COUNT_MISSED, missed);
         }
     }
@@ -159,6 +159,8 @@ trait Side: 'static {
 
 struct Begin;
 struct End;
+/// Both sides, at the same point: the end is handled first.
+struct Both;
 
 impl Side for Begin {
     #[inline(always)]
@@ -212,6 +214,14 @@ impl Side for End {
                 report::<_, _, _, Tracked>(core, guard, late, owner, detail);
             },
         );
+    }
+}
+
+impl Side for Both {
+    #[inline(always)]
+    fn happens(probes: &Probes, guard: &Guard, here: &Here<'_>) {
+        End::happens(probes, guard, here);
+        Begin::happens(probes, guard, here);
     }
 }
 
@@ -298,17 +308,29 @@ impl<S: Side> Attached<S> {
     }
 }
 
-/// Keeps both sides attached. The start is dropped first.
-pub(crate) struct BothAttached {
-    begin: Attached<Begin>,
-    end: Attached<End>,
+/// Keeps both sides attached.
+pub(crate) enum BothAttached {
+    /// The start is dropped first.
+    Two(Attached<Begin>, Attached<End>),
+    /// At one point. The order in which a point calls several probes depends on its kind, so a
+    /// single one handles both sides.
+    One(Attached<Both>),
 }
 
 impl BothAttached {
     fn new(live: Arc<Probes>) -> Result<Self> {
+        if live.core.text(PARAM_BEGIN) == live.core.text(PARAM_END) {
+            return Ok(Self::One(Attached::new(&live, PARAM_BEGIN)?));
+        }
         // The end first: no event starts whose end would be missed.
         let end = Attached::new(&live, PARAM_END)?;
-        let begin = Attached::new(&live, PARAM_BEGIN)?;
-        Ok(Self { begin, end })
+        Ok(Self::Two(Attached::new(&live, PARAM_BEGIN)?, end))
+    }
+
+    fn take_missed(&mut self) -> u64 {
+        match self {
+            Self::Two(begin, end) => begin.take_missed() + end.take_missed(),
+            Self::One(both) => both.take_missed(),
+        }
     }
 }

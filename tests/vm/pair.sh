@@ -118,6 +118,15 @@ assert_eq "$(stat p replaced) $(stat p negative)" "0 0" "replaced, negative"
 sums_hold p
 control -p
 
+# A function paired with itself, at its entry and at its return: the time from one call to the next.
+for point in function return; do
+	control "p pair begin=$point:lt_fn_delay end=$point:lt_fn_delay threshold=0"
+	run delay 4 2
+	assert_eq "$(stat p ended) $(stat p unmatched) $(stat p replaced)" "3 1 0" "$point: ended, unmatched, replaced"
+	[ "$(stat p min)" -ge 2000000 ] || fail "$point: $(stat p min) ns from one call to the next"
+	control -p
+done
+
 # A pair that does not end times out, and is dropped.
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_exit threshold=0 timeout=50ms'
 exec 3<$LT/p/alerts
