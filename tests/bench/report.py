@@ -268,7 +268,7 @@ RATIOS = [
                                             ("one", "one trace", "_elapsed", ", elapsed", (0.0625, 0.1)),
                                             ("many", "merged", "", "", (0.05, None)),
                                             ("many", "merged", "_elapsed", ", elapsed", (0.033, 0.05)))
-      for (name, which), goal in zip((("count", "lt-ctf"), ("fields", "every field")), goals)),
+      for (name, which), goal in zip((("count", "lt-ctf"), ("fields", "all fields")), goals)),
     ("bpf", "to_engine", "ratio", "BPF pair / pair of the engine", None,
      lambda value: value("bpf", "pair") / value("engine", "pair")),
 ]

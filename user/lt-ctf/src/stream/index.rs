@@ -153,6 +153,9 @@ impl Stream {
         self.lost.clear();
         self.rest = None;
         self.stop = None;
+        // Values of what was read before, perhaps ahead of the reader, must not show.
+        self.cpu = None;
+        self.state.slots.fill(0);
         self.cycles = 0;
     }
 }

@@ -176,6 +176,28 @@ fn small_events_are_read_by_threads() {
     }
 }
 
+/// A batch ends after a number of losses and empty packets, even if it has no event.
+#[test]
+fn many_losses_are_read_by_threads() {
+    const STREAMS: u8 = 3;
+    const PACKETS: usize = 300;
+    let mut packets: Vec<Made> = vec![(Vec::new(), 1, 0); PACKETS];
+    packets.push((vec![(0, 5, 1)], 0, 0));
+    let streams: Vec<_> = (0..STREAMS).map(|i| stream(i, &packets)).collect();
+    let dir = Dir::new();
+    write(&dir.0, &metadata(&classes()), &streams);
+    // What is lost before the first packet is unknown.
+    let losses = usize::from(STREAMS) * (PACKETS - 1);
+    for threads in [0, 1, 3] {
+        let mut reader = Options::default().threads(threads).open(&dir.0).unwrap();
+        let told = rest(&mut reader);
+        let (lost, events) = told.split_at(losses);
+        assert!(lost.iter().all(|line| line.starts_with("lost 1 packets ")));
+        assert_eq!(events.len(), usize::from(STREAMS), "{events:?}");
+        assert!(events.iter().all(|line| line.starts_with('[')));
+    }
+}
+
 /// Packets of several windows: with threads, windows are smaller. One event is larger than a window.
 #[test]
 fn large_events_are_read_by_threads() {
