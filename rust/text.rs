@@ -56,7 +56,7 @@ fn escape(f: &mut fmt::Formatter<'_>, byte: u8) -> fmt::Result {
     }
 }
 
-/// Bytes packed in words, printed unchanged up to the first NUL.
+/// ASCII text packed in words, printed unchanged up to the first NUL.
 pub(crate) struct Plain<'a>(pub(crate) &'a [u64]);
 
 impl fmt::Display for Plain<'_> {

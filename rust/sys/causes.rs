@@ -10,7 +10,7 @@
 //!   softirq_entry .. exit           the deferred work, after an interrupt or in a thread
 //!   sched_waking, sched_switch      by any of these, or by a task
 //!   sys_exit                        the task returns to user space
-//!   sched_migrate_task, nmi_handler only with TIMED: other activity of a CPU while a task waits
+//!   sched_migrate_task, nmi_handler only with TIMED: moves of tasks that wait, and NMIs
 //! ```
 //!
 //! Work deferred to a worker or another CPU is in deferred.rs.
@@ -91,8 +91,7 @@ pub(crate) trait Observer: sched::Observer + irq::Observer + deferred::Observer 
     /// called. Read once.
     fn wants_times(&self) -> bool;
 
-    /// Called when an NMI handler has returned, after `time` ns. In the NMI, or in the code that it
-    /// interrupted.
+    /// Called in an NMI, when one of its handlers has returned, after `time` ns.
     fn nmi_left(&self, guard: &PreemptGuard, time: u64);
 
     /// Called when a task that is not running, and is not switched in meanwhile, moves to another

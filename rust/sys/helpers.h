@@ -4,8 +4,8 @@
  * made callable, and the few structures that both sides share.
  *
  * bindgen reads this file (see bindings.h); the C files under rust/ implement
- * it, helpers.c most of it. Who may read and write is decided in lt_may_use();
- * all other policy is in Rust.
+ * it, helpers.c most of it. Who may read, write and mark is decided in
+ * lt_may_open() and lt_may_mark(); all other policy is in Rust.
  */
 #ifndef _LATENCY_TRACKER_HELPERS_H
 #define _LATENCY_TRACKER_HELPERS_H
@@ -420,12 +420,12 @@ void lt_block_rwbs(char out[16], u32 flags);
 #define LT_IPPROTO_SCTP 132
 
 struct lt_packet {
-	u64 dev[2];	/* name, padded with NUL */
+	u64 dev[2];	/* name, with its NUL; any bytes may follow */
 	u32 ifindex;	/* in its network namespace */
 	u32 netns;	/* its inode number */
 	u32 len;	/* without the header of the link */
 	u16 protocol;	/* ETH_P_... */
-	u8 transport;	/* IPPROTO_..., 0 if it is not IP */
+	u8 transport;	/* IPPROTO_... in the IP header, 0 without one */
 };
 
 void lt_packet(const struct sk_buff *skb, struct lt_packet *out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Packets (struct sk_buff), made callable from Rust; see net.rs.
+ * Functions that read packets (struct sk_buff), for Rust; see net.rs.
  */
 #include <linux/bitfield.h>
 #include <linux/if_ether.h>

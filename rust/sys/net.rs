@@ -17,7 +17,8 @@
 //!
 //! # Contexts
 //!
-//! Receiving: softirqs, on PREEMPT_RT with preemption on. The ends: any but NMI.
+//! Receiving: softirqs, and tasks with softirqs off (tun); on PREEMPT_RT with preemption on. The
+//! ends: any but NMI.
 
 use crate::sys::{
     bindings as helpers,

@@ -176,7 +176,7 @@ impl Context {
     }
 }
 
-/// A task, during a tracepoint.
+/// A task for as long as it is valid: during a tracepoint, or while the caller has a reference.
 ///
 /// # Invariants
 ///

@@ -74,7 +74,8 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Accepts all fields that are short enough and known before the end of the event.
+    /// Accepts all fields that are short enough and in the lines of all alerts. Fields that are
+    /// known only at the end must be excluded, see [`Rules::without`].
     pub(crate) const ALL: Self = Self {
         has_owner: true,
         has_stack: false,

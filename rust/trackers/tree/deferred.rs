@@ -185,7 +185,7 @@ impl Probes {
     fn work_queued(&self, guard: &Guard, key: u64, function: u64) {
         TaskRef::with_current(|current| {
             // A work item is queued at most once at a time: if there is a tip, the item was
-            // cancelled.
+            // cancelled, perhaps by the function that now queues it again (mod_delayed_work()).
             let engine = self.core.engine();
             engine.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
             self.defer(guard, &current, key, Kind::Queue, function);

@@ -3,7 +3,7 @@
 //! Handles a task with a tip that is switched out, moved to another CPU, or switched in, where its
 //! chain may end.
 //!
-//! See "Two CPUs" in tips.rs. Documentation/design/testing.md lists the traps by number.
+//! See "Two CPUs" in tips.rs.
 
 use super::{
     chain::{note, Counts, Kind, Look, Spent, State, Step, Words, PLACE, SLEPT},
