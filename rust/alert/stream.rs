@@ -327,7 +327,7 @@ impl Stream for WakeupFile {
                 });
             }
         }
-        // Alerts beyond it are left to the next read, also of the other readers.
+        // Alerts beyond it are left to the next read.
         let until = *reader.until.get_or_insert_with(|| self.0.ring.head());
         let any = print(&self.0, &mut reader.next, until, is_trusted, out)?;
         // Alerts that are being written at this moment are left to the next read.

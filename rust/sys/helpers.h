@@ -420,7 +420,7 @@ void lt_block_rwbs(char out[16], u32 flags);
 #define LT_IPPROTO_SCTP 132
 
 struct lt_packet {
-	u64 dev[2];	/* name, with its NUL; any bytes may follow */
+	u64 dev[2];	/* name, padded with NUL */
 	u32 ifindex;	/* in its network namespace */
 	u32 netns;	/* its inode number */
 	u32 len;	/* without the header of the link */

@@ -5,8 +5,8 @@
 use super::{
     name_of, of_tag,
     step::{self, is_attached, Step},
-    Counts, Kind, Look, Rivals, Spent, ACTION, COOKIE_MAX, COUNTS, FIRST, FIRST_STEP, KIND_AT,
-    LONGEST, MORE, NAME, NAME_BYTES, PLACE, WORDS,
+    Counts, Kind, Look, Rivals, Spent, State, ACTION, COOKIE_MAX, COUNTS, FIRST, FIRST_STEP,
+    KIND_AT, LONGEST, MORE, NAME, NAME_BYTES, PLACE, WORDS,
 };
 
 /// One item of a chain, as readers see it.
