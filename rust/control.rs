@@ -167,7 +167,7 @@ impl fmt::Display for Fault<'_> {
     }
 }
 
-/// Reports a fault that concerns no parameter.
+/// Reports a fault of a word that is not the value of a parameter.
 pub(crate) fn fault<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> {
     Fault {
         error,

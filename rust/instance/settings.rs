@@ -101,11 +101,7 @@ pub(crate) fn parse<'a>(
             return Err(control::fault(EINVAL, why, key));
         };
         if changes.get(at).is_some() {
-            return Err(control::fault(
-                EINVAL,
-                "this parameter is given twice",
-                key,
-            ));
+            return Err(control::fault(EINVAL, "this parameter is given twice", key));
         }
         let param = &kind.params[at];
         let value = param.parse(text, KERNEL)?;

@@ -60,7 +60,8 @@ impl Stack {
     /// module. Any context.
     pub(crate) fn here(depth: usize) -> Self {
         // SAFETY: There is room for `room` entries.
-        Self::saved(depth, |out, room| unsafe { helpers::lt_stack_here(out, room) })
+        let save = |out, room| unsafe { helpers::lt_stack_here(out, room) };
+        Self::saved(depth, save)
     }
 
     /// Returns the stack that `save` stores in as much room as it is told; `save` returns its

@@ -44,8 +44,7 @@ use super::{
     chain::{Chain, Counts, Kind, Look, State, Step, Words, COUNTS, LAST, NOTES, PLACE},
     follows, tasks,
     tips::{counts, is_running, key, settled_chain, InTip, Tip},
-    Data, Guard, InData, Probes, Timing, CALLS, CHAIN_AT, DATA, NOTES_AT, PARAM_HOPS, WHEEL,
-    WORKS,
+    Data, Guard, InData, Probes, Timing, CALLS, CHAIN_AT, DATA, NOTES_AT, PARAM_HOPS, WHEEL, WORKS,
 };
 use crate::{
     alert::record::{actor::Place, Owner},
