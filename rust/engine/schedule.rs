@@ -18,7 +18,7 @@
 //! While all is well, that timer only reads the clock, at most once per pause. A takeover that it
 //! starts is bound to the timer's own CPU, which is known to run. If a real-time thread occupies
 //! that CPU as well, the next CPU is asked. After each run, the watch moves if it is on the CPU
-//! that has done the work.
+//! that has done the work: one hang would stop both.
 //!
 //! Two CPUs may do the work at the same time, if the first is only slow and not stuck. Then the
 //! result of the run that started last is used, since it covers everything.
@@ -128,9 +128,9 @@ impl Schedule {
     }
 
     /// Ends a run of the work on this CPU; the work is due again after `pause` nanoseconds, if at
-    /// all.
+    /// all. Then another CPU watches this one.
     pub(crate) fn end(&mut self, machine: &impl Machine, run: Run, pause: Option<u64>) {
-        // Another CPU has taken over, and its run covers everything.
+        // Another CPU has taken over. Its run covers everything, and that CPU is watched.
         if run != Run(self.runs) {
             return;
         }
@@ -140,12 +140,13 @@ impl Schedule {
             let due = machine.now().saturating_add(pause);
             self.due = Some(due);
             machine.start_timer(due);
+            self.ensure_watched(machine);
         }
     }
 
     /// Ensures that another CPU watches this one and checks in time. A watching CPU that is late
     /// for its check, or for starting the watch, is replaced.
-    pub(crate) fn ensure_watched(&mut self, machine: &impl Machine) {
+    fn ensure_watched(&mut self, machine: &impl Machine) {
         let (Some(due), true, false) = (self.due, self.is_watched, self.is_stopped) else {
             return;
         };
@@ -171,27 +172,18 @@ impl Schedule {
         }
     }
 
-    /// Returns whether the takeover that starts on this CPU must do the work; if not, it was only
-    /// requested to move the watch here. [`Schedule::after_takeover`] follows in both cases.
+    /// Returns whether the takeover that starts on this CPU must do the work. If not, it was only
+    /// requested to move the watch here, and this CPU watches from now on.
     pub(crate) fn takes_over(&mut self, machine: &impl Machine) -> bool {
         let takes_over = self.is_overdue(machine);
         if takes_over {
             // The work still waits for the other CPU's worker. From now on the timer queues it
             // here.
             machine.cancel();
-        }
-        takes_over
-    }
-
-    /// Ends the takeover on this CPU. If the takeover has run the work (`has_run`), the work
-    /// remains here, and the watch moves away, since one hang would stop both if they shared a CPU.
-    /// If it has not, this CPU watches from now on.
-    pub(crate) fn after_takeover(&mut self, machine: &impl Machine, has_run: bool) {
-        if has_run {
-            self.ensure_watched(machine);
         } else {
             self.look_later(machine);
         }
+        takes_over
     }
 
     /// Checks whether the work is overdue.

@@ -252,8 +252,6 @@ unsafe extern "C" fn work<T: Periodic>(raw: *mut bindings::lt_periodic, owner: *
     let shared = unsafe { &*owner.cast::<Shared<T>>() };
     // SAFETY: The function's contract; a worker holds no lock of ours.
     unsafe { run(raw, shared) };
-    // SAFETY: As above.
-    unsafe { locked(raw, shared, |schedule, cpu| schedule.ensure_watched(cpu)) };
 }
 
 /// Takes over, in a worker of the CPU that was asked.
@@ -270,9 +268,6 @@ unsafe extern "C" fn take_over<T: Periodic>(raw: *mut bindings::lt_periodic, own
         // SAFETY: As above.
         unsafe { run(raw, shared) };
     }
-    let after = |schedule: &mut Schedule, cpu: &ThisCpu| schedule.after_takeover(cpu, takes_over);
-    // SAFETY: As above.
-    unsafe { locked(raw, shared, after) };
 }
 
 /// Checks whether the work is overdue, in a hard interrupt.

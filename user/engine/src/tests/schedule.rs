@@ -185,21 +185,12 @@ impl Simulation {
         {
             let worker = self.workers.remove(at);
             self.schedule.end(&self.world, worker.run, self.pause);
-            if worker.is_takeover {
-                self.schedule.after_takeover(&self.world, true);
-            } else {
-                self.schedule.ensure_watched(&self.world);
-            }
         }
         if self.starts(&self.world.work, false) {
             self.begin(false);
         }
-        if self.starts(&self.world.takeover, true) {
-            if self.schedule.takes_over(&self.world) {
-                self.begin(true);
-            } else {
-                self.schedule.after_takeover(&self.world, false);
-            }
+        if self.starts(&self.world.takeover, true) && self.schedule.takes_over(&self.world) {
+            self.begin(true);
         }
     }
 
@@ -350,6 +341,27 @@ fn the_result_of_an_overtaken_run_is_ignored() {
     all.until(400 * MS + 2 * STEP);
     assert_eq!(all.world.timer.get(), timer);
     assert_eq!(all.begins.len(), begins);
+}
+
+#[test]
+fn the_end_of_an_overtaken_run_leaves_the_watch_where_it_is() {
+    let mut all = Simulation::at_work(2);
+    // CPU 0 is slow. CPU 1 takes over, and CPU 0 watches it.
+    all.takes = RUN + PAUSE / 2;
+    all.kick(0);
+    all.until(200 * MS + STEP);
+    all.takes = TAKES;
+    while !all.workers.is_empty() {
+        all.until(all.world.now() + STEP);
+    }
+    // The run on CPU 0 has just ended.
+    let since = all.world.now();
+    assert_eq!(all.begins.last().map(|&(_, cpu)| cpu), Some(1));
+    all.set(1, State::Hangs);
+    all.until(since + 400 * MS);
+    let (gap, cpus) = all.longest_gap(since);
+    assert!(gap <= WITHOUT_A_PROBLEM + OVERDUE, "{gap}");
+    assert!(cpus.iter().all(|&cpu| cpu == 0), "{cpus:?}");
 }
 
 #[test]
