@@ -92,6 +92,8 @@ pub(crate) struct Schedule {
     runs: u64,
     /// Whether the last run is still in progress.
     is_busy: bool,
+    /// Whether the work was kicked after the last run had started.
+    is_kicked: bool,
     /// When the work is due, or the run should have ended; `None` if the work rests: it is neither
     /// running nor due at any time.
     due: Option<u64>,
@@ -108,6 +110,7 @@ impl Schedule {
             is_stopped: false,
             runs: 0,
             is_busy: false,
+            is_kicked: false,
             due: None,
             watch: None,
             asked: None,
@@ -119,16 +122,38 @@ impl Schedule {
         self.is_stopped = true;
     }
 
+    /// Makes watched work due now, or at the end of the run that is in progress. The caller then
+    /// queues it. If this CPU hangs before a worker starts it, or if it waits for a run that hangs
+    /// on another CPU, it becomes overdue.
+    pub(crate) fn kick(&mut self, machine: &impl Machine) {
+        if !self.is_watched || self.is_stopped {
+            return;
+        }
+        self.is_kicked = true;
+        if self.is_busy {
+            return;
+        }
+        let (now, this) = (machine.now(), machine.cpu());
+        self.due = Some(self.due.map_or(now, |due| due.min(now)));
+        // This CPU watches until another one has started the watch, which that one does not do if
+        // it is the CPU that hangs.
+        if machine.may_watch(this) && next(machine, this, Some(this)).is_some() {
+            self.look_later(machine);
+        }
+        self.ensure_watched(machine);
+    }
+
     /// Starts a run of the work on this CPU.
     pub(crate) fn begin(&mut self, machine: &impl Machine) -> Run {
         self.runs += 1;
         self.is_busy = true;
+        self.is_kicked = false;
         self.due = Some(machine.now().saturating_add(RUN));
         Run(self.runs)
     }
 
     /// Ends a run of the work on this CPU; the work is due again after `pause` nanoseconds, if at
-    /// all. Then another CPU watches this one.
+    /// all, or at once if it was kicked meanwhile. Then another CPU watches this one.
     pub(crate) fn end(&mut self, machine: &impl Machine, run: Run, pause: Option<u64>) {
         // Another CPU has taken over. Its run covers everything, and that CPU is watched.
         if run != Run(self.runs) {
@@ -136,6 +161,7 @@ impl Schedule {
         }
         self.is_busy = false;
         self.due = None;
+        let pause = if self.is_kicked { Some(0) } else { pause };
         if let (Some(pause), false) = (pause, self.is_stopped) {
             let due = machine.now().saturating_add(pause);
             self.due = Some(due);
@@ -198,7 +224,11 @@ impl Schedule {
                 self.ask(machine, cpu);
             }
         }
+        // If another CPU was asked to watch, this one watches until that one has started; the end
+        // of a run replaces it if it is late.
+        let asked = self.watch.filter(|watch| watch.cpu != machine.cpu());
         self.look_later(machine);
+        self.watch = self.watch.map(|here| asked.unwrap_or(here));
     }
 
     /// Schedules a check on this CPU for [`OVERDUE`] after the work is due; for [`OVERDUE`] from

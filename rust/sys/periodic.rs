@@ -107,8 +107,12 @@ impl<T: Periodic> PeriodicWork<T> {
 
     /// Starts the work now. Any context but NMI.
     pub(crate) fn kick(&self) {
+        let raw = self.raw.as_ptr();
+        // SAFETY: Both are alive, and were made for each other. The lock is only held by the code
+        // of this file, which does not call this function.
+        unsafe { locked(raw, &self.shared, |schedule, cpu| schedule.kick(cpu)) };
         // SAFETY: Alive until drop.
-        unsafe { bindings::lt_periodic_kick(self.raw.as_ptr()) };
+        unsafe { bindings::lt_periodic_kick(raw) };
     }
 }
 
