@@ -278,6 +278,7 @@ impl Probes {
             late,
             details: &details,
             stack: stack.entries(),
+            is_counted: false,
         };
         if core.raise_as(Reason::Stack, guard, &report) {
             core.count_extra(guard, COUNT_STACKS);
