@@ -330,11 +330,11 @@ impl<const K: usize, const D: usize> Client<K, D> {
     /// stack as possible: the alert has a frame of its own.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<K, D>, id: u64) {
-        let Some(threshold) = self.core.raise_threshold(late) else {
+        let Some(permit) = self.core.raise_threshold(late) else {
             return;
         };
-        self.call(guard, late, threshold, id);
-        self.alert(guard, late, threshold, id);
+        self.call(guard, late, permit.threshold, id);
+        self.alert(guard, late, permit, id);
     }
 
     #[inline(never)]
@@ -361,8 +361,11 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 
     #[inline(never)]
-    fn alert(&self, guard: &Guard, late: &Late<K, D>, threshold: u64, id: u64) {
-        let late = Late { threshold, ..*late };
+    fn alert(&self, guard: &Guard, late: &Late<K, D>, permit: instance::Permit, id: u64) {
+        let late = Late {
+            threshold: permit.threshold,
+            ..*late
+        };
         let details = Details {
             owner: record::Owner::default(),
             words: module::detail(&self.shown(&late.key), id),
@@ -373,6 +376,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
                 late: &late,
                 details: &details,
                 stack: &[],
+                is_counted: permit.is_counted,
             },
         );
     }

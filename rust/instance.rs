@@ -52,7 +52,7 @@ pub(crate) mod work;
 pub(crate) use self::{
     expire::until_next_search,
     parameters::{common, param_list, params, Changes, Shown, Values, PARAMS_MAX},
-    raise::Report, //
+    raise::{Permit, Report}, //
 };
 pub(crate) use crate::record::Details;
 use descendants::{Followed, FOLLOWED};

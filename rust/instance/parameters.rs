@@ -218,7 +218,7 @@ pub(crate) const fn params(threshold: u64) -> [Param; common::COUNT] {
         timeout: Kind::Duration => 0,
             "report an operation still in flight after this time; 0 is never";
         stack: Kind::Count { min: 0, max: DEPTH_MAX as u64 } => 16,
-            "functions of the task's stack in a timeout alert; 0 is none", fixed;
+            "most functions in each kernel stack of an alert; 0 is none", fixed;
         worst: Kind::Switch => 0,
             "raise the threshold to the delay of each alert: report only new maxima";
         max_alerts: Kind::Count { min: 0, max: super::raise::MAX_ALERTS } => 0,

@@ -185,8 +185,7 @@ impl Registry {
         };
         let changes = parse(kind, settings.clone())?;
         let packed = pack(name);
-        let mut list = self.list.lock();
-        let list = &mut *list;
+        let list = self.list.lock();
         if list.leaving.contains(&packed) {
             return Err(control::fault(
                 EBUSY,
@@ -194,7 +193,7 @@ impl Registry {
                 name,
             ));
         }
-        let entries = list.entries.as_mut().ok_or_else(|| gone(name))?;
+        let entries = list.entries.as_ref().ok_or_else(|| gone(name))?;
         if let Some(entry) = entries.iter().find(|entry| entry.name == packed) {
             if !core::ptr::eq(entry.instance.kind(), kind) {
                 return Err(control::fault(
@@ -216,13 +215,8 @@ impl Registry {
                 measure: self.measure.clone(),
             })
         };
-        let entry = self
-            .create(name, packed, make, &values)
-            .map_err(|error| failed(error, name))?;
-        // If the push fails, dropping the entry undoes everything.
-        entries
-            .push(entry, GFP_KERNEL)
-            .map_err(|_| failed(ENOMEM, name))
+        self.add(list, name, packed, make, &values)
+            .map_err(|error| failed(error, name))
     }
 
     /// Adds the instance of another module, which `make` creates from its name and the alerts of
@@ -235,16 +229,14 @@ impl Registry {
         make: impl FnOnce(Name, Arc<Alerts>) -> Result<Arc<dyn Instance>>,
     ) -> Result {
         let packed = pack(name);
-        let mut list = self.list.lock();
-        let list = &mut *list;
-        let entries = list.entries.as_mut().ok_or(ENODEV)?;
+        let list = self.list.lock();
+        let entries = list.entries.as_ref().ok_or(ENODEV)?;
         let is_taken = list.leaving.contains(&packed);
         if is_taken || entries.iter().any(|entry| entry.name == packed) {
             return Err(EEXIST);
         }
         let make = || make(packed, self.all.clone());
-        let entry = self.create(name, packed, make, values)?;
-        Ok(entries.push(entry, GFP_KERNEL)?)
+        self.add(list, name, packed, make, values)
     }
 
     /// Removes the first instance of another module for which `is_it` is true. Returns its name.
@@ -270,27 +262,45 @@ impl Registry {
             .cloned()
     }
 
-    fn create(
+    /// Adds the instance that `make` returns. If it cannot be started, it is removed again after
+    /// the lock is released, since its files may already have readers. May sleep.
+    fn add(
         &self,
+        mut list: MutexGuard<'_, List>,
         name: &[u8],
         packed: Name,
         make: impl FnOnce() -> Result<Arc<dyn Instance>>,
         values: &Values,
-    ) -> Result<Entry> {
-        let instance = make()?;
+    ) -> Result {
+        let all = &mut *list;
+        let entries = all.entries.as_mut().ok_or(ENODEV)?;
+        // With the room reserved, the pushes do not fail.
+        entries.reserve(1, GFP_KERNEL)?;
+        all.leaving.reserve(1, GFP_KERNEL)?;
         let mut entry = Entry {
             name: packed,
-            instance,
+            instance: make()?,
             files: Files::new(),
             listed: None,
         };
+        let started = self.start(&mut entry, name, values);
+        let at = entries.len();
+        entries.push(entry, GFP_KERNEL)?;
+        if started.is_err() {
+            all.leaving.push(packed, GFP_KERNEL)?;
+            self.take_out(list, at);
+        }
+        started
+    }
+
+    /// Creates the files of an instance, and sets its values. May sleep.
+    fn start(&self, entry: &mut Entry, name: &[u8], values: &Values) -> Result {
         let name = c_string(name)?;
         entry.files = (self.make_files)(&name, &self.parent, self.gid, &entry.instance)?;
         if let Some(work) = entry.instance.work() {
             entry.listed = Some(self.works.add(work)?);
         }
-        entry.instance.apply(&Changes::all(values)?)?;
-        Ok(entry)
+        entry.instance.apply(&Changes::all(values)?)
     }
 
     /// Returns an instance by its position, and the number of removals so far.

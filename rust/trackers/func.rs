@@ -25,7 +25,9 @@
 //!
 //! A task that exits inside the function never returns: its events are dropped at
 //! `sched_process_exit`, which comes before the last functions that it calls, and at
-//! `sched_process_free`, which comes after.
+//! `sched_process_free`, which comes after. If an inner end was missed, there is an event at its
+//! depth and none at the depth of an outer call that has returned. So all depths are tried, up to
+//! the greatest one that the instance has seen.
 //!
 //! # Contexts
 //!
@@ -33,8 +35,10 @@
 
 use super::declare::*;
 use crate::{
+    instance::{probed, Values},
     record::{self, fields, InQuotes, Register, Registers},
     sys::{
+        atomic::{Atomic, Relaxed},
         fprobe::{self, Call, Frame, Functions, What},
         sched,
         symbol::{FunctionName, Limit, Raw, Symbol}, //
@@ -47,6 +51,7 @@ tracker! {
     key: 2;
     threshold: 10_000_000;
     tasks: true;
+    own: Deepest;
     counters {
         /// Calls that the kernel could not trace.
         missed,
@@ -84,6 +89,35 @@ tracker! {
             let missed = attached.functions.take_missed();
             core.add_extra(&Kernel::guard(), COUNT_MISSED, missed);
         }
+    }
+}
+
+/// The greatest depth of a call so far; 0 before the first nested call.
+pub(crate) struct Deepest(Atomic<u64>);
+
+impl Deepest {
+    #[cold]
+    fn note(&self, depth: u64) {
+        // Relaxed: a maximum in one word, which orders nothing.
+        let mut deepest = self.0.load(Relaxed);
+        while depth > deepest {
+            match self.0.cmpxchg(deepest, depth, Relaxed) {
+                Ok(_) => return,
+                Err(now) => deepest = now,
+            }
+        }
+    }
+
+    /// Returns a number that is not below the depth of any call of a task that exits now.
+    fn bound(&self) -> u64 {
+        // Relaxed: the task has noted its calls before it exits, and the word never falls.
+        self.0.load(Relaxed).max(1)
+    }
+}
+
+impl probed::Own for Deepest {
+    fn new(_: &Values) -> Result<Self> {
+        Ok(Self(Atomic::new(0)))
     }
 }
 
@@ -161,6 +195,9 @@ impl fprobe::Observer<Tracked> for Probes {
                 return None;
             };
             let depth = self.depth(guard, &task, frame);
+            if depth > 1 {
+                self.own.note(depth);
+            }
             let known = Detail {
                 function: Function(call.function),
                 context,
@@ -204,9 +241,9 @@ impl fprobe::Observer<Tracked> for Probes {
 impl sched::ExitObserver for Probes {
     fn exits(&self, guard: &Guard, task: TaskRef<'_>) {
         let engine = self.core.engine();
-        let drop =
-            |depth| engine.event_out_if_known(guard, &key(&task, depth), 0, |_| false, |_| ());
-        let _ = (1..).find(|&depth| drop(depth).is_none());
+        for depth in 1..=self.own.bound() {
+            engine.event_out_if_known(guard, &key(&task, depth), 0, |_| false, |_| ());
+        }
     }
 }
 

@@ -72,7 +72,7 @@ tracker! {
         calls: ParamKind::Names(&CALLS) => 0,
             "only these calls, such as read,write; with ! first, all but these";
         waits: ParamKind::Switch => 1,
-            "calls whose purpose is to wait as well: poll, futex, nanosleep and others";
+            "also calls whose purpose is to wait: poll, futex, nanosleep and others";
         abi: ParamKind::Word(syscall::names::ABIS) => 0,
             "only calls of this ABI; compat is that of 32-bit programs";
         stacks: ParamKind::Word(&["timeout", "switch"]) => 0,
@@ -278,6 +278,7 @@ impl Probes {
             late,
             details: &details,
             stack: stack.entries(),
+            is_counted: false,
         };
         if core.raise_as(Reason::Stack, guard, &report) {
             core.count_extra(guard, COUNT_STACKS);

@@ -161,7 +161,8 @@ impl Probes {
         let (core, now, cpu) = (&self.core, Kernel::now(), tasks::this_cpu(guard));
         let mut data: Data = [0; DATA];
         let mut chain = InData(&mut data);
-        let (start, from) = match self.take_along(guard, current, &mut chain) {
+        let taken = self.take_along(guard, current, &mut chain);
+        let (start, from) = match taken {
             Some(start) => (start, chain.first_cpu()),
             None => {
                 chain.begin(now, Origin::Work);
@@ -190,7 +191,12 @@ impl Probes {
             .engine
             .event_in_unique(guard, &key(cookie), start, &data)
         {
-            Begin::Started => Ok(()),
+            Begin::Started => {
+                if taken.is_some() {
+                    self.has_begun_work(guard, current);
+                }
+                Ok(())
+            }
             Begin::Full | Begin::Crowded => Err(ENOSPC),
         }
     }

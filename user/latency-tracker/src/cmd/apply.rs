@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
 use lt_common::instance::{create, load_module, try_out};
 use lt_common::out;
-use lt_proc::{ProcRoot, Setting, TrackerInfo};
+use lt_proc::{Instance, ParamInfo, ProcRoot, Setting, TrackerInfo};
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::cli::ApplyArgs;
@@ -110,8 +110,8 @@ impl Books {
 enum Done {
     Started,
     Changed,
-    /// Restarted, because its tracker changed, or the kernel refused to change it while it runs.
-    Restarted,
+    /// Restarted, for this reason.
+    Restarted(String),
     Nothing,
 }
 
@@ -211,23 +211,62 @@ impl<'a> Apply<'a> {
         // The kernel validates the line before anything changes: if it is invalid, the running
         // instance stays.
         try_out(self.root, &entry.tracker, &settings, &say)?;
-        let mut changed = settings.clone();
-        changed.extend(self.defaults(before.as_ref(), &settings));
-        let done = if running.tracker == entry.tracker
-            && self
-                .root
-                .create(&entry.name, &entry.tracker, &changed)
-                .is_ok()
-        {
-            Done::Changed
-        } else {
-            self.root.remove(&entry.name)?;
-            self.books.note(&entry.name, None)?;
-            create(self.root, &entry.name, &entry.tracker, &settings, &|_| ())?;
-            Done::Restarted
+        let done = match self.change(running, entry, before.as_ref(), &settings)? {
+            None => Done::Changed,
+            Some(obstacle) => {
+                self.root.remove(&entry.name)?;
+                self.books.note(&entry.name, None)?;
+                create(self.root, &entry.name, &entry.tracker, &settings, &|_| ())?;
+                Done::Restarted(obstacle)
+            }
         };
         self.books.note(&entry.name, Some(entry))?;
         Ok(done)
+    }
+
+    /// Changes the running instance. Returns why only a new instance can have what the line gives, if so.
+    fn change(
+        &self,
+        running: &Instance,
+        entry: &Entry,
+        before: Option<&Entry>,
+        settings: &[Setting],
+    ) -> Result<Option<String>> {
+        if running.tracker != entry.tracker {
+            return Ok(Some("its tracker changed".into()));
+        }
+        let mut changed = settings.to_vec();
+        changed.extend(self.defaults(before, settings));
+        let fixed = self.fixed(running, &changed);
+        match create(self.root, &entry.name, &entry.tracker, &changed, &|_| ()) {
+            Ok(()) => Ok(None),
+            Err(error) if fixed.is_empty() => Err(error),
+            Err(_) => Ok(Some(format!(
+                "{} can only be given at creation",
+                fixed.join(", ")
+            ))),
+        }
+    }
+
+    /// Returns the parameters that can only be given at creation, and that these settings give another value than the
+    /// instance has.
+    fn fixed(&self, running: &Instance, settings: &[Setting]) -> Vec<String> {
+        let info = self.trackers.iter().find(|t| t.name == running.tracker);
+        let params = info.into_iter().flat_map(|info| &info.params);
+        // The descendants of a process are followed from the creation on.
+        let follows = running.params.text("tree").is_some_and(|tree| tree == "1");
+        let is_fixed = |p: &&ParamInfo| p.is_fixed() || (follows && p.name == "pid");
+        let has = |p: &ParamInfo, value: &str| match running.params.text(&p.name) {
+            Some(now) => now == value,
+            None => p.default == value,
+        };
+        let differs = |p: &&ParamInfo| {
+            settings
+                .iter()
+                .any(|s| s.key == p.name && !has(p, &s.value))
+        };
+        let fixed = params.filter(is_fixed).filter(differs);
+        fixed.map(|p| p.name.clone()).collect()
     }
 
     /// Returns the defaults of the parameters that the earlier line set and this one does not.
@@ -243,7 +282,7 @@ impl<'a> Apply<'a> {
         let missing = params.filter(|p| {
             given(&p.name, &before.settings) && settings.iter().all(|s| s.key != p.name)
         });
-        let default = |p: &lt_proc::ParamInfo| Setting {
+        let default = |p: &ParamInfo| Setting {
             key: p.name.clone(),
             value: p.default.clone(),
         };
@@ -287,13 +326,13 @@ impl<'a> Apply<'a> {
 
 fn said(entry: &Entry, done: &Done) -> String {
     let (what, more) = match done {
-        Done::Started => ("started", ""),
-        Done::Changed => ("changed", ""),
-        Done::Restarted => (
+        Done::Started => ("started", String::new()),
+        Done::Changed => ("changed", String::new()),
+        Done::Restarted(why) => (
             "restarted",
-            ": its counters and alerts start again, because a parameter changed that can only be set at creation",
+            format!(": its counters and alerts start again, because {why}"),
         ),
-        Done::Nothing => ("unchanged", ""),
+        Done::Nothing => ("unchanged", String::new()),
     };
     format!("{what} {} ({}){more}", entry.name, entry.place())
 }
