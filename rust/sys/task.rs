@@ -416,7 +416,7 @@ impl<'a> TaskRef<'a> {
     /// Whether the task is on a queue of sched_ext, which may take over tasks of any policy.
     fn is_on_ext_queue(&self) -> bool {
         #[cfg(CONFIG_SCHED_CLASS_EXT)]
-        return read!(self, scx.flags) & bindings::scx_ent_flags_SCX_TASK_QUEUED != 0;
+        return read!(self, scx.flags) & bindings::scx_ent_flags_SCX_TASK_QUEUED as u32 != 0;
         #[cfg(not(CONFIG_SCHED_CLASS_EXT))]
         false
     }

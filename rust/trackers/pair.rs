@@ -309,7 +309,9 @@ impl<S: Side> Attached<S> {
 }
 
 /// Keeps both sides attached.
-pub(crate) enum BothAttached {
+pub(crate) struct BothAttached(Sides);
+
+enum Sides {
     /// The start is dropped first.
     Two(Attached<Begin>, Attached<End>),
     /// At one point. The order in which a point calls several probes depends on its kind, so a
@@ -320,17 +322,19 @@ pub(crate) enum BothAttached {
 impl BothAttached {
     fn new(live: Arc<Probes>) -> Result<Self> {
         if live.core.text(PARAM_BEGIN) == live.core.text(PARAM_END) {
-            return Ok(Self::One(Attached::new(&live, PARAM_BEGIN)?));
+            let both = Attached::new(&live, PARAM_BEGIN)?;
+            return Ok(Self(Sides::One(both)));
         }
         // The end first: no event starts whose end would be missed.
         let end = Attached::new(&live, PARAM_END)?;
-        Ok(Self::Two(Attached::new(&live, PARAM_BEGIN)?, end))
+        let begin = Attached::new(&live, PARAM_BEGIN)?;
+        Ok(Self(Sides::Two(begin, end)))
     }
 
     fn take_missed(&mut self) -> u64 {
-        match self {
-            Self::Two(begin, end) => begin.take_missed() + end.take_missed(),
-            Self::One(both) => both.take_missed(),
+        match &mut self.0 {
+            Sides::Two(begin, end) => begin.take_missed() + end.take_missed(),
+            Sides::One(both) => both.take_missed(),
         }
     }
 }

@@ -114,7 +114,10 @@ impl<'a> Watched<'a> {
     pub(super) fn arm(&self, over: Nanos, worst: bool, left: &mut Note) -> Result<()> {
         for watch in &self.instances {
             let settings = [
-                setting("worst", u8::from(worst && self.target.is_telling(&watch.part)).to_string()),
+                setting(
+                    "worst",
+                    u8::from(worst && self.target.is_telling(&watch.part)).to_string(),
+                ),
                 setting("threshold", over.exact()),
             ];
             self.root

@@ -18,7 +18,8 @@ const ORIGIN: i64 = 5_000_000_007;
 /// context.
 fn classes() -> [(&'static str, Value); 3] {
     let byte = || int(8, false, false);
-    let blob = |location: Value| json!({"type": "dynamic-length-blob", "length-field-location": location});
+    let blob =
+        |location: Value| json!({"type": "dynamic-length-blob", "length-field-location": location});
     let array = json!({"type": "dynamic-length-array", "element-field-class": byte(),
         "length-field-location": path(&["n"])});
     let own = [
