@@ -263,7 +263,7 @@ fn what_is_cut_off_or_has_no_stack_is_counted_and_shown() {
 fn the_stack_that_is_cut_off_has_the_mark() {
     let waker: Vec<_> = WRITE.split(',').take(3).collect();
     let waker = waker.join(",");
-    let words = format!("waker_comm=\"w\" waker_stack=\"{waker}\" stack=\"{READ}\"");
+    let words = format!("context=task waker_comm=\"w\" waker_stack=\"{waker}\" stack=\"{READ}\"");
     let sums = sums_by(
         By::Both,
         &[alert(1, 100, "threshold", 20, 7, &words)],
