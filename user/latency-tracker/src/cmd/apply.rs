@@ -235,38 +235,33 @@ impl<'a> Apply<'a> {
         if running.tracker != entry.tracker {
             return Ok(Some("its tracker changed".into()));
         }
-        let mut changed = settings.to_vec();
-        changed.extend(self.defaults(before, settings));
-        let fixed = self.fixed(running, &changed);
-        match create(self.root, &entry.name, &entry.tracker, &changed, &|_| ()) {
-            Ok(()) => Ok(None),
-            Err(error) if fixed.is_empty() => Err(error),
-            Err(_) => Ok(Some(format!(
-                "{} can only be given at creation",
-                fixed.join(", ")
-            ))),
-        }
-    }
-
-    /// Returns the parameters that can only be given at creation, and that these settings give another value than the
-    /// instance has.
-    fn fixed(&self, running: &Instance, settings: &[Setting]) -> Vec<String> {
         let info = self.trackers.iter().find(|t| t.name == running.tracker);
-        let params = info.into_iter().flat_map(|info| &info.params);
         // The descendants of a process are followed from the creation on.
         let follows = running.params.text("tree").is_some_and(|tree| tree == "1");
-        let is_fixed = |p: &&ParamInfo| p.is_fixed() || (follows && p.name == "pid");
+        let fixed = |setting: &Setting| {
+            let mut params = info.iter().flat_map(|info| &info.params);
+            params.find(|p| p.name == setting.key && (p.is_fixed() || (follows && p.name == "pid")))
+        };
         let has = |p: &ParamInfo, value: &str| match running.params.text(&p.name) {
             Some(now) => now == value,
             None => p.default == value,
         };
-        let differs = |p: &&ParamInfo| {
-            settings
-                .iter()
-                .any(|s| s.key == p.name && !has(p, &s.value))
-        };
-        let fixed = params.filter(is_fixed).filter(differs);
-        fixed.map(|p| p.name.clone()).collect()
+        let mut changed = settings.to_vec();
+        changed.extend(self.defaults(before, settings));
+        // The kernel refuses these parameters with any value, also with the one that the instance has.
+        changed.retain(|s| !fixed(s).is_some_and(|p| has(p, &s.value)));
+        match create(self.root, &entry.name, &entry.tracker, &changed, &|_| ()) {
+            Ok(()) => Ok(None),
+            Err(error) => {
+                let fixed = changed.iter().filter_map(fixed);
+                let names: Vec<_> = fixed.map(|p| p.name.as_str()).collect();
+                if names.is_empty() {
+                    return Err(error);
+                }
+                let names = names.join(", ");
+                Ok(Some(format!("{names} can only be given at creation")))
+            }
+        }
     }
 
     /// Returns the defaults of the parameters that the earlier line set and this one does not.
