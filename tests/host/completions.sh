@@ -13,10 +13,10 @@ mkdir -p "$work/proc" "$work/recipes" "$work/functions"
 cat >"$work/proc/trackers" <<'END'
 block: block I/O request, issue or insert to completion (key: the request)
   threshold=10ms duration: report a delay longer than this
-  from=issue issue|insert (at creation only): where the delay starts
+  from=issue issue|insert: where the delay starts (at creation only)
 pair: from any point in the kernel to another
   threshold=1ms duration: report a delay longer than this
-  begin= tracepoint:NAME|function:NAME|return:NAME (at creation only): where the delay starts
+  begin= tracepoint:NAME|function:NAME|return:NAME: where the delay starts (at creation only)
 END
 printf 'slow_disk block threshold=10ms\nother pair threshold=1ms\n' >"$work/proc/control"
 printf 'question: Ours?\nrun: block threshold=1ms\nnormal: No.\nnext: Look at disk.\n' >"$work/recipes/own-question.recipe"

@@ -47,8 +47,9 @@ for kernel in stock rt; do
 	frames "$LT_BUILD/$release/latency_tracker.ko" >"$work/frames"
 	[ "$(wc -l <"$work/frames")" -gt 500 ] || { echo "$kernel: only $(wc -l <"$work/frames") frames"; exit 1; }
 	at_most 3072 "a line for control that enables an instance" \
-		'11ControlFile.*5write$' '8Registry6create' '6Probed.*8Instance5apply' '10Attachment.*3new'
-	at_most 4096 "a line for control that makes an instance" '11ControlFile.*5write$' '8Registry6create' '6Probed.*6create'
+		'11ControlFile.*5write$' '8Registry3add' '8Registry5start$' '6Probed.*8Instance5apply' \
+		'10Attachment.*3new'
+	at_most 4096 "a line for control that makes an instance" '11ControlFile.*5write$' '8Registry3add' '6Probed.*6create'
 	at_most 4096 "an alert of tree" \
 		'6Engine.*12finish_oddly' '4tree4tips.*6report' '4Core.*5raise' '4Core.*8raise_as[^s]' '4Core.*8raise_ass_0'
 done

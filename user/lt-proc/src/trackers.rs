@@ -5,7 +5,7 @@
 //! ```text
 //! block: block I/O request, issue or insert to completion (key: the request)
 //!   threshold=10ms duration: report a delay longer than this
-//!   from=issue issue|insert (at creation only): where the delay starts
+//!   from=issue issue|insert: where the delay starts (at creation only)
 //! ```
 
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct ParamInfo {
     pub name: String,
     /// Its default.
     pub default: String,
-    /// The values it takes, e.g. `duration` or `issue|insert (at creation only)`.
+    /// The values it takes, e.g. `duration` or `issue|insert`.
     pub kind: String,
     /// The description.
     pub text: String,
@@ -29,7 +29,7 @@ impl ParamInfo {
     /// Whether it can only be given at creation.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
-        self.kind.ends_with("(at creation only)")
+        self.text.ends_with("(at creation only)")
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     const TEXT: &str = "block: block I/O request, issue or insert to completion (key: the request)\n  \
         threshold=10ms duration: report a delay longer than this\n  \
-        from=issue issue|insert (at creation only): where the delay starts\n\
+        from=issue issue|insert: where the delay starts (at creation only)\n\
         other: something\n  unavailable: no such tracepoint\n";
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
             "block I/O request, issue or insert to completion (key: the request)"
         );
         assert_eq!(all[0].params[1].name, "from");
-        assert_eq!(all[0].params[1].kind, "issue|insert (at creation only)");
+        assert_eq!(all[0].params[1].kind, "issue|insert");
         assert!(!all[0].params[0].is_fixed() && all[0].params[1].is_fixed());
         assert_eq!(all[1].unavailable.as_deref(), Some("no such tracepoint"));
     }
