@@ -264,14 +264,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
 
     #[cold]
     fn busy(&self, guard: &Guard) -> Error {
-        self.count(guard, Extra::Busy);
+        self.core.count_extra(guard, Extra::Busy as usize);
         EBUSY
-    }
-
-    #[cold]
-    fn count(&self, guard: &Guard, counter: Extra) {
-        let stats = self.core.engine().stats();
-        stats.here::<Kernel>(guard).count_extra(counter as usize);
     }
 
     fn reference(&self, number: u32) -> Option<Reference> {
@@ -336,11 +330,11 @@ impl<const K: usize, const D: usize> Client<K, D> {
     /// stack as possible: the alert has a frame of its own.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<K, D>, id: u64) {
-        let Some(threshold) = self.core.raise_threshold(late) else {
+        let Some(permit) = self.core.raise_threshold(late) else {
             return;
         };
-        self.call(guard, late, threshold, id);
-        self.alert(guard, late, threshold, id);
+        self.call(guard, late, permit.threshold, id);
+        self.alert(guard, late, permit, id);
     }
 
     #[inline(never)]
@@ -362,13 +356,16 @@ impl<const K: usize, const D: usize> Client<K, D> {
             },
         );
         if !called {
-            self.count(guard, Extra::Nested);
+            self.core.count_extra(guard, Extra::Nested as usize);
         }
     }
 
     #[inline(never)]
-    fn alert(&self, guard: &Guard, late: &Late<K, D>, threshold: u64, id: u64) {
-        let late = Late { threshold, ..*late };
+    fn alert(&self, guard: &Guard, late: &Late<K, D>, permit: instance::Permit, id: u64) {
+        let late = Late {
+            threshold: permit.threshold,
+            ..*late
+        };
         let details = Details {
             owner: record::Owner::default(),
             words: module::detail(&self.shown(&late.key), id),
@@ -376,10 +373,10 @@ impl<const K: usize, const D: usize> Client<K, D> {
         self.core.raise_kept(
             guard,
             &instance::Report {
-                time: end_of(&late),
                 late: &late,
                 details: &details,
                 stack: &[],
+                is_counted: permit.is_counted,
             },
         );
     }

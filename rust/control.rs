@@ -167,7 +167,8 @@ impl fmt::Display for Fault<'_> {
     }
 }
 
-fn fault<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> {
+/// Reports a fault of a word that is not the value of a parameter.
+pub(crate) fn fault<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> {
     Fault {
         error,
         expected,
@@ -301,9 +302,4 @@ pub(crate) fn below<'a>(param: &Param, min: u64, word: &'a [u8]) -> Fault<'a> {
         param: Some((param.name, kind)),
         ..fault(EINVAL, "expected more", word)
     }
-}
-
-/// Reports a name that is well-formed but unknown here.
-pub(crate) fn unknown<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> {
-    fault(error, expected, word)
 }

@@ -79,7 +79,6 @@ pub(crate) struct Found<'a> {
     bins: &'a mut [u32],
 }
 
-/// The number of bins.
 pub(crate) const BINS: usize = BUCKETS;
 
 impl<'a> Found<'a> {

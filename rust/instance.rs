@@ -51,13 +51,13 @@ pub(crate) mod work;
 
 pub(crate) use self::{
     expire::until_next_search,
-    parameters::{common, params, Changes, Shown, Values},
-    raise::Report, //
+    parameters::{common, param_list, params, Changes, Shown, Values, PARAMS_MAX},
+    raise::{Permit, Report}, //
 };
 pub(crate) use crate::record::Details;
 use descendants::{Followed, FOLLOWED};
 use kind::{Kind, New};
-use parameters::{Texts, PARAMS_MAX};
+use parameters::Texts;
 
 /// The creator of an instance that did not come from a line of the control language.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,6 @@ pub(crate) struct MadeBy {
 
 /// An instance of any tracker, for the /proc tree. All functions may sleep.
 pub(crate) trait Instance: Send + Sync {
-    /// Returns the kind of its tracker.
     fn kind(&self) -> &'static Kind;
 
     /// Returns the module that created it, if one did.
@@ -78,13 +77,10 @@ pub(crate) trait Instance: Send + Sync {
         None
     }
 
-    /// Returns its alerts.
     fn alerts(&self) -> Arc<Alerts>;
 
-    /// Returns the value of a parameter.
     fn value(&self, param: usize) -> Number;
 
-    /// Returns the value of a text parameter.
     fn text(&self, _param: usize) -> Option<&CStr> {
         None
     }
@@ -123,10 +119,8 @@ pub(crate) trait Instance: Send + Sync {
         None
     }
 
-    /// Prints `stats`.
     fn show_stats(&self, out: &SeqFile);
 
-    /// Prints `histogram`.
     fn show_histogram(&self, out: &SeqFile);
 
     /// Whether delays are counted by label.
@@ -152,7 +146,6 @@ pub(crate) trait Table: Send + Sync {
 /// A second engine of an instance, whose events are counted together with the events of the first.
 /// If an instance has a second engine, only the events of that engine have an end.
 pub(crate) trait Second {
-    /// Returns its counters.
     fn stats(&self) -> &Stats;
 
     /// Returns the number of live events.
@@ -329,13 +322,11 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .add_extra(which, n);
     }
 
-    /// Returns the engine.
     #[inline(always)]
     pub(crate) fn engine(&self) -> &Engine<K, D, Kernel> {
         &self.engine
     }
 
-    /// Returns the kind of its tracker.
     pub(crate) fn kind(&self) -> &'static Kind {
         self.kind
     }
@@ -346,7 +337,6 @@ impl<const K: usize, const D: usize> Core<K, D> {
         Some(point)
     }
 
-    /// Returns its alerts.
     pub(crate) fn alerts(&self) -> &Arc<Alerts> {
         &self.alerts
     }
@@ -515,7 +505,6 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
     }
 
-    /// Prints `histogram`.
     pub(crate) fn show_histogram(&self, second: Option<&dyn Second>, out: &SeqFile) {
         let stats = second.map_or(self.engine.stats(), Second::stats);
         for bucket in 0..histogram::BUCKETS {

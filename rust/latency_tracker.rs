@@ -36,8 +36,8 @@
 //! | `sys` | safe wrappers over C; other `unsafe`: `freelist`, `rcu_ht`, `api/ffi`, `Platform` |
 //!
 //! The engine, `alert/record`, `alert/ring`, `record` without `record/kinds`, `control`, `text`,
-//! `hwnoise`, `measure/tally` and two files of trackers need little more than atomics and error
-//! codes from the kernel; user/engine compiles these files for tests and models.
+//! `hwnoise`, `measure/tally`, `trackers/offcpu/early` and `trackers/tree/chain` need little more
+//! than atomics and error codes from the kernel; user/engine compiles them for tests and models.
 
 #![cfg_attr(
     any(only, not(all(CONFIG_BLOCK, CONFIG_NET, CONFIG_INET, CONFIG_FPROBE))),
@@ -76,7 +76,6 @@ use sys::{
     procfs::Dir,
 };
 
-/// The version of the module.
 pub(crate) const VERSION: &str = "0.1.0";
 
 /// Number of alerts in the ring that all instances share.

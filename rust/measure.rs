@@ -176,7 +176,6 @@ impl Measure {
         added
     }
 
-    /// Prints `measure`.
     pub(crate) fn show(&self, out: &SeqFile) {
         seq_print!(out, "counter {CYCLES} counted cpus={}\n", Kernel::cpus());
         for (name, state) in self.chosen.names().zip(self.counting.states()) {

@@ -33,11 +33,11 @@
 //!   the count back. A search goes on to the next bucket exactly while `overflow` is not zero, so a
 //!   search for a missing key usually ends at the first bucket.
 //! - A table has at least two slots per cell, so different keys find a slot near their home. Events
-//!   of one key share a home and a tag, and pile up behind it: at most [`CROWD`] of them are
-//!   accepted, however many levels there are (except in a new level's home, where a slot is claimed
-//!   without a look at other levels). So a crowd takes up few buckets, which limits how much it
-//!   slows down itself and its neighbours. No event is placed farther than [`REACH`] from its home.
-//!   A refused event is counted as `crowded`.
+//!   of one key share a home and a tag, and pile up behind this home: at most [`CROWD`] of them are
+//!   accepted there, however many levels there are. (A home with a free slot accepts an event
+//!   without counting the others.) So a crowd takes up few buckets, which limits how much it slows
+//!   down itself and its neighbours. No event is placed farther than [`REACH`] from its home. A
+//!   refused event is counted as `crowded`.
 //!
 //! # A search
 //!
@@ -218,7 +218,8 @@ impl<P: Platform> Table<P> {
     }
 
     /// Inserts a cell under a hash, and stores its place in its link. Returns `false`, and changes
-    /// nothing, if there are [`CROWD`] events of this key, or no free slot within [`REACH`].
+    /// nothing, if there are [`CROWD`] events of this key beyond its home, or no free slot within
+    /// [`REACH`].
     ///
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline(always)]

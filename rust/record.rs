@@ -73,7 +73,6 @@ impl How {
         self.is_end
     }
 
-    /// Whether this is a pending event.
     pub(crate) fn pending(&self) -> bool {
         !self.is_alert
     }
@@ -324,7 +323,6 @@ impl From<U4> for usize {
 pub(crate) type Times8 = u8;
 pub(crate) type Times16 = u16;
 
-/// 4 bits.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct U4(pub(crate) u8);
 
@@ -332,7 +330,6 @@ pub(crate) struct U4(pub(crate) u8);
 #[derive(Clone, Copy, Default)]
 pub(crate) struct U20(pub(crate) u32);
 
-/// 31 bits.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct U31(pub(crate) u32);
 

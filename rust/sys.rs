@@ -2,8 +2,9 @@
 
 //! Safe wrappers over the C interfaces that the `kernel` crate does not wrap (yet).
 //!
-//! Only this folder, `freelist`, `rcu_ht` and `api/ffi` may have `unsafe` code. No file here is
-//! about latency: each could move to `rust/kernel` one day.
+//! Only this folder, `freelist`, `rcu_ht` and `api/ffi` may have `unsafe` code; the engine's trait
+//! `Platform` is unsafe, too. Apart from `trace`, which has the tracepoints of alerts, no file here
+//! is about latency: most could move to `rust/kernel` one day.
 
 #[cfg(all(CONFIG_INET, CONFIG_FPROBE))]
 pub(crate) mod accept;

@@ -16,7 +16,6 @@ enum Bytes<'a> {
 }
 
 impl<'a> Quoted<'a> {
-    /// Quotes bytes.
     pub(crate) fn bytes(bytes: &'a [u8]) -> Self {
         Self(Bytes::Slice(bytes))
     }
@@ -57,13 +56,23 @@ fn escape(f: &mut fmt::Formatter<'_>, byte: u8) -> fmt::Result {
     }
 }
 
-/// Bytes packed in words, printed unchanged up to the first NUL.
+/// ASCII text packed in words, printed unchanged up to the first NUL.
 pub(crate) struct Plain<'a>(pub(crate) &'a [u64]);
 
 impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         unpack(self.0).try_for_each(|byte| f.write_char(byte as char))
     }
+}
+
+/// Compares two texts at compile time.
+pub(crate) const fn is_equal(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
 }
 
 /// Packs bytes into words, the first byte lowest, padded with NUL, cut to fit.

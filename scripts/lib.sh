@@ -19,7 +19,6 @@ LT_BUILD=${LT_BUILD:-$LT_TOP/build}
 LT_NAME=${0##*/}
 
 say()  { printf '%s\n' "$*" >&2; }
-warn() { printf '%s: warning: %s\n' "$LT_NAME" "$*" >&2; }
 die()  { printf '%s: %s\n' "$LT_NAME" "$*" >&2; exit 1; }
 
 # usage: print the head comment of the running script, which is its manual.

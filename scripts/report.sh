@@ -39,18 +39,14 @@ wanted() {
 # verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU is its CPU seconds, which mean more than
 # elapsed seconds on a busy machine.
 verdict() {
-	local took="$3 s${5:+, $5 s of processors}"
+	local took="$3 s${5:+, $5 s of processors}" result=FAIL
 	case $2 in
-		0) passed=$((passed + 1)); printf 'PASS %s (%s)\n' "$1" "$took" ;;
-		77) skipped=$((skipped + 1)); printf 'SKIP %s: %s\n' "$1" "$(grep -a '^SKIP: ' "$4" | tail -n 1 | cut -c7-)" ;;
-		"$NO_TIME") skipped=$((skipped + 1)); without_time+=("$1"); printf 'SKIP %s (no time)\n' "$1" ;;
-		*) failed=$((failed + 1)); failure "$1" "$took" "$4" ;;
+		0) result=PASS passed=$((passed + 1)); printf 'PASS %s (%s)\n' "$1" "$took" ;;
+		77) result=SKIP skipped=$((skipped + 1)); printf 'SKIP %s: %s\n' "$1" "$(grep -a '^SKIP: ' "$4" | tail -n 1 | cut -c7-)" ;;
+		"$NO_TIME") result=SKIP skipped=$((skipped + 1)); without_time+=("$1"); printf 'SKIP %s (no time)\n' "$1" ;;
+		*) failed=$((failed + 1)); printf 'FAIL %s (%s)\n' "$1" "$took"; excerpt "$4" ;;
 	esac
-	case $2 in
-		0) cost "$1" "${5:-}" "$3" PASS ;;
-		77|"$NO_TIME") cost "$1" "${5:-}" "$3" SKIP ;;
-		*) cost "$1" "${5:-}" "$3" FAIL ;;
-	esac
+	cost "$1" "${5:-}" "$3" "$result"
 }
 
 # cost NAME CPU SECONDS RESULT: add the cost of a result, if known, to the table $COSTS, if there is one.
@@ -58,12 +54,6 @@ cost() {
 	[ -n "$2" ] || return 0
 	costs+=("$2 $1")
 	[ -z "${COSTS:-}" ] || printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$COSTS"
-}
-
-# failure NAME TIME LOG: print the failure, with the end of the log.
-failure() {
-	printf 'FAIL %s (%s)\n' "$1" "$2"
-	excerpt "$3"
 }
 
 # excerpt LOG: print its last lines.
@@ -129,18 +119,8 @@ setup_trees() {
 	[ ${#broken[@]} -eq 0 ] || no_setup "scripts/kernel-tree ${broken[0]}"
 }
 
-# simple NAME COMMAND...: run a command, whose exit status is the only result.
-simple() {
-	local name=$1
-	shift
-	wanted "$name" || return 0
-	[ -z "$list" ] || { echo "$name"; return 0; }
-	timed "$LOGS/$name.log" "$@"
-	"${judges[$name]:-verdict}" "$name" "$status" "$seconds" "$LOGS/$name.log" "$cpu"
-}
-
-# beside NAME LOG COMMAND...: like `simple`, for a command that runs in parallel with others, JOBS
-# at a time. The result is reported when the command has ended and is reaped.
+# beside NAME LOG COMMAND...: run a command, whose exit status is the only result, in parallel with others, JOBS at a time.
+# The result is reported when the command has ended and is reaped.
 beside() {
 	local name=$1 log=$2
 	shift 2

@@ -13,3 +13,16 @@ ended() {
 	wait "$1" || _got=$?
 	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
 }
+
+# signalled PID SIGNAL [PATTERN]: check that the signal ends the command. Unless it is KILL, the command ends within 100 ms,
+# and with success; /tmp/out then has a line that matches PATTERN.
+signalled() {
+	_took=$(helper ends "$1" "$2") || fail "see above"
+	if [ "$2" = KILL ]; then
+		ended "$1" 137
+		return
+	fi
+	ended "$1" 0
+	[ "$_took" -le 100 ] || fail "SIG$2 ended it after $_took ms"
+	[ $# -eq 2 ] || grep -q "$3" /tmp/out || fail "SIG$2: $(cat /tmp/out)"
+}

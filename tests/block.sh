@@ -30,27 +30,6 @@ reads() { dd if="/dev/$1" of=/dev/null bs=4k count="$2" skip="${3:-0}" iflag=dir
 # writes DISK COUNT [BLOCK]: make single direct writes of 4 KiB, one after another.
 writes() { dd if=/dev/zero of="/dev/$1" bs=4k count="$2" seek="${3:-0}" oflag=direct 2>/dev/null; }
 
-# sums_hold INSTANCE: check that the counters add up, to the last event; nothing may be in flight.
-sums_hold() {
-	awk -v name="$1" '
-		{ v[$1] = $2 }
-		END {
-			begins = v["started"] + v["full"] + v["filtered"] + v["off"] + v["crowded"]
-			ends = v["ended"] + v["pending"] + v["replaced"] + v["cleared"] + v["gone"]
-			if (v["attempts"] != begins) { print name ": attempts", v["attempts"], "but", begins; exit 1 }
-			if (v["started"] != ends) { print name ": started", v["started"], "but", ends; exit 1 }
-		}' "$LT/$1/stats" || { cat "$LT/$1/stats"; fail "the counters of $1 do not add up"; }
-	_counted=$(awk '{ n += $3 } END { print n + 0 }' "$LT/$1/histogram")
-	_apart=$(awk '$1 == "negative" || $1 == "before_start_ended" { n += $2 } END { print n + 0 }' "$LT/$1/stats")
-	assert_eq "$_counted" "$(($(stat "$1" ended) - _apart))" "histogram of $1"
-}
-
-# quiet INSTANCE: check that nothing is in flight.
-quiet() { [ "$(stat "$1" pending)" = 0 ]; }
-
-# field NAME: print the values of one field, from alert lines on standard input.
-field() { sed -n "s/.* $1=\"\\{0,1\\}\\([^\" ]*\\)\"\\{0,1\\}.*/\\1/p"; }
-
 # watch_slow_disk: check that the command in PATH starts an instance on a slow disk, and shows its five alerts.
 watch_slow_disk() {
 	null_disk slow 20000000

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """System calls of a known kind, for tests inside the virtual machine.
 
-usage: calls.py sleep MS       one nanosleep
-       calls.py read MS        a process reads from a pipe, to which another one writes after MS
-       calls.py write MS N     a process writes more than a pipe holds, in one call; N times, another process sleeps for
+usage: calls.py write MS N     a process writes more than a pipe holds, in one call; N times, another process sleeps for
                                MS and then reads a part
        calls.py exec           a thread that is not the first one executes another program
        calls.py compat N       getpid() by the entry for 32-bit programs, N times; on arm64 by such a program
@@ -18,35 +16,7 @@ import sys
 import threading
 import time
 
-
-def child(function, *arguments):
-    """Runs a function in a process of its own."""
-    pid = os.fork()
-    if pid == 0:
-        function(*arguments)
-        os._exit(0)
-    return pid
-
-
-def wait_for(pid):
-    _, status = os.waitpid(pid, 0)
-    if status != 0:
-        sys.exit(f"process {pid} ended with status {status}")
-
-
-def sleep(milliseconds):
-    print(f"tid={os.getpid()}", flush=True)
-    time.sleep(milliseconds / 1000)
-
-
-def read(milliseconds):
-    receive, send = os.pipe()
-    reader = child(os.read, receive, 1)
-    print(f"tid={reader}", flush=True)
-    time.sleep(milliseconds / 1000)
-    os.write(send, b"x")
-    wait_for(reader)
-
+from sched import child, wait_for
 
 PIPE = 65536
 
@@ -58,7 +28,7 @@ def write(milliseconds, times):
     for _ in range(times):
         time.sleep(milliseconds / 1000)
         os.read(receive, PIPE)
-    wait_for(writer)
+    wait_for([writer])
 
 
 def execute():
@@ -126,18 +96,18 @@ def some(times):
         os.close(send)
         os.sched_yield()
         if number % 8 == 0:
-            wait_for(child(time.sleep, 0.001))
+            wait_for([child(time.sleep, 0.001)])
 
 
 def many(times):
     other = child(some, times)
     some(times)
-    wait_for(other)
+    wait_for([other])
 
 
 def main(words):
     what, *numbers = words
-    functions = {"sleep": sleep, "read": read, "write": write, "exec": execute, "compat": compat, "many": many}
+    functions = {"write": write, "exec": execute, "compat": compat, "many": many}
     functions[what](*map(int, numbers))
 
 

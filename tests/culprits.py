@@ -299,7 +299,7 @@ def control(line):
         file.write(line + "\n")
 
 
-def pattern(culprit, disk):
+def pattern(culprit, disk="({name}|disk {number})"):
     """Returns the expression for a culprit, with this machine's numbers; `disk` is the expression for a disk."""
 
     def known(match):
@@ -309,9 +309,9 @@ def pattern(culprit, disk):
     def on_bus(match):
         return os.path.basename(os.path.realpath(f"/sys/block/{match[1]}/device"))
 
-    line = parameter("lt_causes", "number")
+    culprit = re.sub("LINE", lambda _: parameter("lt_causes", "number"), culprit)
     culprit = re.sub(r"VIRTIO\((\w+)\)", on_bus, culprit)
-    return re.sub(r"DISK\((\w+)\)", known, culprit).replace("LINE", line)
+    return re.sub(r"DISK\((\w+)\)", known, culprit)
 
 
 def known(case):
@@ -320,13 +320,13 @@ def known(case):
     less = {"rule": pattern(case.culprit.replace("a flush of ", ""), "(a block device|a timer)")}
     if case.raised:
         less["raised"] = pattern(case.raised, "")
-    culprit = pattern(case.culprit, "({name}|disk {number})")
+    culprit = pattern(case.culprit)
     share = 0 if case.two else case.share
     wrong = {}
     for parts, names, kernels, why in KNOWN_WRONG:
         if case.name in names.split() and KERNEL in kernels.split():
             wrong.update(dict.fromkeys(parts.split(), why))
-    part = [pattern(who, "({name}|disk {number})") for who in case.part]
+    part = [pattern(who) for who in case.part]
     return {"name": case.name, "culprit": culprit, "share": share, "two": case.two, "without": less, "wrong": wrong,
         "part": part, "disks": os.listdir("/sys/block")}
 

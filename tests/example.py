@@ -11,25 +11,19 @@ import socket
 import sys
 import time
 
+from late import called, spin
+
 CALLS = 3
-
-
-def name(comm):
-    """Names this thread."""
-    with open("/proc/self/comm", "w", encoding="ascii") as file:
-        file.write(comm)
 
 
 def serve(asked, disk):
     """Answers each request."""
-    name("server")
+    called("server")
     fd = os.open(disk, os.O_RDONLY | os.O_DIRECT)
     # Aligned, as a direct read requires.
     block = mmap.mmap(-1, 4096)
     while asked.recv(1):
-        end = time.monotonic() + 0.06
-        while time.monotonic() < end:
-            pass
+        spin(0.06)
         os.preadv(fd, [block], 0)
         asked.send(b"!")
 
@@ -41,7 +35,7 @@ def main():
         serve(server, sys.argv[1])
         os._exit(0)
     server.close()
-    name("client")
+    called("client")
     for _ in range(CALLS):
         # By then, the server sleeps.
         time.sleep(0.1)

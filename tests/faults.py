@@ -5,7 +5,8 @@ import errno
 import os
 import sys
 
-LT = "/proc/latency_tracker"
+from readers import LT, control
+
 MOST = 2000
 # fail one allocation, which the kernel may tolerate; or several in a row, so that its fallbacks fail, too
 COUNTS = (1, 8)
@@ -56,14 +57,6 @@ def each(what, action, undo, state, before_each=lambda: None):
         print(f"{what}: {nth - 1} allocations, {count} failing: {refused} refused, {survived} did without", flush=True)
         most_refused = max(refused, most_refused)
     return most_refused
-
-
-def control(line):
-    fd = os.open(f"{LT}/control", os.O_WRONLY)
-    try:
-        os.write(fd, line.encode() + b"\n")
-    finally:
-        os.close(fd)
 
 
 def instances():

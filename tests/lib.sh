@@ -95,6 +95,19 @@ follow() {
 	exec 9<&-
 }
 
+# alerts_of INSTANCE FILE: write all alerts of the instance up to now to FILE. Its file `alerts` is
+# open as descriptor 3.
+alerts_of() {
+	# Create FILE now: a background shell would create it later, and an older file may hold the awaited
+	# alert.
+	: >"$2"
+	cat <&3 >"$2" &
+	_reader=$! _last=$(stat "$1" alerts)
+	[ "$_last" -eq 0 ] || wait_until 30 grep -q "^seq=$_last " "$2"
+	kill $_reader
+	wait $_reader || :
+}
+
 # patiently N: print N, or a multiple of it on a slow kernel, for workloads that must last while
 # they are observed.
 patiently() { echo $(($1 * ${PATIENCE:-1})); }
@@ -110,11 +123,38 @@ online() { wait_until 20 sh -c "echo $2 >/sys/devices/system/cpu/cpu$1/online"; 
 # stat_is INSTANCE KEY TEST VALUE: compare one counter, for wait_until.
 stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }
 
+# sums_hold INSTANCE: check that the counters add up, to the last event; nothing may be in flight.
+sums_hold() {
+	awk -v name="$1" '
+		{ v[$1] = $2 }
+		END {
+			begins = v["started"] + v["full"] + v["filtered"] + v["off"] + v["crowded"]
+			ends = v["ended"] + v["pending"] + v["replaced"] + v["cleared"] + v["gone"]
+			if (v["attempts"] != begins) { print name ": attempts", v["attempts"], "but", begins; exit 1 }
+			if (v["started"] != ends) { print name ": started", v["started"], "but", ends; exit 1 }
+		}' "$LT/$1/stats" || { cat "$LT/$1/stats"; fail "the counters of $1 do not add up"; }
+	_counted=$(awk '{ n += $3 } END { print n + 0 }' "$LT/$1/histogram")
+	_apart=$(awk '$1 == "negative" || $1 == "before_start_ended" { n += $2 } END { print n + 0 }' "$LT/$1/stats")
+	assert_eq "$_counted" "$(($(stat "$1" ended) - _apart))" "histogram of $1"
+}
+
+# quiet INSTANCE: check that nothing is in flight.
+quiet() { [ "$(stat "$1" pending)" = 0 ]; }
+
+# field NAME: print the values of one field, from alert lines on standard input.
+field() { sed -n "s/.* $1=\"\\{0,1\\}\\([^\" ]*\\)\"\\{0,1\\}.*/\\1/p"; }
+
 # many N FEW: print N, or FEW on a kernel that checks every memory access.
 many() { case $(uname -r) in *-debug|*-kcsan) echo "$2" ;; *) echo "$1" ;; esac; }
 
 # kernel_says TEXT: whether TEXT is in the kernel's log.
 kernel_says() { dmesg | grep -qF -- "$1"; }
+
+# refused_line LINE TEXT: the control file must refuse this line, and the kernel's log must have TEXT.
+refused_line() {
+	refused "$1" control "$1"
+	kernel_says "$2" || fail "'$1' does not say '$2': $(dmesg | tail -n 1)"
+}
 
 # memory_used: print the kernel's memory in kB: slabs, per-CPU and virtually contiguous memory,
 # after caches were dropped and the counters of all CPUs were added up.

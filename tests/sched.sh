@@ -6,19 +6,6 @@
 # waits WORD...: run tests/sched.py with these words.
 waits() { python3 /lt/tests/sched.py "$@"; }
 
-# alerts_of INSTANCE FILE: write all alerts of the instance up to now to FILE. Its file `alerts` is
-# open as descriptor 3.
-alerts_of() {
-	# Create FILE now: a background shell would create it later, and an older file may hold the awaited
-	# alert.
-	: >"$2"
-	cat <&3 >"$2" &
-	_reader=$! _last=$(stat "$1" alerts)
-	[ "$_last" -eq 0 ] || wait_until 30 grep -q "^seq=$_last " "$2"
-	kill $_reader
-	wait $_reader || :
-}
-
 # other_of prev|next TID TIME: the other task of the switch in $TRACE/trace that has the task TID on this side and is
 # nearest to TIME, in ns.
 other_of() {

@@ -7,7 +7,6 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 load_module
 uname -a
@@ -17,8 +16,7 @@ uname -v | grep -q PREEMPT_RT || fail "this kernel is not PREEMPT_RT"
 lacks() {
 	latency-tracker list --trackers "$1" >/tmp/said
 	grep -qx "  not on this kernel: this kernel is built without $2" /tmp/said || fail "$1: $(cat /tmp/said)"
-	refused "$1" control "x $1"
-	kernel_says 'not part of this module' || fail "$1: $(dmesg | tail -n 3)"
+	refused_line "x $1" 'not part of this module'
 	[ ! -e $LT/x ] || fail "$1 has started"
 }
 lacks func CONFIG_FPROBE
@@ -26,11 +24,10 @@ lacks net 'CONFIG_NET CONFIG_FPROBE'
 lacks accept 'CONFIG_INET CONFIG_FPROBE'
 latency-tracker list --trackers >/tmp/said
 assert_eq "$(grep -c '^  not on this kernel: ' /tmp/said)" 3 "trackers that are left out"
-refused "a function" control 'x pair begin=function:vfs_read end=return:vfs_read'
-kernel_says 'this kernel is built without CONFIG_FPROBE, which follows functions' || fail "dmesg: $(dmesg | tail -n 3)"
+refused_line 'x pair begin=function:vfs_read end=return:vfs_read' \
+	'this kernel is built without CONFIG_FPROBE, which follows functions'
 for cgroup in / 4711; do
-	refused "cgroup=$cgroup" control "x wakeup cgroup=$cgroup"
-	kernel_says "this kernel is built without CONFIG_CGROUPS, which this filter needs: \"$cgroup\"" || fail "dmesg: $(dmesg | tail -n 3)"
+	refused_line "x wakeup cgroup=$cgroup" "this kernel is built without CONFIG_CGROUPS, which this filter needs: \"$cgroup\""
 done
 
 # at_least NS FILE: check that every alert in FILE has at least this delay.

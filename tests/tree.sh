@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # tree.sh: lets a task wait for each cause of lt_causes.ko, and knows the paths that an instance `t`
-# of the tracker tree must report, for tests inside the virtual machine. Sourced after lib.sh and
-# sched.sh, when the module is loaded. Loads lt_causes, and keeps this shell away from CPU 1.
+# of the tracker tree must report, for tests inside the virtual machine. Sourced after lib.sh, when
+# the module is loaded. Loads lt_causes, and keeps this shell away from CPU 1.
 
 /usr/bin/taskset -p 1 $$ >/dev/null
 # How long a cause takes, in us (3000, unless the test has set `us`), and the delay from which a

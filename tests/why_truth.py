@@ -23,7 +23,7 @@ import culprits
 import late
 import truth
 from causes import LONG, SHORT
-from culprits import HOG, RUNNABLE, TIMER, VICTIM, WAITED, of, ran
+from culprits import HOG, RUNNABLE, TIMER, VICTIM, WAITED, of, pattern, ran
 
 # The cgroup that `why` watches: only the victim is in it.
 GROUP = "lt-why"
@@ -177,14 +177,6 @@ def wait_until_it_ends(process, seconds):
         process.wait(seconds)
     except subprocess.TimeoutExpired:
         pass
-
-
-def pattern(text):
-    def disk(match):
-        with open(f"/sys/block/{match[1]}/dev", encoding="ascii") as dev:
-            return f"({match[1]}|disk {dev.read().strip()})"
-
-    return re.sub(r"DISK\((\w+)\)", disk, text)
 
 
 def table(text):

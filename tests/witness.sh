@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # witness.sh: records a full ftrace trace of a workload and the alerts of an instance at the same time, for tests inside
-# the virtual machine that compare the two (lt-witness). Sourced after lib.sh, block.sh and sched.sh.
+# the virtual machine that compare the two (lt-witness). Sourced after lib.sh.
 
 TRACE=/sys/kernel/tracing
 

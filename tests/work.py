@@ -9,6 +9,8 @@ usage: work.py mark [--group GID] FILE WORD...   writes each word to a file, as 
                                                  start of a job in the file BEGIN, and leaves the job in a queue. A worker
                                                  polls the queue, does the job in MS, and marks its end in the file DONE.
                                                  They are called lt_listener and lt_worker; prints their ids
+       work.py spin WAIT WORD BEGIN MS           the listener alone: it prints the result of its mark, and keeps its CPU
+                                                 busy for MS
        work.py serve                             as mark, for each line of the input: FILE and words, with tabs in
                                                  between
        work.py keep FILE WORD... -- COMMAND...   opens a file, runs a command, and then writes as mark
@@ -98,6 +100,18 @@ def queue(wait, word, begin, done, milliseconds):
     print(os.getpid(), worker)
 
 
+def spin(wait, word, begin, milliseconds):
+    os.sched_setaffinity(0, {1})
+    name("lt_listener")
+    descriptor = os.open(begin, os.O_WRONLY)
+    must(wait, word.encode())
+    result = write(descriptor, COOKIE)
+    end = time.monotonic() + int(milliseconds) / 1000
+    while time.monotonic() < end:
+        pass
+    print(result)
+
+
 def keep(file, *words):
     at = words.index("--")
     descriptor = os.open(file, os.O_WRONLY)
@@ -110,7 +124,7 @@ def main(words):
     if what == "mark" and arguments[0] == "--group":
         in_group(int(arguments[1]))
         arguments = arguments[2:]
-    {"mark": mark, "serve": serve, "queue": queue, "keep": keep}[what](*arguments)
+    {"mark": mark, "serve": serve, "queue": queue, "spin": spin, "keep": keep}[what](*arguments)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ use kernel::{
     sync::atomic::{Atomic, Full, Relaxed}, //
 };
 
-/// The state of a [`Notifier`].
 pub(crate) struct State {
     armed: Atomic<bool>,
     /// When the readers were last woken, in nanoseconds; 0 for never.

@@ -73,7 +73,6 @@ impl Owner {
     /// Number of words of an owner inside an event's data.
     pub(crate) const WORDS: usize = 3;
 
-    /// Packs the owner into words.
     pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
         let ids = u64::from(self.start_mark) << (2 * ID_BITS)
             | u64::from(self.pid & ID_MASK) << ID_BITS
@@ -81,7 +80,6 @@ impl Owner {
         [ids, self.comm[0], self.comm[1]]
     }
 
-    /// Unpacks the result of [`Owner::to_words`].
     pub(crate) fn from_words(words: [u64; Self::WORDS]) -> Self {
         Self {
             pid: (words[0] >> ID_BITS) as u32 & ID_MASK,
@@ -171,7 +169,6 @@ pub(crate) struct Alert {
 }
 
 impl Alert {
-    /// Packs the alert for a ring.
     pub(crate) fn to_words(self) -> Words {
         let mut words = [0; WORDS];
         let before = if self.before_start { BEFORE } else { 0 };
@@ -201,7 +198,6 @@ impl Alert {
         words
     }
 
-    /// Unpacks the result of [`Alert::to_words`].
     pub(crate) fn from_words(words: &Words) -> Self {
         let [seq, time, kind, delay, threshold, n0, n1, n2, n3, o0, o1, o2, rest @ ..] = words;
         Self {

@@ -19,8 +19,9 @@
 //! by a writer a whole lap behind, or has been claimed by a writer a whole lap ahead. It notes that
 //! in the slot, so that no reader waits for a number that never comes.
 //!
-//! Recording is never rate-limited; only the wakeup is (notify.rs). Contexts: [`Ring::push`] and
-//! [`Ring::read`] any, NMI included; `new` may sleep.
+//! The ring limits no rate: `max_alerts` is checked before an alert gets here (instance/raise.rs),
+//! and the rate of wakeups is limited in notify.rs. Contexts: [`Ring::push`] and [`Ring::read`]
+//! any, NMI included; `new` may sleep.
 
 use crate::sys::{
     atomic::{Acquire, Atomic, Relaxed, Release},

@@ -137,7 +137,6 @@ impl Alerts {
         }
     }
 
-    /// Returns the notifier and its counters.
     pub(crate) fn notifier(&self) -> &Notifier {
         &self.notifier
     }
@@ -188,12 +187,18 @@ const BATCH: usize = 16;
 /// Number of bytes of text after which a read stops.
 const SOFT_LIMIT: usize = 8192;
 
-/// Appends lines from alert `number` on; returns whether there were any.
-fn print(alerts: &Alerts, number: &mut u64, is_trusted: bool, out: &mut KVec<u8>) -> Result<bool> {
+/// Appends lines from alert `number` on, up to alert `until`; returns whether there were any.
+fn print(
+    alerts: &Alerts,
+    number: &mut u64,
+    until: u64,
+    is_trusted: bool,
+    out: &mut KVec<u8>,
+) -> Result<bool> {
     let start = out.len();
     for _ in 0..BATCH {
         let told = out.len();
-        if told - start >= SOFT_LIMIT {
+        if *number > until || told - start >= SOFT_LIMIT {
             break;
         }
         let (mut next, mut lost) = (*number, 0);
@@ -233,7 +238,6 @@ fn print_one(
     lines.write_str("\n")
 }
 
-/// The file `alerts`.
 pub(crate) struct AlertsFile(pub(crate) Arc<Alerts>);
 
 impl Stream for AlertsFile {
@@ -251,7 +255,7 @@ impl Stream for AlertsFile {
 
     fn next(&self, reader: &mut u64, is_trusted: bool, out: &mut KVec<u8>) -> Result<Step> {
         readers::note_current();
-        if print(&self.0, reader, is_trusted, out)? {
+        if print(&self.0, reader, u64::MAX, is_trusted, out)? {
             Ok(Step::Data)
         } else if self.0.notifier.is_gone() {
             Ok(Step::End)
@@ -287,7 +291,6 @@ impl Stream for AlertsFile {
     }
 }
 
-/// The file `wakeup`.
 pub(crate) struct WakeupFile(pub(crate) Arc<Alerts>);
 
 /// The position of an open `wakeup` file.
@@ -323,12 +326,10 @@ impl Stream for WakeupFile {
                     Step::Wait
                 });
             }
-            reader.until = Some(self.0.ring.head());
         }
-        if reader.until.is_some_and(|until| reader.next > until) {
-            return Ok(Step::End);
-        }
-        let any = print(&self.0, &mut reader.next, is_trusted, out)?;
+        // Alerts beyond it are left to the next read.
+        let until = *reader.until.get_or_insert_with(|| self.0.ring.head());
+        let any = print(&self.0, &mut reader.next, until, is_trusted, out)?;
         // Alerts that are being written at this moment are left to the next read.
         Ok(if any { Step::Data } else { Step::End })
     }

@@ -18,7 +18,6 @@ pub(crate) const ARGUMENTS: usize = 5;
 /// Maximum number of fields of a list.
 pub(crate) const FIELDS: usize = 2;
 
-/// One field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Field {
     /// `tid`: the current thread, in the initial namespace.
@@ -122,7 +121,6 @@ impl fmt::Display for Field {
     }
 }
 
-/// Returns the fields of a list.
 #[inline(always)]
 pub(crate) fn of(list: u64) -> [Option<Field>; FIELDS] {
     [

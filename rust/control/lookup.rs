@@ -82,7 +82,7 @@ pub(super) fn parse_disk<'a>(
         }
         Err(error) if error == EINVAL || error == ENOTBLK => Err(fault(EINVAL, EXPECTED, text)),
         Err(error) if error == ENOTSUPP => Err(fault(EINVAL, NO_REQUESTS, text)),
-        Err(error) => Err(fault(error, "this disk cannot be opened", text)),
+        Err(error) => Err(fault(error, "this disk cannot be looked up", text)),
     }
 }
 

@@ -10,10 +10,10 @@
 //! Any other start copies all the data that it is passed. Building the data in place is cheaper if
 //! its length varies, or if the data decides whether the event is wanted.
 //!
-//! The cell belongs to the draft, as it belongs to a start between allocation and publication
-//! (event.rs): nobody else takes what is in it for the data of an event. Words that the draft does
-//! not set keep the values of an earlier event of this engine, so the data must show which words
-//! are valid. Any context, including NMI.
+//! The cell belongs to the draft until it is published (event.rs): until then, no reader takes its
+//! content for the data of an event. Words that the draft does not set keep the values of an
+//! earlier event of this engine, so the data must show which words are valid. Any context,
+//! including NMI.
 
 use super::{Begin, Engine, Open};
 use crate::engine::{event::Event, freelist::Index, platform::Platform, stats::Counter};

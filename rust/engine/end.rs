@@ -20,8 +20,8 @@ use crate::{
 pub(crate) enum Ended {
     /// No report of the event's timeout is running, and none will start.
     Over,
-    /// The report of the event's timeout is running or about to start: on another CPU, or in the
-    /// code that this end interrupts or is called by.
+    /// The report of the event's timeout may be running or about to start: on another CPU, or in
+    /// the code that this end interrupts or is called by.
     Reporting,
 }
 

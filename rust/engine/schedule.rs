@@ -18,7 +18,7 @@
 //! While all is well, that timer only reads the clock, at most once per pause. A takeover that it
 //! starts is bound to the timer's own CPU, which is known to run. If a real-time thread occupies
 //! that CPU as well, the next CPU is asked. After each run, the watch moves if it is on the CPU
-//! that has done the work.
+//! that has done the work: one hang would stop both.
 //!
 //! Two CPUs may do the work at the same time, if the first is only slow and not stuck. Then the
 //! result of the run that started last is used, since it covers everything.
@@ -92,6 +92,8 @@ pub(crate) struct Schedule {
     runs: u64,
     /// Whether the last run is still in progress.
     is_busy: bool,
+    /// Whether the work was kicked after the last run had started.
+    is_kicked: bool,
     /// When the work is due, or the run should have ended; `None` if the work rests: it is neither
     /// running nor due at any time.
     due: Option<u64>,
@@ -108,6 +110,7 @@ impl Schedule {
             is_stopped: false,
             runs: 0,
             is_busy: false,
+            is_kicked: false,
             due: None,
             watch: None,
             asked: None,
@@ -119,33 +122,57 @@ impl Schedule {
         self.is_stopped = true;
     }
 
+    /// Makes watched work due now, or at the end of the run that is in progress. The caller then
+    /// queues it. If this CPU hangs before a worker starts it, or if it waits for a run that hangs
+    /// on another CPU, it becomes overdue.
+    pub(crate) fn kick(&mut self, machine: &impl Machine) {
+        if !self.is_watched || self.is_stopped {
+            return;
+        }
+        self.is_kicked = true;
+        if self.is_busy {
+            return;
+        }
+        let (now, this) = (machine.now(), machine.cpu());
+        self.due = Some(self.due.map_or(now, |due| due.min(now)));
+        // This CPU watches until another one has started the watch, which that one does not do if
+        // it is the CPU that hangs.
+        if machine.may_watch(this) && next(machine, this, Some(this)).is_some() {
+            self.look_later(machine);
+        }
+        self.ensure_watched(machine);
+    }
+
     /// Starts a run of the work on this CPU.
     pub(crate) fn begin(&mut self, machine: &impl Machine) -> Run {
         self.runs += 1;
         self.is_busy = true;
+        self.is_kicked = false;
         self.due = Some(machine.now().saturating_add(RUN));
         Run(self.runs)
     }
 
     /// Ends a run of the work on this CPU; the work is due again after `pause` nanoseconds, if at
-    /// all.
+    /// all, or at once if it was kicked meanwhile. Then another CPU watches this one.
     pub(crate) fn end(&mut self, machine: &impl Machine, run: Run, pause: Option<u64>) {
-        // Another CPU has taken over, and its run covers everything.
+        // Another CPU has taken over. Its run covers everything, and that CPU is watched.
         if run != Run(self.runs) {
             return;
         }
         self.is_busy = false;
         self.due = None;
+        let pause = if self.is_kicked { Some(0) } else { pause };
         if let (Some(pause), false) = (pause, self.is_stopped) {
             let due = machine.now().saturating_add(pause);
             self.due = Some(due);
             machine.start_timer(due);
+            self.ensure_watched(machine);
         }
     }
 
     /// Ensures that another CPU watches this one and checks in time. A watching CPU that is late
     /// for its check, or for starting the watch, is replaced.
-    pub(crate) fn ensure_watched(&mut self, machine: &impl Machine) {
+    fn ensure_watched(&mut self, machine: &impl Machine) {
         let (Some(due), true, false) = (self.due, self.is_watched, self.is_stopped) else {
             return;
         };
@@ -171,27 +198,18 @@ impl Schedule {
         }
     }
 
-    /// Returns whether the takeover that starts on this CPU must do the work; if not, it was only
-    /// requested to move the watch here. [`Schedule::after_takeover`] follows in both cases.
+    /// Returns whether the takeover that starts on this CPU must do the work. If not, it was only
+    /// requested to move the watch here, and this CPU watches from now on.
     pub(crate) fn takes_over(&mut self, machine: &impl Machine) -> bool {
         let takes_over = self.is_overdue(machine);
         if takes_over {
             // The work still waits for the other CPU's worker. From now on the timer queues it
             // here.
             machine.cancel();
-        }
-        takes_over
-    }
-
-    /// Ends the takeover on this CPU. If the takeover has run the work (`has_run`), the work
-    /// remains here, and the watch moves away, since one hang would stop both if they shared a CPU.
-    /// If it has not, this CPU watches from now on.
-    pub(crate) fn after_takeover(&mut self, machine: &impl Machine, has_run: bool) {
-        if has_run {
-            self.ensure_watched(machine);
         } else {
             self.look_later(machine);
         }
+        takes_over
     }
 
     /// Checks whether the work is overdue.
@@ -206,7 +224,11 @@ impl Schedule {
                 self.ask(machine, cpu);
             }
         }
+        // If another CPU was asked to watch, this one watches until that one has started; the end
+        // of a run replaces it if it is late.
+        let asked = self.watch.filter(|watch| watch.cpu != machine.cpu());
         self.look_later(machine);
+        self.watch = self.watch.map(|here| asked.unwrap_or(here));
     }
 
     /// Schedules a check on this CPU for [`OVERDUE`] after the work is due; for [`OVERDUE`] from

@@ -33,8 +33,8 @@ pub(super) fn home_of<P: Platform>(cpu: usize) -> Option<usize> {
     Some(nearest.unwrap_or(own))
 }
 
-/// Returns all stacks, in the order in which the CPUs of `node` search them: node by node, nearest
-/// first, and for each node its pool before the caches of the CPUs whose home it is.
+/// Returns all places, in the order in which the CPUs of `node` search them: node by node, nearest
+/// first, and for each node its pool before the hot words and caches of the CPUs whose home it is.
 pub(super) fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>> {
     let (nodes, cpus) = (P::nodes(), P::cpus());
     let nth_nearest = |rank: usize| {
@@ -45,7 +45,8 @@ pub(super) fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>>
             })
             .unwrap_or(node)
     };
-    // The next place: the pool of the node of this rank, or that node's caches from this CPU on.
+    // The next place: the pool of the node of this rank, or the hot word and the cache of one of
+    // that node's CPUs, from `from` on.
     let mut rank = 0;
     let mut from = None;
     let mut cached = None;

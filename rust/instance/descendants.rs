@@ -27,7 +27,7 @@ use kernel::prelude::*;
 pub(super) const PID: &str = "pid";
 
 /// The name of the parameter that adds the descendants of that process.
-pub(crate) const TREE: &str = "tree";
+pub(super) const TREE: &str = "tree";
 
 /// The value of `pid` for probes if a set of processes decides; neither the ID of a process nor
 /// [`ALL`].

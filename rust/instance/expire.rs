@@ -12,7 +12,7 @@
 //!
 //! A task that may sleep.
 
-use super::{common, Core, Report};
+use super::{common, Core};
 use crate::{
     alert::record::Owner,
     engine::{event::EventCopy, platform::Platform, Engine, Late},
@@ -81,26 +81,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
         let now = Kernel::now();
         let look = |event: &EventCopy<L, D>| {
-            if self.may_raise() {
-                self.stack_of(owner(&event.data), event.start)
-            } else {
-                Stack::EMPTY
-            }
+            self.stack_to_raise(|_| self.stack_of(owner(&event.data), event.start))
         };
         let report = |guard: &<Kernel as Platform>::Guard, late: &Late<L, D>, stack: &Stack| {
             let mut late = as_own(late);
             settle(&mut late);
             let now = late.start.wrapping_add(late.delay);
             if let Some(details) = details(&late, now) {
-                self.raise(
-                    guard,
-                    &Report {
-                        time: now,
-                        late: &late,
-                        details: &details,
-                        stack: stack.entries(),
-                    },
-                );
+                self.raise(guard, &late, &details, stack.entries());
             }
         };
         let timeout_of = |event: &EventCopy<L, D>| {

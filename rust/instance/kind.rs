@@ -112,14 +112,3 @@ pub(crate) type Create = fn(New<'_>) -> Result<Arc<dyn Instance>>;
 pub(crate) fn all_right(_: &Values) -> Option<(usize, &'static str)> {
     None
 }
-
-/// An identifier as a C string.
-macro_rules! c_name {
-    ($name:ident) => {
-        match ::core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-            Ok(name) => name,
-            Err(_) => unreachable!(),
-        }
-    };
-}
-pub(crate) use c_name;

@@ -10,7 +10,7 @@
 
 use super::{
     kind::{Kind, Labelling},
-    Core,
+    param_list, Core,
 };
 use crate::{
     control::{Kind as ParamKind, Number, Param},
@@ -55,25 +55,12 @@ const _: () = assert!(STACK == DEPTH_MAX);
 
 /// Returns the parameters for labels; `names` are the names of the values of `by`.
 pub(crate) const fn params(names: &'static [&'static str]) -> [Param; PARAMS] {
-    [
-        Param {
-            name: "by",
-            kind: ParamKind::Word(names),
-            default: 0,
-            fixed: true,
-            help: "count delays by this field as well, in the file labels",
-        },
-        Param {
-            name: "max_labels",
-            kind: ParamKind::Count {
-                min: LABELS_MIN as u64,
-                max: LABELS_MAX as u64,
-            },
-            default: LABELS,
-            fixed: true,
-            help: "number of values of by that have their own counters",
-        },
-    ]
+    param_list! {
+        by: ParamKind::Word(names) => 0,
+            "count delays by this field as well, in the file labels", fixed;
+        max_labels: ParamKind::Count { min: LABELS_MIN as u64, max: LABELS_MAX as u64 } => LABELS,
+            "number of values of by that have their own counters", fixed;
+    }
 }
 
 impl Kind {

@@ -78,12 +78,10 @@ impl Values {
         changed.fold(0, |bits, at| bits | 1 << at)
     }
 
-    /// Returns the numbers.
     pub(super) fn numbers(&self) -> &[Number; PARAMS_MAX] {
         &self.0.numbers
     }
 
-    /// Returns the texts.
     pub(super) fn texts(&self) -> &Texts {
         &self.0.texts
     }
@@ -184,115 +182,48 @@ pub(crate) mod common {
     pub(crate) const COUNT: usize = 10;
 }
 
-/// Returns the parameters of a tracker: the common ones, with its own default threshold in
-/// nanoseconds, and then its own.
-pub(crate) const fn params<const OWN: usize, const ALL: usize>(
-    threshold: u64,
-    own: [Param; OWN],
-) -> [Param; ALL] {
-    assert!(ALL == common::COUNT + OWN && ALL <= PARAMS_MAX);
-    let common = common_params(threshold);
-    let mut all = [common[0]; ALL];
-    let mut at = 0;
-    while at < ALL {
-        all[at] = if at < common::COUNT {
-            common[at]
-        } else {
-            own[at - common::COUNT]
-        };
-        at += 1;
-    }
-    all
+/// Makes an array of parameters, each with its kind, default and help, and `fixed` if it can be set
+/// only at creation.
+macro_rules! param_list {
+    ($($param:ident: $kind:expr => $default:expr, $help:expr $(, $fixed:ident)?;)*) => {
+        [$($crate::control::Param {
+            name: stringify!($param),
+            kind: $kind,
+            default: $default,
+            fixed: $crate::instance::param_list!(@fixed $($fixed)?),
+            help: $help,
+        },)*]
+    };
+    (@fixed fixed) => { true };
+    (@fixed) => { false };
 }
+pub(crate) use param_list;
 
-const fn common_params(threshold: u64) -> [Param; common::COUNT] {
-    [
-        Param {
-            name: "enabled",
-            kind: Kind::Switch,
-            default: 1,
-            fixed: false,
-            help: "record operations; 0 stops and drops those in flight",
-        },
-        Param {
-            name: "threshold",
-            kind: Kind::Duration,
-            default: threshold,
-            fixed: false,
-            help: "report delays longer than this",
-        },
-        Param {
-            name: "events",
-            kind: Kind::Count {
-                min: 1,
-                max: crate::engine::freelist::MAX_CELLS as u64,
-            },
-            default: 4096,
-            fixed: true,
-            help: "preallocated events, one for each operation in flight",
-        },
-        Param {
-            name: "max_events",
-            kind: Kind::Count {
-                min: 1,
-                max: crate::engine::freelist::MAX_CELLS as u64,
-            },
-            default: 65_536,
-            fixed: true,
-            help: "limit up to which the pool doubles when it runs short; at least events",
-        },
-        Param {
-            name: "wakeup_interval",
-            kind: Kind::Duration,
-            default: 1_000_000_000,
-            fixed: false,
-            help: "shortest time between two wakeups of readers",
-        },
-        Param {
-            name: "ring",
-            kind: Kind::Power {
-                min: 2,
-                max: 1 << 20,
-            },
-            default: 1024,
-            fixed: true,
-            help: "number of alerts kept for readers",
-        },
-        Param {
-            name: "timeout",
-            kind: Kind::Duration,
-            default: 0,
-            fixed: false,
-            help: "report an operation still in flight after this time; 0 is never",
-        },
-        Param {
-            name: "stack",
-            kind: Kind::Count {
-                min: 0,
-                max: DEPTH_MAX as u64,
-            },
-            default: 16,
-            fixed: true,
-            help: "functions of the task's stack in a timeout alert; 0 is none",
-        },
-        Param {
-            name: "worst",
-            kind: Kind::Switch,
-            default: 0,
-            fixed: false,
-            help: "raise the threshold to the delay of each alert: report only new maxima",
-        },
-        Param {
-            name: "max_alerts",
-            kind: Kind::Count {
-                min: 0,
-                max: super::raise::MAX_ALERTS,
-            },
-            default: 0,
-            fixed: false,
-            help: "most alerts in a second, further ones only counted; 0 is no limit",
-        },
-    ]
+/// Returns the common parameters, with a tracker's own default threshold in nanoseconds.
+pub(crate) const fn params(threshold: u64) -> [Param; common::COUNT] {
+    const EVENTS: Kind = Kind::Count {
+        min: 1,
+        max: crate::engine::freelist::MAX_CELLS as u64,
+    };
+    param_list! {
+        enabled: Kind::Switch => 1, "record operations; 0 stops and drops those in flight";
+        threshold: Kind::Duration => threshold, "report delays longer than this";
+        events: EVENTS => 4096, "preallocated events, one for each operation in flight", fixed;
+        max_events: EVENTS => 65_536,
+            "limit up to which the pool doubles when it runs short; at least events", fixed;
+        wakeup_interval: Kind::Duration => 1_000_000_000,
+            "shortest time between two wakeups of readers";
+        ring: Kind::Power { min: 2, max: 1 << 20 } => 1024,
+            "number of alerts kept for readers", fixed;
+        timeout: Kind::Duration => 0,
+            "report an operation still in flight after this time; 0 is never";
+        stack: Kind::Count { min: 0, max: DEPTH_MAX as u64 } => 16,
+            "most functions in each kernel stack of an alert; 0 is none", fixed;
+        worst: Kind::Switch => 0,
+            "raise the threshold to the delay of each alert: report only new maxima";
+        max_alerts: Kind::Count { min: 0, max: super::raise::MAX_ALERTS } => 0,
+            "most alerts in a second, further ones only counted; 0 is no limit";
+    }
 }
 
 /// The value of a parameter, in the notation of the control language.

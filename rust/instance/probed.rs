@@ -158,14 +158,8 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
 
     /// Prints an event for `pending`, as fields of a line: its owner, and all that is known before
     /// the event ends. The caller prints the age before these fields, and the owner's stack after
-    /// them.
-    fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, out: &SeqFile);
-
-    /// Prints an event, as [`Probes::show_fields`], for trackers that hide user-space addresses
-    /// from an untrusted reader.
-    fn show_fields_to(core: &Core<K, D>, event: &EventCopy<K, D>, _trusted: bool, out: &SeqFile) {
-        Self::show_fields(core, event, out);
-    }
+    /// them. `is_trusted`: the reader may see addresses of user space.
+    fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, is_trusted: bool, out: &SeqFile);
 }
 
 /// The state that probes work on.
@@ -391,7 +385,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Records for Pen
         let (core, start) = (&self.live.core, event.start);
         let age = Kernel::now().saturating_sub(start);
         seq_print!(out, "age={age} start={start} ");
-        T::show_fields_to(core, event, is_trusted, out);
+        T::show_fields(core, event, is_trusted, out);
         let stack = core.stack_of(T::owner(&event.data), start);
         let since = if event.found { BEFORE_START } else { "" };
         seq_print!(out, "{}{since}\n", StackField(stack.entries()));

@@ -33,18 +33,27 @@ use crate::{
     sys::{
         atomic::{Atomic, Relaxed},
         platform::Kernel,
+        stack::Stack,
         trace, //
     }, //
 };
 
 /// A late event, and the other content of its alert.
 pub(crate) struct Report<'a, const K: usize, const D: usize> {
-    /// The time of the alert, in nanoseconds.
-    pub(crate) time: u64,
     pub(crate) late: &'a Late<K, D>,
     pub(crate) details: &'a Details,
     /// The stack of its task, if there is one: return addresses, innermost first.
     pub(crate) stack: &'a [u64],
+    /// See [`Permit::is_counted`].
+    pub(crate) is_counted: bool,
+}
+
+/// Permission to report a late event, see [`Core::raise_threshold`].
+pub(crate) struct Permit {
+    /// The threshold to report it with.
+    pub(crate) threshold: u64,
+    /// Whether its alert has been counted for `max_alerts`.
+    pub(crate) is_counted: bool,
 }
 
 /// Maximum value of `max_alerts`.
@@ -120,6 +129,16 @@ impl<const K: usize, const D: usize> Core<K, D> {
         max == 0 || self.rate.has_room(Kernel::now(), max)
     }
 
+    /// Returns the stack that `walk` saves, given the maximum number of its entries; no stack if an
+    /// alert raised now would exceed the limit. Any context.
+    pub(crate) fn stack_to_raise(&self, walk: impl FnOnce(usize) -> Stack) -> Stack {
+        if self.may_raise() {
+            walk(self.depth())
+        } else {
+            Stack::EMPTY
+        }
+    }
+
     fn suppressed(&self, guard: &<Kernel as Platform>::Guard) {
         let stats = self.engine.stats();
         stats
@@ -127,31 +146,53 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .count(Counter::ALERTS_SUPPRESSED);
     }
 
-    /// Returns the threshold to report a late event with, or `None` if it must not be reported.
-    /// With `worst=1`, raises the threshold, as `Engine::raise_threshold`, unless `max_alerts` is
+    /// Returns the permission to report a late event, or `None` if it must not be reported. With
+    /// `worst=1`, raises the threshold, as `Engine::raise_threshold`, unless `max_alerts` is
     /// reached: the end of an event that has not timed out is then counted as suppressed, and not
     /// reported. Must be called only once for each event. Any context.
-    pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
+    pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<Permit> {
+        let permit = |threshold, is_counted| Permit {
+            threshold,
+            is_counted,
+        };
         if self.value(common::WORST) == 0 {
-            return Some(late.threshold);
+            return Some(permit(late.threshold, false));
         }
-        // Checked before the threshold rises: otherwise the worst event itself would not get an
-        // alert.
-        if late.delay > late.threshold && !self.may_raise() {
-            if late.why != Why::Threshold {
-                // `raise_as` suppresses and counts its alert.
-                return Some(late.threshold);
-            }
-            self.suppressed(&Kernel::guard());
-            return None;
+        let max = self.value(common::MAX_ALERTS);
+        let may_rise = late.why != Why::Timeout && late.delay > self.engine.threshold();
+        if max == 0 || !may_rise {
+            return Some(permit(self.engine.raise_threshold(late)?, false));
         }
-        self.engine.raise_threshold(late)
+        // The alert is counted before the threshold rises: otherwise the worst event itself might
+        // not get one. If another CPU raises the threshold above this delay at this moment, an
+        // alert is counted that is not raised: in this second there may be fewer than `max_alerts`.
+        if self.rate.take(Kernel::now(), max) {
+            return Some(permit(self.engine.raise_threshold(late)?, true));
+        }
+        if late.why == Why::LateEnd {
+            // `raise_as` suppresses and counts its alert.
+            return Some(permit(late.threshold, false));
+        }
+        self.suppressed(&Kernel::guard());
+        None
     }
 
     /// Raises an alert, unless there has been a worse one, see [`Core::raise_threshold`]. Any
     /// context, including under the runqueue lock.
     #[cold]
-    pub(crate) fn raise(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
+    pub(crate) fn raise(
+        &self,
+        guard: &<Kernel as Platform>::Guard,
+        late: &Late<K, D>,
+        details: &Details,
+        stack: &[u64],
+    ) {
+        let report = &Report {
+            late,
+            details,
+            stack,
+            is_counted: false,
+        };
         if self.value(common::WORST) == 0 {
             // No copy: little of the stack may be left.
             return self.raise_kept(guard, report);
@@ -162,12 +203,20 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// Raises an alert, with `worst=1`, unless there has been a worse one.
     #[inline(never)]
     fn raise_worst(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
-        if let Some(threshold) = self.raise_threshold(report.late) {
+        if let Some(permit) = self.raise_threshold(report.late) {
             let late = &Late {
-                threshold,
+                threshold: permit.threshold,
                 ..*report.late
             };
-            self.raise_kept(guard, &Report { late, ..*report });
+            let is_counted = permit.is_counted;
+            self.raise_kept(
+                guard,
+                &Report {
+                    late,
+                    is_counted,
+                    ..*report
+                },
+            );
         }
     }
 
@@ -197,7 +246,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         report: &Report<'_, K, D>,
     ) -> bool {
         let max = self.value(common::MAX_ALERTS);
-        if max != 0 && !self.rate.take(Kernel::now(), max) {
+        if max != 0 && !report.is_counted && !self.rate.take(Kernel::now(), max) {
             self.suppressed(guard);
             return false;
         }
@@ -254,15 +303,10 @@ impl<const K: usize, const D: usize> Core<K, D> {
         (tail, user): (&[u64], Mark),
         trace: impl FnOnce(&Alert),
     ) {
-        let Report {
-            time,
-            late,
-            details,
-            ..
-        } = *report;
+        let Report { late, details, .. } = *report;
         let mut alert = Alert {
             seq: 0,
-            time,
+            time: late.start.wrapping_add(late.delay),
             instance: self.name,
             tracker: self.number,
             reason,

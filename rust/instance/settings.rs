@@ -41,11 +41,16 @@ pub(crate) fn failed(error: Error, name: &[u8]) -> Fault<'_> {
         "a module that this instance needs is being loaded or unloaded (try again)"
     } else if error == EEXIST {
         let why = "several loaded modules have a tracepoint of this instance (unload the others)";
-        return control::unknown(EINVAL, why, name);
+        return control::fault(EINVAL, why, name);
     } else {
         "the kernel refused this instance"
     };
-    control::unknown(error, expected, name)
+    control::fault(error, expected, name)
+}
+
+/// Reports that a parameter is missing, or has no valid value.
+fn wrong(param: &Param, why: &'static str) -> Fault<'static> {
+    control::fault(EINVAL, why, param.name.as_bytes())
 }
 
 /// Looks up a disk.
@@ -93,14 +98,10 @@ pub(crate) fn parse<'a>(
             } else {
                 "no such parameter (see `trackers`)"
             };
-            return Err(control::unknown(EINVAL, why, key));
+            return Err(control::fault(EINVAL, why, key));
         };
         if changes.get(at).is_some() {
-            return Err(control::unknown(
-                EINVAL,
-                "this parameter is given twice",
-                key,
-            ));
+            return Err(control::fault(EINVAL, "this parameter is given twice", key));
         }
         let param = &kind.params[at];
         let value = param.parse(text, KERNEL)?;
@@ -131,13 +132,12 @@ pub(crate) fn change<'a>(
     if let Some((_, param)) =
         params.find(|(at, param)| param.fixed && changes.differs(*at, instance))
     {
-        let key = param.name.as_bytes();
-        return Err(control::unknown(EINVAL, AT_CREATION, key));
+        return Err(wrong(param, AT_CREATION));
     }
     let followed = kind.followed(|at| instance.value(at));
     if followed.is_some_and(|pid| changes.differs(pid, instance)) {
         let why = "with tree=1 this parameter can only be given at creation";
-        return Err(control::unknown(EINVAL, why, PID.as_bytes()));
+        return Err(control::fault(EINVAL, why, PID.as_bytes()));
     }
     let numbers = Values::new(|at| instance.value(at), &Texts::default());
     check(kind, &changes.over(allocated(kind, numbers)?))?;
@@ -155,12 +155,7 @@ pub(crate) fn values_of_new<'a>(
     let lacks =
         |(at, param): &(usize, &Param)| param.kind.is_required() && values.text(*at).is_none();
     if let Some((_, param)) = params.find(lacks) {
-        let key = param.name.as_bytes();
-        return Err(control::unknown(
-            EINVAL,
-            "this tracker requires the parameter",
-            key,
-        ));
+        return Err(wrong(param, "this tracker requires the parameter"));
     }
     check(kind, &values)?;
     let followed = kind.followed(|at| values[at]);
@@ -168,13 +163,12 @@ pub(crate) fn values_of_new<'a>(
         // `check` has ensured that `pid` is given.
         let word = settings.value_of(PID).unwrap_or_default();
         let expected = "pid: with tree=1, expected the ID of a process that exists";
-        return Err(control::unknown(ESRCH, expected, word));
+        return Err(control::fault(ESRCH, expected, word));
     }
     if let Some((by, max)) = kind.label_params() {
         let param = &kind.params[max];
         if values[by] == 0 && values[max] != param.default.into() {
-            let key = param.name.as_bytes();
-            return Err(control::unknown(EINVAL, "expected by= as well", key));
+            return Err(wrong(param, "expected by= as well"));
         }
         if kind.is_by_stack(values[by]) {
             for (at, default) in [(max, labels::STACKS), (common::STACK, STACK as u64)] {
@@ -183,9 +177,8 @@ pub(crate) fn values_of_new<'a>(
                 }
             }
             if values[common::STACK] == 0 {
-                let key = kind.params[common::STACK].name.as_bytes();
                 let why = "with by=stack this parameter must be at least 1";
-                return Err(control::unknown(EINVAL, why, key));
+                return Err(wrong(&kind.params[common::STACK], why));
             }
         }
     }
@@ -205,13 +198,10 @@ fn check(kind: &'static Kind, values: &Values) -> core::result::Result<(), Fault
     let followed = kind.followed(|at| values[at]);
     if followed.is_some_and(|pid| values[pid] == Number::from(ALL)) {
         let key = TREE.as_bytes();
-        return Err(control::unknown(EINVAL, "expected pid= as well", key));
+        return Err(control::fault(EINVAL, "expected pid= as well", key));
     }
     match (kind.check)(values) {
-        Some((at, why)) => {
-            let key = kind.params[at].name.as_bytes();
-            Err(control::unknown(EINVAL, why, key))
-        }
+        Some((at, why)) => Err(wrong(&kind.params[at], why)),
         None => Ok(()),
     }
 }
@@ -227,7 +217,7 @@ pub(crate) fn set_param<'a>(
     let param = &instance.kind().params[at];
     if param.fixed {
         // Root may write, whatever the file mode.
-        return Err(control::unknown(EPERM, AT_CREATION, param.name.as_bytes()));
+        return Err(control::fault(EPERM, AT_CREATION, param.name.as_bytes()));
     }
     let mut changes = allocated(instance.kind(), Changes::none())?;
     changes.set(at, param.parse(text, KERNEL)?);

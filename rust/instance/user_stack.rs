@@ -23,9 +23,10 @@ use crate::{
         Owner, //
     },
     sys::{
+        bindings as helpers,
         platform::PreemptGuard,
         task::{Context, TaskRef},
-        user_stack::{Ended, UserStack, USER_DEPTH_MAX}, //
+        user_stack::{walk, USER_DEPTH_MAX}, //
     },
 };
 
@@ -48,22 +49,19 @@ pub(crate) fn missing(why: End) -> Kept {
 /// the caller.
 #[inline(never)]
 pub(crate) fn of_current(guard: &PreemptGuard) -> Kept {
-    let stack = UserStack::of_current(guard);
-    let entries = stack.entries();
-    let end = match stack.ended() {
-        Ended::None => End::None,
-        Ended::Kernel => End::Kernel,
-        Ended::Outermost => End::Outermost,
-        Ended::Broken => End::Broken,
-        Ended::Unreadable => End::Unreadable,
-        Ended::Depth => End::Depth,
-        Ended::Unsupported => End::Unsupported,
-    };
     let mut words: Kept = [0; KEPT];
-    words[0] = Mark::new(end, entries.len()).0.into();
-    for (to, entry) in words.iter_mut().skip(1).zip(entries) {
-        *to = *entry;
-    }
+    let [mark, entries @ ..] = &mut words;
+    let (len, end) = walk(guard, entries);
+    let end = match end {
+        helpers::lt_user_end_LT_USER_KERNEL => End::Kernel,
+        helpers::lt_user_end_LT_USER_OUTERMOST => End::Outermost,
+        helpers::lt_user_end_LT_USER_BROKEN => End::Broken,
+        helpers::lt_user_end_LT_USER_UNREADABLE => End::Unreadable,
+        helpers::lt_user_end_LT_USER_DEPTH => End::Depth,
+        helpers::lt_user_end_LT_USER_UNSUPPORTED => End::Unsupported,
+        _ => End::None,
+    };
+    *mark = Mark::new(end, len).0.into();
     words
 }
 

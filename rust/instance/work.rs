@@ -26,7 +26,6 @@ impl<'a> Cookie<'a> {
         Ok(Self(bytes))
     }
 
-    /// Returns the bytes.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.0
     }

@@ -60,12 +60,10 @@ impl Chosen {
         Ok(Self(chosen))
     }
 
-    /// Returns the numbers of the chosen events.
     pub(crate) fn numbers(self) -> impl Iterator<Item = usize> {
         (0..EVENTS.len()).filter(move |nth| self.0 & 1 << nth != 0)
     }
 
-    /// Returns the names of the chosen events.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         self.numbers().map(|nth| EVENTS[nth])
     }

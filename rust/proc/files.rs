@@ -23,7 +23,7 @@ use crate::{
     sys::{assumptions, fprobe, interrupts, periodic, platform::Kernel, tracepoint},
     trackers, //
 };
-use core::ffi::CStr;
+use core::{ffi::CStr, ops::Deref};
 use kernel::{
     prelude::*,
     seq_file::SeqFile,
@@ -44,7 +44,7 @@ pub(crate) fn root_files(
     let mut add = |file: Result<File>| -> Result { Ok(files.push(file?, GFP_KERNEL)?) };
     add(dir.text(c"version", false, VersionFile))?;
     add(dir.text(c"trackers", false, TrackersFile))?;
-    add(dir.text(c"stats", false, RingFile(all.clone())))?;
+    add(dir.text(c"stats", false, Printed(all.clone(), Alerts::show_stats)))?;
     add(dir.stream(c"wakeup", WakeupFile(all.clone())))?;
     add(dir.stream(c"alerts", AlertsFile(all.clone())))?;
     add(dir.text(c"control", true, ControlFile(registry.clone())))?;
@@ -52,7 +52,7 @@ pub(crate) fn root_files(
     add(dir.sink(c"work_done", MarkFile(works.clone(), Mark::Done)))?;
     add(dir.query(c"hwnoise", HwnoiseFile))?;
     if let Some(measure) = measure {
-        add(dir.text(c"measure", false, MeasureFile(measure)))?;
+        add(dir.text(c"measure", false, Printed(measure, Measure::show)))?;
     }
     Ok(files)
 }
@@ -76,15 +76,12 @@ pub(crate) fn instance_files(
         };
         add(dir.text(&name, !param.fixed, file))?;
     }
-    let show = |what| ShowFile {
-        instance: instance.clone(),
-        what,
-    };
+    let shown = |print| Printed(instance.clone(), print);
     add(dir.text(c"created", false, CreatedFile(Kernel::now())))?;
-    add(dir.text(c"stats", false, show(Show::Stats)))?;
-    add(dir.text(c"histogram", false, show(Show::Histogram)))?;
+    add(dir.text(c"stats", false, shown(<dyn Instance>::show_stats)))?;
+    add(dir.text(c"histogram", false, shown(<dyn Instance>::show_histogram)))?;
     if instance.has_labels() {
-        add(dir.text(c"labels", false, show(Show::Labels)))?;
+        add(dir.text(c"labels", false, LabelsFile(instance.clone())))?;
     }
     add(dir.listing(c"pending", PendingFile(instance.clone())))?;
     if let Some(profile) = instance.profile() {
@@ -96,7 +93,7 @@ pub(crate) fn instance_files(
         }
     }
     if let Some((name, table)) = instance.table() {
-        add(dir.text(name, false, TableFile(table)))?;
+        add(dir.text(name, false, Printed(table, <dyn Table>::show)))?;
     }
     if let Some(work) = instance.work() {
         add(dir.sink(c"work", WorkFile(work)))?;
@@ -193,12 +190,13 @@ impl Text for TrackersFile {
     }
 }
 
-/// The file with the counters of the ring that all instances share.
-struct RingFile(Arc<Alerts>);
+/// A file that cannot be written: the function prints it.
+struct Printed<T: Deref>(T, fn(&T::Target, &SeqFile));
 
-impl Text for RingFile {
+impl<T: Deref + Send + Sync + 'static> Text for Printed<T> {
     fn show(&self, out: &SeqFile) -> Result {
-        self.0.show_stats(out);
+        let Self(printed, print) = self;
+        print(printed, out);
         Ok(())
     }
 }
@@ -213,7 +211,7 @@ impl Text for ControlFile {
 
     fn write(&self, text: &[u8]) -> Result {
         if line_of(text).is_empty() {
-            return Err(refuse(&control::unknown(
+            return Err(refuse(&control::fault(
                 EINVAL,
                 "expected NAME TRACKER [key=value ...] or -NAME",
                 text,
@@ -260,26 +258,11 @@ impl Text for CreatedFile {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Show {
-    Stats,
-    Histogram,
-    Labels,
-}
+struct LabelsFile(Arc<dyn Instance>);
 
-struct ShowFile {
-    instance: Arc<dyn Instance>,
-    what: Show,
-}
-
-impl Text for ShowFile {
+impl Text for LabelsFile {
     fn show(&self, out: &SeqFile) -> Result {
-        match self.what {
-            Show::Stats => self.instance.show_stats(out),
-            Show::Histogram => self.instance.show_histogram(out),
-            Show::Labels => return self.instance.show_labels(out),
-        }
-        Ok(())
+        self.0.show_labels(out)
     }
 }
 
@@ -288,16 +271,6 @@ struct PendingFile(Arc<dyn Instance>);
 impl Listing for PendingFile {
     fn open(&self) -> Result<KBox<dyn Records>> {
         self.0.pending()
-    }
-}
-
-/// A tracker's own file.
-struct TableFile(Arc<dyn Table>);
-
-impl Text for TableFile {
-    fn show(&self, out: &SeqFile) -> Result {
-        self.0.show(out);
-        Ok(())
     }
 }
 
@@ -360,16 +333,6 @@ impl Query for HwnoiseFile {
     }
 }
 
-/// The file with the cost of the probes.
-struct MeasureFile(Arc<Measure>);
-
-impl Text for MeasureFile {
-    fn show(&self, out: &SeqFile) -> Result {
-        self.0.show(out);
-        Ok(())
-    }
-}
-
 /// The files of a profile.
 const PROFILES: [(&CStr, Span); 2 + WINDOWS.len()] = [
     (c"profile", Span::SinceReset),
@@ -397,7 +360,7 @@ impl Text for ProfileFile {
             return Err(EPERM);
         }
         if line_of(text) != b"reset" {
-            return Err(refuse(&control::unknown(EINVAL, "expected reset", text)));
+            return Err(refuse(&control::fault(EINVAL, "expected reset", text)));
         }
         self.profile.reset();
         Ok(())

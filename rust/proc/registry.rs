@@ -140,10 +140,10 @@ impl Registry {
         let at = entries
             .iter()
             .position(|entry| entry.name == packed)
-            .ok_or_else(|| control::unknown(ENOENT, "no such instance", name))?;
+            .ok_or_else(|| control::fault(ENOENT, "no such instance", name))?;
         if entries[at].instance.made_by().is_some() {
             let why = "only the module that created this instance can remove it";
-            return Err(control::unknown(EBUSY, why, name));
+            return Err(control::fault(EBUSY, why, name));
         }
         list.leaving
             .push(packed, GFP_KERNEL)
@@ -181,23 +181,22 @@ impl Registry {
             } else {
                 (ENOENT, "no such tracker (see `trackers`)")
             };
-            return Err(control::unknown(error, why, tracker));
+            return Err(control::fault(error, why, tracker));
         };
         let changes = parse(kind, settings.clone())?;
         let packed = pack(name);
-        let mut list = self.list.lock();
-        let list = &mut *list;
+        let list = self.list.lock();
         if list.leaving.contains(&packed) {
-            return Err(control::unknown(
+            return Err(control::fault(
                 EBUSY,
                 "this instance is being removed",
                 name,
             ));
         }
-        let entries = list.entries.as_mut().ok_or_else(|| gone(name))?;
+        let entries = list.entries.as_ref().ok_or_else(|| gone(name))?;
         if let Some(entry) = entries.iter().find(|entry| entry.name == packed) {
             if !core::ptr::eq(entry.instance.kind(), kind) {
-                return Err(control::unknown(
+                return Err(control::fault(
                     EEXIST,
                     "this instance already exists with another tracker",
                     name,
@@ -216,13 +215,8 @@ impl Registry {
                 measure: self.measure.clone(),
             })
         };
-        let entry = self
-            .create(name, packed, make, &values)
-            .map_err(|error| failed(error, name))?;
-        // If the push fails, dropping the entry undoes everything.
-        entries
-            .push(entry, GFP_KERNEL)
-            .map_err(|_| failed(ENOMEM, name))
+        self.add(list, name, packed, make, &values)
+            .map_err(|error| failed(error, name))
     }
 
     /// Adds the instance of another module, which `make` creates from its name and the alerts of
@@ -235,16 +229,14 @@ impl Registry {
         make: impl FnOnce(Name, Arc<Alerts>) -> Result<Arc<dyn Instance>>,
     ) -> Result {
         let packed = pack(name);
-        let mut list = self.list.lock();
-        let list = &mut *list;
-        let entries = list.entries.as_mut().ok_or(ENODEV)?;
+        let list = self.list.lock();
+        let entries = list.entries.as_ref().ok_or(ENODEV)?;
         let is_taken = list.leaving.contains(&packed);
         if is_taken || entries.iter().any(|entry| entry.name == packed) {
             return Err(EEXIST);
         }
         let make = || make(packed, self.all.clone());
-        let entry = self.create(name, packed, make, values)?;
-        Ok(entries.push(entry, GFP_KERNEL)?)
+        self.add(list, name, packed, make, values)
     }
 
     /// Removes the first instance of another module for which `is_it` is true. Returns its name.
@@ -270,27 +262,45 @@ impl Registry {
             .cloned()
     }
 
-    fn create(
+    /// Adds the instance that `make` returns. If it cannot be started, it is removed again after
+    /// the lock is released, since its files may already have readers. May sleep.
+    fn add(
         &self,
+        mut list: MutexGuard<'_, List>,
         name: &[u8],
         packed: Name,
         make: impl FnOnce() -> Result<Arc<dyn Instance>>,
         values: &Values,
-    ) -> Result<Entry> {
-        let instance = make()?;
+    ) -> Result {
+        let all = &mut *list;
+        let entries = all.entries.as_mut().ok_or(ENODEV)?;
+        // With the room reserved, the pushes do not fail.
+        entries.reserve(1, GFP_KERNEL)?;
+        all.leaving.reserve(1, GFP_KERNEL)?;
         let mut entry = Entry {
             name: packed,
-            instance,
+            instance: make()?,
             files: Files::new(),
             listed: None,
         };
+        let started = self.start(&mut entry, name, values);
+        let at = entries.len();
+        entries.push(entry, GFP_KERNEL)?;
+        if started.is_err() {
+            all.leaving.push(packed, GFP_KERNEL)?;
+            self.take_out(list, at);
+        }
+        started
+    }
+
+    /// Creates the files of an instance, and sets its values. May sleep.
+    fn start(&self, entry: &mut Entry, name: &[u8], values: &Values) -> Result {
         let name = c_string(name)?;
         entry.files = (self.make_files)(&name, &self.parent, self.gid, &entry.instance)?;
         if let Some(work) = entry.instance.work() {
             entry.listed = Some(self.works.add(work)?);
         }
-        entry.instance.apply(&Changes::all(values)?)?;
-        Ok(entry)
+        entry.instance.apply(&Changes::all(values)?)
     }
 
     /// Returns an instance by its position, and the number of removals so far.
@@ -300,7 +310,6 @@ impl Registry {
         (entry.map(|entry| entry.instance.clone()), list.removed)
     }
 
-    /// Prints `control`.
     pub(crate) fn show(&self, out: &SeqFile) {
         let list = self.list.lock();
         for entry in list.entries.iter().flatten() {
@@ -360,21 +369,21 @@ impl Watcher for Registry {
 }
 
 fn gone(name: &[u8]) -> Fault<'_> {
-    control::unknown(ENODEV, "the module is being unloaded", name)
+    control::fault(ENODEV, "the module is being unloaded", name)
 }
 
 /// Returns the constructor of a tracker's instances, if this kernel has all that the tracker needs,
 /// and a line of the control language can create one.
 fn creator<'a>(kind: &Kind, tracker: &'a [u8]) -> core::result::Result<Create, Fault<'a>> {
     if (kind.missing)().is_some() {
-        return Err(control::unknown(
+        return Err(control::fault(
             crate::sys::enosys(),
             "this kernel does not support this tracker (see `trackers`)",
             tracker,
         ));
     }
     kind.create.ok_or_else(|| {
-        control::unknown(
+        control::fault(
             EINVAL,
             "only other kernel modules create instances of this tracker",
             tracker,

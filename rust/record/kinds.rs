@@ -13,12 +13,12 @@ use kernel::fmt;
 impl How {
     /// Returns the largest register content that the reader may see.
     pub(crate) fn limit(&self) -> Limit {
-        Limit::whole(self.is_trusted)
+        Limit::ADDRESS.unless(self.is_trusted)
     }
 
     /// Returns the largest part of a register that the reader may see.
     pub(crate) fn limit_of_part(&self) -> Limit {
-        Limit::part(self.is_trusted)
+        Limit::PART.unless(self.is_trusted)
     }
 }
 

@@ -23,30 +23,21 @@ use crate::sys::{
     },
     measure::Target,
     symbol,
-    tracepoint::{self, probe, Probe}, //
+    tracepoint::{self, callbacks, probe, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit};
 use kernel::{
     bindings,
-    ffi::{c_int, c_void},
+    ffi::c_int,
     fmt,
     prelude::*,
     sync::Arc, //
 };
 
-/// An accepted socket.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Socket {
-    /// A number that identifies the socket while it is open.
-    pub(crate) id: u64,
-    /// The file descriptor.
-    pub(crate) fd: u32,
-    pub(crate) local: Address,
-    pub(crate) remote: Address,
-}
+/// An accepted socket. Its `id` identifies it while it is open.
+pub(crate) use helpers::lt_socket as Socket;
 
 /// An address of a socket.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Address {
     /// `AF_...`
     pub(crate) family: u16,
@@ -65,7 +56,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// Returns the word for a family.
 pub(crate) fn family_name(family: u16) -> &'static str {
     match family.into() {
         bindings::AF_UNIX => "unix",
@@ -78,73 +68,42 @@ pub(crate) fn family_name(family: u16) -> &'static str {
 /// Receives the events of sockets. See "Contexts" above. Sends and closes of all sockets are
 /// reported.
 pub(crate) trait Observer: Target {
-    /// Called when the current task has accepted a connection.
-    fn accepted(&self, socket: &Socket);
+    /// Called when the current task has accepted a connection, with its file descriptor.
+    fn accepted(&self, fd: i32, socket: &Socket);
     /// Called when the current task has sent this many bytes, at least one.
     fn sent(&self, socket: u64, bytes: u32);
     /// Called when the last reference to the file of the socket is dropped.
     fn closed(&self, socket: u64);
 }
 
-/// # Safety
-///
-/// `owner` is a valid `T`, the caller a task that returns from accept(2).
-unsafe extern "C" fn accepted<T: Observer>(owner: *mut c_void, result: u64) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*owner.cast::<T>() };
-    let fd = result as c_int;
-    if fd < 0 {
-        return;
+callbacks! {
+    fn accepted<T: Observer>(observer, result: u64) {
+        let fd = result as c_int;
+        if fd < 0 {
+            return;
+        }
+        let mut socket = MaybeUninit::<Socket>::zeroed();
+        // SAFETY: Called in a task that returns from accept(2). Any `fd` is valid; the function
+        // fills the structure, which consists of numbers.
+        let socket = unsafe {
+            helpers::lt_socket_of(fd, socket.as_mut_ptr());
+            socket.assume_init()
+        };
+        if socket.id != 0 {
+            observer.accepted(fd, &socket);
+        }
     }
-    let mut out = MaybeUninit::<helpers::lt_socket>::zeroed();
-    // SAFETY: Any `fd` is valid; the function fills the structure, which consists of numbers.
-    let out = unsafe {
-        helpers::lt_socket_of(fd, out.as_mut_ptr());
-        out.assume_init()
-    };
-    if out.id == 0 {
-        return;
-    }
-    let family = out.family;
-    observer.accepted(&Socket {
-        id: out.id,
-        fd: fd as u32,
-        local: Address {
-            family,
-            port: out.local_port,
-            bytes: out.local,
-        },
-        remote: Address {
-            family,
-            port: out.remote_port,
-            bytes: out.remote,
-        },
-    });
-}
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn sent<T: Observer>(
-    data: *mut c_void,
-    sk: *mut bindings::sock,
-    result: c_int,
-    _flags: c_int,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    if result > 0 {
-        observer.sent(sk as u64, result as u32);
+    fn sent<T: Observer>(observer, sk: *mut bindings::sock, result: c_int, _flags: c_int) {
+        if result > 0 {
+            observer.sent(sk as u64, result as u32);
+        }
     }
-}
 
-/// # Safety
-///
-/// `owner` is a valid `T`, `inode` the inode of a socket.
-unsafe extern "C" fn closed<T: Observer>(owner: *mut c_void, inode: u64) {
-    // SAFETY: The function's contract.
-    let (observer, sk) = unsafe { (&*owner.cast::<T>(), helpers::lt_socket_of_inode(inode)) };
-    observer.closed(sk);
+    fn closed<T: Observer>(observer, inode: u64) {
+        // SAFETY: It is the inode of a socket.
+        observer.closed(unsafe { helpers::lt_socket_of_inode(inode) });
+    }
 }
 
 /// The probe of sends.

@@ -5,6 +5,7 @@
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/sched.h>
+#include <linux/sched/task.h>
 #include <linux/spinlock.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
@@ -34,7 +35,7 @@ bool lt_assume_asleep(bool (*see)(struct task_struct *task))
 			break;
 		fsleep(USEC_PER_MSEC);
 	}
-	lt_task_put(kthreadd);
+	put_task_struct(kthreadd);
 	return holds;
 }
 
@@ -44,7 +45,7 @@ bool lt_assume_throttle_work(void)
 	bool throttles = kthreadd && lt_task_throttles(kthreadd);
 
 	if (kthreadd)
-		lt_task_put(kthreadd);
+		put_task_struct(kthreadd);
 	return !throttles;
 }
 
@@ -52,8 +53,12 @@ static bool lt_woken_unlocked;
 
 static notrace void lt_assume_waking(void *data, struct task_struct *wakee)
 {
-	/* A task that wakes itself has not gone to sleep, and takes no lock. */
-	if (wakee != current && !lt_task_waking_locked(wakee))
+	/*
+	 * A task that wakes itself has not gone to sleep, and takes no lock.
+	 * Without SMP, a spinlock has no state that could be read.
+	 */
+	if (IS_ENABLED(CONFIG_SMP) && wakee != current &&
+	    !lt_task_waking_locked(wakee))
 		WRITE_ONCE(lt_woken_unlocked, true);
 }
 

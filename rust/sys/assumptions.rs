@@ -24,8 +24,9 @@
 //! types of per-CPU variables of x86 are asserted at compile time (helpers.c).
 //!
 //! A self-test that does not meet its case at that moment, such as a sleeping task, counts as
-//! passed: it has no evidence against the assumption. None starts a timer, changes a task, or takes
-//! more than 20 ms and a grace period.
+//! passed: it has no evidence against the assumption. None starts the timer that it looks at, or
+//! changes a task. Together they wait at most for 20 pauses of about 1 ms, for a work item, and for
+//! grace periods.
 
 use crate::{
     engine::platform::Platform,

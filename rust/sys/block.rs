@@ -8,16 +8,15 @@
 use crate::sys::{
     bindings as helpers,
     measure::Target,
-    tracepoint::{self, probe, Attachment, Probe}, //
+    tracepoint::{callbacks, probe, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit, ptr::addr_of};
 use kernel::{
     bindings,
     error::to_result,
-    ffi::{c_uint, c_void},
+    ffi::c_uint,
     fmt,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 
 /// A request, during a tracepoint.
@@ -25,17 +24,8 @@ pub(crate) struct Request<'a> {
     raw: &'a kernel::types::Opaque<bindings::request>,
 }
 
-/// The operation of a request.
-pub(crate) struct Operation {
-    /// The whole disk, in the kernel's `MKDEV` encoding; 0 without a disk.
-    pub(crate) dev: u32,
-    /// Operation and flags, as in `cmd_flags`.
-    pub(crate) flags: u32,
-    /// First sector, in units of 512 bytes.
-    pub(crate) sector: u64,
-    /// Length in bytes.
-    pub(crate) bytes: u32,
-}
+/// The operation of a request, on a whole disk.
+pub(crate) use helpers::lt_block_request as Operation;
 
 /// The direction of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,17 +73,11 @@ impl Request<'_> {
 
     /// Returns the operation of the request, or the part of it that remains.
     pub(crate) fn operation(&self) -> Operation {
-        let mut out = MaybeUninit::<helpers::lt_block_request>::uninit();
+        let mut out = MaybeUninit::<Operation>::uninit();
         // SAFETY: The request is valid; the function fills the structure.
-        let out = unsafe {
+        unsafe {
             helpers::lt_block_request(self.raw.get(), out.as_mut_ptr());
             out.assume_init()
-        };
-        Operation {
-            dev: out.dev,
-            flags: out.flags,
-            sector: out.sector,
-            bytes: out.bytes,
         }
     }
 
@@ -177,41 +161,32 @@ pub(crate) trait Observer: Target {
 }
 
 macro_rules! on_request {
-    ($name:ident) => {
-        /// # Safety
-        ///
-        /// `data` is a valid `T`, `rq` a valid request.
-        unsafe extern "C" fn $name<T: Observer>(data: *mut c_void, rq: *mut bindings::request) {
-            // SAFETY: The function's contract.
-            let (observer, rq) = unsafe { (&*data.cast::<T>(), Request::from_raw(rq)) };
-            observer.$name(&rq);
-        }
+    ($($name:ident),*) => {
+        callbacks! {$(
+            fn $name<T: Observer>(observer, rq: *mut bindings::request) {
+                // SAFETY: The request is valid.
+                observer.$name(&unsafe { Request::from_raw(rq) });
+            }
+        )*}
     };
 }
 
-on_request!(created);
-on_request!(inserted);
-on_request!(issued);
-on_request!(requeued);
-on_request!(merged);
-on_request!(done);
+on_request!(created, inserted, issued, requeued, merged, done);
 
-/// # Safety
-///
-/// `data` is a valid `T`, `rq` a valid request.
-unsafe extern "C" fn completed<T: Observer>(
-    data: *mut c_void,
-    rq: *mut bindings::request,
-    _error: bindings::blk_status_t,
-    bytes: c_uint,
-) {
-    // SAFETY: The function's contract.
-    let (observer, rq) = unsafe { (&*data.cast::<T>(), Request::from_raw(rq)) };
-    observer.completed(&rq, bytes);
+callbacks! {
+    fn completed<T: Observer>(
+        observer,
+        rq: *mut bindings::request,
+        _error: bindings::blk_status_t,
+        bytes: c_uint,
+    ) {
+        // SAFETY: The request is valid.
+        observer.completed(&unsafe { Request::from_raw(rq) }, bytes);
+    }
 }
 
 /// The probes, the last step of a request's life first: no event starts whose end would be missed.
-fn probes<T: Observer>() -> [Probe<'static, T>; 7] {
+pub(crate) fn probes<T: Observer>() -> [Probe<'static, T>; 7] {
     // SAFETY: The probes have the arguments of these tracepoints, of which the first is a valid
     // request.
     unsafe {
@@ -225,15 +200,4 @@ fn probes<T: Observer>() -> [Probe<'static, T>; 7] {
             probe!(block_io_start: created::<T>),
         ]
     }
-}
-
-/// Returns the first tracepoint that this kernel lacks, if any.
-pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
-    tracepoint::missing(probes::<T>())
-}
-
-/// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
-/// leaves nothing attached.
-pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(observer, probes())
 }

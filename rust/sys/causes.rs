@@ -10,7 +10,7 @@
 //!   softirq_entry .. exit           the deferred work, after an interrupt or in a thread
 //!   sched_waking, sched_switch      by any of these, or by a task
 //!   sys_exit                        the task returns to user space
-//!   sched_migrate_task, nmi_handler only with TIMED: other activity of a CPU while a task waits
+//!   sched_migrate_task, nmi_handler only with TIMED: moves of tasks that wait, and NMIs
 //! ```
 //!
 //! Work deferred to a worker or another CPU is in deferred.rs.
@@ -37,7 +37,7 @@ use crate::{
         sched,
         task::{Context, TaskRef},
         timer::HighRes,
-        tracepoint::{self, probe, Attachment, Probe, Tracepoint}, //
+        tracepoint::{self, callbacks, probe, Attachment, Probe, Tracepoint}, //
     },
 };
 use core::ffi::CStr;
@@ -91,8 +91,7 @@ pub(crate) trait Observer: sched::Observer + irq::Observer + deferred::Observer 
     /// called. Read once.
     fn wants_times(&self) -> bool;
 
-    /// Called when an NMI handler has returned, after `time` ns. In the NMI, or in the code that it
-    /// interrupted.
+    /// Called in an NMI, when one of its handlers has returned, after `time` ns.
     fn nmi_left(&self, guard: &PreemptGuard, time: u64);
 
     /// Called when a task that is not running, and is not switched in meanwhile, moves to another
@@ -110,139 +109,71 @@ pub(crate) fn is_in_syscall(task: &TaskRef<'_>) -> bool {
     unsafe { helpers::lt_task_in_syscall(task.as_ptr()) }
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-#[allow(dead_code, reason = "not all machines have these tracepoints")]
-unsafe extern "C" fn vector_entered<T: Observer, const N: usize, const TIMED: bool>(
-    data: *mut c_void,
-    _: c_int,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    // SAFETY: Interrupts are off, see "Contexts" above.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.vector_entered::<TIMED>(guard, N);
-}
-
-/// # Safety
-///
-/// `data` is a valid `T`.
-#[allow(dead_code, reason = "not all machines have these tracepoints")]
-unsafe extern "C" fn vector_left<T: Observer, const N: usize, const TIMED: bool>(
-    data: *mut c_void,
-    _: c_int,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    // SAFETY: As in `vector_entered`.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.vector_left::<TIMED>(guard, N);
-}
-
-/// # Safety
-///
-/// `data` is a valid `T`, `timer` a valid timer whose function is about to be called.
-unsafe extern "C" fn timer_entered<T: Observer>(
-    data: *mut c_void,
-    timer: *mut bindings::hrtimer,
-    _now: i64,
-) {
-    // SAFETY: The function's contract. The base runs this timer, so the timer stays in memory and
-    // keeps its base until its function has returned.
-    let (observer, timer) = unsafe { (&*data.cast::<T>(), HighRes::from_raw(timer)) };
-    if Context::current() != Context::Hardirq {
-        return observer.soft_timer_entered(&Kernel::guard(), timer);
+callbacks! {
+    #[allow(dead_code, reason = "not all machines have these tracepoints")]
+    fn vector_entered<T: Observer, const N: usize, const TIMED: bool>(observer, _vector: c_int) {
+        // SAFETY: Interrupts are off, see "Contexts" above.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.vector_entered::<TIMED>(guard, N);
     }
-    // SAFETY: A hard interrupt cannot be preempted.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.timer_entered(guard, timer);
-}
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn timer_left<T: Observer>(data: *mut c_void, _: *mut bindings::hrtimer) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    if Context::current() != Context::Hardirq {
-        return observer.soft_timer_left(&Kernel::guard());
+    #[allow(dead_code, reason = "not all machines have these tracepoints")]
+    fn vector_left<T: Observer, const N: usize, const TIMED: bool>(observer, _vector: c_int) {
+        // SAFETY: As in `vector_entered`.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.vector_left::<TIMED>(guard, N);
     }
-    // SAFETY: A hard interrupt cannot be preempted.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.timer_left(guard);
-}
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn raised<T: Observer>(data: *mut c_void, vector: c_uint) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    // SAFETY: Interrupts are off, see "Contexts" above.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.raised(guard, vector as usize);
-}
-
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn softirq_entered<T: Observer, const TIMED: bool>(
-    data: *mut c_void,
-    vector: c_uint,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    observer.softirq_entered::<TIMED>(&Kernel::guard(), vector as usize);
-}
-
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn softirq_left<T: Observer, const TIMED: bool>(
-    data: *mut c_void,
-    vector: c_uint,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    observer.softirq_left::<TIMED>(&Kernel::guard(), vector as usize);
-}
-
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn returned<T: Observer>(
-    data: *mut c_void,
-    _: *mut bindings::pt_regs,
-    _: c_long,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    observer.returned(&Kernel::guard());
-}
-
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn nmi_left<T: Observer>(data: *mut c_void, _: *mut c_void, time: i64, _: c_int) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    if let Ok(time) = u64::try_from(time) {
-        observer.nmi_left(&Kernel::guard(), time);
+    fn timer_entered<T: Observer>(observer, timer: *mut bindings::hrtimer, _now: i64) {
+        // SAFETY: The timer is valid. The base runs it, so it stays in memory and keeps its base
+        // until its function has returned.
+        let timer = unsafe { HighRes::from_raw(timer) };
+        if Context::current() != Context::Hardirq {
+            return observer.soft_timer_entered(&Kernel::guard(), timer);
+        }
+        // SAFETY: A hard interrupt cannot be preempted.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.timer_entered(guard, timer);
     }
-}
 
-/// # Safety
-///
-/// `data` is a valid `T`, `task` a valid task that is not running.
-unsafe extern "C" fn moves<T: Observer>(
-    data: *mut c_void,
-    task: *mut bindings::task_struct,
-    to: c_int,
-) {
-    // SAFETY: The function's contract.
-    let (observer, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
-    observer.moves(&Kernel::guard(), task, to as u32);
+    fn timer_left<T: Observer>(observer, _timer: *mut bindings::hrtimer) {
+        if Context::current() != Context::Hardirq {
+            return observer.soft_timer_left(&Kernel::guard());
+        }
+        // SAFETY: A hard interrupt cannot be preempted.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.timer_left(guard);
+    }
+
+    fn raised<T: Observer>(observer, vector: c_uint) {
+        // SAFETY: Interrupts are off, see "Contexts" above.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.raised(guard, vector as usize);
+    }
+
+    fn softirq_entered<T: Observer, const TIMED: bool>(observer, vector: c_uint) {
+        observer.softirq_entered::<TIMED>(&Kernel::guard(), vector as usize);
+    }
+
+    fn softirq_left<T: Observer, const TIMED: bool>(observer, vector: c_uint) {
+        observer.softirq_left::<TIMED>(&Kernel::guard(), vector as usize);
+    }
+
+    fn returned<T: Observer>(observer, _regs: *mut bindings::pt_regs, _ret: c_long) {
+        observer.returned(&Kernel::guard());
+    }
+
+    fn nmi_left<T: Observer>(observer, _handler: *mut c_void, time: i64, _handled: c_int) {
+        if let Ok(time) = u64::try_from(time) {
+            observer.nmi_left(&Kernel::guard(), time);
+        }
+    }
+
+    fn moves<T: Observer>(observer, task: *mut bindings::task_struct, to: c_int) {
+        // SAFETY: The task is valid.
+        let task = unsafe { TaskRef::from_raw(task) };
+        observer.moves(&Kernel::guard(), task, to as u32);
+    }
 }
 
 /// The probes that only a `TIMED` observer needs.
@@ -351,15 +282,16 @@ fn attach_with<T: Observer, const TIMED: bool>(observer: Arc<T>) -> Result<Attac
 fn all<T: Observer, const TIMED: bool>(observer: &T) -> Result<KVec<Probe<'_, T>>> {
     // SAFETY: The probe has the arguments of this tracepoint.
     let returns = unsafe { probe!(sys_exit: returned::<T>) };
-    let returns = observer.wants_returns().then_some(returns);
+    let mut returns = observer.wants_returns().then_some(returns).into_iter();
     let is_there = |probe: &Probe<'_, T>| Tracepoint::find(probe.tracepoint()).is_some();
     let times = TIMED.then(of_times::<T>).into_iter().flatten();
     let mut local = Iterator::chain(local::<T, TIMED>(), times).filter(is_there);
-    let mut further = Iterator::chain(deferred::probes(observer), returns);
+    let (mut common, mut deferred) = (common::<T, TIMED>(), deferred::probes(observer));
     // The full type name would be too long for a symbol.
-    let rest: [&mut dyn Iterator<Item = Probe<'_, T>>; 2] = [&mut local, &mut further];
+    let all: [&mut dyn Iterator<Item = Probe<'_, T>>; 4] =
+        [&mut returns, &mut common, &mut local, &mut deferred];
     let mut probes = KVec::new();
-    for probe in Iterator::chain(common::<T, TIMED>(), rest.into_iter().flatten()) {
+    for probe in all.into_iter().flatten() {
         probes.push(probe, GFP_KERNEL)?;
     }
     Ok(probes)

@@ -12,7 +12,7 @@ use core::ffi::CStr;
 use kernel::{error::to_result, prelude::*};
 
 /// Returns the number of the cgroup at a path below the root that the caller sees. May sleep; fails
-/// with `ENOENT`, or with `ENOTSUPP` on a kernel without cgroups.
+/// with `ENOENT`, with `ENOTDIR` for a file, or with `ENOTSUPP` on a kernel without cgroups.
 pub(crate) fn lookup(path: &CStr) -> Result<u64> {
     let mut id = 0;
     // SAFETY: The path is a C string; the function writes `id` on success.

@@ -47,16 +47,12 @@ static notrace u64 lt_jiffy_begins(unsigned long jiffy)
 	return ((s64)now_jiffies + distance + lt_ticks_before_jiffies()) * TICK_NSEC;
 }
 
-notrace void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
+notrace bool lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 			    struct lt_timer *out)
 {
 	out->due = lt_jiffy_begins(READ_ONCE(timer->expires));
 	out->latest = lt_jiffy_begins(baseclk);
 	out->function = (unsigned long)READ_ONCE(timer->function);
-}
-
-notrace bool lt_wheel_timer_is_deferrable(const struct timer_list *timer)
-{
 	return READ_ONCE(timer->flags) & TIMER_DEFERRABLE;
 }
 

@@ -31,15 +31,12 @@ use crate::{
         kthread_work,
         platform::{Kernel, PreemptGuard},
         timer::Timer,
-        tracepoint::{probe, Probe, Tracepoint},
+        tracepoint::{callbacks, probe, Probe, Tracepoint},
         workqueue, //
     },
 };
 use core::mem::MaybeUninit;
-use kernel::{
-    bindings,
-    ffi::{c_ulong, c_void}, //
-};
+use kernel::{bindings, ffi::c_ulong};
 
 /// The kinds of deferred work that are followed.
 #[derive(Clone, Copy)]
@@ -64,110 +61,72 @@ pub(crate) trait Observer: workqueue::Observer + kthread_work::Observer {
     fn call_entered(&self, guard: &PreemptGuard, call: u64, function: u64);
     fn call_left(&self, guard: &PreemptGuard);
 
-    /// Called when the function of a timer of the wheel is about to be called.
-    fn wheel_timer_entered(&self, guard: &PreemptGuard, timer: WheelTimer);
+    /// Called when the function of a timer of the wheel is about to be called. Its times are times
+    /// of ticks: `due` is the start of the requested tick, `latest` the start of the tick to which
+    /// the wheel rounded it. `is_deferrable`: the timer may be arbitrarily late while its CPU is
+    /// idle.
+    fn wheel_timer_entered(&self, guard: &PreemptGuard, timer: Timer, is_deferrable: bool);
     fn wheel_timer_left(&self, guard: &PreemptGuard);
 }
 
-/// A timer of the timer wheel. Its times are times of ticks: `due` is the start of the requested
-/// tick, `latest` the start of the tick to which the wheel rounded it.
-#[derive(Clone, Copy)]
-pub(crate) struct WheelTimer {
-    pub(crate) timer: Timer,
-    /// Whether the timer may be arbitrarily late while its CPU is idle.
-    pub(crate) is_deferrable: bool,
-}
-
-/// # Safety
-///
-/// `data` is a valid `T`, `csd` a valid structure that is about to be queued.
-#[cfg(CONFIG_SMP)]
-unsafe extern "C" fn call_requested<T: Observer>(
-    data: *mut c_void,
-    _cpu: u32,
-    _callsite: c_ulong,
-    function: bindings::smp_call_func_t,
-    csd: *mut bindings::call_single_data_t,
-) {
-    // SAFETY: The function's contract.
-    let (observer, is_call) = unsafe { (&*data.cast::<T>(), helpers::lt_csd_is_call(csd)) };
-    if is_call {
-        let function = function.map_or(0, |function| function as usize as u64);
-        observer.call_requested(&Kernel::guard(), csd.addr() as u64, function);
+callbacks! {
+    #[cfg(CONFIG_SMP)]
+    fn call_requested<T: Observer>(
+        observer,
+        _cpu: u32,
+        _callsite: c_ulong,
+        function: bindings::smp_call_func_t,
+        csd: *mut bindings::call_single_data_t,
+    ) {
+        // SAFETY: The structure is valid, and about to be queued.
+        if unsafe { helpers::lt_csd_is_call(csd) } {
+            let function = function.map_or(0, |function| function as usize as u64);
+            observer.call_requested(&Kernel::guard(), csd.addr() as u64, function);
+        }
     }
-}
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-#[cfg(CONFIG_SMP)]
-unsafe extern "C" fn call_entered<T: Observer>(
-    data: *mut c_void,
-    function: bindings::smp_call_func_t,
-    csd: *mut bindings::call_single_data_t,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    if !csd.is_null() {
-        let function = function.map_or(0, |function| function as usize as u64);
-        // SAFETY: Interrupts are off, see "Contexts" above.
-        let guard = unsafe { PreemptGuard::already() };
-        observer.call_entered(guard, csd.addr() as u64, function);
+    #[cfg(CONFIG_SMP)]
+    fn call_entered<T: Observer>(
+        observer,
+        function: bindings::smp_call_func_t,
+        csd: *mut bindings::call_single_data_t,
+    ) {
+        if !csd.is_null() {
+            let function = function.map_or(0, |function| function as usize as u64);
+            // SAFETY: Interrupts are off, see "Contexts" above.
+            let guard = unsafe { PreemptGuard::already() };
+            observer.call_entered(guard, csd.addr() as u64, function);
+        }
     }
-}
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-#[cfg(CONFIG_SMP)]
-unsafe extern "C" fn call_left<T: Observer>(
-    data: *mut c_void,
-    _function: bindings::smp_call_func_t,
-    csd: *mut bindings::call_single_data_t,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    if !csd.is_null() {
-        // SAFETY: As in `call_entered`.
-        let guard = unsafe { PreemptGuard::already() };
-        observer.call_left(guard);
+    #[cfg(CONFIG_SMP)]
+    fn call_left<T: Observer>(
+        observer,
+        _function: bindings::smp_call_func_t,
+        csd: *mut bindings::call_single_data_t,
+    ) {
+        if !csd.is_null() {
+            // SAFETY: As in `call_entered`.
+            let guard = unsafe { PreemptGuard::already() };
+            observer.call_left(guard);
+        }
     }
-}
 
-/// # Safety
-///
-/// `data` is a valid `T`, `timer` a valid timer whose function is about to be called.
-unsafe extern "C" fn timer_entered<T: Observer>(
-    data: *mut c_void,
-    timer: *mut bindings::timer_list,
-    clock: c_ulong,
-) {
-    let mut raw = MaybeUninit::<helpers::lt_timer>::uninit();
-    // SAFETY: The function's contract; `lt_wheel_timer` fills all of the structure. Another CPU may
-    // start the timer again meanwhile: each word is read once, so a wrong time is the worst
-    // outcome.
-    let (observer, raw, is_deferrable) = unsafe {
-        helpers::lt_wheel_timer(timer, clock, raw.as_mut_ptr());
-        (
-            &*data.cast::<T>(),
-            raw.assume_init(),
-            helpers::lt_wheel_timer_is_deferrable(timer),
-        )
-    };
-    let timer = WheelTimer {
-        timer: Timer::of_wheel(&raw),
-        is_deferrable,
-    };
-    observer.wheel_timer_entered(&Kernel::guard(), timer);
-}
+    fn timer_entered<T: Observer>(observer, timer: *mut bindings::timer_list, clock: c_ulong) {
+        let mut raw = MaybeUninit::<helpers::lt_timer>::uninit();
+        // SAFETY: The timer is valid, and its function is about to be called; `lt_wheel_timer`
+        // fills all of the structure. Another CPU may start the timer again meanwhile: each word
+        // is read once, so a wrong time is the worst outcome.
+        let (raw, is_deferrable) = unsafe {
+            let is_deferrable = helpers::lt_wheel_timer(timer, clock, raw.as_mut_ptr());
+            (raw.assume_init(), is_deferrable)
+        };
+        observer.wheel_timer_entered(&Kernel::guard(), Timer::of_wheel(&raw), is_deferrable);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn timer_left<T: Observer>(data: *mut c_void, _: *mut bindings::timer_list) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    observer.wheel_timer_left(&Kernel::guard());
+    fn timer_left<T: Observer>(observer, _timer: *mut bindings::timer_list) {
+        observer.wheel_timer_left(&Kernel::guard());
+    }
 }
 
 #[cfg(CONFIG_SMP)]

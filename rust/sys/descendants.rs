@@ -76,7 +76,7 @@ use crate::sys::{
     periodic,
     platform::PreemptGuard,
     task::TaskRef,
-    tracepoint::{self, probe, Attachment, Probe},
+    tracepoint::{self, probe, Attachment},
     waiting::Counted, //
 };
 use core::ffi::CStr;
@@ -103,7 +103,10 @@ impl Descendants {
     /// if the kernel lacks the tracepoint.
     pub(crate) fn of(pid: u32) -> Result<Self> {
         let members = Members::new()?;
-        let attachment = Attachment::new(members.clone(), [fork_probe()])?;
+        // SAFETY: The probe has the arguments of this tracepoint: the current task, and one that is
+        // not woken before the probe has returned, so both are valid.
+        let probe = unsafe { probe!(sched_process_fork: forked) };
+        let attachment = Attachment::new(members.clone(), [probe])?;
         // Processes whose fork has missed the probe are linked, and visible.
         tracepoint::synchronize();
         members.add(pid)?;
@@ -267,12 +270,6 @@ unsafe extern "C" fn forked(
         (&*data.cast::<Members>(), creator, child)
     };
     members.forked(creator, child);
-}
-
-fn fork_probe() -> Probe<'static, Members> {
-    // SAFETY: The probe has the arguments of this tracepoint: the current task, and one that is not
-    // woken before the probe has returned, so both are valid.
-    unsafe { probe!(sched_process_fork: forked) }
 }
 
 /// A task that is not released while this exists: it keeps its IDs, and its parent is not freed.

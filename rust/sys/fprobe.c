@@ -289,8 +289,7 @@ void lt_fprobe_unload(void)
 			nr, sizeof(*slot));
 }
 
-/* Whether a registered probe follows this function. Called in a handler. */
-static notrace bool lt_is_of(const struct fprobe *fp, unsigned long function)
+notrace bool lt_fprobe_follows(const struct fprobe *fp, unsigned long function)
 {
 	/* Freed after a grace period; NULL if the probe is being removed. */
 	const struct fprobe_hlist *functions = READ_ONCE(fp->hlist_array);
@@ -301,12 +300,6 @@ static notrace bool lt_is_of(const struct fprobe *fp, unsigned long function)
 			return true;
 	}
 	return false;
-}
-
-notrace bool lt_fprobe_follows(const struct lt_fprobe *probe,
-			       unsigned long function)
-{
-	return lt_is_of(&probe->fp, function);
 }
 
 struct lt_fprobe *lt_fprobe_new(const char *name,
@@ -368,7 +361,7 @@ static notrace void lt_calls_exit(struct fprobe *fp, unsigned long ip,
 {
 	struct lt_calls *calls = container_of(fp, struct lt_calls, fp);
 
-	if (lt_is_of(fp, ip))
+	if (lt_fprobe_follows(fp, ip))
 		calls->fn(calls->owner, ftrace_regs_get_return_value(regs));
 }
 
@@ -535,8 +528,7 @@ u64 lt_fprobe_missed(const struct lt_fprobe *probe)
 	return 0;
 }
 
-notrace bool lt_fprobe_follows(const struct lt_fprobe *probe,
-			       unsigned long function)
+notrace bool lt_fprobe_follows(const struct fprobe *fp, unsigned long function)
 {
 	return false;
 }

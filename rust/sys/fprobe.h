@@ -41,7 +41,7 @@ u64 lt_fprobe_missed(const struct lt_fprobe *probe);
  * In an exit handler: whether the probe follows the function that returns. If
  * not, its entry belonged to a former probe at the same address.
  */
-bool lt_fprobe_follows(const struct lt_fprobe *probe, unsigned long function);
+bool lt_fprobe_follows(const struct fprobe *fp, unsigned long function);
 
 /* Called when the module is unloaded, and no probe is left. May sleep. */
 void lt_fprobe_unload(void);

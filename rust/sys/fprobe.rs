@@ -176,17 +176,17 @@ unsafe extern "C" fn returned<S, F: Observer<S>>(
     regs: *mut helpers::ftrace_regs,
     data: *mut c_void,
 ) {
-    let probe = probe.cast::<helpers::lt_fprobe>();
+    let ours = probe.cast::<helpers::lt_fprobe>();
     // SAFETY: The probe is the first field of ours. Volatile: `lt_fprobe_new` may be writing the
     // field.
-    let first = unsafe { addr_of!((*probe).function).read_volatile() };
+    let first = unsafe { addr_of!((*ours).function).read_volatile() };
     // A call of a former probe in the same memory may be of another function.
     // SAFETY: As above, and the probe is registered.
     if first != function && !unsafe { helpers::lt_fprobe_follows(probe, function) } {
         return;
     }
     // SAFETY: As above, and the owner lives as long as the probe.
-    let observer = unsafe { &*(*probe).owner.cast::<F>() };
+    let observer = unsafe { &*(*ours).owner.cast::<F>() };
     // SAFETY: As in `entered`.
     let guard = unsafe { PreemptGuard::already() };
     // SAFETY: As in `entered`.

@@ -36,7 +36,6 @@
 #include <linux/sched.h>
 #include <linux/sched/deadline.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/task.h>
 #include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
@@ -305,16 +304,6 @@ struct task_struct *lt_task_find(u32 tid)
 	task = get_pid_task(find_pid_ns(tid, &init_pid_ns), PIDTYPE_PID);
 	rcu_read_unlock();
 	return task;
-}
-
-void lt_task_put(struct task_struct *task)
-{
-	put_task_struct(task);
-}
-
-u64 lt_task_start_time(const struct task_struct *task)
-{
-	return READ_ONCE(task->start_time);
 }
 
 /*
@@ -601,11 +590,10 @@ void *lt_pde_data(const struct inode *inode)
 	return pde_data(inode);
 }
 
-/* Whether the current task is in the group of the entry. */
-static bool lt_in_group(const struct inode *inode)
+bool lt_may_mark(const struct inode *inode)
 {
-	return !gid_eq(inode->i_gid, GLOBAL_ROOT_GID) &&
-	       in_egroup_p(inode->i_gid);
+	return (!gid_eq(inode->i_gid, GLOBAL_ROOT_GID) &&
+		in_egroup_p(inode->i_gid)) || perfmon_capable();
 }
 
 static bool lt_may_use(const struct inode *inode,
@@ -613,7 +601,7 @@ static bool lt_may_use(const struct inode *inode,
 {
 	if (file->f_mode & FMODE_WRITE)
 		return capable(CAP_SYS_ADMIN);
-	return lt_in_group(inode) || perfmon_capable();
+	return lt_may_mark(inode);
 }
 
 int lt_stream_open(struct inode *inode, struct file *file)
@@ -633,11 +621,6 @@ bool lt_may_open(const struct inode *inode, const struct file *file)
 {
 	return lt_may_use(inode, file) &&
 	       !security_locked_down(LOCKDOWN_TRACEFS);
-}
-
-bool lt_may_mark(const struct inode *inode)
-{
-	return lt_in_group(inode) || perfmon_capable();
 }
 
 bool lt_is_trusted(void)

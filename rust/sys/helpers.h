@@ -4,8 +4,8 @@
  * made callable, and the few structures that both sides share.
  *
  * bindgen reads this file (see bindings.h); the C files under rust/ implement
- * it, helpers.c most of it. Who may read and write is decided in lt_may_use();
- * all other policy is in Rust.
+ * it, helpers.c most of it. Who may read, write and mark is decided in
+ * lt_may_open() and lt_may_mark(); all other policy is in Rust.
  */
 #ifndef _LATENCY_TRACKER_HELPERS_H
 #define _LATENCY_TRACKER_HELPERS_H
@@ -61,14 +61,15 @@ void *lt_percpu_on(void *base, unsigned int cpu);
 /* Whether this many bytes are less than half of the available memory. */
 bool lt_memory_available(size_t bytes);
 
-/* The current task: ids, start time in ns of CLOCK_MONOTONIC, 16-byte name. */
+/* A task: start time in ns of CLOCK_MONOTONIC, 16-byte name. */
 struct lt_task {
-	u32 pid;
+	u32 pid;	/* of the thread group */
 	u32 tid;
 	u64 start_time;
 	u64 comm[2];
 };
 
+/* The current task. */
 void lt_current(struct lt_task *out);
 
 /* 0 in a task, 1 in a softirq, 2 in a hard interrupt, 3 in an NMI. */
@@ -115,8 +116,6 @@ bool lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock, u64 due,
 
 /* Finds a task by its id in the initial namespace: a reference, or NULL. */
 struct task_struct *lt_task_find(u32 tid);
-void lt_task_put(struct task_struct *task);
-u64 lt_task_start_time(const struct task_struct *task);
 
 /*
  * Keeps a task from being released, so that its ids remain its own: takes the
@@ -240,8 +239,6 @@ void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at);
 void lt_periodic_ask(struct lt_periodic *periodic, unsigned int cpu);
 bool lt_periodic_is_asked(struct lt_periodic *periodic);
 void lt_periodic_cancel(struct lt_periodic *periodic);
-/* The clock of the timers; not in an NMI. */
-u64 lt_periodic_now(void);
 /* Whether a CPU is online and may be disturbed. With preemption off. */
 bool lt_may_watch(unsigned int cpu);
 
@@ -357,13 +354,11 @@ struct lt_timer {
 /*
  * Describes a timer of the wheel, on a base whose clock is `baseclk`. `due` is
  * the start of the requested jiffy; `latest` is the start of the jiffy to which
- * the wheel rounded it. Each is wrong by at most a tick.
+ * the wheel rounded it. Each is wrong by at most a tick. Returns whether the
+ * timer may be arbitrarily late while its CPU is idle.
  */
-void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
+bool lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
 		    struct lt_timer *out);
-
-/* Whether a timer may be arbitrarily late while its CPU is idle. */
-bool lt_wheel_timer_is_deferrable(const struct timer_list *timer);
 
 /*
  * Whether a queued entry is a function call: the same queue also holds wakings
@@ -426,11 +421,11 @@ void lt_block_rwbs(char out[16], u32 flags);
 
 struct lt_packet {
 	u64 dev[2];	/* name, padded with NUL */
-	u32 ifindex;
-	u32 netns;
-	u32 len;
+	u32 ifindex;	/* in its network namespace */
+	u32 netns;	/* its inode number */
+	u32 len;	/* without the header of the link */
 	u16 protocol;	/* ETH_P_... */
-	u8 transport;	/* IPPROTO_..., 0 if it is not IP */
+	u8 transport;	/* IPPROTO_... in the IP header, 0 without one */
 };
 
 void lt_packet(const struct sk_buff *skb, struct lt_packet *out);

@@ -18,19 +18,13 @@ use crate::sys::{
     bindings as helpers,
     measure::Target,
     platform::PreemptGuard,
-    tracepoint::{self, probe, Attachment, Probe}, //
+    tracepoint::{callbacks, probe, Probe}, //
 };
 use core::{
-    ffi::CStr,
     marker::PhantomData,
     ptr::{addr_of, NonNull}, //
 };
-use kernel::{
-    bindings,
-    ffi::{c_int, c_void},
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::{bindings, ffi::c_int};
 
 /// The action of an interrupt line, while its handler runs. A shared line has several.
 ///
@@ -143,40 +137,36 @@ pub(crate) trait Observer: Target {
     );
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `action` a valid action.
-unsafe extern "C" fn handler_entered<T: Observer, const TIMED: bool>(
-    data: *mut c_void,
-    irq: c_int,
-    action: *mut bindings::irqaction,
-) {
-    // SAFETY: The function's contract.
-    let (observer, action) = unsafe { (&*data.cast::<T>(), Action::from_raw(action)) };
-    // SAFETY: Interrupts are off, see "Contexts" above.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.entered::<TIMED>(guard, irq as u32, &action);
-}
+callbacks! {
+    fn handler_entered<T: Observer, const TIMED: bool>(
+        observer,
+        irq: c_int,
+        action: *mut bindings::irqaction,
+    ) {
+        // SAFETY: The action is valid.
+        let action = unsafe { Action::from_raw(action) };
+        // SAFETY: Interrupts are off, see "Contexts" above.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.entered::<TIMED>(guard, irq as u32, &action);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `action` a valid action.
-unsafe extern "C" fn handler_left<T: Observer, const TIMED: bool>(
-    data: *mut c_void,
-    irq: c_int,
-    action: *mut bindings::irqaction,
-    ret: c_int,
-) {
-    // SAFETY: The function's contract.
-    let (observer, action) = unsafe { (&*data.cast::<T>(), Action::from_raw(action)) };
-    // SAFETY: As in `handler_entered`.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.left::<TIMED>(guard, irq as u32, &action, ret as u32);
+    fn handler_left<T: Observer, const TIMED: bool>(
+        observer,
+        irq: c_int,
+        action: *mut bindings::irqaction,
+        ret: c_int,
+    ) {
+        // SAFETY: The action is valid.
+        let action = unsafe { Action::from_raw(action) };
+        // SAFETY: As in `handler_entered`.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.left::<TIMED>(guard, irq as u32, &action, ret as u32);
+    }
 }
 
 /// Returns the probes of handlers, the end first: no event starts whose end would be missed.
 /// `TIMED` is passed on to the observer, which may then do more.
-pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>() -> [Probe<'static, T>; 2] {
+pub(crate) fn probes<T: Observer, const TIMED: bool>() -> [Probe<'static, T>; 2] {
     // SAFETY: The probes have the arguments of these tracepoints, whose action is valid.
     unsafe {
         [
@@ -184,15 +174,4 @@ pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>() -> [Probe<'static
             probe!(irq_handler_entry: handler_entered::<T, TIMED>),
         ]
     }
-}
-
-/// Returns the first tracepoint of handlers that this kernel lacks, if any.
-pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
-    tracepoint::missing(probes::<T, false>())
-}
-
-/// Attaches an observer of handlers. May sleep. Fails with `ENOSYS` if the kernel lacks a
-/// tracepoint, and then leaves nothing attached.
-pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(observer, probes::<T, false>())
 }

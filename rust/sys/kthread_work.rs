@@ -25,9 +25,9 @@ use crate::sys::{
     bindings as helpers,
     measure::Target,
     platform::PreemptGuard,
-    tracepoint::{probe, Probe}, //
+    tracepoint::{callbacks, probe, Probe}, //
 };
-use kernel::{bindings, ffi::c_void};
+use kernel::bindings;
 
 /// Whether the memory at this address looks like a work item with this function that waits for its
 /// worker. The item may have been cancelled, and its memory reused.
@@ -50,43 +50,32 @@ pub(crate) trait Observer: Target {
     fn kthread_work_ended(&self);
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `work` a valid work item.
-unsafe extern "C" fn queued<T: Observer>(
-    data: *mut c_void,
-    _worker: *mut bindings::kthread_worker,
-    work: *mut bindings::kthread_work,
-) {
-    // SAFETY: The function's contract.
-    let (observer, function) =
-        unsafe { (&*data.cast::<T>(), helpers::lt_kthread_work_function(work)) };
-    // SAFETY: A raw spinlock is held, see "Contexts" above.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.kthread_work_queued(guard, work.addr() as u64, function);
-}
+callbacks! {
+    fn queued<T: Observer>(
+        observer,
+        _worker: *mut bindings::kthread_worker,
+        work: *mut bindings::kthread_work,
+    ) {
+        // SAFETY: The work item is valid.
+        let function = unsafe { helpers::lt_kthread_work_function(work) };
+        // SAFETY: A raw spinlock is held, see "Contexts" above.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.kthread_work_queued(guard, work.addr() as u64, function);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `work` a valid work item.
-unsafe extern "C" fn started<T: Observer>(data: *mut c_void, work: *mut bindings::kthread_work) {
-    // SAFETY: The function's contract.
-    let (observer, function) =
-        unsafe { (&*data.cast::<T>(), helpers::lt_kthread_work_function(work)) };
-    observer.kthread_work_started(work.addr() as u64, function);
-}
+    fn started<T: Observer>(observer, work: *mut bindings::kthread_work) {
+        // SAFETY: The work item is valid.
+        let function = unsafe { helpers::lt_kthread_work_function(work) };
+        observer.kthread_work_started(work.addr() as u64, function);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn ended<T: Observer>(
-    data: *mut c_void,
-    _work: *mut bindings::kthread_work,
-    _function: bindings::kthread_work_func_t,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    observer.kthread_work_ended();
+    fn ended<T: Observer>(
+        observer,
+        _work: *mut bindings::kthread_work,
+        _function: bindings::kthread_work_func_t,
+    ) {
+        observer.kthread_work_ended();
+    }
 }
 
 /// The probes, the last step first: no event starts whose end would be missed.

@@ -106,11 +106,6 @@ static struct perf_event *lt_event_new(u32 at, unsigned int cpu)
 	return event;
 }
 
-static void lt_event_free(struct perf_event *event)
-{
-	perf_event_release_kernel(event);
-}
-
 /* Whether the event counts now; if so, its count is in the low 40 bits. */
 static notrace bool lt_event_read(struct perf_event *event, u64 *count)
 {
@@ -135,10 +130,6 @@ static notrace bool lt_event_read(struct perf_event *event, u64 *count)
 static struct perf_event *lt_event_new(u32 at, unsigned int cpu)
 {
 	return ERR_PTR(-EOPNOTSUPP);
-}
-
-static void lt_event_free(struct perf_event *event)
-{
 }
 
 static notrace bool lt_event_read(struct perf_event *event, u64 *count)
@@ -236,7 +227,7 @@ static int lt_measure_offline(unsigned int cpu)
 	for (i = 0; i < lt_nr_chosen; i++) {
 		if (!old.of[i])
 			continue;
-		lt_event_free(old.of[i]);
+		perf_event_release_kernel(old.of[i]);
 		WRITE_ONCE(lt_cpus[i], lt_cpus[i] - 1);
 	}
 	return 0;

@@ -142,7 +142,6 @@ fn possible() -> impl Iterator<Item = usize> {
     (0..cpus as usize).filter(|&cpu| is_possible(cpu))
 }
 
-/// Whether a CPU is possible.
 pub(super) fn is_possible(cpu: usize) -> bool {
     // SAFETY: Reads a variable that is constant after boot.
     let cpus = unsafe { bindings::lt_nr_cpus() };

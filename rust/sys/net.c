@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Packets (struct sk_buff), made callable from Rust; see net.rs.
+ * Functions that read packets (struct sk_buff), for Rust; see net.rs.
  */
 #include <linux/bitfield.h>
 #include <linux/if_ether.h>
@@ -14,6 +14,8 @@
 #include <net/dropreason.h>
 #include <net/net_namespace.h>
 
+#include <asm/word-at-a-time.h>
+
 #include "helpers.h"
 
 static_assert(LT_IPPROTO_ICMP == IPPROTO_ICMP);
@@ -22,16 +24,37 @@ static_assert(LT_IPPROTO_UDP == IPPROTO_UDP);
 static_assert(LT_IPPROTO_ICMPV6 == IPPROTO_ICMPV6);
 static_assert(LT_IPPROTO_SCTP == IPPROTO_SCTP);
 
+/* Clears what follows a NUL in these bytes, and all of them if it has come. */
+static __always_inline u64 lt_up_to_nul(u64 bytes, bool *has_come)
+{
+	const struct word_at_a_time constants = WORD_AT_A_TIME_CONSTANTS;
+	unsigned long bits;
+
+	if (*has_come)
+		return 0;
+	if (!has_zero(bytes, &bits, &constants))
+		return bytes;
+	*has_come = true;
+	bits = create_zero_mask(prep_zero_mask(bytes, bits, &constants));
+	return bytes & zero_bytemask(bits);
+}
+
 /*
+ * The name of a device that was renamed may be followed by bytes of its old
+ * name.
+ *
  * When a packet is received, its data begins with the header of the network
  * layer, of any length and content: the packet has not been checked yet.
  */
 notrace void lt_packet(const struct sk_buff *skb, struct lt_packet *out)
 {
 	const struct net_device *dev = skb->dev;
+	bool has_ended = false;
 
 	BUILD_BUG_ON(sizeof(out->dev) != IFNAMSIZ);
 	memcpy(out->dev, dev->name, IFNAMSIZ);
+	out->dev[0] = lt_up_to_nul(out->dev[0], &has_ended);
+	out->dev[1] = lt_up_to_nul(out->dev[1], &has_ended);
 	out->ifindex = dev->ifindex;
 	out->netns = dev_net(dev)->ns.inum;
 	out->len = skb->len;

@@ -17,7 +17,8 @@
 //!
 //! # Contexts
 //!
-//! Receiving: softirqs, on PREEMPT_RT with preemption on. The ends: any but NMI.
+//! Receiving: softirqs, and tasks with softirqs off (tun); on PREEMPT_RT with preemption on. The
+//! ends: any but NMI.
 
 use crate::sys::{
     bindings as helpers,
@@ -27,7 +28,7 @@ use crate::sys::{
     },
     measure::Target,
     symbol,
-    tracepoint::{self, probe, Probe}, //
+    tracepoint::{self, callbacks, probe, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit, ptr::NonNull};
 use kernel::{
@@ -46,21 +47,7 @@ use kernel::{
 pub(crate) struct Packet(NonNull<bindings::sk_buff>);
 
 /// Properties of a packet at its reception.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Received {
-    /// The name of the device, 16 bytes padded with NUL.
-    pub(crate) dev: [u64; 2],
-    /// Number of the device in its network namespace.
-    pub(crate) ifindex: u32,
-    /// Number of that namespace: its inode number.
-    pub(crate) netns: u32,
-    /// Length in bytes, without the header of the link.
-    pub(crate) len: u32,
-    /// `ETH_P_...`
-    pub(crate) protocol: u16,
-    /// For IP: `IPPROTO_...` of the next header; else 0.
-    pub(crate) transport: u8,
-}
+pub(crate) use helpers::lt_packet as Received;
 
 impl Packet {
     /// Returns a number that identifies the packet while it lives.
@@ -68,22 +55,13 @@ impl Packet {
         self.0.as_ptr() as u64
     }
 
-    /// Returns the properties of the packet.
     pub(crate) fn describe(&self) -> Received {
-        let mut out = MaybeUninit::<helpers::lt_packet>::zeroed();
+        let mut out = MaybeUninit::<Received>::zeroed();
         // SAFETY: The packet is valid by the type invariant, and has a device while it is received;
         // the function fills the structure, which consists of numbers.
-        let out = unsafe {
+        unsafe {
             helpers::lt_packet(self.0.as_ptr(), out.as_mut_ptr());
             out.assume_init()
-        };
-        Received {
-            dev: out.dev,
-            ifindex: out.ifindex,
-            netns: out.netns,
-            len: out.len,
-            protocol: out.protocol,
-            transport: out.transport,
         }
     }
 }
@@ -110,74 +88,40 @@ pub(crate) trait Observer: Target {
     fn merged(&self, packet: u64);
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `skb` a valid packet that has a device.
-unsafe extern "C" fn received<T: Observer>(data: *mut c_void, skb: *mut bindings::sk_buff) {
-    // SAFETY: The function's contract.
-    let (observer, skb) = unsafe { (&*data.cast::<T>(), NonNull::new_unchecked(skb)) };
-    // INVARIANT: The function's contract.
-    observer.received(&Packet(skb));
-}
+callbacks! {
+    fn received<T: Observer>(observer, skb: *mut bindings::sk_buff) {
+        // SAFETY: The packet is valid, and has a device.
+        let skb = unsafe { NonNull::new_unchecked(skb) };
+        // INVARIANT: As above.
+        observer.received(&Packet(skb));
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn copied<T: Observer>(
-    data: *mut c_void,
-    skb: *const bindings::sk_buff,
-    _len: c_int,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    observer.ended(skb as u64, End::Copied);
-}
+    fn copied<T: Observer>(observer, skb: *const bindings::sk_buff, _len: c_int) {
+        observer.ended(skb as u64, End::Copied);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn consumed<T: Observer>(
-    data: *mut c_void,
-    skb: *mut bindings::sk_buff,
-    _location: *mut c_void,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    observer.ended(skb as u64, End::Consumed);
-}
+    fn consumed<T: Observer>(observer, skb: *mut bindings::sk_buff, _location: *mut c_void) {
+        observer.ended(skb as u64, End::Consumed);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn dropped<T: Observer>(
-    data: *mut c_void,
-    skb: *mut bindings::sk_buff,
-    location: *mut c_void,
-    reason: bindings::skb_drop_reason,
-    _sk: *const bindings::sock,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    let location = location as u64;
-    observer.ended(skb as u64, End::Dropped { reason, location });
-}
+    fn dropped<T: Observer>(
+        observer,
+        skb: *mut bindings::sk_buff,
+        location: *mut c_void,
+        reason: bindings::skb_drop_reason,
+        _sk: *const bindings::sock,
+    ) {
+        let location = location as u64;
+        observer.ended(skb as u64, End::Dropped { reason, location });
+    }
 
-/// # Safety
-///
-/// `owner` is a valid `T`.
-unsafe extern "C" fn freed<T: Observer>(owner: *mut c_void, skb: u64) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*owner.cast::<T>() };
-    observer.ended(skb, End::Consumed);
-}
+    fn freed<T: Observer>(observer, skb: u64) {
+        observer.ended(skb, End::Consumed);
+    }
 
-/// # Safety
-///
-/// `owner` is a valid `T`.
-unsafe extern "C" fn merged<T: Observer>(owner: *mut c_void, skb: u64) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*owner.cast::<T>() };
-    observer.merged(skb);
+    fn merged<T: Observer>(observer, skb: u64) {
+        observer.merged(skb);
+    }
 }
 
 /// The probes, the start last: no event starts whose end would be missed.

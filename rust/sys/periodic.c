@@ -63,11 +63,6 @@ void lt_periodic_unlock(struct lt_periodic *periodic, unsigned long flags)
 	raw_spin_unlock_irqrestore(&periodic->lock, flags);
 }
 
-u64 lt_periodic_now(void)
-{
-	return ktime_get_ns();
-}
-
 bool lt_may_watch(unsigned int cpu)
 {
 	return cpu_online(cpu) && housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) &&

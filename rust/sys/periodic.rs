@@ -107,8 +107,12 @@ impl<T: Periodic> PeriodicWork<T> {
 
     /// Starts the work now. Any context but NMI.
     pub(crate) fn kick(&self) {
+        let raw = self.raw.as_ptr();
+        // SAFETY: Both are alive, and were made for each other. The lock is only held by the code
+        // of this file, which does not call this function.
+        unsafe { locked(raw, &self.shared, |schedule, cpu| schedule.kick(cpu)) };
         // SAFETY: Alive until drop.
-        unsafe { bindings::lt_periodic_kick(self.raw.as_ptr()) };
+        unsafe { bindings::lt_periodic_kick(raw) };
     }
 }
 
@@ -162,7 +166,7 @@ struct ThisCpu(*mut bindings::lt_periodic);
 impl Machine for ThisCpu {
     fn now(&self) -> u64 {
         // SAFETY: Allowed in every context but NMI.
-        unsafe { bindings::lt_periodic_now() }
+        unsafe { kernel::bindings::ktime_get() as u64 }
     }
 
     fn cpu(&self) -> usize {
@@ -252,8 +256,6 @@ unsafe extern "C" fn work<T: Periodic>(raw: *mut bindings::lt_periodic, owner: *
     let shared = unsafe { &*owner.cast::<Shared<T>>() };
     // SAFETY: The function's contract; a worker holds no lock of ours.
     unsafe { run(raw, shared) };
-    // SAFETY: As above.
-    unsafe { locked(raw, shared, |schedule, cpu| schedule.ensure_watched(cpu)) };
 }
 
 /// Takes over, in a worker of the CPU that was asked.
@@ -270,9 +272,6 @@ unsafe extern "C" fn take_over<T: Periodic>(raw: *mut bindings::lt_periodic, own
         // SAFETY: As above.
         unsafe { run(raw, shared) };
     }
-    let after = |schedule: &mut Schedule, cpu: &ThisCpu| schedule.after_takeover(cpu, takes_over);
-    // SAFETY: As above.
-    unsafe { locked(raw, shared, after) };
 }
 
 /// Checks whether the work is overdue, in a hard interrupt.

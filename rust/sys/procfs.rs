@@ -35,7 +35,6 @@ pub(crate) const WRITE_MAX: usize = 4096;
 
 /// A file whose content is generated at each read.
 pub(crate) trait Text: Send + Sync + 'static {
-    /// Prints the content.
     fn show(&self, out: &SeqFile) -> Result;
 
     /// Takes the text of one write, at most [`WRITE_MAX`] bytes.
@@ -163,7 +162,6 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Registers with a waker.
     pub(crate) fn register<T: super::waker::Callbacks>(&self, waker: &super::waker::Waker<T>) {
         // SAFETY: A `Poller` exists only while a poll method runs.
         unsafe { waker.poll(self.file, self.table) };
@@ -184,7 +182,6 @@ impl<T: Send + Sync> Object for Prompt<T> {
     fn release(&self) {}
 }
 
-/// A [`Stream`] as an [`Object`].
 #[repr(transparent)]
 struct StreamObject<T>(T);
 
@@ -264,17 +261,14 @@ impl Dir {
         self.add(name, mode, &TextOps::<T>::OPS, Prompt(file))
     }
 
-    /// Adds a sink.
     pub(crate) fn sink<T: Sink>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
         self.add(name, 0o220, &SinkOps::<T>::OPS, Prompt(file))
     }
 
-    /// Adds a listing.
     pub(crate) fn listing<T: Listing>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
         self.add(name, 0o440, &ListingOps::<T>::OPS, Prompt(file))
     }
 
-    /// Adds a stream.
     pub(crate) fn stream<T: Stream>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
         self.add(name, 0o440, &StreamOps::<T>::OPS, StreamObject(file))
     }
@@ -453,7 +447,6 @@ impl<T: Sink> SinkOps<T> {
     }
 }
 
-/// An open listing.
 struct OpenListing {
     records: KBox<dyn Records>,
     is_trusted: bool,
@@ -601,6 +594,14 @@ struct OpenStream<R> {
 struct StreamOps<T>(PhantomData<T>);
 
 impl<T: Stream> StreamOps<T> {
+    /// # Safety
+    ///
+    /// Called by procfs for our file, opened by [`Self::open`].
+    unsafe fn opened<'a>(file: *mut bindings::file) -> (&'a T, &'a Mutex<OpenStream<T::Reader>>) {
+        // SAFETY: The function's contract; `open` has set the private data.
+        unsafe { (object_of(file), &*(*file).private_data.cast()) }
+    }
+
     const OPS: helpers::proc_ops = helpers::proc_ops {
         proc_open: Some(Self::open),
         proc_read: Some(Self::read),
@@ -653,12 +654,7 @@ impl<T: Stream> StreamOps<T> {
                 _ => return Err(ESPIPE),
             };
             // SAFETY: Called by procfs for our file, opened by `open`.
-            let (stream, open) = unsafe {
-                (
-                    object_of::<T>(file),
-                    &*(*file).private_data.cast::<Mutex<OpenStream<T::Reader>>>(),
-                )
-            };
+            let (stream, open) = unsafe { Self::opened(file) };
             let mut open = open.lock();
             stream.seek(&mut open.reader, to)?;
             // Text generated for the old position is not valid for the new one.
@@ -693,13 +689,7 @@ impl<T: Stream> StreamOps<T> {
     ) -> isize {
         from_result(|| {
             // SAFETY: Called by procfs for our file, opened by `open`.
-            let (stream, open, flags) = unsafe {
-                (
-                    object_of::<T>(file),
-                    &*(*file).private_data.cast::<Mutex<OpenStream<T::Reader>>>(),
-                    (*file).f_flags,
-                )
-            };
+            let ((stream, open), flags) = unsafe { (Self::opened(file), (*file).f_flags) };
             loop {
                 let reader = {
                     let mut open = open.lock();
@@ -746,12 +736,7 @@ impl<T: Stream> StreamOps<T> {
         table: *mut bindings::poll_table_struct,
     ) -> c_uint {
         // SAFETY: Called by procfs for our file, opened by `open`.
-        let (stream, open) = unsafe {
-            (
-                object_of::<T>(file),
-                &*(*file).private_data.cast::<Mutex<OpenStream<T::Reader>>>(),
-            )
-        };
+        let (stream, open) = unsafe { Self::opened(file) };
         let (reader, unread) = {
             let open = open.lock();
             (open.reader, open.fetched < open.text.len())
@@ -768,19 +753,5 @@ impl<T: Stream> StreamOps<T> {
     }
 }
 
-const NO_OPS: helpers::proc_ops = helpers::proc_ops {
-    proc_flags: 0,
-    proc_open: None,
-    proc_read: None,
-    proc_read_iter: None,
-    proc_write: None,
-    proc_lseek: None,
-    proc_release: None,
-    proc_poll: None,
-    proc_ioctl: None,
-    // include/linux/proc_fs.h has this field only with CONFIG_COMPAT
-    #[cfg(CONFIG_COMPAT)]
-    proc_compat_ioctl: None,
-    proc_mmap: None,
-    proc_get_unmapped_area: None,
-};
+// SAFETY: All zero: no flags, and no functions.
+const NO_OPS: helpers::proc_ops = unsafe { core::mem::zeroed() };

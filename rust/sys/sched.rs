@@ -17,10 +17,10 @@
 //! Preemption is off in all probes except the probes of exits. At a switch and at the first waking
 //! of a new task, interrupts are off, too, and raw spinlocks are held: the runqueue's, and at that
 //! waking also the new task's. At any other waking, from any context but NMI, the lock of the wakee
-//! is held with interrupts off; but a task that wakes itself (`try_to_wake_up(current)`) holds no
-//! lock, and has interrupts on. Taking one of these locks again is a deadlock: no wakeup, no timer,
-//! no printk; use irq_work instead. At an arrival, none of these locks is held, and interrupts are
-//! on.
+//! is held with interrupts off; but a waking of the current task (`try_to_wake_up(current)`), by
+//! itself or by an interrupt on top of it, takes no lock, and interrupts may be on. Taking one of
+//! these locks again is a deadlock: no wakeup, no timer, no printk; use irq_work instead. At an
+//! arrival, none of these locks is held, and interrupts are on.
 
 use crate::{
     engine::platform::Platform,
@@ -28,17 +28,10 @@ use crate::{
         measure::Target,
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
-        tracepoint::{self, probe, Attachment, Probe}, //
+        tracepoint::{callbacks, probe, Probe}, //
     },
 };
-use core::ffi::CStr;
-use kernel::{
-    bindings,
-    ffi::{c_uint, c_void},
-    fmt,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::{bindings, ffi::c_uint, fmt};
 
 /// A switch of the CPU from one task to another.
 #[derive(Clone, Copy)]
@@ -144,13 +137,11 @@ impl State {
         self.state == task.state()
     }
 
-    /// Packs the state into a word.
     #[inline(always)]
     pub(crate) fn to_word(self) -> u64 {
         u64::from(self.preempt) << 32 | u64::from(self.state)
     }
 
-    /// Unpacks the result of [`State::to_word`].
     pub(crate) fn from_word(word: u64) -> Self {
         Self {
             preempt: word >> 32 & 1 != 0,
@@ -198,43 +189,36 @@ pub(crate) trait Observer: Target {
     fn switched<const TIMED: bool>(&self, guard: &PreemptGuard, switch: Switch<'_>);
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `wakee` a valid task.
-unsafe extern "C" fn waking<T: Observer>(data: *mut c_void, wakee: *mut bindings::task_struct) {
-    // SAFETY: The function's contract.
-    let (observer, wakee) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(wakee)) };
-    // SAFETY: Preemption is off until the probe returns: by a raw spinlock of the wakee, or, when a
-    // task wakes itself, by the `guard(preempt)` of `try_to_wake_up`. See "Contexts" above.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.waking(guard, wakee);
-}
+callbacks! {
+    fn waking<T: Observer>(observer, wakee: *mut bindings::task_struct) {
+        // SAFETY: The task is valid.
+        let wakee = unsafe { TaskRef::from_raw(wakee) };
+        // SAFETY: Preemption is off until the probe returns: by a raw spinlock of the wakee, or,
+        // when a task wakes itself, by the `guard(preempt)` of `try_to_wake_up`. See "Contexts"
+        // above.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.waking(guard, wakee);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `prev` and `next` are valid tasks.
-unsafe extern "C" fn switched<T: Observer, const TIMED: bool>(
-    data: *mut c_void,
-    preempt: bool,
-    prev: *mut bindings::task_struct,
-    next: *mut bindings::task_struct,
-    state: c_uint,
-) {
-    // SAFETY: The function's contract.
-    let (observer, prev, next) = unsafe {
-        let (prev, next) = (TaskRef::from_raw(prev), TaskRef::from_raw(next));
-        (&*data.cast::<T>(), prev, next)
-    };
-    // SAFETY: `__schedule` holds the runqueue's raw spinlock, and has interrupts off.
-    let guard = unsafe { PreemptGuard::already() };
-    let state = State { preempt, state };
-    observer.switched::<TIMED>(guard, Switch { prev, next, state });
+    fn switched<T: Observer, const TIMED: bool>(
+        observer,
+        preempt: bool,
+        prev: *mut bindings::task_struct,
+        next: *mut bindings::task_struct,
+        state: c_uint,
+    ) {
+        // SAFETY: Both tasks are valid.
+        let (prev, next) = unsafe { (TaskRef::from_raw(prev), TaskRef::from_raw(next)) };
+        // SAFETY: `__schedule` holds the runqueue's raw spinlock, and has interrupts off.
+        let guard = unsafe { PreemptGuard::already() };
+        let state = State { preempt, state };
+        observer.switched::<TIMED>(guard, Switch { prev, next, state });
+    }
 }
 
 /// Returns the probes that an observer needs, the end of the event first: no event starts whose end
 /// would be missed. `TIMED` is passed on to the observer, which may then do more.
-pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>(
-) -> impl Iterator<Item = Probe<'static, T>> {
+pub(crate) fn probes<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: The probes have the arguments of these tracepoints, whose tasks are valid.
     let (switched, waking, new) = unsafe {
         (
@@ -248,17 +232,6 @@ pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>(
     [Some(switched), waking, new].into_iter().flatten()
 }
 
-/// Returns the first tracepoint that an observer needs and this kernel lacks, if any.
-pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
-    tracepoint::missing(probes::<T, false>())
-}
-
-/// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then
-/// leaves nothing attached.
-pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(observer, probes::<T, false>())
-}
-
 /// Receives notifications of tasks that have been switched in.
 pub(crate) trait ArrivalObserver: Target {
     /// Called in the task that the CPU has switched to, before the task continues: its address
@@ -266,35 +239,21 @@ pub(crate) trait ArrivalObserver: Target {
     fn arrived(&self, guard: &PreemptGuard);
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn arrived<T: ArrivalObserver>(data: *mut c_void, is_switch: bool) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    // SAFETY: The callers of `__schedule` keep preemption off until that function has returned, and
-    // `schedule_tail` turns preemption on only after the tracepoint.
-    let guard = unsafe { PreemptGuard::already() };
-    if is_switch {
-        observer.arrived(guard);
+callbacks! {
+    fn arrived<T: ArrivalObserver>(observer, is_switch: bool) {
+        // SAFETY: The callers of `__schedule` keep preemption off until that function has returned,
+        // and `schedule_tail` turns preemption on only after the tracepoint.
+        let guard = unsafe { PreemptGuard::already() };
+        if is_switch {
+            observer.arrived(guard);
+        }
     }
 }
 
 /// The probe of an arrival.
-fn arrival_probes<T: ArrivalObserver>() -> [Probe<'static, T>; 1] {
+pub(crate) fn arrival_probes<T: ArrivalObserver>() -> [Probe<'static, T>; 1] {
     // SAFETY: The probe has the argument of this tracepoint.
     unsafe { [probe!(sched_exit_tp: arrived::<T>)] }
-}
-
-/// Returns the tracepoint of an arrival, if this kernel lacks it.
-pub(crate) fn missing_arrivals<T: ArrivalObserver>() -> Option<&'static CStr> {
-    tracepoint::missing(arrival_probes::<T>())
-}
-
-/// Attaches an [`ArrivalObserver`]. May sleep. Fails with `ENOSYS` if the kernel lacks the
-/// tracepoint, and then leaves nothing attached.
-pub(crate) fn attach_to_arrivals<T: ArrivalObserver>(observer: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(observer, arrival_probes())
 }
 
 /// Receives notifications of tasks that exit. Any context.
@@ -304,31 +263,22 @@ pub(crate) trait ExitObserver: Target {
     fn exits(&self, guard: &PreemptGuard, task: TaskRef<'_>);
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `task` a valid task.
-unsafe extern "C" fn exits<T: ExitObserver>(
-    data: *mut c_void,
-    task: *mut bindings::task_struct,
-    _group_dead: bool,
-) {
-    // SAFETY: The function's contract.
-    unsafe { freed::<T>(data, task) };
-}
+callbacks! {
+    fn exits<T: ExitObserver>(observer, task: *mut bindings::task_struct, _group_dead: bool) {
+        // SAFETY: The task is valid.
+        let task = unsafe { TaskRef::from_raw(task) };
+        observer.exits(&Kernel::guard(), task);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `task` a valid task.
-#[inline(always)]
-unsafe extern "C" fn freed<T: ExitObserver>(data: *mut c_void, task: *mut bindings::task_struct) {
-    // SAFETY: The function's contract.
-    let (observer, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
-    let guard = Kernel::guard();
-    observer.exits(&guard, task);
+    fn freed<T: ExitObserver>(observer, task: *mut bindings::task_struct) {
+        // SAFETY: The task is valid.
+        let task = unsafe { TaskRef::from_raw(task) };
+        observer.exits(&Kernel::guard(), task);
+    }
 }
 
 /// The probes of a task's end.
-fn exit_probes<T: ExitObserver>() -> [Probe<'static, T>; 2] {
+pub(crate) fn exit_probes<T: ExitObserver>() -> [Probe<'static, T>; 2] {
     // SAFETY: The probes have the arguments of these tracepoints, whose task is valid.
     unsafe {
         [
@@ -336,17 +286,6 @@ fn exit_probes<T: ExitObserver>() -> [Probe<'static, T>; 2] {
             probe!(sched_process_free: freed::<T>),
         ]
     }
-}
-
-/// Returns the first tracepoint of a task's end that this kernel lacks, if any.
-pub(crate) fn missing_exits<T: ExitObserver>() -> Option<&'static CStr> {
-    tracepoint::missing(exit_probes::<T>())
-}
-
-/// Attaches an [`ExitObserver`]. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint,
-/// and then leaves nothing attached.
-pub(crate) fn attach_to_exits<T: ExitObserver>(observer: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(observer, exit_probes())
 }
 
 /// Returns the word for a policy.

@@ -17,8 +17,7 @@
 //! at every end (`Platform::stack_of`). [`Stack::of_task`], [`Stack::here`] and
 //! [`CompactStack::here`] take no lock, and run in any context.
 
-use crate::sys::{bindings as helpers, task::TaskRef};
-use core::ptr::NonNull;
+use crate::sys::{bindings as helpers, task::TaskRef, waiting::Counted};
 use kernel::bindings;
 
 /// Maximum number of entries of a stack.
@@ -44,48 +43,40 @@ impl Stack {
     /// Empty if there is no such task, or if it is the caller itself. For a task that is on a CPU
     /// at this moment, see the head of this file.
     pub(crate) fn of(tid: u32, depth: usize, is_meant: impl FnOnce(u64) -> bool) -> Self {
-        let mut stack = Self::EMPTY;
-        let Some(task) = Task::find(tid).filter(|task| is_meant(task.start_time())) else {
-            return stack;
-        };
-        let room = depth.min(DEPTH_MAX) as u32;
-        // SAFETY: The task is valid, and there is room for `room` entries.
-        let len =
-            unsafe { helpers::lt_task_stack(task.0.as_ptr(), stack.entries.as_mut_ptr(), room) };
-        stack.len = (len as usize).min(DEPTH_MAX);
-        stack
+        let is_meant = |task: &Counted| is_meant(task.get().start_time());
+        let task = Counted::find(tid).filter(is_meant);
+        task.map_or(Self::EMPTY, |task| Self::of_task(&task.get(), depth))
     }
 
     /// Saves at most `depth` entries of the stack of a task that is off the CPU; empty for the
     /// current task. Any context.
     pub(crate) fn of_task(task: &TaskRef<'_>, depth: usize) -> Self {
-        let mut stack = Self::EMPTY;
-        if depth == 0 {
-            return stack;
-        }
-        let room = depth.min(DEPTH_MAX) as u32;
         // SAFETY: The task is valid, and there is room for `room` entries.
-        let len =
-            unsafe { helpers::lt_task_stack(task.as_ptr(), stack.entries.as_mut_ptr(), room) };
-        stack.len = (len as usize).min(DEPTH_MAX);
-        stack
+        let save = |out, room| unsafe { helpers::lt_task_stack(task.as_ptr(), out, room) };
+        Self::saved(depth, save)
     }
 
     /// Saves at most `depth` entries of the caller's own stack, without the functions of this
     /// module. Any context.
     pub(crate) fn here(depth: usize) -> Self {
-        let mut stack = Self::EMPTY;
-        if depth == 0 {
-            return stack;
-        }
-        let room = depth.min(DEPTH_MAX) as u32;
         // SAFETY: There is room for `room` entries.
-        let len = unsafe { helpers::lt_stack_here(stack.entries.as_mut_ptr(), room) };
-        stack.len = (len as usize).min(DEPTH_MAX);
+        let save = |out, room| unsafe { helpers::lt_stack_here(out, room) };
+        Self::saved(depth, save)
+    }
+
+    /// Returns the stack that `save` stores in as much room as it is told; `save` returns its
+    /// length.
+    #[inline(always)]
+    fn saved(depth: usize, save: impl FnOnce(*mut u64, u32) -> u32) -> Self {
+        let mut stack = Self::EMPTY;
+        if depth != 0 {
+            let room = depth.min(DEPTH_MAX) as u32;
+            let len = save(stack.entries.as_mut_ptr(), room);
+            stack.len = (len as usize).min(DEPTH_MAX);
+        }
         stack
     }
 
-    /// Returns the addresses.
     pub(crate) fn entries(&self) -> &[u64] {
         self.entries.get(..self.len).unwrap_or_default()
     }
@@ -118,20 +109,9 @@ impl CompactStack {
     /// Saves at most `depth` entries of the caller's own stack, without the functions of this
     /// module. Any context.
     pub(crate) fn here(depth: usize) -> Self {
-        let (mut stack, mut few) = (Stack::EMPTY, Self::default());
-        if depth == 0 {
-            return few;
-        }
-        let room = depth.min(COMPACT_DEPTH) as u32;
-        // SAFETY: There is room for `room` entries.
-        let len = unsafe { helpers::lt_stack_here(stack.entries.as_mut_ptr(), room) };
-        for (at, address) in stack
-            .entries
-            .iter()
-            .take(len as usize)
-            .take(COMPACT_DEPTH)
-            .enumerate()
-        {
+        let stack = Stack::here(depth.min(COMPACT_DEPTH));
+        let mut few = Self::default();
+        for (at, address) in stack.entries().iter().take(COMPACT_DEPTH).enumerate() {
             let distance = address.wrapping_sub(origin()) as i64;
             let distance = match i32::try_from(distance) {
                 Ok(0) | Err(_) => FAR,
@@ -154,35 +134,5 @@ impl CompactStack {
                 FAR => 0,
                 near => origin().wrapping_add(i64::from(near) as u64),
             })
-    }
-}
-
-/// A reference to a task.
-///
-/// # Invariants
-///
-/// The pointer is valid, and we hold a reference.
-struct Task(NonNull<bindings::task_struct>);
-
-impl Task {
-    /// Finds the task that has this id in the initial namespace now.
-    fn find(tid: u32) -> Option<Self> {
-        // SAFETY: Any number is valid; RCU protects the look-up, which returns a reference.
-        let task = unsafe { helpers::lt_task_find(tid) };
-        // INVARIANT: Unless NULL it is valid, by the reference that is now ours.
-        NonNull::new(task).map(Self)
-    }
-
-    /// Returns the start time of the task, in nanoseconds of `CLOCK_MONOTONIC`.
-    fn start_time(&self) -> u64 {
-        // SAFETY: Valid by the type invariant.
-        unsafe { helpers::lt_task_start_time(self.0.as_ptr()) }
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        // SAFETY: The reference is ours, by the type invariant, and ends here.
-        unsafe { helpers::lt_task_put(self.0.as_ptr()) };
     }
 }

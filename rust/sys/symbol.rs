@@ -123,29 +123,18 @@ impl Raw {
 pub(crate) struct Limit(u64);
 
 impl Limit {
-    /// No limit.
-    pub(crate) const NONE: Self = Self(u64::MAX);
     /// Nothing is mapped up to this number (vm.mmap_min_addr, as set by distributions), so no
     /// number up to it is an address of user space.
-    const ADDRESS: Self = Self(0xffff);
+    pub(crate) const ADDRESS: Self = Self(0xffff);
     /// The largest offset in a page: an offset does not depend on the address of the page.
-    const PART: Self = Self(0xfff);
+    pub(crate) const PART: Self = Self(0xfff);
 
-    /// Returns the limit for the content of a whole register.
-    pub(crate) fn whole(is_trusted: bool) -> Self {
+    /// Returns no limit for a trusted reader, and this one for others.
+    pub(crate) fn unless(self, is_trusted: bool) -> Self {
         if is_trusted {
-            Self::NONE
+            Self(u64::MAX)
         } else {
-            Self::ADDRESS
-        }
-    }
-
-    /// Returns the limit for a number that may be the lower bits of a register.
-    pub(crate) fn part(is_trusted: bool) -> Self {
-        if is_trusted {
-            Self::NONE
-        } else {
-            Self::PART
+            self
         }
     }
 
@@ -190,15 +179,24 @@ impl StackField<'_> {
 
 impl fmt::Display for StackField<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entries = self.entries();
-        if entries.is_empty() {
-            return Ok(());
-        }
-        f.write_str(" stack=\"")?;
-        for (i, &address) in entries.iter().enumerate() {
-            let comma = if i == 0 { "" } else { "," };
-            Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
-        }
-        f.write_str("\"")
+        show_stack("stack", self.entries().iter().copied(), f)
     }
+}
+
+/// Prints a stack as a field of a line, with a space before it; nothing if it is empty.
+pub(crate) fn show_stack(
+    name: &str,
+    entries: impl Iterator<Item = u64>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let mut entries = entries.peekable();
+    if entries.peek().is_none() {
+        return Ok(());
+    }
+    f.write_fmt(fmt!(" {name}=\""))?;
+    for (i, address) in entries.enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
+    }
+    f.write_str("\"")
 }

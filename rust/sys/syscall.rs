@@ -27,13 +27,13 @@ use crate::{
         measure::Target,
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
-        tracepoint::{self, probe, Attachment, Probe}, //
+        tracepoint::{callbacks, probe, Attachment, Probe}, //
     },
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings,
-    ffi::{c_int, c_long, c_uint, c_void},
+    ffi::{c_int, c_long, c_uint},
     prelude::*,
     sync::Arc, //
 };
@@ -118,84 +118,57 @@ pub(crate) trait Observer: Target {
     fn switched_in(&self, _guard: &PreemptGuard, _task: TaskRef<'_>) {}
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `regs` are the registers of the current task, which is making a call.
-unsafe extern "C" fn entered<T: Observer>(
-    data: *mut c_void,
-    regs: *mut bindings::pt_regs,
-    number: c_long,
-) {
-    // SAFETY: The function's contract.
-    let (observer, registers) = unsafe { (&*data.cast::<T>(), Registers::from_raw(regs)) };
-    observer.entered(&registers, number as i64);
-}
-
-/// # Safety
-///
-/// `data` is a valid `T`, `regs` are the registers of the current task, which is making a call.
-unsafe extern "C" fn left<T: Observer>(
-    data: *mut c_void,
-    regs: *mut bindings::pt_regs,
-    ret: c_long,
-) {
-    // SAFETY: The function's contract.
-    let (observer, registers) = unsafe { (&*data.cast::<T>(), Registers::from_raw(regs)) };
-    observer.left(&registers, ret as i64);
-}
-
-/// # Safety
-///
-/// `data` is a valid `T`, `task` the current task.
-unsafe extern "C" fn executed<T: Observer>(
-    data: *mut c_void,
-    task: *mut bindings::task_struct,
-    old: c_int,
-    _bprm: *mut bindings::linux_binprm,
-) {
-    // SAFETY: The function's contract.
-    let (observer, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
-    // A thread other than the group leader takes over the id of the leader.
-    if task.tid() != old as u32 {
-        observer.renamed(&Kernel::guard(), old as u32);
+callbacks! {
+    fn entered<T: Observer>(observer, regs: *mut bindings::pt_regs, number: c_long) {
+        // SAFETY: These are the registers of the current task, which is making a call.
+        let registers = unsafe { Registers::from_raw(regs) };
+        observer.entered(&registers, number as i64);
     }
-}
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn exited<T: Observer>(
-    data: *mut c_void,
-    _task: *mut bindings::task_struct,
-    _group_dead: bool,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    observer.exited(&Kernel::guard());
-}
+    fn left<T: Observer>(observer, regs: *mut bindings::pt_regs, ret: c_long) {
+        // SAFETY: As in `entered`.
+        let registers = unsafe { Registers::from_raw(regs) };
+        observer.left(&registers, ret as i64);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `next` a valid task.
-unsafe extern "C" fn switched<T: Observer>(
-    data: *mut c_void,
-    _preempt: bool,
-    _prev: *mut bindings::task_struct,
-    next: *mut bindings::task_struct,
-    _state: c_uint,
-) {
-    // SAFETY: The function's contract.
-    let (observer, next) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(next)) };
-    // SAFETY: Preemption is off, see "Contexts" in sys/sched.rs.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.switched_in(guard, next);
+    fn executed<T: Observer>(
+        observer,
+        task: *mut bindings::task_struct,
+        old: c_int,
+        _bprm: *mut bindings::linux_binprm,
+    ) {
+        // SAFETY: It is the current task.
+        let task = unsafe { TaskRef::from_raw(task) };
+        // A thread other than the group leader takes over the id of the leader.
+        if task.tid() != old as u32 {
+            observer.renamed(&Kernel::guard(), old as u32);
+        }
+    }
+
+    fn exited<T: Observer>(observer, _task: *mut bindings::task_struct, _group_dead: bool) {
+        observer.exited(&Kernel::guard());
+    }
+
+    fn switched<T: Observer>(
+        observer,
+        _preempt: bool,
+        _prev: *mut bindings::task_struct,
+        next: *mut bindings::task_struct,
+        _state: c_uint,
+    ) {
+        // SAFETY: The task is valid.
+        let next = unsafe { TaskRef::from_raw(next) };
+        // SAFETY: Preemption is off, see "Contexts" in sys/sched.rs.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.switched_in(guard, next);
+    }
 }
 
 /// The tracepoint that is attached only for observers that request it.
 const SWITCH: &CStr = c"sched_switch";
 
 /// The probes that an observer may need, the ends first: no event starts whose end would be missed.
-fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
+pub(crate) fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: The probes have the arguments of these tracepoints. The registers are those of the
     // current task; the tasks are valid, and current except at a switch.
     let probes = unsafe {
@@ -209,11 +182,6 @@ fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     };
     let needed = |(needed, probe): (bool, _)| needed.then_some(probe);
     probes.into_iter().filter_map(needed)
-}
-
-/// Returns the first tracepoint that an observer may need and this kernel lacks, if any.
-pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
-    tracepoint::missing(probes::<T>())
 }
 
 /// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks a tracepoint, and then

@@ -16,17 +16,7 @@ use core::{
 use kernel::bindings;
 
 /// Ids of a task in the initial namespace, its start time, and its command name.
-#[derive(Clone, Copy)]
-pub(crate) struct Task {
-    /// Thread group id.
-    pub(crate) pid: u32,
-    /// Thread id.
-    pub(crate) tid: u32,
-    /// The start time, in nanoseconds of `CLOCK_MONOTONIC`.
-    pub(crate) start_time: u64,
-    /// Command name, 16 bytes padded with NUL.
-    pub(crate) comm: [u64; 2],
-}
+pub(crate) use helpers::lt_task as Task;
 
 /// Returns the current task; `None` in an interrupt. Any context.
 pub(crate) fn current() -> Option<Task> {
@@ -34,19 +24,13 @@ pub(crate) fn current() -> Option<Task> {
     if !unsafe { helpers::lt_in_task() } {
         return None;
     }
-    let mut task = MaybeUninit::<helpers::lt_task>::uninit();
+    let mut task = MaybeUninit::<Task>::uninit();
     // SAFETY: `current` is always valid; the function fills all of the structure. The name may
     // be changing, which at worst mixes two names; it is always terminated.
-    let task = unsafe {
+    unsafe {
         helpers::lt_current(task.as_mut_ptr());
-        task.assume_init()
-    };
-    Some(Task {
-        pid: task.pid,
-        tid: task.tid,
-        start_time: task.start_time,
-        comm: task.comm,
-    })
+        Some(task.assume_init())
+    }
 }
 
 /// Returns the address of the running task, or in an interrupt, of the interrupted one. The address
@@ -67,7 +51,6 @@ mod in_place {
         static current_task: *mut core::ffi::c_void;
     }
 
-    /// Returns `current`.
     #[inline(always)]
     pub(super) fn current() -> *mut bindings::task_struct {
         let task;
@@ -174,7 +157,6 @@ impl Context {
         in_place::context()
     }
 
-    /// Returns the context with this number.
     pub(crate) fn from_number(number: u32) -> Self {
         match number {
             0 => Context::Task,
@@ -184,7 +166,6 @@ impl Context {
         }
     }
 
-    /// Returns the word for the context.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Context::Task => "task",
@@ -195,7 +176,7 @@ impl Context {
     }
 }
 
-/// A task, during a tracepoint.
+/// A task for as long as it is valid: during a tracepoint, or while the caller has a reference.
 ///
 /// # Invariants
 ///
@@ -409,6 +390,8 @@ impl<'a> TaskRef<'a> {
         // CPU.
         fence(Ordering::Acquire);
         let on_rq = read!(self, on_rq) != 0;
+        // Acquire: the read of `on_cpu` must not be ordered before that of `on_rq`.
+        fence(Ordering::Acquire);
         self.is_on_cpu() | on_rq
     }
 
@@ -421,12 +404,21 @@ impl<'a> TaskRef<'a> {
     /// The caller holds the task's `pi_lock`, so the task is not taken off its queue and put back
     /// meanwhile.
     pub(crate) fn is_asleep(&self) -> bool {
-        let is_fair =
-            self.prio() >= bindings::MAX_RT_PRIO as i32 && self.policy() != bindings::SCHED_EXT;
+        let is_fair = self.prio() >= bindings::MAX_RT_PRIO as i32
+            && self.policy() != bindings::SCHED_EXT
+            && !self.is_on_ext_queue();
         // As in `is_awake`; tasks of sched_ext are never on a fair queue.
         read!(self, on_rq) == 0
             || read!(self, se.sched_delayed) != 0
             || (is_fair && read!(self, se.on_rq) == 0)
+    }
+
+    /// Whether the task is on a queue of sched_ext, which may take over tasks of any policy.
+    fn is_on_ext_queue(&self) -> bool {
+        #[cfg(CONFIG_SCHED_CLASS_EXT)]
+        return read!(self, scx.flags) & bindings::scx_ent_flags_SCX_TASK_QUEUED as u32 != 0;
+        #[cfg(not(CONFIG_SCHED_CLASS_EXT))]
+        false
     }
 
     /// Returns the number of bytes read from storage for the task so far, each counted when it is

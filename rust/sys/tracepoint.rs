@@ -10,11 +10,11 @@
 //!
 //! For a measured probe (measure.rs), a tracepoint calls [`measured`], which calls the probe.
 //!
-//! Each file in this directory that uses tracepoints has a list of its probes, and a function that
-//! attaches them. The types of their arguments are in tracepoints.h: [`probe!`] takes a function of
-//! exactly that type, and tracepoints.c compares it with the kernel's declaration. These probes are
-//! for tracepoints of the kernel proper. Tracepoints of modules have only probes that take any
-//! arguments (raw.rs), since no header describes their arguments.
+//! Each file in this directory that uses tracepoints has a list of its probes. The types of their
+//! arguments are in tracepoints.h: [`probe!`] takes a function of exactly that type, and
+//! tracepoints.c compares it with the kernel's declaration. These probes are for tracepoints of the
+//! kernel proper. Tracepoints of modules have only probes that take any arguments (raw.rs), since
+//! no header describes their arguments.
 //!
 //! # Lifetime
 //!
@@ -131,6 +131,17 @@ pub(crate) struct Probe<'a, T> {
     _with: PhantomData<fn(&T)>,
 }
 
+/// An identifier as a C string.
+macro_rules! c_name {
+    ($name:ident) => {
+        match ::core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+            Ok(name) => name,
+            Err(_) => unreachable!(),
+        }
+    };
+}
+pub(crate) use c_name;
+
 /// Makes a [`Probe`] of the tracepoint of this name from a function that takes its arguments.
 ///
 /// `probe!(sched_waking: waking::<T>)`; a function of another type does not compile.
@@ -143,13 +154,7 @@ macro_rules! probe {
     ($tracepoint:ident: $function:expr) => {
         ::kernel::macros::paste!({
             let function: $crate::sys::bindings::[<lt_probe_ $tracepoint>] = Some($function);
-            const NAME: &::core::ffi::CStr =
-                match ::core::ffi::CStr::from_bytes_with_nul(
-                    concat!(stringify!($tracepoint), "\0").as_bytes(),
-                ) {
-                    Ok(name) => name,
-                    Err(_) => unreachable!(),
-                };
+            const NAME: &::core::ffi::CStr = $crate::sys::tracepoint::c_name!($tracepoint);
             $crate::sys::tracepoint::Probe::new(
                 NAME,
                 function.map_or(::core::ptr::null_mut(), |f| f as *mut ::kernel::ffi::c_void),
@@ -158,6 +163,34 @@ macro_rules! probe {
     };
 }
 pub(crate) use probe;
+
+/// Defines functions for [`probe!`] and for [`Calls`](super::fprobe::calls::Calls). The first
+/// parameter is the value of type `T` that they were attached with. The others are the arguments of
+/// the tracepoint, or the word that the kernel's function was called with or has returned.
+macro_rules! callbacks {
+    ($(
+        $(#[$attribute:meta])*
+        fn $name:ident<$type:ident: $bound:path $(, const $number:ident: $of:ty)*>(
+            $with:ident $(, $argument:ident: $is:ty)* $(,)?
+        ) { $($body:tt)* }
+    )*) => {
+        $(
+            /// # Safety
+            ///
+            /// `data` is a valid `T`, and the other arguments are those that the kernel passes.
+            $(#[$attribute])*
+            unsafe extern "C" fn $name<$type: $bound $(, const $number: $of)*>(
+                data: *mut ::kernel::ffi::c_void,
+                $($argument: $is),*
+            ) {
+                // SAFETY: The function's contract.
+                let $with = unsafe { &*data.cast::<$type>() };
+                $($body)*
+            }
+        )*
+    };
+}
+pub(crate) use callbacks;
 
 impl<'a, T> Probe<'a, T> {
     /// # Safety
@@ -203,7 +236,6 @@ impl<'a, T> Probe<'a, T> {
         }
     }
 
-    /// Returns the name of the tracepoint.
     pub(crate) fn tracepoint(&self) -> &'a CStr {
         self.tracepoint
     }

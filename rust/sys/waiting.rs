@@ -69,7 +69,7 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         // SAFETY: The reference is ours.
-        unsafe { helpers::lt_task_put(self.0.as_ptr()) };
+        unsafe { bindings::put_task_struct(self.0.as_ptr()) };
     }
 }
 
@@ -84,14 +84,9 @@ pub(crate) struct Waiting<'a> {
 }
 
 /// A system call that a task is in.
-pub(crate) struct Called {
-    pub(crate) number: i64,
-    pub(crate) is_compat: bool,
-    pub(crate) arguments: [u64; 3],
-}
+pub(crate) use helpers::lt_syscall as Called;
 
 impl Waiting<'_> {
-    /// Returns the task.
     pub(crate) fn task(&self) -> TaskRef<'_> {
         self.task
     }
@@ -107,7 +102,7 @@ impl Waiting<'_> {
         if self.state.is_runnable() {
             return None;
         }
-        let mut out = MaybeUninit::<helpers::lt_syscall>::uninit();
+        let mut out = MaybeUninit::<Called>::uninit();
         // SAFETY: By the type invariant it is asleep and stays so, with its stack; the function
         // fills the structure if it returns `true`.
         let out = unsafe {
@@ -120,11 +115,7 @@ impl Waiting<'_> {
         // sys_exit: a task that is stopped or throttled on its way back to user space is no longer
         // in a call.
         let is_in_call = out.number >= 0 && out.result == -i64::from(bindings::ENOSYS);
-        is_in_call.then_some(Called {
-            number: out.number,
-            is_compat: out.compat,
-            arguments: out.arguments,
-        })
+        is_in_call.then_some(out)
     }
 
     /// Returns the address of the mutex that the task waits for; always `None` on PREEMPT_RT.

@@ -92,7 +92,6 @@ impl<T: Callbacks> Waker<T> {
         Ok(Self { handle, state })
     }
 
-    /// Returns the handle.
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }

@@ -28,12 +28,12 @@ use crate::sys::{
     fprobe::{self, Call, Frame, Functions, What},
     measure::Target,
     platform::PreemptGuard,
-    tracepoint::{self, probe, Probe}, //
+    tracepoint::{self, callbacks, probe, Probe}, //
 };
-use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
+use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings,
-    ffi::{c_int, c_void},
+    ffi::c_int,
     prelude::*,
     sync::Arc, //
 };
@@ -150,52 +150,42 @@ impl<T: Observer> fprobe::Observer<Requeueing> for T {
     }
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `pwq` a valid queue, `work` a valid work item.
-unsafe extern "C" fn queued<T: Observer>(
-    data: *mut c_void,
-    _cpu: c_int,
-    pwq: *mut helpers::pool_workqueue,
-    work: *mut bindings::work_struct,
-) {
-    // SAFETY: The function's contract.
-    let (observer, work) = unsafe { (&*data.cast::<T>(), Work::from_raw(work)) };
-    // INVARIANT: The function's contract.
-    let queue = Queue {
-        // SAFETY: A valid pointer is not NULL.
-        raw: unsafe { NonNull::new_unchecked(pwq) },
-        _during: PhantomData,
-    };
-    // SAFETY: A raw spinlock is held, see "Contexts" above.
-    let guard = unsafe { PreemptGuard::already() };
-    observer.queued(guard, &work, &queue);
-}
+callbacks! {
+    fn queued<T: Observer>(
+        observer,
+        _cpu: c_int,
+        pwq: *mut helpers::pool_workqueue,
+        work: *mut bindings::work_struct,
+    ) {
+        // SAFETY: The work item is valid.
+        let work = unsafe { Work::from_raw(work) };
+        // INVARIANT: The queue is valid.
+        let queue = Queue {
+            // SAFETY: A valid pointer is not NULL.
+            raw: unsafe { NonNull::new_unchecked(pwq) },
+            _during: PhantomData,
+        };
+        // SAFETY: A raw spinlock is held, see "Contexts" above.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.queued(guard, &work, &queue);
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`, `work` a valid work item.
-unsafe extern "C" fn started<T: Observer>(data: *mut c_void, work: *mut bindings::work_struct) {
-    // SAFETY: The function's contract.
-    let (observer, work) = unsafe { (&*data.cast::<T>(), Work::from_raw(work)) };
-    observer.started(&work);
-}
+    fn started<T: Observer>(observer, work: *mut bindings::work_struct) {
+        // SAFETY: The work item is valid.
+        observer.started(&unsafe { Work::from_raw(work) });
+    }
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn ended<T: Observer>(
-    data: *mut c_void,
-    work: *mut bindings::work_struct,
-    _function: bindings::work_func_t,
-) {
-    // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
-    observer.ended(work as u64);
+    fn ended<T: Observer>(
+        observer,
+        work: *mut bindings::work_struct,
+        _function: bindings::work_func_t,
+    ) {
+        observer.ended(work as u64);
+    }
 }
 
 /// The probes, the last step first: no event starts whose end would be missed.
-pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
+pub(crate) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
     // SAFETY: The probes have the arguments of these tracepoints. The queue and the work item are
     // valid, except the work item at the end, of which only the address is used.
     unsafe {
@@ -205,11 +195,6 @@ pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
             probe!(workqueue_queue_work: queued::<T>),
         ]
     }
-}
-
-/// Returns the first tracepoint that this kernel lacks, if any.
-pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
-    tracepoint::missing(probes::<T>())
 }
 
 /// An attached observer, until dropped. Dropping may sleep.

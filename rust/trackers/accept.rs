@@ -30,7 +30,10 @@ tracker! {
     key: 1;
     threshold: 100_000_000;
     tasks: true;
-    counters: [tasks::READERS, "closed"];
+    counters {
+        /// Part of `gone`: sockets closed without having sent anything.
+        closed,
+    }
     params {
         port: ParamKind::Id { max: u16::MAX as u64 } => ALL, "only connections to this local port";
     }
@@ -56,11 +59,8 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        const LABELS: labels::Rules = labels::Rules {
-            // Addresses need their family and port; the rest is known only with the end.
-            excluded: &["local", "remote", "bytes"],
-            ..labels::Rules::ALL
-        };
+        // Addresses need their family and port; the rest is known only with the end.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["local", "remote", "bytes"]);
     }
 }
 
@@ -71,14 +71,14 @@ impl Detail {
         record::keyed(key, &data[Owner::WORDS..])
     }
 
-    fn of_socket(socket: &Socket) -> Self {
+    fn of_socket(fd: i32, socket: &Socket) -> Self {
         Self {
-            family: socket.local.family,
-            local: socket.local.bytes,
-            local_port: socket.local.port,
-            remote: socket.remote.bytes,
-            remote_port: socket.remote.port,
-            fd: socket.fd as i32,
+            family: socket.family,
+            local: socket.local,
+            local_port: socket.local_port,
+            remote: socket.remote,
+            remote_port: socket.remote_port,
+            fd,
             ..Self::default()
         }
     }
@@ -92,21 +92,14 @@ impl Detail {
     }
 }
 
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Part of `gone`: sockets closed without having sent anything.
-    Closed = 1,
-}
-
 impl accept::Observer for Probes {
-    fn accepted(&self, socket: &Socket) {
+    fn accepted(&self, fd: i32, socket: &Socket) {
         let guard = Kernel::guard();
         let now = Kernel::now();
         let engine = self.core.engine();
         TaskRef::with_current(|current| {
             let port = self.core.value(PARAM_PORT);
-            let is_port = port == ALL || port == u64::from(socket.local.port);
+            let is_port = port == ALL || port == u64::from(socket.local_port);
             let cpu = Kernel::cpu(&guard) as u32;
             if !is_port
                 || !tasks::may_be_wanted(&self.core, &current)
@@ -116,7 +109,7 @@ impl accept::Observer for Probes {
                 return;
             }
             let [o0, o1, o2] = tasks::owner(&current).to_words();
-            let [_, w0, w1, w2, w3, w4, w5] = Detail::of_socket(socket).words();
+            let [_, w0, w1, w2, w3, w4, w5] = Detail::of_socket(fd, socket).words();
             let data = [o0, o1, o2, w0, w1, w2, w3, w4, w5];
             engine.event_in_unique(&guard, &[socket.id], now, &data);
         });
@@ -134,7 +127,7 @@ impl accept::Observer for Probes {
             .update(&guard, &[socket], |_| Verdict::Gone)
             .is_some()
         {
-            self.core.count_extra(&guard, Extra::Closed as usize);
+            self.core.count_extra(&guard, COUNT_CLOSED);
         }
     }
 }

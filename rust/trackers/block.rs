@@ -97,15 +97,13 @@ tracker! {
         /// Whether the driver has returned the request, which will be issued again.
         waiting: bool at 2:63 if kept,
     }
-    attach: Attachment<Probes> = block::attach, block::missing::<Probes>;
+    attach: Attachment<Probes> = |live| Attachment::new(live, block::probes::<Probes>()),
+        || tracepoint::missing(block::probes::<Probes>());
     impl {
         const KEEPS_USER_STACK: bool = true;
 
-        const LABELS: labels::Rules = labels::Rules {
-            // Times of steps, and durations only with the end.
-            excluded: &["queue", "device"],
-            ..labels::Rules::ALL
-        };
+        // Times of steps, and durations only with the end.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["queue", "device"]);
 
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             detail.settle(now);
@@ -132,7 +130,7 @@ impl Declared<1, WIDE> for WithStack {
     }
 
     fn attach(live: Arc<Live<Self, 1, WIDE>>) -> Result<Self::Attachment> {
-        block::attach(live)
+        Attachment::new(live, block::probes())
     }
 
     fn detail(_: &[u64; 1], data: &[u64; WIDE]) -> Detail {
@@ -156,7 +154,6 @@ fn create(new: New<'_>) -> Result<Arc<dyn Instance>> {
     }
 }
 
-/// Prints a pending request.
 fn show_request<const D: usize>(
     core: &Core<1, D>,
     event: &EventCopy<1, D>,

@@ -23,12 +23,12 @@ pub(super) use crate::{
     alert::record::{Owner, ID_BITS},
     control::{Kind as ParamKind, ALL},
     engine::{platform::Platform, Open, Verdict},
-    instance::{kind::NOT_RECORDED, labels, probed::Live, Core, Details, Report},
+    instance::{kind::NOT_RECORDED, labels, probed::Live, Core, Details},
     record::{Address, Record},
     sys::{
         platform::Kernel,
         task::{Context, TaskRef},
-        tracepoint::Attachment,
+        tracepoint::{self, Attachment},
         waker::is_waking, //
     },
 };
@@ -39,7 +39,8 @@ use crate::{
     instance::{
         common,
         kind::{Kind, RAISED_ELSEWHERE},
-        probed::{Own, Probes}, //
+        probed::{Own, Probes},
+        PARAMS_MAX, //
     },
     record::{self, How, Shown},
     sys::stack::Stack,
@@ -143,13 +144,12 @@ pub(super) trait Events<const K: usize> {
     /// the key was live.
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut Self::Detail)) -> bool;
 
-    /// Ends an event as [`Events::end`] does, for a task that stays off the CPU until the probe
-    /// returns. The alert has that task's stack.
-    fn end_off_cpu(
+    /// Ends an event as [`Events::end`] does. The alert has the stack that `stack` returns.
+    fn end_with(
         &self,
         guard: &Guard,
         key: &[u64; K],
-        task: TaskRef<'_>,
+        stack: impl FnOnce(usize) -> Stack,
         finish: impl FnOnce(&mut Self::Detail),
     ) -> bool;
 }
@@ -187,27 +187,15 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
 
     #[inline(always)]
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut T::Detail)) -> bool {
-        let ended = self.core.engine().event_out_if_known(
-            guard,
-            key,
-            Kernel::now,
-            |_| true,
-            |late| {
-                let mut detail = T::detail(&late.key, &late.data);
-                finish(&mut detail);
-                let owner = T::owner(&late.data);
-                report::<K, D, O, T>(&self.core, guard, late, owner, detail);
-            },
-        );
-        ended.is_some()
+        self.end_with(guard, key, stack_here::<K, D, O, T>, finish)
     }
 
     #[inline(always)]
-    fn end_off_cpu(
+    fn end_with(
         &self,
         guard: &Guard,
         key: &[u64; K],
-        task: TaskRef<'_>,
+        stack: impl FnOnce(usize) -> Stack,
         finish: impl FnOnce(&mut T::Detail),
     ) -> bool {
         let ended = self.core.engine().event_out_if_known(
@@ -219,7 +207,6 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
                 let mut detail = T::detail(&late.key, &late.data);
                 finish(&mut detail);
                 let owner = T::owner(&late.data);
-                let stack = |depth| Stack::of_task(&task, depth);
                 report_with::<K, D, O, T>(&self.core, guard, late, owner, detail, stack);
             },
         );
@@ -236,11 +223,14 @@ pub(super) fn report<const K: usize, const D: usize, O: Own, T: Declared<K, D, O
     owner: Owner,
     detail: T::Detail,
 ) {
-    let stack = |depth| match T::HAS_STACK {
+    report_with::<K, D, O, T>(core, guard, late, owner, detail, stack_here::<K, D, O, T>);
+}
+
+fn stack_here<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>>(depth: usize) -> Stack {
+    match T::HAS_STACK {
         true => Stack::here(depth),
         false => Stack::EMPTY,
-    };
-    report_with::<K, D, O, T>(core, guard, late, owner, detail, stack);
+    }
 }
 
 /// Raises the alert for the late end of an event, with the stack that `stack` returns.
@@ -256,23 +246,11 @@ fn report_with<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>>(
     if T::IS_OF_TASKS && !tasks::is_reported(core, guard, &T::suspect(&detail, owner)) {
         return;
     }
-    let stack = if core.may_raise() {
-        stack(core.depth())
-    } else {
-        Stack::EMPTY
-    };
+    let stack = core.stack_to_raise(stack);
     let now = late.start.wrapping_add(late.delay);
     T::settle(&mut detail, late.start, now);
     let details = detail.details(owner);
-    core.raise(
-        guard,
-        &Report {
-            time: now,
-            late,
-            details: &details,
-            stack: stack.entries(),
-        },
-    );
+    core.raise(guard, late, &details, stack.entries());
 }
 
 impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, O> for T {
@@ -314,12 +292,8 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, 
         T::collect_missed(core, attachment);
     }
 
-    fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, out: &SeqFile) {
-        T::show(core, event, How::of_pending(false), out);
-    }
-
-    fn show_fields_to(core: &Core<K, D>, event: &EventCopy<K, D>, trusted: bool, out: &SeqFile) {
-        T::show(core, event, How::of_pending(trusted), out);
+    fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, is_trusted: bool, out: &SeqFile) {
+        T::show(core, event, How::of_pending(is_trusted), out);
     }
 }
 
@@ -331,7 +305,8 @@ pub(super) const fn params<const N: usize>(
     own: &[Param],
     labels: &[Param],
 ) -> [Param; N] {
-    let common: [Param; common::COUNT] = crate::instance::params(threshold, []);
+    assert!(N <= PARAMS_MAX);
+    let common = crate::instance::params(threshold);
     let mut all = [common[0]; N];
     let mut at = 0;
     while at < N {
@@ -349,6 +324,42 @@ pub(super) const fn params<const N: usize>(
     all
 }
 
+/// Declares the static `PARAMS` with all parameters of a tracker, given the threshold, the task
+/// filter, the values of `by` and its own parameters. The position of a parameter `vec` becomes
+/// `PARAM_VEC`.
+macro_rules! parameters {
+    (
+        $threshold:expr, $filter:expr, $by:expr;
+        $($param:ident: $takes:expr => $default:expr, $says:literal $(, $fixed:ident)?;)*
+    ) => {
+        const FILTER: &[$crate::control::Param] = $filter;
+
+        ::kernel::macros::paste! {
+            #[allow(non_camel_case_types, reason = "named as the parameters, if there are any")]
+            enum OwnParam {
+                $([<$param>],)*
+                Count,
+            }
+            $(const [<PARAM_ $param:upper>]: usize =
+                $crate::instance::common::COUNT + FILTER.len() + OwnParam::[<$param>] as usize;)*
+        }
+
+        static PARAMS: [
+            $crate::control::Param;
+            $crate::instance::common::COUNT
+                + FILTER.len()
+                + OwnParam::Count as usize
+                + $crate::instance::labels::PARAMS
+        ] = $crate::trackers::declare::params(
+            $threshold,
+            FILTER,
+            &$crate::instance::param_list!($($param: $takes => $default, $says $(, $fixed)?;)*),
+            &$crate::instance::labels::params($by),
+        );
+    };
+}
+pub(super) use parameters;
+
 /// Declares a tracker of tracepoints. A declaration has, in this order:
 ///
 /// - its name, and the operation that it measures; the words of a key; the threshold, in
@@ -356,7 +367,8 @@ pub(super) const fn params<const N: usize>(
 /// - `tasks`, if it has the task filter: whether kernel threads pass it by default; `stack`, if an
 ///   alert raised at the end has the stack at that point; `stock`, the function that starts events
 ///   for operations in flight when an instance starts; `own`, the type of the tracker's state in an
-///   instance; `counters`, if it has counters besides the filter's; `check`, see [`Kind::check`];
+///   instance; `counters`, if it has counters besides the filter's: their names, where
+///   `COUNT_MISSED` becomes the position of `missed`, or a list; `check`, see [`Kind::check`];
 ///   `create`, see [`Kind::create`], if the type of its events depends on the values;
 /// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be set
 ///   only at creation; the position of a parameter `vec` becomes `PARAM_VEC`;
@@ -399,6 +411,7 @@ macro_rules! tracker {
         $(stock: $stock:path;)?
         $(own: $own:ty;)?
         $(counters: $counters:expr;)?
+        $(counters { $($(#[$_counts:meta])* $counter:ident,)* })?
         $(check: $check:path;)?
         $(create: $create:path;)?
         params {
@@ -419,34 +432,21 @@ macro_rules! tracker {
         )*
         $(impl { $($item:item)* })?
     ) => {
-        const FILTER: &[$crate::control::Param] =
-            $crate::record::first!($(&$crate::trackers::tasks::filter($kthreads),)? &[]);
-
-        ::kernel::macros::paste! {
-            #[allow(non_camel_case_types, reason = "named as the parameters, if there are any")]
-            enum Own {
-                $([<$param>],)*
-                Count,
-            }
-            $(const [<PARAM_ $param:upper>]: usize =
-                $crate::instance::common::COUNT + FILTER.len() + Own::[<$param>] as usize;)*
+        $crate::trackers::declare::parameters! {
+            $threshold,
+            $crate::record::first!($(&$crate::trackers::tasks::filter($kthreads),)? &[]),
+            BY;
+            $($param: $takes => $default, $says $(, $fixed)?;)*
         }
 
-        static PARAMS: [
-            $crate::control::Param;
-            $crate::instance::common::COUNT
-                + FILTER.len()
-                + Own::Count as usize
-                + $crate::instance::labels::PARAMS
-        ] = $crate::trackers::declare::params($threshold, FILTER, &[
-            $($crate::control::Param {
-                name: stringify!($param),
-                kind: $takes,
-                default: $default,
-                fixed: $crate::record::first!($($crate::trackers::declare::$fixed,)? false),
-                help: $says,
-            },)*
-        ], &$crate::instance::labels::params(BY));
+        $(::kernel::macros::paste! {
+            #[allow(non_camel_case_types, reason = "named as the counters")]
+            enum OwnCounter {
+                $([<$counter>],)*
+            }
+            $(const [<COUNT_ $counter:upper>]: usize =
+                $crate::trackers::tasks::READERS_AT + 1 + OwnCounter::[<$counter>] as usize;)*
+        })?
 
         /// The values of `by`.
         const BY: &[&str] = {
@@ -462,11 +462,12 @@ macro_rules! tracker {
 
         pub(crate) static KIND: $crate::instance::kind::Kind = $crate::instance::kind::Kind {
             name: stringify!($name),
-            c_name: $crate::instance::kind::c_name!($name),
+            c_name: $crate::sys::tracepoint::c_name!($name),
             help: $help,
             params: &PARAMS,
             counters: &$crate::record::first!(
                 $($counters,)?
+                $([$crate::trackers::tasks::READERS $(, stringify!($counter))*],)?
                 $({ let _: bool = $kthreads; [$crate::trackers::tasks::READERS] },)?
                 []
             ),
@@ -571,7 +572,3 @@ macro_rules! tracker {
     (@detail $keeps:tt $key:ident $data:ident) => {{ let _ = $key; $crate::record::known($data) }};
 }
 pub(super) use tracker;
-
-/// Marks a parameter that can be set only at creation.
-#[expect(non_upper_case_globals, reason = "a word of tracker!")]
-pub(super) const fixed: bool = true;

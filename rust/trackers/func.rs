@@ -25,7 +25,9 @@
 //!
 //! A task that exits inside the function never returns: its events are dropped at
 //! `sched_process_exit`, which comes before the last functions that it calls, and at
-//! `sched_process_free`, which comes after.
+//! `sched_process_free`, which comes after. If an inner end was missed, there is an event at its
+//! depth and none at the depth of an outer call that has returned. So all depths are tried, up to
+//! the greatest one that the instance has seen.
 //!
 //! # Contexts
 //!
@@ -33,12 +35,13 @@
 
 use super::declare::*;
 use crate::{
+    instance::{probed, Values},
     record::{self, fields, InQuotes, Register, Registers},
     sys::{
+        atomic::{Atomic, Relaxed},
         fprobe::{self, Call, Frame, Functions, What},
         sched,
-        symbol::{FunctionName, Limit, Raw, Symbol},
-        tracepoint, //
+        symbol::{FunctionName, Limit, Raw, Symbol}, //
     },
 };
 use kernel::{fmt, prelude::*, sync::Arc};
@@ -48,7 +51,13 @@ tracker! {
     key: 2;
     threshold: 10_000_000;
     tasks: true;
-    counters: [tasks::READERS, "missed", "own"];
+    own: Deepest;
+    counters {
+        /// Calls that the kernel could not trace.
+        missed,
+        /// Calls and returns in our own probes, or while our readers are woken; not tracked.
+        own,
+    }
     params {
         function: ParamKind::Function => 0,
             "function of the kernel or of a module; required", fixed;
@@ -72,14 +81,43 @@ tracker! {
         ret: Register at 6 if end = |it, how| Raw::new(it.ret, how.limit()),
     }
     attach: Attached = Attached::new,
-        || fprobe::missing().or_else(sched::missing_exits::<Probes>);
+        || fprobe::missing().or_else(|| tracepoint::missing(sched::exit_probes::<Probes>()));
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
         fn collect_missed(core: &Core<2, WORDS>, attached: &mut Attached) {
             let missed = attached.functions.take_missed();
-            core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
+            core.add_extra(&Kernel::guard(), COUNT_MISSED, missed);
         }
+    }
+}
+
+/// The greatest depth of a call so far; 0 before the first nested call.
+pub(crate) struct Deepest(Atomic<u64>);
+
+impl Deepest {
+    #[cold]
+    fn note(&self, depth: u64) {
+        // Relaxed: a maximum in one word, which orders nothing.
+        let mut deepest = self.0.load(Relaxed);
+        while depth > deepest {
+            match self.0.cmpxchg(deepest, depth, Relaxed) {
+                Ok(_) => return,
+                Err(now) => deepest = now,
+            }
+        }
+    }
+
+    /// Returns a number that is not below the depth of any call of a task that exits now.
+    fn bound(&self) -> u64 {
+        // Relaxed: the task has noted its calls before it exits, and the word never falls.
+        self.0.load(Relaxed).max(1)
+    }
+}
+
+impl probed::Own for Deepest {
+    fn new(_: &Values) -> Result<Self> {
+        Ok(Self(Atomic::new(0)))
     }
 }
 
@@ -124,15 +162,6 @@ fn frame_of(data: &[u64; WORDS]) -> Frame {
     Frame(*frame)
 }
 
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Calls that the kernel could not trace.
-    Missed = 1,
-    /// Calls and returns in our own probes, or while our readers are woken; not tracked.
-    Own = 2,
-}
-
 /// Returns the key of a task's call at this depth.
 #[inline(always)]
 fn key(task: &TaskRef<'_>, depth: u64) -> [u64; 2] {
@@ -166,6 +195,9 @@ impl fprobe::Observer<Tracked> for Probes {
                 return None;
             };
             let depth = self.depth(guard, &task, frame);
+            if depth > 1 {
+                self.own.note(depth);
+            }
             let known = Detail {
                 function: Function(call.function),
                 context,
@@ -202,28 +234,28 @@ impl fprobe::Observer<Tracked> for Probes {
 
     #[cold]
     fn within_ourselves(&self, guard: &Guard) {
-        self.core.count_extra(guard, Extra::Own as usize);
+        self.core.count_extra(guard, COUNT_OWN);
     }
 }
 
 impl sched::ExitObserver for Probes {
     fn exits(&self, guard: &Guard, task: TaskRef<'_>) {
         let engine = self.core.engine();
-        let drop =
-            |depth| engine.event_out_if_known(guard, &key(&task, depth), 0, |_| false, |_| ());
-        let _ = (1..).find(|&depth| drop(depth).is_none());
+        for depth in 1..=self.own.bound() {
+            engine.event_out_if_known(guard, &key(&task, depth), 0, |_| false, |_| ());
+        }
     }
 }
 
 /// Keeps the probes attached. `functions` is dropped first: after that, no event starts.
 pub(crate) struct Attached {
     functions: Functions<Tracked, Probes>,
-    _exits: tracepoint::Attachment<Probes>,
+    _exits: Attachment<Probes>,
 }
 
 impl Attached {
     fn new(live: Arc<Probes>) -> Result<Self> {
-        let exits = sched::attach_to_exits(live.clone())?;
+        let exits = Attachment::new(live.clone(), sched::exit_probes())?;
         let name = live.core.text(PARAM_FUNCTION).ok_or(EINVAL)?;
         Ok(Self {
             functions: Functions::new(name, What::Both, live.clone())?,

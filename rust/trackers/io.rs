@@ -38,7 +38,7 @@ use crate::{
     instance::{probed, profile::InstanceProfile, Values},
     record::{How, Shown},
     sys::{
-        block::{attach, missing, Request, Transfer},
+        block::{probes as request_probes, Request, Transfer},
         syscall, //
     },
 };
@@ -60,9 +60,10 @@ tracker! {
     }
     keeps: detail;
     attach: [Attachment<Probes>; 2] = |live: Arc<Probes>| {
-        let requests = attach(live.clone())?;
+        let requests = Attachment::new(live.clone(), request_probes::<Probes>())?;
         Ok([syscall::attach(live)?, requests])
-    }, || missing::<Probes>().or_else(syscall::missing::<Probes>);
+    }, || tracepoint::missing(request_probes::<Probes>())
+        .or_else(|| tracepoint::missing(syscall::probes::<Probes>()));
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
@@ -103,7 +104,6 @@ fn is_owner(core: &Core<1, WORDS>, guard: &Guard, task: &TaskRef<'_>) -> bool {
     tasks::may_be_wanted(core, task) && tasks::is_wanted(core, task, tasks::this_cpu(guard))
 }
 
-/// Returns the class of a request.
 fn class_of(transfer: Transfer) -> Class {
     match transfer {
         Transfer::Read => Class::BlockRead,

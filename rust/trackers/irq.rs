@@ -56,13 +56,11 @@ tracker! {
         /// The return value of the handler.
         ret: u16 at 0:48 in RETURNS,
     }
-    attach: Attachment<Probes> = irq::attach, irq::missing::<Probes>;
+    attach: Attachment<Probes> = |live| Attachment::new(live, irq::probes::<Probes, false>()),
+        || tracepoint::missing(irq::probes::<Probes, false>());
     impl {
-        const LABELS: labels::Rules = labels::Rules {
-            // Known only with the end.
-            excluded: &["ret"],
-            ..labels::Rules::ALL
-        };
+        // Known only with the end.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["ret"]);
 
         fn stack_owner(_: &[u64; WORDS]) -> Owner {
             // The stack of the interrupted task does not explain the handler.

@@ -75,12 +75,8 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        const LABELS: labels::Rules = labels::Rules {
-            has_stack: true,
-            // Known only with the end.
-            excluded: &["ret"],
-            ..labels::Rules::ALL
-        };
+        // Known only with the end.
+        const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["ret"]);
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) enum Extra {
 }
 
 static PARAMS: [Param; common::COUNT] = {
-    let mut params: [Param; common::COUNT] = params(1_000_000, []);
+    let mut params = params(1_000_000);
     // No stack by default: the task that an event belongs to is not known.
     params[common::STACK].default = 0;
     params

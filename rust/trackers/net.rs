@@ -50,7 +50,14 @@ tracker! {
     net: "received packets, until copied to user space, consumed or dropped (key: the packet)";
     key: 1;
     threshold: 10_000_000;
-    counters: [tasks::READERS, "copied", "consumed", "dropped", "merged"];
+    counters {
+        /// Part of `ended`: one counter for each kind of end.
+        copied,
+        consumed,
+        dropped,
+        /// Part of `gone`: packets that became part of another one.
+        merged,
+    }
     params {
         dev: ParamKind::NetDevice => 0,
             "only packets that this network device receives, in any namespace";
@@ -130,17 +137,6 @@ impl Detail {
     }
 }
 
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Part of `ended`: one counter for each kind of end.
-    Copied = 1,
-    Consumed = 2,
-    Dropped = 3,
-    /// Part of `gone`: packets that became part of another one.
-    Merged = 4,
-}
-
 impl Probes {
     fn is_wanted(&self, packet: &Received) -> bool {
         let dev = self.core.halves(PARAM_DEV);
@@ -182,11 +178,11 @@ impl net::Observer for Probes {
         );
         if ended.is_some() {
             let counter = match end {
-                End::Copied => Extra::Copied,
-                End::Consumed => Extra::Consumed,
-                End::Dropped { .. } => Extra::Dropped,
+                End::Copied => COUNT_COPIED,
+                End::Consumed => COUNT_CONSUMED,
+                End::Dropped { .. } => COUNT_DROPPED,
             };
-            self.core.count_extra(&guard, counter as usize);
+            self.core.count_extra(&guard, counter);
         }
     }
 
@@ -197,7 +193,7 @@ impl net::Observer for Probes {
             .update(&guard, &[packet], |_| Verdict::Gone)
             .is_some()
         {
-            self.core.count_extra(&guard, Extra::Merged as usize);
+            self.core.count_extra(&guard, COUNT_MERGED);
         }
     }
 }

@@ -49,15 +49,10 @@ use crate::{
         assumptions::{self, WAKING_LOCK},
         sched::{self, State, Switch},
         stack::{CompactStack, Stack, COMPACT_WORDS},
-        symbol::Symbol, //
+        symbol::{show_stack, Symbol}, //
     },
-    text::Escaped,
 };
-use kernel::{
-    fmt::{self, Write},
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::{fmt, prelude::*, sync::Arc};
 
 /// The values of `when`.
 const BLOCKED: u64 = 1;
@@ -70,7 +65,13 @@ tracker! {
     tasks: false;
     stock: Probes::take_stock;
     own: Notes;
-    counters: [tasks::READERS, "over_max", "early"];
+    counters {
+        /// Late events that are not reported because their delay exceeds `max`.
+        over_max,
+        /// Late events of tasks that were woken before the switch-out; the waker is recorded in
+        /// early.rs, if at all.
+        early,
+    }
     check: check;
     params {
         when: ParamKind::Word(&["all", "blocked", "preempted"]) => 0,
@@ -100,14 +101,12 @@ tracker! {
         waker_stack: WakerStack at 6 if alert => show_waker_stack,
     }
     attach: Attached = attach,
-        || sched::missing::<Probes>().or_else(|| stock::missing().or_else(|| assumptions::missing(&[&WAKING_LOCK])));
+        || tracepoint::missing(sched::probes::<Probes, false>())
+            .or_else(stock::missing)
+            .or_else(|| assumptions::missing(&[&WAKING_LOCK]));
     impl {
-        const LABELS: labels::Rules = labels::Rules {
-            has_stack: true,
-            // A time before the end.
-            excluded: &["queued"],
-            ..labels::Rules::ALL
-        };
+        // A time before the end.
+        const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["queued"]);
 
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             if detail.queued != 0 {
@@ -127,7 +126,6 @@ const FIRST_WORDS: usize = WORDS - COMPACT_WORDS;
 const WAKER: usize = FIRST_WORDS - 1 - Actor::WORDS;
 const _: () = assert!(early::WAKER == Actor::WORDS);
 
-/// The position of the state.
 const STATE: usize = Owner::WORDS + 1;
 
 /// Returns the words of the waker (the current task, or the task that the current interrupt has
@@ -174,10 +172,11 @@ type Attached = (Attachment<Probes>, Option<Attachment<Probes>>);
 fn attach(live: Arc<Probes>) -> Result<Attached> {
     live.own.early.close();
     let arrivals = match live.own.arrivals {
-        Some(_) => Some(sched::attach_to_arrivals(live.clone())?),
+        Some(_) => Some(Attachment::new(live.clone(), sched::arrival_probes())?),
         None => None,
     };
-    Ok((sched::attach(live)?, arrivals))
+    let switches = Attachment::new(live, sched::probes::<Probes, false>())?;
+    Ok((switches, arrivals))
 }
 
 impl Detail {
@@ -205,25 +204,16 @@ impl Detail {
 /// Prints the waker's stack, without the function by which a tracepoint calls its probes.
 fn show_waker_stack(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let stack = CompactStack(detail.waker_stack);
-    let mut entries = stack.entries().peekable();
     let is_ours = |&address: &u64| Symbol(address).starts_with("__traceiter_");
-    while entries.next_if(is_ours).is_some() {}
-    if entries.peek().is_none() {
-        return Ok(());
-    }
-    f.write_str(" waker_stack=\"")?;
-    for (i, address) in entries.enumerate() {
-        let comma = if i == 0 { "" } else { "," };
-        Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
-    }
-    f.write_str("\"")
+    show_stack("waker_stack", stack.entries().skip_while(is_ours), f)
 }
 
 /// Rejects `ustack=1` on a kernel without the tracepoint that it needs, and values with which no
 /// alert is possible: a `max` that is not above the threshold, if there is no timeout. With a
 /// timeout, events raise alerts before they end, whatever `max` is.
 fn check(values: &Values) -> Option<(usize, &'static str)> {
-    if values[PARAM_USTACK] != 0 && sched::missing_arrivals::<Probes>().is_some() {
+    let is_missing = || tracepoint::missing(sched::arrival_probes::<Probes>()).is_some();
+    if values[PARAM_USTACK] != 0 && is_missing() {
         let why = "expected 0, since this kernel lacks the tracepoint sched_exit_tp";
         return Some((PARAM_USTACK, why));
     }
@@ -231,16 +221,6 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
         [PARAM_MAX, common::THRESHOLD, common::TIMEOUT].map(|at| values[at]);
     let is_impossible = max != 0 && max <= threshold && timeout == 0;
     is_impossible.then_some((PARAM_MAX, "no delay is above threshold and at most max"))
-}
-
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Late events that are not reported because their delay exceeds `max`.
-    OverMax = 1,
-    /// Late events of tasks that were woken before the switch-out; the waker is recorded in
-    /// early.rs, if at all.
-    Early = 2,
 }
 
 impl sched::Observer for Probes {
@@ -375,7 +355,7 @@ impl Probes {
     fn report(&self, guard: &Guard, late: &Late<1, WORDS>, task: TaskRef<'_>) {
         let max = self.core.value(PARAM_MAX);
         if max != 0 && late.delay > max {
-            self.core.count_extra(guard, Extra::OverMax as usize);
+            self.core.count_extra(guard, COUNT_OVER_MAX);
             return;
         }
         let mut detail = Tracked::detail(&late.key, &late.data);
@@ -387,16 +367,14 @@ impl Probes {
                 detail = Tracked::detail(&late.key, &data);
             }
             detail.queued = late.start;
-            self.core.count_extra(guard, Extra::Early as usize);
+            self.core.count_extra(guard, COUNT_EARLY);
         }
         let now = late.start.wrapping_add(late.delay);
         Tracked::settle(&mut detail, late.start, now);
         let details = detail.details(record::owner(&late.data));
-        let stack = if self.core.may_raise() {
-            Stack::of_task(&task, self.core.depth())
-        } else {
-            Stack::EMPTY
-        };
+        let stack = self
+            .core
+            .stack_to_raise(|depth| Stack::of_task(&task, depth));
         match &self.own.arrivals {
             Some(arrivals) => arrivals.put(guard, late, &details, stack.entries()),
             None => tasks::raise(&self.core, guard, late, &details, stack.entries()),

@@ -30,8 +30,7 @@ use crate::{
     record,
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
-        raw::{self, REGISTERS},
-        tracepoint, //
+        raw::{self, REGISTERS}, //
     },
 };
 use core::marker::PhantomData;
@@ -52,7 +51,14 @@ tracker! {
     key: 2;
     threshold: 10_000_000;
     tasks: true;
-    counters: [tasks::READERS, "missed", "own", "again"];
+    counters {
+        /// Calls of functions that the kernel could not trace.
+        missed,
+        /// Hits while our readers are woken and, for functions, in our own probes; not tracked.
+        own,
+        /// Further starts of an operation that continues.
+        again,
+    }
     check: check;
     params {
         begin: ParamKind::Point => 0, "start of the operation; required", fixed;
@@ -73,28 +79,14 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        const LABELS: labels::Rules = labels::Rules {
-            // They need their number of values.
-            excluded: &["key", "begin"],
-            ..labels::Rules::ALL
-        };
+        // They need their number of values.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["key", "begin"]);
 
         fn collect_missed(core: &Core<2, WORDS>, attached: &mut BothAttached) {
-            let missed = attached.begin.take_missed() + attached.end.take_missed();
-            core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
+            let missed = attached.take_missed();
+            core.add_extra(&Kernel::guard(), COUNT_MISSED, missed);
         }
     }
-}
-
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Calls of functions that the kernel could not trace.
-    Missed = 1,
-    /// Hits while our readers are woken and, for functions, in our own probes; not tracked.
-    Own = 2,
-    /// Further starts of an operation that continues.
-    Again = 3,
 }
 
 /// Returns the parameter that makes this combination of values invalid, and the reason, if any.
@@ -167,6 +159,8 @@ trait Side: 'static {
 
 struct Begin;
 struct End;
+/// Both sides, at the same point: the end is handled first.
+struct Both;
 
 impl Side for Begin {
     #[inline(always)]
@@ -181,7 +175,7 @@ impl Side for Begin {
             };
             let key = here.take(guard, core.value(PARAM_BEGIN_KEY));
             if core.value(PARAM_AGAIN) == KEEP && engine.copy_of(guard, &key, |_| true).is_some() {
-                core.count_extra(guard, Extra::Again as usize);
+                core.count_extra(guard, COUNT_AGAIN);
                 return;
             }
             let [keys, begins, ends] = [PARAM_BEGIN_KEY, PARAM_BEGIN_SHOW, PARAM_END_SHOW]
@@ -223,6 +217,14 @@ impl Side for End {
     }
 }
 
+impl Side for Both {
+    #[inline(always)]
+    fn happens(probes: &Probes, guard: &Guard, here: &Here<'_>) {
+        End::happens(probes, guard, here);
+        Begin::happens(probes, guard, here);
+    }
+}
+
 impl<S: Side> raw::Observer<S> for Probes {
     #[inline(always)]
     fn hit(&self, guard: &Guard, registers: &[u64; REGISTERS]) {
@@ -232,7 +234,7 @@ impl<S: Side> raw::Observer<S> for Probes {
 
     #[cold]
     fn within_ourselves(&self, guard: &Guard) {
-        self.core.count_extra(guard, Extra::Own as usize);
+        self.core.count_extra(guard, COUNT_OWN);
     }
 }
 
@@ -252,7 +254,7 @@ impl<S: Side> fprobe::Observer<Called<S>> for Probes {
 
     #[cold]
     fn within_ourselves(&self, guard: &Guard) {
-        self.core.count_extra(guard, Extra::Own as usize);
+        self.core.count_extra(guard, COUNT_OWN);
     }
 }
 
@@ -273,14 +275,13 @@ impl<S: Side> fprobe::Observer<Returned<S>> for Probes {
 
     #[cold]
     fn within_ourselves(&self, guard: &Guard) {
-        self.core.count_extra(guard, Extra::Own as usize);
+        self.core.count_extra(guard, COUNT_OWN);
     }
 }
 
-/// An attached side.
 #[expect(dead_code, reason = "held to be dropped")]
 enum Attached<S: Side> {
-    Tracepoint(tracepoint::Attachment<Probes>),
+    Tracepoint(Attachment<Probes>),
     Called(Functions<Called<S>, Probes>),
     Returned(Functions<Returned<S>, Probes>),
 }
@@ -307,17 +308,33 @@ impl<S: Side> Attached<S> {
     }
 }
 
-/// Keeps both sides attached. The start is dropped first.
-pub(crate) struct BothAttached {
-    begin: Attached<Begin>,
-    end: Attached<End>,
+/// Keeps both sides attached.
+pub(crate) struct BothAttached(Sides);
+
+enum Sides {
+    /// The start is dropped first.
+    Two(Attached<Begin>, Attached<End>),
+    /// At one point. The order in which a point calls several probes depends on its kind, so a
+    /// single one handles both sides.
+    One(Attached<Both>),
 }
 
 impl BothAttached {
     fn new(live: Arc<Probes>) -> Result<Self> {
+        if live.core.text(PARAM_BEGIN) == live.core.text(PARAM_END) {
+            let both = Attached::new(&live, PARAM_BEGIN)?;
+            return Ok(Self(Sides::One(both)));
+        }
         // The end first: no event starts whose end would be missed.
         let end = Attached::new(&live, PARAM_END)?;
         let begin = Attached::new(&live, PARAM_BEGIN)?;
-        Ok(Self { begin, end })
+        Ok(Self(Sides::Two(begin, end)))
+    }
+
+    fn take_missed(&mut self) -> u64 {
+        match &mut self.0 {
+            Sides::Two(begin, end) => begin.take_missed() + end.take_missed(),
+            Sides::One(both) => both.take_missed(),
+        }
     }
 }

@@ -80,12 +80,8 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        const LABELS: labels::Rules = labels::Rules {
-            has_stack: true,
-            // Complete only with the end.
-            excluded: &["pages"],
-            ..labels::Rules::ALL
-        };
+        // Complete only with the end.
+        const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["pages"]);
     }
 }
 

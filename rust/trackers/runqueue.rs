@@ -26,7 +26,10 @@ use super::declare::*;
 use crate::{
     alert::record::actor::{Actor, Place},
     record::{self, Policy},
-    sys::sched::{self, Switch},
+    sys::{
+        sched::{self, Switch},
+        stack::Stack,
+    },
 };
 
 const STATES: [&str; 2] = ["R", "R+"];
@@ -59,14 +62,11 @@ tracker! {
         /// used up when it was switched out.
         throttled: bool at 1:45,
     }
-    attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
+    attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),
+        || tracepoint::missing(sched::probes::<Probes, false>());
     impl {
-        const LABELS: labels::Rules = labels::Rules {
-            has_stack: true,
-            // Known only with the end.
-            excluded: &["migrated", "prev"],
-            ..labels::Rules::ALL
-        };
+        // Known only with the end.
+        const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["migrated", "prev"]);
     }
 }
 
@@ -86,7 +86,9 @@ impl sched::Observer for Probes {
                 self.core.engine().filtered(guard);
             }
         }
-        self.end_off_cpu(guard, &tasks::key(&next), next, move |alert| {
+        // `next` stays off the CPU until the probe returns.
+        let stack = move |depth| Stack::of_task(&next, depth);
+        self.end_with(guard, &tasks::key(&next), stack, move |alert| {
             alert.prev = tasks::actor(&prev);
             // `prev` is on this CPU until the switch is done.
             alert.migrated = alert.from != prev.cpu();

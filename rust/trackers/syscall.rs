@@ -36,6 +36,7 @@ use crate::{
     alert::record::Reason,
     control::names::is_listed,
     engine::{Late, Why},
+    instance::Report,
     record::{self, Registers},
     sys::{
         stack::Stack,
@@ -61,12 +62,17 @@ tracker! {
     threshold: 100_000_000;
     tasks: true;
     stock: Probes::take_stock;
-    counters: [tasks::READERS, "renamed", "stacks"];
+    counters {
+        /// Events that continued with another thread id.
+        renamed,
+        /// Alerts with `reason=stack`.
+        stacks,
+    }
     params {
         calls: ParamKind::Names(&CALLS) => 0,
             "only these calls, such as read,write; with ! first, all but these";
         waits: ParamKind::Switch => 1,
-            "calls whose purpose is to wait as well: poll, futex, nanosleep and others";
+            "also calls whose purpose is to wait: poll, futex, nanosleep and others";
         abi: ParamKind::Word(syscall::names::ABIS) => 0,
             "only calls of this ABI; compat is that of 32-bit programs";
         stacks: ParamKind::Word(&["timeout", "switch"]) => 0,
@@ -91,7 +97,7 @@ tracker! {
         ret: i64 at 4 => call::show_result,
     }
     attach: Attachment<Probes> = syscall::attach,
-        || syscall::missing::<Probes>().or_else(stock::missing);
+        || tracepoint::missing(syscall::probes::<Probes>()).or_else(stock::missing);
     impl {
         const LABELS: labels::Rules = labels::Rules {
             // Known only with the end.
@@ -121,20 +127,11 @@ impl Detail {
     }
 }
 
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Events that continued with another thread id.
-    Renamed = 1,
-    /// Alerts with `reason=stack`.
-    Stacks = 2,
-}
-
 impl Probes {
     fn take_stock(&self) {
         stock::take(&self.core, |waiting| {
             let (task, called) = (waiting.task(), waiting.system_call()?);
-            let call = Call::new(called.number, called.is_compat);
+            let call = Call::new(called.number, called.compat);
             if !self.is_asked_for(call) {
                 return None;
             }
@@ -224,7 +221,7 @@ impl Observer for Probes {
                 engine.put_ref(guard, event);
             }
         });
-        self.core.count_extra(guard, Extra::Renamed as usize);
+        self.core.count_extra(guard, COUNT_RENAMED);
     }
 
     fn exited(&self, guard: &Guard) {
@@ -276,20 +273,15 @@ impl Probes {
             return;
         }
         let details = detail.details(owner);
-        let stack = if core.may_raise() {
-            Stack::of_task(task, core.depth())
-        } else {
-            Stack::EMPTY
-        };
-        let now = late.start.wrapping_add(late.delay);
+        let stack = core.stack_to_raise(|depth| Stack::of_task(task, depth));
         let report = Report {
-            time: now,
             late,
             details: &details,
             stack: stack.entries(),
+            is_counted: false,
         };
         if core.raise_as(Reason::Stack, guard, &report) {
-            core.count_extra(guard, Extra::Stacks as usize);
+            core.count_extra(guard, COUNT_STACKS);
         }
     }
 }

@@ -20,10 +20,10 @@ use crate::{
     engine::{platform::Platform, Late},
     instance::{
         common,
-        descendants::{FOLLOWED, TREE},
+        descendants::FOLLOWED,
+        param_list,
         Core,
-        Details,
-        Report, //
+        Details, //
     },
     sys::{
         platform::Kernel,
@@ -36,7 +36,7 @@ pub(super) type Guard = <Kernel as Platform>::Guard;
 /// The counter of alerts that were suppressed because the task reads alerts; the first own counter
 /// of each of these trackers.
 pub(super) const READERS: &str = "readers";
-const READERS_AT: usize = 0;
+pub(super) const READERS_AT: usize = 0;
 
 // The positions of the parameters of the filter.
 const PID: usize = common::COUNT;
@@ -55,48 +55,19 @@ pub(super) const FILTER: usize = 8;
 
 /// Returns the parameters of the filter; `kthreads` is whether kernel threads pass by default.
 pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
-    const fn param(name: &'static str, kind: Kind, default: u64, help: &'static str) -> Param {
-        Param {
-            name,
-            kind,
-            default,
-            fixed: false,
-            help,
-        }
-    }
     const IDS: Kind = Kind::Id {
         max: (1 << ID_BITS) - 1,
     };
-    const CPUS: Kind = Kind::Id { max: 1 << 16 };
-    const UIDS: Kind = Kind::Id {
-        max: u32::MAX as u64 - 1,
-    };
-    [
-        param("pid", IDS, ALL, "only this process"),
-        param("tid", IDS, ALL, "only this thread"),
-        param("comm", Kind::Comm, 0, "only threads of this name"),
-        param(
-            "cgroup",
-            Kind::Cgroup,
-            ALL,
-            "only this cgroup and its descendants",
-        ),
-        param("cpu", CPUS, ALL, "only operations that start on this CPU"),
-        param("uid", UIDS, ALL, "only threads of this user"),
-        param(
-            "kthreads",
-            Kind::Switch,
-            kthreads as u64,
-            "kernel threads as well",
-        ),
-        Param {
-            name: TREE,
-            kind: Kind::Switch,
-            default: 0,
-            fixed: true,
-            help: "the descendants of the process pid as well",
-        },
-    ]
+    param_list! {
+        pid: IDS => ALL, "only this process";
+        tid: IDS => ALL, "only this thread";
+        comm: Kind::Comm => 0, "only threads of this name";
+        cgroup: Kind::Cgroup => ALL, "only this cgroup and its descendants";
+        cpu: Kind::Id { max: 1 << 16 } => ALL, "only operations that start on this CPU";
+        uid: Kind::Id { max: u32::MAX as u64 - 1 } => ALL, "only threads of this user";
+        kthreads: Kind::Switch => kthreads as u64, "kernel threads as well";
+        tree: Kind::Switch => 0, "the descendants of the process pid as well", fixed;
+    }
 }
 
 /// Whether the filter may accept a task, as far as pid, tid, comm and `kthreads` decide, which is
@@ -256,15 +227,6 @@ pub(super) fn raise<const K: usize, const D: usize>(
     stack: &[u64],
 ) {
     if is_reported(core, guard, &details.owner) {
-        let now = late.start.wrapping_add(late.delay);
-        core.raise(
-            guard,
-            &Report {
-                time: now,
-                late,
-                details,
-                stack,
-            },
-        );
+        core.raise(guard, late, details, stack);
     }
 }

@@ -50,21 +50,21 @@ use self::{
     chain::{task, Chain, Counts, Look, Origin, State, Words, COUNTS, NOTES, PLACE},
     percpu::Cpus,
 };
-use super::tasks::{self, Guard};
+use super::{
+    declare::parameters,
+    tasks::{self, Guard}, //
+};
 use crate::{
     alert::record::{actor::Place, Owner, DETAIL, OWN_TAIL},
     control::{
         names::{is_listed, is_named},
         Kind as ParamKind,
-        Param,
         ALL, //
     },
     engine::{event::EventCopy, freelist::MAX_CELLS, Late},
     instance::{
-        common,
         kind::{Kind, Labelling, Tail, RAISED_ELSEWHERE},
         labels::{self, Rules},
-        params,
         probed::{self, Live, Own, Probed},
         work::Work,
         Core,
@@ -83,18 +83,7 @@ use crate::{
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 use percpu::{Choice, Since, Timers, Timing};
 
-const END: usize = common::COUNT + tasks::FILTER;
-const ORIGIN: usize = END + 1;
-const IRQ: usize = ORIGIN + 1;
-const VEC: usize = IRQ + 1;
-const FROM: usize = VEC + 1;
-const PRIO: usize = FROM + 1;
-const WORK_EVENTS: usize = PRIO + 1;
-const TIMER: usize = WORK_EVENTS + 1;
-const HOPS: usize = TIMER + 1;
-const INTERFERENCE: usize = HOPS + 1;
-const BY: usize = INTERFERENCE + 1;
-const MAX_LABELS: usize = BY + 1;
+const BY: usize = PARAM_INTERFERENCE + 1;
 
 /// The values of `end`.
 const SWITCH: u64 = 0;
@@ -139,117 +128,26 @@ const LABELS: &[&str] = {
     &NAMES
 };
 
-static PARAMS: [Param; MAX_LABELS + 1] = {
-    const fn param(
-        name: &'static str,
-        kind: ParamKind,
-        default: u64,
-        fixed: bool,
-        help: &'static str,
-    ) -> Param {
-        Param {
-            name,
-            kind,
-            default,
-            fixed,
-            help,
-        }
-    }
-    const ENDS: ParamKind = ParamKind::Word(&["switch", "user", "blocked", "work"]);
-    const LINES: ParamKind = ParamKind::Id {
-        max: i32::MAX as u64,
-    };
-    let [f0, f1, f2, f3, f4, f5, f6, f7] = tasks::filter(false);
-    let [by, max_labels] = labels::params(LABELS);
-    params(
-        5_000_000,
-        [
-            f0,
-            f1,
-            f2,
-            f3,
-            f4,
-            f5,
-            f6,
-            f7,
-            param(
-                "end",
-                ENDS,
-                SWITCH,
-                true,
-                "end of a chain: switch-in, return to user space, next wait, or work done",
-            ),
-            param(
-                "origin",
-                ParamKind::Names(&ORIGINS),
-                0,
-                false,
-                "only chains with one of these origins",
-            ),
-            param(
-                "irq",
-                LINES,
-                ALL,
-                false,
-                "among device interrupts, only this line of /proc/interrupts",
-            ),
-            param(
-                "vec",
-                ParamKind::Word(&VECTOR_NAMES),
-                0,
-                false,
-                "among local interrupts, only this one",
-            ),
-            param(
-                "from",
-                ParamKind::Word(&["softexpires", "expires", "vector"]),
-                DUE,
-                false,
-                "start of a timer's chain: its soft expiry, its hard expiry, or its interrupt",
-            ),
-            param(
-                "prio",
-                ParamKind::Id { max: 139 },
-                ALL,
-                false,
-                "only targets of this kernel priority or a more urgent one",
-            ),
-            param(
-                "work_events",
-                ParamKind::Count {
-                    min: 1,
-                    max: MAX_CELLS as u64,
-                },
-                1024,
-                true,
-                "with end=work: units of work that can be in flight at once",
-            ),
-            param(
-                "timer",
-                ParamKind::FunctionOrAll,
-                0,
-                true,
-                "among timers, only those with this function",
-            ),
-            param(
-                "hops",
-                ParamKind::Names(&HOP_NAMES),
-                0,
-                true,
-                "further hops to follow: work items, calls to other CPUs, wheel timers",
-            ),
-            param(
-                "interference",
-                ParamKind::Switch,
-                0,
-                true,
-                "split each wait for a CPU into interrupts, softirqs and other tasks",
-            ),
-            by,
-            max_labels,
-        ],
-    )
-};
+parameters! {
+    5_000_000, &tasks::filter(false), LABELS;
+    end: ParamKind::Word(&["switch", "user", "blocked", "work"]) => SWITCH,
+        "end of a chain: switch-in, return to user space, next wait, or work done", fixed;
+    origin: ParamKind::Names(&ORIGINS) => 0, "only chains with one of these origins";
+    irq: ParamKind::Id { max: i32::MAX as u64 } => ALL,
+        "among device interrupts, only this line of /proc/interrupts";
+    vec: ParamKind::Word(&VECTOR_NAMES) => 0, "among local interrupts, only this one";
+    from: ParamKind::Word(&["softexpires", "expires", "vector"]) => DUE,
+        "start of a timer's chain: its soft expiry, its hard expiry, or its interrupt";
+    prio: ParamKind::Id { max: 139 } => ALL,
+        "only targets of this kernel priority or a more urgent one";
+    work_events: ParamKind::Count { min: 1, max: MAX_CELLS as u64 } => 1024,
+        "with end=work: units of work that can be in flight at once", fixed;
+    timer: ParamKind::FunctionOrAll => 0, "among timers, only those with this function", fixed;
+    hops: ParamKind::Names(&HOP_NAMES) => 0,
+        "further hops to follow: work items, calls to other CPUs, wheel timers", fixed;
+    interference: ParamKind::Switch => 0,
+        "split each wait for a CPU into interrupts, softirqs and other tasks", fixed;
+}
 
 /// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
@@ -310,14 +208,14 @@ enum Extra {
 
 /// Checks the values together, see [`Kind::check`].
 fn check(values: &Values) -> Option<(usize, &'static str)> {
-    if values[BY] != 0 && values[END] == u128::from(WORK) {
+    if values[BY] != 0 && values[PARAM_END] == u128::from(WORK) {
         let why = "expected none, since the delays of work (end=work) have no labels";
         return Some((BY, why));
     }
     let halves = |param: usize| [values[param] as u64, (values[param] >> 64) as u64];
-    let is_followed = follows(halves(HOPS), WHEEL);
-    (is_named(halves(ORIGIN), Origin::Wheel as u16) && !is_followed)
-        .then_some((ORIGIN, "wheel timers are not among hops"))
+    let is_followed = follows(halves(PARAM_HOPS), WHEEL);
+    (is_named(halves(PARAM_ORIGIN), Origin::Wheel as u16) && !is_followed)
+        .then_some((PARAM_ORIGIN, "wheel timers are not among hops"))
 }
 
 /// Whether a value of `hops` includes this hop.
@@ -417,19 +315,20 @@ impl Own for Cpus {
 impl Choice for Probes {
     #[inline(always)]
     fn is_plain(&self) -> bool {
-        self.own.is_each_timer_wanted() && self.core.are_default(1 << ORIGIN | 1 << FROM)
+        self.own.is_each_timer_wanted()
+            && self.core.are_default(1 << PARAM_ORIGIN | 1 << PARAM_FROM)
     }
 
     #[inline(never)]
     fn timers(&self, timing: Timing, function: u64) -> Timers {
-        let halves = self.core.halves(ORIGIN);
+        let halves = self.core.halves(PARAM_ORIGIN);
         let is_origin = match timing {
             Timing::Exact => !self.is_origin_chosen() || is_listed(halves, Origin::Timer as u16),
             // Wheel timers are late by design, so they are origins only on request.
             Timing::Tick => is_named(halves, Origin::Wheel as u16),
             Timing::Any => false,
         };
-        let since = match self.core.value(FROM) {
+        let since = match self.core.value(PARAM_FROM) {
             _ if !is_origin => Since::NoOrigin,
             DUE => Since::Due,
             LATEST => Since::Latest,
@@ -442,11 +341,11 @@ impl Choice for Probes {
 
 impl Probes {
     fn is_origin_chosen(&self) -> bool {
-        self.core.halves(ORIGIN) != [0; 2]
+        self.core.halves(PARAM_ORIGIN) != [0; 2]
     }
 
     /// The parameters that select origins, a bit each.
-    const ORIGINS: u64 = 1 << ORIGIN | 1 << IRQ | 1 << VEC;
+    const ORIGINS: u64 = 1 << PARAM_ORIGIN | 1 << PARAM_IRQ | 1 << PARAM_VEC;
 
     /// Whether a chain with this origin is wanted.
     #[inline(always)]
@@ -455,13 +354,13 @@ impl Probes {
             return !chain.counts().is_refused();
         }
         let origin = chain.counts().origin();
-        if self.is_origin_chosen() && !is_listed(self.core.halves(ORIGIN), origin as u16) {
+        if self.is_origin_chosen() && !is_listed(self.core.halves(PARAM_ORIGIN), origin as u16) {
             return false;
         }
         let subject = chain.first_subject();
         match origin {
-            Origin::Irq => [ALL, subject].contains(&self.core.value(IRQ)),
-            Origin::Vector => [0, subject + 1].contains(&self.core.value(VEC)),
+            Origin::Irq => [ALL, subject].contains(&self.core.value(PARAM_IRQ)),
+            Origin::Vector => [0, subject + 1].contains(&self.core.value(PARAM_VEC)),
             Origin::Timer | Origin::Wheel => !chain.counts().is_refused(),
             _ => true,
         }
@@ -483,7 +382,7 @@ impl probed::Probes<1, DATA, Cpus> for Tree {
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
         live.own.reset();
-        if let Some(function) = live.core.text(TIMER) {
+        if let Some(function) = live.core.text(PARAM_TIMER) {
             live.own.want_timers(function)?;
         }
         causes::attach(live)
@@ -526,7 +425,7 @@ impl probed::Probes<1, DATA, Cpus> for Tree {
         tasks::reported(core, show::details(&late.data, show::End::None))
     }
 
-    fn show_fields(_: &Core<1, DATA>, event: &EventCopy<1, DATA>, out: &SeqFile) {
+    fn show_fields(_: &Core<1, DATA>, event: &EventCopy<1, DATA>, _: bool, out: &SeqFile) {
         let data = with_chain(&event.data, &settled(&event.data));
         let details = show::details(&data, show::End::None);
         let chain = show::Chain {

@@ -43,7 +43,10 @@ tracker! {
     key: 1;
     threshold: 5_000_000;
     tasks: true;
-    counters: [tasks::READERS, "awake"];
+    counters {
+        /// Wakings of tasks that had not gone to sleep; also in `gone`.
+        awake,
+    }
     params {}
     keeps: 7;
     alert {
@@ -64,26 +67,17 @@ tracker! {
         /// The task that was switched out for it.
         prev: Actor at 4 if alert,
     }
-    attach: Attachment<Probes> = sched::attach,
-        || sched::missing::<Probes>().or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
+    attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),
+        || tracepoint::missing(sched::probes::<Probes, false>())
+            .or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
     impl {
-        const LABELS: labels::Rules = labels::Rules {
-            // Known only with the end.
-            excluded: &["migrated", "prev"],
-            ..labels::Rules::ALL
-        };
+        // Known only with the end.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["migrated", "prev"]);
 
         fn can_time_out(data: &[u64; WORDS]) -> bool {
             !record::known::<_, Detail>(data).awake
         }
     }
-}
-
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Wakings of tasks that had not gone to sleep; also in `gone`.
-    Awake = 1,
 }
 
 impl sched::Observer for Probes {
@@ -143,7 +137,7 @@ impl Probes {
         let key = tasks::key(&task);
         let gone = self.core.engine().update(guard, &key, |_| Verdict::Gone);
         if gone.is_some() {
-            self.core.count_extra(guard, Extra::Awake as usize);
+            self.core.count_extra(guard, COUNT_AWAKE);
         }
     }
 }

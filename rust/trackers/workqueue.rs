@@ -60,7 +60,12 @@ tracker! {
     key: 2;
     threshold: 10_000_000;
     own: Requeued;
-    counters: [tasks::READERS, "unqueued", "requeued"];
+    counters {
+        /// Work items that were started, but whose queueing was missed.
+        unqueued,
+        /// Work items that were queued again while they waited.
+        requeued,
+    }
     params {
         part: ParamKind::Word(&["all", "waiting", "running"]) => 0,
             "part to measure: all, the wait for a worker, or the execution", fixed;
@@ -91,15 +96,12 @@ tracker! {
     attach: workqueue::Attachment<Probes> = |live: Arc<Probes>| {
         let waits = live.core.value(PARAM_PART) != RUNNING;
         workqueue::Attachment::new(live, waits)
-    }, workqueue::missing::<Probes>;
+    }, || tracepoint::missing(workqueue::probes::<Probes>());
     impl {
         const NO_USER_STACK: &str = "a worker of the kernel has no stack in user space";
 
-        const LABELS: labels::Rules = labels::Rules {
-            // In an event these are timestamps; they become durations only at its end.
-            excluded: &["queued", "running"],
-            ..labels::Rules::ALL
-        };
+        // In an event these are timestamps; they become durations only at its end.
+        const LABELS: labels::Rules = labels::Rules::ALL.without(&["queued", "running"]);
 
         // If work items write the alerts to a terminal, each alert would otherwise raise the next.
         const IS_OF_TASKS: bool = true;
@@ -166,15 +168,6 @@ impl Detail {
             STATES[usize::from(self.running_now)]
         }
     }
-}
-
-/// The tracker's own counters, after `readers`.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Work items that were started, but whose queueing was missed.
-    Unqueued = 1,
-    /// Work items that were queued again while they waited.
-    Requeued = 2,
 }
 
 /// Work items that are being queued again while they wait. An item is marked from the call of
@@ -279,7 +272,7 @@ impl workqueue::Observer for Probes {
                     .event_out_if_known(&guard, &waiting(id), Kernel::now, is_it, started)
                     .is_none()
                 {
-                    self.core.count_extra(&guard, Extra::Unqueued as usize);
+                    self.core.count_extra(&guard, COUNT_UNQUEUED);
                 }
             }
             _ => {
@@ -293,7 +286,7 @@ impl workqueue::Observer for Probes {
                     Verdict::Keep
                 });
                 if found.is_none() {
-                    self.core.count_extra(&guard, Extra::Unqueued as usize);
+                    self.core.count_extra(&guard, COUNT_UNQUEUED);
                 }
             }
         }
@@ -325,7 +318,7 @@ impl Probes {
         let engine = self.core.engine();
         let found = engine.update(guard, &waiting(work.id()), |_| Verdict::Keep);
         if found.is_some() {
-            self.core.count_extra(guard, Extra::Requeued as usize);
+            self.core.count_extra(guard, COUNT_REQUEUED);
         }
         found.is_some()
     }

@@ -18,6 +18,8 @@ import struct
 import subprocess
 import sys
 
+from scaling_table import line
+
 PARTS = 5
 
 
@@ -61,17 +63,6 @@ def shorten(trace, directory, part):
     return size
 
 
-def straight(points):
-    """Returns R2 of the line of best fit."""
-    n = len(points)
-    mean_x = sum(x for x, _ in points) / n
-    mean_y = sum(y for _, y in points) / n
-    xy = sum((x - mean_x) * (y - mean_y) for x, y in points)
-    xx = sum((x - mean_x) ** 2 for x, _ in points)
-    yy = sum((y - mean_y) ** 2 for _, y in points)
-    return xy * xy / (xx * yy)
-
-
 def main():
     """Runs the program; the head of this file describes it."""
     command, trace, directory, rounds = sys.argv[1:5]
@@ -95,8 +86,8 @@ def main():
     # the whole trace, which is the last part
     print(f"result {prefix}path {size // 1_000_000} {int(took * 1e9)} {size}")
     print(f"result {prefix}space {size // 1_000_000} {space} {size}")
-    print(f"result {prefix}bent 0 {1 - straight(points):.6f} 1")
-    print(f"result {prefix}read_bent 0 {1 - straight(read):.6f} 1")
+    print(f"result {prefix}bent 0 {1 - line(points)[2]:.6f} 1")
+    print(f"result {prefix}read_bent 0 {1 - line(read)[2]:.6f} 1")
     print("complete")
 
 

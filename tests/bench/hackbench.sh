@@ -18,9 +18,8 @@
 # Prints `result NAME 0 MEDIAN 1000000` in ns of that clock, and what each has measured and lost in all runs:
 # `result delays_NAME 0 NUMBER ROUNDS`, `result lost_NAME 0 NUMBER 1`.
 
-set -eu
+. /lt/tests/lib.sh
 rounds=$1 loops=$2
-LT=/proc/latency_tracker
 events=/sys/kernel/tracing/events
 
 # run NAME: run hackbench, timed by the machine's clock.
@@ -31,18 +30,17 @@ run() {
 	echo "time $1 $((after - before))" >>/tmp/runs
 }
 
-stat() { awk -v key="$2" '$1 == key { print $2 }' "$LT/$1/stats"; }
-
 none() { run none; }
 
 ours() {
-	echo 'w wakeup threshold=3600s' >$LT/control
-	echo 'o offcpu threshold=3600s' >$LT/control
+	control 'w wakeup threshold=3600s'
+	control 'o offcpu threshold=3600s'
 	run ours
-	for i in w o; do echo "$i enabled=0" | sed "s/w /w wakeup /; s/o /o offcpu /" >$LT/control; done
+	control 'w wakeup enabled=0'
+	control 'o offcpu enabled=0'
 	echo "count ours $(($(stat w ended) + $(stat o ended))) $(($(stat w full) + $(stat o full)))" >>/tmp/runs
-	echo -w >$LT/control
-	echo -o >$LT/control
+	control -w
+	control -o
 }
 
 bpf() {
@@ -95,7 +93,7 @@ hist() {
 
 echo 4608 >/proc/sys/net/core/wmem_default
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
-insmod /lt/latency_tracker.ko
+load_module
 # Warm up: the first run of anything is slow.
 run warm
 run warm

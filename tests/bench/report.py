@@ -22,7 +22,7 @@ PARTS = {
     "bpf": ("instructions", "instructions of the same by BPF, hash map, jitted"),
     "hackbench": ("million instructions", "million instructions of hackbench while the scheduler is watched"),
     "chains": ("million instructions", "million instructions of loads while each path to a task is followed"),
-    "trace": ("nanoseconds", "nanoseconds of one processor for an event of a trace; `live` streams"),
+    "trace": ("nanoseconds", "nanoseconds for an event: processor time, then elapsed; `live` streams"),
     "analyze": ("nanoseconds", "nanoseconds of `analyze path` for a byte of a trace; `live` MB of trace"),
     "scaling": ("instructions", "instructions of `analyze` for an event; lines through traces of 1 to 8 s"),
     "structures": ("instructions", "ways to pair events: instructions of a pair, and what is lost"),
@@ -132,8 +132,9 @@ ROWS = {
        for load in LOADS
        for which, what, goal in (("", "{}: added by tree / BPF", 0.5), ("from_", "  between", None),
                                  ("to_", "  and", None))},
-    **{("trace", f"{what}_{name}"): (f"{title}: {which}", None)
+    **{("trace", f"{what}_{name}{time}"): (f"{title}: {which}{how}", None)
        for what, title in (("one", "one trace"), ("many", "merged"))
+       for time, how in (("", ""), ("_elapsed", ", elapsed"))
        for name, which in (("count", "lt-ctf decodes"), ("fields", "and takes every field"),
                            ("babeltrace2", "babeltrace2, to dummy"))},
     ("analyze", "path"): ("analyze path, a byte", 10),
@@ -260,10 +261,14 @@ RATIOS = [
     ("engine", "bare_tree_transition", "instructions", "the same, without the calls", 300,
      lambda value: (value("engine", "tree_preempted") - value("engine", "empty_preempted")
                     - value("engine", "tree_life") + value("engine", "empty_life")) / 2),
-    *(("trace", f"{what}_ratio_{name}", "ratio", f"{title}: {which} / babeltrace2", goal,
-       lambda value, what=what, name=name: value("trace", f"{what}_{name}") / value("trace", f"{what}_babeltrace2"))
-      for what, title, goals in (("one", "one trace", (0.125, None)), ("many", "merged", (0.05, None)))
-      for (name, which), goal in zip((("count", "lt-ctf"), ("fields", "every field")), goals)),
+    *(("trace", f"{what}_ratio_{name}{time}", "ratio", f"{title}: {which} / babeltrace2{how}", goal,
+       lambda value, what=what, name=name, time=time:
+       value("trace", f"{what}_{name}{time}") / value("trace", f"{what}_babeltrace2{time}"))
+      for what, title, time, how, goals in (("one", "one trace", "", "", (0.125, None)),
+                                            ("one", "one trace", "_elapsed", ", elapsed", (0.0625, 0.1)),
+                                            ("many", "merged", "", "", (0.05, None)),
+                                            ("many", "merged", "_elapsed", ", elapsed", (0.033, 0.05)))
+      for (name, which), goal in zip((("count", "lt-ctf"), ("fields", "all fields")), goals)),
     ("bpf", "to_engine", "ratio", "BPF pair / pair of the engine", None,
      lambda value: value("bpf", "pair") / value("engine", "pair")),
 ]

@@ -5,10 +5,7 @@
 # apt accepts.
 # timeout: 20
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 
 # expect URL, with the sources on stdin: FILE NAME on the first line
 expect() {
@@ -17,7 +14,7 @@ expect() {
 	mkdir -p "$work/apt/sources.list.d"
 	read -r name
 	cat >"$work/apt/$name"
-	got=$(LT_APT=$work/apt LT_MIRROR='' "$top/scripts/env" --mirror)
+	got=$(LT_APT=$work/apt LT_MIRROR='' "$LT_TOP/scripts/env" --mirror)
 	[ "$got" = "$1" ] || { echo "$name: got '$got', expected '$1'"; cat "$work/apt/$name"; exit 1; }
 }
 

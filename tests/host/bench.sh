@@ -9,14 +9,7 @@
 # long-part: hackbench, which needs a machine with the full root
 # worth: a missing figure of make bench would otherwise be noticed only when it is needed
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-fail() { echo "FAIL: $*" >&2; exit 1; }
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/bench.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 json=$work/json fresh=$work/fresh
 
 mkdir "$fresh"

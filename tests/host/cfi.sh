@@ -5,11 +5,7 @@
 # differs from its tracepoint's does not compile.
 # timeout: 400
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "$top/build"
-work=$(mktemp -d "$top/build/cfi.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 
 # refused WHAT TEXT COMMAND...: the command must fail and print TEXT.
 refused() {
@@ -20,10 +16,10 @@ refused() {
 	rm -rf "$work/out"
 }
 
-refused "a module for kCFI" 'kernels with CONFIG_CFI are not supported' "$top/scripts/build-module" stock KCFLAGS=-DCONFIG_CFI=1
+refused "a module for kCFI" 'kernels with CONFIG_CFI are not supported' "$LT_TOP/scripts/build-module" stock KCFLAGS=-DCONFIG_CFI=1
 
 mkdir "$work/top"
-cp -r "$top"/{Kbuild,rust,include,scripts} "$work/top/"
-sed -i 's/_flags: c_int,/_flags: u64,/' "$work/top/rust/sys/accept.rs"
-! cmp -s "$top/rust/sys/accept.rs" "$work/top/rust/sys/accept.rs" || { echo "nothing is different"; exit 1; }
+cp -r "$LT_TOP"/{Kbuild,rust,include,scripts} "$work/top/"
+sed -i 's/_flags: c_int)/_flags: u64)/' "$work/top/rust/sys/accept.rs"
+! cmp -s "$LT_TOP/rust/sys/accept.rs" "$work/top/rust/sys/accept.rs" || { echo "nothing is different"; exit 1; }
 refused "a probe of another type" 'mismatched types' "$work/top/scripts/build-module" stock

@@ -6,20 +6,17 @@
 # everything else.
 # timeout: 120
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 
 # with FILE SED: make a copy of the sources in which a file is changed.
 with() {
 	rm -rf "${work:?}/copy"
 	mkdir -p "$work/copy/user"
-	cp -r "$top"/{rust,include,lttng,scripts,tests,Documentation,README.md} "$work/copy/"
-	(cd "$top" && find user '(' -name Cargo.toml -o -path '*/src/*.rs' ')' -print0 | xargs -0 cp --parents -t "$work/copy")
+	cp -r "$LT_TOP"/{rust,include,lttng,scripts,tests,Documentation,README.md} "$work/copy/"
+	(cd "$LT_TOP" && find user '(' -name Cargo.toml -o -path '*/src/*.rs' ')' -print0 | xargs -0 cp --parents -t "$work/copy")
 	[ $# -eq 0 ] || {
 		sed -i "$2" "$work/copy/$1"
-		! cmp -s "$top/$1" "$work/copy/$1" || { echo "FAIL: $1 is as before"; exit 1; }
+		! cmp -s "$LT_TOP/$1" "$work/copy/$1" || { echo "FAIL: $1 is as before"; exit 1; }
 	}
 }
 

@@ -5,17 +5,14 @@
 # inside.
 # timeout: 20
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 mkdir -p "$work"/rust/{sys,engine,alert}
 
 # expect pass|refuse FILE: check the result for the code on stdin, as if it were in FILE
 expect() {
 	local got=pass
 	cat >"$work/$2"
-	"$top/scripts/check-unsafe" "$work/$2" >"$work/said" || got=refuse
+	"$LT_TOP/scripts/check-unsafe" "$work/$2" >"$work/said" || got=refuse
 	[ "$got" = "$1" ] || { echo "expected to $1 in $2:"; cat "$work/$2" "$work/said"; exit 1; }
 	rm "$work/$2"
 }

@@ -4,18 +4,15 @@
 # scripts/check-words rejects each of its phrases, prints file, line and a replacement, and accepts plain English.
 # timeout: 20
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/../host.sh"
 lines=$(grep -c '^expect rejected' "$0")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 # expect accepted|rejected: check the result for the line on stdin
 expect() {
 	local got=accepted
 	{ echo 'A plain line.'; cat; } >file
-	"$top/scripts/check-words" file >said || got=rejected
+	"$LT_TOP/scripts/check-words" file >said || got=rejected
 	[ "$got" = "$1" ] || { echo "expected this to be $1:"; cat file said; exit 1; }
 	[ "$got" = accepted ] || grep -qE '^file:2: "[^"]+": .' said || { echo "no file and line:"; cat said; exit 1; }
 }
@@ -36,7 +33,7 @@ expect rejected <<<'The task lets go of it.'
 expect rejected <<<'The worker has it done.'
 expect rejected <<<'To have it done by a worker.'
 expect rejected <<<'Beside those that all have.'
-phrases=$(sed -n "/<<'PHRASES'/,/^PHRASES/p" "$top/scripts/check-words" | grep -c '\\b')
+phrases=$(sed -n "/<<'PHRASES'/,/^PHRASES/p" "$LT_TOP/scripts/check-words" | grep -c '\\b')
 [ "$lines" -ge "$phrases" ] || { echo "$phrases phrases, and lines for $lines"; exit 1; }
 
 expect accepted <<<'Readers that wait forever cannot be woken again; there were so many that none was lost.'

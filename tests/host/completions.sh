@@ -6,22 +6,17 @@
 # timeout: 600
 # long-part: zsh and fish, which the tree lacks
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/completions.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user" --only latency-tracker
 # the files of the module
 mkdir -p "$work/proc" "$work/recipes" "$work/functions"
 cat >"$work/proc/trackers" <<'END'
 block: block I/O request, issue or insert to completion (key: the request)
   threshold=10ms duration: report a delay longer than this
-  from=issue issue|insert (at creation only): where the delay starts
+  from=issue issue|insert: where the delay starts (at creation only)
 pair: from any point in the kernel to another
   threshold=1ms duration: report a delay longer than this
-  begin= tracepoint:NAME|function:NAME|return:NAME (at creation only): where the delay starts
+  begin= tracepoint:NAME|function:NAME|return:NAME: where the delay starts (at creation only)
 END
 printf 'slow_disk block threshold=10ms\nother pair threshold=1ms\n' >"$work/proc/control"
 printf 'question: Ours?\nrun: block threshold=1ms\nnormal: No.\nnext: Look at disk.\n' >"$work/recipes/own-question.recipe"

@@ -7,14 +7,7 @@
 # long: yes
 # worth: it builds the kernel's metadata, the module and the command for arm64
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-fail() { echo "FAIL: $*" >&2; exit 1; }
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/deb-arm64.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 "$LT_TOP/scripts/env" --with deb
 "$LT_TOP/scripts/build-module" arm64
 [ -x "$LT_BUILD/test-arm64/latency-tracker" ] || "$LT_TOP/scripts/build-user" --with arm64

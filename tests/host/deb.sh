@@ -9,14 +9,7 @@
 # timeout: 1200
 # worth: the packages are built and checked twice, for the second architecture
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-fail() { echo "FAIL: $*" >&2; exit 1; }
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/deb.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
 "$LT_TOP/scripts/env" --with deb
 # The same state as after `make user`, but with the command that all tests use.

@@ -5,17 +5,13 @@
 # nothing that obstructs the next set-up.
 # timeout: 280
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "$top/build"
-work=$(mktemp -d "$top/build/env.XXXXXX")
-trap 'rm -rf --one-file-system "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 export XDG_CACHE_HOME=$work LT_PACKAGES=$work/packages
 unset LT_CACHE
 echo busybox-static >"$LT_PACKAGES"
 env=$work/latency-tracker/env
 
-"$top/scripts/env" >"$work/first" 2>&1 &
+"$LT_TOP/scripts/env" >"$work/first" 2>&1 &
 pid=$!
 for _ in $(seq 600); do
 	[ ! -e "$(echo "$env"/*.part/tree/usr/bin/dpkg)" ] || break
@@ -30,13 +26,13 @@ for _ in $(seq 600); do
 done
 ! pgrep -f "$env" || { echo "still running after the kill"; exit 1; }
 ! grep -F "$work" /proc/mounts || { echo "still mounted after the kill"; exit 1; }
-! "$top/scripts/env" --print 2>/dev/null || { echo "the half tree is taken for a whole one"; exit 1; }
+! "$LT_TOP/scripts/env" --print 2>/dev/null || { echo "the half tree is taken for a whole one"; exit 1; }
 
-"$top/scripts/env"
-tree=$("$top/scripts/env" --print)
-[ "$("$top/scripts/in-tree" busybox echo whole)" = whole ] || { echo "$tree does not work"; exit 1; }
+"$LT_TOP/scripts/env"
+tree=$("$LT_TOP/scripts/env" --print)
+[ "$("$LT_TOP/scripts/in-tree" busybox echo whole)" = whole ] || { echo "$tree does not work"; exit 1; }
 [ "$(find "$env" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ] || { echo "left behind:"; ls "$env"; exit 1; }
 before=$(stat -c %Z "$tree")
-"$top/scripts/env" >"$work/said" 2>&1 || { cat "$work/said"; exit 1; }
+"$LT_TOP/scripts/env" >"$work/said" 2>&1 || { cat "$work/said"; exit 1; }
 [ "$(stat -c %Z "$tree")" = "$before" ] || { echo "made twice"; exit 1; }
 [ ! -s "$work/said" ] || { echo "something was to do:"; cat "$work/said"; exit 1; }

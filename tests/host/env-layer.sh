@@ -5,11 +5,7 @@
 # layer.
 # timeout: 240
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "$top/build"
-work=$(mktemp -d "$top/build/env.XXXXXX")
-trap 'rm -rf --one-file-system "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 export XDG_CACHE_HOME=$work LT_PACKAGES=$work/packages
 unset LT_CACHE
 echo busybox-static >"$LT_PACKAGES"
@@ -19,24 +15,24 @@ env=$work/latency-tracker/env
 # contents TREE: print the files of the tree, with modification times
 contents() { (cd "$1" && find . -xdev ! -type d -printf '%p %s %T@ %l\n' | sort); }
 
-"$top/scripts/env"
-tree=$("$top/scripts/env" --print)
+"$LT_TOP/scripts/env"
+tree=$("$LT_TOP/scripts/env" --print)
 # the first use makes its mount points
-"$top/scripts/in-tree" true
+"$LT_TOP/scripts/in-tree" true
 contents "$tree" >"$work/before"
-! "$top/scripts/env" --with more --print 2>/dev/null || { echo "a layer exists that was not made"; exit 1; }
-! "$top/scripts/env" --with less 2>/dev/null || { echo "a layer without a list was made"; exit 1; }
+! "$LT_TOP/scripts/env" --with more --print 2>/dev/null || { echo "a layer exists that was not made"; exit 1; }
+! "$LT_TOP/scripts/env" --with less 2>/dev/null || { echo "a layer without a list was made"; exit 1; }
 
-"$top/scripts/env" --with more
-[ "$("$top/scripts/in-tree" --with more bc <<<'6 * 7')" = 42 ] || { echo "what the layer adds does not work"; exit 1; }
-! "$top/scripts/in-tree" bc <<<'6 * 7' 2>/dev/null || { echo "the layer shows in the tree below"; exit 1; }
+"$LT_TOP/scripts/env" --with more
+[ "$("$LT_TOP/scripts/in-tree" --with more bc <<<'6 * 7')" = 42 ] || { echo "what the layer adds does not work"; exit 1; }
+! "$LT_TOP/scripts/in-tree" bc <<<'6 * 7' 2>/dev/null || { echo "the layer shows in the tree below"; exit 1; }
 contents "$tree" >"$work/after"
 cmp "$work/before" "$work/after" || { diff "$work/before" "$work/after" | head; exit 1; }
 
 before=$(stat -c %Z "$env"/*.more-*/tree)
-"$top/scripts/env" --with more
+"$LT_TOP/scripts/env" --with more
 [ "$(stat -c %Z "$env"/*.more-*/tree)" = "$before" ] || { echo "made twice"; exit 1; }
 
 echo dc >>"$LT_PACKAGES.more"
-"$top/scripts/env" --prune
+"$LT_TOP/scripts/env" --prune
 [ "$(echo "$env"/*)" = "${tree%/tree}" ] || { echo "not pruned to what the lists say:"; ls "$env"; exit 1; }

@@ -8,12 +8,7 @@
 # long: yes
 # worth: DuckDB and Spark
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/fleet.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user" --only latency-tracker
 "$LT_TOP/scripts/env" --with sql
 # Spark alone is 400 MB, which the cache keeps

@@ -6,14 +6,7 @@
 # the installed module and command.)
 # timeout: 600
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-fail() { echo "FAIL: $*" >&2; exit 1; }
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/install.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 release=$("$LT_TOP/scripts/kernel-tree" --release stock)
 [ -f "$LT_BUILD/$release/lttng/lttng-probe-latency-tracker.ko" ] || "$LT_TOP/scripts/build-module" stock
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"

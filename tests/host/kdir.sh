@@ -5,14 +5,7 @@
 # names an option that the kernel lacks, and the menu in which it is set.
 # timeout: 300
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-fail() { echo "FAIL: $*" >&2; exit 1; }
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/kdir.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 release=$("$LT_TOP/scripts/kernel-tree" --release stock)
 tree=$("$LT_TOP/scripts/kernel-tree" stock)
 [ -f "$LT_BUILD/$release/Module.symvers" ] || "$LT_TOP/scripts/build-module" stock

@@ -4,17 +4,14 @@
 # Which kernel messages count as a problem, and which do not.
 # timeout: 20
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 
 # expect clean|bad LOG-LINE [TAINT]: check the result for a log with this line, and for this taint
 expect() {
 	local got=clean
 	printf '[    1.0] an ordinary line\r\n[    2.0] %s\r\n' "$1" "$2" >"$work/console.log"
 	printf 'booted 3\ntaint %s\nstatus 0\n' "${3:-12288}" >"$work/result"
-	"$top/scripts/kernel-log-check" "$work" >"$work/said" || got=bad
+	"$LT_TOP/scripts/kernel-log-check" "$work" >"$work/said" || got=bad
 	[ "$got" = "$1" ] || { echo "'$2', taint ${3:-12288}: $got, expected $1"; cat "$work/said"; exit 1; }
 }
 
@@ -93,8 +90,8 @@ expect bad "$(race '')"$'\n'"$line"$'\nBUG: KASAN: slab-use-after-free in f\n'"$
 # a machine that crashed before it reported a result
 expect bad 'Kernel panic - not syncing' ''
 rm "$work/result"
-"$top/scripts/kernel-log-check" "$work" >/dev/null && exit 1
+"$LT_TOP/scripts/kernel-log-check" "$work" >/dev/null && exit 1
 # a file is refused: otherwise it would pass for a directory without logs, in which nothing is wrong
-! "$top/scripts/kernel-log-check" "$work/console.log" 2>"$work/said" || { echo "accepted a file"; exit 1; }
+! "$LT_TOP/scripts/kernel-log-check" "$work/console.log" 2>"$work/said" || { echo "accepted a file"; exit 1; }
 grep -q "console.log: expected the directory" "$work/said"
 echo "all as expected"

@@ -6,23 +6,20 @@
 # accepted. An updated rustc is not, nor is an option for which the tools here give another value.
 # timeout: 400
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 
 for kernel in stock rt; do
-	"$top/scripts/kernel-tree" --verify "$kernel"
-	tree=$("$top/scripts/kernel-tree" "$kernel")
+	"$LT_TOP/scripts/kernel-tree" --verify "$kernel"
+	tree=$("$LT_TOP/scripts/kernel-tree" "$kernel")
 	[ -e "$tree/rust/libkernel.rmeta" ]
 done
 
 # the hash of a crate changes with compiler, configuration and source: one other digit suffices
 sed 's/\(_RN.*Cs\)\([0-9A-Za-z]\)\([0-9A-Za-z_]*6kernel\)/\1Z\2\3/' "$tree/Module.symvers" >"$work/Module.symvers"
-! "$top/scripts/kernel-tree" --verify rt "$work/Module.symvers" 2>"$work/said" || { echo "took another kernel's symbols"; exit 1; }
+! "$LT_TOP/scripts/kernel-tree" --verify rt "$work/Module.symvers" 2>"$work/said" || { echo "took another kernel's symbols"; exit 1; }
 grep -E '^kernel-tree: [1-9][0-9]* of [0-9]+ Rust symbols of .* come out under another name' "$work/said"
 
-! "$top/scripts/kernel-tree" 1.2.3-none 2>"$work/said" || { echo "took a kernel that is not there"; exit 1; }
+! "$LT_TOP/scripts/kernel-tree" 1.2.3-none 2>"$work/said" || { echo "took a kernel that is not there"; exit 1; }
 grep 'kernel-tree: the headers of 1.2.3-none are neither' "$work/said"
 
 # tree_of HEADERS...: make a tree of these headers; the package linux-headers-amd64 depends on the last one
@@ -34,8 +31,8 @@ tree_of() {
 	printf 'Package: linux-headers-amd64\nDepends: %s (= 1)\n' "linux-headers-$headers" >"$work/tree/var/lib/dpkg/status"
 }
 mkdir "$work/scripts"
-cp "$top"/scripts/{kernel-tree,lib.sh} "$work/scripts/"
-ln -s "$top/scripts/kernels" "$work/scripts/kernels"
+cp "$LT_TOP"/scripts/{kernel-tree,lib.sh} "$work/scripts/"
+ln -s "$LT_TOP/scripts/kernels" "$work/scripts/kernels"
 printf '#!/bin/sh\necho "%s/tree"\n' "$work" >"$work/scripts/env"
 chmod +x "$work/scripts/env"
 release() { LT_TOP=$work "$work/scripts/kernel-tree" --release "$1"; }
@@ -55,11 +52,11 @@ newer() {
 newer >"$work/newer"
 changed=$(diff "$config" "$work/newer" | grep -c '^>' || :)
 [ "$changed" -eq 5 ] || { echo "changed $changed lines, not 5"; exit 1; }
-"$top/scripts/kernel-tree" --verify-config rt "$work/newer" || { echo "refused a kernel that another gcc built"; exit 1; }
+"$LT_TOP/scripts/kernel-tree" --verify-config rt "$work/newer" || { echo "refused a kernel that another gcc built"; exit 1; }
 
 # refused FILE PATTERN: check that --verify-config rejects FILE with a message that matches PATTERN
 refused() {
-	! "$top/scripts/kernel-tree" --verify-config rt "$1" >"$work/said" 2>&1 || { echo "took $1"; exit 1; }
+	! "$LT_TOP/scripts/kernel-tree" --verify-config rt "$1" >"$work/said" 2>&1 || { echo "took $1"; exit 1; }
 	grep -E -- "$2" "$work/said" || { echo "said something else than '$2':"; cat "$work/said"; exit 1; }
 }
 sed '/^CONFIG_HAVE_RUST=y/d' "$work/newer" >"$work/other"

@@ -7,13 +7,7 @@
 # the reason. The suites and their results are simulated.
 # timeout: 60
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-fail() { echo "FAIL: $*" >&2; exit 1; }
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 mkdir -p "$work"/{scripts,tests,Documentation,packaging/dkms}
 cp "$LT_TOP/packaging/dkms/dkms.conf" "$work/packaging/dkms/"
 cp "$LT_TOP"/scripts/{matrix,lib.sh} "$work/scripts/"

@@ -6,13 +6,7 @@
 # run, the page stays as it is.
 # timeout: 60
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-fail() { echo "FAIL: $*" >&2; exit 1; }
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 mkdir -p "$work"/{scripts,Documentation/guide}
 cp "$LT_TOP"/scripts/{memory-table,lib.sh} "$work/scripts/"
 page=$work/Documentation/guide/embedded.md

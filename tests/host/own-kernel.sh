@@ -10,15 +10,10 @@
 # timeout: 900
 # worth: builds three modules, and boots three machines
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
+. "$(dirname "$0")/../host.sh"
 
-fail() { echo "FAIL: $*" >&2; exit 1; }
 assert_same() { [ "$1" = "$2" ] || fail "got '$1', expected '$2'"; }
 
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/own-kernel.XXXXXX")
-trap 'rm -rf "$work"' EXIT
 tree=$("$LT_TOP/scripts/kernel-tree" small)
 release=$(<"$tree/include/config/kernel.release")
 case $release in *-small) ;; *) fail "the kernel is called $release" ;; esac

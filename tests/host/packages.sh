@@ -10,14 +10,7 @@
 # long: yes
 # worth: it builds the module as a user's machine does, with the kernel's metadata
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-fail() { echo "FAIL: $*" >&2; exit 1; }
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/packages.XXXXXX")
-trap 'rm -rf --one-file-system "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
 "$LT_TOP/scripts/env" --with deb
 

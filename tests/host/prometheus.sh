@@ -12,12 +12,7 @@
 # long: yes
 # worth: Prometheus, a virtual machine
 
-set -euo pipefail
-. "$(dirname "$0")/../../scripts/lib.sh"
-
-mkdir -p "$LT_BUILD"
-work=$(mktemp -d "$LT_BUILD/prometheus.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user" --only latency-tracker
 "$LT_TOP/scripts/env" --with fleet
 cat >"$work/inside.sh" <<-'END'

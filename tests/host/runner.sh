@@ -11,12 +11,8 @@
 # timeout: 900
 # worth: a runner that cannot fail would hide every other fault
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "$top/build"
-"$top/scripts/build-module" stock
-work=$(mktemp -d "$top/build/runner.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
+"$LT_TOP/scripts/build-module" stock
 mkdir -p "$work/vm" "$work/host"
 
 # vm_test NAME LIMIT COMMANDS [HEAD]: write a test with one processor, which boots in three quarters
@@ -36,7 +32,7 @@ nothing() {
 run() {
 	local status=0 want=$1
 	shift
-	LT_TESTS=$work LT_LOGS=$work/log LT_JOBS=1 "$top/tests/run" "$@" >"$work/said" 2>&1 || status=$?
+	LT_TESTS=$work LT_LOGS=$work/log LT_JOBS=1 "$LT_TOP/tests/run" "$@" >"$work/said" 2>&1 || status=$?
 	cat "$work/said"
 	[ "$status" -eq "$want" ] || { echo "exit status $status, expected $want"; exit 1; }
 }
@@ -258,12 +254,12 @@ check 'LT_ROTATE=x: expected a number'
 if command -v git >/dev/null; then
 	repository=$work/repository
 	mkdir -p "$repository/rust/trackers"
-	ln -s "$top/scripts" "$top/tests" "$repository"
+	ln -s "$LT_TOP/scripts" "$LT_TOP/tests" "$repository"
 	in_git() { git -C "$repository" -c user.name=runner -c user.email=runner@localhost "$@"; }
 	in_git init --quiet
 	# from_git NAME: check that this test starts first in this repository.
 	from_git() {
-		(unset LT_TOUCHED LT_ROTATE; LT_TOP=$repository LT_TESTS=$work "$top/tests/run" --list) >"$work/said"
+		(unset LT_TOUCHED LT_ROTATE; env LT_TOP="$repository" LT_TESTS="$work" "$LT_TOP/tests/run" --list) >"$work/said"
 		[ "$(head -n 1 "$work/said")" = "$1" ] || { cat "$work/said"; echo "$1 is not the first one"; exit 1; }
 	}
 	for commit in a nothing tree 4 5 6 7 8 9 10; do
@@ -278,7 +274,7 @@ if command -v git >/dev/null; then
 	from_git vm/tree-y@stock
 	cmp "$work/said" "$work/before"
 	in_git clone --quiet --depth 1 "file://$repository" "$work/shallow"
-	ln -s "$top/scripts" "$top/tests" "$work/shallow"
+	ln -s "$LT_TOP/scripts" "$LT_TOP/tests" "$work/shallow"
 	repository=$work/shallow from_git vm/engine-x@stock
 	rm -rf "$work/repository/.git"
 	from_git vm/engine-x@stock
@@ -335,7 +331,7 @@ reap_all
 closing
 END
 status=0
-bash "$work/forgotten" "$top" "$work" >"$work/said" 2>&1 || status=$?
+bash "$work/forgotten" "$LT_TOP" "$work" >"$work/said" 2>&1 || status=$?
 cat "$work/said"
 [ "$status" -eq 1 ] || { echo "exit status $status, expected 1"; exit 1; }
 check '^FAIL killed '

@@ -7,14 +7,11 @@
 # code.
 # timeout: 900
 
-set -euo pipefail
-top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../host.sh"
 
 # frames MODULE: print frame size and name of each function.
 frames() {
-	"$top/scripts/in-tree" objdump --disassemble --no-show-raw-insn "$1" |
+	"$LT_TOP/scripts/in-tree" objdump --disassemble --no-show-raw-insn "$1" |
 		awk 'function number(hex,	at, value) {
 				for (at = 1; at <= length(hex); at++) value = value * 16 + index("0123456789abcdef", substr(hex, at, 1)) - 1
 				return value
@@ -45,13 +42,14 @@ at_most() {
 }
 
 for kernel in stock rt; do
-	"$top/scripts/build-module" "$kernel" 2>&1 | cat >&2
-	release=$("$top/scripts/kernel-tree" --release "$kernel")
-	frames "$top/build/$release/latency_tracker.ko" >"$work/frames"
+	"$LT_TOP/scripts/build-module" "$kernel" 2>&1 | cat >&2
+	release=$("$LT_TOP/scripts/kernel-tree" --release "$kernel")
+	frames "$LT_BUILD/$release/latency_tracker.ko" >"$work/frames"
 	[ "$(wc -l <"$work/frames")" -gt 500 ] || { echo "$kernel: only $(wc -l <"$work/frames") frames"; exit 1; }
 	at_most 3072 "a line for control that enables an instance" \
-		'11ControlFile.*5write$' '8Registry6create' '6Probed.*8Instance5apply' '10Attachment.*3new'
-	at_most 4096 "a line for control that makes an instance" '11ControlFile.*5write$' '8Registry6create' '6Probed.*6create'
+		'11ControlFile.*5write$' '8Registry3add' '8Registry5start$' '6Probed.*8Instance5apply' \
+		'10Attachment.*3new'
+	at_most 4096 "a line for control that makes an instance" '11ControlFile.*5write$' '8Registry3add' '6Probed.*6create'
 	at_most 4096 "an alert of tree" \
 		'6Engine.*12finish_oddly' '4tree4tips.*6report' '4Core.*5raise' '4Core.*8raise_as[^s]' '4Core.*8raise_ass_0'
 done

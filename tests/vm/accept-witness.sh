@@ -28,8 +28,6 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 . /lt/tests/witness.sh
 
 /usr/bin/ip link set lo up

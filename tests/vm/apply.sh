@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 #
 # `latency-tracker apply` and `check --config`: an invalid line is reported with file and line, and
-# the others start. An instance whose line is unchanged keeps running, with its counters. An omitted
+# the others start. An instance whose line is unchanged keeps running, with its counters. It is
+# restarted only for another tracker, or a parameter that can only be given at creation. An omitted
 # parameter returns to its default. An instance whose line is gone is removed, but not while any
 # line is invalid. Foreign instances are left alone. After the module is reloaded, everything is
 # restored. --stop removes exactly the instances that were started from the files. `check --config`
@@ -69,6 +70,22 @@ said "changed slow"
 assert_eq "$(read_back slow threshold)" 20000000 threshold
 assert_eq "$(read_back slow timeout)" 0 "timeout, which is not given any more"
 [ "$(stat slow alerts)" -ge "$alerts" ] || fail "slow was restarted"
+# A time in minutes, which the kernel does not know.
+echo 'slow offcpu threshold=20ms comm=sleep timeout=5m' >$CONF/a.conf
+applies 0 $CONF
+said "changed slow"
+assert_eq "$(read_back slow timeout)" 300000000000 "timeout in minutes"
+[ "$(stat slow alerts)" -ge "$alerts" ] || fail "slow was restarted"
+# A line that is valid, but not with a value that was set by hand.
+control 'slow offcpu threshold=1ms timeout=0 max=10ms'
+echo 'slow offcpu threshold=20ms comm=sleep kthreads=1' >$CONF/a.conf
+applies 1 $CONF
+said "$CONF/a.conf:1:"
+said "no delay is above threshold and at most max"
+silent restarted
+assert_eq "$(read_back slow threshold)" 1000000 "threshold after a refused change"
+[ "$(stat slow alerts)" -ge "$alerts" ] || fail "slow was restarted"
+control 'slow offcpu threshold=20ms max=0'
 # An invalid value changes no running instance.
 echo 'slow offcpu threshold=20ms timeout=1y' >$CONF/a.conf
 applies 1 $CONF
@@ -78,7 +95,7 @@ assert_eq "$(names)" "foreign queue slow" "the instances after a wrong line"
 # A parameter that can be set only at creation.
 echo 'slow offcpu threshold=20ms comm=sleep ring=64' >$CONF/a.conf
 applies 0 $CONF
-said "restarted slow"
+said "restarted slow ($CONF/a.conf:1): its counters and alerts start again, because ring can only be given at creation"
 assert_eq "$(read_back slow ring)" 64 ring
 
 # No instance is removed while a line is invalid.
@@ -95,6 +112,9 @@ assert_eq "$(names)" "foreign other queue slow" "the instances"
 applies 0 $CONF
 said "removed queue"
 assert_eq "$(names)" "foreign other slow" "the instances"
+echo 'other runqueue threshold=1h' >/tmp/other.conf
+applies 0 /tmp/other.conf
+said "restarted other (/tmp/other.conf:1): its counters and alerts start again, because its tracker changed"
 
 # An instance of another tracker that was created by hand has this name.
 echo 'foreign offcpu threshold=1h' >$CONF/f.conf

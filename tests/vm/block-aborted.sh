@@ -12,7 +12,6 @@
 # timeout: 120
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 
 need dmsetup
 load_module

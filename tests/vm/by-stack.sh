@@ -17,7 +17,6 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 . /lt/tests/labels.sh
 
 # The truth: `victim` sleeps five times for 60 ms, waits three times for 400 ms until `writer` writes to a pipe, and

@@ -56,7 +56,7 @@ for file in control trackers one/stats one/threshold one/pending one/alerts; do
 	refused "a stranger reads $file" stranger /usr/bin/dd if=$LT/$file iflag=nonblock count=0 status=none
 	refused "a stranger writes $file" stranger /usr/bin/dd of=$LT/$file if=/dev/null conv=notrunc status=none
 done
-assert "a member of the group reads still" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
+assert "a member of the group still reads" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 
 # Only readers with CAP_PERFMON see user-space addresses, and numbers that may be part of a kernel address. The others

@@ -15,7 +15,6 @@
 # timeout: 180
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 
 # Sleeps for 4 s; prints its thread ID, and how long the sleep took in ns of CLOCK_MONOTONIC and of CLOCK_BOOTTIME. With
 # a word, it sleeps until a time of day an hour away.

@@ -12,7 +12,6 @@
 # alone: it creates disks, cgroups and files as the guide describes
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 . /lt/tests/examples.sh
 
 # The machine that the pages describe: a disk sda, nginx, and a built clone.

@@ -19,7 +19,6 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
-. /lt/tests/sched.sh
 . /lt/tests/witness.sh
 
 load_module

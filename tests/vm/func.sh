@@ -15,8 +15,6 @@
 # timeout: 200
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 run() { echo "$*" >/proc/lt_functions; }
 # lasted MS FILE: check that the delay of its only line is MS, and not much more.
@@ -31,16 +29,12 @@ load_module
 insmod /lt/lt_functions.ko
 
 # Functions that do not exist, or cannot be followed.
-says() {
-	if control "$1" 2>/dev/null; then fail "accepted: $1"; fi
-	kernel_says "$2" || fail "'$1' does not say '$2': $(dmesg | tail -n 1)"
-}
-says 'x func' 'this tracker requires the parameter: "function"'
-says 'x func function=no_such_function' 'no such function: "no_such_function"'
-says 'x func function=vfs_*' 'expected the name of a function: "vfs_*"'
-says 'x func function=' 'expected the name of a function: ""'
-says "x func function=$ASSEMBLY" "this function cannot be traced: \"$ASSEMBLY\""
-says 'x func function=lt_current' 'a function of latency_tracker that a probe may call cannot be traced: "lt_current"'
+refused_line 'x func' 'this tracker requires the parameter: "function"'
+refused_line 'x func function=no_such_function' 'no such function: "no_such_function"'
+refused_line 'x func function=vfs_*' 'expected the name of a function: "vfs_*"'
+refused_line 'x func function=' 'expected the name of a function: ""'
+refused_line "x func function=$ASSEMBLY" "this function cannot be traced: \"$ASSEMBLY\""
+refused_line 'x func function=lt_current' 'a function of latency_tracker that a probe may call cannot be traced: "lt_current"'
 [ ! -e $LT/x ] || fail "x is there"
 
 # A call has its caller, arguments and result. A short call must stay below the threshold even if
@@ -49,7 +43,7 @@ ms=$(patiently "$(patiently 20)")
 control "w func function=lt_fn_delay threshold=$((ms / 2))ms"
 assert_eq "$(cat $LT/w/function)" lt_fn_delay function
 grep -q '^w func enabled=1 .* function=lt_fn_delay$' $LT/control || fail "control: $(cat $LT/control)"
-says 'w func function=lt_fn_sleep' 'this parameter can only be given at creation: "function"'
+refused_line 'w func function=lt_fn_sleep' 'this parameter can only be given at creation: "function"'
 control "w func function=lt_fn_delay threshold=$((ms / 2))ms"
 refused "its module is in use" rmmod lt_functions
 exec 3<$LT/w/alerts

@@ -21,14 +21,12 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
-. /lt/tests/sched.sh
 . /lt/tests/witness.sh
 
 cgroup=/sys/fs/cgroup/lt-io
 rounds=40
 load_module
 null_disk d 1000000
-mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
 mkdir $cgroup
 mkfifo /tmp/gate
 

@@ -121,6 +121,5 @@ exec 3<&-
 refused 'another word' sh -c "echo again >$LT/slow/profile"
 kernel_says 'expected reset: "again' || fail 'the word at fault is not named'
 refused 'a window' sh -c "echo reset >$LT/slow/profile_1min"
-refused 'a parameter of block' control 'x io from=insert'
-kernel_says '"from' || fail 'the word at fault is not named'
+refused_line 'x io from=insert' '"from'
 unload_module

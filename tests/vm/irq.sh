@@ -13,8 +13,6 @@
 # abi-alert: dd if=/dev/vda of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 load_module
 /usr/bin/taskset -p 1 $$ >/dev/null

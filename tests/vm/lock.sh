@@ -14,8 +14,6 @@
 # abi-has:  stack="
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 trace=/sys/kernel/tracing
 load_module

@@ -29,8 +29,6 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 . /lt/tests/net.sh
 . /lt/tests/witness.sh
 

@@ -12,9 +12,7 @@
 # timeout: 150
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 . /lt/tests/net.sh
-. /lt/tests/sched.sh
 
 net() { python3 /lt/tests/net.py "$@"; }
 load_module
@@ -92,8 +90,7 @@ if veth; then over_veth; fi
 
 # Invalid parameters are refused, and the log has the reason.
 for bad in dev=sixteen_letters_ protocol=tcp transport=ip; do
-	refused "$bad" control "bad net $bad"
-	kernel_says "\"${bad#*=}\"" || fail "$bad: the log says: $(dmesg | tail -n 1)"
+	refused_line "bad net $bad" "\"${bad#*=}\""
 done
 for i in w lo udp v; do
 	[ -e $LT/$i ] || continue

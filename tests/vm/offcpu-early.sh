@@ -13,8 +13,6 @@
 # timeout: 200
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 load_module
 /usr/bin/taskset -p 1 $$ >/dev/null

@@ -14,7 +14,6 @@
 # timeout: 240
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 . /lt/tests/sched.sh
 
 load_module
@@ -83,8 +82,7 @@ exec 3<&-
 
 # With max= at or below the threshold, no delay can be reported, only a timeout: so one is required.
 for values in 'threshold=2s max=1s' 'threshold=1s max=1s' max=1s; do
-	refused "$values" control "x offcpu $values"
-	kernel_says 'no delay is above threshold and at most max: "max"' || fail "the log does not say what is wrong with $values"
+	refused_line "x offcpu $values" 'no delay is above threshold and at most max: "max"'
 done
 control 'x offcpu threshold=2s max=1s timeout=500ms'
 refused "no timeout" sh -c "echo 0 >$LT/x/timeout"

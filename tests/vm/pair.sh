@@ -15,13 +15,8 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 run() { echo "$*" >/proc/lt_functions; }
-says() {
-	if control "$1" 2>/dev/null; then fail "accepted: $1"; fi
-	kernel_says "$2" || fail "'$1' does not say '$2': $(dmesg | tail -n 1)"
-}
 # fields FILE NAME...: print some fields of each alert.
 fields() {
 	_file=$1
@@ -34,21 +29,21 @@ load_module
 insmod /lt/lt_functions.ko
 
 from='begin=tracepoint:block_rq_issue' to='end=tracepoint:block_rq_complete'
-says 'x pair' 'this tracker requires the parameter: "begin"'
-says "x pair $from" 'this tracker requires the parameter: "end"'
-says "x pair begin=block_rq_issue $to" 'expected tracepoint:NAME, function:NAME or return:NAME: "block_rq_issue"'
+refused_line 'x pair' 'this tracker requires the parameter: "begin"'
+refused_line "x pair $from" 'this tracker requires the parameter: "end"'
+refused_line "x pair begin=block_rq_issue $to" 'expected tracepoint:NAME, function:NAME or return:NAME: "block_rq_issue"'
 missing='no such tracepoint in the kernel or a loaded module (load its module first)'
-says "x pair begin=tracepoint:none $to" "begin: $missing: \"tracepoint:none\""
-says "x pair begin=tracepoint:alert $to" "cannot trace latency_tracker's own tracepoints: \"tracepoint:alert\""
-says "x pair begin=function:none $to" 'no such function: "function:none"'
-says "x pair $from end=return:$ASSEMBLY" "this function cannot be traced: \"return:$ASSEMBLY\""
-says "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4, tid, cpu, ret, separated by a comma: "arg5"'
-says "x pair $from $to begin_key=arg0,arg1,tid" 'separated by a comma: "arg0,arg1,tid"'
-says "x pair $from $to begin_key=same" 'separated by a comma: "same"'
-says "x pair $from $to begin_key=arg0,tid end_key=arg0" 'expected as many fields as begin_key has: "end_key"'
-says "x pair $from $to begin_key=ret" 'only a return has ret: "begin_key"'
-says "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no arguments, only ret: "end_key"'
-says "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
+refused_line "x pair begin=tracepoint:none $to" "begin: $missing: \"tracepoint:none\""
+refused_line "x pair begin=tracepoint:alert $to" "cannot trace latency_tracker's own tracepoints: \"tracepoint:alert\""
+refused_line "x pair begin=function:none $to" 'no such function: "function:none"'
+refused_line "x pair $from end=return:$ASSEMBLY" "this function cannot be traced: \"return:$ASSEMBLY\""
+refused_line "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4, tid, cpu, ret, separated by a comma: "arg5"'
+refused_line "x pair $from $to begin_key=arg0,arg1,tid" 'separated by a comma: "arg0,arg1,tid"'
+refused_line "x pair $from $to begin_key=same" 'separated by a comma: "same"'
+refused_line "x pair $from $to begin_key=arg0,tid end_key=arg0" 'expected as many fields as begin_key has: "end_key"'
+refused_line "x pair $from $to begin_key=ret" 'only a return has ret: "begin_key"'
+refused_line "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no arguments, only ret: "end_key"'
+refused_line "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
 [ ! -e $LT/x ] || fail "x is there"
 
 # The alerts equal block's.
@@ -60,7 +55,7 @@ control "b block threshold=10ms dev=slow"
 control "p pair $from $to begin_key=arg0 end_show=arg1:8,arg2:32 threshold=10ms"
 assert_eq "$(cat $LT/p/begin) $(cat $LT/p/begin_key) $(cat $LT/p/end_key) $(cat $LT/p/end_show) $(cat $LT/p/begin_show)" \
 	"tracepoint:block_rq_issue arg0 same arg1:8,arg2:32 none" "what is shown"
-says 'p pair begin_key=tid' 'this parameter can only be given at creation: "begin_key"'
+refused_line 'p pair begin_key=tid' 'this parameter can only be given at creation: "begin_key"'
 exec 3<$LT/p/alerts 4<$LT/b/alerts
 reads slow 20
 alerts_of p /tmp/pair
@@ -123,6 +118,15 @@ assert_eq "$(stat p replaced) $(stat p negative)" "0 0" "replaced, negative"
 sums_hold p
 control -p
 
+# A function paired with itself, at its entry and at its return: the time from one call to the next.
+for point in function return; do
+	control "p pair begin=$point:lt_fn_delay end=$point:lt_fn_delay threshold=0"
+	run delay 4 2
+	assert_eq "$(stat p ended) $(stat p unmatched) $(stat p replaced)" "3 1 0" "$point: ended, unmatched, replaced"
+	[ "$(stat p min)" -ge 2000000 ] || fail "$point: $(stat p min) ns from one call to the next"
+	control -p
+done
+
 # A pair that does not end times out, and is dropped.
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_exit threshold=0 timeout=50ms'
 exec 3<$LT/p/alerts
@@ -140,18 +144,18 @@ hit=/sys/module/lt_points/parameters/run
 begin=tracepoint:lt_point_begin_tp end=tracepoint:lt_point_end_tp
 points="pair begin=$begin end=$end begin_key=arg0:32 threshold=0"
 references() { awk '$1 == "lt_points" { print $3 }' /proc/modules; }
-says "x $points" "begin: $missing: \"$begin\""
+refused_line "x $points" "begin: $missing: \"$begin\""
 insmod /lt/lt_points.ko init_ms="$(patiently 2000)" 2>/dev/null &
 loading=$!
 wait_until 10 grep -qs coming /sys/module/lt_points/initstate
-says "x $points" "the module of this tracepoint is being loaded or unloaded (try again): \"$begin\""
-says "x pair begin=function:lt_points_run end=$end" 'the module of this function is being loaded or unloaded (try again): "function:lt_points_run"'
+refused_line "x $points" "the module of this tracepoint is being loaded or unloaded (try again): \"$begin\""
+refused_line "x pair begin=function:lt_points_run end=$end" 'the module of this function is being loaded or unloaded (try again): "function:lt_points_run"'
 if wait $loading; then fail "a module loads whose init function fails"; fi
-says "x pair end=$end begin=$begin" "end: $missing: \"$end\""
+refused_line "x pair end=$end begin=$begin" "end: $missing: \"$end\""
 insmod /lt/lt_points.ko
 sed 's/lt_points/lt_double/g' /lt/lt_points.ko >/tmp/lt_double.ko
 insmod /tmp/lt_double.ko || fail "the copy does not load"
-says "x $points" "several loaded modules have a tracepoint of this name (unload the others): \"$begin\""
+refused_line "x $points" "several loaded modules have a tracepoint of this name (unload the others): \"$begin\""
 rmmod lt_double
 [ ! -e $LT/x ] || fail "x is there"
 assert_eq "$(references)" 0 "references to the module after refusals"
@@ -184,11 +188,11 @@ control 'm pair enabled=0'
 sums_hold m
 assert_eq "$(references)" 0 "references to the module while the instance is off"
 insmod /tmp/lt_double.ko
-says 'm pair enabled=1' 'several loaded modules have a tracepoint of this instance (unload the others): "m"'
+refused_line 'm pair enabled=1' 'several loaded modules have a tracepoint of this instance (unload the others): "m"'
 assert_eq "$(cat $LT/m/enabled) $(references)" "0 0" "enabled, and references, with two modules"
 rmmod lt_double
 rmmod lt_points
-says 'm pair enabled=1' 'a function or tracepoint of this instance is missing (load its module first): "m"'
+refused_line 'm pair enabled=1' 'a function or tracepoint of this instance is missing (load its module first): "m"'
 assert_eq "$(cat $LT/m/enabled)" 0 "enabled without the module"
 insmod /lt/lt_points.ko
 control 'm pair enabled=1'

@@ -214,7 +214,6 @@ beside module-init 'r["count"] == 1 and longest["comm"] == "modprobe"' threshold
 beside rcu-grace-period 'r["count"] > 0 and longest["comm"].startswith("rcu_")' threshold=1us -- modprobe -r loop
 # A tracepoint is turned on: the CPUs must stop executing the old code.
 trace=/sys/kernel/tracing
-[ -d $trace/events ] || mount -t tracefs none $trace
 provoke ipi-wait 'r["count"] > 0 and longest["comm"] == "sh"' threshold=1us -- \
 	sh -c "echo 1 >$trace/events/signal/enable; echo 0 >$trace/events/signal/enable"
 

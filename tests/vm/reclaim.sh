@@ -19,7 +19,6 @@
 
 trace=/sys/kernel/tracing
 cgroups=/sys/fs/cgroup
-grep -q cgroup2 /proc/mounts || mount -t cgroup2 none $cgroups
 grep -qw memory $cgroups/cgroup.controllers || skip "no memory cgroups"
 echo +memory >$cgroups/cgroup.subtree_control
 mkdir -p $cgroups/small

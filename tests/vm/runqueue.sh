@@ -12,11 +12,9 @@
 # timeout: 120
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 . /lt/tests/sched.sh
 . /lt/tests/witness.sh
 
-grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 load_module
 ms=$(patiently 100)
 waits preempt 1 5

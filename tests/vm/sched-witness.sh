@@ -19,11 +19,9 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 . /lt/tests/sched.sh
 . /lt/tests/witness.sh
 
-grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 trackers=${LT_TRACKERS:-wakeup runqueue offcpu}
 load_module
 

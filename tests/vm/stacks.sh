@@ -13,7 +13,6 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
-. /lt/tests/sched.sh
 
 # The command loads and unloads the module itself.
 few_modules /lt/latency_tracker.ko

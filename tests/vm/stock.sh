@@ -14,8 +14,6 @@
 # worth: each of 50 starts, while tasks change their state, waits for grace periods
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 load_module
 # now: print CLOCK_MONOTONIC in nanoseconds.

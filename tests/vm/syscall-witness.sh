@@ -16,8 +16,6 @@
 # timeout: 200
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 . /lt/tests/witness.sh
 
 load_module

@@ -20,7 +20,6 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 load_module
 /usr/bin/taskset -p 1 $$ >/dev/null

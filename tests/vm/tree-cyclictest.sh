@@ -23,8 +23,6 @@
 # timeout: 200
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 load_module
 insmod /lt/lt_causes.ko us=3000

@@ -12,9 +12,7 @@
 # timeout: 240
 
 . /lt/tests/lib.sh
-. /lt/tests/sched.sh
 
-grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 mkdir -p /sys/fs/cgroup/other /sys/fs/cgroup/ours
 load_module
 # shellcheck source=tests/tree.sh

@@ -15,8 +15,6 @@
 # timeout: 400
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 . /lt/tests/witness.sh
 
 load_module

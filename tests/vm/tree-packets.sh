@@ -11,8 +11,6 @@
 # timeout: 120
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 . /lt/tests/net.sh
 
 load_module

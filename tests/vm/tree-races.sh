@@ -12,8 +12,6 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 load_module
 /usr/bin/taskset -p 1 $$ >/dev/null

@@ -16,8 +16,6 @@
 # timeout: 600
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 load_module
 # shellcheck source=tests/tree.sh

@@ -14,7 +14,6 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
-. /lt/tests/sched.sh
 
 load_module
 us=2000

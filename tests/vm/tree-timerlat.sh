@@ -24,8 +24,6 @@
 # timeout: 200
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 need rtla
 tracing=/sys/kernel/tracing

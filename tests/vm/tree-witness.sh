@@ -22,7 +22,6 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
-. /lt/tests/sched.sh
 . /lt/tests/net.sh
 . /lt/tests/witness.sh
 

@@ -18,8 +18,6 @@
 # abi-has:  path="timer:
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 load_module
 # shellcheck source=tests/tree.sh

@@ -181,13 +181,10 @@ assert_eq "$(($(stat each alerts) + $(stat each readers) + $(stat each negative)
 
 # The other trackers refuse it, with the reason.
 for tracker in wakeup irq tree; do
-	refused "$tracker ustack=1" control "bad $tracker ustack=1"
-	kernel_says "can be read by the task only, and it does not raise these alerts: \"ustack\"" || fail "$tracker: $(dmesg | tail -n 1)"
+	refused_line "bad $tracker ustack=1" 'can be read by the task only, and it does not raise these alerts: "ustack"'
 done
-refused "func ustack=1" control 'bad func function=vfs_read ustack=1'
-kernel_says "this tracker does not record stacks in user space: \"ustack\"" || fail "func"
-refused "workqueue ustack=1" control 'bad workqueue ustack=1'
-kernel_says "a worker of the kernel has no stack in user space: \"ustack\"" || fail "workqueue"
+refused_line 'bad func function=vfs_read ustack=1' 'this tracker does not record stacks in user space: "ustack"'
+refused_line 'bad workqueue ustack=1' 'a worker of the kernel has no stack in user space: "ustack"'
 refused "ustack=2" control 'bad syscall ustack=2'
 for line in 'u syscall' 'o offcpu' 'b block'; do refused "$line: ustack cannot be changed" control "$line ustack=0"; done
 [ ! -e $LT/bad ] || fail "a refused line has made an instance"

@@ -12,7 +12,6 @@
 # timeout: 180
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 . /lt/tests/sched.sh
 . /lt/tests/witness.sh
 

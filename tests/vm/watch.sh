@@ -12,7 +12,6 @@
 # timeout: 240
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
 . /lt/tests/sched.sh
 
 load_module

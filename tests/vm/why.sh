@@ -16,7 +16,6 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 # The command loads and unloads the module itself.
 few_modules /lt/latency_tracker.ko null_blk

@@ -20,7 +20,6 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
-. /lt/tests/sched.sh
 . /lt/tests/witness.sh
 
 rounds=${LT_ROUNDS:-2}

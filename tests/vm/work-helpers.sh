@@ -11,7 +11,6 @@
 # timeout: 120
 
 . /lt/tests/lib.sh
-. /lt/tests/sched.sh
 
 load_module
 samples=/lt/samples

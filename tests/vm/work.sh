@@ -4,8 +4,9 @@
 # Work that programs mark. An interrupt wakes a listener, which puts a job in a queue. The job is
 # followed to the worker by its cookie alone. Cookies have 1 to 64 bytes. A `done` without `begin`,
 # a second `begin`, and more work than there is room for are counted, and use no memory of the tips.
-# Work that is never done is found. Only the group of `gid` may mark work. Without an instance with
-# end=work, a mark is refused. Afterwards, all memory for work is free again.
+# Work that is never done is found, and so is a task that hangs after its `begin` was refused. Only
+# the group of `gid` may mark work. Without an instance with end=work, a mark is refused. Afterwards,
+# all memory for work is free again.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -15,8 +16,6 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
-. /lt/tests/block.sh
-. /lt/tests/sched.sh
 
 # marks FILE WORD...: make these marks and print their results in one line. One process makes them
 # all, since starting a process is slow under emulation.
@@ -130,6 +129,18 @@ control 't tree enabled=0'
 sums_hold t
 [ "$(stat t gone)" -ge 8 ] || fail "the other threads left $(stat t gone) tips"
 assert_eq "$(stat t ended) $(stat t work_pending) $(stat t free)" "1 0 $(stat t capacity)" "what came to its end; what is left"
+control -t
+
+# A task that finds no room for its work is still on its chain, and is found if it hangs.
+control "t tree end=work irq=$line threshold=3600s timeout=100ms work_events=1"
+exec 3<$LT/t/alerts
+is ok $begin full
+assert_eq "$(python3 /lt/tests/work.py spin $parameters/run handler $begin 400)" ENOSPC "a begin without room"
+is ok $done full
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+grep -q 'reason=timeout .* comm="lt_listener"' /tmp/alerts || fail "the listener was not found"
 control -t
 
 # A task that is on no chain starts one. Work that is never done is found while it hangs.

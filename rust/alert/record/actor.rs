@@ -16,17 +16,14 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Number of words of an actor.
     pub(crate) const WORDS: usize = 3;
 
-    /// Packs the actor into words.
     #[inline(always)]
     pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
         let ids = u64::from(self.pid & ID_MASK) << ID_BITS | u64::from(self.tid & ID_MASK);
         [ids, self.comm[0], self.comm[1]]
     }
 
-    /// Unpacks the result of [`Actor::to_words`].
     pub(crate) fn from_words(words: [u64; Self::WORDS]) -> Self {
         Self {
             pid: (words[0] >> ID_BITS) as u32 & ID_MASK,
@@ -47,13 +44,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Packs the place into a word.
     #[inline(always)]
     pub(crate) fn to_word(self) -> u64 {
         u64::from(self.policy) << 48 | u64::from(self.prio as u16) << 32 | u64::from(self.cpu)
     }
 
-    /// Unpacks the result of [`Place::to_word`].
     pub(crate) fn from_word(word: u64) -> Self {
         Self {
             cpu: word as u32,

@@ -28,7 +28,7 @@ use crate::{
     },
     record::{FieldInfo, How, Record},
     sys::random,
-    text::Quoted,
+    text::{is_equal, Quoted},
 };
 use kernel::{fmt, prelude::*};
 
@@ -59,6 +59,7 @@ pub(crate) enum By {
 }
 
 /// Restricts and extends the set of a record's fields that can be labels.
+#[derive(Clone, Copy)]
 pub(crate) struct Rules {
     /// Whether an event keeps its task.
     pub(crate) has_owner: bool,
@@ -72,23 +73,26 @@ pub(crate) struct Rules {
     pub(crate) wider: Option<(&'static str, &'static str, usize)>,
 }
 
-const fn is_equal(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut at = 0;
-    while at < a.len() && at < b.len() && a[at] == b[at] {
-        at += 1;
-    }
-    at == a.len() && at == b.len()
-}
-
 impl Rules {
-    /// Accepts all fields that are short enough and known before the end of the event.
+    /// Accepts all fields that are short enough and in the lines of all alerts. Fields that are
+    /// known only at the end must be excluded, see [`Rules::without`].
     pub(crate) const ALL: Self = Self {
         has_owner: true,
         has_stack: false,
         excluded: &[],
         wider: None,
     };
+
+    /// As [`Rules::ALL`], and the stack.
+    pub(crate) const WITH_STACK: Self = Self {
+        has_stack: true,
+        ..Self::ALL
+    };
+
+    /// Excludes fields, see [`Rules::excluded`].
+    pub(crate) const fn without(self, excluded: &'static [&'static str]) -> Self {
+        Self { excluded, ..self }
+    }
 
     const fn excludes(&self, field: &FieldInfo) -> bool {
         let mut at = 0;

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The list has a lock of its own, since the registry's lock is held while an instance is
-//! created, and programs that mark work must not wait for that. All functions may sleep, but only
-//! while the holder of the list's lock makes a few short calls, or makes room for an instance.
+//! created, and programs that mark work must not wait for that. All functions may sleep. Marking
+//! work sleeps only while the holder of the list's lock makes a few short calls or copies the list.
 
 use crate::instance::work::{Cookie, Work};
 use kernel::{

@@ -22,7 +22,7 @@ use kernel::{
 
 /// A file that answers questions. Only users who may control the module can open it for writing.
 pub(crate) trait Query: Send + Sync + 'static {
-    /// Appends the answer to a question, at most [`MESSAGE_MAX`] bytes, to `out`, which is empty.
+    /// Appends the answer to a question of at most [`MESSAGE_MAX`] bytes to `out`, which is empty.
     /// May sleep.
     fn answer(&self, question: &[u8], out: &mut KVec<u8>) -> Result;
 }

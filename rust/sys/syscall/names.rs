@@ -15,7 +15,7 @@
 //!
 //! Any.
 
-use crate::sys::bindings as helpers;
+use crate::{sys::bindings as helpers, text::is_equal};
 use kernel::{fmt, prelude::*};
 
 /// The table that a number belongs to.
@@ -39,7 +39,6 @@ pub(crate) const ABIS: &[&str] = if cfg!(target_arch = "x86_64") {
 };
 
 impl Abi {
-    /// Returns the ABI with this number.
     pub(crate) fn from_number(number: u8) -> Self {
         match number {
             1 => Abi::Compat,
@@ -48,7 +47,6 @@ impl Abi {
         }
     }
 
-    /// Returns the word for the ABI.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Abi::Native => "native",
@@ -127,19 +125,11 @@ impl fmt::Display for Call {
 
 /// Returns the code of a name, [`NO_CODE`] if there is none; for use at compile time.
 pub(crate) const fn code_of(name: &str) -> u16 {
-    let name = name.as_bytes();
     let mut at = 0;
     while at < helpers::LT_SYSCALLS.len() {
         let (other, code) = helpers::LT_SYSCALLS[at];
-        let other = other.as_bytes();
-        if name.len() == other.len() {
-            let mut byte = 0;
-            while byte < name.len() && name[byte] == other[byte] {
-                byte += 1;
-            }
-            if byte == name.len() {
-                return code;
-            }
+        if is_equal(name, other) {
+            return code;
         }
         at += 1;
     }

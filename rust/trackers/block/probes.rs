@@ -141,7 +141,6 @@ impl Step for Issue {
 
 type Guard = <Kernel as Platform>::Guard;
 
-/// Whether the request is for the wanted disk.
 pub(crate) fn is_disk(wanted: u64, rq: &Request<'_>) -> bool {
     wanted == ALL_DEVICES || wanted == u64::from(rq.dev())
 }

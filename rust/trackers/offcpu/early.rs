@@ -25,9 +25,10 @@
 //!   taking the slot can fail only while the waking of another task takes it, which overwrites any
 //!   older note of this task. If the task need not be reported, its waking still replaces its own
 //!   note. A task that is woken while it is the current one does not go to sleep.
-//! - *It is of this sleep.* The note has the task's number of switches, which the kernel may or may
-//!   not have incremented yet for the switch that started the event. In a note of an older sleep,
-//!   the number is lower by at least two.
+//! - *It is of this sleep*, since by the above no note of an older sleep is left. The note also has
+//!   the task's number of switches, which the kernel may or may not have incremented yet for the
+//!   switch that started the event. So a note whose number is lower by two or more is certainly of
+//!   an older sleep.
 //!
 //! Only wakings after all probes were attached are noted; the waker is unknown for an earlier
 //! waking.

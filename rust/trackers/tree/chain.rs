@@ -77,7 +77,7 @@ pub(crate) const NAME: usize = 4;
 /// Position of the time of the last step.
 pub(crate) const LAST: usize = 0;
 /// Position of the sum of the times of the steps left out, each since its previous step. The first
-/// of these times is kept separately: see [`Look::before_more`].
+/// of these times is also kept separately: see [`Look::before_more`].
 const MORE: usize = 1;
 /// Position of [`Counts`].
 pub(crate) const COUNTS: usize = 2;

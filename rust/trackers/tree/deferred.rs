@@ -44,16 +44,17 @@ use super::{
     chain::{Chain, Counts, Kind, Look, State, Step, Words, COUNTS, LAST, NOTES, PLACE},
     follows, tasks,
     tips::{counts, is_running, key, settled_chain, InTip, Tip},
-    Data, Guard, InData, Probes, Timing, CALLS, CHAIN_AT, DATA, HOPS, NOTES_AT, WHEEL, WORKS,
+    Data, Guard, InData, Probes, Timing, CALLS, CHAIN_AT, DATA, NOTES_AT, PARAM_HOPS, WHEEL, WORKS,
 };
 use crate::{
     alert::record::{actor::Place, Owner},
     engine::{platform::Platform, step::Next, Verdict},
     sys::{
-        deferred::{self, Followed, WheelTimer},
+        deferred::{self, Followed},
         kthread_work,
         platform::Kernel,
         task::{Context, TaskRef},
+        timer::Timer,
         waker::is_waking,
         workqueue::{self, Queue, Work}, //
     },
@@ -101,7 +102,7 @@ pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
 impl deferred::Observer for Probes {
     fn followed(&self) -> Followed {
         let [works, calls, wheel] =
-            [WORKS, CALLS, WHEEL].map(|hop| follows(self.core.halves(HOPS), hop));
+            [WORKS, CALLS, WHEEL].map(|hop| follows(self.core.halves(PARAM_HOPS), hop));
         Followed {
             works,
             calls,
@@ -132,14 +133,14 @@ impl deferred::Observer for Probes {
         self.own.cpu(guard).set_calling(false);
     }
 
-    fn wheel_timer_entered(&self, guard: &Guard, timer: WheelTimer) {
-        let timing = if timer.is_deferrable {
+    fn wheel_timer_entered(&self, guard: &Guard, timer: Timer, is_deferrable: bool) {
+        let timing = if is_deferrable {
             Timing::Any
         } else {
             Timing::Tick
         };
         if Context::current() == Context::Softirq {
-            self.enter_wheel_timer(guard, &timer.timer, timing);
+            self.enter_wheel_timer(guard, &timer, timing);
         }
     }
 
@@ -183,7 +184,7 @@ impl Probes {
     fn work_queued(&self, guard: &Guard, key: u64, function: u64) {
         TaskRef::with_current(|current| {
             // A work item is queued at most once at a time: if there is a tip, the item was
-            // cancelled.
+            // cancelled, perhaps by the function that now queues it again (mod_delayed_work()).
             let engine = self.core.engine();
             engine.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
             self.defer(guard, &current, key, Kind::Queue, function);
@@ -320,7 +321,7 @@ impl Probes {
     /// nanoseconds until the next search; `None` if work items are not followed, or the instance is
     /// off. May sleep.
     pub(super) fn drop_cancelled(&self) -> Option<u64> {
-        if !follows(self.core.halves(HOPS), WORKS) || !self.core.is_enabled() {
+        if !follows(self.core.halves(PARAM_HOPS), WORKS) || !self.core.is_enabled() {
             return None;
         }
         let engine = self.core.engine();

@@ -19,11 +19,11 @@
 //!
 //! Nothing is looked up by hashing: an interrupt that wakes no task costs a few stores.
 //!
-//! All words except those of `Spending` and `Totals`, and the number of waits in `Logs`, belong to
-//! one CPU. A probe that accesses them holds the guard, so only interrupts of this CPU come in
-//! between; relaxed atomics are enough for that, since a CPU sees its own stores in their order.
-//! When a softirq begins to run, it takes the chain of its vector, which gets the previous chain of
-//! the softirq in exchange: a hard interrupt that raises the vector again writes there.
+//! All of these, except `Spending`, `Totals`, and the number of waits in `Logs`, belong to one CPU.
+//! A probe that accesses them holds the guard, so only interrupts of this CPU come in between;
+//! relaxed atomics are enough for that, since a CPU sees its own stores in their order. When a
+//! softirq begins to run, it takes the chain of its vector, which gets the previous chain of the
+//! softirq in exchange: a hard interrupt that raises the vector again writes there.
 
 use super::{
     chain::{self, Kind, Look, Spent, Step, Words, WORDS},
@@ -184,7 +184,7 @@ impl Cpus {
             doubts: word(),
             wanted: core::array::from_fn(|_| word()),
             totals: Arc::new(Totals::new()?, GFP_KERNEL)?,
-            logs: match values[super::INTERFERENCE] {
+            logs: match values[super::PARAM_INTERFERENCE] {
                 0 => None,
                 _ => Some((
                     PerCpu::try_new::<Kernel>(|_| Ok(Head::new()))?,
@@ -214,7 +214,6 @@ impl Cpus {
         self.wanted[0].load(Relaxed) == 0
     }
 
-    /// Whether timers with this function are wanted.
     #[inline(always)]
     pub(super) fn is_timer_wanted(&self, function: u64) -> bool {
         let mut wanted = self.wanted.iter().map(|word| word.load(Relaxed));

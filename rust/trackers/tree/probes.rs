@@ -20,7 +20,7 @@ use super::{
     settled, tasks,
     tips::key,
     wakings::is_softirq_thread,
-    Extra, Guard, Probes, Timing, END, USER,
+    Extra, Guard, Probes, Timing, PARAM_END, USER,
 };
 use crate::{
     engine::platform::Platform,
@@ -148,7 +148,7 @@ impl causes::Observer for Probes {
     }
 
     fn wants_returns(&self) -> bool {
-        self.core.value(END) == USER
+        self.core.value(PARAM_END) == USER
     }
 
     fn wants_times(&self) -> bool {

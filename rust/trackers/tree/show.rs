@@ -15,7 +15,9 @@ use super::{
         rivals::{Rival, Rivals, Sort},
         split, Counts, Kind, Origin, Shown, Spent, State, Step, COOKIE_MAX,
     },
-    owner, Data, Details, CHAIN_AT, VECTORS,
+    owner,
+    totals::KINDS,
+    Data, Details, CHAIN_AT, VECTORS,
 };
 use crate::{
     alert::record::{actor::Place, Alert, DETAIL},
@@ -208,6 +210,19 @@ impl fmt::Display for Chain<'_> {
     }
 }
 
+/// Returns the word for a step of this kind.
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::User => "user",
+        Kind::Done => "done",
+        Kind::Block => "blocked",
+        _ => {
+            let found = KINDS.iter().find(|(one, _)| *one == kind);
+            found.map_or("?", |&(_, word)| word)
+        }
+    }
+}
+
 fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
     let (Step { kind, cpu, subject }, time, name) = match shown {
         Shown::Step(step, time, name) => (step, time, name),
@@ -215,72 +230,45 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
         Shown::Parts(..) | Shown::Rivals(_) => return Ok(()),
     };
     let (tid, prio) = of_task(subject);
+    f.write_fmt(fmt!("{}:", word(kind)))?;
     match kind {
-        Kind::Irq => f.write_fmt(fmt!("irq:{subject}"))?,
-        Kind::Vector => {
-            let name = VECTORS.get(subject as usize).unwrap_or(&"?");
-            f.write_fmt(fmt!("vector:{name}"))?;
-        }
+        Kind::Irq => f.write_fmt(fmt!("{subject}"))?,
+        Kind::Vector => f.write_str(VECTORS.get(subject as usize).unwrap_or(&"?"))?,
         Kind::Due
         | Kind::Wheel
         | Kind::Expire
         | Kind::Queue
         | Kind::Work
         | Kind::Call
-        | Kind::Called => {
-            f.write_str(match kind {
-                Kind::Due => "timer:",
-                Kind::Wheel => "wheel:",
-                Kind::Queue => "queue:",
-                Kind::Work => "work:",
-                Kind::Call => "call:",
-                Kind::Called => "called:",
-                _ => "expire:",
-            })?;
-            Escaped(f).write_fmt(fmt!("{}", FunctionName(subject)))?;
-        }
+        | Kind::Called => Escaped(f).write_fmt(fmt!("{}", FunctionName(subject)))?,
         Kind::Raise | Kind::Softirq => {
-            let word = if kind == Kind::Raise {
-                "raise"
-            } else {
-                "softirq"
-            };
-            let name = SOFTIRQS.get(subject as usize).unwrap_or(&"?");
-            f.write_fmt(fmt!("{word}:{name}"))?;
+            f.write_str(SOFTIRQS.get(subject as usize).unwrap_or(&"?"))?;
         }
         Kind::Waking => {
-            f.write_fmt(fmt!("waking:{tid}"))?;
+            f.write_fmt(fmt!("{tid}"))?;
             // Only for a waker that is not on the chain.
             if name != [0; 2] {
                 f.write_fmt(fmt!(",by:{}", chain::waker_of(subject)))?;
-                write_named(f, &name)?;
+                write_named(f, &name, b' ')?;
             }
         }
         Kind::Switch => {
-            f.write_fmt(fmt!("switch:{tid}"))?;
-            write_named(f, &name)?;
+            f.write_fmt(fmt!("{tid}"))?;
+            write_named(f, &name, b' ')?;
             f.write_fmt(fmt!("/{prio}"))?;
         }
         Kind::Preempted => {
             let chain::Preempted {
                 tid, prio, times, ..
             } = chain::of_preempted(subject);
-            f.write_fmt(fmt!("preempted:{tid}"))?;
-            write_named(f, &name)?;
+            f.write_fmt(fmt!("{tid}"))?;
+            write_named(f, &name, b' ')?;
             f.write_fmt(fmt!("/{prio}"))?;
             if times > 1 {
                 f.write_fmt(fmt!("*{times}"))?;
             }
         }
-        Kind::Throttled => f.write_fmt(fmt!("throttled:{tid}"))?,
-        Kind::Lock => f.write_fmt(fmt!("lock:{tid}"))?,
-        Kind::Sleep => f.write_fmt(fmt!("sleep:{tid}"))?,
-        Kind::Reads => f.write_fmt(fmt!("reads:{tid}"))?,
-        Kind::User => f.write_fmt(fmt!("user:{tid}"))?,
-        Kind::Begin => f.write_fmt(fmt!("begin:{tid}"))?,
-        Kind::Done => f.write_fmt(fmt!("done:{tid}"))?,
-        Kind::Block => f.write_fmt(fmt!("blocked:{tid}"))?,
-        Kind::Name | Kind::Parts | Kind::Rivals | Kind::Wait => {}
+        _ => f.write_fmt(fmt!("{tid}"))?,
     }
     f.write_fmt(fmt!("@{cpu}+{time}"))
 }
@@ -312,40 +300,26 @@ fn write_rivals(f: &mut fmt::Formatter<'_>, rivals: &Rivals) -> fmt::Result {
             Sort::Task | Sort::Thread => f.write_fmt(fmt!(";task/{id}"))?,
             Sort::Nmi => f.write_str(";nmi")?,
         }
-        if *name != [0; 2] {
-            f.write_char('(')?;
-            // The time of a step follows its last plus sign, so the name must not contain one.
-            write_name_but(f, name, b'+')?;
-            f.write_char(')')?;
-        }
+        // The time of a step follows its last plus sign, so the name must not contain one.
+        write_named(f, name, b'+')?;
         f.write_fmt(fmt!("{is}{time}"))?;
     }
     Ok(())
 }
 
-/// Prints the name of a task in parentheses, if there is one.
-fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
+/// Prints the name of a task in parentheses, if there is one, with blanks, parentheses, quotes,
+/// backslashes, unprintable bytes and `but` written as `\xHH`.
+fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2], but: u8) -> fmt::Result {
     if *name == [0; 2] {
         return Ok(());
     }
     f.write_char('(')?;
-    write_name(f, name)?;
-    f.write_char(')')
-}
-
-/// Prints the name of a task, with blanks, parentheses, quotes, backslashes and unprintable bytes
-/// written as `\xHH`.
-fn write_name(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
-    write_name_but(f, name, b' ')
-}
-
-/// Prints the name of a task, as [`write_name`], with this byte escaped, too.
-fn write_name_but(f: &mut fmt::Formatter<'_>, name: &[u64; 2], but: u8) -> fmt::Result {
     unpack(name).try_for_each(|byte| match byte {
         _ if byte == but => Escaped(f).write_fmt(fmt!("\\x{byte:02x}")),
         b' ' | b'(' | b')' | b'"' | b'\\' | 0x7f.. | ..=0x1f => {
             Escaped(f).write_fmt(fmt!("\\x{byte:02x}"))
         }
         _ => f.write_char(byte as char),
-    })
+    })?;
+    f.write_char(')')
 }

@@ -3,7 +3,7 @@
 //! Handles a task with a tip that is switched out, moved to another CPU, or switched in, where its
 //! chain may end.
 //!
-//! See "Two CPUs" in tips.rs. Documentation/design/testing.md lists the traps by number.
+//! See "Two CPUs" in tips.rs.
 
 use super::{
     chain::{note, Counts, Kind, Look, Spent, State, Step, Words, PLACE, SLEPT},
@@ -14,7 +14,7 @@ use super::{
         counts, goes_on, is_in_doubt, is_of, is_of_running, is_running, is_settled, key, last,
         settled_chain, store, subject, InTip, Seen, Tip,
     },
-    Extra, Guard, Probes, BLOCKED, DATA, END, NOTES_AT, SWITCH, USER,
+    Extra, Guard, Probes, BLOCKED, DATA, NOTES_AT, PARAM_END, SWITCH, USER,
 };
 use crate::{
     engine::{
@@ -150,7 +150,9 @@ impl Probes {
             if state.is_runnable() && !state.is_dead() {
                 self.takes_out(tip, (cpu, now), &prev, &next);
                 Next::Keep
-            } else if !state.is_dead() && counts(tip).is_target() && self.core.value(END) == BLOCKED
+            } else if !state.is_dead()
+                && counts(tip).is_target()
+                && self.core.value(PARAM_END) == BLOCKED
             {
                 self.ends(guard, tip, now)
             } else {
@@ -244,7 +246,7 @@ impl Probes {
         let now = Kernel::now();
         let counts = counts(tip);
         let (mut is_end, mut leaves) = (false, false);
-        match self.core.value(END) {
+        match self.core.value(PARAM_END) {
             SWITCH => is_end = true,
             USER => {
                 leaves = counts.is_target()

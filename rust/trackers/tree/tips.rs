@@ -48,13 +48,11 @@ use super::{
 use crate::{
     alert::record::Owner,
     engine::{step::Next, Late, Open},
-    instance::Report,
     sys::{sched::State as Sleep, task::TaskRef},
 };
 
 pub(super) type Tip<'a> = Open<'a, 1, DATA>;
 
-/// Returns the key of the tip of a task.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
     [task.address()]
@@ -171,8 +169,7 @@ impl Probes {
     }
 
     /// Makes a copy of the chain to the current task, which begins a unit of work, if the task is
-    /// on a chain; returns the start of the chain. The tip continues for the next activity of the
-    /// task, but no timeout reports it: the work has its own timeout.
+    /// on a chain; returns the start of the chain.
     pub(super) fn take_along(
         &self,
         guard: &Guard,
@@ -186,14 +183,24 @@ impl Probes {
         let take = |tip: &mut Tip<'_>| {
             chain.copy_from(&settled(&tip.data()));
             start = Some(tip.start());
+            Next::Keep
+        };
+        let engine = self.core.engine();
+        engine.step(guard, &key(current), is_running, take, |_| ());
+        start
+    }
+
+    /// Notes that a unit of work has started with the chain to the current task. The tip continues
+    /// for the next activity of the task, but no timeout reports it: the work has its own timeout.
+    pub(super) fn has_begun_work(&self, guard: &Guard, current: &TaskRef<'_>) {
+        let mark = |tip: &mut Tip<'_>| {
             let mut counts = counts(tip);
             counts.set_begun();
             tip.set_word(CHAIN_AT + COUNTS, counts.0);
             Next::Keep
         };
         let engine = self.core.engine();
-        engine.step(guard, &key(current), is_running, take, |_| ());
-        start
+        engine.step(guard, &key(current), is_running, mark, |_| ());
     }
 
     /// Reports a chain that has ended late; `last` appends the step at its end.
@@ -209,23 +216,14 @@ impl Probes {
             return;
         }
         let mut chain = settled(&late.data);
-        let time = late.start.wrapping_add(late.delay);
-        last(&mut chain, time);
+        last(&mut chain, late.start.wrapping_add(late.delay));
         let mut late = *late;
         late.data = with_chain(&late.data, &chain);
         if chain.counts().more() > 0 {
             self.count(guard, Extra::Shortened);
         }
         let details = show::details(&late.data, end);
-        self.core.raise(
-            guard,
-            &Report {
-                time,
-                late: &late,
-                details: &details,
-                stack: &[],
-            },
-        );
+        self.core.raise(guard, &late, &details, &[]);
     }
 }
 

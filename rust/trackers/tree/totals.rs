@@ -36,7 +36,7 @@ use crate::{
 use kernel::{prelude::*, seq_file::SeqFile, seq_print};
 
 /// The kinds that can have a successor, and their names in chains.
-const KINDS: [(Kind, &str); 19] = [
+pub(super) const KINDS: [(Kind, &str); 19] = [
     (Kind::Irq, "irq"),
     (Kind::Vector, "vector"),
     (Kind::Due, "timer"),

@@ -9,7 +9,7 @@ use super::{
     chain::{note, Kind, State, Step, Words, MERGED, NOTES, PLACE, WAKER, WOKEN},
     tasks,
     tips::{goes_on, is_running, key, last, subject, InTip, Tip},
-    Extra, Guard, InData, Probes, DATA, NOTES_AT, PRIO,
+    Extra, Guard, InData, Probes, DATA, NOTES_AT, PARAM_PRIO,
 };
 use crate::{
     alert::record::Owner,
@@ -37,7 +37,7 @@ pub(super) fn is_softirq_thread(task: &TaskRef<'_>) -> bool {
 }
 
 /// The parameters that select targets, a bit each.
-const TARGETS: u64 = tasks::TASKS | 1 << tasks::KTHREADS | 1 << PRIO;
+const TARGETS: u64 = tasks::TASKS | 1 << tasks::KTHREADS | 1 << PARAM_PRIO;
 
 /// The waking of another task.
 struct Waking<'a> {
@@ -278,7 +278,7 @@ impl Probes {
 
     /// Whether a task has the priority required of a target.
     pub(super) fn is_urgent(&self, task: &TaskRef<'_>) -> bool {
-        let most = self.core.value(PRIO);
+        let most = self.core.value(PARAM_PRIO);
         most == ALL || i64::from(task.prio()) <= most as i64
     }
 }

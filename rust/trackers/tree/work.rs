@@ -23,7 +23,7 @@ use super::{
     chain::{self, begin, task, Kind, Look, Origin, State, Step, Words, PLACE},
     owner,
     show::{details, End},
-    tasks, Data, Guard, InData, Probes, DATA, WORK, WORK_EVENTS,
+    tasks, Data, Guard, InData, Probes, DATA, PARAM_WORK_EVENTS, WORK,
 };
 use crate::{
     engine::{
@@ -64,10 +64,10 @@ impl Jobs {
     /// Creates the engine of an instance with `end=work`; `None` for any other instance. May sleep;
     /// fails with `ENOMEM`.
     pub(super) fn new(values: &Values) -> Result<Option<KBox<Self>>> {
-        if values[super::END] != u128::from(WORK) {
+        if values[super::PARAM_END] != u128::from(WORK) {
             return Ok(None);
         }
-        let events = values[WORK_EVENTS] as u32;
+        let events = values[PARAM_WORK_EVENTS] as u32;
         memory::check(events as usize * size_of::<Event<KEY, DATA>>())?;
         let [a, b] = random::words();
         let jobs = try_init!(Self {
@@ -161,7 +161,8 @@ impl Probes {
         let (core, now, cpu) = (&self.core, Kernel::now(), tasks::this_cpu(guard));
         let mut data: Data = [0; DATA];
         let mut chain = InData(&mut data);
-        let (start, from) = match self.take_along(guard, current, &mut chain) {
+        let taken = self.take_along(guard, current, &mut chain);
+        let (start, from) = match taken {
             Some(start) => (start, chain.first_cpu()),
             None => {
                 chain.begin(now, Origin::Work);
@@ -190,7 +191,12 @@ impl Probes {
             .engine
             .event_in_unique(guard, &key(cookie), start, &data)
         {
-            Begin::Started => Ok(()),
+            Begin::Started => {
+                if taken.is_some() {
+                    self.has_begun_work(guard, current);
+                }
+                Ok(())
+            }
             Begin::Full | Begin::Crowded => Err(ENOSPC),
         }
     }

@@ -201,7 +201,7 @@ fn values(param: &ParamInfo, typed: &str) -> Vec<Word> {
     let start = OsStr::new(typed);
     // A kind has alternatives, e.g. `0-139|all` or `issue|insert`; some of them stand for values that are found here.
     let mut found = Vec::new();
-    for alternative in param.kind.split(" (").next().unwrap_or_default().split('|') {
+    for alternative in param.kind.split('|') {
         let more = match (alternative, param.name.as_str()) {
             ("command", _) => fitting(start, plain(comms())),
             ("cgroup", _) => cgroups(start),
@@ -320,10 +320,7 @@ mod tests {
         assert_eq!(offered("calls", "names|!names|all", "all", ""), ["all"]);
         assert_eq!(offered("threshold", "duration", "10ms", ""), ["10ms"]);
         assert_eq!(offered("threshold", "duration", "10ms", "5"), [""; 0]);
-        assert_eq!(
-            offered("by", "none|cpu|comm (at creation only)", "none", "c"),
-            ["cpu", "comm"]
-        );
+        assert_eq!(offered("by", "none|cpu|comm", "none", "c"), ["cpu", "comm"]);
         assert_eq!(
             offered("kind", "all|rwsem:R|rwsem:W", "all", "rw"),
             ["rwsem:R", "rwsem:W"]

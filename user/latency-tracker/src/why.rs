@@ -38,7 +38,7 @@ use nix::time::{ClockId, clock_gettime};
 
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
-use self::watched::{Seen, Watched};
+use self::watched::{MOST, Seen, Watched};
 use crate::explain::{Explained, alone, explained};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
@@ -150,6 +150,13 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         note(&format!(
             "missed {}: overwritten before they were read",
             out::plural(missed as usize, "alert")
+        ));
+    }
+    let suppressed = watched.suppressed();
+    if suppressed > 0 {
+        note(&format!(
+            "{} not raised: more than {MOST} in a second; a larger --over avoids this",
+            out::plural(suppressed as usize, "alert")
         ));
     }
     match found {

@@ -253,6 +253,21 @@ fn once_prints_what_the_files_say() {
     assert_eq!(json["alerts"][0]["delay"], 10_412_345);
     assert_eq!(json["pending"][0]["instance"], "slow");
     assert_eq!(json["pending"][0]["age"], 5_000_000_000_u64);
+    assert_eq!(one["is_old"], false);
+    assert_eq!(json["dropped"], 0);
+}
+
+#[test]
+fn alerts_that_json_leaves_out_are_counted() {
+    let tree = Tree::new("many");
+    let alert = |seq: u64| ALERT.replace("seq=17", &format!("seq={seq}"));
+    tree.write("alerts", &(1..=300).map(alert).collect::<String>());
+    let (_, out, _) = tree.run(&["--json", "-n", "1"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["alerts"].as_array().unwrap().len(), 256);
+    assert_eq!(json["alerts"][0]["seq"], 45);
+    assert_eq!(json["dropped"], 44);
+    assert_eq!(json["missed"], 0);
 }
 
 #[test]

@@ -12,16 +12,16 @@ pub use self::part::{Names, Part, Show};
 use crate::bits::{self, Order};
 use crate::program;
 use crate::schema::{Class, Encoding, FieldIndex, Int, Kind, Schema};
-use crate::stream::Stream;
+use crate::stream::{Batch, Record};
 use crate::trace::Trace;
 
 /// An event. It is valid until the next one is read.
 #[derive(Clone, Copy)]
 pub struct Event<'a> {
     pub(crate) trace: &'a Trace,
-    pub(crate) stream: &'a Stream,
+    pub(crate) batch: &'a Batch,
     pub(crate) class: &'a Class,
-    pub(crate) nanoseconds: i64,
+    pub(crate) record: Record,
 }
 
 impl fmt::Debug for Event<'_> {
@@ -45,7 +45,7 @@ impl<'a> Event<'a> {
     /// Returns the index of the event's class in [`crate::Reader::classes`].
     #[must_use]
     pub fn class_index(&self) -> usize {
-        self.trace.first + self.stream.event as usize
+        self.trace.first + self.record.class as usize
     }
 
     /// Returns the metadata of the event's trace.
@@ -64,39 +64,39 @@ impl<'a> Event<'a> {
     /// `CLOCK_MONOTONIC` in ns, as in the module's alerts.
     #[must_use]
     pub fn cycles(&self) -> u64 {
-        self.stream.cycles
+        self.record.cycles
     }
 
     /// Returns the time of the event since the clock's origin (1970), ns. Events are in the order
     /// of this time.
     #[must_use]
     pub fn nanoseconds(&self) -> i64 {
-        self.nanoseconds
+        self.record.nanoseconds
     }
 
     /// Returns the CPU that recorded the event, if packets have a `cpu_id`.
     #[must_use]
     pub fn cpu(&self) -> Option<u32> {
-        self.stream.cpu
+        self.batch.cpu
     }
 
     /// Returns the index of the event's stream.
     #[must_use]
     pub fn stream(&self) -> usize {
-        self.stream.index
+        self.batch.stream
     }
 
     /// Returns the index of the event's trace in [`crate::Reader::traces`].
     #[must_use]
     pub fn trace(&self) -> usize {
-        self.stream.trace
+        self.batch.trace
     }
 
     /// Returns a field, and the position of its first bit in the window.
     #[inline]
     fn place(&self, field: FieldIndex) -> Option<(&'a crate::Field, u64)> {
         let field = self.class.fields.get(field.0 as usize)?;
-        let anchor = self.stream.state.anchors.get(field.anchor as usize)?;
+        let anchor = self.batch.anchor(self.record, field.anchor)?;
         Some((field, anchor + u64::from(field.delta)))
     }
 
@@ -106,16 +106,16 @@ impl<'a> Event<'a> {
         let (field, pos) = self.place(field)?;
         if let Some(int) = field.quick {
             return Some((
-                quick(self.stream.window().bytes, (pos >> 3) as usize, int)?,
+                quick(self.batch.window().bytes, (pos >> 3) as usize, int)?,
                 int.signed,
             ));
         }
         match self.schema().node(field.node).kind {
             Kind::Int { int, .. } | Kind::Bool(int) | Kind::Bits { int, .. } => {
-                Some((self.stream.window().integer(pos, int).ok()?, int.signed))
+                Some((self.batch.window().integer(pos, int).ok()?, int.signed))
             }
             Kind::Leb { signed, .. } => Some((
-                program::leb(self.stream.window(), pos, signed).ok()?.0,
+                program::leb(self.batch.window(), pos, signed).ok()?.0,
                 signed,
             )),
             _ => None,
@@ -144,7 +144,7 @@ impl<'a> Event<'a> {
         let (field, pos) = self.place(field)?;
         match self.schema().node(field.node).kind {
             Kind::Float(int) => {
-                let bits = self.stream.window().integer(pos, int).ok()?;
+                let bits = self.batch.window().integer(pos, int).ok()?;
                 Some(if int.len == 32 {
                     f64::from(f32::from_bits(bits as u32))
                 } else {
@@ -161,9 +161,9 @@ impl<'a> Event<'a> {
     pub fn bytes(&self, field: FieldIndex) -> Option<&'a [u8]> {
         let (field, pos) = self.place(field)?;
         let start = (pos >> 3) as usize;
-        let rest = self.stream.window().bytes.get(start..)?;
+        let rest = self.batch.window().bytes.get(start..)?;
         let length = |source: crate::schema::Source| {
-            let length = self.stream.state.slots.get(source.slot as usize)?;
+            let length = self.batch.slots.get(source.slot as usize)?;
             usize::try_from(*length).ok()
         };
         match self.schema().node(field.node).kind {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! metadata --metadata.rs--> Schema --program.rs--> steps of each event class
-//! streams  --stream.rs----> windows, packets, events --reader.rs--> merged by time --event.rs--> fields
+//! streams  --stream.rs----> packets, batches of events --reader.rs--> merged by time --event.rs--> fields
 //! ```
 //!
 //! Files are read in windows of up to 256 KiB, not mapped, since mapping a file is unsafe

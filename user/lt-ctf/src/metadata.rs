@@ -26,7 +26,7 @@ pub(crate) const LIMIT: u64 = 256 << 20;
 const STREAMS: usize = 1024;
 
 /// Maximum number of fields of all event classes. The fields of the common context count for each
-/// class. All events of a kernel have fewer than 100,000.
+/// class, and so do fields of variable size inside others. All events of a kernel have fewer than 100,000.
 const FIELDS: usize = 1 << 20;
 
 const SEPARATOR: u8 = 0x1e;
@@ -305,9 +305,9 @@ impl Builder {
             let scopes = [event.common, event.specific, event.payload];
             let stream = self.schema.streams.get(event.stream);
             let modulus = stream.and_then(|s| s.fast).map_or(1, |f| f.end());
-            let (program, fields) = program::lower(&self.schema, modulus, scopes)
+            let (program, fields, searched) = program::lower(&self.schema, modulus, scopes)
                 .map_err(|e| format!("event {:?}: {e}", event.name))?;
-            count += fields.len();
+            count += fields.len() + searched;
             names += fields.iter().map(|f| f.name.len()).sum::<usize>();
             if count > FIELDS || names > NAMES {
                 return Err(format!(

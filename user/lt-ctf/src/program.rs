@@ -20,10 +20,10 @@ mod window;
 
 pub(crate) use self::lower::lower;
 pub(crate) use self::state::{Roles, State, tick};
-pub(crate) use self::walk::{is_there, leb, selected, walk};
+pub(crate) use self::walk::{is_there, keep, leb, selected, slot_of, walk};
 pub(crate) use self::window::{Stop, Window, align};
 
-use self::walk::{array, keep, slot_of};
+use self::walk::array;
 use crate::schema::{Op, Program, Schema};
 
 /// Maximum number of fields walked in one event: without a limit, a small trace could have huge

@@ -7,18 +7,25 @@
 //! stream 1  --e----e---e-    >  heap of the next event of each  -->  e e e e e e
 //! stream 2  -----e-------   /
 //! ```
+//!
+//! The events come from batches, of which each stream has one (stream/batch.rs). If a large trace has several streams,
+//! threads decode the next batches meanwhile (ahead.rs).
 
+mod ahead;
+mod feed;
 mod merge;
 mod open;
 
 use std::path::Path;
 
+use self::ahead::Ahead;
+use self::feed::Feed;
 use self::merge::Merge;
 pub use self::open::Options;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::schema::Class;
-use crate::stream::{Index, Lost, Next, Part, Span, Stream};
+use crate::stream::{Index, Lost, Origin, Part, Span};
 use crate::trace::Trace;
 
 /// The next item of a trace.
@@ -34,7 +41,10 @@ pub enum Item<'a> {
 #[derive(Default)]
 pub struct Reader {
     traces: Vec<Trace>,
-    streams: Vec<Stream>,
+    feeds: Vec<Feed>,
+    /// Number of threads to start, and the threads.
+    threads: usize,
+    ahead: Option<Ahead>,
     merge: Merge,
     /// Set while the caller has the first item, so that its stream must be advanced next.
     given: bool,
@@ -62,7 +72,19 @@ impl Reader {
     fn begin(&mut self) {
         self.merge.clear();
         self.given = false;
-        self.fresh = (0..self.streams.len() as u32).rev().collect();
+        self.fresh = (0..self.feeds.len() as u32).rev().collect();
+    }
+
+    /// Lets threads decode the first batch of each stream from which nothing has been read, if threads are wanted.
+    fn launch(&mut self) {
+        if self.threads > 0 && self.ahead.is_none() && !self.fresh.is_empty() {
+            self.ahead = Ahead::start(self.threads, self.feeds.len());
+        }
+        for index in self.fresh.iter().rev() {
+            if let Some(feed) = self.feeds.get_mut(*index as usize) {
+                feed.send(self.ahead.as_ref());
+            }
+        }
     }
 
     /// Returns the traces.
@@ -74,14 +96,14 @@ impl Reader {
     /// Returns the number of streams.
     #[must_use]
     pub fn streams(&self) -> usize {
-        self.streams.len()
+        self.feeds.len()
     }
 
     /// Returns the bytes read, and the total. A packet counts as read once its first event has been
     /// read.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
-        let each = self.streams.iter().map(Stream::progress);
+        let each = self.feeds.iter().map(|f| f.origin.progress(f.batch.at));
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
@@ -89,14 +111,15 @@ impl Reader {
     /// was read up to its size at the time. The result is valid only at the end.
     #[must_use]
     pub fn grew(&self) -> bool {
-        self.grew || self.streams.iter().any(|stream| stream.grew)
+        self.grew || self.feeds.iter().any(|feed| feed.batch.grew)
     }
 
     /// Returns the range of each stream that has a packet, from the headers of all packets.
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
-        let span = |s: &Stream| s.span(&self.traces.get(s.trace)?.schema);
-        self.streams.iter().filter_map(span).collect()
+        let origins = self.feeds.iter().map(|feed| &feed.origin);
+        let span = |o: &Origin| o.span(&self.traces.get(o.trace)?.schema);
+        origins.filter_map(span).collect()
     }
 
     /// Returns all event classes; [`Event::class_index`] is an index of this sequence.
@@ -121,11 +144,11 @@ impl Reader {
         } else {
             self.start()?;
         }
-        let Some((nanoseconds, stream)) = self.merge.first() else {
+        let Some((_, stream)) = self.merge.first() else {
             return self.finish();
         };
         self.given = true;
-        Ok(self.item(nanoseconds, stream as usize))
+        Ok(self.item(stream as usize))
     }
 
     /// Called when all streams have been read. Only files that end within their first packet are
@@ -142,17 +165,22 @@ impl Reader {
     }
 
     #[inline]
-    fn item(&self, nanoseconds: i64, index: usize) -> Option<Item<'_>> {
-        let stream = self.streams.get(index)?;
-        if let Some(lost) = stream.told {
+    fn item(&mut self, index: usize) -> Option<Item<'_>> {
+        let feed = self.feeds.get_mut(index)?;
+        if let Some(lost) = feed.lost {
             return Some(Item::Lost(lost));
         }
-        let trace = self.traces.get(stream.trace)?;
+        let record = feed.record()?;
+        let trace = self.traces.get(feed.origin.trace)?;
+        let class = trace.schema.classes.get(record.class as usize)?;
+        if !class.program.slots.is_empty() {
+            feed.batch.restore(record, &class.program);
+        }
         Some(Item::Event(Event {
             trace,
-            stream,
-            class: trace.schema.classes.get(stream.event as usize)?,
-            nanoseconds,
+            batch: &feed.batch,
+            class,
+            record,
         }))
     }
 
@@ -170,17 +198,10 @@ impl Reader {
     /// Advances a stream, and returns the time of its next item.
     #[inline]
     fn advance(&mut self, index: u32) -> Result<Option<i64>> {
-        let Some(stream) = self.streams.get_mut(index as usize) else {
-            return Ok(None);
-        };
-        let Some(trace) = self.traces.get(stream.trace) else {
-            return Ok(None);
-        };
-        Ok(match stream.advance(&trace.schema)? {
-            Next::Event => Some(stream.nanoseconds(stream.cycles)),
-            Next::Lost(lost) => Some(lost.nanoseconds.0),
-            Next::End => None,
-        })
+        match self.feeds.get_mut(index as usize) {
+            Some(feed) => feed.advance(self.ahead.as_ref()),
+            None => Ok(None),
+        }
     }
 
     /// Reads the first event of streams from which nothing has been read.
@@ -188,6 +209,7 @@ impl Reader {
         if let Some(error) = self.faults.pop() {
             return Err(error);
         }
+        self.launch();
         while let Some(index) = self.fresh.last().copied() {
             // After an error, the stream is tried again.
             let time = self.advance(index)?;
@@ -205,20 +227,21 @@ impl Reader {
     /// See [`Reader::next`]. If some streams cannot be read, the others are positioned nevertheless.
     pub fn seek(&mut self, nanoseconds: i64) -> Result<()> {
         if self.index.is_none() {
-            let index = |s: &Stream| self.traces.get(s.trace).map(|t| s.index(&t.schema));
-            self.index = Some(
-                self.streams
-                    .iter()
-                    .map(|s| index(s).unwrap_or_default())
-                    .collect(),
-            );
+            let origins = self.feeds.iter().map(|feed| &feed.origin);
+            let index = |o: &Origin| self.traces.get(o.trace).map(|t| o.packets(&t.schema));
+            self.index = Some(origins.map(|o| index(o).unwrap_or_default()).collect());
+        }
+        if let Some(ahead) = &self.ahead {
+            ahead.recall();
+            self.feeds.iter_mut().for_each(|feed| feed.recall(ahead));
         }
         let indexes = self.index.take().unwrap_or_default();
-        for (stream, index) in self.streams.iter_mut().zip(&indexes) {
-            stream.rewind(index.before(nanoseconds).unwrap_or((0, 0)));
+        for (feed, index) in self.feeds.iter_mut().zip(&indexes) {
+            feed.rewind(index.before(nanoseconds).unwrap_or((0, 0)));
         }
         self.index = Some(indexes);
         self.begin();
+        self.launch();
         let mut wrong = None;
         for index in std::mem::take(&mut self.fresh) {
             loop {

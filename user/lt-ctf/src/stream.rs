@@ -6,8 +6,10 @@
 //! file     | packet | packet      | packet |  ...
 //! packet     header, context (times, sizes, events lost so far), events ...
 //! window                [::::::::::]        part of the packet in memory
+//! batch                 [e e  e e e ]       the decoded events of a window
 //! ```
 
+mod batch;
 mod fill;
 mod header;
 mod index;
@@ -16,7 +18,9 @@ mod packet;
 
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+pub(crate) use self::batch::{Batch, Record};
 pub(crate) use self::index::Index;
 pub use self::index::Span;
 pub use self::lost::{Lost, Missing};
@@ -24,7 +28,7 @@ pub(crate) use self::packet::MAGIC;
 use self::packet::Packet;
 use crate::error::{Error, Result, What};
 use crate::program::{FUEL, State, Stop, Window};
-use crate::schema::{Clock, NodeId, Schema};
+use crate::schema::{Clock, NodeId, Program, Schema};
 
 /// Windows start at a multiple of this, bytes.
 const PAGE: u64 = crate::metadata::field::ALIGN as u64 / 8;
@@ -46,27 +50,45 @@ impl Part {
     }
 }
 
-/// The next item of a stream.
+/// What does not change while a stream is read: which stream it is, and its files.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    /// The index of the stream among all streams.
+    pub(crate) index: usize,
+    /// The index of its trace.
+    pub(crate) trace: usize,
+    /// The index of its stream class.
+    pub(crate) class: usize,
+    pub(crate) parts: Arc<[Part]>,
+    pub(crate) growing: bool,
+}
+
+impl Origin {
+    /// Returns the bytes before this place, and the total.
+    pub(crate) fn progress(&self, (part, offset): (usize, u64)) -> (u64, u64) {
+        let size = |parts: &[Part]| parts.iter().map(|part| part.size).sum::<u64>();
+        let before = self.parts.get(..part).map_or(0, size);
+        (before + offset, size(&self.parts))
+    }
+}
+
+/// What comes after a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    Event,
+enum Next {
+    /// Another window, perhaps of no event.
+    Window,
     Lost(Lost),
     End,
 }
 
 #[derive(Debug)]
 pub(crate) struct Stream {
-    pub(crate) index: usize,
-    pub(crate) trace: usize,
-    /// The index of its stream class.
-    pub(crate) class: usize,
+    pub(crate) origin: Origin,
     /// Stream ID in the packet that was opened last.
     pub(crate) id: Option<u64>,
-    pub(crate) parts: Vec<Part>,
-    pub(crate) cpu: Option<u32>,
-    growing: bool,
+    cpu: Option<u32>,
     /// Whether one of its files has grown since the trace was opened.
-    pub(crate) grew: bool,
+    grew: bool,
     /// Whether the class is unknown until the first packet has been read.
     any: bool,
     clock: Option<Clock>,
@@ -76,7 +98,7 @@ pub(crate) struct Stream {
     /// The open file, with its index among the parts.
     open: Option<(usize, File)>,
     /// Start of the next packet.
-    pub(crate) at: (usize, u64),
+    at: (usize, u64),
     pub(crate) packet: Packet,
     /// The latest time that an event of the packet may have, cycles.
     latest: u64,
@@ -91,10 +113,9 @@ pub(crate) struct Stream {
     lost: Vec<Lost>,
     /// The unreadable rest of a damaged packet.
     rest: Option<Lost>,
-    /// The next item, if it is a loss.
-    pub(crate) told: Option<Lost>,
+    /// The window. Between two batches the last batch has it.
     bytes: Vec<u8>,
-    /// Number of bytes of the packet in `bytes`, and their offset in the packet.
+    /// Number of bytes of the packet in the window, and their offset in the packet.
     filled: usize,
     base: u64,
     size: usize,
@@ -103,30 +124,27 @@ pub(crate) struct Stream {
     pos: u64,
     limit: u64,
     end: u64,
+    /// Why the last event of the window could not be decoded.
+    stop: Option<Stop>,
     /// The packet's header and context.
     context: Vec<u8>,
     context_at: u64,
-    pub(crate) state: State,
-    /// Class of the current event.
-    pub(crate) event: u32,
-    pub(crate) cycles: u64,
+    state: State,
+    /// The time of the last event.
+    cycles: u64,
 }
 
 impl Stream {
-    pub(crate) fn new(schema: &Schema, class: usize, parts: Vec<Part>, growing: bool) -> Self {
-        let stream = schema.streams.get(class);
+    pub(crate) fn new(schema: &Schema, origin: Origin) -> Self {
+        let stream = schema.streams.get(origin.class);
         let clock = stream
             .and_then(|s| s.clock)
             .and_then(|c| schema.clocks.get(c));
         let anchors = schema.classes.iter().map(|c| c.program.anchors).max();
         Self {
-            index: 0,
-            trace: 0,
-            class,
+            origin,
             id: None,
-            parts,
             cpu: None,
-            growing,
             grew: false,
             any: false,
             clock: clock.cloned(),
@@ -142,7 +160,6 @@ impl Stream {
             has_packet: false,
             lost: Vec::new(),
             rest: None,
-            told: None,
             bytes: Vec::new(),
             filled: 0,
             base: 0,
@@ -150,6 +167,7 @@ impl Stream {
             pos: 0,
             limit: 0,
             end: 0,
+            stop: None,
             context: Vec::new(),
             context_at: 0,
             state: State {
@@ -157,7 +175,6 @@ impl Stream {
                 anchors: vec![0; anchors.unwrap_or(0) as usize],
                 ..State::default()
             },
-            event: 0,
             cycles: 0,
         }
     }
@@ -167,35 +184,14 @@ impl Stream {
         self.size = size;
     }
 
-    /// Returns the bytes before the next packet, and the total.
-    pub(crate) fn progress(&self) -> (u64, u64) {
-        let size = |parts: &[Part]| parts.iter().map(|part| part.size).sum::<u64>();
-        let (part, offset) = self.at;
-        let before = self.parts.get(..part).map_or(0, size);
-        (before + offset, size(&self.parts))
-    }
-
-    #[inline]
-    pub(crate) fn window(&self) -> Window<'_> {
-        Window {
-            bytes: &self.bytes[..self.filled],
-            end: self.end,
-        }
-    }
-
     /// Starts reading events from this window.
     fn enter(&mut self) {
         self.limit = self.packet.content.saturating_sub(8 * self.base);
         self.end = self.limit.min(8 * self.filled as u64);
     }
 
-    /// Returns the header and the context of the packet, where the context starts, and the node of the context.
-    pub(crate) fn packet_fields(&self) -> (&[u8], u64, Option<NodeId>) {
-        (&self.context, self.context_at, self.packet_context)
-    }
-
     #[inline]
-    pub(crate) fn nanoseconds(&self, cycles: u64) -> i64 {
+    fn nanoseconds(&self, cycles: u64) -> i64 {
         match (self.offset, &self.clock) {
             (Some(offset), _) => offset.wrapping_add(cycles as i64),
             (None, Some(clock)) => clock.nanoseconds(cycles),
@@ -206,7 +202,8 @@ impl Stream {
     /// Creates an error at `bit` of the current packet.
     #[cold]
     fn fault(&self, bit: u64, what: impl Into<What>) -> Error {
-        let path = self.parts.get(self.packet.part).map(|p| p.path.clone());
+        let part = self.origin.parts.get(self.packet.part);
+        let path = part.map(|p| p.path.clone());
         Error {
             file: path.unwrap_or_default(),
             offset: self.packet.offset + bit / 8,
@@ -215,26 +212,23 @@ impl Stream {
         }
     }
 
-    /// Advances to the next event, or to a loss before it. After an error, continues past the fault.
-    #[inline]
-    pub(crate) fn advance(&mut self, schema: &Schema) -> Result<Next> {
-        loop {
-            if self.pos < self.limit {
-                match self.decode(schema) {
-                    Ok(()) => return Ok(Next::Event),
-                    Err(stop) => self.again(stop)?,
-                }
-            } else if let Some(next) = self.between(schema)? {
-                return Ok(next);
-            }
+    /// Advances to more of the packet, to a loss, to the next packet, or to the end. After an error, continues past
+    /// the fault.
+    #[cold]
+    fn proceed(&mut self, schema: &Schema) -> Result<Next> {
+        let stop = self.stop.take();
+        if stop.is_none() && self.pos >= self.limit {
+            return self.between(schema);
         }
+        self.again(stop)?;
+        Ok(Next::Window)
     }
 
-    /// Reads more of the packet into the window, if decoding stopped because the window ended.
+    /// Reads more of the packet into the window, if decoding stopped because the window ended or the batch was full.
     #[cold]
-    fn again(&mut self, stop: Stop) -> Result<()> {
+    fn again(&mut self, stop: Option<Stop>) -> Result<()> {
         self.limit = 0;
-        if let (Some(_), Stop::More(want)) = (self.packet.cut, &stop)
+        if let (Some(_), Some(Stop::More(want))) = (self.packet.cut, &stop)
             && self.is_beyond(want.saturating_add(8 * self.base))
         {
             return Ok(());
@@ -251,12 +245,14 @@ impl Stream {
 
     /// Advances between packets: to a loss, the next packet, or the end.
     #[cold]
-    fn between(&mut self, schema: &Schema) -> Result<Option<Next>> {
+    fn between(&mut self, schema: &Schema) -> Result<Next> {
         self.limit = 0;
-        self.end_cut()?;
-        self.told = self.rest.take();
-        if let Some(lost) = self.told {
-            return Ok(Some(Next::Lost(lost)));
+        // If losses before a packet are being reported, the packet has not been read yet.
+        if !self.ready {
+            self.end_cut()?;
+        }
+        if let Some(lost) = self.rest.take() {
+            return Ok(Next::Lost(lost));
         }
         if !self.ready {
             // The time of the last event, or the start of the packet.
@@ -267,31 +263,30 @@ impl Stream {
             }
             self.has_packet = self.ready;
         }
-        self.told = self.lost.pop();
-        if let Some(lost) = self.told {
-            return Ok(Some(Next::Lost(lost)));
+        if let Some(lost) = self.lost.pop() {
+            return Ok(Next::Lost(lost));
         }
         if !self.ready {
-            return Ok(Some(Next::End));
+            return Ok(Next::End);
         }
         self.ready = false;
         self.enter();
-        Ok(None)
+        Ok(Next::Window)
     }
 
-    /// Decodes the event at `pos`. If it stops early, the position, the clock and the current class
-    /// are unchanged.
+    /// Decodes the event at `pos`, and returns its class and the program of the class. If it stops early, the position
+    /// and the clock are unchanged.
     #[inline]
-    fn decode(&mut self, schema: &Schema) -> Result<(), Stop> {
-        let Some(class) = schema.streams.get(self.class) else {
+    fn decode<'s>(&mut self, schema: &'s Schema) -> Result<(u32, &'s Program), Stop> {
+        let Some(class) = schema.streams.get(self.origin.class) else {
             return Err(Stop::bad("no such data stream class"));
         };
         let begin = self.pos;
-        // Not by window(), since the state is borrowed mutably.
         let window = Window {
             bytes: &self.bytes[..self.filled],
             end: self.end,
         };
+        self.state.fuel = FUEL;
         let (number, cycles, pos) = match class.fast {
             Some(fast) => header::fast(window, begin, fast, self.cycles)?,
             None => header::any(schema, class, window, begin, &mut self.state, self.cycles)?,
@@ -306,20 +301,25 @@ impl Stream {
         else {
             return Err(unknown(number));
         };
-        self.state.fuel = FUEL;
         let end = event.program.run(schema, window, pos, &mut self.state)?;
         if end == begin {
             return Err(Stop::bad("an event of no size"));
         }
-        self.event = index;
         self.cycles = cycles;
         self.pos = end;
-        Ok(())
+        Ok((index, &event.program))
     }
 
     /// Opens a file of an unknown stream, and reads the header of its first packet.
     pub(crate) fn probe(schema: &Schema, part: Part, growing: bool) -> Result<Option<Self>> {
-        let mut stream = Self::new(schema, 0, vec![part], growing);
+        let origin = Origin {
+            index: 0,
+            trace: 0,
+            class: 0,
+            parts: Arc::from([part]),
+            growing,
+        };
+        let mut stream = Self::new(schema, origin);
         stream.any = true;
         stream.size = PAGE as usize;
         let there = stream.open_packet(schema)?;

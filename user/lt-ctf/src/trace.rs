@@ -3,6 +3,7 @@
 //! A trace, one of several that are read together.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::schema::Schema;
 
@@ -12,7 +13,7 @@ pub struct Trace {
     /// Its directory.
     pub directory: PathBuf,
     /// Its metadata.
-    pub schema: Schema,
+    pub schema: Arc<Schema>,
     /// The index of its first class among the classes of all traces.
     pub(crate) first: usize,
 }

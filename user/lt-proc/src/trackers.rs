@@ -5,7 +5,7 @@
 //! ```text
 //! block: block I/O request, issue or insert to completion (key: the request)
 //!   threshold=10ms duration: report a delay longer than this
-//!   from=issue issue|insert: where the delay starts
+//!   from=issue issue|insert: where the delay starts (at creation only)
 //! ```
 
 use serde::Serialize;
@@ -23,6 +23,14 @@ pub struct ParamInfo {
     pub kind: String,
     /// The description.
     pub text: String,
+}
+
+impl ParamInfo {
+    /// Whether it can only be given at creation.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        self.text.ends_with("(at creation only)")
+    }
 }
 
 /// One tracker.
@@ -93,7 +101,7 @@ mod tests {
 
     const TEXT: &str = "block: block I/O request, issue or insert to completion (key: the request)\n  \
         threshold=10ms duration: report a delay longer than this\n  \
-        from=issue issue|insert: where the delay starts\n\
+        from=issue issue|insert: where the delay starts (at creation only)\n\
         other: something\n  unavailable: no such tracepoint\n";
 
     #[test]
@@ -105,6 +113,7 @@ mod tests {
         );
         assert_eq!(all[0].params[1].name, "from");
         assert_eq!(all[0].params[1].kind, "issue|insert");
+        assert!(!all[0].params[0].is_fixed() && all[0].params[1].is_fixed());
         assert_eq!(all[1].unavailable.as_deref(), Some("no such tracepoint"));
     }
 

@@ -119,7 +119,6 @@ impl Counts {
         self.field::<40, 8>()
     }
 
-    /// Returns the state of the task.
     pub(crate) fn state(self) -> State {
         match self.field::<48, 4>() {
             1 => State::Running,

@@ -23,7 +23,6 @@ pub(crate) trait Look {
         Counts(self.get(COUNTS))
     }
 
-    /// Returns the subject of the first step.
     #[inline(always)]
     fn first_subject(&self) -> u64 {
         self.get(FIRST_STEP + 1)
@@ -53,7 +52,6 @@ pub(crate) trait Look {
         places.find(is_it).unwrap_or(0)
     }
 
-    /// Returns the CPU of the first step.
     #[inline(always)]
     fn first_cpu(&self) -> u32 {
         (self.get(FIRST_STEP) >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1)

@@ -5,8 +5,8 @@
 use super::{
     name_of, of_tag,
     step::{self, is_attached, Step},
-    Counts, Kind, Look, Rivals, Spent, ACTION, COOKIE_MAX, COUNTS, FIRST, FIRST_STEP, KIND_AT,
-    LONGEST, MORE, NAME, NAME_BYTES, PLACE, WORDS,
+    Counts, Kind, Look, Rivals, Spent, State, ACTION, COOKIE_MAX, COUNTS, FIRST, FIRST_STEP,
+    KIND_AT, LONGEST, MORE, NAME, NAME_BYTES, PLACE, WORDS,
 };
 
 /// One item of a chain, as readers see it.
@@ -120,6 +120,10 @@ pub(crate) fn split(chain: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
     let mut head: [u64; SPLIT] = core::array::from_fn(|at| chain[MORE + at]);
     let mut counts = chain.counts();
     counts.set_end(end);
+    if counts.state() == State::Leaving {
+        // Alerts have no word for it: the target still ran.
+        counts.set_state(State::Running);
+    }
     head[COUNTS - MORE] = counts.0;
     let action = &mut head[ACTION - MORE..];
     if chain.has_action() {

@@ -17,7 +17,6 @@
 
 use super::{log::Who, place_of_name, wait::MASK, Kind, KIND_AT};
 
-/// The sorts of rivals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sort {
     /// A device interrupt: its handler, or its thread.

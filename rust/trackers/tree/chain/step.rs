@@ -4,7 +4,6 @@
 
 use super::KIND_AT;
 
-/// The kind of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// A handler of a device interrupt is called; the subject is its line.

@@ -177,7 +177,6 @@ impl CpuState {
         self.handlers.store(self.depth() | WAKES, Relaxed);
     }
 
-    /// Returns the times of the CPU.
     #[inline(always)]
     pub(super) fn spending(&self) -> &Spending {
         &self.spending

@@ -44,7 +44,6 @@ pub(crate) trait Choice {
     /// a call.
     fn is_plain(&self) -> bool;
 
-    /// Returns the choice for a timer with this function.
     fn timers(&self, timing: Timing, function: u64) -> Timers;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::control::{
+    fault,
     names::{is_listed, is_named},
-    parse_line, unknown, Device, Disk, Fault, Kind, Line, LookupTarget, Number, Param,
-    ALL as EVERY, ALL_DEVICES, DURATION_MAX,
+    parse_line, Device, Disk, Kind, Line, LookupTarget, Number, Param, ALL as EVERY, ALL_DEVICES,
+    DURATION_MAX,
 };
 use kernel::{error::Error, prelude::*};
 use proptest::prelude::*;
@@ -697,15 +698,14 @@ fn a_fault_of_a_value_names_the_parameter_and_what_it_takes() {
 
 #[test]
 fn a_fault_quotes_the_word_and_cuts_it() {
-    let fault = parse_line(b"-slow extra\x01").unwrap_err();
+    let refused = parse_line(b"-slow extra\x01").unwrap_err();
     assert_eq!(
-        fault.to_string(),
+        refused.to_string(),
         r#"expected nothing after -NAME: "extra\x01""#
     );
     let long = [b'x'; 100];
-    let fault: Fault<'_> = unknown(ENOENT, "no such tracker", &long);
     assert_eq!(
-        fault.to_string(),
+        fault(ENOENT, "no such tracker", &long).to_string(),
         format!(r#"no such tracker: "{}"..."#, "x".repeat(48))
     );
 }

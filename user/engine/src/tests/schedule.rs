@@ -137,7 +137,15 @@ impl Simulation {
         self.world.states.borrow_mut()[cpu] = state;
     }
 
-    fn kick(&self, cpu: usize) {
+    /// Kicks the work on this CPU.
+    fn kick(&mut self, cpu: usize) {
+        self.world.cpu.set(cpu);
+        self.schedule.kick(&self.world);
+        self.queue(cpu);
+    }
+
+    /// Queues the work on this CPU, unless it is already queued.
+    fn queue(&self, cpu: usize) {
         if self.world.work.get().is_none() {
             self.world.work.set(Some(cpu));
         }
@@ -168,7 +176,7 @@ impl Simulation {
             self.schedule.look(&self.world);
         }
         if is_due(&self.world.timer) {
-            self.kick(cpu);
+            self.queue(cpu);
         }
     }
 
@@ -185,21 +193,12 @@ impl Simulation {
         {
             let worker = self.workers.remove(at);
             self.schedule.end(&self.world, worker.run, self.pause);
-            if worker.is_takeover {
-                self.schedule.after_takeover(&self.world, true);
-            } else {
-                self.schedule.ensure_watched(&self.world);
-            }
         }
         if self.starts(&self.world.work, false) {
             self.begin(false);
         }
-        if self.starts(&self.world.takeover, true) {
-            if self.schedule.takes_over(&self.world) {
-                self.begin(true);
-            } else {
-                self.schedule.after_takeover(&self.world, false);
-            }
+        if self.starts(&self.world.takeover, true) && self.schedule.takes_over(&self.world) {
+            self.begin(true);
         }
     }
 
@@ -320,6 +319,19 @@ fn a_watch_that_hangs_or_goes_offline_is_given_up() {
 }
 
 #[test]
+fn a_watch_that_never_starts_is_given_up() {
+    let mut all = Simulation::new(3, true);
+    all.set(1, State::Occupied);
+    all.kick(0);
+    all.until(200 * MS);
+    all.set(0, State::Hangs);
+    all.until(600 * MS);
+    let (gap, cpus) = all.longest_gap(200 * MS);
+    assert!(gap <= WITHOUT_A_PROBLEM + OVERDUE, "{gap}");
+    assert!(cpus.iter().all(|&cpu| cpu == 2), "{cpus:?}");
+}
+
+#[test]
 fn a_run_is_left_alone_for_100_ms() {
     let mut all = Simulation::at_work(2);
     all.takes = RUN - 2 * STEP;
@@ -353,6 +365,27 @@ fn the_result_of_an_overtaken_run_is_ignored() {
 }
 
 #[test]
+fn the_end_of_an_overtaken_run_leaves_the_watch_where_it_is() {
+    let mut all = Simulation::at_work(2);
+    // CPU 0 is slow. CPU 1 takes over, and CPU 0 watches it.
+    all.takes = RUN + PAUSE / 2;
+    all.kick(0);
+    all.until(200 * MS + STEP);
+    all.takes = TAKES;
+    while !all.workers.is_empty() {
+        all.until(all.world.now() + STEP);
+    }
+    // The run on CPU 0 has just ended.
+    let since = all.world.now();
+    assert_eq!(all.begins.last().map(|&(_, cpu)| cpu), Some(1));
+    all.set(1, State::Hangs);
+    all.until(since + 400 * MS);
+    let (gap, cpus) = all.longest_gap(since);
+    assert!(gap <= WITHOUT_A_PROBLEM + OVERDUE, "{gap}");
+    assert!(cpus.iter().all(|&cpu| cpu == 0), "{cpus:?}");
+}
+
+#[test]
 fn a_shorter_pause_moves_the_watch_forward() {
     let mut all = Simulation::new(2, true);
     all.pause = Some(10_000 * MS);
@@ -365,6 +398,49 @@ fn a_shorter_pause_moves_the_watch_forward() {
     all.until(800 * MS);
     let (gap, _) = all.longest_gap(520 * MS);
     assert!(gap <= 20 * MS + TAKES + OVERDUE + 4 * STEP, "{gap}");
+}
+
+#[test]
+fn a_kick_is_not_lost_behind_a_run_that_hangs() {
+    for (cpus, is_in_run) in [(2, false), (2, true), (3, false), (3, true)] {
+        let mut all = Simulation::new(cpus, true);
+        all.pause = Some(3_600_000 * MS);
+        // CPU 0 hangs inside the work, and CPU 1 takes over.
+        all.kick(0);
+        all.until(STEP);
+        all.set(0, State::Hangs);
+        while all.begins.len() < 2 || (!is_in_run && all.workers.len() > 1) {
+            all.until(all.world.now() + STEP);
+        }
+        // The kick queues the work on CPU 0. A run in progress still returns the long pause.
+        let kicked = all.world.now();
+        all.kick(1);
+        all.until(kicked + 2 * TAKES);
+        all.pause = Some(PAUSE);
+        all.until(kicked + 600 * MS);
+        let name = format!("{cpus} CPUs, kicked in a run: {is_in_run}");
+        let latest = kicked + 2 * OVERDUE + 2 * TAKES;
+        let mut begins = all.begins.iter().map(|&(at, _)| at);
+        let first = begins.find(|&at| at > kicked);
+        assert!(first.is_some_and(|at| at <= latest), "{name}: {first:?}");
+        let (gap, _) = all.longest_gap(latest);
+        assert!(gap <= WITHOUT_A_PROBLEM + OVERDUE, "{name}: {gap}");
+    }
+}
+
+#[test]
+fn a_cpu_that_hangs_at_once_after_a_kick_is_watched() {
+    for mut all in [Simulation::new(2, true), Simulation::at_work(2)] {
+        let since = all.world.now();
+        all.kick(0);
+        all.set(0, State::Hangs);
+        all.until(since + 400 * MS);
+        let begun = all.begins.iter().find(|(at, _)| *at >= since);
+        assert!(
+            begun.is_some_and(|&(at, cpu)| at <= since + OVERDUE + 2 * STEP && cpu == 1),
+            "{begun:?}"
+        );
+    }
 }
 
 #[test]
@@ -435,7 +511,9 @@ fn once_stopped_nothing_is_started() {
     all.until(600 * MS);
     assert!(all.workers.is_empty());
     assert_eq!((all.world.timer.get(), all.world.watch.get()), (None, None));
-    assert_eq!(*all.world.asked.borrow(), [1]);
+    assert_eq!(*all.world.asked.borrow(), [1, 1], "once for each kick");
+    all.kick(0);
+    assert_eq!(*all.world.asked.borrow(), [1, 1]);
 }
 
 proptest! {

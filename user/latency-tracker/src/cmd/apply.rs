@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
 use lt_common::instance::{create, load_module, try_out};
 use lt_common::out;
-use lt_proc::{ProcRoot, Setting, TrackerInfo};
+use lt_proc::{Instance, ParamInfo, ProcRoot, Setting, TrackerInfo};
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::cli::ApplyArgs;
@@ -110,8 +110,8 @@ impl Books {
 enum Done {
     Started,
     Changed,
-    /// Restarted, because its tracker changed, or the kernel refused to change it while it runs.
-    Restarted,
+    /// Restarted, for this reason.
+    Restarted(String),
     Nothing,
 }
 
@@ -211,23 +211,57 @@ impl<'a> Apply<'a> {
         // The kernel validates the line before anything changes: if it is invalid, the running
         // instance stays.
         try_out(self.root, &entry.tracker, &settings, &say)?;
-        let mut changed = settings.clone();
-        changed.extend(self.defaults(before.as_ref(), &settings));
-        let done = if running.tracker == entry.tracker
-            && self
-                .root
-                .create(&entry.name, &entry.tracker, &changed)
-                .is_ok()
-        {
-            Done::Changed
-        } else {
-            self.root.remove(&entry.name)?;
-            self.books.note(&entry.name, None)?;
-            create(self.root, &entry.name, &entry.tracker, &settings, &|_| ())?;
-            Done::Restarted
+        let done = match self.change(running, entry, before.as_ref(), &settings)? {
+            None => Done::Changed,
+            Some(obstacle) => {
+                self.root.remove(&entry.name)?;
+                self.books.note(&entry.name, None)?;
+                create(self.root, &entry.name, &entry.tracker, &settings, &|_| ())?;
+                Done::Restarted(obstacle)
+            }
         };
         self.books.note(&entry.name, Some(entry))?;
         Ok(done)
+    }
+
+    /// Changes the running instance. Returns why only a new instance can have what the line gives, if so.
+    fn change(
+        &self,
+        running: &Instance,
+        entry: &Entry,
+        before: Option<&Entry>,
+        settings: &[Setting],
+    ) -> Result<Option<String>> {
+        if running.tracker != entry.tracker {
+            return Ok(Some("its tracker changed".into()));
+        }
+        let info = self.trackers.iter().find(|t| t.name == running.tracker);
+        // The descendants of a process are followed from the creation on.
+        let follows = running.params.text("tree").is_some_and(|tree| tree == "1");
+        let fixed = |setting: &Setting| {
+            let mut params = info.iter().flat_map(|info| &info.params);
+            params.find(|p| p.name == setting.key && (p.is_fixed() || (follows && p.name == "pid")))
+        };
+        let has = |p: &ParamInfo, value: &str| match running.params.text(&p.name) {
+            Some(now) => now == value,
+            None => p.default == value,
+        };
+        let mut changed = settings.to_vec();
+        changed.extend(self.defaults(before, settings));
+        // The kernel refuses these parameters with any value, also with the one that the instance has.
+        changed.retain(|s| !fixed(s).is_some_and(|p| has(p, &s.value)));
+        match create(self.root, &entry.name, &entry.tracker, &changed, &|_| ()) {
+            Ok(()) => Ok(None),
+            Err(error) => {
+                let fixed = changed.iter().filter_map(fixed);
+                let names: Vec<_> = fixed.map(|p| p.name.as_str()).collect();
+                if names.is_empty() {
+                    return Err(error);
+                }
+                let names = names.join(", ");
+                Ok(Some(format!("{names} can only be given at creation")))
+            }
+        }
     }
 
     /// Returns the defaults of the parameters that the earlier line set and this one does not.
@@ -243,7 +277,7 @@ impl<'a> Apply<'a> {
         let missing = params.filter(|p| {
             given(&p.name, &before.settings) && settings.iter().all(|s| s.key != p.name)
         });
-        let default = |p: &lt_proc::ParamInfo| Setting {
+        let default = |p: &ParamInfo| Setting {
             key: p.name.clone(),
             value: p.default.clone(),
         };
@@ -287,13 +321,13 @@ impl<'a> Apply<'a> {
 
 fn said(entry: &Entry, done: &Done) -> String {
     let (what, more) = match done {
-        Done::Started => ("started", ""),
-        Done::Changed => ("changed", ""),
-        Done::Restarted => (
+        Done::Started => ("started", String::new()),
+        Done::Changed => ("changed", String::new()),
+        Done::Restarted(why) => (
             "restarted",
-            ": its counters and alerts start again, because a parameter changed that can only be set at creation",
+            format!(": its counters and alerts start again, because {why}"),
         ),
-        Done::Nothing => ("unchanged", ""),
+        Done::Nothing => ("unchanged", String::new()),
     };
     format!("{what} {} ({}){more}", entry.name, entry.place())
 }

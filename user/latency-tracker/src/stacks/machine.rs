@@ -58,6 +58,7 @@ struct Row<'a> {
     /// Where the tasks were, the innermost function first; empty if not recorded.
     stack: &'a [String],
     waker_stack: &'a [String],
+    /// Whether one of the stacks is cut off.
     cut_off: bool,
 }
 
@@ -83,7 +84,7 @@ fn row(group: &Group) -> Row<'_> {
             .collect(),
         stack: &group.stack,
         waker_stack: &group.waker_stack,
-        cut_off: group.is_cut,
+        cut_off: group.is_incomplete(),
     }
 }
 
@@ -136,23 +137,28 @@ pub(super) fn folded(sums: &Sums) -> Vec<String> {
 
 fn path(group: &Group, comm: Option<&str>, waker: &str, by: By) -> String {
     let mut words: Vec<String> = Vec::new();
-    let down = |words: &mut Vec<String>, root: Option<&str>, stack: &[String]| {
+    let cut = |is_cut: bool| is_cut.then(|| "[cut off]".to_string());
+    let down = |words: &mut Vec<String>, root: Option<&str>, stack: &[String], is_cut: bool| {
         words.extend(root.map(word));
         if stack.is_empty() {
             words.push("[no stack]".into());
-        } else if group.is_cut {
-            words.push("[cut off]".into());
+        } else {
+            words.extend(cut(is_cut));
         }
         words.extend(stack.iter().rev().map(|frame| word(&name(frame))));
     };
     match by {
-        By::Kernel => down(&mut words, comm, &group.stack),
-        By::Waker => down(&mut words, Some(waker), &group.waker_stack),
+        By::Kernel => down(&mut words, comm, &group.stack, group.is_cut),
+        By::Waker => {
+            let root = Some(waker);
+            down(&mut words, root, &group.waker_stack, group.is_waker_cut);
+        }
         By::Both => {
-            down(&mut words, comm, &group.stack);
+            down(&mut words, comm, &group.stack, group.is_cut);
             if !group.waker_stack.is_empty() {
                 words.push("--".into());
                 words.extend(group.waker_stack.iter().map(|frame| word(&name(frame))));
+                words.extend(cut(group.is_waker_cut));
                 words.push(word(waker));
             }
         }

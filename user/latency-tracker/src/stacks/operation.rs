@@ -127,8 +127,10 @@ pub(super) fn name(frame: &str) -> String {
 
 /// Whether the kernel is entered in this function, so that no function called it.
 pub(super) fn is_entry(frame: &str) -> bool {
-    const ENTRIES: [&str; 6] = [
+    const ENTRIES: [&str; 7] = [
         "entry_",
+        // exceptions and interrupts of x86
+        "asm_",
         "ret_from_fork",
         "common_startup_64",
         "secondary_startup",

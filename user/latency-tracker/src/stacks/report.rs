@@ -196,17 +196,17 @@ fn frames(group: &Group, by: By) -> Vec<String> {
         lines.push(out::frame("[no stack]"));
     }
     let stacks = [
-        ("  waits in:", &group.stack),
-        ("  woken from:", &group.waker_stack),
+        ("  waits in:", &group.stack, group.is_cut),
+        ("  woken from:", &group.waker_stack, group.is_waker_cut),
     ];
-    for (head, stack) in stacks.iter().filter(|(_, stack)| !stack.is_empty()) {
+    for (head, stack, is_cut) in stacks.iter().filter(|(_, stack, _)| !stack.is_empty()) {
         if by == By::Both {
             lines.push((*head).into());
         }
         lines.extend(stack.iter().map(|function| out::frame(function)));
-    }
-    if group.is_cut {
-        lines.push(out::frame("[cut off]"));
+        if *is_cut {
+            lines.push(out::frame("[cut off]"));
+        }
     }
     lines
 }
@@ -242,7 +242,7 @@ pub(super) fn missing(source: &Source, sums: &Sums) -> Vec<(String, u64, String)
         ("no_stack", count(Group::is_without), without),
         (
             "cut_off",
-            count(|group| group.is_cut),
+            count(Group::is_incomplete),
             "operations whose stack is cut off at the depth limit (stack=, at most 32; of a waker 16)",
         ),
         (

@@ -56,15 +56,22 @@ pub(super) struct Group {
     /// By name of the late task and name of the waker. The latter is empty unless the sums are by waker. The kernel's
     /// sums have no tasks.
     pub(super) tasks: BTreeMap<(String, String), Sum>,
-    /// Whether outer functions may be missing: the stack has the maximum length and does not end where the kernel is
-    /// entered, or the kernel marked it as cut off.
+    /// Whether outer functions of `stack` may be missing: it has the maximum length and does not end where the kernel
+    /// is entered, or the kernel marked it as cut off.
     pub(super) is_cut: bool,
+    /// Whether outer functions of `waker_stack` may be missing.
+    pub(super) is_waker_cut: bool,
 }
 
 impl Group {
     /// Whether no stack is recorded.
     pub(super) fn is_without(&self) -> bool {
         self.stack.is_empty() && self.waker_stack.is_empty()
+    }
+
+    /// Whether a stack is cut off.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.is_cut || self.is_waker_cut
     }
 
     /// Whether these are the operations of all stacks that have no sums of their own.
@@ -274,7 +281,8 @@ fn sorted(groups: HashMap<Key, Group>, depth: Option<usize>) -> Vec<Group> {
         frames.len() >= depth && frames.last().is_some_and(|last| !is_entry(last))
     };
     for group in &mut groups {
-        group.is_cut = is_cut(&group.stack, depth) || is_cut(&group.waker_stack, waker_depth);
+        group.is_cut = is_cut(&group.stack, depth);
+        group.is_waker_cut = is_cut(&group.waker_stack, waker_depth);
     }
     sort(&mut groups);
     groups

@@ -260,6 +260,38 @@ fn what_is_cut_off_or_has_no_stack_is_counted_and_shown() {
 }
 
 #[test]
+fn the_stack_that_is_cut_off_has_the_mark() {
+    let waker: Vec<_> = WRITE.split(',').take(3).collect();
+    let waker = waker.join(",");
+    let words = format!("context=task waker_comm=\"w\" waker_stack=\"{waker}\" stack=\"{READ}\"");
+    let sums = sums_by(
+        By::Both,
+        &[alert(1, 100, "threshold", 20, 7, &words)],
+        Some(3),
+        "",
+    );
+    assert_eq!(
+        machine::folded(&sums),
+        [
+            "p7;entry_SYSCALL_64_after_hwframe;do_syscall_64;ksys_read;vfs_read;anon_pipe_read;--;try_to_wake_up;\
+             anon_pipe_write;vfs_write;[cut off];w 20000"
+        ]
+    );
+    let text = plain(&report::text(&Source::default(), &sums, 0));
+    assert_eq!(text.matches("[cut off]").count(), 1, "{text}");
+    assert!(
+        text.contains("    vfs_write+0x5/0x6\n    [cut off]\n"),
+        "{text}"
+    );
+    let missing = report::missing(&Source::default(), &sums);
+    assert!(
+        missing
+            .iter()
+            .any(|(key, n, _)| key == "cut_off" && *n == 1)
+    );
+}
+
+#[test]
 fn the_sums_of_the_kernel_are_of_all_operations() {
     let counts = |n: u64| {
         let sum = n * 8000;

@@ -17,7 +17,7 @@ const NEVER: Nanos = Nanos(31_536_000_000_000_000);
 const USTACK: &str = "ustack";
 
 /// Maximum number of alerts per second and instance: bounds the cost of a threshold that is far too low.
-const MOST: u64 = 1000;
+pub(super) const MOST: u64 = 1000;
 
 /// The instances; removed when dropped.
 pub(super) struct Watched<'a> {
@@ -109,11 +109,15 @@ impl<'a> Watched<'a> {
         Ok(watched)
     }
 
-    /// Sets the threshold. With `worst`, an operation raises an alert only if it takes longer than all earlier ones.
+    /// Sets the threshold. With `worst`, an operation raises an alert only if it takes longer than all earlier ones;
+    /// not where some operations do not count as late, since such a one would then hide shorter ones that do.
     pub(super) fn arm(&self, over: Nanos, worst: bool, left: &mut Note) -> Result<()> {
         for watch in &self.instances {
             let settings = [
-                setting("worst", u8::from(worst).to_string()),
+                setting(
+                    "worst",
+                    u8::from(worst && self.target.is_telling(&watch.part)).to_string(),
+                ),
                 setting("threshold", over.exact()),
             ];
             self.root
@@ -145,6 +149,13 @@ impl<'a> Watched<'a> {
             self.names.find(alert);
         }
         Ok(seen)
+    }
+
+    /// The number of alerts that the instances have not raised, since they had raised too many in the same second.
+    pub(super) fn suppressed(&self) -> u64 {
+        let all = self.instances.iter();
+        all.filter_map(|watch| self.root.stats(&watch.name).ok()?.get("alerts_suppressed"))
+            .sum()
     }
 
     /// The longest operation so far in the instances that show the usual delays.

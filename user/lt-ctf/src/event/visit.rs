@@ -19,7 +19,7 @@ impl<'a> Event<'a> {
         let Some((field, pos)) = self.place(field) else {
             return false;
         };
-        self.visitor(self.stream.window(), told)
+        self.visitor(self.batch.window(), told)
             .node(field.node, pos)
             .is_some()
     }
@@ -27,7 +27,7 @@ impl<'a> Event<'a> {
     /// Reports the fields of the packet's context, such as `cpu_id`, except the fields that only the
     /// reader needs. Returns false if packets have no context, or where [`Event::visit`] would.
     pub fn visit_packet(&self, told: &mut dyn FnMut(Part<'a>)) -> bool {
-        let (bytes, pos, Some(context)) = self.stream.packet_fields() else {
+        let (bytes, pos, Some(context)) = self.batch.packet_fields() else {
             return false;
         };
         let window = Window {
@@ -45,7 +45,7 @@ impl<'a> Event<'a> {
         Visitor {
             schema: self.schema(),
             window,
-            slots: Cow::Borrowed(&self.stream.state.slots),
+            slots: Cow::Borrowed(&self.batch.slots),
             told,
             left: PARTS,
         }

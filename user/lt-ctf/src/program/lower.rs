@@ -7,12 +7,13 @@
 use crate::schema::{Field, Kind, NodeId, Op, Program, Schema, Scope, Slot, Step};
 
 /// Generates the steps and the fields of an event class from its scopes: common, specific, payload.
-/// The fields start at a multiple of `modulus` bits, a power of two.
+/// The fields start at a multiple of `modulus` bits, a power of two. Also returns how many nodes were searched for
+/// lengths and selectors.
 pub(crate) fn lower(
     schema: &Schema,
     modulus: u64,
     scopes: [Option<NodeId>; 3],
-) -> Result<(Program, Vec<Field>), String> {
+) -> Result<(Program, Vec<Field>, usize), String> {
     let mut lower = Lower {
         schema,
         program: Program::default(),
@@ -21,6 +22,7 @@ pub(crate) fn lower(
         delta: 0,
         modulus,
         residue: 0,
+        searched: 0,
     };
     for (scope, id) in [Scope::Common, Scope::Specific, Scope::Payload]
         .into_iter()
@@ -31,6 +33,7 @@ pub(crate) fn lower(
         };
         let node = schema.node(id);
         lower.align(node.align);
+        lower.sources(id);
         if let Kind::Struct(members) = &node.kind {
             for member in members {
                 lower.member(scope, &member.name, member.node)?;
@@ -38,7 +41,9 @@ pub(crate) fn lower(
         }
     }
     lower.program.anchors = lower.anchor + 1;
-    Ok((lower.program, lower.fields))
+    lower.program.slots.sort_unstable();
+    lower.program.slots.dedup();
+    Ok((lower.program, lower.fields, lower.searched))
 }
 
 struct Lower<'a> {
@@ -51,6 +56,8 @@ struct Lower<'a> {
     /// The position of the anchor plus delta is `residue` modulo `modulus` bits.
     modulus: u64,
     residue: u64,
+    /// Number of nodes that `sources` has searched.
+    searched: usize,
 }
 
 impl Lower<'_> {
@@ -88,6 +95,36 @@ impl Lower<'_> {
             self.forward((align - self.residue % align) % align);
         } else {
             self.step(Op::Align((align - 1) as u32), align);
+        }
+    }
+
+    /// Collects the slots from which the lengths and the selectors in a field are taken.
+    fn sources(&mut self, id: NodeId) {
+        let schema = self.schema;
+        let node = schema.node(id);
+        if node.size.is_some() {
+            return;
+        }
+        self.searched += 1;
+        match &node.kind {
+            Kind::DynamicText { length, .. } | Kind::DynamicBlob { length } => {
+                self.program.slots.push(length.slot);
+            }
+            Kind::Struct(members) => members.iter().for_each(|m| self.sources(m.node)),
+            Kind::StaticArray { of, .. } => self.sources(*of),
+            Kind::DynamicArray { of, length } => {
+                self.program.slots.push(length.slot);
+                self.sources(*of);
+            }
+            Kind::Optional { node, selector, .. } => {
+                self.program.slots.push(selector.slot);
+                self.sources(*node);
+            }
+            Kind::Variant { choices, selector } => {
+                self.program.slots.push(selector.slot);
+                choices.iter().for_each(|c| self.sources(c.node));
+            }
+            _ => {}
         }
     }
 

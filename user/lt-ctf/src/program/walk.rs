@@ -9,14 +9,14 @@ use crate::bits;
 use crate::schema::{Kind, Node, NodeId, Role, Schema, Slot, Source, within};
 
 #[inline]
-pub(super) fn keep(slots: &mut [u64], slot: Slot, value: u64) {
+pub(crate) fn keep(slots: &mut [u64], slot: Slot, value: u64) {
     if let Some(place) = slots.get_mut(slot as usize) {
         *place = value;
     }
 }
 
 #[inline]
-pub(super) fn slot_of(slots: &[u64], slot: Slot) -> u64 {
+pub(crate) fn slot_of(slots: &[u64], slot: Slot) -> u64 {
     slots.get(slot as usize).copied().unwrap_or(0)
 }
 

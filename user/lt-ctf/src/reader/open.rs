@@ -5,11 +5,14 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 
 use super::Reader;
+use super::feed::Feed;
 use crate::error::{Error, Result, What};
 use crate::metadata;
-use crate::stream::{MAGIC, Part, Stream, WINDOW};
+use crate::stream::{MAGIC, Origin, Part, Stream, WINDOW};
 use crate::trace::Trace;
 
 /// Maximum depth at which traces are searched for.
@@ -18,11 +21,16 @@ const DEPTH: usize = 16;
 /// each window has a minimum size.
 const WINDOWS: usize = 4 << 20;
 const LEAST: usize = 16 << 10;
+/// Size of a trace from which threads are worth starting, bytes.
+const LARGE: u64 = 8 * WINDOW as u64;
+/// Maximum number of threads, unless an option sets it.
+const THREADS: usize = 4;
 
 /// Options for opening a trace.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Options {
     growing: bool,
+    threads: Option<usize>,
 }
 
 impl Options {
@@ -31,6 +39,16 @@ impl Options {
     #[must_use]
     pub fn growing(mut self, growing: bool) -> Self {
         self.growing = growing;
+        self
+    }
+
+    /// Sets the number of threads that decode events ahead of [`Reader::next`], at most one for each stream. They
+    /// change neither items nor errors. By default, there is one for each further processor, at most four, if the
+    /// trace has several streams and more than 2 MiB. The first call of [`Reader::next`] or [`Reader::seek`] starts
+    /// them.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
         self
     }
 
@@ -55,7 +73,7 @@ impl Options {
             let first = reader.faults.into_iter().next().or(found.foreign);
             return Err(first.unwrap_or_else(|| Error::new(path, 0, What::Nowhere)));
         }
-        reader.ready();
+        reader.ready(self.threads);
         Ok(reader)
     }
 }
@@ -107,6 +125,7 @@ impl Reader {
     /// Adds the trace in `directory`.
     fn add(&mut self, directory: &Path, text: &[u8], growing: bool) -> Result<()> {
         let schema = metadata::parse(&directory.join("metadata"), text, growing)?;
+        let schema = Arc::new(schema);
         let trace = self.traces.len();
         let mut streams: Vec<Stream> = Vec::new();
         let wrong = |e| Error::new(directory, 0, What::Io(e));
@@ -136,15 +155,18 @@ impl Reader {
             }
         }
         // A tracer may continue a stream in further files: they are sorted by time.
-        streams.sort_by_key(|s| (s.class, s.id, s.id.and(s.packet.begin)));
-        let groups = streams.chunk_by(|a, b| a.id.is_some() && (a.class, a.id) == (b.class, b.id));
-        for group in groups {
-            let parts = group.iter().flat_map(|s| s.parts.clone()).collect();
-            let class = group.first().map_or(0, |s| s.class);
-            let mut stream = Stream::new(&schema, class, parts, growing);
-            stream.index = self.streams.len();
-            stream.trace = trace;
-            self.streams.push(stream);
+        streams.sort_by_key(|s| (s.origin.class, s.id, s.id.and(s.packet.begin)));
+        let key = |s: &Stream| (s.origin.class, s.id);
+        for group in streams.chunk_by(|a, b| a.id.is_some() && key(a) == key(b)) {
+            let parts = group.iter().flat_map(|s| s.origin.parts.iter().cloned());
+            let origin = Origin {
+                index: self.feeds.len(),
+                trace,
+                class: group.first().map_or(0, |s| s.origin.class),
+                parts: parts.collect(),
+                growing,
+            };
+            self.feeds.push(Feed::new(origin, &schema));
         }
         let first = self
             .traces
@@ -158,14 +180,26 @@ impl Reader {
         Ok(())
     }
 
-    fn ready(&mut self) {
-        let size = (WINDOWS / self.streams.len().max(1)).clamp(LEAST, WINDOW);
+    fn ready(&mut self, threads: Option<usize>) {
+        let streams = self.feeds.len();
+        let is_large = streams > 1 && self.progress().1 > LARGE;
+        let worth = if is_large { further() } else { 0 };
+        self.threads = threads.unwrap_or(worth).min(streams);
+        // With threads, a stream has two batches.
+        let windows = streams * (1 + usize::from(self.threads > 0));
+        let size = (WINDOWS / windows.max(1)).clamp(LEAST, WINDOW);
         // Windows are a multiple of a page.
-        self.streams
+        self.feeds
             .iter_mut()
-            .for_each(|s| s.limit_window(size / 4096 * 4096));
+            .for_each(|feed| feed.limit_window(size / 4096 * 4096));
         self.begin();
     }
+}
+
+/// Returns the number of processors besides the one that merges, at most [`THREADS`].
+fn further() -> usize {
+    let processors = thread::available_parallelism();
+    processors.map_or(0, |n| n.get() - 1).min(THREADS)
 }
 
 /// Whether a file in this directory starts with a packet.

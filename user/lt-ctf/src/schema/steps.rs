@@ -38,4 +38,6 @@ pub(crate) struct Program {
     pub(crate) head: u64,
     pub(crate) steps: Vec<Step>,
     pub(crate) anchors: u32,
+    /// The slots from which the lengths and the selectors in the fields are taken.
+    pub(crate) slots: Vec<Slot>,
 }

@@ -18,14 +18,26 @@ use crate::program::Stop;
 const LARGEST: usize = 16 << 20;
 
 impl Stream {
-    /// Reads more of the packet if decoding stopped for lack of bytes.
+    /// Reads more of the packet if decoding stopped for lack of bytes, or because the batch was full.
     #[cold]
-    pub(super) fn more(&mut self, stop: Stop) -> Result<()> {
+    pub(super) fn more(&mut self, stop: Option<Stop>) -> Result<()> {
         let at = 8 * self.base + self.pos;
-        let want = match stop {
-            Stop::Bad(what) => return Err(self.fault(at, What::Data(what.into()))),
-            Stop::More(want) => want.saturating_add(8 * self.base),
+        // The new window starts at the page in which the event starts.
+        let base = at / 8 / PAGE * PAGE;
+        let size = match stop {
+            Some(Stop::Bad(what)) => return Err(self.fault(at, What::Data(what.into()))),
+            Some(Stop::More(want)) => self.enough(at, base, want.saturating_add(8 * self.base))?,
+            // The events that did not fit into the batch are read again.
+            None => self.size,
         };
+        self.fill(base, size)?;
+        self.pos = at - 8 * base;
+        Ok(())
+    }
+
+    /// Returns the size of a window from byte `base` that has the bits of the packet up to `want`, for the event at
+    /// bit `at`.
+    fn enough(&self, at: u64, base: u64, want: u64) -> Result<usize> {
         if self.is_beyond(want) {
             let what = format!(
                 "an event that passes the end of its packet at bit {}",
@@ -33,23 +45,19 @@ impl Stream {
             );
             return Err(self.fault(at, What::Data(what)));
         }
-        // The new window starts at the page in which the event starts. If the current window starts there already, it
-        // is doubled.
-        let base = at / 8 / PAGE * PAGE;
         let mut size = self.size.max(self.bytes.len());
+        // If the current window starts there already, it is doubled.
         if base == self.base {
             size = (2 * self.filled).max(self.size);
         }
         let need = usize::try_from(want.div_ceil(8) - base).unwrap_or(usize::MAX);
-        if size.max(need) > LARGEST {
+        if need > LARGEST {
             return Err(self.fault(
                 at,
                 What::Data(format!("an event of more than {LARGEST} bytes")),
             ));
         }
-        self.fill(base, size.max(need))?;
-        self.pos = at - 8 * base;
-        Ok(())
+        Ok(size.min(LARGEST).max(need))
     }
 
     /// Whether this bit is beyond the content of the packet, or the window already has the rest of the content.
@@ -90,7 +98,7 @@ impl Stream {
 
     /// Reads until the buffer is full or the file ends.
     fn read(&mut self, part: usize, offset: u64, into: &mut [u8]) -> Result<usize> {
-        let path = &self.parts[part].path;
+        let path = &self.origin.parts[part].path;
         let wrong = |e| Error::new(path, offset, What::Io(e));
         if self.open.as_ref().is_none_or(|(open, _)| *open != part) {
             self.open = Some((part, File::open(path).map_err(wrong)?));

@@ -3,7 +3,7 @@
 //! Decodes the headers of events: class and time.
 
 use crate::bits::{self, Order};
-use crate::program::{FUEL, Roles, State, Stop, Window, align, tick, walk};
+use crate::program::{Roles, State, Stop, Window, align, tick, walk};
 use crate::schema::{Fast, Schema, Shape, StreamClass};
 
 /// Decodes LTTng's and babeltrace2's headers. Returns the number of the class, the clock, and where
@@ -87,7 +87,6 @@ pub(super) fn any(
         time: clock,
         ..Roles::default()
     };
-    state.fuel = FUEL;
     let pos = match class.header {
         Some(header) => walk(schema, window, header, pos, state)?,
         None => pos,

@@ -2,7 +2,7 @@
 
 //! Index of the packets of a stream by time, so that reading can start anywhere.
 
-use super::{PAGE, Packet, Stream};
+use super::{Origin, PAGE, Packet, Stream};
 use crate::schema::Schema;
 
 /// Starts of packets, by time: all packets, or every second, fourth, ... if the stream has very
@@ -60,12 +60,18 @@ pub struct Span {
     pub numbers: Option<(u64, u64)>,
 }
 
-impl Stream {
+impl Origin {
+    /// Returns a stream that reads the headers of the packets.
+    fn walker(&self, schema: &Schema) -> Stream {
+        let mut walker = Stream::new(schema, self.clone());
+        walker.size = PAGE as usize;
+        walker
+    }
+
     /// Returns the range of the stream; `None` if no packet can be read. Reads the header of each
     /// packet.
     pub(crate) fn span(&self, schema: &Schema) -> Option<Span> {
-        let mut walker = Self::new(schema, self.class, self.parts.clone(), self.growing);
-        walker.size = PAGE as usize;
+        let mut walker = self.walker(schema);
         let mut span: Option<Span> = None;
         loop {
             match walker.next_packet(schema) {
@@ -99,29 +105,10 @@ impl Stream {
         }
     }
 
-    /// Returns the time of the last readable event of the packet that has just been opened.
-    fn last(&mut self, schema: &Schema) -> Option<u64> {
-        let mut last = None;
-        self.enter();
-        while self.pos < self.limit {
-            match self.decode(schema) {
-                Ok(()) => last = Some(self.cycles),
-                Err(stop) => {
-                    if self.again(stop).is_err() {
-                        break;
-                    }
-                }
-            }
-        }
-        self.limit = 0;
-        last
-    }
-
     /// Returns an index of the packets of this stream, up to the first unreadable packet.
-    pub(crate) fn index(&self, schema: &Schema) -> Index {
+    pub(crate) fn packets(&self, schema: &Schema) -> Index {
         let mut index = Index::default();
-        let mut walker = Self::new(schema, self.class, self.parts.clone(), self.growing);
-        walker.size = PAGE as usize;
+        let mut walker = self.walker(schema);
         while let Ok(true) = walker.next_packet(schema) {
             if let Some(begin) = walker.packet.begin {
                 index.push(
@@ -132,6 +119,26 @@ impl Stream {
             walker.cycles = 0;
         }
         index
+    }
+}
+
+impl Stream {
+    /// Returns the time of the last readable event of the packet that has just been opened.
+    fn last(&mut self, schema: &Schema) -> Option<u64> {
+        let mut last = None;
+        self.enter();
+        while self.pos < self.limit {
+            match self.decode(schema) {
+                Ok(_) => last = Some(self.cycles),
+                Err(stop) => {
+                    if self.again(Some(stop)).is_err() {
+                        break;
+                    }
+                }
+            }
+        }
+        self.limit = 0;
+        last
     }
 
     /// Restarts reading at this packet.
@@ -145,7 +152,10 @@ impl Stream {
         self.has_packet = false;
         self.lost.clear();
         self.rest = None;
-        self.told = None;
+        self.stop = None;
+        // Values of what was read before, perhaps ahead of the reader, must not show.
+        self.cpu = None;
+        self.state.slots.fill(0);
         self.cycles = 0;
     }
 }

@@ -91,8 +91,8 @@ impl Stream {
             clock.map_or(cycles as i64, |c| c.nanoseconds(cycles))
         };
         Lost {
-            stream: self.index,
-            trace: self.trace,
+            stream: self.origin.index,
+            trace: self.origin.trace,
             cpu: self.cpu,
             what,
             count,

@@ -38,7 +38,7 @@ impl Stream {
         if before.events > 0 || before.total > 0 {
             self.before = Some(before);
         }
-        while let Some(part) = self.parts.get(self.at.0) {
+        while let Some(part) = self.origin.parts.get(self.at.0) {
             let rest = part.size > self.at.1;
             let opened = if rest {
                 self.open_packet(schema)
@@ -54,21 +54,21 @@ impl Stream {
             self.at = (self.at.0 + 1, 0);
             opened?;
         }
-        self.grew |= self.grows(self.parts.len().wrapping_sub(1));
+        self.grew |= self.grows(self.origin.parts.len().wrapping_sub(1));
         self.close();
         Ok(false)
     }
 
     /// Whether a file has grown since the trace was opened: then it is still being written.
     fn grows(&self, part: usize) -> bool {
-        self.parts.get(part).is_some_and(Part::has_grown)
+        self.origin.parts.get(part).is_some_and(Part::has_grown)
     }
 
     /// Whether a packet whose end is missing is still being written, rather than cut off.
     #[cold]
     fn is_incomplete(&mut self, part: usize) -> bool {
         self.grew |= self.grows(part);
-        self.growing || self.grew
+        self.origin.growing || self.grew
     }
 
     /// Called after each packet. Fails if the file ends within the packet, unless the file is still being written or
@@ -88,7 +88,7 @@ impl Stream {
     /// Reads the header of the packet at `at`. Returns false if the packet has not been written completely yet.
     pub(crate) fn open_packet(&mut self, schema: &Schema) -> Result<bool> {
         let (part, offset) = self.at;
-        let left = self.parts[part].size - offset;
+        let left = self.origin.parts[part].size - offset;
         // Until its size is known, the packet may extend to the end of the file.
         self.packet = Packet {
             part,
@@ -116,7 +116,7 @@ impl Stream {
                         },
                     ));
                 }
-                Err(stop) => self.more(stop)?,
+                Err(stop) => self.more(Some(stop))?,
             }
         }
         let roles = std::mem::take(&mut self.state.roles);
@@ -196,10 +196,10 @@ impl Stream {
             )));
         };
         if self.any {
-            self.class = class;
+            self.origin.class = class;
             self.packet_context = stream.packet_context;
         }
-        if class != self.class {
+        if class != self.origin.class {
             return Err(Stop::bad(format!(
                 "a packet of data stream class {number} in a stream of another"
             )));

@@ -223,9 +223,14 @@ pub fn told(at: &Path, growing: bool) -> Result<Vec<String>, Error> {
 }
 
 pub fn rest(reader: &mut Reader) -> Vec<String> {
+    some(reader, usize::MAX)
+}
+
+/// Returns at most this much of what the reader reports.
+pub fn some(reader: &mut Reader, count: usize) -> Vec<String> {
     let mut told = Vec::new();
     let mut errors = 0;
-    loop {
+    while told.len() < count {
         match reader.next() {
             Ok(None) => return told,
             Ok(Some(Item::Event(event))) => {
@@ -259,6 +264,18 @@ pub fn rest(reader: &mut Reader) -> Vec<String> {
             }
         }
     }
+    told
+}
+
+/// Returns the times of the remaining events.
+pub fn times(reader: &mut Reader) -> Vec<u64> {
+    let mut times = Vec::new();
+    while let Some(item) = reader.next().unwrap() {
+        if let Item::Event(event) = item {
+            times.push(event.cycles());
+        }
+    }
+    times
 }
 
 /// Reads a trace with one event of this payload, and returns the text after `{ cpu_id = 0 }, `.

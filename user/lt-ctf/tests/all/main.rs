@@ -12,4 +12,5 @@ mod kinds;
 mod made;
 mod real;
 mod streams;
+mod threads;
 mod tsdl;

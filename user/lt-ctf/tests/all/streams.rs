@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use lt_ctf::{Item, Reader, Span};
+use lt_ctf::{Item, Options, Reader, Span};
 use serde_json::{Value, json};
 
 use crate::made::*;
@@ -19,16 +19,6 @@ fn numbered(facts: Packet, times: &[u64]) -> Vec<u8> {
             event(bits, 0, *time).u8(*time as u8);
         }
     })
-}
-
-fn times(reader: &mut Reader) -> Vec<u64> {
-    let mut times = Vec::new();
-    while let Some(item) = reader.next().unwrap() {
-        if let Item::Event(event) = item {
-            times.push(event.cycles());
-        }
-    }
-    times
 }
 
 #[test]
@@ -365,6 +355,47 @@ fn packets_larger_than_the_window_are_read() {
     assert!(reader.next().unwrap().is_none());
 }
 
+/// With this number of streams, doubling a window does not lead to the size of the largest event.
+#[test]
+fn the_largest_event_is_read_however_small_windows_are() {
+    let text = json!({"type": "null-terminated-string"});
+    let long = |length: usize| {
+        packet(Packet::default(), |bits| {
+            event(bits, 0, 1);
+            bits.bytes.resize(bits.bytes.len() + length, b'x');
+            bits.bits += 8 * length;
+            bits.u8(0);
+        })
+    };
+    let stream = |instance| Packet {
+        instance,
+        ..Packet::default()
+    };
+    for (length, whole) in [(15 << 20, true), (17 << 20, false)] {
+        let dir = Dir::new();
+        let mut streams = vec![long(length)];
+        streams.extend((1..200).map(|i| {
+            packet(stream(i), |bits| {
+                event(bits, 0, 2).u8(0);
+            })
+        }));
+        write(
+            &dir.0,
+            &metadata(&[("e", structure(&[("t", text.clone())]))]),
+            &streams,
+        );
+        // With threads, windows are smaller, and doubling does lead to it.
+        let mut reader = Options::default().threads(0).open(&dir.0).unwrap();
+        let field = reader.classes().next().unwrap().field("t").unwrap();
+        match reader.next() {
+            Ok(Some(Item::Event(event))) => {
+                assert!(whole && event.bytes(field).unwrap().len() == length);
+            }
+            other => assert!(!whole && other.is_err(), "{length}"),
+        }
+    }
+}
+
 /// The size of an event of [`numbered`], bytes.
 const EVENT: usize = 10;
 
@@ -446,6 +477,33 @@ fn what_grows_is_read_as_far_as_it_is_there() {
     write(&dir.0, &fragment, &[first]);
     assert_eq!(told(&dir.0, true).unwrap().len(), 3);
     assert!(told(&dir.0, false).is_err());
+}
+
+#[test]
+fn what_was_lost_before_a_cut_packet_does_not_change_how_it_is_read() {
+    let dir = Dir::new();
+    let first = numbered(Packet::default(), &[1, 2]);
+    let facts = Packet {
+        number: 2,
+        begin: 10,
+        end: 20,
+        ..Packet::default()
+    };
+    let mut second = numbered(facts, &[10, 11, 12]);
+    second.truncate(HEADER + 2 * EVENT + 1);
+    write(
+        &dir.0,
+        &metadata(&[("e", number())]),
+        &[[first.clone(), second].concat()],
+    );
+    let told = told(&dir.0, false).unwrap();
+    assert_eq!(told.len(), 7, "{told:?}");
+    assert_eq!(told[2], "lost 1 packets 2..10 cpu Some(0)");
+    assert!(told[3].starts_with("[00000000000000000010]"), "{told:?}");
+    assert!(told[4].starts_with("[00000000000000000011]"), "{told:?}");
+    let place = format!("error stream_0:{}: the packet has ", first.len());
+    assert!(told[5].starts_with(&place), "{told:?}");
+    assert_eq!(told[6], "lost rest 11..20 cpu Some(0)");
 }
 
 #[test]

@@ -34,6 +34,8 @@ struct Report<'a> {
     missed: u64,
     /// The oldest operations in flight of each instance.
     pending: Vec<InFlight<'a>>,
+    /// Number of alerts since the previous report that are older than those in `alerts`.
+    dropped: u64,
 }
 
 /// An instance.
@@ -58,6 +60,8 @@ struct One<'a> {
     oldest: Option<u64>,
     /// Counters of losses that are not 0.
     lost: BTreeMap<&'static str, u64>,
+    /// Whether `oldest`, and the instance's operations in `pending`, are from an earlier reading.
+    is_old: bool,
 }
 
 #[derive(Serialize)]
@@ -134,6 +138,7 @@ fn json(reading: &Reading, rows: &[Row]) -> Result<()> {
             pending: row.stats.count("pending"),
             oldest: row.age(),
             lost: row.lost().collect(),
+            is_old: row.is_old,
         }
     };
     let in_flight = |row: &'_ Row| -> Vec<(String, Pending)> {
@@ -153,6 +158,7 @@ fn json(reading: &Reading, rows: &[Row]) -> Result<()> {
             .iter()
             .map(|(instance, pending)| InFlight { instance, pending })
             .collect(),
+        dropped: reading.dropped,
     })
 }
 

@@ -58,6 +58,8 @@ pub(super) struct Reading {
     pub(super) alerts: Vec<Alert>,
     /// Alerts that were overwritten before they were read.
     pub(super) missed: u64,
+    /// New alerts that are older than those in `alerts`, and were dropped.
+    pub(super) dropped: u64,
 }
 
 /// The last reading of a `pending` file.
@@ -78,6 +80,7 @@ pub(super) struct Reader<'a> {
     lines: Lines,
     alerts: VecDeque<Alert>,
     missed: u64,
+    dropped: u64,
     last: HashMap<String, Last>,
 }
 
@@ -94,6 +97,7 @@ impl<'a> Reader<'a> {
             lines: Lines::default(),
             alerts: VecDeque::new(),
             missed: 0,
+            dropped: 0,
             last: HashMap::new(),
         })
     }
@@ -123,6 +127,7 @@ impl<'a> Reader<'a> {
             all,
             alerts: self.alerts.drain(..).collect(),
             missed: std::mem::take(&mut self.missed),
+            dropped: std::mem::take(&mut self.dropped),
         })
     }
 
@@ -194,6 +199,7 @@ impl<'a> Reader<'a> {
             }
             let excess = self.alerts.len().saturating_sub(KEPT);
             self.alerts.drain(..excess);
+            self.dropped = self.dropped.saturating_add(excess as u64);
             if chunk.end || chunk.lines.is_empty() {
                 break;
             }

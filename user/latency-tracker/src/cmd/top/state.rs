@@ -21,7 +21,8 @@ const HISTORY: usize = 120;
 #[derive(Debug, Clone, Copy)]
 struct Point {
     p99: Option<u64>,
-    ended: Option<u64>,
+    /// Operations in 1,000 s.
+    rate: Option<u64>,
 }
 
 /// The input line at the bottom of the screen.
@@ -115,7 +116,7 @@ impl State {
             let points = self.history.entry(row.name.clone()).or_default();
             points.push_back(Point {
                 p99: row.quantile(P99),
-                ended: Some(row.ended),
+                rate: row.rate().map(|rate| (rate * 1000.0) as u64),
             });
             if points.len() > HISTORY {
                 points.pop_front();
@@ -222,7 +223,7 @@ impl State {
         let points = self.history.get(name).into_iter().flatten();
         let value = |point: &Point| match self.graph {
             Graph::P99 => point.p99,
-            Graph::Rate => point.ended,
+            Graph::Rate => point.rate,
         };
         points.map(value).collect()
     }

@@ -53,6 +53,7 @@ fn reading(seconds: u64, all: Vec<OneReading>) -> Reading {
         all,
         alerts: Vec::new(),
         missed: 0,
+        dropped: 0,
     }
 }
 
