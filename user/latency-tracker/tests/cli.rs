@@ -495,6 +495,10 @@ fn a_watch_without_alerts_ends_with_0() {
     let tree = Tree::new("quiet");
     fs::write(tree.0.join("alerts"), "").unwrap();
     assert_eq!(tree.run(&["watch"]).0, 0);
+    // An alert that was lost is an alert.
+    fs::write(tree.0.join("alerts"), "lost=3\n").unwrap();
+    let (status, _, err) = tree.run(&["watch"]);
+    assert!(status == 2 && err.contains("lost=3 alerts"), "{err}");
 }
 
 #[test]
