@@ -412,6 +412,20 @@ fn list_shows_state_and_counters() {
 }
 
 #[test]
+fn a_list_leaves_out_only_what_was_removed() {
+    let tree = Tree::new("list-unread");
+    fs::write(tree.0.join("slow/stats"), "started many\n").unwrap();
+    for args in [&["list"][..], &["list", "--json"]] {
+        let (status, out, err) = tree.run(args);
+        assert_eq!((status, out.as_str()), (1, ""), "{err}");
+        assert!(err.contains("slow/stats: line 1: \"many\""), "{err}");
+    }
+    fs::remove_file(tree.0.join("slow/stats")).unwrap();
+    let (status, _, err) = tree.run(&["list"]);
+    assert!(status == 0 && err.contains("no instances"), "{err}");
+}
+
+#[test]
 fn json_is_one_object_a_line() {
     let tree = Tree::new("json");
     for (args, lines) in [
@@ -481,6 +495,10 @@ fn a_watch_without_alerts_ends_with_0() {
     let tree = Tree::new("quiet");
     fs::write(tree.0.join("alerts"), "").unwrap();
     assert_eq!(tree.run(&["watch"]).0, 0);
+    // An alert that was lost is an alert.
+    fs::write(tree.0.join("alerts"), "lost=3\n").unwrap();
+    let (status, _, err) = tree.run(&["watch"]);
+    assert!(status == 2 && err.contains("lost=3 alerts"), "{err}");
 }
 
 #[test]

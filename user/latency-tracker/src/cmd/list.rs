@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use lt_common::Outcome;
 use lt_common::out::{self, Colour};
 use lt_common::seconds::interval;
-use lt_proc::{Instance, Nanos, ParamInfo, ProcRoot, Stats, TrackerInfo};
+use lt_proc::{Instance, Nanos, ParamInfo, ProcError, ProcRoot, Stats, TrackerInfo};
 use serde::Serialize;
 
 use super::unseen::unseen;
@@ -35,11 +35,13 @@ pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
     }
     let mut rows = Vec::new();
     for instance in root.instances()? {
-        // Removed between two reads: leave it out of the list.
-        let Ok(stats) = root.stats(&instance.name) else {
-            continue;
-        };
-        rows.push(Row { instance, stats });
+        match root.stats(&instance.name) {
+            Ok(stats) => rows.push(Row { instance, stats }),
+            // Removed between two reads: leave it out of the list.
+            Err(ProcError::NoInstance(_)) => {}
+            Err(_) if root.instance(&instance.name).is_err() => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     if args.json {
         for row in &rows {

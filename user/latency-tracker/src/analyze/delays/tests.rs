@@ -3,11 +3,11 @@
 //! The text of reports about known events.
 
 use clap::Parser;
-use lt_model::{Event, What, why};
+use lt_model::{Disk, Event, Sleep, Stage, SwitchedOut, What, why};
 use proptest::prelude::*;
 
 use super::super::args::{AnalyzeCommand, DelaysArgs};
-use super::super::made::{R, S, at, model, switch, timer, waking};
+use super::super::made::{R, S, at, completed, model, request, switch, timer, waking};
 use super::super::picture::tests::events;
 use super::*;
 use crate::cli::{Cli, Command};
@@ -235,6 +235,44 @@ fn stacks_have_the_state_and_the_chain_behind_it() {
             "late/7;working;in no recorded system call 370",
         ]
     );
+}
+
+/// In fsync, 7 waits for a request of its own, until a request of 9 ends and leaves it a tag.
+#[test]
+fn a_wait_for_a_request_has_its_call_and_its_place() {
+    const DISK: Disk = Disk(253 << 20);
+    const D: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
+    let events = [
+        switch(0, 0, 0, R, 7),
+        at(4, 0, What::Call { name: b"fsync" }),
+        request(5, Stage::Queued, DISK, 128),
+        switch(10, 0, 7, D, 0),
+        switch(59, 0, 0, R, 9),
+        request(60, Stage::Queued, DISK, 64),
+        request(61, Stage::Allocated, DISK, 64),
+        request(62, Stage::Issued, DISK, 64),
+        switch(63, 0, 9, D, 0),
+        at(99, 0, What::Timer { function: None }),
+        completed(99, DISK, Some((64, 8))),
+        waking(100, 0, 7),
+        at(101, 0, What::TimerEnd),
+        switch(102, 0, 0, R, 7),
+        request(103, Stage::Allocated, DISK, 128),
+        switch(110, 0, 7, D, 0),
+    ];
+    let model = model(&events);
+    let thread = model.by_tid(7).next().unwrap();
+    let stacks = report(&model, thread, (0, 110), |report| report.folded());
+    let place = "a request held back before disk 253:0: no free request";
+    let why = "by a lack of tags, by writeback throttling or by io.cost";
+    let stack = format!("late/7;blocked;in fsync;{place}, {why} 90");
+    assert!(stacks.contains(&stack), "{stacks:?}");
+    // The line is wrapped.
+    let text = lines(&events, 110, &[]).join(" ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wait = format!("in fsync: {place}; {why}");
+    assert!(text.contains(&wait), "{text}");
+    assert!(!text.contains("the waker is not recorded"), "{text}");
 }
 
 #[test]

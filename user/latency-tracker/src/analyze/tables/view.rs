@@ -237,25 +237,17 @@ impl<'a> Report<'a> {
         self.shown(table, Some(SHOWN))
     }
 
-    /// The CPU usage of a row of [`Kind::Run`]: its time as a fraction of the recorded time of one CPU.
+    /// The CPU usage of a row of [`Kind::Run`]: its time as a fraction of the recorded time of its CPU, or else of the
+    /// CPU that is recorded the longest. The rings of a snapshot reach back to different times, so a mean would be less
+    /// than a thread may have run.
     pub(super) fn share(&self, table: &Table, line: &Line<'_>) -> Option<f64> {
-        let of_interval = table
-            .recorded
-            .iter()
-            .filter(|((number, _), _)| *number == line.number);
-        let recorded: Vec<(u32, u64)> = of_interval.map(|((_, cpu), time)| (*cpu, *time)).collect();
-        let time = match line.key {
-            Key::Cpu(cpu) => recorded
-                .iter()
-                .find(|(of, _)| *of == cpu)
-                .map(|(_, time)| *time as f64),
-            _ => {
-                let sum: u64 = recorded.iter().map(|(_, time)| time).sum();
-                Some(sum as f64 / recorded.len().max(1) as f64)
-            }
-        };
-        let time = time.filter(|time| *time > 0.0)?;
-        (table.kind == Kind::Run).then(|| line.row.sums.sum as f64 / time)
+        let recorded = table.recorded.iter().filter(|((number, cpu), _)| {
+            let is_other = matches!(line.key, Key::Cpu(of) if of != *cpu);
+            *number == line.number && !is_other
+        });
+        let time = recorded.map(|(_, time)| *time).max();
+        let time = time.filter(|time| *time > 0 && table.kind == Kind::Run)?;
+        Some(line.row.sums.sum as f64 / time as f64)
     }
 
     /// The thread of a case.
@@ -285,5 +277,69 @@ impl<'a> Report<'a> {
             |(count, why): (u64, &str)| format!("{} not measured: {why}", out::thousands(count));
         let some = lines.into_iter().filter(|(count, _)| *count > 0);
         some.map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use clap::Parser;
+    use lt_model::tables::{Analysis, Builder, Range, Seen, Step};
+
+    use super::super::needs::Subject;
+    use super::*;
+    use crate::analyze::args::AnalyzeCommand;
+    use crate::analyze::made::{R, switch};
+    use crate::cli::{Cli, Command};
+
+    /// CPU 0 is recorded for 1000 ns, in which one thread runs, and CPU 1 for the last 100 ns.
+    #[test]
+    fn a_thread_has_at_most_one_cpu_even_if_others_are_recorded_for_less_time() {
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(900, 1, 0, R, 9),
+            switch(1000, 0, 7, R, 10),
+        ];
+        let shares = |by| {
+            let mut builder = Builder::new(Analysis::Cpu, Range::all(0), Some(by));
+            for event in events {
+                builder.feed(&Seen {
+                    time: event.time,
+                    cpu: event.cpu,
+                    tid: None,
+                    process: None,
+                    step: Step::Known(event.what),
+                });
+            }
+            let found = Found {
+                subject: Subject::Cpu,
+                tables: builder.finish(),
+                disks: BTreeMap::new(),
+                hints: Vec::new(),
+                range: (0, 1000),
+                span: (0, 1000),
+                asked: (0, u64::MAX),
+                rest: Vec::new(),
+            };
+            let cli = Cli::try_parse_from(["lt", "analyze", "cpu", "trace"]).unwrap();
+            let Command::Analyze(args) = cli.command else {
+                panic!()
+            };
+            let AnalyzeCommand::Cpu(args) = args.command else {
+                panic!()
+            };
+            let report = Report::new(found, Vec::new(), &args.common);
+            let table = &report.found.tables.tables[0];
+            let rows = report.rows(table).into_iter();
+            rows.map(|line| (line.name.clone(), report.share(table, &line).unwrap()))
+                .collect::<Vec<_>>()
+        };
+        let row = |name: &str, share| (name.to_string(), share);
+        assert_eq!(
+            shares(By::Thread),
+            [row("late/7", 1.0), row("thread 9", 0.1)]
+        );
+        assert_eq!(shares(By::Cpu), [row("0", 1.0), row("1", 1.0)]);
     }
 }

@@ -76,6 +76,27 @@ fn identical_requests_in_flight_at_once_are_not_measured() {
     assert_eq!((took(&device), device.missed.identical), (vec![(40, 1)], 2));
 }
 
+/// The end of the first request may be lost, or it may be the first end after the gap. The requests are alike, as all
+/// flushes are.
+#[test]
+fn requests_that_a_gap_confuses_are_lost_and_not_identical_ones_in_flight() {
+    let (_, device) = both(&[
+        block(1, Issued, 0, 0),
+        lost(2, 3, 3),
+        block(10, Issued, 0, 0),
+        block(20, Completed, 0, 0),
+        block(30, Issued, 0, 0),
+        block(40, Completed, 0, 0),
+        // Other requests are measured.
+        block(50, Issued, 8, 8),
+        block(51, Completed, 8, 8),
+    ]);
+    assert_eq!(
+        (took(&device), device.missed),
+        (vec![(50, 1)], missed(3, 0))
+    );
+}
+
 #[test]
 fn a_read_and_a_write_of_one_place_are_two_requests() {
     let write = |time, stage| {
