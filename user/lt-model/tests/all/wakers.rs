@@ -144,6 +144,14 @@ fn a_tail_is_short_and_of_its_interrupt() {
         at(11, 0, What::TimerEnd),
     ];
     assert_eq!(by(&[&timer[..], &[wakes(12)]].concat()), "8");
+    // Nor does the handler of another interrupt.
+    let (number, name) = (55, b"other");
+    let other = [
+        at(10, 0, What::Irq { number, name }),
+        at(11, 0, What::IrqEnd { number }),
+        wakes(12),
+    ];
+    assert_eq!(by(&other), "8");
 }
 
 #[test]
