@@ -657,16 +657,18 @@ impl Builder {
         self.raises = true;
         let thread = self.cpus.at(cpu).thread();
         let of_threads = [Vector::NET_TX, Vector::NET_RX, Vector::BLOCK].contains(&Vector(vector));
+        // In user mode, an interrupt without events has raised it, such as the one of Hyper-V.
+        let in_kernel = !self.is_in_user_mode(time, thread);
         let is_thread = thread.is_some()
             && (of_threads || self.all_vectors)
             && !self.missing.has(Events::Handlers)
-            && !self.is_in_user_mode(time, thread);
+            && in_kernel;
         let at = self.cpus.at(cpu);
         at.raise(time, vector, is_thread);
         let bit = bit(vector);
         match at.above() {
-            None => at.raised |= bit,
-            Some(_) => at.raised &= !bit,
+            None if in_kernel => at.raised |= bit,
+            _ => at.raised &= !bit,
         }
     }
 

@@ -237,6 +237,30 @@ fn packets_to_this_machine_are_delivered_by_who_sends_them() {
     assert_eq!(with(&switched), "0..6 blocked by NET_RX of Thread");
 }
 
+/// An interrupt without events of its own, as on Hyper-V, raises the softirq while 8 is in user mode.
+#[test]
+fn a_thread_in_user_mode_sends_no_packet() {
+    let by = |before: What<'static>| {
+        let mut builder = Builder::new();
+        builder.has_all_calls();
+        let vector = NET_RX;
+        for event in [
+            switch(0, 0, 7, S, 8),
+            at(2, 0, before),
+            at(80_003, 0, What::Raise { vector }),
+            softirq(80_004, NET_RX),
+            waking(80_006, 0, 7),
+            softirq_end(80_007, NET_RX),
+        ] {
+            builder.feed(&event);
+        }
+        first(&builder.finish())
+    };
+    assert_eq!(by(What::Return), "0..80006 blocked by NET_RX");
+    let calls = What::Call { name: b"sendto" };
+    assert_eq!(by(calls), "0..80006 blocked by 8");
+}
+
 #[test]
 fn a_softirq_is_of_what_has_raised_it() {
     let raise = at(3, 0, What::Raise { vector: TIMER });
