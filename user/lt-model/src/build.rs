@@ -570,7 +570,9 @@ impl Builder {
             SwitchedOut::Preempted => self.tasks.go(prev, time, State::Preempted),
             SwitchedOut::Dead => self.tasks.end(prev, time),
             SwitchedOut::Blocked(sleep) => {
+                // The pause is uninterruptible. A write of io_uring that must not sleep has the event, too.
                 let dirty = self.tasks.of(prev).dirty.take();
+                let dirty = dirty.filter(|_| sleep == Sleep::Uninterruptible);
                 let sleep = dirty.map_or(sleep, Sleep::Dirty);
                 self.tasks.go(prev, time, State::Blocked(sleep, call));
                 if let Some((waker, target)) = pending {
