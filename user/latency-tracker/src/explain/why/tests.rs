@@ -255,6 +255,28 @@ fn a_sentence_says_if_it_is_not_recorded_what_has_raised_a_softirq() {
     assert_eq!(said(false), format!("{begin}; {missing}."));
 }
 
+/// The timer may be the one of gro_flush_timeout, which polls a device.
+#[test]
+fn a_packet_from_a_timer_may_come_from_a_device() {
+    let vector = 3;
+    let events = [
+        switch(0, 0, 0, R, 8),
+        switch(5, 1, 7, S, 0),
+        at(50, 0, What::Timer { function: None }),
+        at(51, 0, What::Raise { vector }),
+        at(52, 0, What::TimerEnd),
+        at(53, 0, What::Softirq { vector }),
+        waking(95, 0, 7),
+        at(96, 0, What::SoftirqEnd { vector }),
+        switch(105, 1, 0, R, 7),
+    ];
+    assert_eq!(
+        verdict(&events, "offcpu", (5, 105)),
+        "90 % of the delay (90ns): late/7 waited for a packet from a local timer; it is a delayed ACK, a \
+         retransmission, due to pacing, or one that a device received earlier (gro_flush_timeout)."
+    );
+}
+
 /// 8 holds the only tag of the disk, and submits its request while 7 waits.
 #[test]
 fn a_sentence_says_whose_request_ended_a_wait() {
