@@ -570,7 +570,9 @@ impl Builder {
             SwitchedOut::Preempted => self.tasks.go(prev, time, State::Preempted),
             SwitchedOut::Dead => self.tasks.end(prev, time),
             SwitchedOut::Blocked(sleep) => {
+                // The pause is uninterruptible. A write of io_uring that must not sleep has the event, too.
                 let dirty = self.tasks.of(prev).dirty.take();
+                let dirty = dirty.filter(|_| sleep == Sleep::Uninterruptible);
                 let sleep = dirty.map_or(sleep, Sleep::Dirty);
                 self.tasks.go(prev, time, State::Blocked(sleep, call));
                 if let Some((waker, target)) = pending {
@@ -657,16 +659,19 @@ impl Builder {
         self.raises = true;
         let thread = self.cpus.at(cpu).thread();
         let of_threads = [Vector::NET_TX, Vector::NET_RX, Vector::BLOCK].contains(&Vector(vector));
+        // In user mode, an interrupt without events has raised it, such as the one of Hyper-V.
+        let in_kernel = !self.is_in_user_mode(time, thread);
         let is_thread = thread.is_some()
             && (of_threads || self.all_vectors)
             && !self.missing.has(Events::Handlers)
-            && !self.is_in_user_mode(time, thread);
+            && in_kernel;
         let at = self.cpus.at(cpu);
-        at.raise(time, vector, is_thread);
+        // A softirq that an interrupt has raised, too, need not be the thread's.
+        let is_only = at.raise(time, vector, is_thread);
         let bit = bit(vector);
         match at.above() {
-            None => at.raised |= bit,
-            Some(_) => at.raised &= !bit,
+            None if in_kernel && is_only => at.raised |= bit,
+            _ => at.raised &= !bit,
         }
     }
 

@@ -116,7 +116,7 @@ impl Shown<'_> {
                 "; {}, which {did}, had waited {} for {}; the time since which {due} is not recorded",
                 self.name(handler.thread),
                 Nanos(longest.time),
-                longest.words(self.model, self.range.1, false)
+                longest.words(self.model, self.range.1, longest.time, false)
             )
         })
     }
@@ -183,15 +183,18 @@ impl Shown<'_> {
             .filter(is_idle)
             .map(|had| format!("CPU {} was idle for {}", had.cpu, Nanos(had.used_time)));
         let times = times.collect::<Vec<_>>().join(", and ");
-        let idle = (!had.is_empty() && had.iter().all(|had| is_idle(&had)))
+        let several = had.len() > 1;
+        let only_idle = had
+            .iter()
+            .all(|had| is_idle(&had) && had.is_most_of(had.of(most.time, several)));
+        let idle = (!had.is_empty() && only_idle)
             .then(|| format!("was runnable; {times} before the thread ran: {why_idle}"));
         let partly =
             (idle.is_none() && !times.is_empty()).then(|| format!("; {times}: {why_idle}"));
         let partly = partly.unwrap_or_default();
-        let several = had.len() > 1;
         let cpus: Vec<_> = had
             .iter()
-            .map(|had| had.words(model, self.range.1, several))
+            .map(|had| had.words(model, self.range.1, most.time, several))
             .collect();
         let processor = match &cpus[..] {
             [] => "a CPU that is not recorded (enable sched_migrate_task)".into(),
@@ -278,8 +281,22 @@ struct Had {
 }
 
 impl Had {
-    /// `CPU 1, which ran hog/9`; with the time of the wait if there are several processors.
-    fn words(&self, model: &Model, time: u64, several: bool) -> String {
+    /// The time that its use seems to explain: all of it, or the waits for this processor if there are several.
+    fn of(&self, all: u64, several: bool) -> u64 {
+        match several {
+            true => self.time,
+            false => all,
+        }
+    }
+
+    /// Whether the use is at least half of `time`.
+    fn is_most_of(&self, time: u64) -> bool {
+        self.used_time >= time.div_ceil(2)
+    }
+
+    /// `CPU 1, which ran hog/9`; with the time of that use if other uses took more than half of the time; with the time
+    /// of the wait if there are several processors.
+    fn words(&self, model: &Model, time: u64, all: u64, several: bool) -> String {
         let who = used_by(model, self.used, time);
         let cpu = self.cpu;
         let mut words = match self.used {
@@ -288,7 +305,11 @@ impl Had {
             Use::Context(_) => format!("CPU {cpu}, which worked for {who}"),
             Use::Thread(_) => format!("CPU {cpu}, which ran {who}"),
         };
-        if several {
+        let of = self.of(all, several);
+        if !self.is_most_of(of) {
+            let (used, of) = (Nanos(self.used_time), Nanos(of));
+            words += &format!(" for {used} of {of}, its longest use");
+        } else if several {
             words += &format!(" ({})", Nanos(self.time));
         }
         words

@@ -247,6 +247,7 @@ impl Source {
             told: Told {
                 model: Model::default(),
                 switches: false,
+                wakings: kinds.iter().flatten().any(Kind::is_waking),
                 wakeups: kinds.iter().flatten().any(Kind::is_wakeup),
                 calls: kinds.iter().flatten().any(Kind::is_call),
                 events: 0,

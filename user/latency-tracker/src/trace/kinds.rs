@@ -303,6 +303,11 @@ impl Kind {
         matches!(self, Self::Ipi(name) if name == "irq_work")
     }
 
+    /// Whether the event shows a wakeup on the waker's CPU.
+    pub(super) fn is_waking(&self) -> bool {
+        matches!(self, Self::Waking(..))
+    }
+
     /// Whether the event shows a wakeup.
     pub(super) fn is_wakeup(&self) -> bool {
         matches!(self, Self::Waking(..) | Self::Wakeup(..))
