@@ -174,6 +174,7 @@ impl Side for Begin {
                 return;
             };
             let key = here.take(guard, core.value(PARAM_BEGIN_KEY));
+            // If two CPUs find none here at the same moment, the later start stays.
             if core.value(PARAM_AGAIN) == KEEP && engine.copy_of(guard, &key, |_| true).is_some() {
                 core.count_extra(guard, COUNT_AGAIN);
                 return;
