@@ -461,6 +461,7 @@ int lt_function_check(const char *name)
 		goto out;
 	symbol->symbol_name = name;
 	symbol->flags = KPROBE_FLAG_DISABLED;
+	/* Refuses functions that kprobes must not touch: so do we (func.md). */
 	err = register_kprobe(symbol);
 	if (err)
 		goto out;
