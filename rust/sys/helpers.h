@@ -442,8 +442,12 @@ struct lt_socket {
 	u16 family;
 };
 
-/* The socket of a file of the current task. */
-void lt_socket_of(int fd, struct lt_socket *out);
+/*
+ * The socket of a file of the current task. Returns the file, or NULL: the
+ * socket is not closed before lt_socket_put().
+ */
+struct file *lt_socket_get(int fd, struct lt_socket *out);
+void lt_socket_put(struct file *file);
 u64 lt_socket_of_inode(u64 inode);
 /* An address with its port; returns the length. */
 u32 lt_socket_address(char *out, size_t size, u16 family, const u64 address[2],

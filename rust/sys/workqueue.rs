@@ -148,6 +148,10 @@ impl<T: Observer> fprobe::Observer<Requeueing> for T {
     fn within_ourselves(&self, _: &PreemptGuard) {
         // Waking the readers of alerts does not requeue a waiting work item.
     }
+
+    fn missed(&self, _: u64) {
+        // Then the item is queued as after a cancellation.
+    }
 }
 
 callbacks! {

@@ -109,7 +109,7 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     }
 
     /// Counts lost events, see [`Probes::collect_missed`].
-    fn collect_missed(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
+    fn collect_missed(_attachment: &mut Self::Attachment) {}
 
     /// The rules for labels, see [`labels::Rules`].
     const LABELS: labels::Rules = labels::Rules::ALL;
@@ -288,8 +288,8 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, 
         Some(detail.details(owner))
     }
 
-    fn collect_missed(core: &Core<K, D>, attachment: &mut Self::Attachment) {
-        T::collect_missed(core, attachment);
+    fn collect_missed(attachment: &mut Self::Attachment) {
+        T::collect_missed(attachment);
     }
 
     fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, is_trusted: bool, out: &SeqFile) {

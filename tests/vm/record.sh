@@ -28,6 +28,7 @@ armed() { grep -q '^armed' /tmp/record.log; }
 # The script's help, and an option that it does not have.
 lttng-snapshot --help | grep '^usage: lttng-snapshot' || fail "lttng-snapshot --help"
 refused "an unknown option" lttng-snapshot --nosuch
+refused "a missing instance" lttng-snapshot nosuch
 
 load_module
 null_disk slow 200000000
