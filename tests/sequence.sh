@@ -4,8 +4,8 @@
 # sequence.sh: runs several tests in one virtual machine, one after another (tests/run and tests/run-debug start
 # it there).
 #
-# usage: sh sequence.sh PATIENCE [LEAKS]   how many times longer than a test says its waits may take; the name
-#                                          under which leaks are reported
+# usage: sh sequence.sh PATIENCE [LEAKS]   the factor by which the time limits of waits in tests are multiplied; the
+#                                          name under which leaks are reported
 #
 # Marks where each test begins and ends, and when its cleanup is done, in the output and in the kernel's log:
 #
@@ -16,7 +16,8 @@
 # Each test finds the machine in the same state as the first one: no module of ours, no disk, an
 # empty kernel log, no tracing, the same settings. If leftovers of a test cannot be removed, the
 # sequence ends. Without LEAKS it also ends if the state differs otherwise, and after a failed test,
-# which may have left invisible damage; then the caller limits a test's time.
+# which may have left invisible damage. The time of a test is limited here with LEAKS, and by the
+# caller without.
 
 PATIENCE=$1
 leaks=${2:-}

@@ -110,7 +110,7 @@ int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg)
 	return err;
 }
 
-/* A crowd: threads that are bound to no CPU, until they are stopped */
+/* A crowd: threads that are bound to no CPU, and run until they are stopped */
 
 static struct lt_member {
 	struct task_struct *task;

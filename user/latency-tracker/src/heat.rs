@@ -5,7 +5,7 @@
 //! There is one panel per kind of operation, one row per power of two, and one column per sample, whose width shows
 //! how long the sample lasted. All panels share one logarithmic colour scale, from 1 to the largest count of any
 //! cell: a single slow operation is visible beside a million fast ones. Each cell has a title, which browsers show
-//! under the pointer. Times that are not recorded are grey, and so never look like times without operations.
+//! under the pointer. Times that the caller names as not recorded (`gaps`) are grey, unlike times without operations.
 
 use std::path::Path;
 
@@ -243,7 +243,7 @@ fn legend(y: f64, most: u64) -> Group {
     group
 }
 
-/// Returns the colour of a count: 1 is the lightest, `most` the darkest.
+/// Returns the colour of a count: 1 is the lightest, a `most` above 1 the darkest.
 fn colour(count: u64, most: u64) -> String {
     let scale = (most.max(2) as f64).ln();
     mix((count.max(1) as f64).ln() / scale)

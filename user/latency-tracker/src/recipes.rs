@@ -109,7 +109,8 @@ impl Recipe {
 pub(crate) struct Recipes {
     /// Sorted by name.
     pub(crate) all: Vec<Recipe>,
-    /// Errors in users' files: name of the recipe, and text with the file, and the line if there is one.
+    /// Errors in users' files: name of the recipe, and text with the file, and the line if there is one. The name is
+    /// empty if the directory cannot be read.
     pub(crate) faults: Vec<(String, String)>,
 }
 
